@@ -1,0 +1,20 @@
+/* How libamp's own code reports failure: one call makes the sentence, AMP_TRY forwards the status. */
+#ifndef AMP_CORE_FAIL_H
+#define AMP_CORE_FAIL_H
+
+#include "amp/error.h"
+
+/* Records `code` and the formatted sentence as this thread's error, unless one stands already; returns `code`.
+ * The sentence begins with the op ("linear: input is …") and ends without a full stop. */
+amp_status amp_fail(amp_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The status of the error that stands on this thread. */
+amp_status amp_pending_error(void);
+
+#define AMP_TRY(expr)                                                                                                  \
+    do {                                                                                                               \
+        const amp_status amp_try_status_ = (expr);                                                                     \
+        if (amp_try_status_ != AMP_OK) return amp_try_status_;                                                         \
+    } while (0)
+
+#endif /* AMP_CORE_FAIL_H */

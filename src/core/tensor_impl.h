@@ -1,0 +1,79 @@
+/* What a tensor is made of. Seen by libamp's own code only; kernels below the device table see pointers and strides. */
+#ifndef AMP_CORE_TENSOR_IMPL_H
+#define AMP_CORE_TENSOR_IMPL_H
+
+#include <stdatomic.h>
+
+#include "amp/tensor.h"
+#include "core/fail.h"
+
+/* Shared memory of one or more tensors. */
+typedef struct amp_storage {
+    atomic_int references;
+    amp_device device;
+    void *data;
+    size_t bytes;
+    uint64_t id;                     /* never reused: the cast cache's key */
+    _Atomic uint64_t version;        /* bumped by every write */
+    atomic_bool has_casts;           /* the cast cache holds entries for this storage */
+    atomic_bool produced;            /* an op made it: its casts are not cached in weight positions */
+    atomic_bool parameter;           /* marked as a parameter: its casts are cached wherever it is used */
+    void (*deleter)(void *context);  /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
+    void *deleter_context;
+    bool owned;
+} amp_storage;
+
+struct amp_scope_frame;
+
+struct amp_tensor {
+    uint32_t magic; /* TENSOR_LIVE until released: use after release is caught, not followed */
+    atomic_int references;
+    amp_storage *storage;
+    amp_dtype dtype;
+    int rank;
+    int64_t shape[AMP_MAX_RANK];
+    int64_t strides[AMP_MAX_RANK]; /* in elements; may be 0 or negative */
+    int64_t offset;                /* of element [0, …, 0], in elements */
+    bool is_view;
+    bool requires_grad;
+    bool is_leaf;
+    /* A pending cast: this tensor stands for `source` cast to `dtype`, and has no storage until a kernel that cannot
+     * take the source as it is asks for the data (amp_tensor_materialize). */
+    amp_tensor *source;
+    bool cast_weight;                /* the cast may come from, and go into, the cast cache */
+    struct amp_scope_frame *scope;   /* owner, or NULL: the caller's */
+    amp_tensor *scope_next, *scope_previous;
+};
+
+enum { AMP_TENSOR_LIVE = 0x414d5054u, AMP_TENSOR_DEAD = 0xdeadu };
+
+/* A fresh contiguous tensor on the CPU, in the innermost scope, memory uninitialised; NULL with an error. `op` names
+ * the op in messages. */
+amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int64_t *shape);
+/* A view of `base`'s storage with its own geometry (offset in elements from the storage's start). */
+amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,
+                            int64_t offset);
+/* Drops one reference whoever owns it, and leaves its scope. For tensors that libamp made for itself. */
+void amp_tensor_drop(amp_tensor *tensor);
+
+/* Address of element [0, …, 0]. Not for pending casts. */
+static inline void *amp_tensor_pointer(const amp_tensor *t) {
+    return (char *)t->storage->data + t->offset * (int64_t)amp_dtype_size(t->dtype);
+}
+static inline bool amp_tensor_is_live(const amp_tensor *t) { return t->magic == AMP_TENSOR_LIVE; }
+
+/* Number of elements. */
+int64_t amp_tensor_elements(const amp_tensor *tensor);
+bool amp_tensor_is_dense(const amp_tensor *tensor); /* contiguous, row-major */
+/* True when the two share memory that both can reach (the same storage: conservative). */
+bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b);
+
+/* The product of a shape, checked: AMP_ERROR_INVALID on a negative extent, an overflow or a rank above 8. */
+amp_status amp_shape_elements(const char *op, int rank, const int64_t *shape, int64_t *elements);
+void amp_dense_strides(int rank, const int64_t *shape, int64_t *strides);
+
+/* "[2, 3, 4] f32" for messages, in one of a few rotating per-thread buffers: up to 8 uses in one sentence. */
+const char *amp_describe(const amp_tensor *tensor);
+const char *amp_describe_shape(int rank, const int64_t *shape);
+
+#endif /* AMP_CORE_TENSOR_IMPL_H */
