@@ -1,0 +1,15 @@
+/* libamp: automatic mixed precision for C. This header includes the whole API. */
+#ifndef AMP_AMP_H
+#define AMP_AMP_H
+
+#include "amp/autocast.h"
+#include "amp/call.h"
+#include "amp/error.h"
+#include "amp/explain.h"
+#include "amp/memory.h"
+#include "amp/ops.h"
+#include "amp/scope.h"
+#include "amp/tensor.h"
+#include "amp/types.h"
+
+#endif /* AMP_AMP_H */

@@ -1,0 +1,116 @@
+/* Autocast regions: inside one, every op runs in the type that suits it. State is per thread and per device. */
+#ifndef AMP_AUTOCAST_H
+#define AMP_AUTOCAST_H
+
+#include "amp/scope.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Options of a region. All but `device` may stay absent. */
+typedef struct amp_autocast_args {
+    size_t struct_size;
+    amp_device device;
+    amp_dtype dtype;            /* lower type: bf16 or f16. Default: bf16 on the CPU, f16 on CUDA */
+    amp_opt_bool enabled;       /* default true; false switches autocast off for the block and validates nothing */
+    amp_opt_bool cache_enabled; /* default true; false: neither uses nor fills the cast cache */
+    bool strict;                /* a silent bypass (in place, out=, f64, other device) becomes an error */
+    bool allow_banned;          /* banned ops run in f32 */
+    const char *table;          /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
+} amp_autocast_args;
+
+/* Opens a region: saves the device's state on the thread's stack and sets the new one. A failure (unknown device,
+ * dtype or table) is an error and changes no setting, but still counts as entered: every enter needs an exit. */
+AMP_API amp_status amp_autocast_enter(const amp_autocast_args *args);
+/* Closes the innermost region, which must be for this device. Leaving the outermost drops the casts that were cached
+ * for sources that are not weights or parameters. */
+AMP_API amp_status amp_autocast_exit(amp_device device);
+
+AMP_API amp_region amp_autocast_open(const amp_autocast_args *args);
+AMP_API void amp_autocast_close(amp_region *region);
+
+/* amp_autocast(AMP_DEVICE_CPU) { … }, amp_autocast(AMP_DEVICE_CPU, .dtype = AMP_F16) { … }: a block as amp_scope is. */
+#ifndef __cplusplus
+#define amp_autocast(...)                                                                                              \
+    AMP_REGION_BLOCK_(amp_autocast_open(&(const amp_autocast_args){.struct_size = sizeof(amp_autocast_args),           \
+                                                                  .device = __VA_ARGS__}),                            \
+                      amp_autocast_close)
+#endif
+
+/* ---- State of this thread ---- */
+AMP_API bool amp_autocast_is_enabled(amp_device device);
+AMP_API amp_dtype amp_autocast_dtype(amp_device device);
+AMP_API bool amp_autocast_cache_is_enabled(amp_device device);
+/* Number of open regions, over all devices. */
+AMP_API int amp_autocast_nesting(void);
+
+/* The whole state of a thread, to be carried into another one: a plain value. */
+typedef struct amp_autocast_state {
+    struct {
+        bool enabled, cache_enabled, strict, allow_banned;
+        amp_dtype dtype;
+        int table;
+    } device[AMP_DEVICE_COUNT];
+} amp_autocast_state;
+
+AMP_API amp_autocast_state amp_autocast_capture(void);
+/* Enters a region, for all devices, with a captured state; leave it with amp_autocast_restore_end. */
+AMP_API amp_status amp_autocast_restore(const amp_autocast_state *state);
+AMP_API amp_status amp_autocast_restore_end(void);
+
+/* ---- Policies ---- */
+
+/* What an op ("linear", "add.scalar") would run in on this thread now: the region's dtype, f32, or AMP_DTYPE_NONE where
+ * that depends on the arguments (promote, fallthrough) or no region is open. *reason (may be NULL) gets one sentence,
+ * valid until the next call on this thread. Unknown op: an error, AMP_DTYPE_NONE. */
+AMP_API amp_dtype amp_autocast_dtype_for(const char *op, amp_device device, const char **reason);
+/* The policy of an op in a table version: "lower", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote",
+ * "fallthrough", "banned". table NULL: the process's default. Without overrides. NULL with an error if unknown. */
+AMP_API const char *amp_autocast_policy(const char *op, amp_device device, const char *table);
+
+typedef enum amp_override {
+    AMP_OVERRIDE_NONE = 0, /* back to the table */
+    AMP_OVERRIDE_ALLOW,    /* run in the lower type */
+    AMP_OVERRIDE_DENY,     /* run in f32 */
+    AMP_OVERRIDE_CLEAR     /* leave it alone: run in the argument types */
+} amp_override;
+
+/* Overrides an op's policy on a device, for the process, above every table. All overloads of the name, or one
+ * ("add.scalar"). The environment does the same at start for every device: AMP_ALLOW, AMP_DENY, AMP_CLEAR,
+ * each a comma-separated list of names. */
+AMP_API amp_status amp_autocast_override(const char *op, amp_device device, amp_override override);
+/* Table version of regions that name none. */
+AMP_API amp_status amp_autocast_set_table(const char *table);
+
+/* ---- Cast cache ---- */
+typedef struct amp_cast_cache_stats {
+    uint64_t hits, misses, evictions;
+    size_t bytes, budget, entries;
+} amp_cast_cache_stats;
+
+AMP_API amp_cast_cache_stats amp_cast_cache_statistics(void);
+/* Most bytes that cached casts may take; the least recently used go first. Default: no limit (SIZE_MAX). */
+AMP_API void amp_cast_cache_set_budget(size_t bytes);
+/* Drops every cached cast. */
+AMP_API void amp_cast_cache_clear(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtype = AMP_DTYPE_NONE, bool enabled = true,
+                                               bool cache_enabled = true, bool strict = false) {
+    amp_autocast_args args = {};
+    args.struct_size = sizeof args;
+    args.device = device;
+    args.dtype = dtype;
+    args.enabled = {1, enabled};
+    args.cache_enabled = {1, cache_enabled};
+    args.strict = strict;
+    return amp_autocast_open(&args);
+}
+/* In C++ the options are positional: amp_autocast(AMP_DEVICE_CPU, AMP_F16, enabled, cache_enabled, strict) { … }. */
+#define amp_autocast(...) AMP_REGION_BLOCK_(amp_autocast_open_cxx(__VA_ARGS__), amp_autocast_close)
+#endif
+
+#endif /* AMP_AUTOCAST_H */

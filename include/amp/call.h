@@ -1,0 +1,50 @@
+/* Calling an op by its name: the same way through as amp_<op>(), for tools, graphs and other languages. */
+#ifndef AMP_CALL_H
+#define AMP_CALL_H
+
+#include "amp/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum amp_value_kind {
+    AMP_VALUE_NONE = 0, /* None: as if the argument were absent */
+    AMP_VALUE_TENSOR,
+    AMP_VALUE_TENSOR_LIST,
+    AMP_VALUE_SCALAR, /* any number or bool; fits float, int, bool and Scalar arguments, and int[] as one value */
+    AMP_VALUE_DIMS,
+    AMP_VALUE_DTYPE,
+    AMP_VALUE_STRING
+} amp_value_kind;
+
+typedef struct amp_value {
+    amp_value_kind kind;
+    union {
+        amp_tensor *tensor;
+        amp_tensor_list list;
+        amp_scalar scalar;
+        amp_dims dims;
+        amp_dtype dtype;
+        const char *string;
+    } as;
+} amp_value;
+
+/* One argument. name NULL: positional (positional arguments come first). */
+typedef struct amp_argument {
+    const char *name;
+    amp_value value;
+} amp_argument;
+
+/* Calls `op`: "add", "add_" (in place), "add_out" (with an argument named "out"), or one overload, "add.scalar".
+ * Of several overloads the first that the arguments fit is taken. outputs: room for output_capacity results; results
+ * beyond it are released; *output_count gets how many there are (the number of tensors for an op that returns a list).
+ * Errors: unknown op; an argument that is unknown, missing, given twice or of the wrong kind; those of the op. */
+AMP_API amp_status amp_call_op(const char *op, const amp_argument *arguments, int argument_count, amp_tensor **outputs,
+                               int output_capacity, int *output_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_CALL_H */

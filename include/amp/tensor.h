@@ -1,0 +1,71 @@
+/* Tensors: making them over memory, looking at them, and who owns them. Ops on them are in amp/ops.h. */
+#ifndef AMP_TENSOR_H
+#define AMP_TENSOR_H
+
+#include "amp/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A CPU tensor over the caller's memory, without a copy.
+ * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
+ * strides: in elements, NULL for dense row-major; may be 0 or negative. The memory must outlive every tensor that
+ * shares it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this
+ * function fails). Returns NULL with an error; the caller keeps the memory then. */
+AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape,
+                                    const int64_t *strides, void (*deleter)(void *context), void *context);
+
+/* A CPU tensor with its own copy of `data`: dense row-major, as many elements as the shape has. */
+AMP_API amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int64_t *shape);
+
+/* ---- Looking at a tensor. NULL gives 0, AMP_DTYPE_NONE or NULL; so does a released tensor, with an error. ---- */
+AMP_API amp_dtype amp_tensor_dtype(const amp_tensor *tensor);
+AMP_API amp_device amp_tensor_device(const amp_tensor *tensor);
+AMP_API int amp_tensor_rank(const amp_tensor *tensor);
+/* rank extents, and rank strides in elements; they live as long as the tensor. */
+AMP_API const int64_t *amp_tensor_shape(const amp_tensor *tensor);
+AMP_API const int64_t *amp_tensor_strides(const amp_tensor *tensor);
+/* Extent of one dimension; dim -1 is the last. 0 with an error if there is no such dimension. */
+AMP_API int64_t amp_tensor_size(const amp_tensor *tensor, int dim);
+/* Number of elements: the product of the extents, 1 for rank 0. */
+AMP_API int64_t amp_tensor_numel(const amp_tensor *tensor);
+/* Dense row-major. */
+AMP_API bool amp_tensor_is_contiguous(const amp_tensor *tensor);
+
+/* Address of element [0, …, 0], for reading. NULL for a CUDA tensor, with an error. */
+AMP_API const void *amp_data(const amp_tensor *tensor);
+/* The same for writing: bumps the storage version, so that no cast of the old values is served again. Ask for it
+ * anew before each round of writes, or call amp_tensor_mark_dirty after them. */
+AMP_API void *amp_data_mut(amp_tensor *tensor);
+/* Tells libamp that the memory was written through a pointer that it never saw. */
+AMP_API amp_status amp_tensor_mark_dirty(amp_tensor *tensor);
+/* Version of the storage: grows with every write. */
+AMP_API uint64_t amp_tensor_version(const amp_tensor *tensor);
+/* The one element of a tensor, as a double (a bool as 0 or 1; of a complex number the real part). */
+AMP_API double amp_item(const amp_tensor *tensor);
+
+/* Marks a tensor as a parameter of the model: its casts are cached wherever it is used, and survive regions. */
+AMP_API amp_status amp_tensor_mark_parameter(amp_tensor *tensor);
+/* Whether gradients are wanted. Floating point and complex tensors only. */
+AMP_API amp_status amp_tensor_set_requires_grad(amp_tensor *tensor, bool requires_grad);
+AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
+
+/* ---- Ownership -------------------------------------------------------------------------------------------------
+ * One rule: a returned tensor belongs to the innermost open scope of the thread (amp/scope.h); with no scope open,
+ * to the caller, who releases it. */
+
+/* Moves a tensor out of its scope into the caller's hands: one amp_release each. A kept view keeps its storage alive.
+ * Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. */
+AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
+/* Releases the caller's tensor; NULL is allowed. A tensor that belongs to an open scope is released early. A second
+ * release is an error (as long as the memory of the tensor was not used again). */
+AMP_API void amp_release(amp_tensor *tensor);
+/* Releases a list that an op returned outside of any scope, with its tensors. */
+AMP_API void amp_list_release(amp_tensor_list list);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_TENSOR_H */
