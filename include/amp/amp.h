@@ -11,5 +11,6 @@
 #include "amp/scope.h"
 #include "amp/tensor.h"
 #include "amp/types.h"
+#include "amp/version.h"
 
 #endif /* AMP_AMP_H */

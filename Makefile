@@ -1,0 +1,14 @@
+# Two commands for a fresh machine; developers use the presets of CMakePresets.json directly.
+.PHONY: demo check
+
+demo:
+	scripts/setup demo
+	cmake --preset release -DBUILD_TESTING=OFF
+	cmake --build --preset release --parallel $$(nproc) --target sentence_embedding
+	build/release/examples/sentence_embedding
+
+check:
+	scripts/setup check
+	cmake --preset release -DBUILD_TESTING=ON
+	cmake --build --preset release --parallel $$(nproc)
+	ctest --preset release --parallel $$(nproc)

@@ -1,0 +1,30 @@
+# What the library links. scripts/setup installs all of it.
+
+find_package(OpenMP REQUIRED COMPONENTS C CXX)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(cjson REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+
+# oneDNN: the distribution's if it is new enough, else the one that scripts/setup unpacked. The latter is shipped along
+# by `cmake --install`, in a folder of the library's own.
+find_package(dnnl 3 CONFIG QUIET)
+if(NOT dnnl_FOUND)
+    find_package(dnnl 3 CONFIG QUIET PATHS ${PROJECT_SOURCE_DIR}/.deps/onednn NO_DEFAULT_PATH)
+    set(AMP_BUNDLE_DNNL ON)
+endif()
+if(NOT dnnl_FOUND)
+    message(FATAL_ERROR "oneDNN 3 is missing: run scripts/setup")
+endif()
+message(STATUS "oneDNN ${dnnl_VERSION} from ${dnnl_DIR}")
+
+# An OpenMP build of oneDNN asks for libgomp.so.1. Under clang, libomp answers to that name (it carries GOMP's entry
+# points), so that a process has one OpenMP runtime and one thread pool. DT_RPATH, unlike DT_RUNPATH, also applies to
+# what oneDNN itself loads.
+if(CMAKE_C_COMPILER_ID MATCHES Clang)
+    set(gomp_alias ${PROJECT_BINARY_DIR}/runtime)
+    file(MAKE_DIRECTORY ${gomp_alias})
+    file(CREATE_LINK ${OpenMP_omp_LIBRARY} ${gomp_alias}/libgomp.so.1 SYMBOLIC)
+    add_link_options(-Wl,--disable-new-dtags)
+    list(PREPEND CMAKE_BUILD_RPATH ${gomp_alias})
+endif()

@@ -1,0 +1,51 @@
+# The one table of instruction sets: the suffix of a source file's name decides its flags. `gemm_bf16_amx.c` gets the
+# row `amx`. Where the compiler refuses a row, its files stay out of the library and AMP_HAVE_<ISA> stays undefined;
+# every other source and test sees AMP_HAVE_<ISA>=1.
+include(CheckCSourceCompiles)
+
+set(avx2 -mavx2 -mfma -mf16c)
+set(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+
+set(AMP_ISAS ref avx2 avx512 avx512bf16 amx)
+set(AMP_FLAGS_ref -O2 -fno-tree-vectorize -fno-tree-slp-vectorize)
+set(AMP_FLAGS_avx2 ${avx2} -mno-avx512f)
+set(AMP_FLAGS_avx512 ${avx512})
+set(AMP_FLAGS_avx512bf16 ${avx512} -mavx512bf16)
+set(AMP_FLAGS_amx ${avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
+
+set(AMP_PROBE_ref "")
+set(AMP_PROBE_avx2 "volatile __m256 a; a = _mm256_fmadd_ps(a, a, _mm256_cvtph_ps(_mm_setzero_si128()));")
+set(AMP_PROBE_avx512 "volatile __m512i a; a = _mm512_maskz_mov_epi8(_mm512_movepi8_mask(a), a);")
+set(AMP_PROBE_avx512bf16 "volatile __m512 a; a = _mm512_dpbf16_ps(a, (__m512bh)_mm512_setzero_si512(), (__m512bh)_mm512_setzero_si512());")
+set(AMP_PROBE_amx "_tile_dpbf16ps(0, 1, 2); _tile_release();")
+
+set(AMP_ISA_DEFINITIONS)
+foreach(isa IN LISTS AMP_ISAS)
+    string(TOUPPER ${isa} ISA)
+    list(JOIN AMP_FLAGS_${isa} " " CMAKE_REQUIRED_FLAGS)
+    check_c_source_compiles("#include <immintrin.h>\nint main(void) { ${AMP_PROBE_${isa}} return 0; }" AMP_COMPILES_${ISA})
+    if(AMP_COMPILES_${ISA})
+        list(APPEND AMP_ISA_DEFINITIONS AMP_HAVE_${ISA}=1)
+    else()
+        message(STATUS "This compiler cannot build the ${isa} kernels: the library goes without them")
+    endif()
+endforeach()
+unset(CMAKE_REQUIRED_FLAGS)
+
+# Gives the sources their flags, and takes those that the compiler cannot build off the list.
+function(amp_apply_isa sources_variable)
+    set(kept)
+    foreach(source IN LISTS ${sources_variable})
+        get_filename_component(name ${source} NAME_WE)
+        string(REGEX REPLACE "^.*_" "" isa ${name})
+        string(TOUPPER ${isa} ISA)
+        if(isa IN_LIST AMP_ISAS)
+            if(NOT AMP_COMPILES_${ISA})
+                continue()
+            endif()
+            set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS ${AMP_FLAGS_${isa}})
+        endif()
+        list(APPEND kept ${source})
+    endforeach()
+    set(${sources_variable} ${kept} PARENT_SCOPE)
+endfunction()

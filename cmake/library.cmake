@@ -1,0 +1,27 @@
+# libamp: every C file under src/ belongs to it.
+
+file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c src/*.cc)
+amp_apply_isa(library_sources)
+
+# One compilation serves both libraries.
+add_library(amp_objects OBJECT ${library_sources})
+target_include_directories(amp_objects PUBLIC include src)
+target_compile_definitions(amp_objects PUBLIC ${AMP_ISA_DEFINITIONS})
+target_link_libraries(amp_objects PUBLIC OpenMP::OpenMP_C DNNL::dnnl PkgConfig::cjson PkgConfig::hwloc)
+
+set(amp_libraries DNNL::dnnl PkgConfig::cjson PkgConfig::hwloc OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
+
+add_library(amp SHARED $<TARGET_OBJECTS:amp_objects>)
+add_library(amp_static STATIC $<TARGET_OBJECTS:amp_objects>)
+foreach(library amp amp_static)
+    target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(${library} PRIVATE ${amp_libraries})
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME amp LINKER_LANGUAGE C)
+endforeach()
+set_target_properties(amp PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+
+# For our own programs that reach inside: the static library together with the internal headers.
+add_library(amp_internal INTERFACE)
+target_include_directories(amp_internal INTERFACE include src)
+target_compile_definitions(amp_internal INTERFACE ${AMP_ISA_DEFINITIONS})
+target_link_libraries(amp_internal INTERFACE amp_static ${amp_libraries})
