@@ -9,6 +9,7 @@
 #include "amp/memory.h"
 #include "amp/ops.h"
 #include "amp/scope.h"
+#include "amp/system.h"
 #include "amp/tensor.h"
 #include "amp/types.h"
 #include "amp/version.h"

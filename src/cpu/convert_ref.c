@@ -1,0 +1,26 @@
+/* Reference conversions: one element at a time, integer arithmetic, exact rounding to nearest even. */
+#include "cpu/kernels.h"
+
+void amp_convert_f32_bf16_ref(void *dst, const void *src, int64_t n) {
+    const float *x = src;
+    uint16_t *y = dst;
+    for (int64_t i = 0; i < n; i++) y[i] = amp_bf16_from_f32(x[i]);
+}
+
+void amp_convert_bf16_f32_ref(void *dst, const void *src, int64_t n) {
+    const uint16_t *x = src;
+    float *y = dst;
+    for (int64_t i = 0; i < n; i++) y[i] = amp_f32_from_bf16(x[i]);
+}
+
+void amp_convert_f32_f16_ref(void *dst, const void *src, int64_t n) {
+    const float *x = src;
+    uint16_t *y = dst;
+    for (int64_t i = 0; i < n; i++) y[i] = amp_f16_from_f32(x[i]);
+}
+
+void amp_convert_f16_f32_ref(void *dst, const void *src, int64_t n) {
+    const uint16_t *x = src;
+    float *y = dst;
+    for (int64_t i = 0; i < n; i++) y[i] = amp_f32_from_f16(x[i]);
+}
