@@ -4,6 +4,7 @@ find_package(OpenMP REQUIRED COMPONENTS C CXX)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(cjson REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # oneDNN: the distribution's if it is new enough, else the one that scripts/setup unpacked. The latter is shipped along

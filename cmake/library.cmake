@@ -7,9 +7,9 @@ amp_apply_isa(library_sources)
 add_library(amp_objects OBJECT ${library_sources})
 target_include_directories(amp_objects PUBLIC include src)
 target_compile_definitions(amp_objects PUBLIC ${AMP_ISA_DEFINITIONS})
-target_link_libraries(amp_objects PUBLIC OpenMP::OpenMP_C DNNL::dnnl PkgConfig::cjson PkgConfig::hwloc)
+target_link_libraries(amp_objects PUBLIC OpenMP::OpenMP_C DNNL::dnnl PkgConfig::cjson PkgConfig::jansson PkgConfig::hwloc)
 
-set(amp_libraries DNNL::dnnl PkgConfig::cjson PkgConfig::hwloc OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
+set(amp_libraries DNNL::dnnl PkgConfig::cjson PkgConfig::jansson PkgConfig::hwloc OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
 
 add_library(amp SHARED $<TARGET_OBJECTS:amp_objects>)
 add_library(amp_static STATIC $<TARGET_OBJECTS:amp_objects>)
