@@ -54,7 +54,7 @@ AMP_API int amp_get_num_threads(void);
 AMP_API amp_status amp_set_num_threads(int threads);
 
 /* ---- Versions (libamp's own: amp/version.h) -------------------------------------------------------------------- */
-/* "3.2.1" of the oneDNN that runs; "" where libamp was built without. */
+/* Of the oneDNN that runs: "3.2.1". */
 AMP_API const char *amp_onednn_version(void);
 /* The OpenMP runtime and the specification that libamp was compiled for: "libgomp.so.1, OpenMP 4.5". */
 AMP_API const char *amp_openmp_version(void);

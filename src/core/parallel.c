@@ -1,0 +1,58 @@
+/* The number of threads: default, setting, and what a piece of work is worth. */
+#include "core/parallel.h"
+
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/fail.h"
+
+enum { MAX_THREADS = 4096 };
+
+static atomic_int thread_count; /* 0: not decided yet */
+
+/* The control group's quota is rounded up: 1.5 CPUs keep two threads busy most of the time. */
+static int default_threads(void) {
+    const char *wish = getenv("OMP_NUM_THREADS");
+    if (wish && *wish) return omp_get_max_threads();
+    const amp_cpu_info *cpu = amp_cpu();
+    int threads = cpu->physical_cores;
+    if (cpu->quota > 0 && cpu->quota < threads) {
+        threads = (int)cpu->quota;
+        if (threads < cpu->quota) threads++;
+    }
+    return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+}
+
+int amp_get_num_threads(void) {
+    int threads = atomic_load_explicit(&thread_count, memory_order_relaxed);
+    if (threads) return threads;
+    const int wanted = default_threads();
+    /* Two threads may come here at once; a setting made meanwhile stands. */
+    return atomic_compare_exchange_strong(&thread_count, &threads, wanted) ? wanted : threads;
+}
+
+amp_status amp_set_num_threads(int threads) {
+    if (threads < 1 || threads > MAX_THREADS)
+        return amp_fail(AMP_ERROR_INVALID, "amp_set_num_threads: threads is %d, it must be 1 to %d", threads,
+                        MAX_THREADS);
+    atomic_store_explicit(&thread_count, threads, memory_order_relaxed);
+    return AMP_OK;
+}
+
+int amp_parallel_threads(int64_t work, int64_t grain) {
+    const int64_t worth = work / grain;
+    if (worth < 2 || omp_in_parallel()) return 1;
+    const int threads = amp_get_num_threads();
+    return worth < threads ? (int)worth : threads;
+}
+
+int amp_parallel_enter_library(void) {
+    const int previous = omp_get_max_threads(), threads = omp_in_parallel() ? 1 : amp_get_num_threads();
+    if (previous != threads) omp_set_num_threads(threads);
+    return previous;
+}
+
+void amp_parallel_leave_library(int previous) {
+    if (previous != omp_get_max_threads()) omp_set_num_threads(previous);
+}

@@ -1,0 +1,44 @@
+/* Threads: how many a piece of work is worth, and which part of it each takes.
+ *
+ *     const int threads = amp_parallel_threads(rows * columns, AMP_GRAIN_ELEMENTS);
+ *     #pragma omp parallel num_threads(threads) if (threads > 1)
+ *     {
+ *         const amp_range part = amp_parallel_part(rows, 1, omp_get_thread_num(), omp_get_num_threads());
+ *         ...
+ *     }
+ *
+ * `if (threads > 1)` spares small work the cost of a region. The runtime may give fewer threads than asked for, so the
+ * number comes from omp_get_num_threads(). A result must not depend on it: parts are for independent outputs. */
+#ifndef AMP_CORE_PARALLEL_H
+#define AMP_CORE_PARALLEL_H
+
+#include "amp/system.h"
+
+/* Least work of one thread, where waking it (about 2 to 5 µs) is to pay: elements that stream through, with an
+ * operation or two each; and multiply-adds. */
+enum { AMP_GRAIN_ELEMENTS = 16 * 1024, AMP_GRAIN_MACS = 256 * 1024 };
+
+/* Threads for `work` units when each should get at least `grain` of them: 1 up to amp_get_num_threads(); 1 within a
+ * parallel region. */
+int amp_parallel_threads(int64_t work, int64_t grain);
+
+/* [begin, end) */
+typedef struct amp_range {
+    int64_t begin, end;
+} amp_range;
+
+/* Part number `thread` of 0 … n - 1, cut at multiples of `unit`, sizes as even as that allows; may be empty. */
+static inline amp_range amp_parallel_part(int64_t n, int64_t unit, int thread, int threads) {
+    const int64_t units = n / unit + (n % unit != 0), each = units / threads, more = units % threads;
+    const int64_t first = thread * each + (thread < more ? thread : more), count = each + (thread < more);
+    const amp_range part = {first * unit < n ? first * unit : n,
+                            (first + count) * unit < n ? (first + count) * unit : n};
+    return part;
+}
+
+/* Before and after a call into a library that takes its number of threads from OpenMP (oneDNN, OpenBLAS): the calling
+ * thread's setting becomes amp_get_num_threads(), or 1 within a parallel region; the old one is put back. */
+int amp_parallel_enter_library(void);
+void amp_parallel_leave_library(int previous);
+
+#endif /* AMP_CORE_PARALLEL_H */
