@@ -3,21 +3,22 @@
 find_package(OpenMP REQUIRED COMPONENTS C CXX)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(cjson REQUIRED IMPORTED_TARGET libcjson)
-pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
-pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(packages REQUIRED IMPORTED_TARGET libcjson jansson hwloc)
 
 # oneDNN: the distribution's if it is new enough, else the one that scripts/setup unpacked. The latter is shipped along
 # by `cmake --install`, in a folder of the library's own.
+set(unpacked_dnnl ${PROJECT_SOURCE_DIR}/.deps/onednn)
 find_package(dnnl 3 CONFIG QUIET)
 if(NOT dnnl_FOUND)
-    find_package(dnnl 3 CONFIG QUIET PATHS ${PROJECT_SOURCE_DIR}/.deps/onednn NO_DEFAULT_PATH)
-    set(AMP_BUNDLE_DNNL ON)
+    find_package(dnnl 3 CONFIG QUIET PATHS ${unpacked_dnnl} NO_DEFAULT_PATH)
 endif()
 if(NOT dnnl_FOUND)
     message(FATAL_ERROR "oneDNN 3 is missing: run scripts/setup")
 endif()
+cmake_path(IS_PREFIX unpacked_dnnl ${dnnl_DIR} AMP_SHIP_DNNL)
 message(STATUS "oneDNN ${dnnl_VERSION} from ${dnnl_DIR}")
+
+set(amp_libraries DNNL::dnnl PkgConfig::packages OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
 
 # An OpenMP build of oneDNN asks for libgomp.so.1. Under clang, libomp answers to that name (it carries GOMP's entry
 # points), so that a process has one OpenMP runtime and one thread pool. DT_RPATH, unlike DT_RUNPATH, also applies to

@@ -1,1 +1,41 @@
-# placeholder
+# `cmake --install`: headers, both libraries, a CMake package, amp.pc, the tool and its manual.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/amp)
+set(private_dir ${CMAKE_INSTALL_LIBDIR}/amp)
+
+install(DIRECTORY include/amp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS amp amp_static EXPORT ampTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT ampTargets NAMESPACE amp:: DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ampConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES cmake/ampConfig.cmake ${PROJECT_BINARY_DIR}/ampConfigVersion.cmake DESTINATION ${package_dir})
+
+# The static library names what it needs by plain library names, so that a user's project need not be able to find our
+# dependencies' CMake packages, nor use C at all.
+set(static_libraries ${packages_LIBRARIES} ${OpenMP_C_LIB_NAMES} m)
+if(AMP_SHIP_DNNL)
+    get_target_property(dnnl_file DNNL::dnnl IMPORTED_LOCATION_RELEASE)
+    install(FILES ${dnnl_file} DESTINATION ${private_dir} RENAME libdnnl.so.3)
+    set_target_properties(amp PROPERTIES INSTALL_RPATH "$ORIGIN/amp")
+    set(static_dnnl "$<INSTALL_PREFIX>/${private_dir}/libdnnl.so.3")
+    set(pc_dnnl "-Wl,-rpath,\${libdir}/amp -L\${libdir}/amp -l:libdnnl.so.3")
+else()
+    set(static_dnnl dnnl)
+    set(pc_dnnl -ldnnl)
+endif()
+target_link_libraries(amp_static INTERFACE "$<INSTALL_INTERFACE:${static_dnnl};${static_libraries}>")
+
+list(TRANSFORM static_libraries PREPEND -l OUTPUT_VARIABLE pc_libraries)
+list(JOIN pc_libraries " " pc_libraries)
+file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/amp.pc.in amp.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/amp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET amp_tool)
+    file(RELATIVE_PATH tool_to_private ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/amp)
+    set_target_properties(amp_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${tool_to_private}")
+    install(TARGETS amp_tool DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(EXISTS ${PROJECT_SOURCE_DIR}/tools/amp/amp.1)
+    install(FILES tools/amp/amp.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()

@@ -7,18 +7,18 @@ amp_apply_isa(library_sources)
 add_library(amp_objects OBJECT ${library_sources})
 target_include_directories(amp_objects PUBLIC include src)
 target_compile_definitions(amp_objects PUBLIC ${AMP_ISA_DEFINITIONS})
-target_link_libraries(amp_objects PUBLIC OpenMP::OpenMP_C DNNL::dnnl PkgConfig::cjson PkgConfig::jansson PkgConfig::hwloc)
-
-set(amp_libraries DNNL::dnnl PkgConfig::cjson PkgConfig::jansson PkgConfig::hwloc OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
+target_link_libraries(amp_objects PUBLIC ${amp_libraries})
 
 add_library(amp SHARED $<TARGET_OBJECTS:amp_objects>)
 add_library(amp_static STATIC $<TARGET_OBJECTS:amp_objects>)
 foreach(library amp amp_static)
     target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    target_link_libraries(${library} PRIVATE ${amp_libraries})
+    target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:${amp_libraries}>)
     set_target_properties(${library} PROPERTIES OUTPUT_NAME amp LINKER_LANGUAGE C)
 endforeach()
 set_target_properties(amp PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_options(amp PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+set_property(TARGET amp APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
 # For our own programs that reach inside: the static library together with the internal headers.
 add_library(amp_internal INTERFACE)
