@@ -10,7 +10,20 @@ foreach(source IN LISTS test_sources)
     target_link_libraries(${name} PRIVATE amp_internal GTest::gtest_main)
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
         PROPERTIES LABELS fast TIMEOUT 600)
+
+    # A line `// emulate: *Amx*` in the source names the tests that also run on an emulated CPU (tests/emulated.sh).
+    file(STRINGS ${source} emulate REGEX "^// emulate: ")
+    if(emulate AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
+        string(REPLACE "// emulate: " "" filter ${emulate})
+        add_test(NAME emulated.${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/emulated.sh $<TARGET_FILE:${name}> ${filter})
+        set_tests_properties(emulated.${name} PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+    endif()
 endforeach()
+
+# The rest looks at what a user gets. Instrumented libraries are not for users.
+if(AMP_SANITIZE OR AMP_COVERAGE)
+    return()
+endif()
 
 # Public headers, each alone, in every language version that we name.
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
@@ -21,28 +34,26 @@ foreach(header IN LISTS public_headers)
     endforeach()
 endforeach()
 
-# What a user gets: the installed tree, and outside projects built on it. Instrumented libraries are not for users.
-if(NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
-    set(consumers ${PROJECT_SOURCE_DIR}/tests/consumers)
-    set(prefix ${PROJECT_BINARY_DIR}/consumers/prefix)
-    set(prefix_lib ${prefix}/${CMAKE_INSTALL_LIBDIR})
-    add_test(NAME library.exports COMMAND ${PROJECT_SOURCE_DIR}/tests/check_symbols.sh $<TARGET_FILE:amp>)
-    add_test(NAME install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
-    set_tests_properties(library.exports install PROPERTIES LABELS fast)
-    set_tests_properties(install PROPERTIES FIXTURES_SETUP prefix)
+# The installed tree, and outside projects built on it.
+set(consumers ${PROJECT_SOURCE_DIR}/tests/consumers)
+set(prefix ${PROJECT_BINARY_DIR}/consumers/prefix)
+set(prefix_lib ${prefix}/${CMAKE_INSTALL_LIBDIR})
+add_test(NAME library.exports COMMAND ${PROJECT_SOURCE_DIR}/tests/check_symbols.sh $<TARGET_FILE:amp>)
+add_test(NAME install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
+set_tests_properties(library.exports install PROPERTIES LABELS fast)
+set_tests_properties(install PROPERTIES FIXTURES_SETUP prefix)
 
-    set(static 0)
-    foreach(library amp amp_static)
-        add_test(NAME consumer.cmake_c11.${library} COMMAND ${CMAKE_CTEST_COMMAND}
-            --build-and-test ${consumers}/cmake_c11 ${PROJECT_BINARY_DIR}/consumers/cmake_${library}
-            --build-generator ${CMAKE_GENERATOR}
-            --build-options -DCMAKE_PREFIX_PATH=${prefix} -DAMP_LIBRARY=amp::${library} -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
-            --test-command consumer)
-        add_test(NAME consumer.pkgconfig_cxx17.${library} COMMAND make -C ${consumers}/pkgconfig_cxx17 run
-            STATIC=${static} CXX=${CMAKE_CXX_COMPILER} OUT=${PROJECT_BINARY_DIR}/consumers/pkgconfig_${library})
-        set_tests_properties(consumer.cmake_c11.${library} consumer.pkgconfig_cxx17.${library} PROPERTIES
-            LABELS fast FIXTURES_REQUIRED prefix
-            ENVIRONMENT "PKG_CONFIG_PATH=${prefix_lib}/pkgconfig;LD_LIBRARY_PATH=${prefix_lib}")
-        set(static 1)
-    endforeach()
-endif()
+set(static 0)
+foreach(library amp amp_static)
+    add_test(NAME consumer.cmake_c11.${library} COMMAND ${CMAKE_CTEST_COMMAND}
+        --build-and-test ${consumers}/cmake_c11 ${PROJECT_BINARY_DIR}/consumers/cmake_${library}
+        --build-generator ${CMAKE_GENERATOR}
+        --build-options -DCMAKE_PREFIX_PATH=${prefix} -DAMP_LIBRARY=amp::${library} -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
+        --test-command consumer)
+    add_test(NAME consumer.pkgconfig_cxx17.${library} COMMAND make -C ${consumers}/pkgconfig_cxx17 run
+        STATIC=${static} CXX=${CMAKE_CXX_COMPILER} OUT=${PROJECT_BINARY_DIR}/consumers/pkgconfig_${library})
+    set_tests_properties(consumer.cmake_c11.${library} consumer.pkgconfig_cxx17.${library} PROPERTIES
+        LABELS fast FIXTURES_REQUIRED prefix
+        ENVIRONMENT "PKG_CONFIG_PATH=${prefix_lib}/pkgconfig;LD_LIBRARY_PATH=${prefix_lib}")
+    set(static 1)
+endforeach()
