@@ -82,7 +82,7 @@ enum {
 typedef struct amp_op_info {
     int id;               /* its place in the table; never written to a file */
     const char *name;     /* PyTorch's name: "add" */
-    const char *overload; /* "" or "Scalar" */
+    const char *overload; /* "" or "scalar" */
     const char *c_name;   /* "add", "add_scalar": amp_<c_name> */
     const char *schema;   /* as in ops.def, without libamp's marks */
     const char *doc;      /* one line */
@@ -101,7 +101,7 @@ typedef struct amp_op_info {
 extern const amp_op_info amp_op_table[];
 extern const int amp_op_count;
 
-/* First overload of a name ("add"), or the overload itself ("add.Scalar"); NULL if there is none. The overloads of a
+/* First overload of a name ("add"), or the overload itself ("add.scalar"); NULL if there is none. The overloads of a
  * name are adjacent in the table. */
 const amp_op_info *amp_op_find(const char *name);
 
