@@ -7,13 +7,17 @@ if(tool_sources)
     target_link_libraries(amp_tool PRIVATE amp_internal)
 endif()
 
-# Examples are a user's programs: public headers and the shared library, nothing else.
+# Examples are a user's programs: public headers and the shared library, nothing else. What several programs share of
+# them (a folder below examples/) is a library of its own; benches and tests use it too.
+file(GLOB example_support_sources CONFIGURE_DEPENDS examples/*/*.c)
+add_library(example_support STATIC ${example_support_sources})
+target_include_directories(example_support PUBLIC examples/minilm include)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS example_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
-    target_link_libraries(${name} PRIVATE amp OpenMP::OpenMP_C m)
+    target_link_libraries(${name} PRIVATE example_support amp OpenMP::OpenMP_C m)
 endforeach()
 
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/bench_*.c bench/bench_*.cc)
@@ -21,5 +25,5 @@ foreach(source IN LISTS bench_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
-    target_link_libraries(${name} PRIVATE amp_internal)
+    target_link_libraries(${name} PRIVATE example_support amp_internal)
 endforeach()

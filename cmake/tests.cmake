@@ -7,7 +7,7 @@ foreach(source IN LISTS test_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    target_link_libraries(${name} PRIVATE amp_internal GTest::gtest_main)
+    target_link_libraries(${name} PRIVATE example_support amp_internal GTest::gtest_main)
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
         PROPERTIES LABELS fast TIMEOUT 600)
 
@@ -57,3 +57,5 @@ foreach(library amp amp_static)
         ENVIRONMENT "PKG_CONFIG_PATH=${prefix_lib}/pkgconfig;LD_LIBRARY_PATH=${prefix_lib}")
     set(static 1)
 endforeach()
+
+include(cmake/fuzz.cmake)

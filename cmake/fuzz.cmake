@@ -1,0 +1,18 @@
+# Every tests/fuzz/fuzz_NAME.c is a fuzzer. Its corpus, tests/fuzz/corpus/NAME, is replayed by ctest with any compiler;
+# with AMP_BUILD_FUZZERS (clang) it also becomes a libFuzzer program: build/…/fuzz/fuzz_NAME -max_total_time=600 DIR.
+file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c tests/fuzz/fuzz_*.cc)
+foreach(source IN LISTS fuzz_sources)
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" corpus ${name})
+    add_executable(replay_${corpus} ${source} tests/fuzz/replay.c)
+    target_link_libraries(replay_${corpus} PRIVATE example_support amp_internal)
+    set_target_properties(replay_${corpus} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_test(NAME ${name}.corpus COMMAND replay_${corpus} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+    set_tests_properties(${name}.corpus PROPERTIES LABELS fast)
+    if(AMP_BUILD_FUZZERS)
+        add_executable(${name} ${source})
+        target_link_libraries(${name} PRIVATE example_support amp_internal)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+    endif()
+endforeach()
