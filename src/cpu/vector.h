@@ -1,0 +1,66 @@
+/* Dense f32 kernels: elementwise functions, reductions and rows. All dtypes narrower than f32 come here converted.
+ *
+ * The names in these lists make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from vector_body.h
+ * once per ISA. Elementwise results are the same bits on every ISA (NaN payloads excepted). Reductions add vector
+ * lanes over blocks of 1024 elements in f32, and the blocks in f64: their order follows from n and the ISA alone. */
+#ifndef AMP_CPU_VECTOR_H
+#define AMP_CPU_VECTOR_H
+
+#include <stdint.h>
+
+/* out[i] = f(in[i]); out may be in. Errors in ulp over all inputs: tests/test_vmath.cc. */
+typedef void amp_unary_function(float *out, const float *in, int64_t n);
+#define AMP_VECTOR_UNARY(X)                                                                                            \
+    X(NEG, neg)                                                                                                        \
+    X(ABS, abs)                                                                                                        \
+    X(EXP, exp)                                                                                                        \
+    X(LOG, log)                                                                                                        \
+    X(SQRT, sqrt)                                                                                                      \
+    X(RSQRT, rsqrt)                                                                                                    \
+    X(RECIPROCAL, reciprocal)                                                                                          \
+    X(SQUARE, square)                                                                                                  \
+    X(TANH, tanh)                                                                                                      \
+    X(SIGMOID, sigmoid)                                                                                                \
+    X(ERF, erf)                                                                                                        \
+    X(GELU, gelu)                                                                                                      \
+    X(GELU_TANH, gelu_tanh)                                                                                            \
+    X(RELU, relu)                                                                                                      \
+    X(SILU, silu)
+
+/* out[i] = f(a[i], b[i]); out may be a or b. add_scaled: a + scale·b, one rounding; scale is ignored by the others. */
+typedef void amp_binary_function(float *out, const float *a, const float *b, int64_t n, float scale);
+#define AMP_VECTOR_BINARY(X)                                                                                           \
+    X(ADD, add)                                                                                                        \
+    X(SUB, sub)                                                                                                        \
+    X(ADD_SCALED, add_scaled)                                                                                          \
+    X(MUL, mul)                                                                                                        \
+    X(DIV, div)                                                                                                        \
+    X(MAXIMUM, maximum)                                                                                                \
+    X(MINIMUM, minimum)
+
+/* Reductions of n ≥ 0 elements. maximum of nothing is −inf; a NaN gives NaN. */
+typedef double amp_reduce_function(const float *in, int64_t n);
+#define AMP_VECTOR_REDUCE(X)                                                                                           \
+    X(SUM, sum)                                                                                                        \
+    X(SUM_SQUARES, sum_squares)                                                                                        \
+    X(ROW_MAX, row_max)                                                                                                \
+    X(ROW_MIN, row_min)
+
+/* acc[i] += in[i], in f64: the step of a reduction over an outer dimension. */
+typedef void amp_accumulate_function(double *acc, const float *in, int64_t n);
+
+/* One row of n ≥ 1 elements; out may be in. A row of −inf gives NaN. */
+#define AMP_VECTOR_ROW(X)                                                                                              \
+    X(SOFTMAX, softmax)                                                                                                \
+    X(LOG_SOFTMAX, log_softmax)
+
+/* One row: (x − mean)/√(variance + eps)·weight + bias, weight and bias of n elements or NULL; out may be in. The mean's own
+ * rounding error is taken out again, so rows far from zero keep their precision. rms: x/√(mean square + eps)·weight;
+ * bias is not read. */
+typedef void amp_norm_function(float *out, const float *in, const float *weight, const float *bias, int64_t n,
+                               double eps);
+#define AMP_VECTOR_NORM(X)                                                                                             \
+    X(LAYER_NORM, layer_norm)                                                                                          \
+    X(RMS_NORM, rms_norm)
+
+#endif /* AMP_CPU_VECTOR_H */

@@ -1,0 +1,206 @@
+/* The dense f32 kernels of vector.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. */
+#include <math.h>
+
+#include "cpu/vector.h"
+#include "cpu/vmath_body.h"
+
+#define PASTE_(name, isa) amp_##name##_f32_##isa
+#define PASTE(name, isa) PASTE_(name, isa)
+#define KERNEL(name) PASTE(name, SIMD_ISA)
+
+/* ---- Elementwise ---------------------------------------------------------------------------------------------- */
+
+static inline vf v_neg(vf x) { return v_from_bits(v_bits(x) ^ v_set1_int((int32_t)0x80000000u)); }
+static inline vf v_rsqrt(vf x) { return v_set1(1.0f) / v_sqrt(x); }
+static inline vf v_reciprocal(vf x) { return v_set1(1.0f) / x; }
+static inline vf v_square(vf x) { return x * x; }
+
+#define DEFINE_UNARY(NAME, name)                                                                                       \
+    void KERNEL(name)(float *out, const float *in, int64_t n) {                                                        \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL) v_store(out + i, v_##name(v_load(in + i)));                                       \
+        if (i < n) v_store_first(out + i, v_##name(v_load_first(in + i, n - i)), n - i);                               \
+    }
+AMP_VECTOR_UNARY(DEFINE_UNARY)
+
+static inline vf v_op_add(vf a, vf b, vf s) { return (void)s, a + b; }
+static inline vf v_op_sub(vf a, vf b, vf s) { return (void)s, a - b; }
+static inline vf v_op_add_scaled(vf a, vf b, vf s) { return v_fma(b, s, a); }
+static inline vf v_op_mul(vf a, vf b, vf s) { return (void)s, a * b; }
+static inline vf v_op_div(vf a, vf b, vf s) { return (void)s, a / b; }
+static inline vf v_op_maximum(vf a, vf b, vf s) { return (void)s, v_select(v_unordered(a, a), a, v_max(a, b)); }
+static inline vf v_op_minimum(vf a, vf b, vf s) { return (void)s, v_select(v_unordered(a, a), a, v_min(a, b)); }
+
+#define DEFINE_BINARY(NAME, name)                                                                                      \
+    void KERNEL(name)(float *out, const float *a, const float *b, int64_t n, float scale) {                            \
+        const vf s = v_set1(scale);                                                                                    \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL) v_store(out + i, v_op_##name(v_load(a + i), v_load(b + i), s));                   \
+        if (i < n) v_store_first(out + i, v_op_##name(v_load_first(a + i, n - i), v_load_first(b + i, n - i), s), n - i); \
+    }
+AMP_VECTOR_BINARY(DEFINE_BINARY)
+
+/* ---- Reductions ----------------------------------------------------------------------------------------------- */
+
+enum { SUM_BLOCK = 1024 }; /* elements whose sum is kept in f32 lanes */
+
+/* Σ term(x) over at most SUM_BLOCK elements, in four vectors; `centre` is what term subtracts. */
+#define DEFINE_BLOCK_SUM(name, term)                                                                                   \
+    static inline float block_##name(const float *in, int64_t n, vf centre) {                                          \
+        vf acc[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};                                          \
+        int64_t i = 0;                                                                                                 \
+        (void)centre;                                                                                                  \
+        for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
+            for (int k = 0; k < 4; k++) {                                                                              \
+                const vf x = v_load(in + i + k * VL);                                                                  \
+                acc[k] = term;                                                                                         \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int k = 0; i + VL <= n; i += VL, k++) {                                                                   \
+            const vf x = v_load(in + i);                                                                               \
+            acc[k] = term;                                                                                             \
+        }                                                                                                              \
+        if (i < n) {                                                                                                   \
+            const vf x = v_keep_first(v_load_first(in + i, n - i), n - i, centre);                                     \
+            const int k = 3;                                                                                           \
+            acc[k] = term;                                                                                             \
+        }                                                                                                              \
+        return v_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));                                                           \
+    }
+DEFINE_BLOCK_SUM(sum, acc[k] + (x - centre))
+DEFINE_BLOCK_SUM(squares, v_fma(x - centre, x - centre, acc[k]))
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+double KERNEL(sum)(const float *in, int64_t n) {
+    double total = 0.0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) total += (double)block_sum(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));
+    return total;
+}
+
+double KERNEL(sum_squares)(const float *in, int64_t n) {
+    double total = 0.0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        total += (double)block_squares(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));
+    }
+    return total;
+}
+
+/* The extreme of a row by `pick`, and whether there was a NaN. */
+#define DEFINE_EXTREME(name, pick, pick_lane, start)                                                                   \
+    double KERNEL(name)(const float *in, int64_t n) {                                                                  \
+        vf best = v_set1(start), nan = v_set1(0.0f);                                                                   \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL) {                                                                                 \
+            const vf x = v_load(in + i);                                                                               \
+            best = pick(x, best); /* a NaN in x leaves best as it was */                                               \
+            nan = v_select(v_unordered(x, x), x, nan);                                                                 \
+        }                                                                                                              \
+        if (i < n) {                                                                                                   \
+            const vf x = v_keep_first(v_load_first(in + i, n - i), n - i, v_set1(start));                              \
+            best = pick(x, best);                                                                                      \
+            nan = v_select(v_unordered(x, x), x, nan);                                                                 \
+        }                                                                                                              \
+        const float bad = v_sum(nan);                                                                                  \
+        return bad != bad ? (double)bad : (double)(pick_lane);                                                         \
+    }
+DEFINE_EXTREME(row_max, v_max, v_max_lane(best), -INFINITY)
+DEFINE_EXTREME(row_min, v_min, -v_max_lane(v_neg(best)), INFINITY)
+
+void KERNEL(accumulate)(double *acc, const float *in, int64_t n) {
+    for (int64_t i = 0; i < n; i++) acc[i] += (double)in[i];
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------------------------- */
+
+/* out = e^(in − max), returns the sum. */
+static double exponentials(float *out, const float *in, int64_t n, vf max) {
+    double total = 0.0;
+    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
+        const int64_t end = start + least(n - start, SUM_BLOCK);
+        vf sum = v_set1(0.0f);
+        int64_t i = start;
+        for (; i + VL <= end; i += VL) {
+            const vf e = v_exp(v_load(in + i) - max);
+            v_store(out + i, e);
+            sum = sum + e;
+        }
+        if (i < end) {
+            const vf e = v_keep_first(v_exp(v_load_first(in + i, end - i) - max), end - i, v_set1(0.0f));
+            v_store_first(out + i, e, end - i);
+            sum = sum + e;
+        }
+        total += (double)v_sum(sum);
+    }
+    return total;
+}
+
+/* Σ e^(in − max) without keeping the terms. */
+static double sum_of_exponentials(const float *in, int64_t n, vf max) {
+    double total = 0.0;
+    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
+        const int64_t end = start + least(n - start, SUM_BLOCK);
+        vf sum = v_set1(0.0f);
+        int64_t i = start;
+        for (; i + VL <= end; i += VL) sum = sum + v_exp(v_load(in + i) - max);
+        if (i < end) sum = sum + v_keep_first(v_exp(v_load_first(in + i, end - i) - max), end - i, v_set1(0.0f));
+        total += (double)v_sum(sum);
+    }
+    return total;
+}
+
+void KERNEL(softmax)(float *out, const float *in, int64_t n) {
+    const double total = exponentials(out, in, n, v_set1((float)KERNEL(row_max)(in, n)));
+    const vf scale = v_set1((float)(1.0 / total));
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) v_store(out + i, v_load(out + i) * scale);
+    if (i < n) v_store_first(out + i, v_load_first(out + i, n - i) * scale, n - i);
+}
+
+void KERNEL(log_softmax)(float *out, const float *in, int64_t n) {
+    const vf max = v_set1((float)KERNEL(row_max)(in, n));
+    const vf shift = v_set1((float)log(sum_of_exponentials(in, n, max)));
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) v_store(out + i, v_load(in + i) - max - shift);
+    if (i < n) v_store_first(out + i, v_load_first(in + i, n - i) - max - shift, n - i);
+}
+
+/* out = (in − mean)·scale − shift, then ·weight + bias where they are given. */
+static void normalize_row(float *out, const float *in, const float *weight, const float *bias, int64_t n, float mean,
+                          float scale, float shift) {
+    const vf m = v_set1(mean), s = v_set1(scale), t = v_set1(-shift);
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        vf y = v_fma(v_load(in + i) - m, s, t);
+        if (weight) y = v_fma(y, v_load(weight + i), bias ? v_load(bias + i) : v_set1(0.0f));
+        else if (bias) y = y + v_load(bias + i);
+        v_store(out + i, y);
+    }
+    if (i < n) {
+        const int64_t r = n - i;
+        vf y = v_fma(v_load_first(in + i, r) - m, s, t);
+        if (weight) y = v_fma(y, v_load_first(weight + i, r), bias ? v_load_first(bias + i, r) : v_set1(0.0f));
+        else if (bias) y = y + v_load_first(bias + i, r);
+        v_store_first(out + i, y, r);
+    }
+}
+
+void KERNEL(layer_norm)(float *out, const float *in, const float *weight, const float *bias, int64_t n, double eps) {
+    const float mean = (float)(KERNEL(sum)(in, n) / (double)n);
+    const vf centre = v_set1(mean);
+    double rest = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        const int64_t count = least(n - i, SUM_BLOCK);
+        rest += (double)block_sum(in + i, count, centre);
+        squares += (double)block_squares(in + i, count, centre);
+    }
+    rest /= (double)n; /* what rounding took from the mean */
+    const double scale = 1.0 / sqrt(fmax(squares / (double)n - rest * rest, 0.0) + eps);
+    normalize_row(out, in, weight, bias, n, mean, (float)scale, (float)(rest * scale));
+}
+
+void KERNEL(rms_norm)(float *out, const float *in, const float *weight, const float *bias, int64_t n, double eps) {
+    const double scale = 1.0 / sqrt(KERNEL(sum_squares)(in, n) / (double)n + eps);
+    (void)bias;
+    normalize_row(out, in, weight, NULL, n, 0.0f, (float)scale, 0.0f);
+}
