@@ -6,6 +6,7 @@
 
 /* The function types of the families. */
 #include "cpu/convert.h"
+#include "cpu/vector.h"
 
 typedef enum amp_kernel_family {
 #define AMP_KERNEL_FAMILY(name, type, self_test) AMP_KERNEL_##name,

@@ -50,6 +50,7 @@ typedef double amp_reduce_function(const float *in, int64_t n);
 typedef void amp_accumulate_function(double *acc, const float *in, int64_t n);
 
 /* One row of n ≥ 1 elements; out may be in. A row of −inf gives NaN. */
+typedef void amp_row_function(float *out, const float *in, int64_t n);
 #define AMP_VECTOR_ROW(X)                                                                                              \
     X(SOFTMAX, softmax)                                                                                                \
     X(LOG_SOFTMAX, log_softmax)

@@ -1,7 +1,7 @@
 /* The dense f32 kernels of vector.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. */
 #include <math.h>
 
-#include "cpu/vector.h"
+#include "cpu/kernels.h"
 #include "cpu/vmath_body.h"
 
 #define PASTE_(name, isa) amp_##name##_f32_##isa
