@@ -1,0 +1,266 @@
+// The dense f32 kernels by themselves: error in ulp against f64, agreement of the instruction sets, tails, long sums.
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+extern "C" {
+#include "cpu/kernels.h"
+}
+
+namespace {
+
+double sigmoid(double x) {
+    return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+
+struct Case {
+    amp_kernel_family family;
+    double (*reference)(double);
+    double ulp; // budget over the whole of f32 …
+    double low, high; // … between these (outside, f32 arithmetic on the argument alone loses more)
+};
+
+const Case cases[] = {
+    {AMP_KERNEL_NEG, [](double x) { return -x; }, 0, -INFINITY, INFINITY},
+    {AMP_KERNEL_ABS, [](double x) { return std::fabs(x); }, 0, -INFINITY, INFINITY},
+    {AMP_KERNEL_EXP, [](double x) { return std::exp(x); }, 1, -INFINITY, INFINITY},
+    {AMP_KERNEL_LOG, [](double x) { return std::log(x); }, 1, 0, INFINITY},
+    {AMP_KERNEL_SQRT, [](double x) { return std::sqrt(x); }, 0.5, 0, INFINITY},
+    {AMP_KERNEL_RSQRT, [](double x) { return 1 / std::sqrt(x); }, 1.5, 0, INFINITY},
+    {AMP_KERNEL_RECIPROCAL, [](double x) { return 1 / x; }, 0.5, -INFINITY, INFINITY},
+    {AMP_KERNEL_SQUARE, [](double x) { return x * x; }, 0.5, -INFINITY, INFINITY},
+    {AMP_KERNEL_TANH, [](double x) { return std::tanh(x); }, 2.5, -INFINITY, INFINITY},
+    {AMP_KERNEL_SIGMOID, sigmoid, 2.5, -INFINITY, INFINITY},
+    {AMP_KERNEL_ERF, [](double x) { return std::erf(x); }, 2.5, -INFINITY, INFINITY},
+    {AMP_KERNEL_GELU, [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); }, 4, -5, INFINITY},
+    {AMP_KERNEL_GELU_TANH,
+     [](double x) { return x * sigmoid(2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }, 16, -3, INFINITY},
+    {AMP_KERNEL_RELU, [](double x) { return x > 0 ? x : 0.0; }, 0, -INFINITY, INFINITY},
+    {AMP_KERNEL_SILU, [](double x) { return x * sigmoid(x); }, 3, -80, INFINITY},
+};
+
+float from_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// |got - want| in units of the last place of want as an f32.
+double ulps(float got, double want) {
+    if (std::isinf(static_cast<float>(want)) || std::isinf(got)) return got == static_cast<float>(want) ? 0 : 1;
+    int exponent;
+    std::frexp(std::max(std::fabs(want), static_cast<double>(FLT_MIN)), &exponent);
+    return std::fabs(got - want) / std::ldexp(1.0, exponent - 24);
+}
+
+class EveryRow : public ::testing::TestWithParam<int> {
+  protected:
+    const amp_kernel *kernel = amp_kernel_at(GetParam());
+    void SetUp() override {
+        char reason[AMP_KERNEL_REASON_SIZE];
+        if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << kernel->name << ": " << reason;
+    }
+};
+
+std::vector<int> rows_of(bool (*wanted)(amp_kernel_family)) {
+    std::vector<int> rows;
+    for (int i = 0; i < amp_kernel_count(); i++) {
+        if (wanted(amp_kernel_at(i)->family)) rows.push_back(i);
+    }
+    return rows;
+}
+
+std::string row_name(const ::testing::TestParamInfo<int> &info) {
+    return amp_kernel_at(info.param)->name;
+}
+
+const Case *case_of(amp_kernel_family family) {
+    for (const Case &c : cases) {
+        if (c.family == family) return &c;
+    }
+    return nullptr;
+}
+
+class Unary : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Unary,
+                         ::testing::ValuesIn(rows_of([](amp_kernel_family f) { return case_of(f) != nullptr; })),
+                         row_name);
+
+// Every 257th f32 and every bf16 value: all exponents and signs, infinities, NaNs, subnormals.
+TEST_P(Unary, StaysWithinItsUlpBudget) {
+    const Case &c = *case_of(kernel->family);
+    auto function = reinterpret_cast<amp_unary_function *>(kernel->function);
+    std::vector<float> in, out(4096);
+    double worst = 0;
+    float worst_at = 0;
+    auto check = [&] {
+        function(out.data(), in.data(), static_cast<int64_t>(in.size()));
+        for (size_t i = 0; i < in.size(); i++) {
+            EXPECT_TRUE(!std::isnan(in[i]) || std::isnan(out[i])) << in[i];
+            if (!(in[i] >= c.low && in[i] <= c.high) || std::isinf(in[i])) continue;
+            const double error = ulps(out[i], c.reference(in[i]));
+            if (error > worst) worst = error, worst_at = in[i];
+        }
+        in.clear();
+    };
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 257) {
+        in.push_back(from_bits(static_cast<uint32_t>(bits)));
+        if (in.size() == out.size()) check();
+    }
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        in.push_back(from_bits(bits << 16));
+        if (in.size() == out.size()) check();
+    }
+    check();
+    EXPECT_LE(worst, c.ulp) << kernel->name << " at " << worst_at;
+}
+
+TEST_P(Unary, GivesTheReferencesBitsForEverySixteenBitInput) {
+    auto function = reinterpret_cast<amp_unary_function *>(kernel->function);
+    const std::string name = kernel->name;
+    const amp_kernel *reference = amp_kernel_find((name.substr(0, name.rfind('_')) + "_ref").c_str());
+    ASSERT_NE(reference, nullptr);
+    std::vector<float> in(65536), got(65536), want(65536);
+    for (int half = 0; half < 2; half++) {
+        for (uint32_t bits = 0; bits < 65536; bits++) {
+            in[bits] = half ? amp_f32_from_f16(static_cast<uint16_t>(bits)) : from_bits(bits << 16);
+        }
+        function(got.data(), in.data(), 65536);
+        reinterpret_cast<amp_unary_function *>(reference->function)(want.data(), in.data(), 65536);
+        for (uint32_t i = 0; i < 65536; i++) {
+            const bool same = std::isnan(want[i]) ? std::isnan(got[i]) : !memcmp(&got[i], &want[i], sizeof(float));
+            ASSERT_TRUE(same) << in[i] << ": " << got[i] << ", " << want[i];
+        }
+    }
+}
+
+// An array that ends where readable memory ends.
+class GuardedArray {
+  public:
+    explicit GuardedArray(size_t count) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))), bytes_(page_ * 3) {
+        base_ = static_cast<char *>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mprotect(base_ + bytes_ - page_, page_, PROT_NONE);
+        data = reinterpret_cast<float *>(base_ + bytes_ - page_) - count;
+    }
+    ~GuardedArray() { munmap(base_, bytes_); }
+    float *data;
+
+  private:
+    size_t page_, bytes_;
+    char *base_;
+};
+
+TEST_P(Unary, StaysInsideItsArrays) {
+    auto function = reinterpret_cast<amp_unary_function *>(kernel->function);
+    for (size_t n = 0; n <= 70; n++) {
+        GuardedArray in(n), out(n);
+        for (size_t i = 0; i < n; i++) in.data[i] = 0.5f;
+        function(out.data, in.data, static_cast<int64_t>(n));
+        for (size_t i = 1; i < n; i++) ASSERT_EQ(out.data[i], out.data[0]) << n << ", " << i;
+    }
+}
+
+class Sums : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Sums, ::testing::ValuesIn(rows_of([](amp_kernel_family f) {
+                             return f == AMP_KERNEL_SUM || f == AMP_KERNEL_SUM_SQUARES;
+                         })),
+                         row_name);
+
+TEST_P(Sums, LoseNothingOverAMillionElements) {
+    auto function = reinterpret_cast<amp_reduce_function *>(kernel->function);
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
+    std::vector<float> in(1000003);
+    double want = 0;
+    for (float &x : in) {
+        x = uniform(random);
+        want += kernel->family == AMP_KERNEL_SUM ? double(x) : double(x) * double(x);
+    }
+    EXPECT_NEAR(function(in.data(), static_cast<int64_t>(in.size())) / want, 1.0, 1e-7);
+    EXPECT_EQ(function(in.data(), 0), 0.0);
+}
+
+class Extremes : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Extremes, ::testing::ValuesIn(rows_of([](amp_kernel_family f) {
+                             return f == AMP_KERNEL_ROW_MAX || f == AMP_KERNEL_ROW_MIN;
+                         })),
+                         row_name);
+
+TEST_P(Extremes, AreFoundInEveryPlaceAndNanWins) {
+    auto function = reinterpret_cast<amp_reduce_function *>(kernel->function);
+    const float extreme = kernel->family == AMP_KERNEL_ROW_MAX ? 3.0f : -3.0f;
+    for (int n = 1; n <= 70; n++) {
+        for (int at = 0; at < n; at++) {
+            std::vector<float> in(static_cast<size_t>(n), 1.0f);
+            in[static_cast<size_t>(at)] = extreme;
+            ASSERT_EQ(function(in.data(), n), extreme) << n << ", " << at;
+            in[static_cast<size_t>((at + 1) % n)] = NAN;
+            ASSERT_TRUE(std::isnan(function(in.data(), n))) << n << ", " << at;
+        }
+    }
+    EXPECT_EQ(function(nullptr, 0), kernel->family == AMP_KERNEL_ROW_MAX ? -INFINITY : INFINITY);
+}
+
+class Norms : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Norms, ::testing::ValuesIn(rows_of([](amp_kernel_family f) {
+                             return f == AMP_KERNEL_LAYER_NORM;
+                         })),
+                         row_name);
+
+TEST_P(Norms, AreExactFarFromZero) {
+    auto function = reinterpret_cast<amp_norm_function *>(kernel->function);
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal(1000.0f, 1.0f);
+    for (int64_t n : {5, 384, 1025, 5000}) {
+        std::vector<float> in(static_cast<size_t>(n)), out(in.size());
+        double mean = 0, variance = 0;
+        for (float &x : in) mean += x = normal(random);
+        mean /= static_cast<double>(n);
+        for (float x : in) variance += (x - mean) * (x - mean) / static_cast<double>(n);
+        function(out.data(), in.data(), nullptr, nullptr, n, 1e-12);
+        for (size_t i = 0; i < in.size(); i++) {
+            ASSERT_NEAR(out[i], (in[i] - mean) / std::sqrt(variance + 1e-12), 1e-6) << n << ", " << i;
+        }
+    }
+}
+
+class Rows : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Rows, ::testing::ValuesIn(rows_of([](amp_kernel_family f) {
+                             return f == AMP_KERNEL_SOFTMAX || f == AMP_KERNEL_LOG_SOFTMAX;
+                         })),
+                         row_name);
+
+TEST_P(Rows, MatchF64) {
+    auto function = reinterpret_cast<amp_row_function *>(kernel->function);
+    std::mt19937 random(13);
+    std::normal_distribution<float> normal(0.0f, 5.0f);
+    for (int64_t n : {1, 2, 15, 16, 17, 64, 1000, 5000}) {
+        std::vector<float> in(static_cast<size_t>(n)), out(in.size());
+        double total = 0;
+        for (float &x : in) total += std::exp(double(x = normal(random)));
+        function(out.data(), in.data(), n);
+        for (size_t i = 0; i < in.size(); i++) {
+            const double log_want = double(in[i]) - std::log(total);
+            const bool soft = kernel->family == AMP_KERNEL_SOFTMAX;
+            const double want = soft ? std::exp(log_want) : log_want;
+            ASSERT_NEAR(out[i], want, 1e-7 * (soft ? want * (3 + std::fabs(log_want)) : 3 + 1.2 * std::fabs(log_want))) << n << ", " << i;
+        }
+    }
+}
+
+TEST_P(Rows, OfMinusInfinityAreNan) {
+    auto function = reinterpret_cast<amp_row_function *>(kernel->function);
+    float row[20];
+    for (float &x : row) x = -INFINITY;
+    function(row, row, 20);
+    for (float x : row) EXPECT_TRUE(std::isnan(x));
+}
+
+} // namespace
