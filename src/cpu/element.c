@@ -50,12 +50,15 @@ static int64_t pass_i64(int64_t x) {
     TYPE(C128, complex128, complex128, (complex128))
 
 /* Any widened value to a compute type. */
-#define TO_F32(x) _Generic((x), complex128: (float)creal((complex128)(x)), default: (float)REAL_PART(x))
-#define REAL_PART(x) _Generic((x), complex128: 0.0, default: (x))
-#define TO_F64(x) _Generic((x), complex128: creal((complex128)(x)), default: (double)REAL_PART(x))
+#define TO_F32(x) _Generic((x), complex128 : (float)creal((complex128)(x)), default : (float)REAL_PART(x))
+#define REAL_PART(x) _Generic((x), complex128 : 0.0, default : (x))
+#define TO_F64(x) _Generic((x), complex128 : creal((complex128)(x)), default : (double)REAL_PART(x))
 #define TO_I64(x)                                                                                                      \
-    _Generic((x), float: truncate_f64((double)REAL_PART(x)), double: truncate_f64((double)REAL_PART(x)),               \
-             complex128: truncate_f64(creal((complex128)(x))), default: (int64_t)REAL_PART(x))
+    _Generic((x), float                                                                                                \
+             : truncate_f64((double)REAL_PART(x)), double                                                              \
+             : truncate_f64((double)REAL_PART(x)), complex128                                                          \
+             : truncate_f64(creal((complex128)(x))), default                                                           \
+             : (int64_t)REAL_PART(x))
 #define TO_C128(x) ((complex128)(x))
 #define TO_BOOL(x) ((x) != 0)
 
@@ -65,11 +68,11 @@ static int64_t pass_i64(int64_t x) {
 #define STORE_F16(x) amp_f16_from_f32(TO_F32(x))
 #define STORE_BF16(x) amp_bf16_from_f32(TO_F32(x))
 #define STORE_I64(x) TO_I64(x)
-#define STORE_I32(x) (int32_t)TO_I64(x)
-#define STORE_I16(x) (int16_t)TO_I64(x)
-#define STORE_I8(x) (int8_t)TO_I64(x)
-#define STORE_U8(x) (uint8_t)TO_I64(x)
-#define STORE_BOOL(x) (uint8_t)TO_BOOL(x)
+#define STORE_I32(x) (int32_t) TO_I64(x)
+#define STORE_I16(x) (int16_t) TO_I64(x)
+#define STORE_I8(x) (int8_t) TO_I64(x)
+#define STORE_U8(x) (uint8_t) TO_I64(x)
+#define STORE_BOOL(x) (uint8_t) TO_BOOL(x)
 #define STORE_C64(x) (complex64)(x)
 #define STORE_C128(x) (complex128)(x)
 

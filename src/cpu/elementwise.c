@@ -63,8 +63,10 @@ void amp_elementwise_run(const amp_elementwise *work, amp_tensor *out) {
         const amp_elementwise_input *in = &work->in[k];
         p.in_dtype[k] = in->tensor ? in->tensor->dtype : in->compute;
         widest = larger(widest, amp_dtype_size(in->compute));
-        if (in->tensor) amp_iterator_add(&it, in->tensor);
-        else amp_iterator_add_memory(&it, (void *)(uintptr_t)in->constant, constant_strides);
+        if (in->tensor)
+            amp_iterator_add(&it, in->tensor);
+        else
+            amp_iterator_add_memory(&it, (void *)(uintptr_t)in->constant, constant_strides);
     }
     p.block = (int64_t)(AMP_BLOCK_BYTES / widest);
     amp_block_prepare();

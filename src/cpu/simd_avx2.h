@@ -12,27 +12,63 @@ typedef __m256 vf;
 typedef int32_t vi __attribute__((vector_size(32)));
 typedef __m256 vm; /* all bits of a lane set, or none */
 
-static inline vf v_set1(float x) { return _mm256_set1_ps(x); }
-static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
-static inline void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
+static inline vf v_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+static inline vf v_load(const float *p) {
+    return _mm256_loadu_ps(p);
+}
+static inline void v_store(float *p, vf x) {
+    _mm256_storeu_ps(p, x);
+}
 static inline __m256i v_first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-static inline vf v_load_first(const float *p, int64_t n) { return _mm256_maskload_ps(p, v_first(n)); }
-static inline void v_store_first(float *p, vf x, int64_t n) { _mm256_maskstore_ps(p, v_first(n), x); }
-static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
-static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
-static inline vf v_sqrt(vf x) { return _mm256_sqrt_ps(x); }
-static inline vi v_bits(vf x) { return (vi)_mm256_castps_si256(x); }
-static inline vf v_from_bits(vi x) { return _mm256_castsi256_ps((__m256i)x); }
-static inline vf v_from_int(vi x) { return _mm256_cvtepi32_ps((__m256i)x); }
-static inline vi v_set1_int(int32_t x) { return (vi)_mm256_set1_epi32(x); }
-static inline vf v_abs(vf x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
-static inline vm v_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
-static inline vm v_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
-static inline vm v_unordered(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_UNORD_Q); }
-static inline vf v_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
+static inline vf v_load_first(const float *p, int64_t n) {
+    return _mm256_maskload_ps(p, v_first(n));
+}
+static inline void v_store_first(float *p, vf x, int64_t n) {
+    _mm256_maskstore_ps(p, v_first(n), x);
+}
+static inline vf v_fma(vf a, vf b, vf c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vf v_max(vf a, vf b) {
+    return _mm256_max_ps(a, b);
+}
+static inline vf v_min(vf a, vf b) {
+    return _mm256_min_ps(a, b);
+}
+static inline vf v_sqrt(vf x) {
+    return _mm256_sqrt_ps(x);
+}
+static inline vi v_bits(vf x) {
+    return (vi)_mm256_castps_si256(x);
+}
+static inline vf v_from_bits(vi x) {
+    return _mm256_castsi256_ps((__m256i)x);
+}
+static inline vf v_from_int(vi x) {
+    return _mm256_cvtepi32_ps((__m256i)x);
+}
+static inline vi v_set1_int(int32_t x) {
+    return (vi)_mm256_set1_epi32(x);
+}
+static inline vf v_abs(vf x) {
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
+static inline vm v_lt(vf a, vf b) {
+    return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+}
+static inline vm v_eq(vf a, vf b) {
+    return _mm256_cmp_ps(a, b, _CMP_EQ_OQ);
+}
+static inline vm v_unordered(vf a, vf b) {
+    return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
+}
+static inline vf v_select(vm m, vf yes, vf no) {
+    return _mm256_blendv_ps(no, yes, m);
+}
 /* 2^n in two halves, each in the normal range, so that the product rounds once. */
 static inline vf v_scale2(vf x, vf n) {
     const vi k = (vi)_mm256_cvtps_epi32(n), half = k >> 1;

@@ -12,27 +12,69 @@ typedef __m512 vf;
 typedef int32_t vi __attribute__((vector_size(64)));
 typedef __mmask16 vm;
 
-static inline vf v_set1(float x) { return _mm512_set1_ps(x); }
-static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
-static inline void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
-static inline vm v_first(int64_t n) { return (vm)((1u << n) - 1u); }
-static inline vf v_load_first(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
-static inline void v_store_first(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), x); }
-static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
-static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
-static inline vf v_sqrt(vf x) { return _mm512_sqrt_ps(x); }
-static inline vi v_bits(vf x) { return (vi)_mm512_castps_si512(x); }
-static inline vf v_from_bits(vi x) { return _mm512_castsi512_ps((__m512i)x); }
-static inline vf v_from_int(vi x) { return _mm512_cvtepi32_ps((__m512i)x); }
-static inline vi v_set1_int(int32_t x) { return (vi)_mm512_set1_epi32(x); }
-static inline vf v_abs(vf x) { return _mm512_abs_ps(x); }
-static inline vm v_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
-static inline vm v_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
-static inline vm v_unordered(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
-static inline vf v_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
-static inline vf v_scale2(vf x, vf n) { return _mm512_scalef_ps(x, n); }
-static inline vf v_keep_first(vf x, int64_t n, vf rest) { return _mm512_mask_blend_ps(v_first(n), rest, x); }
+static inline vf v_set1(float x) {
+    return _mm512_set1_ps(x);
+}
+static inline vf v_load(const float *p) {
+    return _mm512_loadu_ps(p);
+}
+static inline void v_store(float *p, vf x) {
+    _mm512_storeu_ps(p, x);
+}
+static inline vm v_first(int64_t n) {
+    return (vm)((1u << n) - 1u);
+}
+static inline vf v_load_first(const float *p, int64_t n) {
+    return _mm512_maskz_loadu_ps(v_first(n), p);
+}
+static inline void v_store_first(float *p, vf x, int64_t n) {
+    _mm512_mask_storeu_ps(p, v_first(n), x);
+}
+static inline vf v_fma(vf a, vf b, vf c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+static inline vf v_max(vf a, vf b) {
+    return _mm512_max_ps(a, b);
+}
+static inline vf v_min(vf a, vf b) {
+    return _mm512_min_ps(a, b);
+}
+static inline vf v_sqrt(vf x) {
+    return _mm512_sqrt_ps(x);
+}
+static inline vi v_bits(vf x) {
+    return (vi)_mm512_castps_si512(x);
+}
+static inline vf v_from_bits(vi x) {
+    return _mm512_castsi512_ps((__m512i)x);
+}
+static inline vf v_from_int(vi x) {
+    return _mm512_cvtepi32_ps((__m512i)x);
+}
+static inline vi v_set1_int(int32_t x) {
+    return (vi)_mm512_set1_epi32(x);
+}
+static inline vf v_abs(vf x) {
+    return _mm512_abs_ps(x);
+}
+static inline vm v_lt(vf a, vf b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
+static inline vm v_eq(vf a, vf b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+}
+static inline vm v_unordered(vf a, vf b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+}
+static inline vf v_select(vm m, vf yes, vf no) {
+    return _mm512_mask_blend_ps(m, no, yes);
+}
+static inline vf v_scale2(vf x, vf n) {
+    return _mm512_scalef_ps(x, n);
+}
+static inline vf v_keep_first(vf x, int64_t n, vf rest) {
+    return _mm512_mask_blend_ps(v_first(n), rest, x);
+}
 
 /* Lane i with lane i + 8, then + 4, + 2, + 1: the order that every ISA's body documents as "folded by halves". */
 static inline float v_sum(vf x) {

@@ -19,17 +19,33 @@ typedef float vf;
 typedef int32_t vi;
 typedef bool vm;
 
-static inline vf v_set1(float x) { return x; }
-static inline vf v_load(const float *p) { return *p; }
-static inline void v_store(float *p, vf x) { *p = x; }
-static inline vf v_load_first(const float *p, int64_t n) { return n > 0 ? *p : 0.0f; }
+static inline vf v_set1(float x) {
+    return x;
+}
+static inline vf v_load(const float *p) {
+    return *p;
+}
+static inline void v_store(float *p, vf x) {
+    *p = x;
+}
+static inline vf v_load_first(const float *p, int64_t n) {
+    return n > 0 ? *p : 0.0f;
+}
 static inline void v_store_first(float *p, vf x, int64_t n) {
     if (n > 0) *p = x;
 }
-static inline vf v_fma(vf a, vf b, vf c) { return fmaf(a, b, c); }
-static inline vf v_max(vf a, vf b) { return a > b ? a : b; }
-static inline vf v_min(vf a, vf b) { return a < b ? a : b; }
-static inline vf v_sqrt(vf x) { return sqrtf(x); }
+static inline vf v_fma(vf a, vf b, vf c) {
+    return fmaf(a, b, c);
+}
+static inline vf v_max(vf a, vf b) {
+    return a > b ? a : b;
+}
+static inline vf v_min(vf a, vf b) {
+    return a < b ? a : b;
+}
+static inline vf v_sqrt(vf x) {
+    return sqrtf(x);
+}
 static inline vi v_bits(vf x) {
     vi bits;
     memcpy(&bits, &x, sizeof bits);
@@ -40,19 +56,39 @@ static inline vf v_from_bits(vi bits) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
-static inline vf v_from_int(vi x) { return (vf)x; }
-static inline vi v_set1_int(int32_t x) { return x; }
-static inline vf v_abs(vf x) { return fabsf(x); }
-static inline vm v_lt(vf a, vf b) { return a < b; }
-static inline vm v_eq(vf a, vf b) { return a == b; }
-static inline vm v_unordered(vf a, vf b) { return a != a || b != b; }
-static inline vf v_select(vm m, vf yes, vf no) { return m ? yes : no; }
+static inline vf v_from_int(vi x) {
+    return (vf)x;
+}
+static inline vi v_set1_int(int32_t x) {
+    return x;
+}
+static inline vf v_abs(vf x) {
+    return fabsf(x);
+}
+static inline vm v_lt(vf a, vf b) {
+    return a < b;
+}
+static inline vm v_eq(vf a, vf b) {
+    return a == b;
+}
+static inline vm v_unordered(vf a, vf b) {
+    return a != a || b != b;
+}
+static inline vf v_select(vm m, vf yes, vf no) {
+    return m ? yes : no;
+}
 static inline vf v_scale2(vf x, vf n) {
     const vi k = n == n ? (vi)n : 0, half = k >> 1;
     return x * v_from_bits((half + 127) << 23) * v_from_bits((k - half + 127) << 23);
 }
-static inline vf v_keep_first(vf x, int64_t n, vf rest) { return n > 0 ? x : rest; }
-static inline float v_sum(vf x) { return x; }
-static inline float v_max_lane(vf x) { return x; }
+static inline vf v_keep_first(vf x, int64_t n, vf rest) {
+    return n > 0 ? x : rest;
+}
+static inline float v_sum(vf x) {
+    return x;
+}
+static inline float v_max_lane(vf x) {
+    return x;
+}
 
 #endif /* AMP_CPU_SIMD_REF_H */

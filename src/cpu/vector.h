@@ -2,7 +2,7 @@
  *
  * The names in these lists make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from vector_body.h
  * once per ISA. Elementwise results are the same bits on every ISA (NaN payloads excepted). Reductions add vector
- * lanes over blocks of 1024 elements in f32, and the blocks in f64: their order follows from n and the ISA alone. */
+ * lanes over blocks of 64 vectors in f32, and the blocks in f64: their order follows from n and the ISA alone. */
 #ifndef AMP_CPU_VECTOR_H
 #define AMP_CPU_VECTOR_H
 

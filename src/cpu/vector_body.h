@@ -10,10 +10,18 @@
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------- */
 
-static inline vf v_neg(vf x) { return v_from_bits(v_bits(x) ^ v_set1_int((int32_t)0x80000000u)); }
-static inline vf v_rsqrt(vf x) { return v_set1(1.0f) / v_sqrt(x); }
-static inline vf v_reciprocal(vf x) { return v_set1(1.0f) / x; }
-static inline vf v_square(vf x) { return x * x; }
+static inline vf v_neg(vf x) {
+    return v_from_bits(v_bits(x) ^ v_set1_int((int32_t)0x80000000u));
+}
+static inline vf v_rsqrt(vf x) {
+    return v_set1(1.0f) / v_sqrt(x);
+}
+static inline vf v_reciprocal(vf x) {
+    return v_set1(1.0f) / x;
+}
+static inline vf v_square(vf x) {
+    return x * x;
+}
 
 #define DEFINE_UNARY(NAME, name)                                                                                       \
     void KERNEL(name)(float *out, const float *in, int64_t n) {                                                        \
@@ -23,26 +31,41 @@ static inline vf v_square(vf x) { return x * x; }
     }
 AMP_VECTOR_UNARY(DEFINE_UNARY)
 
-static inline vf v_op_add(vf a, vf b, vf s) { return (void)s, a + b; }
-static inline vf v_op_sub(vf a, vf b, vf s) { return (void)s, a - b; }
-static inline vf v_op_add_scaled(vf a, vf b, vf s) { return v_fma(b, s, a); }
-static inline vf v_op_mul(vf a, vf b, vf s) { return (void)s, a * b; }
-static inline vf v_op_div(vf a, vf b, vf s) { return (void)s, a / b; }
-static inline vf v_op_maximum(vf a, vf b, vf s) { return (void)s, v_select(v_unordered(a, a), a, v_max(a, b)); }
-static inline vf v_op_minimum(vf a, vf b, vf s) { return (void)s, v_select(v_unordered(a, a), a, v_min(a, b)); }
+static inline vf v_op_add(vf a, vf b, vf s) {
+    return (void)s, a + b;
+}
+static inline vf v_op_sub(vf a, vf b, vf s) {
+    return (void)s, a - b;
+}
+static inline vf v_op_add_scaled(vf a, vf b, vf s) {
+    return v_fma(b, s, a);
+}
+static inline vf v_op_mul(vf a, vf b, vf s) {
+    return (void)s, a * b;
+}
+static inline vf v_op_div(vf a, vf b, vf s) {
+    return (void)s, a / b;
+}
+static inline vf v_op_maximum(vf a, vf b, vf s) {
+    return (void)s, v_select(v_unordered(a, a), a, v_max(a, b));
+}
+static inline vf v_op_minimum(vf a, vf b, vf s) {
+    return (void)s, v_select(v_unordered(a, a), a, v_min(a, b));
+}
 
 #define DEFINE_BINARY(NAME, name)                                                                                      \
     void KERNEL(name)(float *out, const float *a, const float *b, int64_t n, float scale) {                            \
         const vf s = v_set1(scale);                                                                                    \
         int64_t i = 0;                                                                                                 \
         for (; i + VL <= n; i += VL) v_store(out + i, v_op_##name(v_load(a + i), v_load(b + i), s));                   \
-        if (i < n) v_store_first(out + i, v_op_##name(v_load_first(a + i, n - i), v_load_first(b + i, n - i), s), n - i); \
+        if (i < n)                                                                                                     \
+            v_store_first(out + i, v_op_##name(v_load_first(a + i, n - i), v_load_first(b + i, n - i), s), n - i);     \
     }
 AMP_VECTOR_BINARY(DEFINE_BINARY)
 
 /* ---- Reductions ----------------------------------------------------------------------------------------------- */
 
-enum { SUM_BLOCK = 1024 }; /* elements whose sum is kept in f32 lanes */
+enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
 
 /* Σ term(x) over at most SUM_BLOCK elements, in four vectors; `centre` is what term subtracts. */
 #define DEFINE_BLOCK_SUM(name, term)                                                                                   \
@@ -70,11 +93,14 @@ enum { SUM_BLOCK = 1024 }; /* elements whose sum is kept in f32 lanes */
 DEFINE_BLOCK_SUM(sum, acc[k] + (x - centre))
 DEFINE_BLOCK_SUM(squares, v_fma(x - centre, x - centre, acc[k]))
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
 
 double KERNEL(sum)(const float *in, int64_t n) {
     double total = 0.0;
-    for (int64_t i = 0; i < n; i += SUM_BLOCK) total += (double)block_sum(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));
+    for (int64_t i = 0; i < n; i += SUM_BLOCK)
+        total += (double)block_sum(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));
     return total;
 }
 
@@ -172,15 +198,19 @@ static void normalize_row(float *out, const float *in, const float *weight, cons
     int64_t i = 0;
     for (; i + VL <= n; i += VL) {
         vf y = v_fma(v_load(in + i) - m, s, t);
-        if (weight) y = v_fma(y, v_load(weight + i), bias ? v_load(bias + i) : v_set1(0.0f));
-        else if (bias) y = y + v_load(bias + i);
+        if (weight)
+            y = v_fma(y, v_load(weight + i), bias ? v_load(bias + i) : v_set1(0.0f));
+        else if (bias)
+            y = y + v_load(bias + i);
         v_store(out + i, y);
     }
     if (i < n) {
         const int64_t r = n - i;
         vf y = v_fma(v_load_first(in + i, r) - m, s, t);
-        if (weight) y = v_fma(y, v_load_first(weight + i, r), bias ? v_load_first(bias + i, r) : v_set1(0.0f));
-        else if (bias) y = y + v_load_first(bias + i, r);
+        if (weight)
+            y = v_fma(y, v_load_first(weight + i, r), bias ? v_load_first(bias + i, r) : v_set1(0.0f));
+        else if (bias)
+            y = y + v_load_first(bias + i, r);
         v_store_first(out + i, y, r);
     }
 }

@@ -44,7 +44,8 @@ static void prepare(float *out) {
 static bool agree(const float *got, const float *want, int n, bool exact, char *message, size_t size) {
     for (int i = 0; i < n; i++) {
         if (exact ? same(got[i], want[i]) : near(got[i], want[i])) continue;
-        snprintf(message, size, "element %d of %d is %a, the reference gives %a", i, n, (double)got[i], (double)want[i]);
+        snprintf(message, size, "element %d of %d is %a, the reference gives %a", i, n, (double)got[i],
+                 (double)want[i]);
         return false;
     }
     for (int i = n; i < LENGTH + GUARD; i++) {

@@ -94,7 +94,7 @@ static inline vf v_erf(vf x) {
 }
 
 /* Φ(x), the normal distribution, with small relative error in its lower tail too:
- * Φ(−x) = e^(−x²/2)·P(q)/(1 + √2·x) for x ≥ 0, q = (x − 4)/(x + 4) (2^-28.7). */
+ * Φ(−x) = e^(−x²/2)·P(q)/(1 + √2·x) for x ≥ 0, q = (x − 4)/(x + 4) (2^-28.7); ½ + x·R(x²) near 0 (2^-30.4). */
 static inline vf v_normal_cdf(vf x) {
     const vf a = v_min(v_set1(14.4f), v_abs(x)), s = a * a;
     const vf q = (a - v_set1(4.0f)) / (a + v_set1(4.0f));
@@ -112,7 +112,14 @@ static inline vf v_normal_cdf(vf x) {
     const vf error = v_fma(a, a, -s);
     const vf z = v_exp(s * v_set1(-0.5f));
     const vf tail = v_fma(z, error * v_set1(-0.5f), z) * p / v_fma(a, v_set1(1.41421356f), v_set1(1.0f));
-    return v_select(v_lt(x, v_set1(0.0f)), tail, v_set1(1.0f) - tail);
+    const vf far = v_select(v_lt(x, v_set1(0.0f)), tail, v_set1(1.0f) - tail);
+    vf r = POLY2(s, 0.000113486371f, -7.65420828e-06f);
+    r = POLY_STEP(s, -0.00118632999f, r);
+    r = POLY_STEP(s, 0.00997332297f, r);
+    r = POLY_STEP(s, -0.0664903596f, r);
+    r = POLY_STEP(s, 0.398942292f, r);
+    const vm middle = v_lt(v_abs(x - v_set1(0.125f)), v_set1(0.875f));
+    return v_select(middle, v_fma(x, r, v_set1(0.5f)), far);
 }
 
 /* −m/(2 + m), m = e^(−2|x|) − 1. */
@@ -128,13 +135,19 @@ static inline vf v_sigmoid(vf x) {
     return v_select(v_lt(x, v_set1(0.0f)), z, v_set1(1.0f)) / (v_set1(1.0f) + z);
 }
 
-static inline vf v_gelu(vf x) { return x * v_normal_cdf(x); }
+static inline vf v_gelu(vf x) {
+    return x * v_normal_cdf(x);
+}
 /* ½x·(1 + tanh u) = x·σ(2u), u = √(2/π)·(x + 0.044715·x³). */
 static inline vf v_gelu_tanh(vf x) {
     const vf u2 = x * v_fma(x * x, v_set1(0.0713548162f), v_set1(1.59576912f));
     return x * v_sigmoid(u2);
 }
-static inline vf v_silu(vf x) { return x * v_sigmoid(x); }
-static inline vf v_relu(vf x) { return v_max(v_set1(0.0f), x); }
+static inline vf v_silu(vf x) {
+    return x * v_sigmoid(x);
+}
+static inline vf v_relu(vf x) {
+    return v_max(v_set1(0.0f), x);
+}
 
 #endif /* AMP_CPU_VMATH_BODY_H */
