@@ -1,0 +1,57 @@
+/* f32 to bf16 with VCVTNE2PS2BF16, 32 elements a step.
+ *
+ * The instruction rounds to nearest even whatever MXCSR says, and treats NaN as we want it, but takes subnormals for zeros
+ * (Intel SDM volume 2C). In bf16 a value is subnormal exactly where it is in f32, so a step that meets one is
+ * rounded by integers instead: a branch that real data hardly ever takes, and the same bits as the reference. */
+#include <immintrin.h>
+
+#include "cpu/kernels.h"
+
+enum { SUBNORMAL = 0x20 }; /* of VFPCLASSPS */
+
+/* bf16 of 16 values, in the low half of each word; never NaN here where it matters, but right for it too. */
+static __m512i round_by_integers(__m512 value) {
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    return _mm512_srli_epi32(_mm512_mask_or_epi32(sum, nan, bits, _mm512_set1_epi32(0x400000)), 16);
+}
+
+__attribute__((noinline, cold)) static __m512i round_with_subnormals(__m512 low, __m512 high) {
+    const __m256i a = _mm512_cvtepi32_epi16(round_by_integers(low));
+    const __m256i b = _mm512_cvtepi32_epi16(round_by_integers(high));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+}
+
+static inline __m512i round_32(__m512 low, __m512 high) {
+    const __mmask16 a = _mm512_fpclass_ps_mask(low, SUBNORMAL), b = _mm512_fpclass_ps_mask(high, SUBNORMAL);
+    if (__builtin_expect(!_kortestz_mask16_u8(a, b), 0)) return round_with_subnormals(low, high);
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
+static inline __m512i flush_32(__m512 low, __m512 high) {
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
+__attribute__((always_inline)) static inline void convert(char *dst, const char *src, int64_t n,
+                                                          __m512i (*round)(__m512 low, __m512 high)) {
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const __m512 low = _mm512_loadu_ps(src + 4 * i), high = _mm512_loadu_ps(src + 4 * i + 64);
+        _mm512_storeu_si512(dst + 2 * i, round(low, high));
+    }
+    if (i == n) return;
+    const __mmask32 mask = (__mmask32)((UINT64_C(1) << (n - i)) - 1);
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, src + 4 * i);
+    const __m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), src + 4 * i + 64);
+    _mm512_mask_storeu_epi16(dst + 2 * i, mask, round(low, high));
+}
+
+void amp_convert_f32_bf16_avx512bf16(void *dst, const void *src, int64_t n) {
+    convert(dst, src, n, round_32);
+}
+
+void amp_convert_operand_f32_bf16_avx512bf16(void *dst, const void *src, int64_t n) {
+    convert(dst, src, n, flush_32);
+}
