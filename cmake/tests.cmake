@@ -34,6 +34,12 @@ foreach(header IN LISTS public_headers)
     endforeach()
 endforeach()
 
+# The op macros as users write them.
+foreach(compiler gcc clang)
+    add_test(NAME ops.macros.${compiler} COMMAND tests/check_ops.sh ${compiler} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(ops.macros.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+endforeach()
+
 # The installed tree, and outside projects built on it.
 set(consumers ${PROJECT_SOURCE_DIR}/tests/consumers)
 set(prefix ${PROJECT_BINARY_DIR}/consumers/prefix)

@@ -404,7 +404,7 @@ def ops_header(families):
         " * `amp_add_out` the tensor given first. An argument left out has its default; further results go through the",
         " * pointers at the end of the struct. Every op returns NULL (an empty list) with an error; amp/error.h says more.",
         " */", f"/* {BANNER} */", "#ifndef AMP_OPS_H", "#define AMP_OPS_H", ""]
-    out += [f'#include "amp/ops/{family}_ops.h" /* {title} */' for family, title in families]
+    out += [f'#include "amp/ops/{family}_ops.h"' for family in sorted(f for f, _ in families)]
     return out + ["", "#endif /* AMP_OPS_H */"]
 
 

@@ -10,20 +10,20 @@
 #ifndef AMP_OPS_H
 #define AMP_OPS_H
 
-#include "amp/ops/factory_ops.h" /* Making tensors */
-#include "amp/ops/shape_ops.h" /* Views, layout and joining */
-#include "amp/ops/index_ops.h" /* Indexing, searching and sorting */
-#include "amp/ops/arithmetic_ops.h" /* Arithmetic and comparison */
-#include "amp/ops/pointwise_ops.h" /* Pointwise functions */
-#include "amp/ops/activation_ops.h" /* Activations */
-#include "amp/ops/normalization_ops.h" /* Normalisation */
-#include "amp/ops/reduction_ops.h" /* Reductions and scans */
-#include "amp/ops/matmul_ops.h" /* Products of matrices and vectors */
-#include "amp/ops/conv_ops.h" /* Convolution */
-#include "amp/ops/pool_ops.h" /* Pooling and resampling */
-#include "amp/ops/sequence_ops.h" /* Attention and recurrent networks */
-#include "amp/ops/loss_ops.h" /* Losses */
-#include "amp/ops/linalg_ops.h" /* Linear algebra */
-#include "amp/ops/fft_ops.h" /* Fourier transforms */
+#include "amp/ops/activation_ops.h"
+#include "amp/ops/arithmetic_ops.h"
+#include "amp/ops/conv_ops.h"
+#include "amp/ops/factory_ops.h"
+#include "amp/ops/fft_ops.h"
+#include "amp/ops/index_ops.h"
+#include "amp/ops/linalg_ops.h"
+#include "amp/ops/loss_ops.h"
+#include "amp/ops/matmul_ops.h"
+#include "amp/ops/normalization_ops.h"
+#include "amp/ops/pointwise_ops.h"
+#include "amp/ops/pool_ops.h"
+#include "amp/ops/reduction_ops.h"
+#include "amp/ops/sequence_ops.h"
+#include "amp/ops/shape_ops.h"
 
 #endif /* AMP_OPS_H */

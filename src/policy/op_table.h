@@ -7,6 +7,10 @@
 
 #include "amp/types.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Kinds of argument, with the C type of the field in the op's argument struct. */
 typedef enum amp_arg_kind {
     AMP_ARG_TENSOR,      /* amp_tensor *; NULL is absent */
@@ -104,5 +108,9 @@ extern const int amp_op_count;
 /* First overload of a name ("add"), or the overload itself ("add.scalar"); NULL if there is none. The overloads of a
  * name are adjacent in the table. */
 const amp_op_info *amp_op_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* AMP_POLICY_OP_TABLE_H */

@@ -1,0 +1,17 @@
+#!/bin/sh
+# check_ops.sh COMPILER: the op macros compile as users write them, without a warning, in every version of C that we
+# name; the warnings about initialisers are those that option macros tend to trip over. Exit 77: no such compiler.
+set -eu
+compiler=$1
+command -v "$compiler" >/dev/null || exit 77
+case $("$compiler" --version) in
+*clang*) overrides=-Winitializer-overrides ;;
+*) overrides=-Woverride-init ;;
+esac
+for standard in c99 c11 c17; do
+    "$compiler" -std=$standard -Iinclude -Wall -Wextra -Wpedantic -Werror -Wmissing-field-initializers $overrides \
+        -fsyntax-only tests/compile/ops_in_c.c || {
+        echo "ops_in_c.c does not compile as $standard with $compiler" >&2
+        exit 1
+    }
+done
