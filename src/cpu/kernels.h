@@ -6,6 +6,7 @@
 
 /* The function types of the families. */
 #include "cpu/convert.h"
+#include "cpu/gemm.h"
 #include "cpu/vector.h"
 
 typedef enum amp_kernel_family {

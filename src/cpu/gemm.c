@@ -1,0 +1,335 @@
+/* The bf16 GEMM driver: plans a product, shares it among threads, and feeds an ISA's tiles. */
+#include "cpu/gemm.h"
+
+#include <omp.h>
+
+#include "core/fail.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/gemm_isa.h"
+#include "cpu/kernels.h"
+
+enum {
+    SMALL_A_BYTES = 16 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
+    CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
+    BARRIER_COST = 6000,        /* in multiply-add vectors, as below */
+    STREAM_COST = 6,            /* bringing one row of a B panel into L1 costs as much as this many rows' products */
+    PACK_COST_SHIFT = 3,        /* packing an element of A costs 1/8 of a product vector */
+    LEAST_ROWS_COUNTED = 4      /* below, streaming B takes the time, not the products */
+};
+
+/* A product on a thread grid: grid_m groups share the rows of C, the grid_n threads of a group its columns. */
+typedef struct plan {
+    const amp_gemm *g;
+    const amp_gemm_isa *isa;
+    int64_t k_blocks, b_panels;
+    int panel_rows;       /* rows of a row panel: as even as the tile allows */
+    int64_t row_panels;   /* ⌈m / panel_rows⌉ */
+    int tile_panels;      /* B panels per tile */
+    int64_t pass_blocks;  /* K blocks per pass over a chunk of A */
+    int64_t chunk;        /* row panels of a group that are packed at a time */
+    size_t a_panel_bytes; /* of one packed row panel */
+    int threads, grid_m, grid_n;
+    bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
+    bool small;       /* packed A of a chunk is on the stack */
+    char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
+    float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
+    size_t a_group_bytes, c_thread_values;
+} plan;
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* ---- Plan ----------------------------------------------------------------------------------------------------- */
+
+/* Estimated time of a grid, in product vectors per K row. */
+static int64_t grid_cost(const plan *p, int grid_m, int grid_n) {
+    const int64_t rows = divide_up(p->row_panels, grid_m) * p->panel_rows;
+    const int64_t columns = divide_up(divide_up(p->b_panels, p->tile_panels), grid_n) * p->tile_panels;
+    const int64_t k = p->k_blocks * AMP_GEMM_BLOCK;
+    const bool share = grid_n > 1 && !p->small;
+    const int64_t pack = rows * k >> PACK_COST_SHIFT;
+    return columns * k * (rows + STREAM_COST) + (share ? pack / grid_n + BARRIER_COST : pack);
+}
+
+static void choose_grid(plan *p) {
+    p->grid_m = 1;
+    p->grid_n = p->threads;
+    int64_t best = grid_cost(p, 1, p->threads);
+    for (int m = 2; m <= p->threads; m++) {
+        if (p->threads % m) continue;
+        const int64_t cost = grid_cost(p, m, p->threads / m);
+        if (cost < best) {
+            best = cost;
+            p->grid_m = m;
+            p->grid_n = p->threads / m;
+        }
+    }
+}
+
+static void choose_tiles(plan *p) {
+    const amp_gemm *g = p->g;
+    p->k_blocks = divide_up(g->k, AMP_GEMM_BLOCK);
+    p->b_panels = divide_up(g->n, AMP_GEMM_BLOCK);
+    p->row_panels = divide_up(g->m, p->isa->max_rows);
+    p->panel_rows = (int)divide_up(g->m, p->row_panels);
+    p->row_panels = divide_up(g->m, p->panel_rows);
+    p->tile_panels = p->panel_rows <= 16 ? p->isa->max_panels[p->panel_rows] : 1;
+    p->a_panel_bytes = (size_t)(p->panel_rows * p->k_blocks * AMP_GEMM_BLOCK) * (p->isa->a_f32 ? 4 : 2);
+    p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
+}
+
+static void choose_threads(plan *p) {
+    const amp_gemm *g = p->g;
+    const double work = (double)g->n * (double)g->k * (double)g->batch *
+                        (double)(g->m > LEAST_ROWS_COUNTED ? g->m : LEAST_ROWS_COUNTED);
+    p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, AMP_GRAIN_MACS);
+    p->by_batch = p->threads > 1 && g->batch > 1 && (g->batch % p->threads == 0 || g->batch >= 4 * p->threads);
+    p->grid_m = p->grid_n = 1;
+    if (p->threads > 1 && !p->by_batch) choose_grid(p);
+}
+
+/* Packed A in chunks that stay in L2; C in scratch where K takes several passes. A single row panel streams B once
+ * anyway: one pass. */
+static void choose_chunks(plan *p) {
+    const int64_t panels = divide_up(p->row_panels, p->grid_m);
+    p->chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
+    if (p->chunk < 1) p->chunk = 1;
+    if (p->chunk > panels) p->chunk = panels;
+    p->chunk = divide_up(panels, divide_up(panels, p->chunk));
+    const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, p->isa->pass_blocks);
+    p->pass_blocks = divide_up(p->k_blocks, passes);
+    p->a_group_bytes = p->small ? 0 : (size_t)p->chunk * p->a_panel_bytes;
+    p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK);
+}
+
+/* ---- One thread's part ---------------------------------------------------------------------------------------- */
+
+typedef struct range {
+    int64_t begin, end;
+} range;
+
+/* A chunk of row panels on its way through one thread: of matrix `item`, panels `rows`, B panels `columns`. */
+typedef struct part {
+    const plan *p;
+    int64_t item;
+    range rows, columns;
+    char *a;       /* packed row panels, the first is rows.begin */
+    float *c;      /* tiles of the chunk, if there are several passes */
+    float *c_tile; /* room for one tile */
+    amp_gemm_finish finish;
+} part;
+
+static size_t type_size(amp_dtype dtype) {
+    return dtype == AMP_F32 ? 4 : 2;
+}
+
+static const void *at(const void *base, amp_dtype dtype, int64_t offset) {
+    return (const char *)base + offset * (int64_t)type_size(dtype);
+}
+
+static int rows_of(const plan *p, int64_t panel) {
+    const int64_t left = p->g->m - panel * p->panel_rows;
+    return left < p->panel_rows ? (int)left : p->panel_rows;
+}
+
+/* Packs K blocks [blocks.begin, blocks.end) of the chunk's row panels. */
+static void pack_chunk(const part *t, range blocks) {
+    const plan *p = t->p;
+    const amp_gemm *g = p->g;
+    for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
+        const amp_gemm_pack_a job = {
+            .src = at(g->a, g->a_dtype, t->item * g->a_batch_stride + panel * p->panel_rows * g->a_row_stride),
+            .dtype = g->a_dtype,
+            .row_stride = g->a_row_stride,
+            .column_stride = g->a_column_stride,
+            .k = g->k,
+            .block = blocks.begin,
+            .blocks = blocks.end - blocks.begin,
+            .rows = rows_of(p, panel),
+            .panel_rows = p->panel_rows,
+        };
+        p->isa->pack_a(&job, t->a + (size_t)(panel - t->rows.begin) * p->a_panel_bytes);
+    }
+}
+
+static void run_tile(const part *t, int64_t panel, int64_t column_panel, int panels, range blocks) {
+    const plan *p = t->p;
+    const int64_t index = panel - t->rows.begin;
+    const size_t k_bytes = p->isa->a_f32 ? 4 : 2, values = (size_t)(p->panel_rows * panels * AMP_GEMM_BLOCK);
+    const amp_gemm_tile tile = {
+        .a =
+            t->a + (size_t)index * p->a_panel_bytes + (size_t)(blocks.begin * p->panel_rows * AMP_GEMM_BLOCK) * k_bytes,
+        .panel_rows = p->panel_rows,
+        .rows = rows_of(p, panel),
+        .panels = panels,
+        .b = (const uint16_t *)((const char *)p->g->b + t->item * p->g->b_batch_stride) +
+             (column_panel * p->k_blocks + blocks.begin) * AMP_GEMM_BLOCK_VALUES,
+        .b_panel_stride = (size_t)p->k_blocks * AMP_GEMM_BLOCK_VALUES,
+        .blocks = blocks.end - blocks.begin,
+        .c = p->c_thread_values ? t->c + (size_t)index * values : t->c_tile,
+        .accumulate = blocks.begin > 0,
+    };
+    p->isa->tile(&tile);
+    if (blocks.end < p->k_blocks) return;
+    const int64_t column = column_panel * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
+    const amp_gemm_place place = {panel * p->panel_rows, column, tile.rows, (int)(left < wide ? left : wide),
+                                  (int)wide};
+    p->isa->finish(&t->finish, &place, tile.c);
+}
+
+static void run_chunk(const part *t) {
+    const plan *p = t->p;
+    for (int64_t n = t->columns.begin; n < t->columns.end; n += p->tile_panels) {
+        const int64_t left = t->columns.end - n;
+        const int panels = left < p->tile_panels ? (int)left : p->tile_panels;
+        range blocks = {0, 0};
+        do { /* once even where K is 0 */
+            blocks.end = blocks.begin + p->pass_blocks < p->k_blocks ? blocks.begin + p->pass_blocks : p->k_blocks;
+            for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) run_tile(t, panel, n, panels, blocks);
+            blocks.begin = blocks.end;
+        } while (blocks.end < p->k_blocks);
+    }
+}
+
+static amp_gemm_finish finish_of(const amp_gemm *g, int64_t item) {
+    return (amp_gemm_finish){
+        .c = (void *)at(g->c, g->c_dtype, item * g->c_batch_stride),
+        .c_dtype = g->c_dtype,
+        .c_row_stride = g->c_row_stride,
+        .alpha = g->alpha,
+        .beta = g->beta,
+        .residual = g->residual ? at(g->residual, g->residual_dtype, item * g->residual_batch_stride) : NULL,
+        .residual_dtype = g->residual_dtype,
+        .residual_row_stride = g->residual_row_stride,
+        .residual_column_stride = g->residual_column_stride,
+        .bias = g->bias ? at(g->bias, g->bias_dtype, item * g->bias_batch_stride) : NULL,
+        .bias_dtype = g->bias_dtype,
+        .activation = g->activation,
+    };
+}
+
+/* One matrix of the batch, as thread `thread` of the grid. Every thread of the team comes here for the same items and
+ * meets the same barriers. */
+static void run_item(const plan *p, int64_t item, int thread, char *a, float *c, float *c_tile) {
+    const int group = thread / p->grid_n, member = thread % p->grid_n;
+    const bool share = p->grid_n > 1 && !p->small;
+    const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
+    const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
+    const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
+    const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
+    part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
+    t.finish = finish_of(p->g, item);
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t begin = rows.begin + i * p->chunk, end = begin + p->chunk;
+        t.rows = (range){begin < rows.end ? begin : rows.end, end < rows.end ? end : rows.end};
+        if (share && (i || item)) { /* the others may still read the chunk before */
+#pragma omp barrier
+        }
+        pack_chunk(&t, (range){mine.begin, mine.end});
+        if (share) {
+#pragma omp barrier
+        }
+        run_chunk(&t);
+    }
+}
+
+static void run_thread(const plan *p, int thread) {
+    _Alignas(64) char small_a[SMALL_A_BYTES];
+    _Alignas(64) float c_tile[AMP_GEMM_MAX_TILE];
+    const int owner = p->by_batch ? thread : thread / p->grid_n;
+    char *a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes;
+    float *c = p->c_scratch + (size_t)thread * p->c_thread_values;
+    if (p->isa->begin) p->isa->begin(p->panel_rows);
+    const amp_range items =
+        p->by_batch ? amp_parallel_part(p->g->batch, 1, thread, p->threads) : (amp_range){0, p->g->batch};
+    for (int64_t item = items.begin; item < items.end; item++)
+        run_item(p, item, p->by_batch ? 0 : thread, a, c, c_tile);
+    if (p->isa->end) p->isa->end();
+}
+
+/* ---- Entry ---------------------------------------------------------------------------------------------------- */
+
+/* A team smaller than planned (a limit set by the user) takes the planned parts in turn, if they never wait for each
+ * other; a plan that has barriers is made anew for the team. */
+static amp_status run_plan(plan *p) {
+    const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
+    const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
+    const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
+    char *scratch = NULL;
+    if (a_bytes + c_bytes) {
+        scratch = amp_alloc(a_bytes + c_bytes);
+        if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", a_bytes + c_bytes);
+        p->a_scratch = scratch;
+        p->c_scratch = (float *)(scratch + a_bytes);
+    }
+    if (p->threads == 1) {
+        run_thread(p, 0);
+    } else {
+        bool short_team = false;
+#pragma omp parallel num_threads(p->threads)
+        {
+            if (omp_get_num_threads() == p->threads) {
+                run_thread(p, omp_get_thread_num());
+            } else if (omp_get_thread_num() == 0) {
+                short_team = true;
+            }
+        }
+        amp_free(scratch);
+        if (!short_team) return AMP_OK;
+        p->threads = p->grid_m = p->grid_n = 1;
+        p->by_batch = false;
+        choose_chunks(p);
+        return run_plan(p);
+    }
+    amp_free(scratch);
+    return AMP_OK;
+}
+
+static bool is_f32_or_bf16(amp_dtype dtype) {
+    return dtype == AMP_F32 || dtype == AMP_BF16;
+}
+
+static amp_status check(const amp_gemm *g) {
+    if (g->m < 0 || g->n < 0 || g->k < 0 || g->batch < 0)
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: negative size %lld×%lld×%lld, batch %lld", (long long)g->m,
+                        (long long)g->n, (long long)g->k, (long long)g->batch);
+    if (!is_f32_or_bf16(g->a_dtype) || !is_f32_or_bf16(g->c_dtype) || (g->bias && !is_f32_or_bf16(g->bias_dtype)) ||
+        (g->residual && !is_f32_or_bf16(g->residual_dtype)))
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: operands must be f32 or bf16");
+    if ((uintptr_t)g->b % 64 || g->b_batch_stride % 64)
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
+    return AMP_OK;
+}
+
+/* Matrices that share B and follow each other seamlessly are one matrix. */
+static void fold_batch(amp_gemm *g) {
+    const bool seamless = g->batch > 1 && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride &&
+                          g->c_batch_stride == g->m * g->c_row_stride && (!g->bias || g->bias_batch_stride == 0) &&
+                          (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
+    if (!seamless) return;
+    g->m *= g->batch;
+    g->batch = 1;
+}
+
+amp_status amp_gemm_run(const amp_gemm *problem, const amp_gemm_isa *isa) {
+    amp_gemm g = *problem;
+    AMP_TRY(check(&g));
+    if (g.m == 0 || g.n == 0 || g.batch == 0) return AMP_OK;
+    fold_batch(&g);
+    plan p = {.g = &g, .isa = isa};
+    choose_tiles(&p);
+    choose_threads(&p);
+    choose_chunks(&p);
+    return run_plan(&p);
+}
+
+amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, AMP_BF16, AMP_F32);
+    if (kernel && kernel->predicate && !kernel->predicate(g))
+        kernel = amp_kernel_select_for(AMP_KERNEL_GEMM, AMP_BF16, AMP_F32, g);
+    if (!kernel) return amp_last_status();
+    if (kernel_name) *kernel_name = kernel->name;
+    return ((amp_gemm_function *)kernel->function)(g);
+}

@@ -1,0 +1,88 @@
+/* bf16 matrix products over packed weights, below the device table: pointers, sizes and strides only.
+ *
+ *     C[M,N] = act(alpha · round_bf16(A[M,K]) · B[K,N] + beta · R[M,N] + bias[N])
+ *
+ * B is packed once (amp_gemm_pack); one packed form serves every M and every ISA. Products are summed in f32 over all
+ * of K, C is rounded once at the end, and the order of the sums follows from the kernel alone: one row of C has the same
+ * bits whatever M is, however many threads run (AMX rows differ from the vector kernels' rows). */
+#ifndef AMP_CPU_GEMM_H
+#define AMP_CPU_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "amp/error.h"
+#include "amp/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum amp_gemm_activation {
+    AMP_GEMM_NONE = 0,
+    AMP_GEMM_RELU,      /* NaN stays NaN */
+    AMP_GEMM_GELU_ERF,  /* x/2 · (1 + erf(x/√2)) */
+    AMP_GEMM_GELU_TANH, /* x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))) */
+    AMP_GEMM_SILU,      /* x / (1 + e^-x) */
+    AMP_GEMM_TANH,
+    AMP_GEMM_ACTIVATION_COUNT
+} amp_gemm_activation;
+
+/* Strides are in elements of the operand's type. */
+typedef struct amp_gemm {
+    int64_t m, n, k; /* from 0 up; k = 0 gives act(beta · R + bias) */
+    int64_t batch;   /* number of matrices; 0 is an empty product: nothing is written */
+
+    const void *a;     /* [batch, M, K] */
+    amp_dtype a_dtype; /* f32 (rounded to bf16, RNE, on the way in) or bf16 */
+    int64_t a_row_stride, a_column_stride, a_batch_stride;
+
+    const void *b;          /* packed by amp_gemm_pack */
+    int64_t b_batch_stride; /* in bytes: amp_gemm_packed_bytes(n, k), or 0 where all share one B */
+
+    void *c;           /* [batch, M, N], unit column stride; may not overlap A or B */
+    amp_dtype c_dtype; /* f32 or bf16 */
+    int64_t c_row_stride, c_batch_stride;
+
+    float alpha, beta;    /* beta is not looked at without a residual; beta = 0 with one still lets its NaN through */
+    const void *residual; /* NULL, or R; may be C itself, with C's type and strides */
+    amp_dtype residual_dtype; /* f32 or bf16 */
+    int64_t residual_row_stride, residual_column_stride, residual_batch_stride;
+    const void *bias;     /* NULL, or [batch, N], unit stride */
+    amp_dtype bias_dtype; /* f32 or bf16 */
+    int64_t bias_batch_stride;
+    amp_gemm_activation activation;
+} amp_gemm;
+
+/* Bytes of a packed [K,N] operand: blocks [⌈N/32⌉][⌈K/32⌉][16][32][2] bf16, zero padded. 0 if that overflows, or if
+ * n or k is 0. */
+size_t amp_gemm_packed_bytes(int64_t n, int64_t k);
+
+/* Packs B: element (n, k) is src[n · stride_n + k · stride_k]. A linear layer's weight [N,K] has stride_n = K,
+ * stride_k = 1; a right-hand matrix [K,N] has stride_n = 1, stride_k = N. `dst` is 64-byte aligned. `src_dtype` is f32
+ * (rounded RNE, denormals kept), bf16, or f16 (exact to f32, then rounded). */
+amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_t n, int64_t k, int64_t stride_n,
+                         int64_t stride_k);
+
+/* What a row of family GEMM in kernels.def is: the whole product by one ISA. */
+typedef amp_status amp_gemm_function(const amp_gemm *g);
+
+/* What a row of family GEMM_PACK is: one block of B, `columns` × `ks` elements of it, the rest of 32×32 zeroed, to
+ * [16][32][2] bf16. `dst` is 64-byte aligned. */
+typedef void amp_gemm_pack_function(uint16_t *dst, const void *src, amp_dtype src_dtype, int columns, int ks,
+                                    int64_t stride_n, int64_t stride_k);
+
+/* Predicates of rows; they take an amp_gemm, or NULL: is there any shape? */
+bool amp_gemm_suits_tiles(const void *problem); /* enough rows and products for AMX */
+bool amp_gemm_dot_pays(const void *problem);    /* vdpbf16ps is not slower than up-conversion and FMA: timed once */
+
+/* Runs the product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel that
+ * ran ("gemm_bf16_amx"). */
+amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_CPU_GEMM_H */

@@ -1,0 +1,86 @@
+/* What an ISA brings to the bf16 GEMM driver (gemm.c): one amp_gemm_isa per ISA, and the kernels made from them. */
+#ifndef AMP_CPU_GEMM_ISA_H
+#define AMP_CPU_GEMM_ISA_H
+
+#include "cpu/gemm.h"
+#include "cpu/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    AMP_GEMM_BLOCK = 32,          /* K elements and N columns of a packed block */
+    AMP_GEMM_BLOCK_VALUES = 1024, /* bf16 values of a packed block of B */
+    AMP_GEMM_MAX_TILE = 32 * 32   /* largest rows · columns of one tile call */
+};
+
+/* A packed A block holds `rows` rows of one K block, [rows][32], and the blocks of a row panel follow each other along
+ * K: [K/32][rows][32]. Elements are bf16, or f32 already rounded to bf16 where the kernel has `a_f32`. */
+typedef struct amp_gemm_pack_a {
+    const void *src; /* element (0, 0) of the row panel */
+    amp_dtype dtype;
+    int64_t row_stride, column_stride;
+    int64_t k;             /* of the whole operand */
+    int64_t block, blocks; /* K blocks block … block + blocks - 1 are packed, to their place in dst */
+    int rows;              /* rows that exist */
+    int panel_rows;        /* rows of the panel: those past `rows` are zeroed */
+} amp_gemm_pack_a;
+
+/* C[rows][32 · panels] (+)= A · B over `blocks` K blocks. */
+typedef struct amp_gemm_tile {
+    const void *a;
+    int panel_rows; /* row pitch of a packed A block */
+    int rows;       /* rows to compute */
+    int panels;     /* panels of 32 columns */
+    const uint16_t *b;
+    size_t b_panel_stride; /* values from one panel of B to the next */
+    int64_t blocks;
+    float *c; /* dense, 64-byte aligned */
+    bool accumulate;
+} amp_gemm_tile;
+
+/* What happens to a finished tile; the pointers are those of one matrix of the batch. */
+typedef struct amp_gemm_finish {
+    void *c;
+    amp_dtype c_dtype;
+    int64_t c_row_stride;
+    float alpha, beta;
+    const void *residual;
+    amp_dtype residual_dtype;
+    int64_t residual_row_stride, residual_column_stride;
+    const void *bias;
+    amp_dtype bias_dtype;
+    amp_gemm_activation activation;
+} amp_gemm_finish;
+
+/* Where a finished tile lies: `tile` is [rows][pitch] f32, of which `columns` columns exist. */
+typedef struct amp_gemm_place {
+    int64_t row, column;
+    int rows, columns, pitch;
+} amp_gemm_place;
+
+typedef struct amp_gemm_isa {
+    bool a_f32;             /* packed A is f32 */
+    int max_rows;           /* of a tile with one panel of B */
+    uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
+    int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
+    void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
+    void (*tile)(const amp_gemm_tile *t);
+    void (*finish)(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+    void (*begin)(int panel_rows); /* NULL, or called by each thread before its first tile … */
+    void (*end)(void);             /* … and after its last */
+} amp_gemm_isa;
+
+/* Plans `g` for that ISA and runs it. */
+amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
+
+/* Shared by the kernels that run on AVX-512. */
+void amp_gemm_pack_a_avx512(const amp_gemm_pack_a *p, void *dst); /* to bf16 */
+void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_CPU_GEMM_ISA_H */

@@ -1,0 +1,42 @@
+/* Scalar loads, stores and activations of the GEMM family: the reference kernel, and the others' edges.
+ * Everything is static inline, so each ISA file compiles its own. */
+#ifndef AMP_CPU_GEMM_SCALAR_H
+#define AMP_CPU_GEMM_SCALAR_H
+
+#include <math.h>
+
+#include "cpu/convert.h"
+#include "cpu/gemm.h"
+
+/* Element `i` of an f32, bf16 or f16 array. */
+static inline float scalar_load(const void *p, amp_dtype dtype, int64_t i) {
+    if (dtype == AMP_F32) return ((const float *)p)[i];
+    const uint16_t h = ((const uint16_t *)p)[i];
+    return dtype == AMP_BF16 ? amp_f32_from_bf16(h) : amp_f32_from_f16(h);
+}
+static inline uint16_t scalar_load_bf16(const void *p, amp_dtype dtype, int64_t i) {
+    return dtype == AMP_BF16 ? ((const uint16_t *)p)[i] : amp_bf16_from_f32(scalar_load(p, dtype, i));
+}
+static inline float scalar_load_rounded(const void *p, amp_dtype dtype, int64_t i) {
+    return amp_f32_from_bf16(scalar_load_bf16(p, dtype, i));
+}
+static inline void scalar_store(void *p, amp_dtype dtype, int64_t i, float x) {
+    if (dtype == AMP_F32) {
+        ((float *)p)[i] = x;
+    } else {
+        ((uint16_t *)p)[i] = amp_bf16_from_f32(x);
+    }
+}
+
+static inline float scalar_activation(float x, amp_gemm_activation activation) {
+    switch (activation) {
+    case AMP_GEMM_RELU: return x < 0.0f ? 0.0f : x;
+    case AMP_GEMM_GELU_ERF: return 0.5f * x * erfcf(-0.70710678f * x);
+    case AMP_GEMM_GELU_TANH: return x / (1.0f + expf(-1.59576912f * (x + 0.044715f * x * x * x)));
+    case AMP_GEMM_SILU: return x / (1.0f + expf(-x));
+    case AMP_GEMM_TANH: return tanhf(x);
+    default: return x;
+    }
+}
+
+#endif /* AMP_CPU_GEMM_SCALAR_H */

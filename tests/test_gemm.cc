@@ -1,0 +1,491 @@
+/* bf16 GEMM: every kernel that this machine runs, bit for bit against the model of its instructions, and against f64. */
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "amp/system.h"
+#include "cpu/convert.h"
+#include "cpu/gemm.h"
+extern "C" {
+#include "cpu/kernels.h"
+}
+#include "instruction_models.h"
+
+namespace {
+
+using namespace instruction_models;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+uint16_t round_bf16(float x) {
+    return amp_bf16_from_f32(x);
+}
+
+/* Memory that ends at an unreadable page. */
+class Guarded {
+  public:
+    explicit Guarded(size_t bytes, size_t alignment = 1) {
+        const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+        mapped_ = (bytes + page - 1) / page * page + page;
+        base_ = static_cast<char *>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        if (base_ == MAP_FAILED || mprotect(base_ + mapped_ - page, page, PROT_NONE)) abort();
+        data_ = base_ + (mapped_ - page - bytes) / alignment * alignment;
+    }
+    ~Guarded() {
+        munmap(base_, mapped_);
+    }
+    Guarded(const Guarded &) = delete;
+    Guarded &operator=(const Guarded &) = delete;
+    template <class T>
+    T *as() {
+        return reinterpret_cast<T *>(data_);
+    }
+
+  private:
+    size_t mapped_;
+    char *base_, *data_;
+};
+
+struct Shape {
+    int64_t m, n, k;
+};
+
+/* Random operands of a product, A and C at the edge of guard pages. */
+struct Case {
+    Case(Shape s, uint32_t seed, float low = -1.0f, float high = 1.0f)
+        : shape(s), a(static_cast<size_t>(s.m * s.k) * 4), b(static_cast<size_t>(s.n * s.k)),
+          packed(amp_gemm_packed_bytes(s.n, s.k), 64), c(static_cast<size_t>(s.m * s.n) * 4),
+          bias(static_cast<size_t>(s.n) * 4) {
+        std::mt19937 random(seed);
+        std::uniform_real_distribution<float> value(low, high);
+        for (int64_t i = 0; i < s.m * s.k; i++) a.as<float>()[i] = value(random);
+        for (auto &x : b) x = value(random);
+        for (int64_t i = 0; i < s.n; i++) bias.as<float>()[i] = value(random);
+        EXPECT_EQ(AMP_OK, amp_gemm_pack(packed.as<void>(), b.data(), AMP_F32, s.n, s.k, s.k, 1));
+    }
+    amp_gemm problem() {
+        amp_gemm g = {};
+        g.m = shape.m, g.n = shape.n, g.k = shape.k, g.batch = 1;
+        g.a = a.as<void>(), g.a_dtype = AMP_F32, g.a_row_stride = shape.k, g.a_column_stride = 1;
+        g.b = packed.as<void>();
+        g.c = c.as<void>(), g.c_dtype = AMP_F32, g.c_row_stride = shape.n;
+        g.alpha = 1.0f;
+        return g;
+    }
+    float a_at(int64_t m, int64_t k) {
+        return from_bf16(round_bf16(a.as<float>()[m * shape.k + k]));
+    }
+    float b_at(int64_t n, int64_t k) {
+        return from_bf16(round_bf16(b[static_cast<size_t>(n * shape.k + k)]));
+    }
+
+    Shape shape;
+    Guarded a;
+    std::vector<float> b; /* [N, K] */
+    Guarded packed, c, bias;
+};
+
+/* One element of A·B as the kernel's instructions sum it. */
+float model(const amp_kernel &kernel, const amp_gemm &g, const uint16_t *a, const uint16_t *b) {
+    const int64_t padded = (g.k + 31) / 32 * 32;
+    float sum = 0.0f;
+    switch (kernel.isa) {
+    case AMP_ISA_AVX512BF16:
+        for (int64_t k = 0; k < padded; k += 2) sum = vdpbf16ps(sum, a[k], a[k + 1], b[k], b[k + 1]);
+        return sum;
+    case AMP_ISA_AMX:
+        for (int64_t k = 0; k < padded; k += 32) sum = tdpbf16ps(sum, a + k, b + k, 2, 16);
+        return sum;
+    case AMP_ISA_REF:
+        for (int64_t k = 0; k < padded; k++) sum += from_bf16(a[k]) * from_bf16(b[k]);
+        return sum;
+    default:
+        for (int64_t k = 0; k < padded; k++) sum = vfmadd(sum, a[k], b[k]);
+        return sum;
+    }
+}
+
+std::vector<uint16_t> rounded_row(int64_t k, const float *row) {
+    std::vector<uint16_t> h(static_cast<size_t>((k + 31) / 32 * 32), 0);
+    for (int64_t i = 0; i < k; i++) h[static_cast<size_t>(i)] = round_bf16(row[i]);
+    return h;
+}
+
+void expect_model_bits(const amp_kernel &kernel, Case &data) {
+    amp_gemm g = data.problem();
+    ASSERT_EQ(AMP_OK, reinterpret_cast<amp_gemm_function *>(kernel.function)(&g));
+    std::vector<std::vector<uint16_t>> columns;
+    for (int64_t n = 0; n < g.n; n++) columns.push_back(rounded_row(g.k, data.b.data() + n * g.k));
+    for (int64_t m = 0; m < g.m; m++) {
+        const auto row = rounded_row(g.k, data.a.as<float>() + m * g.k);
+        for (int64_t n = 0; n < g.n; n++) {
+            const float want = model(kernel, g, row.data(), columns[static_cast<size_t>(n)].data());
+            const float got = data.c.as<float>()[m * g.n + n];
+            ASSERT_EQ(to_bits(want), to_bits(got)) << "[" << m << ", " << n << "] of " << g.m << "×" << g.n << "×"
+                                                   << g.k << ": " << got << ", the model says " << want;
+        }
+    }
+}
+
+/* One test per row of the family. */
+class GemmKernel : public testing::TestWithParam<int> {
+  protected:
+    void SetUp() override {
+        kernel = amp_kernel_at(GetParam());
+        char reason[AMP_KERNEL_REASON_SIZE];
+        /* that vdpbf16ps is slower than FMA on some machine is no reason not to test it there */
+        const bool pays = !kernel->predicate || kernel->predicate(nullptr);
+        if (!amp_isa_usable(kernel->isa)) GTEST_SKIP() << kernel->name << ": " << amp_isa_reason(kernel->isa);
+        if (pays && !amp_kernel_usable(kernel, reason)) FAIL() << kernel->name << ": " << reason;
+        run = reinterpret_cast<amp_gemm_function *>(kernel->function);
+    }
+    const amp_kernel *kernel;
+    amp_gemm_function *run;
+};
+
+std::vector<int> rows_of(amp_kernel_family family) {
+    std::vector<int> rows;
+    for (int i = 0; i < amp_kernel_count(); i++)
+        if (amp_kernel_at(i)->family == family) rows.push_back(i);
+    return rows;
+}
+std::string row_name(const testing::TestParamInfo<int> &info) {
+    return amp_kernel_at(info.param)->name;
+}
+INSTANTIATE_TEST_SUITE_P(Rows, GemmKernel, testing::ValuesIn(rows_of(AMP_KERNEL_GEMM)), row_name);
+
+TEST_P(GemmKernel, BitsAreThoseOfTheInstructionModel) {
+    for (int64_t m : {1, 2, 3, 4, 5, 7, 8, 13, 14, 15, 16, 17, 29, 31, 32, 33, 47})
+        for (int64_t n : {1, 31, 32, 33, 67, 257}) {
+            Case data({m, n, m * 5 % 71 + 1}, static_cast<uint32_t>(m * 1000 + n));
+            expect_model_bits(*kernel, data);
+            if (HasFatalFailure()) return;
+        }
+    for (int64_t k : {1, 2, 3, 30, 31, 32, 33, 63, 64, 65, 127, 1025, 2053}) {
+        Case data({15, 33, k}, static_cast<uint32_t>(k));
+        expect_model_bits(*kernel, data);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(GemmKernel, DenormalsAreTreatedAsTheModelSays) {
+    Case data({3, 35, 41}, 5);
+    const float tiny[] = {0x1p-127f, 0x1p-130f, -0x1p-128f, 0x1p-126f, 0x1.8p-64f, -0x1p-63f, 0x1p-70f, 1.0f, -0.0f};
+    std::mt19937 random(9);
+    for (int64_t i = 0; i < 3 * 41; i++) data.a.as<float>()[i] = tiny[random() % 9];
+    for (auto &x : data.b) x = tiny[random() % 9];
+    ASSERT_EQ(AMP_OK, amp_gemm_pack(data.packed.as<void>(), data.b.data(), AMP_F32, 35, 41, 41, 1));
+    expect_model_bits(*kernel, data);
+}
+
+TEST_P(GemmKernel, IsWithinTheErrorBoundOfF64) {
+    for (Shape s : {Shape{1, 129, 1021}, Shape{61, 67, 71}, Shape{100, 300, 700}, Shape{7, 40, 4099}}) {
+        Case data(s, 42);
+        amp_gemm g = data.problem();
+        ASSERT_EQ(AMP_OK, run(&g));
+        for (int64_t m = 0; m < s.m; m++)
+            for (int64_t n = 0; n < s.n; n++) {
+                double exact = 0.0, magnitude = 0.0;
+                for (int64_t k = 0; k < s.k; k++) {
+                    const double p = static_cast<double>(data.a_at(m, k)) * data.b_at(n, k);
+                    exact += p;
+                    magnitude += std::fabs(p);
+                }
+                const double bound = static_cast<double>(s.k + 2) * 0x1p-24 * magnitude;
+                ASSERT_NEAR(exact, data.c.as<float>()[m * s.n + n], bound) << m << ", " << n;
+            }
+    }
+}
+
+TEST_P(GemmKernel, NanAndInfinityStayInTheirRowAndColumn) {
+    for (float bad : {kNan, std::numeric_limits<float>::infinity()}) {
+        Case data({17, 37, 35}, 3);
+        data.a.as<float>()[4 * 35 + 34] = bad;
+        data.b[36 * 35 + 0] = bad;
+        ASSERT_EQ(AMP_OK, amp_gemm_pack(data.packed.as<void>(), data.b.data(), AMP_F32, 37, 35, 35, 1));
+        amp_gemm g = data.problem();
+        ASSERT_EQ(AMP_OK, run(&g));
+        for (int64_t m = 0; m < 17; m++)
+            for (int64_t n = 0; n < 37; n++)
+                EXPECT_EQ(m != 4 && n != 36, std::isfinite(data.c.as<float>()[m * 37 + n])) << m << ", " << n;
+    }
+}
+
+TEST_P(GemmKernel, NeighboursOfTheOperandsAreNeitherReadNorWritten) {
+    const int64_t m = 5, n = 19, k = 13, pitch = 40;
+    std::vector<float> a(static_cast<size_t>(m * pitch), kNan), c(static_cast<size_t>(m * pitch), 123.0f);
+    Case data({m, n, k}, 8);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < k; j++) a[static_cast<size_t>(i * pitch + j)] = data.a.as<float>()[i * k + j];
+    amp_gemm g = data.problem();
+    ASSERT_EQ(AMP_OK, run(&g));
+    g.a = a.data(), g.a_row_stride = pitch, g.c = c.data(), g.c_row_stride = pitch;
+    ASSERT_EQ(AMP_OK, run(&g));
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < pitch; j++)
+            ASSERT_EQ(j < n ? data.c.as<float>()[i * n + j] : 123.0f, c[static_cast<size_t>(i * pitch + j)]);
+}
+
+TEST_P(GemmKernel, ResultsDoNotDependOnTheNumberOfThreadsNorOnOtherRows) {
+    const int before = amp_get_num_threads();
+    for (Shape s : {Shape{200, 333, 517}, Shape{1, 3000, 1000}, Shape{37, 2000, 600}, Shape{3000, 32, 96}}) {
+        Case data(s, 11);
+        amp_gemm g = data.problem();
+        std::vector<float> one;
+        for (int threads : {1, 2, 3, 4, 7}) {
+            amp_set_num_threads(threads);
+            std::fill_n(data.c.as<float>(), s.m * s.n, kNan);
+            ASSERT_EQ(AMP_OK, run(&g));
+            const std::vector<float> now(data.c.as<float>(), data.c.as<float>() + s.m * s.n);
+            if (one.empty()) one = now;
+            ASSERT_EQ(0, memcmp(one.data(), now.data(), now.size() * 4)) << threads << " threads";
+        }
+        amp_set_num_threads(before);
+        g.a = data.a.as<float>() + (s.m - 1) * s.k, g.m = 1, g.c = data.c.as<void>();
+        ASSERT_EQ(AMP_OK, run(&g));
+        ASSERT_EQ(0, memcmp(one.data() + (s.m - 1) * s.n, data.c.as<void>(), static_cast<size_t>(s.n) * 4));
+    }
+}
+
+float activate(float x, amp_gemm_activation activation) {
+    const double d = x;
+    switch (activation) {
+    case AMP_GEMM_RELU: return x < 0 ? 0 : x;
+    case AMP_GEMM_GELU_ERF: return static_cast<float>(0.5 * d * std::erfc(-d * M_SQRT1_2));
+    case AMP_GEMM_GELU_TANH: /* (1 + tanh u)/2 = 1/(1 + e^-2u), which does not cancel */
+        return static_cast<float>(d / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (d + 0.044715 * d * d * d))));
+    case AMP_GEMM_SILU: return static_cast<float>(d / (1.0 + std::exp(-d)));
+    case AMP_GEMM_TANH: return static_cast<float>(std::tanh(d));
+    default: return x;
+    }
+}
+
+/* Error of an activation at x, in units of 2^-24 of the result: a dozen roundings, and the rounding of the argument of
+ * its exponential (x²/2, about 1.6 |x| + 0.08 |x|³, or |x|), which is at most 104 where the result is not zero. */
+double activation_error(float x) {
+    const double a = std::fabs(x);
+    return 24 + 2 * std::min(104.0, std::max(a * a / 2, 1.6 * a + 0.08 * a * a * a));
+}
+
+TEST_P(GemmKernel, EpilogueAddsResidualAndBiasThenActivates) {
+    const Shape s = {18, 37, 20};
+    Case data(s, 21, -2.0f, 2.0f);
+    amp_gemm g = data.problem();
+    ASSERT_EQ(AMP_OK, run(&g));
+    const std::vector<float> product(data.c.as<float>(), data.c.as<float>() + s.m * s.n);
+    std::mt19937 random(4);
+    std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+    std::vector<float> residual(static_cast<size_t>(s.m * s.n));
+    for (auto &x : residual) x = from_bf16(round_bf16(value(random)));
+    std::vector<uint16_t> residual_half, bias_half;
+    for (float x : residual) residual_half.push_back(round_bf16(x));
+    for (int64_t i = 0; i < s.n; i++) bias_half.push_back(round_bf16(data.bias.as<float>()[i]));
+    for (int activation = 0; activation < AMP_GEMM_ACTIVATION_COUNT; activation++)
+        for (int halves = 0; halves < 2; halves++) {
+            g.alpha = 0.75f, g.beta = -1.5f;
+            g.activation = static_cast<amp_gemm_activation>(activation);
+            g.residual = halves ? static_cast<void *>(residual_half.data()) : residual.data();
+            g.bias = halves ? static_cast<void *>(bias_half.data()) : data.bias.as<void>();
+            g.residual_dtype = g.bias_dtype = halves ? AMP_BF16 : AMP_F32;
+            g.residual_row_stride = s.n, g.residual_column_stride = 1;
+            ASSERT_EQ(AMP_OK, run(&g));
+            for (int64_t m = 0; m < s.m; m++)
+                for (int64_t n = 0; n < s.n; n++) {
+                    const size_t i = static_cast<size_t>(m * s.n + n);
+                    float x = 0.75f * product[i];
+                    x += -1.5f * residual[i];
+                    x += halves ? from_bf16(bias_half[static_cast<size_t>(n)]) : data.bias.as<float>()[n];
+                    const float want = activate(x, g.activation), got = data.c.as<float>()[i];
+                    const double slack = activation_error(x) * 0x1p-24;
+                    ASSERT_NEAR(want, got, std::fabs(want) * slack + 1e-30) << activation << " at " << x;
+                }
+        }
+}
+
+TEST_P(GemmKernel, ActivationsHoldOverTheirWholeRange) {
+    /* k = 1: A is the argument itself, a bf16 value; B is 1. */
+    std::vector<float> x;
+    for (uint32_t h = 0; h < 65536; h += 7) x.push_back(from_bf16(static_cast<uint16_t>(h)));
+    const int64_t m = static_cast<int64_t>(x.size());
+    const float unit[2] = {1.0f, 1.0f};
+    Guarded packed(amp_gemm_packed_bytes(2, 1), 64);
+    ASSERT_EQ(AMP_OK, amp_gemm_pack(packed.as<void>(), unit, AMP_F32, 2, 1, 1, 1));
+    std::vector<float> c(x.size() * 2);
+    for (int activation = 0; activation < AMP_GEMM_ACTIVATION_COUNT; activation++) {
+        amp_gemm g = {};
+        g.m = m, g.n = 2, g.k = 1, g.batch = 1, g.a = x.data(), g.a_dtype = AMP_F32, g.a_row_stride = 1;
+        g.a_column_stride = 1, g.b = packed.as<void>(), g.c = c.data(), g.c_dtype = AMP_F32, g.c_row_stride = 2;
+        g.alpha = 1.0f, g.activation = static_cast<amp_gemm_activation>(activation);
+        ASSERT_EQ(AMP_OK, run(&g));
+        for (size_t i = 0; i < x.size(); i++) {
+            const float want = activate(flush(x[i]), g.activation), got = c[2 * i];
+            if (std::isnan(x[i]) || (std::isinf(x[i]) && std::isnan(want))) {
+                ASSERT_TRUE(std::isnan(got)) << activation << " at " << x[i] << ": " << got;
+            } else if (std::isinf(want)) {
+                ASSERT_EQ(want, got) << activation << " at " << x[i];
+            } else { /* below 1e-30 all is zero */
+                const double slack = activation_error(x[i]) * 0x1p-24;
+                ASSERT_NEAR(want, got, std::fabs(want) * slack + 1e-30) << activation << " at " << x[i];
+            }
+        }
+    }
+}
+
+TEST_P(GemmKernel, TakesBf16OperandsAndWritesBf16) {
+    const Shape s = {19, 45, 70};
+    Case data(s, 31);
+    amp_gemm g = data.problem();
+    ASSERT_EQ(AMP_OK, run(&g));
+    std::vector<uint16_t> a, c(static_cast<size_t>(s.m * s.n));
+    for (int64_t i = 0; i < s.m * s.k; i++) a.push_back(round_bf16(data.a.as<float>()[i]));
+    g.a = a.data(), g.a_dtype = AMP_BF16, g.c = c.data(), g.c_dtype = AMP_BF16;
+    ASSERT_EQ(AMP_OK, run(&g));
+    for (size_t i = 0; i < c.size(); i++) ASSERT_EQ(round_bf16(data.c.as<float>()[i]), c[i]);
+}
+
+TEST_P(GemmKernel, StridesOfAMayBeAnything) {
+    const Shape s = {21, 33, 47};
+    Case data(s, 77);
+    amp_gemm g = data.problem();
+    ASSERT_EQ(AMP_OK, run(&g));
+    const std::vector<float> want(data.c.as<float>(), data.c.as<float>() + s.m * s.n);
+    std::vector<float> transposed(static_cast<size_t>(s.m * s.k)), reversed(transposed);
+    for (int64_t m = 0; m < s.m; m++)
+        for (int64_t k = 0; k < s.k; k++) {
+            transposed[static_cast<size_t>(k * s.m + m)] = data.a.as<float>()[m * s.k + k];
+            reversed[static_cast<size_t>((s.m - 1 - m) * s.k + s.k - 1 - k)] = data.a.as<float>()[m * s.k + k];
+        }
+    g.a = transposed.data(), g.a_row_stride = 1, g.a_column_stride = s.m;
+    ASSERT_EQ(AMP_OK, run(&g));
+    EXPECT_EQ(0, memcmp(want.data(), data.c.as<void>(), want.size() * 4));
+    g.a = reversed.data() + s.m * s.k - 1, g.a_row_stride = -s.k, g.a_column_stride = -1;
+    ASSERT_EQ(AMP_OK, run(&g));
+    EXPECT_EQ(0, memcmp(want.data(), data.c.as<void>(), want.size() * 4));
+    g.a = data.a.as<void>(), g.a_row_stride = 0, g.a_column_stride = 1; /* one row for all */
+    ASSERT_EQ(AMP_OK, run(&g));
+    for (int64_t m = 0; m < s.m; m++) EXPECT_EQ(0, memcmp(want.data(), data.c.as<float>() + m * s.n, s.n * 4));
+}
+
+TEST_P(GemmKernel, BatchesEqualSingleProducts) {
+    const int64_t batch = 9, m = 6, n = 35, k = 50;
+    const int64_t packed_bytes = static_cast<int64_t>(amp_gemm_packed_bytes(n, k));
+    Case data({m * batch, n, k}, 13);
+    Guarded many(static_cast<size_t>(packed_bytes * batch), 64);
+    std::mt19937 random(2);
+    std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+    std::vector<float> b(static_cast<size_t>(n * k));
+    for (int64_t i = 0; i < batch; i++) {
+        for (auto &x : b) x = value(random);
+        ASSERT_EQ(AMP_OK, amp_gemm_pack(many.as<char>() + i * packed_bytes, b.data(), AMP_F32, n, k, 1, n));
+    }
+    amp_gemm g = data.problem();
+    g.m = m, g.batch = batch, g.a_batch_stride = m * k, g.c_batch_stride = m * n;
+    for (int64_t stride : {packed_bytes, int64_t{0}}) {
+        g.b = many.as<void>(), g.b_batch_stride = stride;
+        ASSERT_EQ(AMP_OK, run(&g));
+        for (int64_t i = 0; i < batch; i++) {
+            amp_gemm one = g;
+            std::vector<float> c(static_cast<size_t>(m * n));
+            one.batch = 1, one.a = data.a.as<float>() + i * m * k, one.b = many.as<char>() + i * stride,
+            one.c = c.data();
+            ASSERT_EQ(AMP_OK, run(&one));
+            ASSERT_EQ(0, memcmp(c.data(), data.c.as<float>() + i * m * n, c.size() * 4)) << i;
+        }
+    }
+}
+
+TEST_P(GemmKernel, EmptyExtents) {
+    float c[6] = {9, 9, 9, 9, 9, 9};
+    const float bias[3] = {1, -2, 3};
+    amp_gemm g = {};
+    g.a_dtype = g.c_dtype = g.bias_dtype = AMP_F32, g.c = c, g.c_row_stride = 3, g.alpha = 1.0f, g.batch = 1;
+    g.m = 2, g.n = 3, g.k = 0, g.bias = bias;
+    ASSERT_EQ(AMP_OK, run(&g));
+    for (int i = 0; i < 6; i++) EXPECT_EQ(bias[i % 3], c[i]);
+    g.bias = nullptr;
+    ASSERT_EQ(AMP_OK, run(&g));
+    for (float x : c) EXPECT_EQ(0.0f, x);
+    for (int empty = 0; empty < 3; empty++) {
+        c[0] = 5.0f;
+        g.m = empty != 0, g.n = empty != 1, g.batch = empty != 2, g.k = 4;
+        ASSERT_EQ(AMP_OK, run(&g));
+        EXPECT_EQ(5.0f, c[0]);
+    }
+}
+
+/* ---- packing -------------------------------------------------------------------------------------------------- */
+
+class GemmPack : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Rows, GemmPack, testing::ValuesIn(rows_of(AMP_KERNEL_GEMM_PACK)), row_name);
+
+TEST_P(GemmPack, BlocksHoldPairsOfKAndZeroPadding) {
+    const amp_kernel *kernel = amp_kernel_at(GetParam());
+    if (!amp_isa_usable(kernel->isa)) GTEST_SKIP() << kernel->name << ": " << amp_isa_reason(kernel->isa);
+    auto pack = reinterpret_cast<amp_gemm_pack_function *>(kernel->function);
+    std::mt19937 random(6);
+    for (int columns : {1, 15, 16, 17, 31, 32})
+        for (int ks : {1, 2, 16, 31, 32})
+            for (amp_dtype dtype : {AMP_F32, AMP_BF16, AMP_F16})
+                for (int order = 0; order < 3; order++) {
+                    const int64_t stride_n = order == 0 ? ks : order == 1 ? 1 : 2 * ks + 3;
+                    const int64_t stride_k = order == 0 ? 1 : order == 1 ? columns : 2;
+                    const size_t count = static_cast<size_t>((columns - 1) * stride_n + (ks - 1) * stride_k + 1);
+                    const size_t size = dtype == AMP_F32 ? 4 : 2;
+                    Guarded source(count * size, size), block(2048, 64);
+                    for (size_t i = 0; i < count * size; i++) source.as<uint8_t>()[i] = static_cast<uint8_t>(random());
+                    pack(block.as<uint16_t>(), source.as<void>(), dtype, columns, ks, stride_n, stride_k);
+                    for (int k = 0; k < 32; k++)
+                        for (int n = 0; n < 32; n++) {
+                            const size_t i = static_cast<size_t>(n * stride_n + k * stride_k);
+                            uint16_t want = 0;
+                            if (n < columns && k < ks)
+                                want = dtype == AMP_F32    ? round_bf16(source.as<float>()[i])
+                                       : dtype == AMP_BF16 ? source.as<uint16_t>()[i]
+                                                           : round_bf16(amp_f32_from_f16(source.as<uint16_t>()[i]));
+                            ASSERT_EQ(want, block.as<uint16_t>()[k / 2 * 64 + n * 2 + k % 2])
+                                << columns << "×" << ks << " " << amp_dtype_name(dtype) << " order " << order;
+                        }
+                }
+}
+
+TEST(GemmPack, SizesThatOverflowAreZero) {
+    EXPECT_EQ(0u, amp_gemm_packed_bytes(0, 5));
+    EXPECT_EQ(0u, amp_gemm_packed_bytes(5, 0));
+    EXPECT_EQ(2048u, amp_gemm_packed_bytes(1, 1));
+    EXPECT_EQ(2u * 3 * 2048, amp_gemm_packed_bytes(33, 65));
+    EXPECT_EQ(0u, amp_gemm_packed_bytes(INT64_MAX, INT64_MAX));
+}
+
+TEST(GemmPack, BothOrdersAndAnyThreadsGiveTheSameBytes) {
+    const int64_t n = 530, k = 777;
+    std::vector<float> b(static_cast<size_t>(n * k)), t(b.size());
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < k; j++)
+            t[static_cast<size_t>(j * n + i)] = b[static_cast<size_t>(i * k + j)] = value(random);
+    Guarded one(amp_gemm_packed_bytes(n, k), 64), two(amp_gemm_packed_bytes(n, k), 64);
+    ASSERT_EQ(AMP_OK, amp_gemm_pack(one.as<void>(), b.data(), AMP_F32, n, k, k, 1));
+    const int before = amp_get_num_threads();
+    amp_set_num_threads(1);
+    ASSERT_EQ(AMP_OK, amp_gemm_pack(two.as<void>(), t.data(), AMP_F32, n, k, 1, n));
+    amp_set_num_threads(before);
+    EXPECT_EQ(0, memcmp(one.as<void>(), two.as<void>(), amp_gemm_packed_bytes(n, k)));
+}
+
+TEST(Gemm, ChoosesAKernelAndNamesIt) {
+    Case data({3, 40, 50}, 1);
+    amp_gemm g = data.problem();
+    const char *name = nullptr;
+    ASSERT_EQ(AMP_OK, amp_gemm_bf16(&g, &name));
+    ASSERT_NE(nullptr, name);
+    EXPECT_EQ(0, std::string(name).find("gemm_bf16_"));
+}
+
+} // namespace
