@@ -7,6 +7,15 @@
 #include "amp/tensor.h"
 #include "core/fail.h"
 
+struct amp_cast;
+
+/* How long the cast of a tensor stays in the cast cache. */
+typedef enum amp_cast_life {
+    AMP_CAST_ONCE = 0,  /* not cached */
+    AMP_CAST_REGION,    /* until the outermost region of a thread ends */
+    AMP_CAST_PERSISTENT /* until the source changes or goes, or the budget runs out */
+} amp_cast_life;
+
 /* Shared memory of one or more tensors. */
 typedef struct amp_storage {
     atomic_int references;
@@ -15,12 +24,13 @@ typedef struct amp_storage {
     size_t bytes;
     uint64_t id;                     /* never reused: the cast cache's key */
     _Atomic uint64_t version;        /* bumped by every write */
-    atomic_bool has_casts;           /* the cast cache holds entries for this storage */
+    atomic_bool has_casts;           /* the cast cache was ever given an entry for this storage */
     atomic_bool produced;            /* an op made it: its casts are not cached in weight positions */
     atomic_bool parameter;           /* marked as a parameter: its casts are cached wherever it is used */
     void (*deleter)(void *context);  /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
     void *deleter_context;
     bool owned;
+    struct amp_cast *casts;          /* entries of the cast cache, under its lock */
 } amp_storage;
 
 struct amp_scope_frame;
@@ -40,7 +50,7 @@ struct amp_tensor {
     /* A pending cast: this tensor stands for `source` cast to `dtype`, and has no storage until a kernel that cannot
      * take the source as it is asks for the data (amp_tensor_materialize). */
     amp_tensor *source;
-    bool cast_weight;                /* the cast may come from, and go into, the cast cache */
+    amp_cast_life cast_life;         /* of a pending cast: how long the cache may keep it */
     struct amp_scope_frame *scope;   /* owner, or NULL: the caller's */
     amp_tensor *scope_next, *scope_previous;
 };
@@ -53,8 +63,14 @@ amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int6
 /* A view of `base`'s storage with its own geometry (offset in elements from the storage's start). */
 amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,
                             int64_t offset);
-/* Drops one reference whoever owns it, and leaves its scope. For tensors that libamp made for itself. */
+/* A tensor that stands for `source` cast to `dtype` and has no memory yet; keeps the source alive. */
+amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype);
+/* Drops the owner's reference and leaves the scope, if one owns it. */
 void amp_tensor_drop(amp_tensor *tensor);
+/* Drops a reference that is not the owner's: the scope keeps the tensor. */
+void amp_tensor_drop_reference(amp_tensor *tensor);
+/* Bumps the storage version: call it after writing. */
+void amp_tensor_written(amp_tensor *tensor);
 
 /* Address of element [0, …, 0]. Not for pending casts. */
 static inline void *amp_tensor_pointer(const amp_tensor *t) {

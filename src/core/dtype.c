@@ -1,0 +1,74 @@
+/* Traits of the element types, as one table. */
+#include <string.h>
+
+#include "amp/types.h"
+
+typedef struct dtype_traits {
+    const char *name;
+    const char *aliases[2]; /* PyTorch's names */
+    size_t size;
+    bool floating, complex;
+} dtype_traits;
+
+static const dtype_traits traits[AMP_DTYPE_COUNT] = {
+    [AMP_DTYPE_NONE] = {"none", {0}, 0, false, false},
+    [AMP_F64] = {"f64", {"float64", "double"}, 8, true, false},
+    [AMP_F32] = {"f32", {"float32", "float"}, 4, true, false},
+    [AMP_F16] = {"f16", {"float16", "half"}, 2, true, false},
+    [AMP_BF16] = {"bf16", {"bfloat16"}, 2, true, false},
+    [AMP_I64] = {"i64", {"int64", "long"}, 8, false, false},
+    [AMP_I32] = {"i32", {"int32", "int"}, 4, false, false},
+    [AMP_I16] = {"i16", {"int16", "short"}, 2, false, false},
+    [AMP_I8] = {"i8", {"int8"}, 1, false, false},
+    [AMP_U8] = {"u8", {"uint8"}, 1, false, false},
+    [AMP_BOOL] = {"bool", {0}, 1, false, false},
+    [AMP_C64] = {"c64", {"complex64", "cfloat"}, 8, false, true},
+    [AMP_C128] = {"c128", {"complex128", "cdouble"}, 16, false, true},
+};
+
+static const dtype_traits *traits_of(amp_dtype dtype) {
+    return (unsigned)dtype < AMP_DTYPE_COUNT ? &traits[dtype] : NULL;
+}
+
+const char *amp_dtype_name(amp_dtype dtype) {
+    const dtype_traits *t = traits_of(dtype);
+    return t ? t->name : "?";
+}
+
+size_t amp_dtype_size(amp_dtype dtype) {
+    const dtype_traits *t = traits_of(dtype);
+    return t ? t->size : 0;
+}
+
+bool amp_dtype_is_floating(amp_dtype dtype) {
+    const dtype_traits *t = traits_of(dtype);
+    return t && t->floating;
+}
+
+bool amp_dtype_is_complex(amp_dtype dtype) {
+    const dtype_traits *t = traits_of(dtype);
+    return t && t->complex;
+}
+
+static bool is_named(const dtype_traits *t, const char *name) {
+    if (strcmp(t->name, name) == 0) return true;
+    for (int i = 0; i < 2 && t->aliases[i]; i++) {
+        if (strcmp(t->aliases[i], name) == 0) return true;
+    }
+    return false;
+}
+
+amp_dtype amp_dtype_from_name(const char *name) {
+    for (int d = AMP_DTYPE_NONE + 1; name && d < AMP_DTYPE_COUNT; d++) {
+        if (is_named(&traits[d], name)) return (amp_dtype)d;
+    }
+    return AMP_DTYPE_NONE;
+}
+
+const char *amp_device_name(amp_device device) {
+    switch (device) {
+        case AMP_DEVICE_CPU: return "cpu";
+        case AMP_DEVICE_CUDA: return "cuda";
+        default: return "?";
+    }
+}

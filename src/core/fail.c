@@ -1,0 +1,44 @@
+/* The thread's standing error. */
+#include "core/fail.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/thread.h"
+
+__thread amp_thread amp_this_thread;
+static __thread char message[1024];
+
+amp_status amp_fail(amp_status code, const char *format, ...) {
+    if (amp_this_thread.error != AMP_OK) return amp_this_thread.error; /* the first error stands */
+    amp_this_thread.error = code;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+amp_status amp_pending_error(void) { return amp_this_thread.error; }
+
+const char *amp_last_error(void) { return amp_this_thread.error == AMP_OK ? "" : message; }
+
+amp_status amp_last_status(void) { return amp_this_thread.error; }
+
+void amp_clear_error(void) { amp_this_thread.error = AMP_OK; }
+
+const char *amp_status_name(amp_status status) {
+    static const char *const names[] = {
+        [AMP_OK] = "ok",
+        [AMP_ERROR_INVALID] = "invalid",
+        [AMP_ERROR_DTYPE] = "dtype",
+        [AMP_ERROR_DEVICE] = "device",
+        [AMP_ERROR_MEMORY] = "memory",
+        [AMP_ERROR_IO] = "io",
+        [AMP_ERROR_NOT_IMPLEMENTED] = "not implemented",
+        [AMP_ERROR_BANNED] = "banned",
+        [AMP_ERROR_INTERNAL] = "internal",
+    };
+    const unsigned i = (unsigned)status;
+    return i < sizeof names / sizeof names[0] ? names[i] : "?";
+}

@@ -1,0 +1,471 @@
+/* Tensors and storages: making, sharing, looking at, releasing. */
+#include "core/tensor_impl.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/thread.h"
+#include "policy/cast_cache.h"
+
+static atomic_size_t live_tensors;
+static _Atomic uint64_t next_storage_id = 1;
+
+size_t amp_live_tensors(void) { return atomic_load_explicit(&live_tensors, memory_order_relaxed); }
+
+/* ---- Headers --------------------------------------------------------------------------------------------------
+ * A released header keeps its memory in a free list, so that a use after release reads AMP_TENSOR_DEAD, not someone
+ * else's bytes. AMP_DEBUG=1 delays its reuse by QUARANTINE releases of the thread; without it, the last one released is
+ * the next one used. */
+enum { QUARANTINE = 4096 };
+
+typedef struct header_list {
+    amp_tensor *first, *last;
+    int count;
+} header_list;
+
+static __thread header_list free_headers;
+static header_list orphan_headers; /* of threads that ended */
+static pthread_mutex_t orphan_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t header_key;
+static pthread_once_t header_once = PTHREAD_ONCE_INIT;
+static bool delay_reuse;
+static __thread bool headers_registered;
+
+static void adopt_orphans(void *list) {
+    header_list *mine = list;
+    if (!mine->first) return;
+    pthread_mutex_lock(&orphan_lock);
+    mine->last->scope_next = orphan_headers.first;
+    orphan_headers.first = mine->first;
+    if (!orphan_headers.last) orphan_headers.last = mine->last;
+    orphan_headers.count += mine->count;
+    pthread_mutex_unlock(&orphan_lock);
+    *mine = (header_list){0};
+    headers_registered = false;
+}
+
+static void set_up_headers(void) {
+    (void)pthread_key_create(&header_key, adopt_orphans);
+    const char *debug = getenv("AMP_DEBUG");
+    delay_reuse = debug && *debug && strcmp(debug, "0") != 0;
+}
+
+static amp_tensor *pop_header(header_list *list) {
+    amp_tensor *t = list->first;
+    if (!t || (delay_reuse && list->count < QUARANTINE)) return NULL;
+    list->first = t->scope_next;
+    if (!list->first) list->last = NULL;
+    list->count--;
+    return t;
+}
+
+static void push_header(header_list *list, amp_tensor *t) {
+    t->scope_next = NULL;
+    if (!list->first) {
+        list->first = list->last = t;
+    } else if (delay_reuse) { /* first in, first out */
+        list->last->scope_next = t;
+        list->last = t;
+    } else {
+        t->scope_next = list->first;
+        list->first = t;
+    }
+    list->count++;
+}
+
+static amp_tensor *take_header(void) {
+    amp_tensor *t = pop_header(&free_headers);
+    if (t) return t;
+    pthread_mutex_lock(&orphan_lock);
+    t = pop_header(&orphan_headers);
+    pthread_mutex_unlock(&orphan_lock);
+    return t ? t : amp_alloc(sizeof *t);
+}
+
+static void keep_header(amp_tensor *t) {
+    if (!headers_registered) {
+        pthread_once(&header_once, set_up_headers);
+        (void)pthread_setspecific(header_key, &free_headers);
+        headers_registered = true;
+    }
+    push_header(&free_headers, t);
+}
+
+static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = take_header();
+    if (!t) {
+        amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a tensor", op);
+        return NULL;
+    }
+    memset(t, 0, sizeof *t);
+    t->magic = AMP_TENSOR_LIVE;
+    atomic_init(&t->references, 1);
+    t->dtype = dtype;
+    t->rank = rank;
+    t->is_leaf = true;
+    if (rank > 0) memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    atomic_fetch_add_explicit(&live_tensors, 1, memory_order_relaxed);
+    amp_scope_move(t, amp_this_thread.scope);
+    return t;
+}
+
+/* ---- Storages ------------------------------------------------------------------------------------------------- */
+enum { STORAGE_BYTES = 128 };
+_Static_assert(sizeof(amp_storage) <= STORAGE_BYTES, "owned data follows the storage in the same block");
+
+/* A storage with `bytes` of its own right behind it (one block for both), or none where borrow is set. */
+static amp_storage *new_storage(size_t bytes, bool borrow) {
+    if (bytes > SIZE_MAX / 4) return NULL;
+    amp_storage *s = amp_alloc(STORAGE_BYTES + (borrow ? 0 : bytes));
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    atomic_init(&s->references, 1);
+    s->device = AMP_DEVICE_CPU;
+    s->bytes = bytes;
+    s->owned = !borrow;
+    s->data = borrow ? NULL : (char *)s + STORAGE_BYTES;
+    s->id = atomic_fetch_add_explicit(&next_storage_id, 1, memory_order_relaxed);
+    return s;
+}
+
+static void drop_storage(amp_storage *s) {
+    if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
+    if (atomic_load_explicit(&s->has_casts, memory_order_relaxed)) amp_cast_cache_forget(s);
+    if (s->deleter) s->deleter(s->deleter_context);
+    amp_free(s);
+}
+
+/* ---- Shapes --------------------------------------------------------------------------------------------------- */
+amp_status amp_shape_elements(const char *op, int rank, const int64_t *shape, int64_t *elements) {
+    if (rank < 0 || rank > AMP_MAX_RANK) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: a tensor has 0 to %d dimensions, not %d", op, AMP_MAX_RANK, rank);
+    }
+    int64_t total = 1;
+    bool empty = false, overflow = false;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] < 0) {
+            return amp_fail(AMP_ERROR_INVALID, "%s: shape %s has a negative extent in dimension %d", op,
+                            amp_describe_shape(rank, shape), i);
+        }
+        empty |= shape[i] == 0;
+        overflow |= __builtin_mul_overflow(total, shape[i] == 0 ? 1 : shape[i], &total);
+    }
+    if (overflow) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: shape %s has more elements than an int64 can count", op,
+                        amp_describe_shape(rank, shape));
+    }
+    *elements = empty ? 0 : total;
+    return AMP_OK;
+}
+
+void amp_dense_strides(int rank, const int64_t *shape, int64_t *strides) {
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= shape[i] > 1 ? shape[i] : 1;
+    }
+}
+
+int64_t amp_tensor_elements(const amp_tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
+    return n;
+}
+
+bool amp_tensor_is_dense(const amp_tensor *t) {
+    int64_t expected = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->shape[i] == 0) return true;
+        if (t->shape[i] != 1 && t->strides[i] != expected) return false;
+        expected *= t->shape[i];
+    }
+    return true;
+}
+
+bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b) {
+    return a->storage && a->storage == b->storage && amp_tensor_elements(a) > 0 && amp_tensor_elements(b) > 0;
+}
+
+/* ---- Descriptions --------------------------------------------------------------------------------------------- */
+enum { DESCRIPTIONS = 8, DESCRIPTION_BYTES = 200 };
+
+static char *next_description(void) {
+    static __thread char buffers[DESCRIPTIONS][DESCRIPTION_BYTES];
+    static __thread unsigned used;
+    return buffers[used++ % DESCRIPTIONS];
+}
+
+static size_t print_shape(char *text, int rank, const int64_t *shape) {
+    size_t used = 0;
+    text[used++] = '[';
+    for (int i = 0; i < rank && i < AMP_MAX_RANK; i++) {
+        used += (size_t)snprintf(text + used, DESCRIPTION_BYTES - used, i ? ", %lld" : "%lld", (long long)shape[i]);
+    }
+    used += (size_t)snprintf(text + used, DESCRIPTION_BYTES - used, rank > AMP_MAX_RANK ? ", …]" : "]");
+    return used;
+}
+
+const char *amp_describe_shape(int rank, const int64_t *shape) {
+    char *text = next_description();
+    print_shape(text, rank, shape);
+    return text;
+}
+
+const char *amp_describe(const amp_tensor *t) {
+    if (!t) return "absent";
+    char *text = next_description();
+    const size_t used = print_shape(text, t->rank, t->shape);
+    snprintf(text + used, DESCRIPTION_BYTES - used, " %s", amp_dtype_name(t->dtype));
+    return text;
+}
+
+/* ---- Making tensors ------------------------------------------------------------------------------------------- */
+static amp_status check_dtype(const char *op, amp_dtype dtype) {
+    if (amp_dtype_size(dtype) != 0) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: %d is no dtype", op, (int)dtype);
+}
+
+static amp_status data_bytes(const char *op, amp_dtype dtype, int rank, const int64_t *shape, size_t *bytes) {
+    int64_t elements = 0;
+    AMP_TRY(check_dtype(op, dtype));
+    if (rank > 0 && !shape) return amp_fail(AMP_ERROR_INVALID, "%s: shape is NULL for rank %d", op, rank);
+    AMP_TRY(amp_shape_elements(op, rank, shape, &elements));
+    if (__builtin_mul_overflow((size_t)elements, amp_dtype_size(dtype), bytes)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: shape %s of %s has more bytes than memory has addresses", op,
+                        amp_describe_shape(rank, shape), amp_dtype_name(dtype));
+    }
+    return AMP_OK;
+}
+
+static amp_tensor *with_storage(const char *op, amp_tensor *t, amp_storage *s, size_t bytes) {
+    if (t && s) {
+        t->storage = s;
+        return t;
+    }
+    if (t) {
+        amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %zu bytes (%s)", op, bytes, amp_describe(t));
+        amp_tensor_drop(t);
+    }
+    if (s) {
+        s->deleter = NULL; /* the memory stays with its owner */
+        drop_storage(s);
+    }
+    return NULL;
+}
+
+amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
+    size_t bytes = 0;
+    if (data_bytes(op, dtype, rank, shape, &bytes) != AMP_OK) return NULL;
+    amp_tensor *t = new_header(op, dtype, rank, shape);
+    if (!t) return NULL;
+    amp_dense_strides(rank, shape, t->strides);
+    return with_storage(op, t, new_storage(bytes, false), bytes);
+}
+
+amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,
+                            int64_t offset) {
+    amp_tensor *t = new_header(op, base->dtype, rank, shape);
+    if (!t) return NULL;
+    if (rank > 0) memcpy(t->strides, strides, (size_t)rank * sizeof *strides);
+    t->offset = offset;
+    t->is_view = true;
+    t->requires_grad = base->requires_grad;
+    t->is_leaf = false;
+    t->storage = base->storage;
+    atomic_fetch_add_explicit(&t->storage->references, 1, memory_order_relaxed);
+    return t;
+}
+
+amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype) {
+    amp_tensor *t = new_header(op, dtype, source->rank, source->shape);
+    if (!t) return NULL;
+    memcpy(t->strides, source->strides, sizeof t->strides);
+    t->source = source;
+    t->requires_grad = source->requires_grad;
+    t->is_leaf = false;
+    atomic_fetch_add_explicit(&source->references, 1, memory_order_relaxed);
+    return t;
+}
+
+/* Lowest and highest element offset that a geometry reaches. */
+static amp_status check_strides(int rank, const int64_t *shape, const int64_t *strides) {
+    int64_t low = 0, high = 0;
+    for (int i = 0; i < rank; i++) {
+        int64_t reach = 0;
+        if (shape[i] == 0) return AMP_OK;
+        if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
+            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) {
+            return amp_fail(AMP_ERROR_INVALID, "from_memory: strides %s of shape %s reach beyond all memory",
+                            amp_describe_shape(rank, strides), amp_describe_shape(rank, shape));
+        }
+    }
+    return AMP_OK;
+}
+
+amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
+                            void (*deleter)(void *context), void *context) {
+    size_t bytes = 0;
+    if (amp_pending_error() || data_bytes("from_memory", dtype, rank, shape, &bytes) != AMP_OK) return NULL;
+    if (strides && check_strides(rank, shape, strides) != AMP_OK) return NULL;
+    if (!data && bytes > 0) {
+        amp_fail(AMP_ERROR_INVALID, "from_memory: data is NULL, but shape %s of %s has %zu bytes",
+                 amp_describe_shape(rank, shape), amp_dtype_name(dtype), bytes);
+        return NULL;
+    }
+    amp_tensor *t = new_header("from_memory", dtype, rank, shape);
+    if (!t) return NULL;
+    amp_dense_strides(rank, shape, t->strides);
+    if (strides && rank > 0) memcpy(t->strides, strides, (size_t)rank * sizeof *strides);
+    amp_storage *s = new_storage(bytes, true);
+    if (s) {
+        s->data = data;
+        s->deleter = deleter;
+        s->deleter_context = context;
+    }
+    return with_storage("from_memory", t, s, bytes);
+}
+
+amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (amp_pending_error()) return NULL;
+    amp_tensor *t = amp_tensor_new("from_data", dtype, rank, shape);
+    if (!t || t->storage->bytes == 0) return t;
+    if (!data) {
+        amp_fail(AMP_ERROR_INVALID, "from_data: data is NULL, but the tensor is %s", amp_describe(t));
+        amp_tensor_drop(t);
+        return NULL;
+    }
+    memcpy(t->storage->data, data, t->storage->bytes);
+    return t;
+}
+
+/* ---- Ownership ------------------------------------------------------------------------------------------------ */
+void amp_tensor_drop(amp_tensor *t) {
+    amp_scope_move(t, NULL);
+    if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) != 1) return;
+    drop_storage(t->storage);
+    if (t->source) amp_tensor_drop_reference(t->source);
+    t->magic = AMP_TENSOR_DEAD;
+    atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
+    keep_header(t);
+}
+
+void amp_tensor_drop_reference(amp_tensor *t) {
+    if (atomic_load_explicit(&t->references, memory_order_acquire) == 1) {
+        amp_tensor_drop(t);
+    } else if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) == 1) {
+        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed); /* the others left meanwhile */
+        amp_tensor_drop(t);
+    }
+}
+
+static amp_status check_live(const char *what, const amp_tensor *t) {
+    if (amp_tensor_is_live(t)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the tensor was released before (a scope that ended, or amp_release)", what);
+}
+
+amp_tensor *amp_keep(amp_tensor *t) {
+    if (!t || check_live("keep", t) != AMP_OK) return NULL;
+    if (t->scope) {
+        amp_scope_move(t, NULL);
+    } else {
+        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+    }
+    return t;
+}
+
+void amp_release(amp_tensor *t) {
+    if (t && check_live("release", t) == AMP_OK) amp_tensor_drop(t);
+}
+
+/* The array of a returned list lives in the storage of a tensor of its own, its holder. */
+void amp_list_release(amp_tensor_list list) {
+    if (!list.holder || check_live("list_release", list.holder) != AMP_OK) return;
+    for (int64_t i = 0; i < list.count; i++) amp_release(list.items[i]);
+    amp_tensor_drop(list.holder);
+}
+
+/* ---- Looking at tensors --------------------------------------------------------------------------------------- */
+static bool usable(const char *what, const amp_tensor *t) { return t && check_live(what, t) == AMP_OK; }
+
+amp_dtype amp_tensor_dtype(const amp_tensor *t) { return usable("tensor_dtype", t) ? t->dtype : AMP_DTYPE_NONE; }
+
+amp_device amp_tensor_device(const amp_tensor *t) {
+    return usable("tensor_device", t) && t->storage ? t->storage->device : AMP_DEVICE_CPU;
+}
+
+int amp_tensor_rank(const amp_tensor *t) { return usable("tensor_rank", t) ? t->rank : 0; }
+
+const int64_t *amp_tensor_shape(const amp_tensor *t) { return usable("tensor_shape", t) ? t->shape : NULL; }
+
+const int64_t *amp_tensor_strides(const amp_tensor *t) { return usable("tensor_strides", t) ? t->strides : NULL; }
+
+int64_t amp_tensor_size(const amp_tensor *t, int dim) {
+    if (!usable("tensor_size", t)) return 0;
+    const int d = dim < 0 ? dim + t->rank : dim;
+    if (d < 0 || d >= t->rank) {
+        amp_fail(AMP_ERROR_INVALID, "tensor_size: dimension %d is out of range for %s", dim, amp_describe(t));
+        return 0;
+    }
+    return t->shape[d];
+}
+
+int64_t amp_tensor_numel(const amp_tensor *t) { return usable("tensor_numel", t) ? amp_tensor_elements(t) : 0; }
+
+bool amp_tensor_is_contiguous(const amp_tensor *t) {
+    return usable("tensor_is_contiguous", t) && amp_tensor_is_dense(t);
+}
+
+static bool on_cpu(const char *what, const amp_tensor *t) {
+    if (!usable(what, t)) return false;
+    if (t->storage->device == AMP_DEVICE_CPU) return true;
+    amp_fail(AMP_ERROR_DEVICE, "%s: the tensor is on %s; copy it to the cpu first (amp_to)", what,
+             amp_device_name(t->storage->device));
+    return false;
+}
+
+const void *amp_data(const amp_tensor *t) { return on_cpu("data", t) ? amp_tensor_pointer(t) : NULL; }
+
+void amp_tensor_written(amp_tensor *t) {
+    atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_release);
+}
+
+void *amp_data_mut(amp_tensor *t) {
+    if (!on_cpu("data_mut", t)) return NULL;
+    amp_tensor_written(t);
+    return amp_tensor_pointer(t);
+}
+
+amp_status amp_tensor_mark_dirty(amp_tensor *t) {
+    if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_mark_dirty: the tensor is NULL");
+    AMP_TRY(check_live("tensor_mark_dirty", t));
+    amp_tensor_written(t);
+    return AMP_OK;
+}
+
+uint64_t amp_tensor_version(const amp_tensor *t) {
+    return usable("tensor_version", t) ? atomic_load_explicit(&t->storage->version, memory_order_acquire) : 0;
+}
+
+amp_status amp_tensor_mark_parameter(amp_tensor *t) {
+    if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_mark_parameter: the tensor is NULL");
+    AMP_TRY(check_live("tensor_mark_parameter", t));
+    atomic_store_explicit(&t->storage->parameter, true, memory_order_relaxed);
+    return AMP_OK;
+}
+
+amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
+    if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_set_requires_grad: the tensor is NULL");
+    AMP_TRY(check_live("tensor_set_requires_grad", t));
+    if (requires_grad && !amp_dtype_is_floating(t->dtype) && !amp_dtype_is_complex(t->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "tensor_set_requires_grad: only floating point and complex tensors have "
+                        "gradients; this one is %s", amp_describe(t));
+    }
+    t->requires_grad = requires_grad;
+    return AMP_OK;
+}
+
+bool amp_tensor_requires_grad(const amp_tensor *t) { return usable("tensor_requires_grad", t) && t->requires_grad; }

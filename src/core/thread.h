@@ -1,0 +1,40 @@
+/* The state that every call looks at, one per thread, in one cache line or two. */
+#ifndef AMP_CORE_THREAD_H
+#define AMP_CORE_THREAD_H
+
+#include "amp/error.h"
+
+/* Layers of the dispatcher, outermost first. A thread's `layers` has the bits of those that are on; zero, in the
+ * common case, sends a call straight to the device table. */
+enum {
+    AMP_LAYER_EXPLAIN = 1u << 0,
+    AMP_LAYER_AUTOCAST = 1u << 1,
+    AMP_LAYER_TRACE = 1u << 2,
+    AMP_LAYER_GRAD = 1u << 3
+};
+
+/* Tensors made while a frame is the innermost belong to it. */
+typedef struct amp_scope_frame {
+    amp_tensor *tensors; /* doubly linked through scope_next and scope_previous */
+    struct amp_scope_frame *outer;
+} amp_scope_frame;
+
+typedef struct amp_thread {
+    unsigned layers;
+    amp_status error; /* of the failure that stands */
+    amp_scope_frame *scope;
+} amp_thread;
+
+/* Initial-exec: one instruction to reach, also from the shared library. */
+extern __thread amp_thread amp_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Tensors alive in the process. */
+size_t amp_live_tensors(void);
+
+/* Frames on the stack, for the library's own temporaries: what is still in the frame at the end is released. */
+void amp_scope_push(amp_scope_frame *frame);
+void amp_scope_pop(amp_scope_frame *frame);
+/* Moves a tensor from whatever frame it is in to `frame` (NULL: the caller's hands). */
+void amp_scope_move(amp_tensor *tensor, amp_scope_frame *frame);
+
+#endif /* AMP_CORE_THREAD_H */

@@ -1,0 +1,23 @@
+/* The autocast layer, and the thread's regions. */
+#ifndef AMP_POLICY_AUTOCAST_H
+#define AMP_POLICY_AUTOCAST_H
+
+#include "amp/autocast.h"
+#include "dispatch/call.h"
+
+/* The layer: eligibility, policy, casts; then the layers below. */
+amp_status amp_autocast_layer(amp_call *call);
+
+/* This thread's state of a device. */
+typedef struct amp_region_state {
+    bool enabled, cache_enabled, strict, allow_banned;
+    amp_dtype dtype;
+    amp_table table;
+} amp_region_state;
+
+extern __thread amp_region_state amp_region_states[AMP_DEVICE_COUNT];
+
+/* Defined, on the device, floating point, not f64. */
+bool amp_autocast_eligible(const amp_tensor *tensor, amp_device device);
+
+#endif /* AMP_POLICY_AUTOCAST_H */

@@ -1,0 +1,228 @@
+/* The cast cache. Entries hang from the storage that they were made of, so that a look-up walks a list of one or two
+ * and a storage that goes takes its casts along; one more list orders them by use, for the budget. One lock guards
+ * both; data is built outside of it. */
+#include "policy/cast_cache.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "amp/autocast.h"
+#include "core/memory.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static amp_cast *newest, *oldest;
+static amp_cast_cache_stats stats = {.budget = SIZE_MAX};
+static int transient_entries; /* entries that are not persistent */
+
+static void unlink_use(amp_cast *c) {
+    *(c->newer ? &c->newer->older : &newest) = c->older;
+    *(c->older ? &c->older->newer : &oldest) = c->newer;
+    c->newer = c->older = NULL;
+}
+
+static void link_newest(amp_cast *c) {
+    c->older = newest;
+    c->newer = NULL;
+    *(newest ? &newest->newer : &oldest) = c;
+    newest = c;
+}
+
+/* Takes an entry out of both lists; the caller releases the cache's reference once the lock is open. */
+static void unlink_entry(amp_cast *c) {
+    amp_cast **link = &c->storage->casts;
+    while (*link != c) link = &(*link)->next_of_storage;
+    *link = c->next_of_storage;
+    unlink_use(c);
+    c->storage = NULL;
+    stats.bytes -= c->bytes;
+    stats.entries--;
+    if (!c->persistent) transient_entries--;
+}
+
+void amp_cast_release(amp_cast *c) {
+    if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
+    amp_free(c->data);
+    amp_free(c);
+}
+
+/* Unlinked entries on their way out, chained through next_of_storage. */
+static void release_chain(amp_cast *c) {
+    while (c) {
+        amp_cast *next = c->next_of_storage;
+        amp_cast_release(c);
+        c = next;
+    }
+}
+
+static void unlink_onto(amp_cast *c, amp_cast **chain) {
+    unlink_entry(c);
+    c->next_of_storage = *chain;
+    *chain = c;
+}
+
+static bool same_geometry(const amp_cast *c, const amp_tensor *t) {
+    if (c->source_dtype != t->dtype || c->rank != t->rank || c->offset != t->offset) return false;
+    const size_t bytes = (size_t)t->rank * sizeof(int64_t);
+    return memcmp(c->shape, t->shape, bytes) == 0 && memcmp(c->strides, t->strides, bytes) == 0;
+}
+
+/* Looks up under the lock; entries made from an older version of the storage are dropped on the way. */
+static amp_cast *find(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version,
+                      amp_cast **stale) {
+    amp_cast *found = NULL, *next = NULL;
+    for (amp_cast *c = source->storage->casts; c; c = next) {
+        next = c->next_of_storage;
+        if (c->version != version) {
+            unlink_onto(c, stale);
+        } else if (c->dtype == dtype && c->layout == layout && same_geometry(c, source)) {
+            found = c;
+        }
+    }
+    return found;
+}
+
+static void evict_beyond_budget(const amp_cast *spare, amp_cast **chain) {
+    for (amp_cast *c = oldest; c && stats.bytes > stats.budget;) {
+        amp_cast *newer = c->newer;
+        if (c != spare) {
+            unlink_onto(c, chain);
+            stats.evictions++;
+        }
+        c = newer;
+    }
+}
+
+static amp_cast *new_cast(const amp_tensor *source, amp_dtype dtype, amp_layout layout) {
+    amp_cast *c = amp_alloc_zeroed(sizeof *c);
+    if (!c) {
+        amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s to %s", amp_describe(source), amp_dtype_name(dtype));
+        return NULL;
+    }
+    atomic_init(&c->references, 1);
+    c->source_dtype = source->dtype;
+    c->dtype = dtype;
+    c->layout = layout;
+    c->rank = source->rank;
+    memcpy(c->shape, source->shape, sizeof c->shape);
+    memcpy(c->strides, source->strides, sizeof c->strides);
+    c->offset = source->offset;
+    return c;
+}
+
+/* Puts a built cast into the cache unless another thread was first, or it exceeds the budget alone. */
+static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t version, amp_cast **chain) {
+    amp_cast *other = find(source, made->dtype, made->layout, version, chain);
+    if (other) {
+        atomic_fetch_add_explicit(&other->references, 1, memory_order_relaxed);
+        made->next_of_storage = *chain;
+        *chain = made;
+        return other;
+    }
+    if (made->bytes > stats.budget) return made;
+    made->storage = source->storage;
+    made->version = version;
+    made->next_of_storage = source->storage->casts;
+    source->storage->casts = made;
+    atomic_store_explicit(&source->storage->has_casts, true, memory_order_relaxed);
+    atomic_fetch_add_explicit(&made->references, 1, memory_order_relaxed);
+    link_newest(made);
+    stats.bytes += made->bytes;
+    stats.entries++;
+    if (!made->persistent) transient_entries++;
+    evict_beyond_budget(made, chain);
+    return made;
+}
+
+static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version) {
+    amp_cast *stale = NULL;
+    pthread_mutex_lock(&lock);
+    amp_cast *c = find(source, dtype, layout, version, &stale);
+    if (c) {
+        atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+        if (c != newest) {
+            unlink_use(c);
+            link_newest(c);
+        }
+        stats.hits++;
+    } else {
+        stats.misses++;
+    }
+    pthread_mutex_unlock(&lock);
+    release_chain(stale);
+    return c;
+}
+
+amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
+                          amp_cast_builder build, void *context, bool *was_cached) {
+    /* The version is read before the data: a write in between leaves an entry that is stale from the start. */
+    const uint64_t version = atomic_load_explicit(&source->storage->version, memory_order_acquire);
+    amp_cast *c = life != AMP_CAST_ONCE ? look_up(source, dtype, layout, version) : NULL;
+    if (was_cached) *was_cached = c != NULL;
+    if (c) return c;
+    c = new_cast(source, dtype, layout);
+    if (!c) return NULL;
+    c->data = build(source, dtype, context, &c->bytes);
+    if (!c->data) {
+        amp_cast_release(c);
+        return NULL;
+    }
+    if (life == AMP_CAST_ONCE) return c;
+    c->persistent = life == AMP_CAST_PERSISTENT;
+    amp_cast *chain = NULL;
+    pthread_mutex_lock(&lock);
+    c = insert(c, source, version, &chain);
+    pthread_mutex_unlock(&lock);
+    release_chain(chain);
+    return c;
+}
+
+amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position) {
+    const amp_storage *s = source->storage;
+    if (atomic_load_explicit(&s->parameter, memory_order_relaxed)) return AMP_CAST_PERSISTENT;
+    const bool made_by_op = atomic_load_explicit(&s->produced, memory_order_relaxed);
+    return weight_position && !made_by_op ? AMP_CAST_PERSISTENT : AMP_CAST_ONCE;
+}
+
+void amp_cast_cache_forget(amp_storage *storage) {
+    amp_cast *chain = NULL;
+    pthread_mutex_lock(&lock);
+    while (storage->casts) unlink_onto(storage->casts, &chain);
+    pthread_mutex_unlock(&lock);
+    release_chain(chain);
+}
+
+static void drop_where(bool transient_only) {
+    amp_cast *chain = NULL;
+    pthread_mutex_lock(&lock);
+    for (amp_cast *c = newest, *older = NULL; c; c = older) {
+        older = c->older;
+        if (!transient_only || !c->persistent) unlink_onto(c, &chain);
+    }
+    pthread_mutex_unlock(&lock);
+    release_chain(chain);
+}
+
+void amp_cast_cache_end_region(void) {
+    pthread_mutex_lock(&lock);
+    const bool any = transient_entries > 0;
+    pthread_mutex_unlock(&lock);
+    if (any) drop_where(true);
+}
+
+void amp_cast_cache_clear(void) { drop_where(false); }
+
+void amp_cast_cache_set_budget(size_t bytes) {
+    amp_cast *chain = NULL;
+    pthread_mutex_lock(&lock);
+    stats.budget = bytes;
+    evict_beyond_budget(NULL, &chain);
+    pthread_mutex_unlock(&lock);
+    release_chain(chain);
+}
+
+amp_cast_cache_stats amp_cast_cache_statistics(void) {
+    pthread_mutex_lock(&lock);
+    const amp_cast_cache_stats copy = stats;
+    pthread_mutex_unlock(&lock);
+    return copy;
+}

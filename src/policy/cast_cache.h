@@ -1,0 +1,49 @@
+/* The cast cache: casts of weights and parameters, plain or packed, kept until their source changes or goes. */
+#ifndef AMP_POLICY_CAST_CACHE_H
+#define AMP_POLICY_CAST_CACHE_H
+
+#include "core/tensor_impl.h"
+
+/* What the cached bytes are. One cast per (source geometry, dtype, layout). A kernel family that packs its weights
+ * adds a layout here. */
+typedef enum amp_layout {
+    AMP_LAYOUT_DENSE = 0,  /* row-major in the logical shape */
+    AMP_LAYOUT_BLOCKED_B,  /* [N/32][K/32][16][32][2], cpu/gemm.h */
+    AMP_LAYOUT_DNNL_B      /* oneDNN's blocked f32 weights, cpu/dnnl_matmul.h */
+} amp_layout;
+
+/* One cached cast. Held by the cache and by every call that uses it. */
+typedef struct amp_cast {
+    void *data; /* from amp_alloc */
+    size_t bytes;
+    /* the rest is the cache's own */
+    atomic_int references;
+    amp_storage *storage; /* NULL once the entry has left the cache */
+    uint64_t version;
+    amp_dtype source_dtype, dtype;
+    amp_layout layout;
+    int rank;
+    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK], offset;
+    bool persistent; /* survives the end of the outermost region */
+    struct amp_cast *next_of_storage;
+    struct amp_cast *newer, *older; /* order of use */
+} amp_cast;
+
+/* Makes the cast of `source` in fresh amp_alloc memory; on failure an error and NULL. */
+typedef void *(*amp_cast_builder)(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes);
+
+/* The cast of `source` (a tensor with memory) to `dtype` in `layout`: from the cache if the storage still has the
+ * version that it was made from, else built, and kept as `life` says. NULL with an error. Release it after use. */
+amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
+                          amp_cast_builder build, void *context, bool *was_cached);
+void amp_cast_release(amp_cast *cast);
+
+/* PERSISTENT for a parameter, and for a tensor in a weight position that no op made; else ONCE. */
+amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position);
+
+/* The storage goes: drops its casts. */
+void amp_cast_cache_forget(amp_storage *storage);
+/* The outermost region ends: drops the casts of non-persistent sources that were cached since the last time. */
+void amp_cast_cache_end_region(void);
+
+#endif /* AMP_POLICY_CAST_CACHE_H */

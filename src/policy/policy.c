@@ -1,0 +1,180 @@
+/* Policy look-up: the tables of ops.def, and per-op overrides above them. */
+#include "policy/policy.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/autocast.h"
+#include "policy/op_ids.h"
+
+static const char *const policy_names[AMP_POLICY_COUNT] = {
+    [AMP_POLICY_FALLTHROUGH] = "fallthrough",
+    [AMP_POLICY_LOWER] = "lower",
+    [AMP_POLICY_FP32] = "fp32",
+    [AMP_POLICY_FP32_SET_OPT_DTYPE] = "fp32_set_opt_dtype",
+    [AMP_POLICY_FP32_APPEND_DTYPE] = "fp32_append_dtype",
+    [AMP_POLICY_PROMOTE] = "promote",
+    [AMP_POLICY_BANNED] = "banned",
+};
+
+static const char *const table_names[AMP_TABLE_COUNT] = {
+    [AMP_TABLE_TORCH] = "torch", [AMP_TABLE_IPEX] = "ipex", [AMP_TABLE_APEX] = "apex"};
+
+static const amp_policy override_policies[] = {
+    [AMP_OVERRIDE_NONE] = AMP_POLICY_COUNT,
+    [AMP_OVERRIDE_ALLOW] = AMP_POLICY_LOWER,
+    [AMP_OVERRIDE_DENY] = AMP_POLICY_FP32,
+    [AMP_OVERRIDE_CLEAR] = AMP_POLICY_FALLTHROUGH,
+};
+
+static _Atomic unsigned char overrides[AMP_OP_COUNT][AMP_DEVICE_COUNT]; /* amp_override */
+static atomic_int default_table = AMP_TABLE_TORCH;
+
+const char *amp_policy_name(amp_policy policy) {
+    return (unsigned)policy < AMP_POLICY_COUNT ? policy_names[policy] : "?";
+}
+
+const char *amp_table_name(amp_table table) { return (unsigned)table < AMP_TABLE_COUNT ? table_names[table] : "?"; }
+
+amp_status amp_table_from_name(const char *name, amp_table *table) {
+    if (!name) {
+        *table = (amp_table)atomic_load_explicit(&default_table, memory_order_relaxed);
+        return AMP_OK;
+    }
+    for (int i = 0; i < AMP_TABLE_COUNT; i++) {
+        if (strcmp(name, table_names[i]) == 0) {
+            *table = (amp_table)i;
+            return AMP_OK;
+        }
+    }
+    return amp_fail(AMP_ERROR_INVALID, "autocast: there is no policy table '%s'; the tables are torch, ipex and apex",
+                    name);
+}
+
+amp_status amp_device_check(const char *what, amp_device device) {
+    if ((unsigned)device < AMP_DEVICE_COUNT) return AMP_OK;
+    return amp_fail(AMP_ERROR_DEVICE, "%s: %d is no device; expected AMP_DEVICE_CPU or AMP_DEVICE_CUDA", what,
+                    (int)device);
+}
+
+static bool cell_holds(const amp_op_info *op, const amp_policy_cell *cell, const void *args) {
+    if (!cell->unless_argument || !args) return true;
+    for (int i = 0; i < op->arg_count; i++) {
+        const amp_arg_info *arg = &op->args[i];
+        if (arg->kind != AMP_ARG_STRING || strcmp(arg->name, cell->unless_argument) != 0) continue;
+        const char *value = *(const char *const *)(const void *)((const char *)args + arg->offset);
+        return !value || strcmp(value, cell->unless_value) != 0;
+    }
+    return true;
+}
+
+amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args) {
+    const unsigned char override = atomic_load_explicit(&overrides[op->id][device], memory_order_relaxed);
+    if (override != AMP_OVERRIDE_NONE) return (amp_policy_choice){override_policies[override], true};
+    const amp_policy_cell *cell = &op->policy[table][device];
+    return (amp_policy_choice){cell_holds(op, cell, args) ? cell->policy : AMP_POLICY_FALLTHROUGH, false};
+}
+
+/* ---- Overrides ------------------------------------------------------------------------------------------------ */
+static amp_status set_override(const char *name, amp_device device, amp_override override) {
+    const amp_op_info *op = name ? amp_op_find(name) : NULL;
+    if (!op) return amp_fail(AMP_ERROR_INVALID, "autocast: there is no op '%s' to override", name ? name : "NULL");
+    const bool one_overload = strchr(name, '.') != NULL;
+    const amp_op_info *end = amp_op_table + amp_op_count;
+    for (const amp_op_info *o = op; o < end && strcmp(o->name, op->name) == 0; o++) {
+        atomic_store_explicit(&overrides[o->id][device], (unsigned char)override, memory_order_relaxed);
+        if (one_overload) break;
+    }
+    return AMP_OK;
+}
+
+amp_status amp_autocast_override(const char *op, amp_device device, amp_override override) {
+    AMP_TRY(amp_device_check("autocast_override", device));
+    AMP_TRY(amp_policy_environment());
+    if ((unsigned)override > AMP_OVERRIDE_CLEAR) {
+        return amp_fail(AMP_ERROR_INVALID, "autocast_override: %d is no override of '%s'", (int)override,
+                        op ? op : "NULL");
+    }
+    return set_override(op, device, override);
+}
+
+amp_status amp_autocast_set_table(const char *name) {
+    amp_table table = AMP_TABLE_TORCH;
+    AMP_TRY(amp_policy_environment());
+    AMP_TRY(amp_table_from_name(name, &table));
+    atomic_store_explicit(&default_table, (int)table, memory_order_relaxed);
+    return AMP_OK;
+}
+
+/* ---- Environment ---------------------------------------------------------------------------------------------- */
+enum { NAME_BYTES = 64 };
+
+static const struct {
+    const char *variable;
+    amp_override override;
+} environment_lists[] = {
+    {"AMP_ALLOW", AMP_OVERRIDE_ALLOW}, {"AMP_DENY", AMP_OVERRIDE_DENY}, {"AMP_CLEAR", AMP_OVERRIDE_CLEAR}};
+
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
+static char environment_error[160]; /* written once, by read_environment */
+
+static void override_everywhere(const char *variable, const char *name, amp_override override) {
+    if (!amp_op_find(name)) {
+        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op", variable, name);
+        return;
+    }
+    for (int device = 0; device < AMP_DEVICE_COUNT; device++) (void)set_override(name, (amp_device)device, override);
+}
+
+static void read_list(const char *variable, amp_override override) {
+    const char *list = getenv(variable);
+    while (list && *list) {
+        const size_t length = strcspn(list, ", ");
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        if (length > 0) override_everywhere(variable, name, override);
+        list += length + strspn(list + length, ", ");
+    }
+}
+
+static void read_table(void) {
+    const char *name = getenv("AMP_TABLE");
+    if (!name || !*name) return;
+    for (int i = 0; i < AMP_TABLE_COUNT; i++) {
+        if (strcmp(name, table_names[i]) == 0) {
+            atomic_store_explicit(&default_table, i, memory_order_relaxed);
+            return;
+        }
+    }
+    snprintf(environment_error, sizeof environment_error,
+             "autocast: AMP_TABLE is '%.60s'; the tables are torch, ipex and apex", name);
+}
+
+static void read_environment(void) {
+    for (size_t i = 0; i < sizeof environment_lists / sizeof environment_lists[0]; i++) {
+        read_list(environment_lists[i].variable, environment_lists[i].override);
+    }
+    read_table();
+}
+
+amp_status amp_policy_environment(void) {
+    pthread_once(&environment_once, read_environment);
+    return environment_error[0] ? amp_fail(AMP_ERROR_INVALID, "%s", environment_error) : AMP_OK;
+}
+
+const char *amp_autocast_policy(const char *name, amp_device device, const char *table_name) {
+    amp_table table = AMP_TABLE_TORCH;
+    if (amp_device_check("autocast_policy", device) || amp_policy_environment() ||
+        amp_table_from_name(table_name, &table)) {
+        return NULL;
+    }
+    const amp_op_info *op = name ? amp_op_find(name) : NULL;
+    if (!op) {
+        amp_fail(AMP_ERROR_INVALID, "autocast_policy: there is no op '%s'", name ? name : "NULL");
+        return NULL;
+    }
+    return amp_policy_name(op->policy[table][device].policy);
+}
