@@ -3,7 +3,21 @@
 #define AMP_DISPATCH_CALL_H
 
 #include "core/tensor_impl.h"
+#include "core/thread.h"
 #include "policy/op_table.h"
+
+/* What the layers and the kernel noted, for the explain report. */
+typedef struct amp_call_note {
+    amp_policy policy;
+    bool in_region;     /* an enabled region of the call's device looked at it */
+    bool overridden;    /* the policy came from an override */
+    amp_dtype target;   /* dtype that autocast chose; AMP_DTYPE_NONE: it left the arguments alone */
+    const char *bypass; /* why autocast did not look at it: static text, or NULL */
+    int casts_made;     /* arguments converted for this call */
+    int casts_cached;   /* … taken from the cast cache instead */
+    int casts_fused;    /* … read in their own type by a kernel that converts on the way */
+    const char *kernel; /* the kernel row that ran, static text: "gemm_bf16_amx", "dnnl:brg_matmul:avx512_core" */
+} amp_call_note;
 
 typedef struct amp_call {
     const amp_op_info *op;
@@ -12,12 +26,13 @@ typedef struct amp_call {
     void *args;         /* the op's argument struct: a copy that belongs to the call, defaults filled in */
     amp_tensor *target; /* the tensor that an in-place or out= call writes; else NULL */
     unsigned layers;    /* AMP_LAYER_* still to run */
-    amp_tensor *outputs[AMP_MAX_OUTPUTS]; /* filled by the kernel through amp_call_output */
-    amp_tensor_list list;                 /* result of an op that returns a list */
-    const char *kernel;                   /* for the explain report: the kernel row that ran, e.g. "gemm_bf16_amx" */
+    amp_tensor *outputs[AMP_MAX_OUTPUTS]; /* filled by the implementation, through amp_call_output or with any tensor */
+    amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
+    amp_call_note note;
 } amp_call;
 
-/* An op's implementation on a device: reads call->args, sets call->outputs. */
+/* An op's implementation on a device: reads call->args, sets call->outputs. Tensors that it makes on the way belong to
+ * a frame of the call and go at its end. Ops that it calls run without any layer: autocast is off inside. */
 typedef amp_status (*amp_op_function)(amp_call *call);
 
 /* Entry of every generated amp_<op>_call(). `args` is the caller's struct (its first field is its size); `target` is
@@ -25,17 +40,43 @@ typedef amp_status (*amp_op_function)(amp_call *call);
 amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target);
 /* The same for ops that return a list. */
 amp_tensor_list amp_dispatch_list(const amp_op_info *op, const void *args);
+/* amp_dispatch from inside a layer: only the layers of `layers` run. */
+amp_tensor *amp_dispatch_below(unsigned layers, const amp_op_info *op, const void *args);
 
-/* What an implementation calls for its result number `index`: a fresh contiguous tensor of that dtype and shape, or, for an
- * in-place or out= call, the target itself where it can be written directly (else a temporary that the dispatcher
- * copies over afterwards). The implementation writes through the strides of what it gets. NULL with an error:
- * the target has another shape, or a dtype that the result cannot be cast to. */
+/* Runs the next layer of call->layers, outermost first, or the device's implementation when none is left. Every layer
+ * ends in it. */
+amp_status amp_call_next(amp_call *call);
+
+/* What an implementation calls for its result number `index`: a fresh contiguous tensor of that dtype and shape, or,
+ * for an in-place or out= call, the target itself where it can be written directly (else a temporary that the
+ * dispatcher copies over afterwards). The implementation writes through the strides of what it gets. NULL with an
+ * error: the target has another shape, or a dtype that the result cannot be cast to. */
 amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape);
 
-/* The tensor with real memory behind it: itself, or the materialised cast of a pending one (owned by the call). */
-amp_tensor *amp_call_dense_cast(amp_call *call, amp_tensor *tensor);
+/* Sets the result of an op that returns a list: a copy of the array, the tensors themselves. */
+amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count);
+
+/* Gives a pending cast its memory, from the cast cache or by converting; any other tensor is left alone. Called for
+ * every argument before an implementation runs, unless its table row says that it takes pending casts. */
+amp_status amp_call_materialize(amp_call *call, amp_tensor *tensor);
 
 /* op name for messages: "add", "add_" or "add_out". */
 const char *amp_call_name(const amp_call *call);
+
+/* The op's ordinary type error: two arguments whose dtypes must agree do not. Says that in-place and out= forms do not
+ * autocast where that is why. */
+amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,
+                                     const amp_tensor *b);
+
+/* The field of an argument in the call's struct. */
+static inline void *amp_call_field(const amp_call *call, const amp_arg_info *arg) {
+    return (char *)call->args + arg->offset;
+}
+static inline amp_tensor **amp_call_tensor(const amp_call *call, const amp_arg_info *arg) {
+    return (amp_tensor **)amp_call_field(call, arg);
+}
+static inline amp_tensor_list *amp_call_tensor_list(const amp_call *call, const amp_arg_info *arg) {
+    return (amp_tensor_list *)amp_call_field(call, arg);
+}
 
 #endif /* AMP_DISPATCH_CALL_H */

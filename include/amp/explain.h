@@ -1,0 +1,34 @@
+/* Explain: what ran, in which type, by which kernel, and why. */
+#ifndef AMP_EXPLAIN_H
+#define AMP_EXPLAIN_H
+
+#include "amp/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Starts recording every op call of the process, on all threads, into one report; counts nest. A program that is run
+ * with AMP_EXPLAIN=FILE records from its start and writes the JSON report to FILE at its end (`amp explain FILE`
+ * prints it). Recording costs about a microsecond a call. */
+AMP_API void amp_explain_begin(void);
+AMP_API void amp_explain_end(void);
+/* Forgets what was recorded so far. */
+AMP_API void amp_explain_reset(void);
+
+typedef enum amp_explain_format {
+    AMP_EXPLAIN_TABLE = 0, /* for people: a line per op and shape, the slowest first, and the reasons below */
+    AMP_EXPLAIN_JSON       /* for programs */
+} amp_explain_format;
+
+/* The report so far, as a string that the caller frees with amp_explain_free; NULL with an error. Per op and shape:
+ * calls, policy, input dtypes, dtype that it ran in, casts made and avoided, bypasses, kernel and instruction set, the
+ * kernels that were refused and why, time. */
+AMP_API char *amp_explain_report(amp_explain_format format);
+AMP_API void amp_explain_free(char *report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_EXPLAIN_H */

@@ -1,0 +1,140 @@
+/* From the caller's argument struct to the one that layers and kernels see. */
+#include "dispatch/arguments.h"
+
+#include <string.h>
+
+static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
+    return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), arg->name);
+}
+
+static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    if (__builtin_expect(!amp_tensor_is_live(t), 0)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before (a scope that ended, or "
+                        "amp_release)", amp_call_name(call), arg->name);
+    }
+    if (t->storage && t->storage->device != AMP_DEVICE_CPU) call->device = t->storage->device;
+    return AMP_OK;
+}
+
+static amp_status check_list(amp_call *call, const amp_arg_info *arg, const amp_tensor_list *list) {
+    if (list->count == 0 && !(arg->flags & AMP_ARG_REQUIRED)) return AMP_OK;
+    if (list->count <= 0 || !list->items) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is an empty list of tensors", amp_call_name(call),
+                        arg->name);
+    }
+    for (int64_t i = 0; i < list->count; i++) {
+        if (list->items[i]) {
+            AMP_TRY(check_tensor(call, arg, list->items[i]));
+        } else if (!(arg->flags & AMP_ARG_NULLABLE)) {
+            return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld of the argument '%s' is missing", amp_call_name(call),
+                            (long long)i, arg->name);
+        }
+    }
+    return AMP_OK;
+}
+
+/* A default value stands for every dimension; so does a single given value of an int[N]. */
+static amp_status complete_dims(amp_call *call, const amp_arg_info *arg, amp_dims *dims) {
+    if (!dims->set && arg->has_default) {
+        dims->set = 1;
+        dims->count = 1;
+        dims->values[0] = (int64_t)arg->default_number;
+    }
+    if (!dims->set) return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    if (dims->count < 0 || dims->count > AMP_MAX_RANK) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; at most %d are allowed", amp_call_name(call),
+                        arg->name, dims->count, AMP_MAX_RANK);
+    }
+    if (dims->count == 1 && arg->dims > 1) {
+        for (int i = 1; i < arg->dims; i++) dims->values[i] = dims->values[0];
+        dims->count = arg->dims;
+    }
+    if (arg->dims > 1 && dims->count > 0 && dims->count != arg->dims) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; expected %d, or one for all", amp_call_name(call),
+                        arg->name, dims->count, arg->dims);
+    }
+    return AMP_OK;
+}
+
+static amp_status complete_scalar(amp_call *call, const amp_arg_info *arg, amp_scalar *scalar) {
+    if ((unsigned)scalar->kind > AMP_SCALAR_COMPLEX) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is no number (kind %d)", amp_call_name(call), arg->name,
+                        (int)scalar->kind);
+    }
+    if (scalar->kind != AMP_SCALAR_NONE) return AMP_OK;
+    if (!arg->has_default) return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    scalar->kind = arg->default_scalar_kind;
+    scalar->re = arg->default_number;
+    scalar->i = (int64_t)arg->default_number;
+    return AMP_OK;
+}
+
+static amp_status complete_argument(amp_call *call, const amp_arg_info *arg) {
+    void *field = amp_call_field(call, arg);
+    switch (arg->kind) {
+        case AMP_ARG_TENSOR: {
+            amp_tensor *t = *(amp_tensor **)field;
+            if (t) return check_tensor(call, arg, t);
+            return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+        }
+        case AMP_ARG_TENSOR_LIST: return check_list(call, arg, field);
+        case AMP_ARG_SCALAR: return complete_scalar(call, arg, field);
+        case AMP_ARG_DIMS: return complete_dims(call, arg, field);
+        case AMP_ARG_OPT_FLOAT: {
+            amp_opt_float *option = field;
+            if (!option->set && arg->has_default) *option = (amp_opt_float){1, arg->default_number};
+            return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+        }
+        case AMP_ARG_OPT_INT: {
+            amp_opt_int *option = field;
+            if (!option->set && arg->has_default) *option = (amp_opt_int){1, (int64_t)arg->default_number};
+            return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+        }
+        case AMP_ARG_OPT_BOOL: {
+            amp_opt_bool *option = field;
+            if (!option->set && arg->has_default) *option = (amp_opt_bool){1, arg->default_number != 0};
+            return AMP_OK;
+        }
+        case AMP_ARG_STRING: {
+            const char **string = field;
+            if (!*string) *string = arg->default_string;
+            return !*string && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+        }
+        case AMP_ARG_DTYPE: {
+            const amp_dtype dtype = *(amp_dtype *)field;
+            if (dtype == AMP_DTYPE_NONE && arg->flags & AMP_ARG_REQUIRED) return missing(call, arg);
+            if (dtype == AMP_DTYPE_NONE || amp_dtype_size(dtype) != 0) return AMP_OK;
+            return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %d, which is no dtype", amp_call_name(call), arg->name,
+                            (int)dtype);
+        }
+        default: return AMP_OK;
+    }
+}
+
+/* A program built against a later libamp may pass a longer struct, as long as it asks for nothing that is new. */
+static amp_status copy_struct(amp_call *call, const void *given) {
+    size_t size = 0;
+    if (!given) return amp_fail(AMP_ERROR_INVALID, "%s: the argument struct is NULL", amp_call_name(call));
+    memcpy(&size, given, sizeof size);
+    if (size < sizeof size || size > AMP_MAX_ARGS_BYTES) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: struct_size is %zu; set it to sizeof(amp_%s_args)", amp_call_name(call),
+                        size, call->op->c_name);
+    }
+    const size_t known = call->op->args_size;
+    memcpy(call->args, given, size < known ? size : known);
+    if (size < known) memset((char *)call->args + size, 0, known - size);
+    for (size_t i = known; i < size; i++) {
+        if (((const char *)given)[i] != 0) {
+            return amp_fail(AMP_ERROR_INVALID, "%s: an option is set that this libamp does not know (a newer header)",
+                            amp_call_name(call));
+        }
+    }
+    return AMP_OK;
+}
+
+amp_status amp_arguments_prepare(amp_call *call, const void *given) {
+    AMP_TRY(copy_struct(call, given));
+    call->device = AMP_DEVICE_CPU;
+    for (int i = 0; i < call->op->arg_count; i++) AMP_TRY(complete_argument(call, &call->op->args[i]));
+    return AMP_OK;
+}

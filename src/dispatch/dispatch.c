@@ -1,0 +1,152 @@
+/* The one way through: arguments, layers, device table, results. */
+#include "dispatch/call.h"
+
+#include <string.h>
+
+#include "dispatch/arguments.h"
+#include "dispatch/backend.h"
+#include "dispatch/layers.h"
+#include "dispatch/results.h"
+#include "policy/autocast.h"
+
+_Atomic unsigned amp_process_layers;
+
+/* By bit number. Trace and grad are seams: installed at start, or by tests. */
+static amp_layer_function layer_functions[] = {
+    amp_explain_layer,  /* AMP_LAYER_EXPLAIN */
+    amp_autocast_layer, /* AMP_LAYER_AUTOCAST */
+    NULL,               /* AMP_LAYER_TRACE */
+    NULL,               /* AMP_LAYER_GRAD */
+};
+
+void amp_layer_install(unsigned layer, amp_layer_function run) { layer_functions[__builtin_ctz(layer)] = run; }
+
+void amp_layer_activate(unsigned layer, bool on) {
+    if (on && layer_functions[__builtin_ctz(layer)]) {
+        amp_this_thread.layers |= layer;
+    } else {
+        amp_this_thread.layers &= ~layer;
+    }
+}
+
+const char *amp_call_name(const amp_call *call) {
+    static __thread char names[2][80];
+    static __thread unsigned used;
+    if (call->form == AMP_FORM_FUNCTION) return call->op->name;
+    char *name = names[used++ % 2];
+    const char *suffix = call->form == AMP_FORM_INPLACE ? "_" : "_out";
+    const size_t length = strnlen(call->op->name, sizeof names[0] - 5);
+    memcpy(name, call->op->name, length);
+    memcpy(name + length, suffix, strlen(suffix) + 1);
+    return name;
+}
+
+/* ---- The device table ----------------------------------------------------------------------------------------- */
+static amp_status check_one_device(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
+    const amp_storage *s = t->source ? t->source->storage : t->storage;
+    if (s->device == call->device) return AMP_OK;
+    return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on %s, another argument on %s; all must be on one device",
+                    amp_call_name(call), arg->name, amp_device_name(s->device), amp_device_name(call->device));
+}
+
+/* Runs `visit` on every tensor among the arguments. */
+typedef amp_status (*tensor_visitor)(amp_call *call, const amp_arg_info *arg, amp_tensor *t);
+
+static amp_status for_each_tensor(amp_call *call, tensor_visitor visit) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR) {
+            amp_tensor *t = *amp_call_tensor(call, arg);
+            if (t) AMP_TRY(visit(call, arg, t));
+        } else if (arg->kind == AMP_ARG_TENSOR_LIST) {
+            const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+            for (int64_t k = 0; k < list->count; k++) {
+                if (list->items[k]) AMP_TRY(visit(call, arg, list->items[k]));
+            }
+        }
+    }
+    return AMP_OK;
+}
+
+static amp_status visit_device(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    return check_one_device(call, arg, t);
+}
+
+static amp_status visit_pending(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    (void)arg;
+    return t->source ? amp_call_materialize(call, t) : AMP_OK;
+}
+
+static amp_status run_on_device(amp_call *call) {
+    const amp_backend *backend = &amp_cpu_backend;
+    if (__builtin_expect(call->device != AMP_DEVICE_CPU, 0)) {
+        AMP_TRY(for_each_tensor(call, visit_device));
+        AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+    }
+    const amp_backend_op row = backend->find(call->op);
+    if (!row.run) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call),
+                        backend->name);
+    }
+    if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(for_each_tensor(call, visit_pending));
+    /* What the implementation calls is part of this op: no layer sees it. */
+    const unsigned layers = amp_this_thread.layers;
+    amp_this_thread.layers = 0;
+    amp_status status = row.run(call);
+    amp_this_thread.layers = layers;
+    if (status == AMP_OK) status = amp_pending_error();
+    return status;
+}
+
+amp_status amp_call_next(amp_call *call) {
+    while (call->layers) {
+        const int bit = __builtin_ctz(call->layers);
+        call->layers &= call->layers - 1;
+        if (layer_functions[bit]) return layer_functions[bit](call);
+    }
+    return run_on_device(call);
+}
+
+/* ---- Entry ---------------------------------------------------------------------------------------------------- */
+static amp_status run_call(amp_call *call, const void *args, amp_tensor *target) {
+    AMP_TRY(amp_arguments_prepare(call, args));
+    AMP_TRY(amp_results_set_target(call, target));
+    AMP_TRY(amp_call_next(call));
+    return amp_results_finish(call);
+}
+
+static amp_status run(amp_call *call, unsigned layers, const void *args, amp_tensor *target) {
+    if (amp_this_thread.error != AMP_OK) return amp_this_thread.error;
+    union {
+        char bytes[AMP_MAX_ARGS_BYTES];
+        max_align_t align;
+    } copy;
+    amp_scope_frame frame;
+    call->args = &copy;
+    call->layers = layers;
+    amp_scope_push(&frame);
+    const amp_status status = run_call(call, args, target);
+    if (status == AMP_OK) amp_results_move_home(call, frame.outer);
+    amp_scope_pop(&frame);
+    return status;
+}
+
+static unsigned active_layers(void) {
+    return amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
+}
+
+amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target) {
+    amp_call call = {.op = op, .form = form};
+    return run(&call, active_layers(), args, target) == AMP_OK ? call.outputs[0] : NULL;
+}
+
+amp_tensor_list amp_dispatch_list(const amp_op_info *op, const void *args) {
+    amp_call call = {.op = op, .form = AMP_FORM_FUNCTION};
+    if (run(&call, active_layers(), args, NULL) != AMP_OK) return (amp_tensor_list){0};
+    return call.list;
+}
+
+amp_tensor *amp_dispatch_below(unsigned layers, const amp_op_info *op, const void *args) {
+    amp_call call = {.op = op, .form = AMP_FORM_FUNCTION};
+    return run(&call, layers, args, NULL) == AMP_OK ? call.outputs[0] : NULL;
+}

@@ -1,0 +1,236 @@
+/* Where results go: fresh tensors, in-place and out= targets, second outputs, lists. */
+#include "dispatch/results.h"
+
+#include <string.h>
+
+#include "core/memory.h"
+#include "dispatch/backend.h"
+#include "policy/cast_cache.h"
+#include "policy/promotion.h"
+
+static const char *target_name(const amp_call *call) {
+    return call->form == AMP_FORM_INPLACE ? call->op->args[0].name : "out";
+}
+
+/* Two elements of the tensor may be the same memory: an expanded view. */
+static bool overlaps_itself(const amp_tensor *t) {
+    for (int i = 0; i < t->rank; i++) {
+        if (t->shape[i] > 1 && t->strides[i] == 0) return true;
+    }
+    return false;
+}
+
+amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
+    if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
+    if (!(call->op->forms & call->form)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: there is no such form of %s", amp_call_name(call), call->op->name);
+    }
+    call->target = call->form == AMP_FORM_INPLACE ? *amp_call_tensor(call, &call->op->args[0]) : given;
+    if (!call->target) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), target_name(call));
+    }
+    if (!amp_tensor_is_live(call->target)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before", amp_call_name(call),
+                        target_name(call));
+    }
+    if (overlaps_itself(call->target)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s with elements that share memory (an expanded view); write "
+                        "to a copy of it", amp_call_name(call), target_name(call), amp_describe(call->target));
+    }
+    return AMP_OK;
+}
+
+/* ---- Output tensors ------------------------------------------------------------------------------------------- */
+static bool same_elements(const amp_tensor *a, const amp_tensor *b) {
+    const size_t bytes = (size_t)a->rank * sizeof(int64_t);
+    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
+           memcmp(a->shape, b->shape, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+/* The target can be written while this input is still read. */
+static bool input_allows_direct(const amp_call *call, const amp_tensor *input) {
+    const amp_tensor *memory = input && input->source ? input->source : input;
+    if (!memory || !amp_tensor_overlaps(memory, call->target)) return true;
+    return (call->op->flags & AMP_OP_ELEMENTWISE) && same_elements(memory, call->target);
+}
+
+static bool writable_directly(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR && !input_allows_direct(call, *amp_call_tensor(call, arg))) return false;
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+        for (int64_t k = 0; k < list->count; k++) {
+            if (!input_allows_direct(call, list->items[k])) return false;
+        }
+    }
+    return true;
+}
+
+static amp_status check_target(const amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    const amp_tensor *t = call->target;
+    if (t->rank != rank || (rank > 0 && memcmp(t->shape, shape, (size_t)rank * sizeof *shape) != 0)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, but the result has shape %s", amp_call_name(call),
+                        target_name(call), amp_describe(t), amp_describe_shape(rank, shape));
+    }
+    if (!amp_can_cast(dtype, t->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, and a result of %s cannot be written into it (in-place and "
+                        "out= forms do not autocast)", amp_call_name(call), target_name(call), amp_describe(t),
+                        amp_dtype_name(dtype));
+    }
+    return AMP_OK;
+}
+
+amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (index == 0 && call->target) {
+        if (check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
+        if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
+    }
+    amp_tensor *t = amp_tensor_new(call->op->name, dtype, rank, shape);
+    if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
+    return call->outputs[index] = t;
+}
+
+amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count) {
+    const int64_t bytes[1] = {count * (int64_t)sizeof *items};
+    amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, bytes);
+    if (!holder) return amp_pending_error();
+    if (count > 0) memcpy(holder->storage->data, items, (size_t)bytes[0]);
+    call->list = (amp_tensor_list){.items = holder->storage->data, .count = count, .holder = holder};
+    return AMP_OK;
+}
+
+/* ---- After the kernel ----------------------------------------------------------------------------------------- */
+static amp_status copy_to_target(amp_call *call) {
+    const amp_tensor *made = call->outputs[0];
+    const amp_backend *backend = NULL;
+    AMP_TRY(check_target(call, made->dtype, made->rank, made->shape));
+    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+    AMP_TRY(backend->copy(call->target, made));
+    call->outputs[0] = call->target;
+    return AMP_OK;
+}
+
+static void bump_mutated(amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (!(arg->flags & AMP_ARG_MUTATED) || arg->kind != AMP_ARG_TENSOR) continue;
+        amp_tensor *t = *amp_call_tensor(call, arg);
+        if (t) amp_tensor_written(t);
+    }
+}
+
+amp_status amp_results_finish(amp_call *call) {
+    if (call->op->flags & AMP_OP_RETURNS_LIST) return AMP_OK;
+    if (!call->outputs[0]) {
+        return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
+                        amp_device_name(call->device));
+    }
+    if (call->target && call->outputs[0] != call->target) AMP_TRY(copy_to_target(call));
+    if (call->target) amp_tensor_written(call->target);
+    bump_mutated(call);
+    return AMP_OK;
+}
+
+/* Results that this call made move; an argument that came back unchanged (contiguous of a contiguous tensor) is
+ * returned as a view, for every result has an owner of its own. */
+static amp_tensor *move_result(amp_call *call, amp_tensor *t, amp_scope_frame *home) {
+    if (t == call->target) return t;
+    if (t->scope != amp_this_thread.scope) {
+        t = amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
+        if (!t) return NULL;
+    }
+    amp_scope_move(t, home);
+    return t;
+}
+
+void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
+    if (call->op->flags & AMP_OP_RETURNS_LIST) {
+        for (int64_t i = 0; i < call->list.count; i++) amp_scope_move(call->list.items[i], home);
+        if (call->list.holder) amp_scope_move(call->list.holder, home);
+        return;
+    }
+    call->outputs[0] = move_result(call, call->outputs[0], home);
+    int index = 1;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind != AMP_ARG_OUTPUT) continue;
+        amp_tensor ***wanted = amp_call_field(call, arg);
+        if (*wanted && call->outputs[index]) **wanted = move_result(call, call->outputs[index], home);
+        index++;
+    }
+}
+
+/* ---- Pending casts -------------------------------------------------------------------------------------------- */
+static void *build_dense(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
+    const amp_backend *backend = context;
+    *bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(dtype);
+    void *data = amp_alloc(*bytes);
+    if (!data) {
+        amp_fail(AMP_ERROR_MEMORY, "cast: no memory for %zu bytes (%s to %s)", *bytes, amp_describe(source),
+                 amp_dtype_name(dtype));
+        return NULL;
+    }
+    amp_tensor *t = amp_from_memory(data, dtype, source->rank, source->shape, NULL, NULL, NULL);
+    const bool done = t && backend->copy(t, source) == AMP_OK;
+    if (t) amp_tensor_drop(t);
+    if (done) return data;
+    amp_free(data);
+    return NULL;
+}
+
+static void release_cast(void *cast) { amp_cast_release(cast); }
+
+/* The tensor takes over the memory of a dense tensor that was made for it. */
+static void adopt(amp_tensor *t, amp_tensor *made) {
+    t->storage = made->storage;
+    made->storage = NULL;
+    t->offset = 0;
+    amp_dense_strides(t->rank, t->shape, t->strides);
+    amp_tensor_drop(made);
+}
+
+static amp_status materialize_cached(const amp_backend *backend, amp_tensor *t, bool *cached) {
+    amp_cast *cast = amp_cast_obtain(t->source, t->dtype, AMP_LAYOUT_DENSE, t->cast_life, build_dense, (void *)backend,
+                                     cached);
+    if (!cast) return amp_pending_error();
+    amp_tensor *made = amp_from_memory(cast->data, t->dtype, t->rank, t->shape, NULL, release_cast, cast);
+    if (!made) {
+        amp_cast_release(cast);
+        return amp_pending_error();
+    }
+    adopt(t, made);
+    return AMP_OK;
+}
+
+static amp_status materialize_once(const amp_call *call, const amp_backend *backend, amp_tensor *t) {
+    amp_tensor *made = amp_tensor_new(call->op->name, t->dtype, t->rank, t->shape);
+    if (!made) return amp_pending_error();
+    AMP_TRY(backend->copy(made, t->source));
+    atomic_store_explicit(&made->storage->produced, true, memory_order_relaxed);
+    adopt(t, made);
+    return AMP_OK;
+}
+
+amp_status amp_call_materialize(amp_call *call, amp_tensor *t) {
+    if (!t->source || t->storage) return AMP_OK;
+    const amp_backend *backend = NULL;
+    bool cached = false;
+    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+    if (t->cast_life == AMP_CAST_ONCE) {
+        AMP_TRY(materialize_once(call, backend, t));
+    } else {
+        AMP_TRY(materialize_cached(backend, t, &cached));
+    }
+    call->note.casts_cached += cached;
+    call->note.casts_made += !cached;
+    return AMP_OK;
+}
+
+amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,
+                                     const amp_tensor *b) {
+    if (a->dtype == b->dtype) return AMP_OK;
+    const char *hint = call->form == AMP_FORM_FUNCTION ? "" : " (in-place and out= forms do not autocast)";
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),
+                    name_a, amp_describe(a), name_b, amp_describe(b), hint);
+}

@@ -1,0 +1,14 @@
+/* The results of a call: fresh tensors, or the target of an in-place or out= form. */
+#ifndef AMP_DISPATCH_RESULTS_H
+#define AMP_DISPATCH_RESULTS_H
+
+#include "dispatch/call.h"
+
+/* Notes what the call is to write: its first argument (in place) or `given` (out=); checks that it can be written. */
+amp_status amp_results_set_target(amp_call *call, amp_tensor *given);
+/* After the kernel: copies a temporary into the target, bumps the versions of what was written. */
+amp_status amp_results_finish(amp_call *call);
+/* Hands the results to the scope that was open at the call (NULL: to the caller). */
+void amp_results_move_home(amp_call *call, amp_scope_frame *home);
+
+#endif /* AMP_DISPATCH_RESULTS_H */

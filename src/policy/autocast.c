@@ -1,0 +1,223 @@
+/* The autocast layer: eligibility, policy, casts. It only says which argument becomes which dtype; whoever needs the
+ * bytes makes them (a kernel that converts on the way makes none). */
+#include "policy/autocast.h"
+
+#include <string.h>
+
+#include "amp/ops.h"
+#include "core/memory.h"
+#include "core/thread.h"
+#include "policy/cast_cache.h"
+#include "policy/op_ids.h"
+#include "policy/policy.h"
+#include "policy/promotion.h"
+
+bool amp_autocast_eligible(const amp_tensor *t, amp_device device) {
+    if (!t || !amp_dtype_is_floating(t->dtype) || t->dtype == AMP_F64) return false;
+    return t->storage->device == device;
+}
+
+/* ---- Casting one argument -------------------------------------------------------------------------------------- */
+
+/* Trace and grad must see the cast: then it is a call of its own. */
+static amp_tensor *explicit_cast(amp_call *call, amp_tensor *t, amp_dtype dtype) {
+    const amp_to_args args = {.struct_size = sizeof args, .input = t, .dtype = dtype};
+    call->note.casts_made++;
+    return amp_dispatch_below(call->layers & ~(unsigned)AMP_LAYER_EXPLAIN, &amp_op_table[AMP_OP_TO], &args);
+}
+
+static amp_cast_life cast_life(const amp_region_state *region, const amp_tensor *t, amp_dtype dtype, bool weight) {
+    if (!region->cache_enabled) return AMP_CAST_ONCE;
+    const amp_cast_life life = amp_cast_life_of(t, weight);
+    const bool cached_as_torch_does = dtype == region->dtype && t->dtype == AMP_F32 && t->requires_grad && t->is_leaf &&
+                                      !t->is_view;
+    return life == AMP_CAST_ONCE && cached_as_torch_does ? AMP_CAST_REGION : life;
+}
+
+static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
+    amp_tensor *t = *slot;
+    if (!amp_autocast_eligible(t, call->device) || t->dtype == dtype) return AMP_OK;
+    if (call->layers & (AMP_LAYER_TRACE | AMP_LAYER_GRAD)) {
+        *slot = explicit_cast(call, t, dtype);
+        return *slot ? AMP_OK : amp_pending_error();
+    }
+    amp_tensor *pending = amp_tensor_pending_cast(call->op->name, t, dtype);
+    if (!pending) return amp_pending_error();
+    pending->cast_life = cast_life(&amp_region_states[call->device], t, dtype, weight);
+    *slot = pending;
+    return AMP_OK;
+}
+
+/* The caller's array is const: the casts go into a copy, whose holder belongs to the call's frame. */
+static amp_status cast_list(amp_call *call, amp_tensor_list *list, amp_dtype dtype, bool weight) {
+    AMP_TRY(amp_call_list(call, list->items, list->count));
+    const amp_tensor_list copy = call->list;
+    call->list = (amp_tensor_list){0};
+    amp_tensor **items = copy.holder->storage->data;
+    for (int64_t i = 0; i < copy.count; i++) AMP_TRY(cast_slot(call, &items[i], dtype, weight));
+    list->items = copy.items;
+    return AMP_OK;
+}
+
+static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
+    call->note.target = dtype;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->flags & (AMP_ARG_MUTATED | AMP_ARG_UNCAST)) continue;
+        const bool weight = (arg->flags & AMP_ARG_WEIGHT) != 0;
+        if (arg->kind == AMP_ARG_TENSOR) AMP_TRY(cast_slot(call, amp_call_tensor(call, arg), dtype, weight));
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        AMP_TRY(cast_list(call, amp_call_tensor_list(call, arg), dtype, weight));
+    }
+    return AMP_OK;
+}
+
+/* ---- The policies ---------------------------------------------------------------------------------------------- */
+static amp_status run_lower(amp_call *call) { return cast_arguments(call, amp_region_states[call->device].dtype); }
+
+static amp_status run_fp32(amp_call *call) { return cast_arguments(call, AMP_F32); }
+
+static amp_status run_fallthrough(amp_call *call) {
+    (void)call;
+    return AMP_OK;
+}
+
+static const amp_tensor *first_tensor(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        if (call->op->args[i].kind == AMP_ARG_TENSOR) return *amp_call_tensor(call, &call->op->args[i]);
+    }
+    return NULL;
+}
+
+static amp_dtype *dtype_option(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_DTYPE && strcmp(arg->name, "dtype") == 0) return amp_call_field(call, arg);
+    }
+    return NULL;
+}
+
+static amp_status run_set_opt_dtype(amp_call *call) {
+    amp_dtype *dtype = dtype_option(call);
+    if (dtype && *dtype == AMP_DTYPE_NONE && amp_autocast_eligible(first_tensor(call), call->device)) {
+        *dtype = call->note.target = AMP_F32;
+    }
+    return AMP_OK;
+}
+
+static amp_status run_append_dtype(amp_call *call) {
+    amp_dtype *dtype = dtype_option(call);
+    const amp_tensor *first = first_tensor(call);
+    if (!dtype || *dtype != AMP_DTYPE_NONE || !first) return AMP_OK;
+    *dtype = amp_autocast_eligible(first, call->device) ? AMP_F32 : first->dtype;
+    call->note.target = *dtype;
+    return AMP_OK;
+}
+
+static amp_status widen(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t, amp_dtype *widest) {
+    const amp_region_state *region = &amp_region_states[call->device];
+    if (!amp_autocast_eligible(t, call->device)) return AMP_OK;
+    if (region->strict && t->dtype != AMP_F32 && t->dtype != region->dtype) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s in a strict %s region; a promoting op takes %s and f32 there",
+                        amp_call_name(call), arg->name, amp_describe(t), amp_dtype_name(region->dtype),
+                        amp_dtype_name(region->dtype));
+    }
+    *widest = amp_promote(*widest, t->dtype);
+    return AMP_OK;
+}
+
+static amp_status run_promote(amp_call *call) {
+    amp_dtype widest = amp_region_states[call->device].dtype;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR) AMP_TRY(widen(call, arg, *amp_call_tensor(call, arg), &widest));
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+        for (int64_t k = 0; k < list->count; k++) AMP_TRY(widen(call, arg, list->items[k], &widest));
+    }
+    return cast_arguments(call, widest);
+}
+
+static amp_status run_banned(amp_call *call) {
+    if (amp_region_states[call->device].allow_banned) return cast_arguments(call, AMP_F32);
+    return amp_fail(AMP_ERROR_BANNED, "%s: banned under autocast on %s: %s", amp_call_name(call),
+                    amp_device_name(call->device),
+                    call->op->banned_message ? call->op->banned_message : "call it outside of the region");
+}
+
+static amp_status (*const policies[AMP_POLICY_COUNT])(amp_call *call) = {
+    [AMP_POLICY_FALLTHROUGH] = run_fallthrough,
+    [AMP_POLICY_LOWER] = run_lower,
+    [AMP_POLICY_FP32] = run_fp32,
+    [AMP_POLICY_FP32_SET_OPT_DTYPE] = run_set_opt_dtype,
+    [AMP_POLICY_FP32_APPEND_DTYPE] = run_append_dtype,
+    [AMP_POLICY_PROMOTE] = run_promote,
+    [AMP_POLICY_BANNED] = run_banned,
+};
+
+/* ---- Bypasses -------------------------------------------------------------------------------------------------- */
+static bool is_f64_tensor(const amp_tensor *t) { return t && t->dtype == AMP_F64; }
+
+static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
+    return t && amp_dtype_is_floating(t->dtype) && t->storage->device != call->device;
+}
+
+/* Why autocast will leave an argument alone that its policy would cast; NULL if there is none such. */
+static const char *argument_bypass(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        const bool is_list = arg->kind == AMP_ARG_TENSOR_LIST;
+        if (!is_list && arg->kind != AMP_ARG_TENSOR) continue;
+        amp_tensor *const *items = is_list ? amp_call_tensor_list(call, arg)->items : amp_call_tensor(call, arg);
+        const int64_t count = is_list ? amp_call_tensor_list(call, arg)->count : 1;
+        for (int64_t k = 0; k < count; k++) {
+            if (is_f64_tensor(items[k])) return "an argument is f64";
+            if (is_elsewhere(call, items[k])) return "an argument is on another device";
+        }
+    }
+    return NULL;
+}
+
+/* An enabled region of another device, while the call's own device has none. */
+static const amp_region_state *other_region(const amp_call *call) {
+    for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
+        if (d != (int)call->device && amp_region_states[d].enabled) return &amp_region_states[d];
+    }
+    return NULL;
+}
+
+static amp_status note_bypass(amp_call *call, const amp_region_state *region, const char *why) {
+    if (!why) return AMP_OK;
+    call->note.bypass = why;
+    if (!region->strict) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the strict region does not let an op bypass autocast, and %s",
+                    amp_call_name(call), why);
+}
+
+static const char *form_bypass(const amp_call *call) {
+    if (call->form == AMP_FORM_INPLACE) return "in-place forms do not autocast";
+    return call->form == AMP_FORM_OUT ? "out= forms do not autocast" : NULL;
+}
+
+amp_status amp_autocast_layer(amp_call *call) {
+    const amp_region_state *region = &amp_region_states[call->device];
+    if (!region->enabled) {
+        const amp_region_state *other = other_region(call);
+        if (other && first_tensor(call)) {
+            AMP_TRY(note_bypass(call, other, "the region is for another device"));
+        }
+        return amp_call_next(call);
+    }
+    const amp_policy_choice choice = amp_policy_of(call->op, call->device, region->table, call->args);
+    call->note.in_region = true;
+    call->note.policy = choice.policy;
+    call->note.overridden = choice.overridden;
+    const bool casts = choice.policy != AMP_POLICY_FALLTHROUGH && choice.policy != AMP_POLICY_BANNED;
+    if (casts && call->form != AMP_FORM_FUNCTION) {
+        AMP_TRY(note_bypass(call, region, form_bypass(call)));
+        return amp_call_next(call);
+    }
+    if (casts) AMP_TRY(note_bypass(call, region, argument_bypass(call)));
+    AMP_TRY(policies[choice.policy](call));
+    return amp_call_next(call);
+}
