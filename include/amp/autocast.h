@@ -17,7 +17,7 @@ typedef struct amp_autocast_args {
     amp_opt_bool cache_enabled; /* default true; false: neither uses nor fills the cast cache */
     bool strict;                /* a silent bypass (in place, out=, f64, other device) becomes an error */
     bool allow_banned;          /* banned ops run in f32 */
-    const char *table;          /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
+    const char *table; /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
 } amp_autocast_args;
 
 /* Opens a region: saves the device's state on the thread's stack and sets the new one. A failure (unknown device,
@@ -34,7 +34,7 @@ AMP_API void amp_autocast_close(amp_region *region);
 #ifndef __cplusplus
 #define amp_autocast(...)                                                                                              \
     AMP_REGION_BLOCK_(amp_autocast_open(&(const amp_autocast_args){.struct_size = sizeof(amp_autocast_args),           \
-                                                                  .device = __VA_ARGS__}),                            \
+                                                                   .device = __VA_ARGS__}),                            \
                       amp_autocast_close)
 #endif
 

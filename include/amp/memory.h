@@ -22,10 +22,10 @@ AMP_API amp_status amp_set_allocator(const amp_allocator *allocator);
 
 /* Counters of the process since its start. */
 typedef struct amp_memory_stats {
-    size_t live_bytes;          /* handed out now */
-    size_t cached_bytes;        /* free blocks kept for reuse */
-    size_t system_allocations;  /* requests that went to the system allocator */
-    size_t live_tensors;        /* tensors not yet released */
+    size_t live_bytes;         /* handed out now */
+    size_t cached_bytes;       /* free blocks kept for reuse */
+    size_t system_allocations; /* requests that went to the system allocator */
+    size_t live_tensors;       /* tensors not yet released */
 } amp_memory_stats;
 
 AMP_API amp_memory_stats amp_memory_statistics(void);

@@ -13,8 +13,8 @@ extern "C" {
  * strides: in elements, NULL for dense row-major; may be 0 or negative. The memory must outlive every tensor that
  * shares it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this
  * function fails). Returns NULL with an error; the caller keeps the memory then. */
-AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape,
-                                    const int64_t *strides, void (*deleter)(void *context), void *context);
+AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
+                                    void (*deleter)(void *context), void *context);
 
 /* A CPU tensor with its own copy of `data`: dense row-major, as many elements as the shape has. */
 AMP_API amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int64_t *shape);

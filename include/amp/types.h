@@ -57,7 +57,8 @@ typedef struct amp_tensor amp_tensor;
  * An option whose default is not zero (or is "None") carries a presence bit, so that an explicit 0 stays a 0:
  *     amp_layer_norm(x, AMP_DIMS(384), w, b, .eps = AMP_SET(0))
  */
-#define AMP_SET(...) {1, (__VA_ARGS__)}
+#define AMP_SET(...)                                                                                                   \
+    { 1, (__VA_ARGS__) }
 
 typedef struct amp_opt_float {
     int set;
@@ -120,7 +121,12 @@ typedef struct amp_dims {
 } amp_dims;
 
 /* An empty list, where "none" is meant: AMP_DIMS() is not C99. */
-#define AMP_NO_DIMS {1, 0, {0}}
+#define AMP_NO_DIMS                                                                                                    \
+    {                                                                                                                  \
+        1, 0, {                                                                                                        \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
 
 /* A list of tensors. The caller owns the array and the tensors of an input list; the list that an op returns
  * belongs, array and tensors, to the innermost open scope (amp_list_release frees it where no scope is open). */

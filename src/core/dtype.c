@@ -67,8 +67,8 @@ amp_dtype amp_dtype_from_name(const char *name) {
 
 const char *amp_device_name(amp_device device) {
     switch (device) {
-        case AMP_DEVICE_CPU: return "cpu";
-        case AMP_DEVICE_CUDA: return "cuda";
-        default: return "?";
+    case AMP_DEVICE_CPU: return "cpu";
+    case AMP_DEVICE_CUDA: return "cuda";
+    default: return "?";
     }
 }

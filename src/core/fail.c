@@ -19,13 +19,21 @@ amp_status amp_fail(amp_status code, const char *format, ...) {
     return code;
 }
 
-amp_status amp_pending_error(void) { return amp_this_thread.error; }
+amp_status amp_pending_error(void) {
+    return amp_this_thread.error;
+}
 
-const char *amp_last_error(void) { return amp_this_thread.error == AMP_OK ? "" : message; }
+const char *amp_last_error(void) {
+    return amp_this_thread.error == AMP_OK ? "" : message;
+}
 
-amp_status amp_last_status(void) { return amp_this_thread.error; }
+amp_status amp_last_status(void) {
+    return amp_this_thread.error;
+}
 
-void amp_clear_error(void) { amp_this_thread.error = AMP_OK; }
+void amp_clear_error(void) {
+    amp_this_thread.error = AMP_OK;
+}
 
 const char *amp_status_name(amp_status status) {
     static const char *const names[] = {

@@ -16,19 +16,19 @@ static double bf16_value(const void *p) {
 
 static double element_value(amp_dtype dtype, const void *p) {
     switch (dtype) {
-        case AMP_F64:
-        case AMP_C128: return *(const double *)p;
-        case AMP_F32:
-        case AMP_C64: return (double)*(const float *)p;
-        case AMP_F16: return (double)*(const half *)p;
-        case AMP_BF16: return bf16_value(p);
-        case AMP_I64: return (double)*(const int64_t *)p;
-        case AMP_I32: return (double)*(const int32_t *)p;
-        case AMP_I16: return (double)*(const int16_t *)p;
-        case AMP_I8: return (double)*(const int8_t *)p;
-        case AMP_U8: return (double)*(const uint8_t *)p;
-        case AMP_BOOL: return *(const uint8_t *)p != 0 ? 1.0 : 0.0;
-        default: return 0.0;
+    case AMP_F64:
+    case AMP_C128: return *(const double *)p;
+    case AMP_F32:
+    case AMP_C64: return (double)*(const float *)p;
+    case AMP_F16: return (double)*(const half *)p;
+    case AMP_BF16: return bf16_value(p);
+    case AMP_I64: return (double)*(const int64_t *)p;
+    case AMP_I32: return (double)*(const int32_t *)p;
+    case AMP_I16: return (double)*(const int16_t *)p;
+    case AMP_I8: return (double)*(const int8_t *)p;
+    case AMP_U8: return (double)*(const uint8_t *)p;
+    case AMP_BOOL: return *(const uint8_t *)p != 0 ? 1.0 : 0.0;
+    default: return 0.0;
     }
 }
 

@@ -17,9 +17,9 @@
 enum {
     ALIGNMENT = 64,
     CLASS_COUNT = 192,
-    SMALLEST_LOG = 7,           /* the first class holds 128 bytes, header included */
-    LOCAL_CLASSES = 4 * 10,     /* classes up to 128 KiB have per-thread lists … */
-    LOCAL_BLOCKS = 16           /* … of at most so many blocks each */
+    SMALLEST_LOG = 7,       /* the first class holds 128 bytes, header included */
+    LOCAL_CLASSES = 4 * 10, /* classes up to 128 KiB have per-thread lists … */
+    LOCAL_BLOCKS = 16       /* … of at most so many blocks each */
 };
 
 typedef struct block {
@@ -109,7 +109,9 @@ static void flush_local(void *cache) {
     local_registered = false; /* what a later destructor of this thread frees registers anew */
 }
 
-static void make_local_key(void) { (void)pthread_key_create(&local_key, flush_local); }
+static void make_local_key(void) {
+    (void)pthread_key_create(&local_key, flush_local);
+}
 
 static void register_local(void) {
     pthread_once(&local_once, make_local_key);

@@ -14,7 +14,9 @@
 static atomic_size_t live_tensors;
 static _Atomic uint64_t next_storage_id = 1;
 
-size_t amp_live_tensors(void) { return atomic_load_explicit(&live_tensors, memory_order_relaxed); }
+size_t amp_live_tensors(void) {
+    return atomic_load_explicit(&live_tensors, memory_order_relaxed);
+}
 
 /* ---- Headers --------------------------------------------------------------------------------------------------
  * A released header keeps its memory in a free list, so that a use after release reads AMP_TENSOR_DEAD, not someone
@@ -389,19 +391,29 @@ void amp_list_release(amp_tensor_list list) {
 }
 
 /* ---- Looking at tensors --------------------------------------------------------------------------------------- */
-static bool usable(const char *what, const amp_tensor *t) { return t && check_live(what, t) == AMP_OK; }
+static bool usable(const char *what, const amp_tensor *t) {
+    return t && check_live(what, t) == AMP_OK;
+}
 
-amp_dtype amp_tensor_dtype(const amp_tensor *t) { return usable("tensor_dtype", t) ? t->dtype : AMP_DTYPE_NONE; }
+amp_dtype amp_tensor_dtype(const amp_tensor *t) {
+    return usable("tensor_dtype", t) ? t->dtype : AMP_DTYPE_NONE;
+}
 
 amp_device amp_tensor_device(const amp_tensor *t) {
     return usable("tensor_device", t) && t->storage ? t->storage->device : AMP_DEVICE_CPU;
 }
 
-int amp_tensor_rank(const amp_tensor *t) { return usable("tensor_rank", t) ? t->rank : 0; }
+int amp_tensor_rank(const amp_tensor *t) {
+    return usable("tensor_rank", t) ? t->rank : 0;
+}
 
-const int64_t *amp_tensor_shape(const amp_tensor *t) { return usable("tensor_shape", t) ? t->shape : NULL; }
+const int64_t *amp_tensor_shape(const amp_tensor *t) {
+    return usable("tensor_shape", t) ? t->shape : NULL;
+}
 
-const int64_t *amp_tensor_strides(const amp_tensor *t) { return usable("tensor_strides", t) ? t->strides : NULL; }
+const int64_t *amp_tensor_strides(const amp_tensor *t) {
+    return usable("tensor_strides", t) ? t->strides : NULL;
+}
 
 int64_t amp_tensor_size(const amp_tensor *t, int dim) {
     if (!usable("tensor_size", t)) return 0;
@@ -413,7 +425,9 @@ int64_t amp_tensor_size(const amp_tensor *t, int dim) {
     return t->shape[d];
 }
 
-int64_t amp_tensor_numel(const amp_tensor *t) { return usable("tensor_numel", t) ? amp_tensor_elements(t) : 0; }
+int64_t amp_tensor_numel(const amp_tensor *t) {
+    return usable("tensor_numel", t) ? amp_tensor_elements(t) : 0;
+}
 
 bool amp_tensor_is_contiguous(const amp_tensor *t) {
     return usable("tensor_is_contiguous", t) && amp_tensor_is_dense(t);
@@ -427,7 +441,9 @@ static bool on_cpu(const char *what, const amp_tensor *t) {
     return false;
 }
 
-const void *amp_data(const amp_tensor *t) { return on_cpu("data", t) ? amp_tensor_pointer(t) : NULL; }
+const void *amp_data(const amp_tensor *t) {
+    return on_cpu("data", t) ? amp_tensor_pointer(t) : NULL;
+}
 
 void amp_tensor_written(amp_tensor *t) {
     atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_release);
@@ -461,11 +477,15 @@ amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
     if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_set_requires_grad: the tensor is NULL");
     AMP_TRY(check_live("tensor_set_requires_grad", t));
     if (requires_grad && !amp_dtype_is_floating(t->dtype) && !amp_dtype_is_complex(t->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "tensor_set_requires_grad: only floating point and complex tensors have "
-                        "gradients; this one is %s", amp_describe(t));
+        return amp_fail(AMP_ERROR_DTYPE,
+                        "tensor_set_requires_grad: only floating point and complex tensors have "
+                        "gradients; this one is %s",
+                        amp_describe(t));
     }
     t->requires_grad = requires_grad;
     return AMP_OK;
 }
 
-bool amp_tensor_requires_grad(const amp_tensor *t) { return usable("tensor_requires_grad", t) && t->requires_grad; }
+bool amp_tensor_requires_grad(const amp_tensor *t) {
+    return usable("tensor_requires_grad", t) && t->requires_grad;
+}

@@ -22,15 +22,15 @@ typedef struct amp_storage {
     amp_device device;
     void *data;
     size_t bytes;
-    uint64_t id;                     /* never reused: the cast cache's key */
-    _Atomic uint64_t version;        /* bumped by every write */
-    atomic_bool has_casts;           /* the cast cache was ever given an entry for this storage */
-    atomic_bool produced;            /* an op made it: its casts are not cached in weight positions */
-    atomic_bool parameter;           /* marked as a parameter: its casts are cached wherever it is used */
-    void (*deleter)(void *context);  /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
+    uint64_t id;                    /* never reused: the cast cache's key */
+    _Atomic uint64_t version;       /* bumped by every write */
+    atomic_bool has_casts;          /* the cast cache was ever given an entry for this storage */
+    atomic_bool produced;           /* an op made it: its casts are not cached in weight positions */
+    atomic_bool parameter;          /* marked as a parameter: its casts are cached wherever it is used */
+    void (*deleter)(void *context); /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
     void *deleter_context;
     bool owned;
-    struct amp_cast *casts;          /* entries of the cast cache, under its lock */
+    struct amp_cast *casts; /* entries of the cast cache, under its lock */
 } amp_storage;
 
 struct amp_scope_frame;
@@ -50,8 +50,8 @@ struct amp_tensor {
     /* A pending cast: this tensor stands for `source` cast to `dtype`, and has no storage until a kernel that cannot
      * take the source as it is asks for the data (amp_tensor_materialize). */
     amp_tensor *source;
-    amp_cast_life cast_life;         /* of a pending cast: how long the cache may keep it */
-    struct amp_scope_frame *scope;   /* owner, or NULL: the caller's */
+    amp_cast_life cast_life;       /* of a pending cast: how long the cache may keep it */
+    struct amp_scope_frame *scope; /* owner, or NULL: the caller's */
     amp_tensor *scope_next, *scope_previous;
 };
 
@@ -76,7 +76,9 @@ void amp_tensor_written(amp_tensor *tensor);
 static inline void *amp_tensor_pointer(const amp_tensor *t) {
     return (char *)t->storage->data + t->offset * (int64_t)amp_dtype_size(t->dtype);
 }
-static inline bool amp_tensor_is_live(const amp_tensor *t) { return t->magic == AMP_TENSOR_LIVE; }
+static inline bool amp_tensor_is_live(const amp_tensor *t) {
+    return t->magic == AMP_TENSOR_LIVE;
+}
 
 /* Number of elements. */
 int64_t amp_tensor_elements(const amp_tensor *tensor);

@@ -1,13 +1,31 @@
-/* cpu_ops.def as a table. */
-#include "cpu/cpu_table.h"
+/* cpu_ops.def as a table, and the CPU as a backend of the dispatcher. */
+#include "dispatch/backend.h"
+#include "policy/op_ids.h"
+
+#include "cpu/copy.h"
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
+#define CPU_OP_TAKES_PENDING CPU_OP
 #include "cpu/cpu_ops.def"
 #undef CPU_OP
+#undef CPU_OP_TAKES_PENDING
 
-const amp_op_function amp_cpu_table[AMP_OP_ID_COUNT + 1] = {
-#define CPU_OP(op, implementation) [AMP_OP_ID_##op] = implementation,
+static const amp_backend_op table[AMP_OP_ID_COUNT + 1] = {
+#define CPU_OP(op, implementation) [AMP_OP_ID_##op] = {implementation, false},
+#define CPU_OP_TAKES_PENDING(op, implementation) [AMP_OP_ID_##op] = {implementation, true},
 #include "cpu/cpu_ops.def"
 #undef CPU_OP
-    [AMP_OP_ID_COUNT] = NULL,
+#undef CPU_OP_TAKES_PENDING
+    [AMP_OP_ID_COUNT] = {NULL, false},
 };
+
+static amp_backend_op find(const amp_op_info *op) {
+    return table[op->id];
+}
+
+static amp_status copy(amp_tensor *destination, const amp_tensor *source) {
+    return amp_cpu_copy(amp_tensor_pointer(destination), destination->dtype, destination->strides,
+                        amp_tensor_pointer(source), source->dtype, source->strides, source->rank, source->shape);
+}
+
+const amp_backend amp_cpu_backend = {.abi = AMP_BACKEND_ABI, .name = "cpu", .find = find, .copy = copy};

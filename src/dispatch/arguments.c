@@ -9,8 +9,10 @@ static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
 
 static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
     if (__builtin_expect(!amp_tensor_is_live(t), 0)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before (a scope that ended, or "
-                        "amp_release)", amp_call_name(call), arg->name);
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: the argument '%s' was released before (a scope that ended, or "
+                        "amp_release)",
+                        amp_call_name(call), arg->name);
     }
     if (t->storage && t->storage->device != AMP_DEVICE_CPU) call->device = t->storage->device;
     return AMP_OK;
@@ -72,42 +74,42 @@ static amp_status complete_scalar(amp_call *call, const amp_arg_info *arg, amp_s
 static amp_status complete_argument(amp_call *call, const amp_arg_info *arg) {
     void *field = amp_call_field(call, arg);
     switch (arg->kind) {
-        case AMP_ARG_TENSOR: {
-            amp_tensor *t = *(amp_tensor **)field;
-            if (t) return check_tensor(call, arg, t);
-            return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
-        }
-        case AMP_ARG_TENSOR_LIST: return check_list(call, arg, field);
-        case AMP_ARG_SCALAR: return complete_scalar(call, arg, field);
-        case AMP_ARG_DIMS: return complete_dims(call, arg, field);
-        case AMP_ARG_OPT_FLOAT: {
-            amp_opt_float *option = field;
-            if (!option->set && arg->has_default) *option = (amp_opt_float){1, arg->default_number};
-            return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
-        }
-        case AMP_ARG_OPT_INT: {
-            amp_opt_int *option = field;
-            if (!option->set && arg->has_default) *option = (amp_opt_int){1, (int64_t)arg->default_number};
-            return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
-        }
-        case AMP_ARG_OPT_BOOL: {
-            amp_opt_bool *option = field;
-            if (!option->set && arg->has_default) *option = (amp_opt_bool){1, arg->default_number != 0};
-            return AMP_OK;
-        }
-        case AMP_ARG_STRING: {
-            const char **string = field;
-            if (!*string) *string = arg->default_string;
-            return !*string && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
-        }
-        case AMP_ARG_DTYPE: {
-            const amp_dtype dtype = *(amp_dtype *)field;
-            if (dtype == AMP_DTYPE_NONE && arg->flags & AMP_ARG_REQUIRED) return missing(call, arg);
-            if (dtype == AMP_DTYPE_NONE || amp_dtype_size(dtype) != 0) return AMP_OK;
-            return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %d, which is no dtype", amp_call_name(call), arg->name,
-                            (int)dtype);
-        }
-        default: return AMP_OK;
+    case AMP_ARG_TENSOR: {
+        amp_tensor *t = *(amp_tensor **)field;
+        if (t) return check_tensor(call, arg, t);
+        return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    }
+    case AMP_ARG_TENSOR_LIST: return check_list(call, arg, field);
+    case AMP_ARG_SCALAR: return complete_scalar(call, arg, field);
+    case AMP_ARG_DIMS: return complete_dims(call, arg, field);
+    case AMP_ARG_OPT_FLOAT: {
+        amp_opt_float *option = field;
+        if (!option->set && arg->has_default) *option = (amp_opt_float){1, arg->default_number};
+        return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    }
+    case AMP_ARG_OPT_INT: {
+        amp_opt_int *option = field;
+        if (!option->set && arg->has_default) *option = (amp_opt_int){1, (int64_t)arg->default_number};
+        return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    }
+    case AMP_ARG_OPT_BOOL: {
+        amp_opt_bool *option = field;
+        if (!option->set && arg->has_default) *option = (amp_opt_bool){1, arg->default_number != 0};
+        return AMP_OK;
+    }
+    case AMP_ARG_STRING: {
+        const char **string = field;
+        if (!*string) *string = arg->default_string;
+        return !*string && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    }
+    case AMP_ARG_DTYPE: {
+        const amp_dtype dtype = *(amp_dtype *)field;
+        if (dtype == AMP_DTYPE_NONE && arg->flags & AMP_ARG_REQUIRED) return missing(call, arg);
+        if (dtype == AMP_DTYPE_NONE || amp_dtype_size(dtype) != 0) return AMP_OK;
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %d, which is no dtype", amp_call_name(call), arg->name,
+                        (int)dtype);
+    }
+    default: return AMP_OK;
     }
 }
 

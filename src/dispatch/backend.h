@@ -6,7 +6,7 @@
 
 /* What a device table has for an op. */
 typedef struct amp_backend_op {
-    amp_op_function run;     /* NULL: not implemented */
+    amp_op_function run;      /* NULL: not implemented */
     bool takes_pending_casts; /* sees tensors with `source` set, and converts on the way */
 } amp_backend_op;
 

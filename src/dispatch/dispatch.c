@@ -19,7 +19,9 @@ static amp_layer_function layer_functions[] = {
     NULL,               /* AMP_LAYER_GRAD */
 };
 
-void amp_layer_install(unsigned layer, amp_layer_function run) { layer_functions[__builtin_ctz(layer)] = run; }
+void amp_layer_install(unsigned layer, amp_layer_function run) {
+    layer_functions[__builtin_ctz(layer)] = run;
+}
 
 void amp_layer_activate(unsigned layer, bool on) {
     if (on && layer_functions[__builtin_ctz(layer)]) {
@@ -85,8 +87,7 @@ static amp_status run_on_device(amp_call *call) {
     }
     const amp_backend_op row = backend->find(call->op);
     if (!row.run) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call),
-                        backend->name);
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
     if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(for_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it. */

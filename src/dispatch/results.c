@@ -34,8 +34,10 @@ amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
                         target_name(call));
     }
     if (overlaps_itself(call->target)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s with elements that share memory (an expanded view); write "
-                        "to a copy of it", amp_call_name(call), target_name(call), amp_describe(call->target));
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: '%s' is %s with elements that share memory (an expanded view); write "
+                        "to a copy of it",
+                        amp_call_name(call), target_name(call), amp_describe(call->target));
     }
     return AMP_OK;
 }
@@ -74,9 +76,10 @@ static amp_status check_target(const amp_call *call, amp_dtype dtype, int rank, 
                         target_name(call), amp_describe(t), amp_describe_shape(rank, shape));
     }
     if (!amp_can_cast(dtype, t->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, and a result of %s cannot be written into it (in-place and "
-                        "out= forms do not autocast)", amp_call_name(call), target_name(call), amp_describe(t),
-                        amp_dtype_name(dtype));
+        return amp_fail(AMP_ERROR_DTYPE,
+                        "%s: '%s' is %s, and a result of %s cannot be written into it (in-place and "
+                        "out= forms do not autocast)",
+                        amp_call_name(call), target_name(call), amp_describe(t), amp_dtype_name(dtype));
     }
     return AMP_OK;
 }
@@ -179,7 +182,9 @@ static void *build_dense(const amp_tensor *source, amp_dtype dtype, void *contex
     return NULL;
 }
 
-static void release_cast(void *cast) { amp_cast_release(cast); }
+static void release_cast(void *cast) {
+    amp_cast_release(cast);
+}
 
 /* The tensor takes over the memory of a dense tensor that was made for it. */
 static void adopt(amp_tensor *t, amp_tensor *made) {
@@ -191,8 +196,8 @@ static void adopt(amp_tensor *t, amp_tensor *made) {
 }
 
 static amp_status materialize_cached(const amp_backend *backend, amp_tensor *t, bool *cached) {
-    amp_cast *cast = amp_cast_obtain(t->source, t->dtype, AMP_LAYOUT_DENSE, t->cast_life, build_dense, (void *)backend,
-                                     cached);
+    amp_cast *cast =
+        amp_cast_obtain(t->source, t->dtype, AMP_LAYOUT_DENSE, t->cast_life, build_dense, (void *)backend, cached);
     if (!cast) return amp_pending_error();
     amp_tensor *made = amp_from_memory(cast->data, t->dtype, t->rank, t->shape, NULL, release_cast, cast);
     if (!made) {

@@ -23,14 +23,14 @@ bool amp_autocast_eligible(const amp_tensor *t, amp_device device) {
 static amp_tensor *explicit_cast(amp_call *call, amp_tensor *t, amp_dtype dtype) {
     const amp_to_args args = {.struct_size = sizeof args, .input = t, .dtype = dtype};
     call->note.casts_made++;
-    return amp_dispatch_below(call->layers & ~(unsigned)AMP_LAYER_EXPLAIN, &amp_op_table[AMP_OP_TO], &args);
+    return amp_dispatch_below(call->layers & ~(unsigned)AMP_LAYER_EXPLAIN, &amp_op_table[AMP_OP_ID_to], &args);
 }
 
 static amp_cast_life cast_life(const amp_region_state *region, const amp_tensor *t, amp_dtype dtype, bool weight) {
     if (!region->cache_enabled) return AMP_CAST_ONCE;
     const amp_cast_life life = amp_cast_life_of(t, weight);
-    const bool cached_as_torch_does = dtype == region->dtype && t->dtype == AMP_F32 && t->requires_grad && t->is_leaf &&
-                                      !t->is_view;
+    const bool cached_as_torch_does =
+        dtype == region->dtype && t->dtype == AMP_F32 && t->requires_grad && t->is_leaf && !t->is_view;
     return life == AMP_CAST_ONCE && cached_as_torch_does ? AMP_CAST_REGION : life;
 }
 
@@ -73,9 +73,13 @@ static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
 }
 
 /* ---- The policies ---------------------------------------------------------------------------------------------- */
-static amp_status run_lower(amp_call *call) { return cast_arguments(call, amp_region_states[call->device].dtype); }
+static amp_status run_lower(amp_call *call) {
+    return cast_arguments(call, amp_region_states[call->device].dtype);
+}
 
-static amp_status run_fp32(amp_call *call) { return cast_arguments(call, AMP_F32); }
+static amp_status run_fp32(amp_call *call) {
+    return cast_arguments(call, AMP_F32);
+}
 
 static amp_status run_fallthrough(amp_call *call) {
     (void)call;
@@ -156,7 +160,9 @@ static amp_status (*const policies[AMP_POLICY_COUNT])(amp_call *call) = {
 };
 
 /* ---- Bypasses -------------------------------------------------------------------------------------------------- */
-static bool is_f64_tensor(const amp_tensor *t) { return t && t->dtype == AMP_F64; }
+static bool is_f64_tensor(const amp_tensor *t) {
+    return t && t->dtype == AMP_F64;
+}
 
 static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
     return t && amp_dtype_is_floating(t->dtype) && t->storage->device != call->device;

@@ -209,7 +209,9 @@ void amp_cast_cache_end_region(void) {
     if (any) drop_where(true);
 }
 
-void amp_cast_cache_clear(void) { drop_where(false); }
+void amp_cast_cache_clear(void) {
+    drop_where(false);
+}
 
 void amp_cast_cache_set_budget(size_t bytes) {
     amp_cast *chain = NULL;

@@ -30,14 +30,16 @@ static const amp_policy override_policies[] = {
     [AMP_OVERRIDE_CLEAR] = AMP_POLICY_FALLTHROUGH,
 };
 
-static _Atomic unsigned char overrides[AMP_OP_COUNT][AMP_DEVICE_COUNT]; /* amp_override */
+static _Atomic unsigned char overrides[AMP_OP_ID_COUNT][AMP_DEVICE_COUNT]; /* amp_override */
 static atomic_int default_table = AMP_TABLE_TORCH;
 
 const char *amp_policy_name(amp_policy policy) {
     return (unsigned)policy < AMP_POLICY_COUNT ? policy_names[policy] : "?";
 }
 
-const char *amp_table_name(amp_table table) { return (unsigned)table < AMP_TABLE_COUNT ? table_names[table] : "?"; }
+const char *amp_table_name(amp_table table) {
+    return (unsigned)table < AMP_TABLE_COUNT ? table_names[table] : "?";
+}
 
 amp_status amp_table_from_name(const char *name, amp_table *table) {
     if (!name) {
@@ -85,7 +87,7 @@ static amp_status set_override(const char *name, amp_device device, amp_override
     const bool one_overload = strchr(name, '.') != NULL;
     const amp_op_info *end = amp_op_table + amp_op_count;
     for (const amp_op_info *o = op; o < end && strcmp(o->name, op->name) == 0; o++) {
-        atomic_store_explicit(&overrides[o->id][device], (unsigned char)override, memory_order_relaxed);
+        atomic_store_explicit(&overrides[o->id][device], (unsigned char) override, memory_order_relaxed);
         if (one_overload) break;
     }
     return AMP_OK;
@@ -94,8 +96,8 @@ static amp_status set_override(const char *name, amp_device device, amp_override
 amp_status amp_autocast_override(const char *op, amp_device device, amp_override override) {
     AMP_TRY(amp_device_check("autocast_override", device));
     AMP_TRY(amp_policy_environment());
-    if ((unsigned)override > AMP_OVERRIDE_CLEAR) {
-        return amp_fail(AMP_ERROR_INVALID, "autocast_override: %d is no override of '%s'", (int)override,
+    if ((unsigned) override > AMP_OVERRIDE_CLEAR) {
+        return amp_fail(AMP_ERROR_INVALID, "autocast_override: %d is no override of '%s'", (int) override,
                         op ? op : "NULL");
     }
     return set_override(op, device, override);
@@ -123,7 +125,8 @@ static char environment_error[160]; /* written once, by read_environment */
 
 static void override_everywhere(const char *variable, const char *name, amp_override override) {
     if (!amp_op_find(name)) {
-        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op", variable, name);
+        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op", variable,
+                 name);
         return;
     }
     for (int device = 0; device < AMP_DEVICE_COUNT; device++) (void)set_override(name, (amp_device)device, override);

@@ -10,9 +10,9 @@ typedef struct promotion_traits {
 } promotion_traits;
 
 static const promotion_traits traits[AMP_DTYPE_COUNT] = {
-    [AMP_BOOL] = {BOOLEAN, 1}, [AMP_U8] = {INTEGRAL, 1},  [AMP_I8] = {INTEGRAL, 1},   [AMP_I16] = {INTEGRAL, 2},
-    [AMP_I32] = {INTEGRAL, 4}, [AMP_I64] = {INTEGRAL, 8}, [AMP_F16] = {FLOATING, 2},  [AMP_BF16] = {FLOATING, 2},
-    [AMP_F32] = {FLOATING, 4}, [AMP_F64] = {FLOATING, 8}, [AMP_C64] = {COMPLEX, 4},   [AMP_C128] = {COMPLEX, 8},
+    [AMP_BOOL] = {BOOLEAN, 1}, [AMP_U8] = {INTEGRAL, 1},  [AMP_I8] = {INTEGRAL, 1},  [AMP_I16] = {INTEGRAL, 2},
+    [AMP_I32] = {INTEGRAL, 4}, [AMP_I64] = {INTEGRAL, 8}, [AMP_F16] = {FLOATING, 2}, [AMP_BF16] = {FLOATING, 2},
+    [AMP_F32] = {FLOATING, 4}, [AMP_F64] = {FLOATING, 8}, [AMP_C64] = {COMPLEX, 4},  [AMP_C128] = {COMPLEX, 8},
 };
 
 static promotion_traits traits_of(amp_dtype d) {
@@ -33,11 +33,11 @@ amp_dtype amp_promote(amp_dtype a, amp_dtype b) {
 
 static amp_dtype number_dtype(amp_scalar_kind kind, amp_dtype so_far) {
     switch (kind) {
-        case AMP_SCALAR_BOOL: return AMP_BOOL;
-        case AMP_SCALAR_INT: return AMP_I64;
-        case AMP_SCALAR_FLOAT: return AMP_F32;
-        case AMP_SCALAR_COMPLEX: return so_far == AMP_F64 ? AMP_C128 : AMP_C64;
-        default: return AMP_DTYPE_NONE;
+    case AMP_SCALAR_BOOL: return AMP_BOOL;
+    case AMP_SCALAR_INT: return AMP_I64;
+    case AMP_SCALAR_FLOAT: return AMP_F32;
+    case AMP_SCALAR_COMPLEX: return so_far == AMP_F64 ? AMP_C128 : AMP_C64;
+    default: return AMP_DTYPE_NONE;
     }
 }
 

@@ -113,14 +113,18 @@ amp_status amp_autocast_enter(const amp_autocast_args *given) {
     return AMP_OK;
 }
 
-amp_status amp_autocast_exit(amp_device device) { return pop((int)device, "autocast"); }
+amp_status amp_autocast_exit(amp_device device) {
+    return pop((int)device, "autocast");
+}
 
 amp_region amp_autocast_open(const amp_autocast_args *args) {
     (void)amp_autocast_enter(args);
     return (amp_region){.once = 1, .device = args ? args->device : AMP_DEVICE_CPU};
 }
 
-void amp_autocast_close(amp_region *region) { (void)amp_autocast_exit(region->device); }
+void amp_autocast_close(amp_region *region) {
+    (void)amp_autocast_exit(region->device);
+}
 
 /* ---- State ---------------------------------------------------------------------------------------------------- */
 static const amp_region_state *state_of(amp_device device) {
@@ -142,7 +146,9 @@ bool amp_autocast_cache_is_enabled(amp_device device) {
     return s && s->cache_enabled;
 }
 
-int amp_autocast_nesting(void) { return nesting; }
+int amp_autocast_nesting(void) {
+    return nesting;
+}
 
 amp_autocast_state amp_autocast_capture(void) {
     amp_autocast_state captured;
@@ -181,4 +187,6 @@ amp_status amp_autocast_restore(const amp_autocast_state *state) {
     return AMP_OK;
 }
 
-amp_status amp_autocast_restore_end(void) { return pop(ALL_DEVICES, "autocast_restore_end"); }
+amp_status amp_autocast_restore_end(void) {
+    return pop(ALL_DEVICES, "autocast_restore_end");
+}

@@ -1,0 +1,256 @@
+/* amp_call_op: from names and tagged values to an argument struct, then the same way through as amp_<op>(). */
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "amp/call.h"
+#include "dispatch/arguments.h"
+#include "dispatch/call.h"
+
+/* Why an overload does not take the arguments. Kept until the last overload has been tried. */
+typedef struct mismatch {
+    char text[256];
+} mismatch;
+
+static const char *value_kind_name(amp_value_kind kind) {
+    static const char *const names[] = {
+        [AMP_VALUE_NONE] = "None",
+        [AMP_VALUE_TENSOR] = "a tensor",
+        [AMP_VALUE_TENSOR_LIST] = "a list of tensors",
+        [AMP_VALUE_SCALAR] = "a number",
+        [AMP_VALUE_DIMS] = "a list of integers",
+        [AMP_VALUE_DTYPE] = "a dtype",
+        [AMP_VALUE_STRING] = "a string",
+    };
+    return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "no value";
+}
+
+static const char *argument_kind_name(amp_arg_kind kind) {
+    switch (kind) {
+    case AMP_ARG_TENSOR:
+    case AMP_ARG_OUTPUT: return "a tensor";
+    case AMP_ARG_TENSOR_LIST: return "a list of tensors";
+    case AMP_ARG_SCALAR: return "a number";
+    case AMP_ARG_FLOAT:
+    case AMP_ARG_OPT_FLOAT: return "a real number";
+    case AMP_ARG_INT:
+    case AMP_ARG_OPT_INT: return "an integer";
+    case AMP_ARG_BOOL:
+    case AMP_ARG_OPT_BOOL: return "a bool";
+    case AMP_ARG_DIMS: return "integers";
+    case AMP_ARG_DTYPE: return "a dtype";
+    case AMP_ARG_STRING: return "a string";
+    }
+    return "?";
+}
+
+/* ---- One value into one field ---------------------------------------------------------------------------------- */
+static bool as_real(const amp_value *v, double *number) {
+    if (v->kind != AMP_VALUE_SCALAR) return false;
+    *number = v->as.scalar.kind == AMP_SCALAR_FLOAT ? v->as.scalar.re : (double)v->as.scalar.i;
+    return v->as.scalar.kind != AMP_SCALAR_COMPLEX && v->as.scalar.kind != AMP_SCALAR_NONE;
+}
+
+static bool as_integer(const amp_value *v, int64_t *number) {
+    if (v->kind != AMP_VALUE_SCALAR) return false;
+    *number = v->as.scalar.i;
+    return v->as.scalar.kind == AMP_SCALAR_INT || v->as.scalar.kind == AMP_SCALAR_BOOL;
+}
+
+static bool set_numeric(const amp_arg_info *arg, void *field, const amp_value *v) {
+    double real = 0;
+    int64_t integer = 0;
+    const bool is_real = as_real(v, &real), is_integer = as_integer(v, &integer);
+    switch (arg->kind) {
+    case AMP_ARG_FLOAT: *(double *)field = real; return is_real;
+    case AMP_ARG_OPT_FLOAT: *(amp_opt_float *)field = (amp_opt_float){1, real}; return is_real;
+    case AMP_ARG_INT: *(int64_t *)field = integer; return is_integer;
+    case AMP_ARG_OPT_INT: *(amp_opt_int *)field = (amp_opt_int){1, integer}; return is_integer;
+    case AMP_ARG_BOOL: *(bool *)field = integer != 0; return is_integer;
+    case AMP_ARG_OPT_BOOL: *(amp_opt_bool *)field = (amp_opt_bool){1, integer != 0}; return is_integer;
+    case AMP_ARG_DIMS: *(amp_dims *)field = (amp_dims){1, 1, {integer}}; return is_integer;
+    default: return false;
+    }
+}
+
+static bool set_dtype(void *field, const amp_value *v) {
+    amp_dtype *dtype = field;
+    if (v->kind == AMP_VALUE_STRING) *dtype = amp_dtype_from_name(v->as.string);
+    if (v->kind == AMP_VALUE_DTYPE) *dtype = v->as.dtype;
+    return *dtype != AMP_DTYPE_NONE;
+}
+
+/* False if the value is of the wrong kind. */
+static bool set_field(const amp_arg_info *arg, void *field, const amp_value *v) {
+    if (v->kind == AMP_VALUE_NONE) return true;
+    switch (arg->kind) {
+    case AMP_ARG_TENSOR: *(amp_tensor **)field = v->as.tensor; return v->kind == AMP_VALUE_TENSOR;
+    case AMP_ARG_TENSOR_LIST: *(amp_tensor_list *)field = v->as.list; return v->kind == AMP_VALUE_TENSOR_LIST;
+    case AMP_ARG_SCALAR: *(amp_scalar *)field = v->as.scalar; return v->kind == AMP_VALUE_SCALAR;
+    case AMP_ARG_STRING: *(const char **)field = v->as.string; return v->kind == AMP_VALUE_STRING;
+    case AMP_ARG_DTYPE: return set_dtype(field, v);
+    case AMP_ARG_DIMS:
+        if (v->kind != AMP_VALUE_DIMS) return set_numeric(arg, field, v);
+        *(amp_dims *)field = v->as.dims;
+        ((amp_dims *)field)->set = 1;
+        return true;
+    case AMP_ARG_OUTPUT: return false;
+    default: return set_numeric(arg, field, v);
+    }
+}
+
+/* ---- All values into one struct -------------------------------------------------------------------------------- */
+static const amp_arg_info *find_argument(const amp_op_info *op, const char *name) {
+    for (int i = 0; i < op->arg_count; i++) {
+        if (op->args[i].kind != AMP_ARG_OUTPUT && strcmp(op->args[i].name, name) == 0) return &op->args[i];
+    }
+    return NULL;
+}
+
+typedef struct binding {
+    const amp_op_info *op;
+    unsigned form;
+    amp_tensor *out; /* the out= tensor */
+    alignas(max_align_t) char args[AMP_MAX_ARGS_BYTES];
+} binding;
+
+static bool bind_out(binding *b, const amp_argument *given, mismatch *why) {
+    if (given->value.kind == AMP_VALUE_TENSOR && given->value.as.tensor && !b->out) {
+        b->out = given->value.as.tensor;
+        return true;
+    }
+    snprintf(why->text, sizeof why->text, "'out' must be one tensor");
+    return false;
+}
+
+static bool bind_one(binding *b, const amp_argument *given, int position, unsigned *seen, mismatch *why) {
+    if (b->form == AMP_FORM_OUT && given->name && strcmp(given->name, "out") == 0) return bind_out(b, given, why);
+    const bool fits = position < b->op->arg_count && b->op->args[position].kind != AMP_ARG_OUTPUT;
+    const amp_arg_info *arg = given->name ? find_argument(b->op, given->name) : fits ? &b->op->args[position] : NULL;
+    if (!arg) {
+        snprintf(why->text, sizeof why->text, given->name ? "there is no argument '%.60s'" : "too many arguments%s",
+                 given->name ? given->name : "");
+        return false;
+    }
+    const unsigned bit = 1u << (arg - b->op->args);
+    if (*seen & bit) {
+        snprintf(why->text, sizeof why->text, "'%s' is given twice", arg->name);
+        return false;
+    }
+    *seen |= bit;
+    if (set_field(arg, b->args + arg->offset, &given->value)) return true;
+    snprintf(why->text, sizeof why->text, "'%s' must be %s, but %s was given", arg->name, argument_kind_name(arg->kind),
+             value_kind_name(given->value.kind));
+    return false;
+}
+
+static bool bind_all(binding *b, const amp_argument *arguments, int count, mismatch *why) {
+    unsigned seen = 0;
+    memset(b->args, 0, b->op->args_size);
+    memcpy(b->args, &b->op->args_size, sizeof b->op->args_size);
+    b->out = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!bind_one(b, &arguments[i], i, &seen, why)) return false;
+    }
+    for (int i = 0; i < b->op->arg_count; i++) {
+        if (!(b->op->args[i].flags & AMP_ARG_REQUIRED) || seen & 1u << i) continue;
+        snprintf(why->text, sizeof why->text, "the argument '%s' is missing", b->op->args[i].name);
+        return false;
+    }
+    return true;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------------------------- */
+static amp_status no_such_op(const char *name) {
+    return amp_fail(AMP_ERROR_INVALID, "call_op: there is no op '%.80s'", name ? name : "NULL");
+}
+
+/* "add_" and "add_out" are forms of "add", unless an op is called just that. */
+static const amp_op_info *find_op(const char *name, unsigned *form) {
+    static const struct {
+        const char *suffix;
+        unsigned form;
+    } forms[] = {{"", AMP_FORM_FUNCTION}, {"_out", AMP_FORM_OUT}, {"_", AMP_FORM_INPLACE}};
+    char base[80];
+    const size_t length = name ? strnlen(name, sizeof base) : sizeof base;
+    if (length == sizeof base) return NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const size_t suffix = strlen(forms[i].suffix);
+        if (suffix >= length || strcmp(name + length - suffix, forms[i].suffix) != 0) continue;
+        snprintf(base, sizeof base, "%.*s", (int)(length - suffix), name);
+        *form = forms[i].form;
+        const amp_op_info *op = amp_op_find(base);
+        if (op) return op;
+    }
+    return NULL;
+}
+
+/* The first overload of the name that the arguments fit. */
+static amp_status choose_overload(const char *name, const amp_argument *arguments, int count, binding *b) {
+    mismatch first = {""}, other = {""};
+    const amp_op_info *op = find_op(name, &b->form), *end = amp_op_table + amp_op_count;
+    if (!op) return no_such_op(name);
+    const bool one_overload = strchr(name, '.') != NULL;
+    for (const amp_op_info *o = op; o < end && strcmp(o->name, op->name) == 0; o++) {
+        b->op = o;
+        if (bind_all(b, arguments, count, o == op ? &first : &other)) return AMP_OK;
+        if (one_overload) break;
+    }
+    return amp_fail(AMP_ERROR_INVALID, "%s: %s; it is %s", name, first.text, op->schema);
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------------- */
+static void point_outputs(binding *b, amp_tensor **outputs, int capacity) {
+    int index = 1;
+    for (int i = 0; i < b->op->arg_count; i++) {
+        if (b->op->args[i].kind != AMP_ARG_OUTPUT) continue;
+        amp_tensor ***field = (amp_tensor ***)(void *)(b->args + b->op->args[i].offset);
+        *field = index < capacity ? &outputs[index] : NULL;
+        index++;
+    }
+}
+
+static amp_status run_list(const binding *b, amp_tensor **outputs, int capacity, int *produced) {
+    const amp_tensor_list list = amp_dispatch_list(b->op, b->args);
+    if (amp_pending_error()) return amp_pending_error();
+    *produced = (int)list.count;
+    for (int64_t i = 0; i < list.count; i++) {
+        if (i < capacity) {
+            outputs[i] = list.items[i];
+        } else {
+            amp_tensor_drop(list.items[i]);
+        }
+    }
+    amp_tensor_drop(list.holder);
+    return AMP_OK;
+}
+
+static amp_status run_single(const binding *b, amp_tensor **outputs, int capacity, int *produced) {
+    amp_tensor *first = amp_dispatch(b->op, b->form, b->args, b->out);
+    if (!first) return amp_pending_error();
+    *produced = b->op->output_count;
+    if (capacity > 0) {
+        outputs[0] = first;
+    } else if (b->form == AMP_FORM_FUNCTION) {
+        amp_tensor_drop(first);
+    }
+    return AMP_OK;
+}
+
+amp_status amp_call_op(const char *name, const amp_argument *arguments, int argument_count, amp_tensor **outputs,
+                       int output_capacity, int *output_count) {
+    binding b;
+    int produced = 0;
+    if (amp_pending_error()) return amp_pending_error();
+    if ((argument_count > 0 && !arguments) || (output_capacity > 0 && !outputs)) {
+        return amp_fail(AMP_ERROR_INVALID, "call_op: the %s array is NULL", outputs ? "argument" : "output");
+    }
+    AMP_TRY(choose_overload(name, arguments, argument_count, &b));
+    for (int i = 0; i < output_capacity; i++) outputs[i] = NULL;
+    point_outputs(&b, outputs, output_capacity);
+    const bool is_list = (b.op->flags & AMP_OP_RETURNS_LIST) != 0;
+    AMP_TRY(is_list ? run_list(&b, outputs, output_capacity, &produced)
+                    : run_single(&b, outputs, output_capacity, &produced));
+    if (output_count) *output_count = produced;
+    return AMP_OK;
+}

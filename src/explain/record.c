@@ -1,0 +1,160 @@
+/* The explain layer: outermost, so that it sees the call as the user made it, and times all below it. */
+#include "explain/record.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "amp/explain.h"
+#include "core/memory.h"
+#include "dispatch/layers.h"
+
+enum { BUCKETS = 1024 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static amp_record *buckets[BUCKETS];
+static int recording; /* nested begins */
+
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- Describing the inputs ------------------------------------------------------------------------------------- */
+static size_t append_tensor(char *text, size_t used, const amp_tensor *t) {
+    char one[120];
+    int n = snprintf(one, sizeof one, "%s%s[", used ? ", " : "", amp_dtype_name(t->dtype));
+    for (int i = 0; i < t->rank; i++) {
+        n += snprintf(one + n, sizeof one - (size_t)n, i ? ", %lld" : "%lld", (long long)t->shape[i]);
+    }
+    n += snprintf(one + n, sizeof one - (size_t)n, "]");
+    if (used + (size_t)n >= AMP_INPUTS_BYTES) return used;
+    memcpy(text + used, one, (size_t)n + 1);
+    return used + (size_t)n;
+}
+
+static void describe_inputs(const amp_call *call, char *text) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR && *amp_call_tensor(call, arg)) {
+            used = append_tensor(text, used, *amp_call_tensor(call, arg));
+        }
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+        for (int64_t k = 0; k < list->count; k++) {
+            if (list->items[k]) used = append_tensor(text, used, list->items[k]);
+        }
+    }
+}
+
+/* ---- Recording ------------------------------------------------------------------------------------------------- */
+static bool same(const amp_record *r, const amp_record *key) {
+    const amp_call_note *a = &r->note, *b = &key->note;
+    return r->hash == key->hash && r->op == key->op && r->form == key->form && r->device == key->device &&
+           a->policy == b->policy && a->in_region == b->in_region && a->target == b->target && a->bypass == b->bypass &&
+           a->overridden == b->overridden && a->kernel == b->kernel && strcmp(r->inputs, key->inputs) == 0;
+}
+
+static amp_record *find_or_add(const amp_record *key) {
+    amp_record **bucket = &buckets[key->hash % BUCKETS];
+    for (amp_record *r = *bucket; r; r = r->next) {
+        if (same(r, key)) return r;
+    }
+    amp_record *r = amp_alloc(sizeof *r);
+    if (!r) return NULL; /* a call that no memory was left to record still succeeds */
+    *r = *key;
+    r->note.casts_made = r->note.casts_cached = r->note.casts_fused = 0;
+    r->next = *bucket;
+    return *bucket = r;
+}
+
+static void add(amp_record *key, bool failed, uint64_t nanoseconds) {
+    key->hash = XXH3_64bits(key->inputs, strlen(key->inputs)) ^ (uint64_t)key->op->id * 0x9E3779B97F4A7C15u;
+    pthread_mutex_lock(&lock);
+    amp_record *r = find_or_add(key);
+    if (r) {
+        r->calls++;
+        r->failures += failed;
+        r->nanoseconds += nanoseconds;
+        if (r->calls == 1 || nanoseconds < r->fastest) r->fastest = nanoseconds;
+        r->note.casts_made += key->note.casts_made;
+        r->note.casts_cached += key->note.casts_cached;
+        r->note.casts_fused += key->note.casts_fused;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+amp_status amp_explain_layer(amp_call *call) {
+    amp_record key;
+    memset(&key, 0, sizeof key);
+    describe_inputs(call, key.inputs);
+    const uint64_t start = now();
+    const amp_status status = amp_call_next(call);
+    const uint64_t elapsed = now() - start;
+    key.op = call->op;
+    key.form = call->form;
+    key.device = call->device;
+    key.note = call->note;
+    add(&key, status != AMP_OK, elapsed);
+    return status;
+}
+
+/* ---- Control --------------------------------------------------------------------------------------------------- */
+static void set_recording(int change) {
+    pthread_mutex_lock(&lock);
+    if (recording + change >= 0) recording += change;
+    const unsigned bit = recording > 0 ? AMP_LAYER_EXPLAIN : 0;
+    atomic_store_explicit(&amp_process_layers, bit, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+}
+
+void amp_explain_begin(void) {
+    set_recording(1);
+}
+
+void amp_explain_end(void) {
+    set_recording(-1);
+}
+
+void amp_explain_reset(void) {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < BUCKETS; i++) {
+        while (buckets[i]) {
+            amp_record *next = buckets[i]->next;
+            amp_free(buckets[i]);
+            buckets[i] = next;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void amp_records_for_each(void (*visit)(const amp_record *record, void *context), void *context) {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < BUCKETS; i++) {
+        for (const amp_record *r = buckets[i]; r; r = r->next) visit(r, context);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- AMP_EXPLAIN=FILE ------------------------------------------------------------------------------------------ */
+__attribute__((constructor)) static void begin_from_environment(void) {
+    const char *path = getenv("AMP_EXPLAIN");
+    if (path && *path) amp_explain_begin();
+}
+
+__attribute__((destructor)) static void write_from_environment(void) {
+    const char *path = getenv("AMP_EXPLAIN");
+    if (!path || !*path) return;
+    amp_clear_error();
+    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+    FILE *file = report ? fopen(path, "w") : NULL;
+    const bool written = file && fputs(report, file) >= 0;
+    if ((file && fclose(file) != 0) || !written) fprintf(stderr, "libamp: AMP_EXPLAIN: cannot write %s\n", path);
+    amp_explain_free(report);
+}
