@@ -1,10 +1,25 @@
-/* Copies between any dtypes and strides. */
+/* Copies between tensors of any strides and dtypes, and constants. */
 #ifndef AMP_CPU_COPY_H
 #define AMP_CPU_COPY_H
 
-#include "amp/error.h"
+#include "core/tensor_impl.h"
 
-amp_status amp_cpu_copy(void *dst, amp_dtype dst_dtype, const int64_t *dst_strides, const void *src,
-                        amp_dtype src_dtype, const int64_t *src_strides, int rank, const int64_t *shape);
+/* Copies `source`, which broadcasts to the shape of `destination`, converting the dtype. */
+amp_status amp_cpu_copy(amp_tensor *destination, const amp_tensor *source);
+
+/* Room for one element of any compute type. */
+typedef union amp_constant {
+    float f32;
+    double f64;
+    int64_t i64;
+    double c128[2];
+    uint8_t boolean;
+} amp_constant;
+
+/* A number as a constant of a compute type (cpu/element.h). */
+amp_constant amp_constant_of(const amp_scalar *number, amp_dtype compute);
+
+/* Sets every element. */
+void amp_cpu_fill(amp_tensor *tensor, const amp_scalar *value);
 
 #endif /* AMP_CPU_COPY_H */

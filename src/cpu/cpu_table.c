@@ -23,9 +23,4 @@ static amp_backend_op find(const amp_op_info *op) {
     return table[op->id];
 }
 
-static amp_status copy(amp_tensor *destination, const amp_tensor *source) {
-    return amp_cpu_copy(amp_tensor_pointer(destination), destination->dtype, destination->strides,
-                        amp_tensor_pointer(source), source->dtype, source->strides, source->rank, source->shape);
-}
-
-const amp_backend amp_cpu_backend = {.abi = AMP_BACKEND_ABI, .name = "cpu", .find = find, .copy = copy};
+const amp_backend amp_cpu_backend = {.abi = AMP_BACKEND_ABI, .name = "cpu", .find = find, .copy = amp_cpu_copy};
