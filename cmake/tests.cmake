@@ -20,10 +20,16 @@ foreach(source IN LISTS test_sources)
     endif()
 endforeach()
 
+include(cmake/fuzz.cmake)
+
 # The rest looks at what a user gets. Instrumented libraries are not for users.
 if(AMP_SANITIZE OR AMP_COVERAGE)
     return()
 endif()
+
+# DLPack against NumPy, from Python.
+add_test(NAME dlpack COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/test_dlpack.py $<TARGET_FILE:amp>)
+set_tests_properties(dlpack PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # Public headers, each alone, in every language version that we name.
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
@@ -64,4 +70,3 @@ foreach(library amp amp_static)
     set(static 1)
 endforeach()
 
-include(cmake/fuzz.cmake)

@@ -6,6 +6,7 @@
 #include "amp/call.h"
 #include "amp/error.h"
 #include "amp/explain.h"
+#include "amp/io.h"
 #include "amp/memory.h"
 #include "amp/ops.h"
 #include "amp/scope.h"

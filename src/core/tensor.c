@@ -449,8 +449,14 @@ void amp_tensor_written(amp_tensor *t) {
     atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_release);
 }
 
+amp_status amp_tensor_check_writable(const char *op, const char *name, const amp_tensor *t) {
+    if (!t->storage || !t->storage->read_only) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: %s is %s over memory that its owner shared read-only; write to a copy of it", op,
+                    name, amp_describe(t));
+}
+
 void *amp_data_mut(amp_tensor *t) {
-    if (!on_cpu("data_mut", t)) return NULL;
+    if (!on_cpu("data_mut", t) || amp_tensor_check_writable("data_mut", "the tensor", t) != AMP_OK) return NULL;
     amp_tensor_written(t);
     return amp_tensor_pointer(t);
 }

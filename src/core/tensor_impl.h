@@ -30,6 +30,7 @@ typedef struct amp_storage {
     void (*deleter)(void *context); /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
     void *deleter_context;
     bool owned;
+    bool read_only;         /* someone else's memory that must not be written (DLPack can say so) */
     struct amp_cast *casts; /* entries of the cast cache, under its lock */
 } amp_storage;
 
@@ -79,6 +80,9 @@ static inline void *amp_tensor_pointer(const amp_tensor *t) {
 static inline bool amp_tensor_is_live(const amp_tensor *t) {
     return t->magic == AMP_TENSOR_LIVE;
 }
+
+/* An error if the tensor must not be written; `op` and `name`, the argument, are for the message. */
+amp_status amp_tensor_check_writable(const char *op, const char *name, const amp_tensor *tensor);
 
 /* Number of elements. */
 int64_t amp_tensor_elements(const amp_tensor *tensor);

@@ -20,7 +20,18 @@ static bool overlaps_itself(const amp_tensor *t) {
     return false;
 }
 
+static amp_status check_mutated(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (!(arg->flags & AMP_ARG_MUTATED) || arg->kind != AMP_ARG_TENSOR) continue;
+        const amp_tensor *t = *amp_call_tensor(call, arg);
+        if (t) AMP_TRY(amp_tensor_check_writable(amp_call_name(call), arg->name, t));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
+    AMP_TRY(check_mutated(call));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
     if (!(call->op->forms & call->form)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: there is no such form of %s", amp_call_name(call), call->op->name);
@@ -33,6 +44,7 @@ amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
         return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before", amp_call_name(call),
                         target_name(call));
     }
+    AMP_TRY(amp_tensor_check_writable(amp_call_name(call), target_name(call), call->target));
     if (overlaps_itself(call->target)) {
         return amp_fail(AMP_ERROR_INVALID,
                         "%s: '%s' is %s with elements that share memory (an expanded view); write "
