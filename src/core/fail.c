@@ -7,15 +7,18 @@
 #include "core/thread.h"
 
 __thread amp_thread amp_this_thread;
-static __thread char message[1024];
 
 amp_status amp_fail(amp_status code, const char *format, ...) {
     if (amp_this_thread.error != AMP_OK) return amp_this_thread.error; /* the first error stands */
     amp_this_thread.error = code;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    amp_thread_text *text = amp_this_thread_text();
+    vsnprintf(text->message, sizeof text->message, format, arguments);
     va_end(arguments);
+    for (char *c = text->message; *c; c++) { /* names from files are quoted: one line, and no escapes for a terminal */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    }
     return code;
 }
 
@@ -24,7 +27,7 @@ amp_status amp_pending_error(void) {
 }
 
 const char *amp_last_error(void) {
-    return amp_this_thread.error == AMP_OK ? "" : message;
+    return amp_this_thread.error == AMP_OK ? "" : amp_this_thread_text()->message;
 }
 
 amp_status amp_last_status(void) {

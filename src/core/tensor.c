@@ -193,12 +193,14 @@ bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b) {
 }
 
 /* ---- Descriptions --------------------------------------------------------------------------------------------- */
-enum { DESCRIPTIONS = 8, DESCRIPTION_BYTES = 200 };
+enum {
+    DESCRIPTIONS = sizeof((amp_thread_text *)0)->descriptions / sizeof((amp_thread_text *)0)->descriptions[0],
+    DESCRIPTION_BYTES = sizeof((amp_thread_text *)0)->descriptions[0]
+};
 
 static char *next_description(void) {
-    static __thread char buffers[DESCRIPTIONS][DESCRIPTION_BYTES];
-    static __thread unsigned used;
-    return buffers[used++ % DESCRIPTIONS];
+    amp_thread_text *text = amp_this_thread_text();
+    return text->descriptions[text->next_description++ % DESCRIPTIONS];
 }
 
 static size_t print_shape(char *text, int rank, const int64_t *shape) {

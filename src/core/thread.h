@@ -20,6 +20,19 @@ typedef struct amp_thread {
     amp_scope_frame *scope;
 } amp_thread;
 
+/* Room for the thread's sentences. Not in thread-local memory itself: initial-exec makes all of a library's static, and of
+ * that, dlopen (Python's ctypes, plugins) has about a kilobyte left for everyone. */
+typedef struct amp_thread_text {
+    char message[1024]; /* of the failure that stands */
+    char descriptions[8][200];
+    char names[2][80];
+    char reason[256];
+    unsigned next_description, next_name;
+} amp_thread_text;
+
+/* Never NULL. */
+amp_thread_text *amp_this_thread_text(void);
+
 /* Initial-exec: one instruction to reach, also from the shared library. */
 extern __thread amp_thread amp_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -32,12 +32,11 @@ void amp_layer_activate(unsigned layer, bool on) {
 }
 
 const char *amp_call_name(const amp_call *call) {
-    static __thread char names[2][80];
-    static __thread unsigned used;
     if (call->form == AMP_FORM_FUNCTION) return call->op->name;
-    char *name = names[used++ % 2];
+    amp_thread_text *text = amp_this_thread_text();
+    char *name = text->names[text->next_name++ % 2];
     const char *suffix = call->form == AMP_FORM_INPLACE ? "_" : "_out";
-    const size_t length = strnlen(call->op->name, sizeof names[0] - 5);
+    const size_t length = strnlen(call->op->name, sizeof text->names[0] - 5);
     memcpy(name, call->op->name, length);
     memcpy(name + length, suffix, strlen(suffix) + 1);
     return name;

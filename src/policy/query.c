@@ -1,10 +1,9 @@
 /* amp_autocast_dtype_for: what an op would run in, and why. */
 #include <stdio.h>
 
+#include "core/thread.h"
 #include "policy/autocast.h"
 #include "policy/policy.h"
-
-static __thread char reason_text[256];
 
 typedef struct verdict {
     amp_dtype dtype;
@@ -26,6 +25,8 @@ static verdict judge(const amp_region_state *region, amp_policy policy) {
 }
 
 amp_dtype amp_autocast_dtype_for(const char *name, amp_device device, const char **reason) {
+    char *reason_text = amp_this_thread_text()->reason;
+    const size_t room = sizeof amp_this_thread_text()->reason;
     if (reason) *reason = reason_text;
     reason_text[0] = '\0';
     if (amp_device_check("autocast_dtype_for", device) != AMP_OK) return AMP_DTYPE_NONE;
@@ -36,13 +37,13 @@ amp_dtype amp_autocast_dtype_for(const char *name, amp_device device, const char
     }
     const amp_region_state *region = &amp_region_states[device];
     if (!region->enabled) {
-        snprintf(reason_text, sizeof reason_text, "%s: no enabled region for %s on this thread", name,
+        snprintf(reason_text, room, "%s: no enabled region for %s on this thread", name,
                  amp_device_name(device));
         return AMP_DTYPE_NONE;
     }
     const amp_policy_choice choice = amp_policy_of(op, device, region->table, NULL);
     const verdict v = judge(region, choice.policy);
-    snprintf(reason_text, sizeof reason_text, "%s: policy %s of %s on %s: %s", name, amp_policy_name(choice.policy),
+    snprintf(reason_text, room, "%s: policy %s of %s on %s: %s", name, amp_policy_name(choice.policy),
              choice.overridden ? "an override" : amp_table_name(region->table), amp_device_name(device), v.why);
     return v.dtype;
 }
