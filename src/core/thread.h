@@ -6,7 +6,13 @@
 
 /* Layers of the dispatcher, outermost first. A thread's `layers` has the bits of those that are on; zero, in the
  * common case, sends a call straight to the device table. */
-enum { AMP_LAYER_EXPLAIN = 1u << 0, AMP_LAYER_AUTOCAST = 1u << 1, AMP_LAYER_TRACE = 1u << 2, AMP_LAYER_GRAD = 1u << 3 };
+enum {
+    AMP_LAYER_EXPLAIN = 1u << 0,
+    AMP_LAYER_AUTOCAST = 1u << 1,
+    AMP_LAYER_TRACE = 1u << 2,
+    AMP_LAYER_GRAD = 1u << 3,
+    AMP_INSIDE_OP = 1u << 30 /* no layer: an implementation is running, and its inner calls see none */
+};
 
 /* Tensors made while a frame is the innermost belong to it. */
 typedef struct amp_scope_frame {

@@ -91,7 +91,7 @@ static amp_status run_on_device(amp_call *call) {
     if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(for_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it. */
     const unsigned layers = amp_this_thread.layers;
-    amp_this_thread.layers = 0;
+    amp_this_thread.layers = AMP_INSIDE_OP;
     amp_status status = row.run(call);
     amp_this_thread.layers = layers;
     if (status == AMP_OK) status = amp_pending_error();
@@ -132,7 +132,8 @@ static amp_status run(amp_call *call, unsigned layers, const void *args, amp_ten
 }
 
 static unsigned active_layers(void) {
-    return amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
+    const unsigned layers = amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
+    return layers & AMP_INSIDE_OP ? 0 : layers;
 }
 
 amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target) {

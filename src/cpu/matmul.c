@@ -1,0 +1,228 @@
+/* Batched matrix products: packs what the bf16 kernels want packed, hands f32 to oneDNN, loops over the rest. */
+#include "cpu/matmul.h"
+
+#include <string.h>
+
+#include "core/memory.h"
+#include "cpu/gemm.h"
+#include "cpu/matmul_loops.h"
+#include "policy/cast_cache.h"
+
+/* ---- Operands -------------------------------------------------------------------------------------------------- */
+
+/* What the memory behind an operand holds: a pending cast is read in its source's type. */
+static const amp_tensor *memory_of(const amp_tensor *t) {
+    return t->storage ? t : t->source;
+}
+
+static const char *element_at(const amp_matrix *x, int64_t offset) {
+    const amp_tensor *t = memory_of(x->tensor);
+    return (const char *)amp_tensor_pointer(t) + offset * (int64_t)amp_dtype_size(t->dtype);
+}
+
+/* Offset of a matrix of the batch; `index` counts through all batch dimensions but the last. */
+static int64_t outer_offset(const amp_matmul *p, const amp_matrix *x, int64_t index) {
+    int64_t offset = 0;
+    for (int i = p->batch_rank - 2; i >= 0; i--) {
+        offset += index % p->batch_shape[i] * x->batch[i];
+        index /= p->batch_shape[i];
+    }
+    return offset;
+}
+
+static int64_t outer_batches(const amp_matmul *p) {
+    int64_t n = 1;
+    for (int i = 0; i < p->batch_rank - 1; i++) n *= p->batch_shape[i];
+    return n;
+}
+
+static int64_t inner_batch(const amp_matmul *p) {
+    return p->batch_rank > 0 ? p->batch_shape[p->batch_rank - 1] : 1;
+}
+
+static int64_t inner_stride(const amp_matmul *p, const amp_matrix *x) {
+    return p->batch_rank > 0 && x->tensor ? x->batch[p->batch_rank - 1] : 0;
+}
+
+/* Merges two neighbouring batch dimensions where every operand steps through them evenly. */
+static bool try_merge(amp_matmul *p, int i) {
+    amp_matrix *const all[] = {&p->a, &p->b, &p->c, &p->residual};
+    for (int k = 0; k < 4; k++) {
+        if (all[k]->tensor && all[k]->batch[i] != all[k]->batch[i + 1] * p->batch_shape[i + 1]) return false;
+    }
+    p->batch_shape[i] *= p->batch_shape[i + 1];
+    for (int k = 0; k < 4; k++) all[k]->batch[i] = all[k]->batch[i + 1];
+    for (int d = i + 1; d + 1 < p->batch_rank; d++) {
+        p->batch_shape[d] = p->batch_shape[d + 1];
+        for (int k = 0; k < 4; k++) all[k]->batch[d] = all[k]->batch[d + 1];
+    }
+    p->batch_rank--;
+    return true;
+}
+
+static void merge_batches(amp_matmul *p) {
+    for (int i = p->batch_rank - 2; i >= 0; i--) (void)try_merge(p, i);
+}
+
+/* ---- bf16 ------------------------------------------------------------------------------------------------------ */
+
+/* B packed: cached where it is a weight, else made for this call. */
+typedef struct packed_b {
+    const void *data;
+    int64_t batch_stride; /* bytes */
+    amp_cast *cast;       /* from the cache */
+    void *scratch;        /* made here */
+} packed_b;
+
+static void *build_packed(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
+    const amp_matmul *p = context;
+    (void)dtype;
+    *bytes = amp_gemm_packed_bytes(p->n, p->k);
+    void *data = amp_alloc(*bytes);
+    if (!data) {
+        amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for %zu bytes of packed weights", *bytes);
+        return NULL;
+    }
+    if (amp_gemm_pack(data, amp_tensor_pointer(source), source->dtype, p->n, p->k, p->b.column, p->b.row) == AMP_OK) {
+        return data;
+    }
+    amp_free(data);
+    return NULL;
+}
+
+static amp_cast_life life_of_b(const amp_matmul *p) {
+    const amp_tensor *b = p->b.tensor;
+    if (b->source) return b->cast_life;
+    return amp_cast_life_of(b, p->b_is_weight);
+}
+
+/* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. */
+static amp_status cached_b(amp_call *call, amp_matmul *p, amp_cast_life life, packed_b *packed) {
+    bool cached = false;
+    const amp_tensor *memory = memory_of(p->b.tensor);
+    const amp_tensor key = {
+        .storage = memory->storage,
+        .dtype = memory->dtype,
+        .offset = memory->offset,
+        .rank = 2,
+        .shape = {p->n, p->k},
+        .strides = {p->b.column, p->b.row},
+    };
+    packed->cast = amp_cast_obtain(&key, AMP_BF16, AMP_LAYOUT_BLOCKED_B, life, build_packed, p, &cached);
+    if (!packed->cast) return amp_pending_error();
+    packed->data = packed->cast->data;
+    call->note.casts_cached += cached;
+    call->note.casts_made += !cached;
+    return AMP_OK;
+}
+
+static amp_status fresh_b(amp_call *call, const amp_matmul *p, int64_t offset, packed_b *packed) {
+    const amp_tensor *memory = memory_of(p->b.tensor);
+    const int64_t stride = inner_stride(p, &p->b), count = stride == 0 ? 1 : inner_batch(p);
+    const size_t bytes = amp_gemm_packed_bytes(p->n, p->k);
+    if (!packed->scratch) packed->scratch = amp_alloc((size_t)count * bytes);
+    if (!packed->scratch) {
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to pack %s", amp_call_name(call), amp_describe(p->b.tensor));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        AMP_TRY(amp_gemm_pack((char *)packed->scratch + (size_t)i * bytes, element_at(&p->b, offset + i * stride),
+                              memory->dtype, p->n, p->k, p->b.column, p->b.row));
+    }
+    packed->data = packed->scratch;
+    packed->batch_stride = stride == 0 ? 0 : (int64_t)bytes;
+    return AMP_OK;
+}
+
+static amp_status run_gemm(amp_call *call, const amp_matmul *p, const packed_b *b, int64_t outer) {
+    const amp_tensor *bias = p->bias;
+    amp_gemm g = {
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .batch = inner_batch(p),
+        .a = element_at(&p->a, outer_offset(p, &p->a, outer)),
+        .a_dtype = memory_of(p->a.tensor)->dtype,
+        .a_row_stride = p->a.row,
+        .a_column_stride = p->a.column,
+        .a_batch_stride = inner_stride(p, &p->a),
+        .b = b->data,
+        .b_batch_stride = b->batch_stride,
+        .c = (void *)element_at(&p->c, outer_offset(p, &p->c, outer)),
+        .c_dtype = p->c.tensor->dtype,
+        .c_row_stride = p->c.row,
+        .c_batch_stride = inner_stride(p, &p->c),
+        .alpha = (float)p->alpha,
+        .beta = (float)p->beta,
+        .bias = bias ? amp_tensor_pointer(bias) : NULL,
+        .bias_dtype = bias ? bias->dtype : AMP_BF16,
+    };
+    if (p->residual.tensor) {
+        g.residual = element_at(&p->residual, outer_offset(p, &p->residual, outer));
+        g.residual_dtype = p->residual.tensor->dtype;
+        g.residual_row_stride = p->residual.row;
+        g.residual_column_stride = p->residual.column;
+        g.residual_batch_stride = inner_stride(p, &p->residual);
+    }
+    return amp_gemm_bf16(&g, &call->note.kernel);
+}
+
+static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
+    packed_b b = {0};
+    call->note.casts_fused += p->a.tensor->storage == NULL;
+    merge_batches(p);
+    const amp_cast_life life = p->batch_rank == 0 ? life_of_b(p) : AMP_CAST_ONCE;
+    amp_status status = life != AMP_CAST_ONCE ? cached_b(call, p, life, &b) : AMP_OK;
+    const int64_t outer = outer_batches(p);
+    for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
+        if (!b.cast) status = fresh_b(call, p, outer_offset(p, &p->b, i), &b);
+        if (status == AMP_OK) status = run_gemm(call, p, &b, i);
+    }
+    if (!b.cast && p->b.tensor->source) call->note.casts_made++;
+    amp_cast_release(b.cast);
+    amp_free(b.scratch);
+    return status;
+}
+
+/* ---- Entry ----------------------------------------------------------------------------------------------------- */
+static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
+    const int64_t outer = outer_batches(p), inner = inner_batch(p);
+    call->note.kernel = "loops";
+    for (int64_t i = 0; i < outer * inner; i++) {
+        const int64_t o = i / inner, k = i % inner;
+        const amp_loops_matmul one = {
+            .m = p->m,
+            .n = p->n,
+            .k = p->k,
+            .a = element_at(&p->a, outer_offset(p, &p->a, o) + k * inner_stride(p, &p->a)),
+            .b = element_at(&p->b, outer_offset(p, &p->b, o) + k * inner_stride(p, &p->b)),
+            .c = (void *)element_at(&p->c, outer_offset(p, &p->c, o) + k * inner_stride(p, &p->c)),
+            .residual = p->residual.tensor ? element_at(&p->residual, outer_offset(p, &p->residual, o) +
+                                                                          k * inner_stride(p, &p->residual))
+                                           : NULL,
+            .bias = p->bias ? amp_tensor_pointer(p->bias) : NULL,
+            .a_row = p->a.row,
+            .a_column = p->a.column,
+            .b_row = p->b.row,
+            .b_column = p->b.column,
+            .c_row = p->c.row,
+            .residual_row = p->residual.row,
+            .residual_column = p->residual.column,
+            .bias_stride = p->bias && p->bias->rank > 0 ? p->bias->strides[p->bias->rank - 1] : 0,
+            .alpha = p->alpha,
+            .beta = p->beta,
+        };
+        AMP_TRY(amp_matmul_loops(amp_call_name(call), p->c.tensor->dtype, &one));
+    }
+    return AMP_OK;
+}
+
+/* The bf16 kernels read f32 and round it on the way in. */
+amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t) {
+    const bool read_as_is = t->source && t->dtype == AMP_BF16 && t->source->dtype == AMP_F32;
+    return read_as_is ? AMP_OK : amp_call_materialize(call, t);
+}
+
+amp_status amp_cpu_matmul(amp_call *call, const amp_matmul *problem) {
+    amp_matmul p = *problem;
+    return p.c.tensor->dtype == AMP_BF16 ? matmul_bf16(call, &p) : matmul_loops(call, &p);
+}

@@ -1,0 +1,322 @@
+/* linear, matmul, mm, bmm, addmm and their kin: shapes checked, operands laid out, one product run. */
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/matmul.h"
+#include "policy/promotion.h"
+
+/* ---- Helpers --------------------------------------------------------------------------------------------------- */
+static amp_status check_rank(const amp_call *call, const char *name, const amp_tensor *t, int rank) {
+    if (t->rank == rank) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected %d dimensions", amp_call_name(call), name,
+                    amp_describe(t), rank);
+}
+
+static amp_status check_inner(const amp_call *call, const char *name_a, const amp_tensor *a, int64_t ka,
+                              const char *name_b, const amp_tensor *b, int64_t kb) {
+    if (ka == kb) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, '%s' is %s; the inner extents %lld and %lld must be equal",
+                    amp_call_name(call), name_a, amp_describe(a), name_b, amp_describe(b), (long long)ka,
+                    (long long)kb);
+}
+
+/* Rows of the last two dimensions; broadcast dimensions before them get stride 0. */
+static amp_matrix matrix_of(amp_tensor *t, int batch_rank) {
+    amp_matrix x = {.tensor = t, .row = t->strides[t->rank - 2], .column = t->strides[t->rank - 1]};
+    const int own = t->rank - 2;
+    for (int i = 0; i < batch_rank; i++) {
+        const int d = i - (batch_rank - own);
+        x.batch[i] = d >= 0 && t->shape[d] != 1 ? t->strides[d] : 0;
+    }
+    return x;
+}
+
+/* The result, dense: the target itself, or a temporary that the dispatcher copies into a strided one. */
+static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
+    if (!out || amp_tensor_is_dense(out)) return out;
+    return call->outputs[0] = amp_tensor_new(call->op->name, dtype, rank, shape);
+}
+
+static amp_matrix dense_result(amp_tensor *t, int64_t m, int64_t n, int batch_rank, const int64_t *batch_shape) {
+    amp_matrix c = {.tensor = t, .row = n, .column = 1};
+    int64_t stride = m * n;
+    for (int i = batch_rank - 1; i >= 0; i--) {
+        c.batch[i] = stride;
+        stride *= batch_shape[i];
+    }
+    return c;
+}
+
+/* Views t's shape as broadcast to (batch…, m, n). */
+static amp_status broadcast_residual(const amp_call *call, const char *name, amp_tensor *t, const amp_matmul *p,
+                                     amp_matrix *residual) {
+    int64_t shape[AMP_MAX_RANK];
+    int64_t strides[AMP_MAX_RANK] = {0};
+    const int rank = p->batch_rank + 2;
+    memcpy(shape, p->batch_shape, sizeof shape);
+    shape[rank - 2] = p->m;
+    shape[rank - 1] = p->n;
+    for (int i = 0; i < t->rank; i++) {
+        const int d = i + rank - t->rank;
+        if (d < 0 || (t->shape[i] != 1 && t->shape[i] != shape[d])) {
+            return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, which does not broadcast to the result %s",
+                            amp_call_name(call), name, amp_describe(t), amp_describe_shape(rank, shape));
+        }
+        strides[d] = t->shape[i] == 1 ? 0 : t->strides[i];
+    }
+    *residual = (amp_matrix){.tensor = t, .row = strides[rank - 2], .column = strides[rank - 1]};
+    memcpy(residual->batch, strides, (size_t)p->batch_rank * sizeof *strides);
+    return AMP_OK;
+}
+
+static double number(amp_scalar s) {
+    return s.kind == AMP_SCALAR_FLOAT ? s.re : (double)s.i;
+}
+
+/* ---- linear ---------------------------------------------------------------------------------------------------- */
+
+/* The dimensions before the last as rows of one matrix: possible where the strides step evenly. */
+static bool fold_rows(const amp_tensor *t, int64_t *rows, int64_t *stride) {
+    *rows = 1;
+    *stride = 0;
+    for (int i = t->rank - 2; i >= 0; i--) {
+        if (t->shape[i] != 1) {
+            if (*rows != 1 && t->strides[i] != *stride * *rows) return false;
+            if (*rows == 1) *stride = t->strides[i];
+        }
+        *rows *= t->shape[i];
+    }
+    return true;
+}
+
+static amp_status check_linear(const amp_call *call, const amp_linear_args *args) {
+    const amp_tensor *x = args->input, *w = args->weight, *bias = args->bias;
+    AMP_TRY(check_rank(call, "weight", w, 2));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
+    if (x->rank < 1 || x->shape[x->rank - 1] != w->shape[1]) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "linear: 'input' is %s, 'weight' is %s; the last extent of input must be %lld", amp_describe(x),
+                        amp_describe(w), (long long)w->shape[1]);
+    }
+    if (!bias) return AMP_OK;
+    AMP_TRY(amp_call_check_same_dtype(call, "bias", bias, "weight", w));
+    if (bias->rank == 1 && bias->shape[0] == w->shape[0]) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "linear: 'bias' is %s, 'weight' is %s; expected a bias of shape [%lld]",
+                    amp_describe(bias), amp_describe(w), (long long)w->shape[0]);
+}
+
+/* A dense copy where the rows of the input cannot be folded. */
+static amp_tensor *foldable(amp_call *call, amp_tensor *x, int64_t *rows, int64_t *stride) {
+    if (fold_rows(x, rows, stride)) return x;
+    if (amp_call_materialize(call, x) != AMP_OK) return NULL;
+    amp_tensor *copy = amp_contiguous(x);
+    if (copy) (void)fold_rows(copy, rows, stride);
+    return copy;
+}
+
+/* The kernels read a bias of unit stride. */
+static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
+    if (!*bias) return AMP_OK;
+    AMP_TRY(amp_call_materialize(call, *bias));
+    if (!amp_tensor_is_dense(*bias)) *bias = amp_contiguous(*bias);
+    return *bias ? AMP_OK : amp_pending_error();
+}
+
+amp_status cpu_linear(amp_call *call) {
+    amp_linear_args *args = call->args;
+    AMP_TRY(check_linear(call, args));
+    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_linear);
+    AMP_TRY(amp_cpu_matmul_operand(call, args->input));
+    AMP_TRY(amp_cpu_matmul_operand(call, args->weight));
+    AMP_TRY(dense_bias(call, &args->bias));
+    const amp_tensor *w = args->weight;
+    amp_matmul p = {.n = w->shape[0], .k = w->shape[1], .bias = args->bias, .alpha = 1, .b_is_weight = true};
+    amp_tensor *x = foldable(call, args->input, &p.m, &p.a.row);
+    if (!x) return amp_pending_error();
+    p.a.tensor = x;
+    p.a.column = x->strides[x->rank - 1];
+    p.b = (amp_matrix){.tensor = args->weight, .row = w->strides[1], .column = w->strides[0]};
+    int64_t shape[AMP_MAX_RANK];
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->rank - 1] = p.n;
+    amp_tensor *out = dense_output(call, x->dtype, x->rank, shape);
+    if (!out) return amp_pending_error();
+    p.c = dense_result(out, p.m, p.n, 0, NULL);
+    return amp_cpu_matmul(call, &p);
+}
+
+/* ---- matmul, mm, bmm ------------------------------------------------------------------------------------------- */
+static amp_status broadcast_batch(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,
+                                  const amp_tensor *b, amp_matmul *p) {
+    p->batch_rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
+    for (int i = 0; i < p->batch_rank; i++) {
+        const int da = i - (p->batch_rank - (a->rank - 2)), db = i - (p->batch_rank - (b->rank - 2));
+        const int64_t ea = da >= 0 ? a->shape[da] : 1, eb = db >= 0 ? b->shape[db] : 1;
+        if (ea != eb && ea != 1 && eb != 1) {
+            return amp_fail(AMP_ERROR_INVALID,
+                            "%s: '%s' is %s, '%s' is %s; the batch extents %lld and %lld do not "
+                            "broadcast",
+                            amp_call_name(call), name_a, amp_describe(a), name_b, amp_describe(b), (long long)ea,
+                            (long long)eb);
+        }
+        p->batch_shape[i] = ea == 1 ? eb : ea;
+    }
+    return AMP_OK;
+}
+
+/* A product of two operands of rank ≥ 2, their batch dimensions broadcast: everything but the result. */
+static amp_status product(amp_call *call, const char *name_a, amp_tensor *a, const char *name_b, amp_tensor *b,
+                          amp_matmul *p) {
+    AMP_TRY(amp_call_check_same_dtype(call, name_a, a, name_b, b));
+    AMP_TRY(check_inner(call, name_a, a, a->shape[a->rank - 1], name_b, b, b->shape[b->rank - 2]));
+    AMP_TRY(broadcast_batch(call, name_a, a, name_b, b, p));
+    AMP_TRY(amp_cpu_matmul_operand(call, a));
+    AMP_TRY(amp_cpu_matmul_operand(call, b));
+    p->m = a->shape[a->rank - 2];
+    p->k = a->shape[a->rank - 1];
+    p->n = b->shape[b->rank - 1];
+    p->a = matrix_of(a, p->batch_rank);
+    p->b = matrix_of(b, p->batch_rank);
+    p->b_is_weight = b->rank == 2;
+    p->alpha = 1;
+    return AMP_OK;
+}
+
+/* Several matrices against one: all their rows against it, where the rows follow one another evenly. */
+static void fold_batch_into_rows(amp_matmul *p) {
+    if (p->batch_rank == 0 || p->b.tensor->rank != 2 || p->residual.tensor) return;
+    int64_t rows = p->m, stride = p->a.row;
+    for (int i = p->batch_rank - 1; i >= 0; i--) {
+        if (p->batch_shape[i] != 1 && p->a.batch[i] != stride * rows) return;
+        rows *= p->batch_shape[i];
+    }
+    p->m = rows;
+    p->batch_rank = 0;
+}
+
+static amp_status run_product(amp_call *call, amp_matmul *p, int rank, const int64_t *shape) {
+    amp_tensor *out = dense_output(call, p->a.tensor->dtype, rank, shape);
+    if (!out) return amp_pending_error();
+    p->c = dense_result(out, p->m, p->n, p->batch_rank, p->batch_shape);
+    fold_batch_into_rows(p);
+    return amp_cpu_matmul(call, p);
+}
+
+/* A vector on the left is a row, on the right a column; the result lacks that dimension. */
+static amp_tensor *as_matrix(amp_tensor *t, bool left) {
+    if (t->rank != 1) return t;
+    return amp_unsqueeze(t, left ? 0 : 1);
+}
+
+amp_status cpu_matmul(amp_call *call) {
+    amp_matmul_args *args = call->args;
+    amp_tensor *a = args->input, *b = args->other;
+    if (a->rank == 0 || b->rank == 0) {
+        return amp_fail(AMP_ERROR_INVALID, "matmul: 'input' is %s, 'other' is %s; both need at least 1 dimension",
+                        amp_describe(a), amp_describe(b));
+    }
+    AMP_TRY(amp_call_check_same_dtype(call, "input", a, "other", b));
+    if (a->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_matmul);
+    if (a->rank == 1) AMP_TRY(amp_call_materialize(call, a));
+    if (b->rank == 1) AMP_TRY(amp_call_materialize(call, b));
+    const bool drop_row = a->rank == 1, drop_column = b->rank == 1;
+    a = as_matrix(a, true);
+    b = as_matrix(b, false);
+    amp_matmul p = {0};
+    if (!a || !b) return amp_pending_error();
+    AMP_TRY(product(call, "input", a, "other", b, &p));
+    int64_t shape[AMP_MAX_RANK];
+    int rank = p.batch_rank;
+    memcpy(shape, p.batch_shape, sizeof shape);
+    if (!drop_row) shape[rank++] = p.m;
+    if (!drop_column) shape[rank++] = p.n;
+    return run_product(call, &p, rank, shape);
+}
+
+amp_status cpu_mm(amp_call *call) {
+    amp_mm_args *args = call->args;
+    amp_matmul p = {0};
+    AMP_TRY(check_rank(call, "input", args->input, 2));
+    AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
+    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_mm);
+    AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
+    return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
+}
+
+static amp_status check_bmm(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,
+                            const amp_tensor *b) {
+    AMP_TRY(check_rank(call, name_a, a, 3));
+    AMP_TRY(check_rank(call, name_b, b, 3));
+    if (a->shape[0] == b->shape[0]) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, '%s' is %s; the batch extents must be equal",
+                    amp_call_name(call), name_a, amp_describe(a), name_b, amp_describe(b));
+}
+
+amp_status cpu_bmm(amp_call *call) {
+    amp_bmm_args *args = call->args;
+    amp_matmul p = {0};
+    AMP_TRY(check_bmm(call, "input", args->input, "mat2", args->mat2));
+    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_bmm);
+    AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
+    return run_product(call, &p, 3, (const int64_t[]){args->input->shape[0], p.m, p.n});
+}
+
+/* ---- addmm, baddbmm, addbmm ------------------------------------------------------------------------------------ */
+
+/* beta = 0 means that `input` is not looked at: its NaN does not reach the result. */
+static amp_status add_residual(amp_call *call, amp_tensor *input, amp_scalar beta, amp_scalar alpha, amp_matmul *p) {
+    amp_matrix residual;
+    AMP_TRY(amp_call_check_same_dtype(call, "input", input, call->op->args[1].name, p->a.tensor));
+    AMP_TRY(amp_call_materialize(call, input));
+    AMP_TRY(broadcast_residual(call, "input", input, p, &residual));
+    p->alpha = number(alpha);
+    p->beta = number(beta);
+    if (p->beta != 0) p->residual = residual;
+    return AMP_OK;
+}
+
+amp_status cpu_addmm(amp_call *call) {
+    amp_addmm_args *args = call->args;
+    amp_matmul p = {0};
+    AMP_TRY(check_rank(call, "mat1", args->mat1, 2));
+    AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "mat1", args->mat1));
+    if (args->mat1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmm);
+    AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
+    AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
+    return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
+}
+
+amp_status cpu_baddbmm(amp_call *call) {
+    amp_baddbmm_args *args = call->args;
+    amp_matmul p = {0};
+    AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
+    if (args->batch1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_baddbmm);
+    AMP_TRY(product(call, "batch1", args->batch1, "batch2", args->batch2, &p));
+    AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
+    return run_product(call, &p, 3, (const int64_t[]){args->batch1->shape[0], p.m, p.n});
+}
+
+/* The products of a batch are one product along a longer inner extent: (m, b·k) by (b·k, n), laid out so first. */
+amp_status cpu_addbmm(amp_call *call) {
+    amp_addbmm_args *args = call->args;
+    amp_matmul p = {0};
+    AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
+    if (args->batch1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addbmm);
+    AMP_TRY(check_inner(call, "batch1", args->batch1, args->batch1->shape[2], "batch2", args->batch2,
+                        args->batch2->shape[1]));
+    AMP_TRY(amp_call_materialize(call, args->batch1));
+    AMP_TRY(amp_call_materialize(call, args->batch2));
+    const int64_t m = args->batch1->shape[1], n = args->batch2->shape[2];
+    const int64_t k = args->batch1->shape[0] * args->batch1->shape[2];
+    amp_tensor *a = amp_reshape(amp_permute(args->batch1, AMP_DIMS(1, 0, 2)), AMP_DIMS(m, k));
+    amp_tensor *b = amp_reshape(args->batch2, AMP_DIMS(k, n));
+    if (!a || !b) return amp_pending_error();
+    AMP_TRY(product(call, "batch1", a, "batch2", b, &p));
+    p.b_is_weight = false;
+    AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
+    return run_product(call, &p, 2, (const int64_t[]){m, n});
+}

@@ -1,0 +1,36 @@
+/* f16 on CPUs that have no f16 arithmetic: compute in f32, round once. */
+#include "amp/ops.h"
+#include "cpu/matmul.h"
+
+static amp_tensor *converted(amp_tensor *t, amp_dtype dtype) {
+    const amp_to_args args = {.struct_size = sizeof args, .input = t, .dtype = dtype};
+    return amp_to_call(&args);
+}
+
+static amp_status widen_arguments(amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind != AMP_ARG_TENSOR) continue;
+        amp_tensor **slot = amp_call_tensor(call, arg);
+        if (!*slot || (*slot)->dtype != AMP_F16) continue;
+        AMP_TRY(amp_call_materialize(call, *slot));
+        *slot = converted(*slot, AMP_F32);
+        if (!*slot) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cpu_run_widened(amp_call *call, amp_op_function implementation) {
+    amp_tensor *target = call->target;
+    AMP_TRY(widen_arguments(call));
+    call->target = NULL; /* it gets the rounded result */
+    const amp_status status = implementation(call);
+    call->target = target;
+    AMP_TRY(status);
+    for (int i = 0; i < call->op->output_count; i++) {
+        if (!call->outputs[i] || call->outputs[i]->dtype != AMP_F32) continue;
+        call->outputs[i] = converted(call->outputs[i], AMP_F16);
+        if (!call->outputs[i]) return amp_pending_error();
+    }
+    return AMP_OK;
+}
