@@ -7,78 +7,19 @@
 #include "amp/ops.h"
 #include "cpu/element.h"
 #include "cpu/elementwise.h"
-#include "cpu/iterate.h"
-#include "cpu/kernels.h"
+#include "cpu/strided_copy.h"
 #include "dispatch/call.h"
 
 /* ---- Copies --------------------------------------------------------------------------------------------------- */
 
-typedef struct copy_types {
-    amp_dtype to, from;
-    int64_t to_size, from_size;
-    amp_convert_function *convert; /* for dense runs; NULL where there is no such kernel */
-} copy_types;
-
-typedef struct pair64 {
-    uint64_t first, second;
-} pair64;
-
-#define COPY_STRIDED(type)                                                                                             \
-    for (int64_t i = 0; i < n; i++) *(type *)(void *)(to + i * ts) = *(const type *)(const void *)(from + i * fs)
-
-static void copy_same(char *to, int64_t ts, const char *from, int64_t fs, int64_t n, int64_t size) {
-    if (ts == size && fs == size) {
-        memcpy(to, from, (size_t)(n * size));
-        return;
-    }
-    switch (size) {
-    case 1: COPY_STRIDED(uint8_t); break;
-    case 2: COPY_STRIDED(uint16_t); break;
-    case 4: COPY_STRIDED(uint32_t); break;
-    case 8: COPY_STRIDED(uint64_t); break;
-    default: COPY_STRIDED(pair64); break;
-    }
-}
-
-static void copy_converted(const copy_types *c, char *to, int64_t ts, const char *from, int64_t fs, int64_t n) {
-    const amp_dtype compute = amp_compute_dtype(c->from);
-    const int64_t block = AMP_BLOCK_BYTES / (int64_t)amp_dtype_size(compute);
-    _Alignas(64) char buffer[AMP_BLOCK_BYTES];
-    for (int64_t at = 0; at < n; at += block) {
-        const int64_t count = n - at < block ? n - at : block;
-        amp_block_load(compute, buffer, c->from, from + at * fs, fs, count);
-        amp_block_store(compute, buffer, c->to, to + at * ts, ts, count);
-    }
-}
-
-static void copy_inner(void *context, char *const *data, const int64_t *strides, int64_t n) {
-    const copy_types *c = context;
-    if (c->to == c->from) copy_same(data[0], strides[0], data[1], strides[1], n, c->to_size);
-    else if (c->convert && strides[0] == c->to_size && strides[1] == c->from_size) c->convert(data[0], data[1], n);
-    else copy_converted(c, data[0], strides[0], data[1], strides[1], n);
-}
-
-static bool has_convert_kernel(amp_dtype to, amp_dtype from) {
-    return (to == AMP_F32 && (from == AMP_BF16 || from == AMP_F16)) ||
-           (from == AMP_F32 && (to == AMP_BF16 || to == AMP_F16));
-}
-
 amp_status amp_cpu_copy(amp_tensor *destination, const amp_tensor *source) {
-    copy_types c = {.to = destination->dtype,
-                    .from = source->dtype,
-                    .to_size = (int64_t)amp_dtype_size(destination->dtype),
-                    .from_size = (int64_t)amp_dtype_size(source->dtype)};
-    if (has_convert_kernel(c.to, c.from)) {
-        c.convert = (amp_convert_function *)amp_kernel_get(AMP_KERNEL_CONVERT, c.from, c.to);
-        if (!c.convert) return amp_pending_error();
+    int64_t strides[AMP_MAX_RANK];
+    for (int d = 0; d < destination->rank; d++) {
+        const int from = d - (destination->rank - source->rank);
+        strides[d] = from < 0 || source->shape[from] == 1 ? 0 : source->strides[from];
     }
-    amp_block_prepare();
-    amp_iterator it;
-    amp_iterator_start(&it, destination->rank, destination->shape);
-    amp_iterator_add(&it, destination);
-    amp_iterator_add(&it, source);
-    amp_iterator_run(&it, copy_inner, &c, 1);
-    return AMP_OK;
+    return amp_strided_copy(amp_tensor_pointer(destination), destination->dtype, destination->strides,
+                            amp_tensor_pointer(source), source->dtype, strides, destination->rank, destination->shape);
 }
 
 static amp_status return_copy(amp_call *call, const amp_tensor *input, amp_dtype dtype) {
@@ -136,14 +77,10 @@ void amp_cpu_fill(amp_tensor *tensor, const amp_scalar *value) {
     const amp_dtype compute = tensor->dtype == AMP_BOOL ? AMP_BOOL : amp_compute_dtype(tensor->dtype);
     const amp_constant constant = amp_constant_of(value, compute);
     static const int64_t stay[AMP_MAX_RANK];
-    copy_types c = {.to = tensor->dtype, .from = tensor->dtype, .to_size = (int64_t)amp_dtype_size(tensor->dtype)};
     char element[16];
     amp_block_store(compute, &constant, tensor->dtype, element, 0, 1);
-    amp_iterator it;
-    amp_iterator_start(&it, tensor->rank, tensor->shape);
-    amp_iterator_add(&it, tensor);
-    amp_iterator_add_memory(&it, element, stay);
-    amp_iterator_run(&it, copy_inner, &c, 1);
+    amp_strided_copy(amp_tensor_pointer(tensor), tensor->dtype, tensor->strides, element, tensor->dtype, stay,
+                     tensor->rank, tensor->shape);
 }
 
 static amp_status check_number(const amp_call *call, const char *argument, const amp_scalar *number, amp_dtype dtype) {
@@ -256,7 +193,8 @@ static amp_status return_range(amp_call *call, const amp_scalar *start, const am
     const bool whole = start->kind == AMP_SCALAR_INT && end->kind == AMP_SCALAR_INT && step->kind == AMP_SCALAR_INT;
     const double length = ceil((to - from) / by);
     if (!(by != 0.0 && isfinite(from) && isfinite(to) && isfinite(length) && length >= 0.0 && length < 0x1p53)) {
-        return amp_fail(AMP_ERROR_INVALID, "arange: there is no finite range from %g to %g in steps of %g", from, to, by);
+        return amp_fail(AMP_ERROR_INVALID, "arange: there is no finite range from %g to %g in steps of %g", from, to,
+                        by);
     }
     const int64_t shape[1] = {(int64_t)length};
     amp_tensor *out = amp_call_output(call, 0, or_else(dtype, whole ? AMP_I64 : AMP_F32), 1, shape);
