@@ -496,7 +496,7 @@ def docs_page(ops, families):
            "exceptions named here; table `apex` follows apex.amp's lists on both devices, and PyTorch's CUDA table for what",
            "those lists do not know. An op without an implementation on a device says so when it is called.", ""]
     for family, title in families:
-        out += [f"## {title}", "", "| op | forms | CPU | CUDA | apex | gradient |", "|---|---|---|---|---|---|"]
+        out += [f"## {title}", "", "| op | forms | CPU | CUDA | apex | differentiable |", "|---|---|---|---|---|---|"]
         for op in ops:
             if op.family != family:
                 continue
