@@ -116,7 +116,7 @@ def split_top(text):
     return parts
 
 
-TYPE = re.compile(r"(Tensor|Scalar|ScalarType|float|int|bool|str)(\([a-z]!\))?(\[(\d*)\])?(\?)?$")
+TYPE = re.compile(r"(Tensor|Scalar|ScalarType|float|int|bool|str)(\([a-z]!\))?(\?(?=\[))?(\[(\d*)\])?(\?)?$")
 
 
 def number_default(op, text):
@@ -157,7 +157,7 @@ def parse_arg(op, text, keyword_only):
     kind_match = TYPE.match(type_text)
     if not kind_match:
         fail(op.line, f"{op.key}: {name}: unknown type {type_text!r}")
-    base, mutated, listed, count, optional = kind_match.groups()
+    base, mutated, holes, listed, count, optional = kind_match.groups()
     kind = arg_kind(op, name, base, bool(listed), default)
     flags = []
     if default is None:
@@ -168,7 +168,7 @@ def parse_arg(op, text, keyword_only):
         flags.append(MARKS[mark])
     if mutated:
         flags.append("AMP_ARG_MUTATED")
-    if optional:
+    if optional or holes:  # Tensor?[]: a list that may hold NULL
         flags.append("AMP_ARG_NULLABLE")
     value = None
     if default == "None":
@@ -417,9 +417,12 @@ def ids_header(ops):
 
 def functions_source(ops):
     out = ["/* The functions behind the op macros: each names its row and enters the dispatcher. */", f"/* {BANNER} */",
-           "/* clang-format off */", '#include "amp/ops.h"', '#include "dispatch/call.h"', '#include "policy/op_ids.h"',
+           "/* clang-format off */", '#include "amp/ops.h"', '#include "dispatch/arguments.h"',
+           '#include "policy/op_ids.h"', "",
+           '#define FITS(op) _Static_assert(sizeof(amp_##op##_args) <= AMP_MAX_ARGS_BYTES, "enlarge AMP_MAX_ARGS_BYTES")',
            ""]
     for op in ops:
+        out.append(f"FITS({op.c_name});")
         row, args = f"&amp_op_table[AMP_OP_ID_{op.c_name}]", f"const amp_{op.c_name}_args *args"
         if op.returns_list:
             out.append(f"amp_tensor_list amp_{op.c_name}_call({args}) {{ return amp_dispatch_list({row}, args); }}")

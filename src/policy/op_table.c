@@ -273,7 +273,7 @@ static const amp_arg_info args_index_select[] = {
 };
 static const amp_arg_info args_index_put[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_put_args, input), 0, NO_DEFAULT},
-    {"indices", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_index_put_args, indices), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_NULLABLE, offsetof(amp_index_put_args, indices), 0, NO_DEFAULT},
     {"values", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_put_args, values), 0, NO_DEFAULT},
     {"accumulate", AMP_ARG_BOOL, 0, offsetof(amp_index_put_args, accumulate), 0, NO_DEFAULT},
 };
@@ -2403,7 +2403,7 @@ const amp_op_info amp_op_table[] = {
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}}},
     {AMP_OP_ID_index_put, "index_put", "", "index_put",
-     "index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
+     "index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      "input with values written (or added) at the indices; a NULL index stands for a whole dimension.",
      NULL, sizeof(amp_index_put_args), args_index_put, 4, 1,
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,

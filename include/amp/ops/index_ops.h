@@ -160,7 +160,7 @@ AMP_API amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_s
 #endif
 
 /* input with values written (or added) at the indices; a NULL index stands for a whole dimension.
- * index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor
+ * index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_index_put_args {
     size_t struct_size;
