@@ -136,7 +136,7 @@ static void print_refusals(FILE *out, const record_list *list) {
         const char *name = list->items[i].note.kernel;
         const amp_kernel *kernel = name ? amp_kernel_find(name) : NULL;
         bool known = !kernel;
-        for (size_t k = 0; k < seen_count; k++) known |= strcmp(seen[k], name) == 0;
+        for (size_t k = 0; !known && k < seen_count; k++) known = strcmp(seen[k], name) == 0;
         if (known || seen_count == 64) continue;
         seen[seen_count++] = name;
         amp_kernel_refusal refusals[8];
