@@ -1,0 +1,582 @@
+/* f32 products through oneDNN: descriptors and primitives are made once per shape and kept, for making one costs more
+ * than a small product; scratchpads are ours, so that a primitive can run on several threads at a time. */
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/fail.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/dnnl_matmul.h"
+
+enum {
+    CACHE_BUCKETS = 1024,
+    CACHE_ENTRIES = 2048, /* above, the entry unused for longest goes */
+    NAME_SIZE = 64,
+    WEIGHT_M = 256 /* rows for which oneDNN is asked how it would like its weights */
+};
+
+/* What a primitive depends on; compared as bytes, so made by make_key alone. */
+typedef struct key {
+    int64_t m, n, k, batch;
+    int64_t a_row, a_column, a_batch, b_row, b_column, b_batch, c_row, c_batch;
+    int32_t has_bias, packed, threads, reserved;
+} key;
+
+/* Memory objects of one execution; pooled by their entry. */
+typedef struct operands {
+    struct operands *next;
+    dnnl_stream_t stream;
+    dnnl_memory_t a, b, c, bias, scratchpad;
+} operands;
+
+typedef struct entry {
+    struct entry *next;
+    key key;
+    dnnl_primitive_t primitive;
+    dnnl_primitive_desc_t descriptor;
+    size_t scratchpad_bytes;
+    const char *name;
+    operands *idle;
+    int users;
+    uint64_t last_use;
+} entry;
+
+/* The layout of packed weights of one shape; never freed, for packed weights rely on it. */
+typedef struct weight_layout {
+    struct weight_layout *next;
+    int64_t n, k;
+    dnnl_memory_desc_t descriptor;
+} weight_layout;
+
+static struct {
+    pthread_once_t once;
+    pthread_mutex_t lock;
+    dnnl_engine_t engine;
+    entry *buckets[CACHE_BUCKETS];
+    weight_layout *layouts;
+    struct name {
+        struct name *next;
+        char text[NAME_SIZE];
+    } * names;
+    uint64_t clock;
+    amp_dnnl_cache_stats stats;
+} state = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void make_engine(void) {
+    if (dnnl_engine_create(&state.engine, dnnl_cpu, 0) != dnnl_success) state.engine = NULL;
+}
+
+static amp_status ready(void) {
+    pthread_once(&state.once, make_engine);
+    return state.engine ? AMP_OK : amp_fail(AMP_ERROR_INTERNAL, "matmul: oneDNN has no CPU engine");
+}
+
+static amp_status check(dnnl_status_t status, const char *what) {
+    if (status == dnnl_success) return AMP_OK;
+    if (status == dnnl_out_of_memory) return amp_fail(AMP_ERROR_MEMORY, "matmul: oneDNN: no memory to %s", what);
+    return amp_fail(AMP_ERROR_INTERNAL, "matmul: oneDNN cannot %s (status %d)", what, (int)status);
+}
+
+/* ---- Descriptors ---------------------------------------------------------------------------------------------- */
+
+static dnnl_status_t describe(dnnl_memory_desc_t *d, int64_t batch, int64_t rows, int64_t columns, int64_t batch_stride,
+                              int64_t row_stride, int64_t column_stride) {
+    const dnnl_dims_t dims3 = {batch, rows, columns}, strides3 = {batch_stride, row_stride, column_stride};
+    const dnnl_dims_t dims2 = {rows, columns}, strides2 = {row_stride, column_stride};
+    if (batch > 0) return dnnl_memory_desc_create_with_strides(d, 3, dims3, dnnl_f32, strides3);
+    return dnnl_memory_desc_create_with_strides(d, 2, dims2, dnnl_f32, strides2);
+}
+
+static dnnl_status_t make_attributes(dnnl_primitive_attr_t *attributes) {
+    const dnnl_status_t status = dnnl_primitive_attr_create(attributes);
+    return status != dnnl_success ? status
+                                  : dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user);
+}
+
+typedef struct descriptors {
+    dnnl_memory_desc_t a, b, c, bias;
+    dnnl_primitive_attr_t attributes;
+} descriptors;
+
+static void destroy_descriptors(descriptors *d) {
+    if (d->a) dnnl_memory_desc_destroy(d->a);
+    if (d->b) dnnl_memory_desc_destroy(d->b);
+    if (d->c) dnnl_memory_desc_destroy(d->c);
+    if (d->bias) dnnl_memory_desc_destroy(d->bias);
+    if (d->attributes) dnnl_primitive_attr_destroy(d->attributes);
+}
+
+/* oneDNN's matmul of rank 2, or of rank 3 with broadcasting where the batch stride is 0. */
+static dnnl_status_t make_matmul(const key *q, const weight_layout *layout, descriptors *d,
+                                 dnnl_primitive_desc_t *matmul) {
+    const int64_t batch = q->batch > 1 ? q->batch : 0;
+    const dnnl_dims_t bias_dims = {1, batch ? 1 : q->n, q->n};
+    dnnl_status_t s = make_attributes(&d->attributes);
+    if (s == dnnl_success)
+        s = describe(&d->a, batch && !q->a_batch ? 1 : batch, q->m, q->k, q->a_batch ? q->a_batch : q->m * q->k,
+                     q->a_row, q->a_column);
+    if (s == dnnl_success) {
+        if (layout)
+            s = dnnl_memory_desc_clone(&d->b, layout->descriptor);
+        else
+            s = describe(&d->b, batch && !q->b_batch ? 1 : batch, q->k, q->n, q->b_batch ? q->b_batch : q->k * q->n,
+                         q->b_row, q->b_column);
+    }
+    if (s == dnnl_success) s = describe(&d->c, batch, q->m, q->n, q->c_batch, q->c_row, 1);
+    if (s == dnnl_success && q->has_bias)
+        s = dnnl_memory_desc_create_with_tag(&d->bias, batch ? 3 : 2, bias_dims, dnnl_f32, batch ? dnnl_abc : dnnl_ab);
+    if (s == dnnl_success)
+        s = dnnl_matmul_primitive_desc_create(matmul, state.engine, d->a, d->b, d->bias, d->c, d->attributes);
+    return s;
+}
+
+/* ---- Layouts of packed weights -------------------------------------------------------------------------------- */
+
+static weight_layout *find_layout(int64_t n, int64_t k) {
+    weight_layout *l = state.layouts;
+    while (l && (l->n != n || l->k != k)) l = l->next;
+    return l;
+}
+
+static dnnl_status_t ask_layout(int64_t n, int64_t k, dnnl_memory_desc_t *layout) {
+    const dnnl_dims_t b_dims = {k, n};
+    descriptors d = {0};
+    dnnl_primitive_desc_t matmul = NULL;
+    dnnl_status_t s = make_attributes(&d.attributes);
+    if (s == dnnl_success) s = describe(&d.a, 0, WEIGHT_M, k, 0, k, 1);
+    if (s == dnnl_success) s = dnnl_memory_desc_create_with_tag(&d.b, 2, b_dims, dnnl_f32, dnnl_format_tag_any);
+    if (s == dnnl_success) s = describe(&d.c, 0, WEIGHT_M, n, 0, n, 1);
+    if (s == dnnl_success)
+        s = dnnl_matmul_primitive_desc_create(&matmul, state.engine, d.a, d.b, NULL, d.c, d.attributes);
+    if (s == dnnl_success)
+        s = dnnl_memory_desc_clone(layout, dnnl_primitive_desc_query_md(matmul, dnnl_query_weights_md, 0));
+    if (matmul) dnnl_primitive_desc_destroy(matmul);
+    destroy_descriptors(&d);
+    return s;
+}
+
+/* The layout, made on first use; NULL with an error. */
+static const weight_layout *layout_of(int64_t n, int64_t k) {
+    if (ready() != AMP_OK) return NULL;
+    pthread_mutex_lock(&state.lock);
+    weight_layout *l = find_layout(n, k);
+    dnnl_status_t status = dnnl_success;
+    if (!l) {
+        l = amp_alloc_zeroed(sizeof *l);
+        status = l ? ask_layout(n, k, &l->descriptor) : dnnl_out_of_memory;
+        if (status == dnnl_success) {
+            l->n = n;
+            l->k = k;
+            l->next = state.layouts;
+            state.layouts = l;
+        } else {
+            amp_free(l);
+            l = NULL;
+        }
+    }
+    pthread_mutex_unlock(&state.lock);
+    if (!l) check(status, "describe weights");
+    return l;
+}
+
+size_t amp_dnnl_weight_bytes(int64_t n, int64_t k) {
+    const weight_layout *l = n > 0 && k > 0 ? layout_of(n, k) : NULL;
+    return l ? dnnl_memory_desc_get_size(l->descriptor) : 0;
+}
+
+static dnnl_status_t reorder(dnnl_memory_desc_t from, void *source, dnnl_memory_desc_t to, void *target) {
+    dnnl_primitive_desc_t descriptor = NULL;
+    dnnl_primitive_t primitive = NULL;
+    dnnl_memory_t src = NULL, dst = NULL;
+    dnnl_stream_t stream = NULL;
+    dnnl_status_t s = dnnl_reorder_primitive_desc_create(&descriptor, from, state.engine, to, state.engine, NULL);
+    if (s == dnnl_success) s = dnnl_primitive_create(&primitive, descriptor);
+    if (s == dnnl_success) s = dnnl_memory_create(&src, from, state.engine, source);
+    if (s == dnnl_success) s = dnnl_memory_create(&dst, to, state.engine, target);
+    if (s == dnnl_success) s = dnnl_stream_create(&stream, state.engine, dnnl_stream_default_flags);
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, src}, {DNNL_ARG_TO, dst}};
+    if (s == dnnl_success) s = dnnl_primitive_execute(primitive, stream, 2, arguments);
+    if (s == dnnl_success) s = dnnl_stream_wait(stream);
+    if (stream) dnnl_stream_destroy(stream);
+    if (dst) dnnl_memory_destroy(dst);
+    if (src) dnnl_memory_destroy(src);
+    if (primitive) dnnl_primitive_destroy(primitive);
+    if (descriptor) dnnl_primitive_desc_destroy(descriptor);
+    return s;
+}
+
+amp_status amp_dnnl_weight_pack(void *dst, const float *b, int64_t n, int64_t k, int64_t row_stride,
+                                int64_t column_stride) {
+    if (n <= 0 || k <= 0) return AMP_OK;
+    const weight_layout *l = layout_of(n, k);
+    if (!l) return amp_last_status();
+    dnnl_memory_desc_t plain = NULL;
+    AMP_TRY(check(describe(&plain, 0, k, n, 0, row_stride, column_stride), "describe weights"));
+    const int previous = amp_parallel_enter_library();
+    const dnnl_status_t status = reorder(plain, (void *)b, l->descriptor, dst);
+    amp_parallel_leave_library(previous);
+    dnnl_memory_desc_destroy(plain);
+    return check(status, "pack weights");
+}
+
+/* ---- The cache ------------------------------------------------------------------------------------------------ */
+
+static void destroy_operands(operands *o) {
+    if (o->stream) dnnl_stream_destroy(o->stream);
+    if (o->a) dnnl_memory_destroy(o->a);
+    if (o->b) dnnl_memory_destroy(o->b);
+    if (o->c) dnnl_memory_destroy(o->c);
+    if (o->bias) dnnl_memory_destroy(o->bias);
+    if (o->scratchpad) dnnl_memory_destroy(o->scratchpad);
+    amp_free(o);
+}
+
+static void destroy_entry(entry *e) {
+    while (e->idle) {
+        operands *o = e->idle;
+        e->idle = o->next;
+        destroy_operands(o);
+    }
+    if (e->primitive) dnnl_primitive_destroy(e->primitive);
+    if (e->descriptor) dnnl_primitive_desc_destroy(e->descriptor);
+    amp_free(e);
+}
+
+/* "dnnl:" and oneDNN's own name of the implementation, kept for ever: there are few. Under the lock. */
+static const char *keep_name(const char *implementation) {
+    char text[NAME_SIZE] = "dnnl:";
+    strncat(text, implementation, NAME_SIZE - strlen(text) - 1);
+    for (struct name *i = state.names; i; i = i->next)
+        if (!strcmp(i->text, text)) return i->text;
+    struct name *made = amp_alloc(sizeof *made);
+    if (!made) return "dnnl";
+    memcpy(made->text, text, NAME_SIZE);
+    made->next = state.names;
+    state.names = made;
+    return made->text;
+}
+
+static entry *make_entry(const key *q) {
+    entry *e = amp_alloc_zeroed(sizeof *e);
+    if (!e) {
+        amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for a primitive");
+        return NULL;
+    }
+    e->key = *q;
+    const weight_layout *layout = q->packed ? layout_of(q->n, q->k) : NULL;
+    descriptors d = {0};
+    dnnl_status_t s = q->packed && !layout ? dnnl_runtime_error : make_matmul(q, layout, &d, &e->descriptor);
+    destroy_descriptors(&d);
+    if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
+    if (check(s, "make a product") != AMP_OK) {
+        destroy_entry(e);
+        return NULL;
+    }
+    e->scratchpad_bytes =
+        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_scratchpad_md, 0));
+    return e;
+}
+
+static uint64_t hash(const key *q) {
+    uint64_t words[sizeof *q / 8], h = 0x9e3779b97f4a7c15u;
+    memcpy(words, q, sizeof *q);
+    for (size_t i = 0; i < sizeof words / 8; i++) {
+        h = (h ^ words[i]) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+static entry *find_entry(entry *bucket, const key *q) {
+    while (bucket && memcmp(&bucket->key, q, sizeof *q)) bucket = bucket->next;
+    return bucket;
+}
+
+static void evict_oldest(void) {
+    entry **oldest = NULL;
+    for (int i = 0; i < CACHE_BUCKETS; i++)
+        for (entry **e = &state.buckets[i]; *e; e = &(*e)->next)
+            if (!(*e)->users && (!oldest || (*e)->last_use < (*oldest)->last_use)) oldest = e;
+    if (!oldest) return;
+    entry *e = *oldest;
+    *oldest = e->next;
+    destroy_entry(e);
+    state.stats.entries--;
+    state.stats.evictions++;
+}
+
+/* The entry of a key, with the caller among its users; made outside the lock, for that takes long. NULL with an error. */
+static entry *take_entry(const key *q, operands **idle) {
+    entry **bucket = &state.buckets[hash(q) % CACHE_BUCKETS], *made = NULL;
+    pthread_mutex_lock(&state.lock);
+    entry *e = find_entry(*bucket, q);
+    if (!e) {
+        state.stats.misses++;
+        pthread_mutex_unlock(&state.lock);
+        made = make_entry(q);
+        if (!made) return NULL;
+        pthread_mutex_lock(&state.lock);
+        e = find_entry(*bucket, q); /* another thread may have been faster */
+    } else {
+        state.stats.hits++;
+    }
+    if (!e) {
+        if (state.stats.entries >= CACHE_ENTRIES) evict_oldest();
+        const char *implementation = "?";
+        dnnl_primitive_desc_query(made->descriptor, dnnl_query_impl_info_str, 0, &implementation);
+        made->name = keep_name(implementation);
+        made->next = *bucket;
+        *bucket = e = made;
+        made = NULL;
+        state.stats.entries++;
+    }
+    e->users++;
+    e->last_use = ++state.clock;
+    *idle = e->idle;
+    if (e->idle) e->idle = e->idle->next;
+    pthread_mutex_unlock(&state.lock);
+    if (made) destroy_entry(made);
+    return e;
+}
+
+static void give_entry_back(entry *e, operands *o) {
+    pthread_mutex_lock(&state.lock);
+    e->users--;
+    if (o) {
+        o->next = e->idle;
+        e->idle = o;
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
+amp_dnnl_cache_stats amp_dnnl_cache_statistics(void) {
+    pthread_mutex_lock(&state.lock);
+    const amp_dnnl_cache_stats stats = state.stats;
+    pthread_mutex_unlock(&state.lock);
+    return stats;
+}
+
+/* ---- Execution ------------------------------------------------------------------------------------------------ */
+
+static operands *make_operands(const entry *e) {
+    operands *o = amp_alloc_zeroed(sizeof *o);
+    if (!o) return NULL;
+    const struct {
+        dnnl_memory_t *memory;
+        dnnl_query_t what;
+    } list[] = {{&o->a, dnnl_query_src_md},
+                {&o->b, dnnl_query_weights_md},
+                {&o->c, dnnl_query_dst_md},
+                {&o->scratchpad, dnnl_query_scratchpad_md}};
+    dnnl_status_t s = dnnl_stream_create(&o->stream, state.engine, dnnl_stream_default_flags);
+    for (int i = 0; s == dnnl_success && i < 4; i++)
+        s = dnnl_memory_create(list[i].memory, dnnl_primitive_desc_query_md(e->descriptor, list[i].what, 0),
+                               state.engine, DNNL_MEMORY_NONE);
+    if (s == dnnl_success && e->key.has_bias)
+        s = dnnl_memory_create(&o->bias, dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 1),
+                               state.engine, DNNL_MEMORY_NONE);
+    if (s == dnnl_success) return o;
+    destroy_operands(o);
+    return NULL;
+}
+
+static dnnl_status_t execute(const entry *e, const operands *o, const amp_dnnl_matmul *p, const float *bias,
+                             void *scratchpad) {
+    const void *b = p->packed_b ? p->packed_b : p->b;
+    dnnl_memory_set_data_handle(o->a, (void *)p->a);
+    dnnl_memory_set_data_handle(o->b, (void *)b);
+    dnnl_memory_set_data_handle(o->c, p->c);
+    dnnl_memory_set_data_handle(o->scratchpad, scratchpad);
+    dnnl_exec_arg_t arguments[5] = {
+        {DNNL_ARG_SRC, o->a}, {DNNL_ARG_WEIGHTS, o->b}, {DNNL_ARG_DST, o->c}, {DNNL_ARG_SCRATCHPAD, o->scratchpad}};
+    if (bias) {
+        dnnl_memory_set_data_handle(o->bias, (void *)bias);
+        arguments[4] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, o->bias};
+    }
+    const dnnl_status_t status = dnnl_primitive_execute(e->primitive, o->stream, bias ? 5 : 4, arguments);
+    return status == dnnl_success ? dnnl_stream_wait(o->stream) : status;
+}
+
+static key make_key(const amp_dnnl_matmul *p, bool bias, int threads) {
+    key q;
+    memset(&q, 0, sizeof q);
+    q.m = p->m;
+    q.n = p->n;
+    q.k = p->k;
+    q.batch = p->batch;
+    q.a_row = p->a_row_stride;
+    q.a_column = p->a_column_stride;
+    q.c_row = p->m == 1 ? p->n : p->c_row_stride;
+    if (p->batch > 1) {
+        q.a_batch = p->a_batch_stride;
+        q.b_batch = p->packed_b ? 0 : p->b_batch_stride;
+        q.c_batch = p->c_batch_stride;
+    }
+    if (!p->packed_b) {
+        q.b_row = p->b_row_stride;
+        q.b_column = p->b_column_stride;
+    }
+    q.has_bias = bias;
+    q.packed = p->packed_b != NULL;
+    q.threads = threads;
+    return q;
+}
+
+static amp_status run_dnnl(const amp_dnnl_matmul *p, const float *bias, const char **name) {
+    AMP_TRY(ready());
+    const int previous = amp_parallel_enter_library();
+    const key q = make_key(p, bias != NULL, omp_in_parallel() ? 1 : omp_get_max_threads());
+    operands *o = NULL;
+    entry *e = take_entry(&q, &o);
+    dnnl_status_t status = dnnl_out_of_memory;
+    if (e) {
+        void *scratchpad = e->scratchpad_bytes ? amp_alloc(e->scratchpad_bytes) : NULL;
+        if (!o) o = make_operands(e);
+        if (o && (scratchpad || !e->scratchpad_bytes)) status = execute(e, o, p, bias, scratchpad);
+        amp_free(scratchpad);
+        if (name) *name = e->name;
+        give_entry_back(e, o);
+    }
+    amp_parallel_leave_library(previous);
+    return e ? check(status, "run a product") : amp_last_status();
+}
+
+/* ---- What oneDNN's product does not do ------------------------------------------------------------------------ */
+
+/* C = alpha · T + beta · R + bias, T the products [batch, M, N] with their own strides; NULL: zeros. */
+typedef struct sum {
+    const amp_dnnl_matmul *p;
+    const float *t;
+    int64_t t_row_stride, t_batch_stride;
+} sum;
+
+static void sum_row(const sum *s, int64_t item, int64_t i) {
+    const amp_dnnl_matmul *p = s->p;
+    const float *bias = p->bias;
+    const float *t = s->t ? s->t + item * s->t_batch_stride + i * s->t_row_stride : NULL;
+    const float *r = p->residual;
+    if (r) r += item * p->residual_batch_stride + i * p->residual_row_stride;
+    float *c = p->c + item * p->c_batch_stride + i * p->c_row_stride;
+    for (int64_t j = 0; j < p->n; j++) {
+        float x = t ? p->alpha * t[j] : 0.0f;
+        if (r) x += p->beta * r[j * p->residual_column_stride];
+        if (bias) x += bias[j];
+        c[j] = x;
+    }
+}
+
+static void sum_all(const sum *s) {
+    const int64_t rows = s->p->batch * s->p->m;
+    const int threads = amp_parallel_threads(rows * s->p->n, AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < rows; i++) sum_row(s, i / s->p->m, i % s->p->m);
+}
+
+/* Where an extent is 1 its stride means nothing: canonical ones keep the keys few and oneDNN's kernels fast. False for
+ * strides that oneDNN's fast kernels do not take. */
+static bool settle_strides(int64_t rows, int64_t columns, int64_t *row, int64_t *column) {
+    if (rows == 1) *row = *column == 1 ? columns : 1;
+    if (columns == 1) *column = *row == 1 ? rows : 1;
+    return (*row == 1 && *column >= rows) || (*column == 1 && *row >= columns);
+}
+
+typedef struct operand {
+    const float *data;
+    int64_t rows, columns, row_stride, column_stride, batch_stride;
+} operand;
+
+/* Makes the strides of an operand acceptable, by a dense copy if need be, and always with `spread`: then every matrix of
+ * the batch gets its own. `copy` receives what to free. */
+static amp_status settle(operand *x, int64_t batch, bool spread, void **copy) {
+    *copy = NULL;
+    if (!spread && settle_strides(x->rows, x->columns, &x->row_stride, &x->column_stride) &&
+        (batch == 1 || x->batch_stride >= 0))
+        return AMP_OK;
+    const int64_t items = x->batch_stride || spread ? batch : 1, values = x->rows * x->columns;
+    float *dense = amp_alloc((size_t)(items * values) * sizeof(float));
+    if (!dense) return amp_fail(AMP_ERROR_MEMORY, "matmul: no memory to copy an operand");
+    const int threads = amp_parallel_threads(items * values, AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < items * x->rows; i++) {
+        const float *from = x->data + i / x->rows * x->batch_stride + i % x->rows * x->row_stride;
+        for (int64_t j = 0; j < x->columns; j++) dense[i * x->columns + j] = from[j * x->column_stride];
+    }
+    *x = (operand){dense, x->rows, x->columns, x->columns, 1, items > 1 ? values : 0};
+    *copy = dense;
+    return AMP_OK;
+}
+
+/* Product and sum; the operands' strides are settled. The products go to memory of their own where there is an R, for
+ * R may be C. */
+static amp_status multiply(const amp_dnnl_matmul *p, const char **name) {
+    if (!p->residual && p->alpha == 1.0f) return run_dnnl(p, p->bias, name);
+    amp_dnnl_matmul product = *p;
+    void *temporary = NULL;
+    if (p->residual) {
+        temporary = amp_alloc((size_t)(p->batch * p->m * p->n) * sizeof(float));
+        if (!temporary) return amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for a product");
+        product.c = temporary;
+        product.c_row_stride = p->n;
+        product.c_batch_stride = p->m * p->n;
+    }
+    const amp_status status = run_dnnl(&product, NULL, name);
+    if (status == AMP_OK) sum_all(&(sum){p, product.c, product.c_row_stride, product.c_batch_stride});
+    amp_free(temporary);
+    return status;
+}
+
+/* Matrices that share B and follow each other seamlessly are one matrix. */
+static void fold_batch(amp_dnnl_matmul *p) {
+    const bool seamless = p->batch > 1 && (p->packed_b || p->b_batch_stride == 0) &&
+                          p->a_batch_stride == p->m * p->a_row_stride && p->c_batch_stride == p->m * p->c_row_stride &&
+                          (!p->residual || p->residual_batch_stride == p->m * p->residual_row_stride);
+    if (!seamless) return;
+    p->m *= p->batch;
+    p->batch = 1;
+}
+
+/* One by one: oneDNN has no batch over weights of rank 2, and packed ones are that. */
+static amp_status multiply_items(const amp_dnnl_matmul *p, const char **name) {
+    for (int64_t i = 0; i < p->batch; i++) {
+        amp_dnnl_matmul item = *p;
+        item.batch = 1;
+        item.a = p->a + i * p->a_batch_stride;
+        item.c = p->c + i * p->c_batch_stride;
+        if (p->residual) item.residual = p->residual + i * p->residual_batch_stride;
+        AMP_TRY(amp_dnnl_matmul_f32(&item, name));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kernel_name) {
+    amp_dnnl_matmul p = *problem;
+    void *a_copy = NULL, *b_copy = NULL;
+    if (kernel_name) *kernel_name = "none";
+    if (p.m == 0 || p.n == 0 || p.batch == 0) return AMP_OK;
+    if (p.k == 0) {
+        sum_all(&(sum){&p, NULL, 0, 0});
+        return AMP_OK;
+    }
+    fold_batch(&p);
+    if (p.packed_b && p.batch > 1) return multiply_items(&p, kernel_name);
+    operand a = {p.a, p.m, p.k, p.a_row_stride, p.a_column_stride, p.a_batch_stride};
+    operand b = {p.b, p.k, p.n, p.b_row_stride, p.b_column_stride, p.b_batch_stride};
+    /* oneDNN broadcasts one of the operands, not both. */
+    const bool spread = p.batch > 1 && !a.batch_stride && !b.batch_stride;
+    amp_status status = settle(&a, p.batch, spread, &a_copy);
+    if (status == AMP_OK && !p.packed_b) status = settle(&b, p.batch, false, &b_copy);
+    p.a = a.data;
+    p.a_row_stride = a.row_stride;
+    p.a_column_stride = a.column_stride;
+    p.a_batch_stride = a.batch_stride;
+    p.b = b.data;
+    p.b_row_stride = b.row_stride;
+    p.b_column_stride = b.column_stride;
+    p.b_batch_stride = b.batch_stride;
+    if (status == AMP_OK) status = multiply(&p, kernel_name);
+    amp_free(b_copy);
+    amp_free(a_copy);
+    return status;
+}
