@@ -1,0 +1,287 @@
+/* add, sub, mul, div and their kin: two operands, each a tensor or a number. f32, f16 and bf16 run in the vector
+ * kernels, or in f64 where there is none; f64, integers and complex numbers in the typed loops here. */
+#include <complex.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/binary.h"
+#include "cpu/element.h"
+#include "cpu/kernels.h"
+#include "policy/promotion.h"
+
+typedef double _Complex complex128;
+
+/* What a loop gets besides its operands. */
+typedef struct binary_context {
+    amp_binary_function *f32;
+    float scale;                /* of the second operand, as f32 … */
+    double alpha;               /* … as f64 … */
+    int64_t alpha_whole;        /* … and as an integer */
+    complex128 alpha_complex;
+    atomic_bool divided_by_zero; /* an integer quotient has no value */
+} binary_context;
+
+enum { NO_KERNEL = -1 };
+
+typedef struct binary_op {
+    int family; /* of f32 kernels, or NO_KERNEL: narrow floats are computed in f64 */
+    amp_dense_function *f64, *i64, *c128; /* NULL: no such type */
+} binary_op;
+
+/* ---- Typed loops ---------------------------------------------------------------------------------------------- */
+
+#define DEFINE_LOOP(name, type, suffix, expression)                                                                    \
+    static void name##_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
+        binary_context *c = context;                                                                                   \
+        const type *a = in[0], *b = in[1];                                                                             \
+        type *o = out;                                                                                                 \
+        (void)c;                                                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const type x = a[i], y = b[i];                                                                             \
+            o[i] = (expression);                                                                                       \
+        }                                                                                                              \
+    }
+
+/* Integers wrap, as their widths do in memory. */
+#define WRAP(operation) (int64_t)((uint64_t)x operation (uint64_t)y)
+
+static int64_t checked_quotient(binary_context *c, int64_t x, int64_t y) {
+    if (y == 0) atomic_store_explicit(&c->divided_by_zero, true, memory_order_relaxed);
+    if (y == 0 || y == -1) return (int64_t)(0 - (uint64_t)x);
+    return x / y;
+}
+
+static int64_t floor_quotient(binary_context *c, int64_t x, int64_t y) {
+    const int64_t q = checked_quotient(c, x, y);
+    return y != 0 && y != -1 && x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;
+}
+
+static int64_t checked_remainder(binary_context *c, int64_t x, int64_t y, bool floor) {
+    const int64_t q = floor ? floor_quotient(c, x, y) : checked_quotient(c, x, y);
+    return (int64_t)((uint64_t)x - (uint64_t)q * (uint64_t)y);
+}
+
+/* ⌊x/y⌋ from the exact remainder, so that no quotient is rounded up to the next integer first. */
+static double floor_quotient_f64(double x, double y) {
+    if (y == 0.0) return x / y;
+    const double rest = fmod(x, y);
+    double q = (x - rest) / y;
+    if (rest != 0.0 && (y < 0.0) != (rest < 0.0)) q -= 1.0;
+    return q == 0.0 ? copysign(0.0, x / y) : nearbyint(q);
+}
+
+static double modulo(double x, double y) {
+    const double rest = fmod(x, y);
+    return rest != 0.0 && (y < 0.0) != (rest < 0.0) ? rest + y : rest;
+}
+
+static int64_t power_i64(int64_t base, int64_t exponent) {
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+    uint64_t result = 1, square = (uint64_t)base;
+    for (uint64_t e = (uint64_t)exponent; e; e >>= 1, square *= square) {
+        if (e & 1) result *= square;
+    }
+    return (int64_t)result;
+}
+
+static double log_add_exp(double x, double y) {
+    if (x == y) return x + M_LN2; /* equal infinities too */
+    const double high = fmax(x, y);
+    return isnan(x) || isnan(y) ? NAN : high + log1p(exp(fmin(x, y) - high));
+}
+
+DEFINE_LOOP(add, double, f64, x + c->alpha * y)
+DEFINE_LOOP(add, int64_t, i64, (int64_t)((uint64_t)x + (uint64_t)c->alpha_whole * (uint64_t)y))
+DEFINE_LOOP(add, complex128, c128, x + c->alpha_complex * y)
+DEFINE_LOOP(mul, double, f64, x * y)
+DEFINE_LOOP(mul, int64_t, i64, WRAP(*))
+DEFINE_LOOP(mul, complex128, c128, x * y)
+DEFINE_LOOP(div, double, f64, x / y)
+DEFINE_LOOP(div, complex128, c128, x / y)
+DEFINE_LOOP(div_trunc, double, f64, trunc(x / y))
+DEFINE_LOOP(div_trunc, int64_t, i64, checked_quotient(c, x, y))
+DEFINE_LOOP(div_floor, double, f64, floor_quotient_f64(x, y))
+DEFINE_LOOP(div_floor, int64_t, i64, floor_quotient(c, x, y))
+DEFINE_LOOP(maximum, double, f64, isnan(x) || x > y ? x : y)
+DEFINE_LOOP(maximum, int64_t, i64, x > y ? x : y)
+DEFINE_LOOP(minimum, double, f64, isnan(x) || x < y ? x : y)
+DEFINE_LOOP(minimum, int64_t, i64, x < y ? x : y)
+DEFINE_LOOP(pow, double, f64, pow(x, y))
+DEFINE_LOOP(pow, int64_t, i64, power_i64(x, y))
+DEFINE_LOOP(pow, complex128, c128, cpow(x, y))
+DEFINE_LOOP(fmod, double, f64, fmod(x, y))
+DEFINE_LOOP(fmod, int64_t, i64, checked_remainder(c, x, y, false))
+DEFINE_LOOP(remainder, double, f64, modulo(x, y))
+DEFINE_LOOP(remainder, int64_t, i64, checked_remainder(c, x, y, true))
+DEFINE_LOOP(atan2, double, f64, atan2(x, y))
+DEFINE_LOOP(logaddexp, double, f64, log_add_exp(x, y))
+
+static const binary_op add_op = {AMP_KERNEL_ADD, add_f64, add_i64, add_c128};
+static const binary_op sub_op = {AMP_KERNEL_SUB, add_f64, add_i64, add_c128}; /* with −alpha */
+static const binary_op add_scaled_op = {AMP_KERNEL_ADD_SCALED, add_f64, add_i64, add_c128};
+static const binary_op mul_op = {AMP_KERNEL_MUL, mul_f64, mul_i64, mul_c128};
+static const binary_op div_op = {AMP_KERNEL_DIV, div_f64, NULL, div_c128};
+static const binary_op div_trunc_op = {NO_KERNEL, div_trunc_f64, div_trunc_i64, NULL};
+static const binary_op div_floor_op = {NO_KERNEL, div_floor_f64, div_floor_i64, NULL};
+static const binary_op maximum_op = {AMP_KERNEL_MAXIMUM, maximum_f64, maximum_i64, NULL};
+static const binary_op minimum_op = {AMP_KERNEL_MINIMUM, minimum_f64, minimum_i64, NULL};
+static const binary_op pow_op = {NO_KERNEL, pow_f64, pow_i64, pow_c128};
+static const binary_op fmod_op = {NO_KERNEL, fmod_f64, fmod_i64, NULL};
+static const binary_op remainder_op = {NO_KERNEL, remainder_f64, remainder_i64, NULL};
+static const binary_op atan2_op = {NO_KERNEL, atan2_f64, NULL, NULL};
+static const binary_op logaddexp_op = {NO_KERNEL, logaddexp_f64, NULL, NULL};
+
+/* ---- Running one ---------------------------------------------------------------------------------------------- */
+
+static void f32_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const binary_context *c = context;
+    c->f32(out, in[0], in[1], n, c->scale);
+}
+
+static bool dense_f32_like(const amp_tensor *t, const amp_tensor *like) {
+    return t && t->dtype == AMP_F32 && t->rank == like->rank &&
+           !memcmp(t->shape, like->shape, (size_t)t->rank * sizeof *t->shape) && amp_tensor_is_dense(t);
+}
+
+/* Small dense operands of one shape need no iterator. */
+static bool ran_at_once(const binary_context *c, const amp_value *v, amp_tensor *out) {
+    const int64_t n = amp_tensor_elements(out);
+    if (n > 16384 || out->dtype != AMP_F32 || !amp_tensor_is_dense(out)) return false;
+    if (!dense_f32_like(v[0].tensor, out) || !dense_f32_like(v[1].tensor, out)) return false;
+    c->f32(amp_tensor_pointer(out), amp_tensor_pointer(v[0].tensor), amp_tensor_pointer(v[1].tensor), n, c->scale);
+    return true;
+}
+
+static amp_status no_such_type(const amp_call *call, amp_dtype dtype, const amp_value *v) {
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s: not defined for %s", amp_call_name(call), v[0].name,
+                    v[0].tensor ? amp_describe(v[0].tensor) : "a number", amp_dtype_name(dtype));
+}
+
+static amp_status run_typed(amp_call *call, const binary_op *op, binary_context *c, const amp_value *v,
+                            amp_dtype compute, amp_tensor *out) {
+    amp_dense_function *loop = compute == AMP_F32    ? f32_loop
+                               : compute == AMP_F64  ? op->f64
+                               : compute == AMP_C128 ? op->c128
+                                                     : op->i64;
+    amp_values_run(v, 2, compute, compute, loop, c, compute == AMP_F32 ? 1 : 4, out);
+    if (!atomic_load_explicit(&c->divided_by_zero, memory_order_relaxed)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has a zero, and integers cannot be divided by it", amp_call_name(call),
+                    v[1].name);
+}
+
+/* `alpha` times the second operand; `sign` −1 for differences. NULL: 1. */
+static binary_context context_of(const amp_scalar *alpha, int sign) {
+    const amp_scalar one = amp_int(1);
+    const amp_constant real = amp_constant_of(alpha ? alpha : &one, AMP_C128);
+    const amp_constant whole = amp_constant_of(alpha ? alpha : &one, AMP_I64);
+    return (binary_context){.scale = (float)(sign * real.c128[0]),
+                            .alpha = sign * real.c128[0],
+                            .alpha_whole = (int64_t)((uint64_t)(int64_t)sign * (uint64_t)whole.i64),
+                            .alpha_complex = CMPLX(sign * real.c128[0], sign * real.c128[1])};
+}
+
+static amp_status binary(amp_call *call, const binary_op *op, const amp_value v[2], amp_dtype dtype,
+                         binary_context c) {
+    amp_dtype compute = amp_compute_dtype(dtype);
+    if (compute == AMP_F32 && op->family == NO_KERNEL) compute = AMP_F64;
+    if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128)) return no_such_type(call, dtype, v);
+    amp_tensor *out = amp_values_output(call, v, 2, dtype);
+    if (!out) return amp_pending_error();
+    if (compute != AMP_F32) return run_typed(call, op, &c, v, compute, out);
+    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)op->family, AMP_F32, AMP_F32);
+    if (!kernel) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    c.f32 = (amp_binary_function *)kernel->function;
+    return ran_at_once(&c, v, out) ? AMP_OK : run_typed(call, op, &c, v, compute, out);
+}
+
+/* ---- add, sub ------------------------------------------------------------------------------------------------- */
+
+static bool is_one(const amp_scalar *alpha) {
+    return alpha->kind == AMP_SCALAR_FLOAT ? alpha->re == 1.0 : alpha->kind != AMP_SCALAR_COMPLEX && alpha->i == 1;
+}
+
+static amp_status sum_or_difference(amp_call *call, amp_value a, amp_value b, const amp_scalar *alpha, int sign) {
+    const amp_value v[2] = {a, b};
+    const amp_dtype dtype = amp_values_dtype(v, 2);
+    const bool whole = amp_compute_dtype(dtype) == AMP_I64;
+    if ((whole && alpha->kind == AMP_SCALAR_FLOAT) || (alpha->kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(dtype))) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' must be %s number, for the result is %s", amp_call_name(call),
+                        whole ? "a whole" : "a real", amp_dtype_name(dtype));
+    }
+    if (sign < 0 && dtype == AMP_BOOL) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: there is no difference of bool tensors; logical_xor is what differs",
+                        amp_call_name(call));
+    }
+    const binary_op *op = !is_one(alpha) ? &add_scaled_op : sign < 0 ? &sub_op : &add_op;
+    return binary(call, op, v, dtype, context_of(alpha, sign));
+}
+
+#define DEFINE_SUM(op, sign)                                                                                           \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        return sum_or_difference(call, amp_tensor_value("input", a->input), amp_tensor_value("other", a->other),       \
+                                 &a->alpha, sign);                                                                     \
+    }                                                                                                                  \
+    amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
+        const amp_##op##_scalar_args *a = call->args;                                                                  \
+        return sum_or_difference(call, amp_tensor_value("input", a->input), amp_number_value("other", a->other),       \
+                                 &a->alpha, sign);                                                                     \
+    }
+DEFINE_SUM(add, 1)
+DEFINE_SUM(sub, -1)
+
+/* ---- The others ----------------------------------------------------------------------------------------------- */
+
+static amp_status plain(amp_call *call, const binary_op *op, amp_value a, amp_value b) {
+    const amp_value v[2] = {a, b};
+    return binary(call, op, v, amp_values_dtype(v, 2), context_of(NULL, 1));
+}
+
+/* Integers give f32. */
+static amp_status floating(amp_call *call, const binary_op *op, amp_value a, amp_value b) {
+    const amp_value v[2] = {a, b};
+    return binary(call, op, v, amp_floating_result(amp_values_dtype(v, 2)), context_of(NULL, 1));
+}
+
+static amp_status divide(amp_call *call, amp_value a, amp_value b, const char *rounding_mode) {
+    if (!rounding_mode) return floating(call, &div_op, a, b);
+    if (!strcmp(rounding_mode, "trunc")) return plain(call, &div_trunc_op, a, b);
+    if (!strcmp(rounding_mode, "floor")) return plain(call, &div_floor_op, a, b);
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'rounding_mode' is \"%s\"; expected \"trunc\", \"floor\" or none",
+                    amp_call_name(call), rounding_mode);
+}
+
+#define DEFINE_TENSOR(op, first, second, run)                                                                          \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_value x = amp_tensor_value(#first, a->first), y = amp_tensor_value(#second, a->second);              \
+        return run;                                                                                                    \
+    }
+#define DEFINE_SCALAR(op, first, second, run)                                                                          \
+    amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
+        const amp_##op##_scalar_args *a = call->args;                                                                  \
+        const amp_value x = amp_tensor_value(#first, a->first), y = amp_number_value(#second, a->second);              \
+        return run;                                                                                                    \
+    }
+#define DEFINE_BOTH(op, first, second, run) DEFINE_TENSOR(op, first, second, run) DEFINE_SCALAR(op, first, second, run)
+
+DEFINE_BOTH(mul, input, other, plain(call, &mul_op, x, y))
+DEFINE_BOTH(div, input, other, divide(call, x, y, a->rounding_mode))
+DEFINE_BOTH(floor_divide, input, other, plain(call, &div_floor_op, x, y))
+DEFINE_BOTH(remainder, input, other, plain(call, &remainder_op, x, y))
+DEFINE_BOTH(fmod, input, other, plain(call, &fmod_op, x, y))
+DEFINE_BOTH(pow, input, exponent, plain(call, &pow_op, x, y))
+DEFINE_TENSOR(atan2, input, other, floating(call, &atan2_op, x, y))
+DEFINE_TENSOR(logaddexp, input, other, plain(call, &logaddexp_op, x, y))
+DEFINE_TENSOR(maximum, input, other, plain(call, &maximum_op, x, y))
+DEFINE_TENSOR(minimum, input, other, plain(call, &minimum_op, x, y))
+DEFINE_TENSOR(max_other, input, other, plain(call, &maximum_op, x, y))
+DEFINE_TENSOR(min_other, input, other, plain(call, &minimum_op, x, y))
+
+amp_status cpu_pow_scalar_base(amp_call *call) {
+    const amp_pow_scalar_base_args *a = call->args;
+    return plain(call, &pow_op, amp_number_value("input", a->input), amp_tensor_value("exponent", a->exponent));
+}

@@ -1,0 +1,269 @@
+/* Comparisons, logic, and choices by element: eq … ge, logical_*, isnan …, where, masked_fill, clamp. */
+#include <math.h>
+
+#include "amp/ops.h"
+#include "cpu/binary.h"
+#include "cpu/element.h"
+#include "cpu/kernels.h"
+#include "policy/promotion.h"
+
+typedef double _Complex complex128;
+
+/* ---- Comparisons ---------------------------------------------------------------------------------------------- */
+
+typedef struct compare_op {
+    amp_dense_function *f32, *f64, *i64, *c128; /* c128 NULL: complex numbers have no order */
+} compare_op;
+
+#define COMPARE_LOOP(name, type, suffix, operator)                                                                     \
+    static void name##_##suffix(void *context, void *restrict out, const void *const *in, int64_t n) {                 \
+        const type *a = in[0], *b = in[1];                                                                             \
+        uint8_t *o = out;                                                                                              \
+        (void)context;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) o[i] = a[i] operator b[i];                                                     \
+    }
+#define COMPARE_REAL(name, operator)                                                                                   \
+    COMPARE_LOOP(name, float, f32, operator)                                                                           \
+    COMPARE_LOOP(name, double, f64, operator)                                                                          \
+    COMPARE_LOOP(name, int64_t, i64, operator)
+COMPARE_REAL(eq, ==)
+COMPARE_LOOP(eq, complex128, c128, ==)
+COMPARE_REAL(ne, !=)
+COMPARE_LOOP(ne, complex128, c128, !=)
+COMPARE_REAL(lt, <)
+COMPARE_REAL(le, <=)
+COMPARE_REAL(gt, >)
+COMPARE_REAL(ge, >=)
+
+static amp_status compare(amp_call *call, const compare_op *op, amp_value a, amp_value b) {
+    const amp_value v[2] = {a, b};
+    const amp_dtype compute = amp_compute_dtype(amp_values_dtype(v, 2));
+    amp_dense_function *loop = compute == AMP_F32    ? op->f32
+                               : compute == AMP_F64  ? op->f64
+                               : compute == AMP_C128 ? op->c128
+                                                     : op->i64;
+    if (!loop) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order ('%s' is %s)", amp_call_name(call), a.name,
+                        amp_describe(a.tensor));
+    }
+    amp_tensor *out = amp_values_output(call, v, 2, AMP_BOOL);
+    if (!out) return amp_pending_error();
+    amp_values_run(v, 2, compute, AMP_BOOL, loop, NULL, 2, out);
+    return AMP_OK;
+}
+
+#define DEFINE_COMPARE(op, complex)                                                                                    \
+    static const compare_op op##_op = {op##_f32, op##_f64, op##_i64, complex};                                         \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        return compare(call, &op##_op, amp_tensor_value("input", a->input), amp_tensor_value("other", a->other));      \
+    }                                                                                                                  \
+    amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
+        const amp_##op##_scalar_args *a = call->args;                                                                  \
+        return compare(call, &op##_op, amp_tensor_value("input", a->input), amp_number_value("other", a->other));      \
+    }
+DEFINE_COMPARE(eq, eq_c128)
+DEFINE_COMPARE(ne, ne_c128)
+DEFINE_COMPARE(lt, NULL)
+DEFINE_COMPARE(le, NULL)
+DEFINE_COMPARE(gt, NULL)
+DEFINE_COMPARE(ge, NULL)
+
+/* ---- Logic and kinds of number -------------------------------------------------------------------------------- */
+
+#define LOGIC_LOOP(name, type, expression)                                                                             \
+    static void name(void *context, void *out, const void *const *in, int64_t n) {                                     \
+        const type *a = in[0];                                                                                         \
+        uint8_t *o = out;                                                                                              \
+        (void)context;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const type x = a[i];                                                                                       \
+            o[i] = (expression);                                                                                       \
+        }                                                                                                              \
+    }
+#define OTHER(type) (((const type *)in[1])[i])
+LOGIC_LOOP(both, uint8_t, x && OTHER(uint8_t))
+LOGIC_LOOP(either, uint8_t, x || OTHER(uint8_t))
+LOGIC_LOOP(one_of, uint8_t, !x != !OTHER(uint8_t))
+LOGIC_LOOP(opposite, uint8_t, !x)
+LOGIC_LOOP(is_nan, complex128, isnan(__real__ x) || isnan(__imag__ x))
+LOGIC_LOOP(is_inf, complex128, isinf(__real__ x) || isinf(__imag__ x))
+LOGIC_LOOP(is_finite, complex128, isfinite(__real__ x) && isfinite(__imag__ x))
+
+static amp_status to_bool(amp_call *call, const amp_value *v, int count, amp_dtype compute, amp_dense_function *loop) {
+    amp_tensor *out = amp_values_output(call, v, count, AMP_BOOL);
+    if (!out) return amp_pending_error();
+    amp_values_run(v, count, compute, AMP_BOOL, loop, NULL, 2, out);
+    return AMP_OK;
+}
+
+#define DEFINE_LOGIC(op, loop)                                                                                         \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_value v[2] = {amp_tensor_value("input", a->input), amp_tensor_value("other", a->other)};             \
+        return to_bool(call, v, 2, AMP_BOOL, loop);                                                                    \
+    }
+#define DEFINE_KIND(op, compute, loop)                                                                                 \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_value v = amp_tensor_value("input", a->input);                                                       \
+        return to_bool(call, &v, 1, compute, loop);                                                                    \
+    }
+DEFINE_LOGIC(logical_and, both)
+DEFINE_LOGIC(logical_or, either)
+DEFINE_LOGIC(logical_xor, one_of)
+DEFINE_KIND(logical_not, AMP_BOOL, opposite)
+DEFINE_KIND(isnan, AMP_C128, is_nan)
+DEFINE_KIND(isinf, AMP_C128, is_inf)
+DEFINE_KIND(isfinite, AMP_C128, is_finite)
+
+/* ---- where, masked_fill --------------------------------------------------------------------------------------- */
+
+#define CHOOSE_LOOP(suffix, type)                                                                                      \
+    static void choose_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
+        const uint8_t *condition = in[0];                                                                                 \
+        const type *yes = in[1], *no = in[2];                                                                          \
+        type *o = out;                                                                                                 \
+        (void)context;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) o[i] = condition[i] ? yes[i] : no[i];                                          \
+    }
+CHOOSE_LOOP(f32, float)
+CHOOSE_LOOP(f64, double)
+CHOOSE_LOOP(i64, int64_t)
+CHOOSE_LOOP(c128, complex128)
+
+static amp_dense_function *choose_for(amp_dtype compute) {
+    return compute == AMP_F32    ? choose_f32
+           : compute == AMP_F64  ? choose_f64
+           : compute == AMP_C128 ? choose_c128
+                                 : choose_i64;
+}
+
+/* condition ? yes : no, in `dtype`. */
+static amp_status choose(amp_call *call, amp_value condition, amp_value yes, amp_value no, amp_dtype dtype) {
+    const amp_value v[3] = {condition, yes, no};
+    const amp_dtype compute = amp_compute_dtype(dtype);
+    if (condition.tensor->dtype != AMP_BOOL) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected bool", amp_call_name(call), condition.name,
+                        amp_describe(condition.tensor));
+    }
+    amp_tensor *out = amp_values_output(call, v, 3, dtype);
+    if (!out) return amp_pending_error();
+    amp_elementwise work = {.function = choose_for(compute), .out_compute = compute, .inputs = 3, .cost = 1};
+    amp_constant constants[3];
+    for (int i = 0; i < 3; i++) {
+        work.in[i].compute = i ? compute : AMP_BOOL;
+        work.in[i].tensor = v[i].tensor;
+        constants[i] = amp_constant_of(&v[i].number, compute);
+        work.in[i].constant = &constants[i];
+    }
+    amp_elementwise_run(&work, out);
+    return AMP_OK;
+}
+
+static amp_status where(amp_call *call, amp_tensor *condition, amp_value yes, amp_value no) {
+    const amp_value v[2] = {yes, no};
+    return choose(call, amp_tensor_value("condition", condition), yes, no, amp_values_dtype(v, 2));
+}
+
+amp_status cpu_where(amp_call *call) {
+    const amp_where_args *a = call->args;
+    return where(call, a->condition, amp_tensor_value("input", a->input), amp_tensor_value("other", a->other));
+}
+amp_status cpu_where_scalar_other(amp_call *call) {
+    const amp_where_scalar_other_args *a = call->args;
+    return where(call, a->condition, amp_tensor_value("input", a->input), amp_number_value("other", a->other));
+}
+amp_status cpu_where_scalar_self(amp_call *call) {
+    const amp_where_scalar_self_args *a = call->args;
+    return where(call, a->condition, amp_number_value("input", a->input), amp_tensor_value("other", a->other));
+}
+amp_status cpu_where_scalar(amp_call *call) {
+    const amp_where_scalar_args *a = call->args;
+    return where(call, a->condition, amp_number_value("input", a->input), amp_number_value("other", a->other));
+}
+
+amp_status cpu_masked_fill(amp_call *call) {
+    const amp_masked_fill_args *a = call->args;
+    if (a->value.kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(a->input->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is a complex number, input is %s", amp_call_name(call),
+                        amp_describe(a->input));
+    }
+    return choose(call, amp_tensor_value("mask", a->mask), amp_number_value("value", a->value),
+                  amp_tensor_value("input", a->input), a->input->dtype);
+}
+amp_status cpu_masked_fill_tensor(amp_call *call) {
+    const amp_masked_fill_tensor_args *a = call->args;
+    if (a->value->rank > 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
+                        amp_describe(a->value));
+    }
+    return choose(call, amp_tensor_value("mask", a->mask), amp_tensor_value("value", a->value),
+                  amp_tensor_value("input", a->input), a->input->dtype);
+}
+
+/* ---- clamp ---------------------------------------------------------------------------------------------------- */
+
+typedef struct clamp_context {
+    amp_binary_function *maximum, *minimum;
+    int low, high; /* places of the bounds among the inputs; 0: none */
+} clamp_context;
+
+static void clamp_f32(void *context, void *out, const void *const *in, int64_t n) {
+    const clamp_context *c = context;
+    const float *x = in[0];
+    if (c->low) {
+        c->maximum(out, x, in[c->low], n, 0.0f);
+        x = out;
+    }
+    if (c->high) c->minimum(out, x, in[c->high], n, 0.0f);
+}
+
+#define CLAMP_LOOP(suffix, type)                                                                                       \
+    static void clamp_##suffix(void *context, void *out, const void *const *in, int64_t n) {                           \
+        const clamp_context *c = context;                                                                              \
+        const type *low = c->low ? in[c->low] : NULL, *high = c->high ? in[c->high] : NULL;                            \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            type x = ((const type *)in[0])[i];                                                                         \
+            if (low) x = x != x || x > low[i] ? x : low[i]; /* a NaN on either side wins */                            \
+            if (high) x = x != x || x < high[i] ? x : high[i];                                                         \
+            ((type *)out)[i] = x;                                                                                      \
+        }                                                                                                              \
+    }
+CLAMP_LOOP(f64, double)
+CLAMP_LOOP(i64, int64_t)
+
+static amp_status clamp(amp_call *call, amp_tensor *input, const amp_value *low, const amp_value *high) {
+    amp_value v[3] = {amp_tensor_value("input", input)};
+    clamp_context c = {0};
+    int count = 1;
+    if (low) v[c.low = count++] = *low;
+    if (high) v[c.high = count++] = *high;
+    if (count == 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
+    }
+    const amp_dtype dtype = amp_values_dtype(v, count), compute = amp_compute_dtype(dtype);
+    if (compute == AMP_C128) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
+                        amp_describe(input));
+    }
+    c.maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32);
+    c.minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32);
+    amp_tensor *out = c.maximum && c.minimum ? amp_values_output(call, v, count, dtype) : NULL;
+    if (!out) return amp_pending_error();
+    amp_values_run(v, count, compute, compute,
+                   compute == AMP_F32 ? clamp_f32 : compute == AMP_F64 ? clamp_f64 : clamp_i64, &c, 2, out);
+    return AMP_OK;
+}
+
+amp_status cpu_clamp(amp_call *call) {
+    const amp_clamp_args *a = call->args;
+    const amp_value low = amp_number_value("min", a->min), high = amp_number_value("max", a->max);
+    return clamp(call, a->input, a->min.kind ? &low : NULL, a->max.kind ? &high : NULL);
+}
+
+amp_status cpu_clamp_tensor(amp_call *call) {
+    const amp_clamp_tensor_args *a = call->args;
+    const amp_value low = amp_tensor_value("min", a->min), high = amp_tensor_value("max", a->max);
+    return clamp(call, a->input, a->min ? &low : NULL, a->max ? &high : NULL);
+}
