@@ -259,6 +259,8 @@ def read_def():
         if match := re.fullmatch(r"\[(\w+)\] (.+)", line):
             families.append(match.groups())
             continue
+        if line[0] == " " and not pending and not ops or not families:
+            fail(number, "expected a [family] line, then rows that begin at the margin")
         if pending:  # a signature over several lines
             pending += " " + line.strip()
         elif line[0] != " ":
@@ -269,6 +271,8 @@ def read_def():
         if pending.count("(") == pending.count(")") and "->" in pending:
             ops.append(parse_signature(pending, start, families[-1][0]))
             pending = ""
+    if pending:
+        fail(start, f"this signature does not end: {pending[:60]!r}")
     check_ops(ops)
     return ops, families
 
