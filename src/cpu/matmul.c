@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "cpu/dnnl_matmul.h"
 #include "cpu/gemm.h"
 #include "cpu/matmul_loops.h"
+#include "policy/autocast.h"
 #include "policy/cast_cache.h"
 
 /* ---- Operands -------------------------------------------------------------------------------------------------- */
@@ -64,9 +66,9 @@ static void merge_batches(amp_matmul *p) {
     for (int i = p->batch_rank - 2; i >= 0; i--) (void)try_merge(p, i);
 }
 
-/* ---- bf16 ------------------------------------------------------------------------------------------------------ */
+/* ---- Packed B -------------------------------------------------------------------------------------------------- */
 
-/* B packed: cached where it is a weight, else made for this call. */
+/* B as the kernels of a dtype want it: cached where it is a weight, else made for this call (bf16), or as it is (f32). */
 typedef struct packed_b {
     const void *data;
     int64_t batch_stride; /* bytes */
@@ -74,30 +76,56 @@ typedef struct packed_b {
     void *scratch;        /* made here */
 } packed_b;
 
+typedef struct packing {
+    amp_layout layout;
+    size_t (*bytes)(int64_t n, int64_t k);
+    amp_status (*pack)(void *destination, const void *source, amp_dtype source_dtype, int64_t n, int64_t k,
+                       int64_t stride_n, int64_t stride_k);
+} packing;
+
+static amp_status pack_for_dnnl(void *destination, const void *source, amp_dtype source_dtype, int64_t n, int64_t k,
+                                int64_t stride_n, int64_t stride_k) {
+    (void)source_dtype; /* f32 */
+    return amp_dnnl_weight_pack(destination, source, n, k, stride_k, stride_n);
+}
+
+static const packing bf16_packing = {AMP_LAYOUT_BLOCKED_B, amp_gemm_packed_bytes, amp_gemm_pack};
+static const packing f32_packing = {AMP_LAYOUT_DNNL_B, amp_dnnl_weight_bytes, pack_for_dnnl};
+
+typedef struct build_context {
+    const amp_matmul *problem;
+    const packing *packing;
+} build_context;
+
 static void *build_packed(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
-    const amp_matmul *p = context;
+    const build_context *c = context;
+    const amp_matmul *p = c->problem;
     (void)dtype;
-    *bytes = amp_gemm_packed_bytes(p->n, p->k);
+    *bytes = c->packing->bytes(p->n, p->k);
     void *data = amp_alloc(*bytes);
     if (!data) {
         amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for %zu bytes of packed weights", *bytes);
         return NULL;
     }
-    if (amp_gemm_pack(data, amp_tensor_pointer(source), source->dtype, p->n, p->k, p->b.column, p->b.row) == AMP_OK) {
+    if (c->packing->pack(data, amp_tensor_pointer(source), source->dtype, p->n, p->k, p->b.column, p->b.row) ==
+        AMP_OK) {
         return data;
     }
     amp_free(data);
     return NULL;
 }
 
+/* How long the packed form of B may be kept: not at all where a batch has several, or the region keeps no casts. */
 static amp_cast_life life_of_b(const amp_matmul *p) {
     const amp_tensor *b = p->b.tensor;
+    if (p->batch_rank > 0 || p->n == 0 || p->k == 0) return AMP_CAST_ONCE;
     if (b->source) return b->cast_life;
-    return amp_cast_life_of(b, p->b_is_weight);
+    return amp_region_states[AMP_DEVICE_CPU].cache_enabled ? amp_cast_life_of(b, p->b_is_weight) : AMP_CAST_ONCE;
 }
 
 /* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. */
-static amp_status cached_b(amp_call *call, amp_matmul *p, amp_cast_life life, packed_b *packed) {
+static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
+                           packed_b *packed) {
     bool cached = false;
     const amp_tensor *memory = memory_of(p->b.tensor);
     const amp_tensor key = {
@@ -108,7 +136,8 @@ static amp_status cached_b(amp_call *call, amp_matmul *p, amp_cast_life life, pa
         .shape = {p->n, p->k},
         .strides = {p->b.column, p->b.row},
     };
-    packed->cast = amp_cast_obtain(&key, AMP_BF16, AMP_LAYOUT_BLOCKED_B, life, build_packed, p, &cached);
+    build_context context = {p, packing};
+    packed->cast = amp_cast_obtain(&key, p->c.tensor->dtype, packing->layout, life, build_packed, &context, &cached);
     if (!packed->cast) return amp_pending_error();
     packed->data = packed->cast->data;
     call->note.casts_cached += cached;
@@ -116,6 +145,7 @@ static amp_status cached_b(amp_call *call, amp_matmul *p, amp_cast_life life, pa
     return AMP_OK;
 }
 
+/* ---- bf16 ------------------------------------------------------------------------------------------------------ */
 static amp_status fresh_b(amp_call *call, const amp_matmul *p, int64_t offset, packed_b *packed) {
     const amp_tensor *memory = memory_of(p->b.tensor);
     const int64_t stride = inner_stride(p, &p->b), count = stride == 0 ? 1 : inner_batch(p);
@@ -170,8 +200,8 @@ static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
     packed_b b = {0};
     call->note.casts_fused += p->a.tensor->storage == NULL;
     merge_batches(p);
-    const amp_cast_life life = p->batch_rank == 0 ? life_of_b(p) : AMP_CAST_ONCE;
-    amp_status status = life != AMP_CAST_ONCE ? cached_b(call, p, life, &b) : AMP_OK;
+    const amp_cast_life life = life_of_b(p);
+    amp_status status = life != AMP_CAST_ONCE ? cached_b(call, p, &bf16_packing, life, &b) : AMP_OK;
     const int64_t outer = outer_batches(p);
     for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
         if (!b.cast) status = fresh_b(call, p, outer_offset(p, &p->b, i), &b);
@@ -180,6 +210,50 @@ static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
     if (!b.cast && p->b.tensor->source) call->note.casts_made++;
     amp_cast_release(b.cast);
     amp_free(b.scratch);
+    return status;
+}
+
+/* ---- f32 ------------------------------------------------------------------------------------------------------- */
+static amp_status run_dnnl(amp_call *call, const amp_matmul *p, const packed_b *b, int64_t outer) {
+    amp_dnnl_matmul d = {
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .batch = inner_batch(p),
+        .a = (const void *)element_at(&p->a, outer_offset(p, &p->a, outer)),
+        .a_row_stride = p->a.row,
+        .a_column_stride = p->a.column,
+        .a_batch_stride = inner_stride(p, &p->a),
+        .b = b->data ? NULL : (const void *)element_at(&p->b, outer_offset(p, &p->b, outer)),
+        .packed_b = b->data,
+        .b_row_stride = p->b.row,
+        .b_column_stride = p->b.column,
+        .b_batch_stride = inner_stride(p, &p->b),
+        .c = (void *)element_at(&p->c, outer_offset(p, &p->c, outer)),
+        .c_row_stride = p->c.row,
+        .c_batch_stride = inner_stride(p, &p->c),
+        .alpha = (float)p->alpha,
+        .beta = (float)p->beta,
+        .bias = p->bias ? amp_tensor_pointer(p->bias) : NULL,
+    };
+    if (p->residual.tensor) {
+        d.residual = (const void *)element_at(&p->residual, outer_offset(p, &p->residual, outer));
+        d.residual_row_stride = p->residual.row;
+        d.residual_column_stride = p->residual.column;
+        d.residual_batch_stride = inner_stride(p, &p->residual);
+    }
+    return amp_dnnl_matmul_f32(&d, &call->note.kernel);
+}
+
+static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
+    packed_b b = {0};
+    merge_batches(p);
+    const amp_cast_life life = life_of_b(p);
+    if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, &f32_packing, life, &b));
+    const int64_t outer = outer_batches(p);
+    amp_status status = AMP_OK;
+    for (int64_t i = 0; status == AMP_OK && i < outer; i++) status = run_dnnl(call, p, &b, i);
+    amp_cast_release(b.cast);
     return status;
 }
 
@@ -224,5 +298,9 @@ amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t) {
 
 amp_status amp_cpu_matmul(amp_call *call, const amp_matmul *problem) {
     amp_matmul p = *problem;
-    return p.c.tensor->dtype == AMP_BF16 ? matmul_bf16(call, &p) : matmul_loops(call, &p);
+    switch (p.c.tensor->dtype) {
+    case AMP_BF16: return matmul_bf16(call, &p);
+    case AMP_F32: return matmul_f32(call, &p);
+    default: return matmul_loops(call, &p);
+    }
 }
