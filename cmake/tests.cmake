@@ -2,23 +2,34 @@
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
+# Tests whose suite is called <Unit>Full take minutes and carry the label `full`: `ctest --preset full` runs them.
 file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.cc)
+set(emulated)
 foreach(source IN LISTS test_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    target_link_libraries(${name} PRIVATE example_support amp_internal GTest::gtest_main)
+    target_link_libraries(${name} PRIVATE example_support amp_internal OpenMP::OpenMP_CXX GTest::gtest_main)
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-        PROPERTIES LABELS fast TIMEOUT 600)
+        TEST_FILTER -*Full.* PROPERTIES LABELS fast TIMEOUT 600)
 
     # A line `// emulate: *Amx*` in the source names the tests that also run on an emulated CPU (tests/emulated.sh).
     file(STRINGS ${source} emulate REGEX "^// emulate: ")
-    if(emulate AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
+    if(emulate)
         string(REPLACE "// emulate: " "" filter ${emulate})
-        add_test(NAME emulated.${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/emulated.sh $<TARGET_FILE:${name}> ${filter})
-        set_tests_properties(emulated.${name} PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+        list(APPEND emulated $<TARGET_FILE:${name}> ${filter})
+    endif()
+    file(STRINGS ${source} full REGEX "^TEST[_FP]*\\([A-Za-z0-9]*Full,")
+    if(full)
+        gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+            TEST_FILTER *Full.* TEST_LIST full_tests PROPERTIES LABELS full TIMEOUT 3600)
     endif()
 endforeach()
+
+if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
+    add_test(NAME emulated COMMAND ${PROJECT_SOURCE_DIR}/tests/emulated.sh ${emulated})
+    set_tests_properties(emulated PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
 
 include(cmake/fuzz.cmake)
 
