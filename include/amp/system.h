@@ -45,6 +45,11 @@ typedef struct amp_cpu_info {
 /* Read once; valid for the life of the process. */
 AMP_API const amp_cpu_info *amp_cpu(void);
 
+/* ---- Devices -------------------------------------------------------------------------------------------------- */
+/* True when ops can run on the device. *reason (may be NULL) gets what is missing, as a sentence without a full stop,
+ * or ""; valid for the life of the process. Loads the CUDA backend when it is asked about it. */
+AMP_API bool amp_device_is_usable(amp_device device, const char **reason);
+
 /* ---- Threads --------------------------------------------------------------------------------------------------
  * Threads that an op may use. Default: OMP_NUM_THREADS where it is set; else one per physical core available, within
  * the control group's quota (hyper-threads share the units that matter here). Small work uses fewer; inside an OpenMP

@@ -49,3 +49,8 @@ amp_status amp_cuda_backend(const char *op, const amp_backend **backend) {
     if (loaded) return AMP_OK;
     return amp_fail(AMP_ERROR_DEVICE, "%s: device cuda cannot be used: %s", op, why_not);
 }
+
+const char *amp_cuda_reason(void) {
+    pthread_once(&load_once, load);
+    return loaded ? "" : why_not;
+}

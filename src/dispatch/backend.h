@@ -26,5 +26,7 @@ amp_status amp_backend_for(amp_device device, const char *op, const amp_backend 
 extern const amp_backend amp_cpu_backend;
 /* Loads libamp_cuda.so on the first call. */
 amp_status amp_cuda_backend(const char *op, const amp_backend **backend);
+/* Why there is no CUDA backend; "" where there is one. */
+const char *amp_cuda_reason(void);
 
 #endif /* AMP_DISPATCH_BACKEND_H */

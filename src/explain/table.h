@@ -1,0 +1,18 @@
+/* The explain report for people, printed from its JSON form: the library and `amp explain FILE` share it. */
+#ifndef AMP_EXPLAIN_TABLE_H
+#define AMP_EXPLAIN_TABLE_H
+
+#include <jansson.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A malloc'ed text; NULL without memory. Fields that the JSON lacks are left blank: it may be any file. */
+char *amp_explain_table(const json_t *report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_EXPLAIN_TABLE_H */
