@@ -10,12 +10,14 @@
 #include "cpu/kernels.h"
 
 enum {
-    SMALL_A_BYTES = 16 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
-    CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
-    BARRIER_COST = 6000,        /* in multiply-add vectors, as below */
-    STREAM_COST = 6,            /* bringing one row of a B panel into L1 costs as much as this many rows' products */
-    PACK_COST_SHIFT = 3,        /* packing an element of A costs 1/8 of a product vector */
-    LEAST_ROWS_COUNTED = 4      /* below, streaming B takes the time, not the products */
+    SMALL_A_BYTES = 16 * 1024,      /* so much of packed A goes on the stack, and each thread packs its own */
+    CHUNK_A_BYTES = 384 * 1024,     /* packed A of one thread group: stays in L2 while B streams past */
+    BARRIER_COST = 6000,            /* in multiply-add vectors, as the next two */
+    STREAM_COST = 6,                /* bringing a row of a B panel into L1 costs as much as so many rows' products */
+    PACK_COST_SHIFT = 3,            /* packing an element of A costs 1/8 of a product vector */
+    LEAST_ROWS_COUNTED = 4,         /* below, streaming B takes the time, not the products */
+    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
 /* A product on a thread grid: grid_m groups share the rows of C, the grid_n threads of a group its columns. */
@@ -323,6 +325,15 @@ amp_status amp_gemm_run(const amp_gemm *problem, const amp_gemm_isa *isa) {
     choose_threads(&p);
     choose_chunks(&p);
     return run_plan(&p);
+}
+
+bool amp_gemm_suits_tiles(const void *problem) {
+    const amp_gemm *g = problem;
+    if (!g) return true;
+    const bool folds = g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride;
+    const int64_t m = folds && g->batch > 1 ? g->m * g->batch : g->m;
+    return m >= TILES_MIN_ROWS && g->k >= AMP_GEMM_BLOCK &&
+           (double)m * (double)g->n * (double)g->k >= TILES_MIN_PRODUCTS;
 }
 
 amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {

@@ -49,20 +49,16 @@ static void tile(const amp_gemm_tile *t) {
     switch (t->rows * 16 + t->panels) {
 #define TILE(rows, panels)                                                                                             \
     case (rows)*16 + (panels): tile_of(t, rows, panels); break;
-        TILE(1, 1)
-        TILE(1, 2) TILE(1, 3) TILE(1, 4) TILE(1, 5) TILE(1, 6) TILE(1, 7) TILE(1, 8) TILE(2, 1) TILE(2, 2) TILE(2, 3)
-            TILE(2, 4) TILE(3, 1) TILE(3, 2) TILE(3, 3) TILE(3, 4) TILE(4, 1) TILE(4, 2) TILE(4, 3) TILE(5, 1)
-                TILE(5, 2) TILE(6, 1) TILE(6, 2) TILE(7, 1) TILE(7, 2) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1)
-                    TILE(12, 1) TILE(13, 1) TILE(14, 1)
+        AMP_GEMM_TILES_28(TILE)
 #undef TILE
-                        default : __builtin_unreachable();
+    default: __builtin_unreachable();
     }
 }
 
 static const amp_gemm_isa isa = {
     .a_f32 = false,
     .max_rows = 14,
-    .max_panels = {1, 8, 4, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    .max_panels = AMP_GEMM_PANELS_28,
     .pass_blocks = 32,
     .pack_a = amp_gemm_pack_a_avx512,
     .tile = tile,
