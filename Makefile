@@ -5,7 +5,7 @@ demo:
 	scripts/setup demo
 	cmake --preset release -DBUILD_TESTING=OFF
 	cmake --build --preset release --parallel $$(nproc) --target sentence_embedding
-	build/release/examples/sentence_embedding
+	build/release/examples/sentence_embedding </dev/null
 
 check:
 	scripts/setup check

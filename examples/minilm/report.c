@@ -1,0 +1,233 @@
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MATRIX_MAX = 16, /* sentences; beyond, the closest pairs */
+    PAIRS_SHOWN = 10,
+    PAIRS_MAX = 4000, /* sentences among which pairs are looked for */
+    LABEL_WIDTH = 44,
+    BAR_WIDTH = 40
+};
+
+static double dot(const float *a, const float *b) {
+    double sum = 0;
+    for (int i = 0; i < MINILM_WIDTH; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static double cosine(const float *a, const float *b) {
+    return dot(a, b) / sqrt(dot(a, a) * dot(b, b));
+}
+
+static const float *row(const float *embeddings, int i) {
+    return embeddings + (size_t)i * MINILM_WIDTH;
+}
+
+/* ---- Text in columns ---------------------------------------------------------------------------------------------- */
+
+/* Length of the UTF-8 character at `s` (known to be one), and the columns that a terminal gives it. */
+static size_t measure_character(const unsigned char *s, int *columns) {
+    const size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) c = c << 6 | (s[i] & 0x3fu);
+    const bool combining = (c >= 0x300 && c < 0x370) || (c >= 0x200b && c < 0x2010) || (c >= 0xfe00 && c < 0xfe10);
+    const bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) || (c >= 0xac00 && c < 0xd7a4) ||
+                      (c >= 0xf900 && c < 0xfb00) || (c >= 0xff00 && c < 0xff61) || (c >= 0x1f300 && c < 0x1fb00) ||
+                      (c >= 0x20000 && c < 0x40000);
+    *columns = combining ? 0 : wide ? 2 : 1;
+    return n;
+}
+
+/* The text in exactly `width` columns; what is too long ends in "…". Control characters, which could move a terminal's
+ * cursor, become "?". */
+static void print_label(const sentence *s, int width) {
+    const unsigned char *text = (const unsigned char *)s->text;
+    int used = 0, columns = 0;
+    size_t i = 0, n;
+    for (; i < s->bytes; i += n, used += columns) {
+        n = measure_character(text + i, &columns);
+        const bool last = i + n == s->bytes;
+        if (used + columns > (last ? width : width - 1)) break;
+        const bool control = text[i] < 0x20 || text[i] == 0x7f || (text[i] == 0xc2 && text[i + 1] < 0xa0);
+        if (control)
+            putchar('?');
+        else
+            fwrite(text + i, 1, n, stdout);
+    }
+    if (i < s->bytes) {
+        fputs("…", stdout);
+        used++;
+    }
+    printf("%*s", width - used, "");
+}
+
+static int label_width(const sentences *s) {
+    int widest = 1;
+    for (int i = 0; i < s->count; i++) {
+        int used = 0, columns;
+        for (size_t k = 0; k < s->items[i].bytes && used <= LABEL_WIDTH; used += columns)
+            k += measure_character((const unsigned char *)s->items[i].text + k, &columns);
+        if (used > widest) widest = used;
+    }
+    return widest < LABEL_WIDTH ? widest : LABEL_WIDTH;
+}
+
+static bool colours(void) {
+    const char *plain = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+/* "1 234 567" */
+static const char *with_spaces(double number, char out[32]) {
+    char digits[32];
+    const int n = snprintf(digits, sizeof digits, "%.0f", number);
+    int k = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0) out[k++] = ' ';
+        out[k++] = digits[i];
+    }
+    out[k] = '\0';
+    return out;
+}
+
+/* ---- Similarity --------------------------------------------------------------------------------------------------- */
+
+/* A shade of green for a likeness from 0 to 1, in the 256 colours of a terminal. */
+static void print_cell(double similarity, bool coloured) {
+    static const int shades[] = {235, 236, 22, 28, 34, 40};
+    const int shade = similarity <= 0 ? 0 : similarity >= 1 ? 5 : (int)(similarity * 6);
+    if (coloured)
+        printf(" \033[48;5;%dm\033[38;5;%dm%5.2f\033[0m", shades[shade], shade > 3 ? 16 : 255, similarity);
+    else
+        printf(" %5.2f", similarity);
+}
+
+static void print_matrix(const sentences *s, const float *embeddings) {
+    const int width = label_width(s);
+    const bool coloured = colours();
+    printf("Similarity%*s", width > 6 ? width - 6 : 0, "");
+    for (int i = 0; i < s->count; i++) printf("%5d ", i + 1);
+    putchar('\n');
+    for (int i = 0; i < s->count; i++) {
+        printf("%2d  ", i + 1);
+        print_label(&s->items[i], width);
+        for (int k = 0; k < s->count; k++) print_cell(cosine(row(embeddings, i), row(embeddings, k)), coloured);
+        putchar('\n');
+    }
+}
+
+typedef struct pair {
+    double similarity;
+    int a, b;
+} pair;
+
+/* Puts a pair in its place among the closest so far. */
+static void insert_pair(pair *best, int *count, pair p) {
+    if (*count == PAIRS_SHOWN && best[PAIRS_SHOWN - 1].similarity >= p.similarity) return;
+    int at = *count < PAIRS_SHOWN ? (*count)++ : PAIRS_SHOWN - 1;
+    for (; at > 0 && best[at - 1].similarity < p.similarity; at--) best[at] = best[at - 1];
+    best[at] = p;
+}
+
+static void print_closest_pairs(const sentences *s, const float *embeddings) {
+    pair best[PAIRS_SHOWN];
+    const int searched = s->count < PAIRS_MAX ? s->count : PAIRS_MAX, width = label_width(s);
+    int count = 0;
+    for (int a = 0; a < searched; a++)
+        for (int b = a + 1; b < searched; b++)
+            insert_pair(best, &count, (pair){dot(row(embeddings, a), row(embeddings, b)), a, b});
+    printf("The closest pairs");
+    if (searched < s->count) printf(" among the first %d sentences", searched);
+    putchar('\n');
+    for (int i = 0; i < count; i++) {
+        printf("  %.3f  %6d  ", best[i].similarity, best[i].a + 1);
+        print_label(&s->items[best[i].a], width);
+        printf("  %6d  ", best[i].b + 1);
+        print_label(&s->items[best[i].b], width);
+        putchar('\n');
+    }
+}
+
+void report_similarity(const sentences *s, const float *embeddings) {
+    if (s->count <= MATRIX_MAX)
+        print_matrix(s, embeddings);
+    else
+        print_closest_pairs(s, embeddings);
+}
+
+/* ---- f32 beside bf16 ---------------------------------------------------------------------------------------------- */
+
+static double smallest_cosine(const sentences *s, const measurement *m) {
+    double smallest = 1;
+    for (int i = 0; i < s->count; i++)
+        smallest = fmin(smallest, cosine(row(m->embeddings[0], i), row(m->embeddings[1], i)));
+    return smallest;
+}
+
+void report_precisions(const sentences *s, const batch_plan *plan, const minilm *model, const measurement *m) {
+    char a[32], b[32];
+    const double count = s->count, tokens = (double)plan->tokens, linear = (double)minilm_linear_bytes(model);
+    printf("\n%-26s%12s%12s\n", "", "f32", "bf16");
+    printf("%-26s%12.3f%12.3f\n", "ms per sentence", 1e3 * m->seconds[0] / count, 1e3 * m->seconds[1] / count);
+    printf("%-26s%12s%12s\n", "tokens per second", with_spaces(tokens / m->seconds[0], a),
+           with_spaces(tokens / m->seconds[1], b));
+    printf("%-26s%12s%11.2fx\n", "speed-up", "", m->seconds[0] / m->seconds[1]);
+    printf("%-26s%9.1f MB%9.1f MB\n", "weights of linear layers", linear / 1e6, (double)m->packed_bytes / 1e6);
+    printf("%-26s%12s%12.6f\n", "smallest cosine to f32", "", smallest_cosine(s, m));
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void print_json_string(const char *text, size_t bytes) {
+    putchar('"');
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void print_json_embedding(const char *name, const float *embedding) {
+    printf(",\n  \"%s\": [", name);
+    for (int i = 0; i < MINILM_WIDTH; i++) printf("%s%.9g", i ? ", " : "", (double)embedding[i]);
+    putchar(']');
+}
+
+void report_json(const sentences *s, const measurement *m) {
+    putchar('[');
+    for (int i = 0; i < s->count; i++) {
+        printf("%s\n {\"text\": ", i ? "," : "");
+        print_json_string(s->items[i].text, s->items[i].bytes);
+        printf(",\n  \"ids\": [");
+        for (int k = 0; k < s->items[i].count; k++) printf("%s%lld", k ? ", " : "", (long long)s->items[i].ids[k]);
+        putchar(']');
+        print_json_embedding("embedding_f32", row(m->embeddings[0], i));
+        print_json_embedding("embedding_bf16", row(m->embeddings[1], i));
+        putchar('}');
+    }
+    printf("\n]\n");
+}
+
+/* ---- Progress ----------------------------------------------------------------------------------------------------- */
+
+void report_progress(int64_t done, int64_t total) {
+    if (!isatty(STDERR_FILENO)) return;
+    if (done >= total) {
+        fprintf(stderr, "\r\033[K");
+        return;
+    }
+    const int filled = (int)(done * BAR_WIDTH / total);
+    fprintf(stderr, "\rembedding [");
+    for (int i = 0; i < BAR_WIDTH; i++) fputc(i < filled ? '#' : '.', stderr);
+    fprintf(stderr, "] %3d %%", (int)(done * 100 / total));
+    fflush(stderr);
+}
