@@ -1,0 +1,290 @@
+/* softmax, log_softmax, softmin, layer_norm, rms_norm: ops on rows. Rows of f32, f16 and bf16 run in the f32 row
+ * kernels; f64 in the loops here. Integers become floats only where a dtype asks for it. */
+#include <float.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/copy.h"
+#include "cpu/element.h"
+#include "cpu/kernels.h"
+#include "dispatch/call.h"
+#include "ops/shape_rules.h"
+
+/* A row in compute type, in place or through a buffer. */
+typedef void row_loop(const void *context, void *out, const void *in, int64_t n);
+
+typedef struct rows {
+    row_loop *loop;
+    const void *context;
+    amp_dtype compute;
+    const amp_tensor *in;
+    amp_tensor *out;
+    int dim;   /* the row's dimension, of `length` elements; … */
+    int64_t length;
+    bool tail; /* … or all dimensions from dim on, merged: both tensors are dense there */
+} rows;
+
+/* Byte offset of the first element of row `index`, counted over all dimensions that are not in the row. */
+static int64_t row_offset(const rows *r, const amp_tensor *t, int64_t index) {
+    int64_t offset = 0;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        if (d == r->dim || (r->tail && d > r->dim)) continue;
+        offset += index % t->shape[d] * t->strides[d];
+        index /= t->shape[d];
+    }
+    return offset * (int64_t)amp_dtype_size(t->dtype);
+}
+
+static void run_row(const rows *r, int64_t index, char *buffer) {
+    const amp_tensor *in = r->in, *out = r->out;
+    const int64_t in_size = (int64_t)amp_dtype_size(in->dtype), out_size = (int64_t)amp_dtype_size(out->dtype);
+    const int64_t in_step = (r->tail || !in->rank ? 1 : in->strides[r->dim]) * in_size;
+    const int64_t out_step = (r->tail || !out->rank ? 1 : out->strides[r->dim]) * out_size;
+    const char *from = (const char *)amp_tensor_pointer(in) + row_offset(r, in, index);
+    char *to = (char *)amp_tensor_pointer(out) + row_offset(r, out, index);
+    const bool in_dense = in->dtype == r->compute && in_step == in_size;
+    const bool out_dense = out->dtype == r->compute && out_step == out_size;
+    if (!in_dense) amp_block_load(r->compute, buffer, in->dtype, from, in_step, r->length);
+    r->loop(r->context, out_dense ? to : buffer, in_dense ? from : buffer, r->length);
+    if (!out_dense) amp_block_store(r->compute, buffer, out->dtype, to, out_step, r->length);
+}
+
+enum { ROW_COST = 4 }; /* in simple operations per element */
+
+/* Every row, spread over threads; each thread has a buffer for one row. */
+static amp_status run_rows(const char *op, const rows *r) {
+    const int64_t elements = amp_tensor_elements(r->out);
+    if (elements == 0) return AMP_OK;
+    const int64_t count = elements / r->length;
+    const size_t row_bytes = ((size_t)r->length * amp_dtype_size(r->compute) + 63) / 64 * 64;
+    const int wanted = amp_parallel_threads(elements * ROW_COST, AMP_GRAIN_ELEMENTS);
+    const int threads = wanted > count ? (int)count : wanted;
+    amp_block_prepare();
+    char *buffers = amp_alloc(row_bytes * (size_t)threads);
+    if (!buffers) {
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for rows of %lld elements", op, (long long)r->length);
+    }
+    if (threads == 1) {
+        for (int64_t i = 0; i < count; i++) run_row(r, i, buffers);
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+            const amp_range part = amp_parallel_part(count, 1, omp_get_thread_num(), omp_get_num_threads());
+            char *buffer = buffers + row_bytes * (size_t)omp_get_thread_num();
+            for (int64_t i = part.begin; i < part.end; i++) run_row(r, i, buffer);
+        }
+    }
+    amp_free(buffers);
+    return AMP_OK;
+}
+
+/* ---- softmax -------------------------------------------------------------------------------------------------- */
+
+static void softmax_f32(const void *context, void *out, const void *in, int64_t n) {
+    ((amp_row_function *)*(amp_kernel_function *const *)context)(out, in, n);
+}
+
+static void softmin_f32(const void *context, void *out, const void *in, int64_t n) {
+    const float *x = in;
+    float *o = out;
+    for (int64_t i = 0; i < n; i++) o[i] = -x[i];
+    softmax_f32(context, out, out, n);
+}
+
+/* e^(sign·x − max) and its sum; with `logarithm` the logarithm of the quotient. */
+static void exponentials_f64(double *o, const double *x, int64_t n, double sign, bool logarithm) {
+    double max = -INFINITY, sum = 0.0;
+    for (int64_t i = 0; i < n; i++) max = sign * x[i] > max ? sign * x[i] : max;
+    for (int64_t i = 0; i < n; i++) sum += exp(sign * x[i] - max);
+    const double shift = log(sum);
+    for (int64_t i = 0; i < n; i++) o[i] = logarithm ? sign * x[i] - max - shift : exp(sign * x[i] - max) / sum;
+}
+
+static void softmax_f64(const void *context, void *out, const void *in, int64_t n) {
+    (void)context;
+    exponentials_f64(out, in, n, 1.0, false);
+}
+static void log_softmax_f64(const void *context, void *out, const void *in, int64_t n) {
+    (void)context;
+    exponentials_f64(out, in, n, 1.0, true);
+}
+static void softmin_f64(const void *context, void *out, const void *in, int64_t n) {
+    (void)context;
+    exponentials_f64(out, in, n, -1.0, false);
+}
+
+static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dtype given, amp_kernel_family family,
+                          row_loop *f32, row_loop *f64) {
+    const amp_dtype dtype = given == AMP_DTYPE_NONE ? input->dtype : given;
+    rows r = {.in = input, .compute = amp_compute_dtype(dtype)};
+    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &r.dim));
+    if (!amp_dtype_is_floating(dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype, or one as 'dtype'",
+                        amp_call_name(call), amp_describe(input));
+    }
+    r.length = input->rank ? input->shape[r.dim] : 1;
+    const amp_kernel *kernel = amp_kernel_select(family, AMP_F32, AMP_F32);
+    if (!kernel) return amp_pending_error();
+    amp_kernel_function *function = kernel->function;
+    r.context = &function;
+    r.loop = r.compute == AMP_F32 ? f32 : f64;
+    if (r.compute == AMP_F32) call->note.kernel = kernel->name;
+    r.out = amp_call_output(call, 0, dtype, input->rank, input->shape);
+    return r.out ? run_rows(amp_call_name(call), &r) : amp_pending_error();
+}
+
+amp_status cpu_softmax(amp_call *call) {
+    const amp_softmax_args *a = call->args;
+    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_SOFTMAX, softmax_f32, softmax_f64);
+}
+amp_status cpu_log_softmax(amp_call *call) {
+    const amp_log_softmax_args *a = call->args;
+    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_LOG_SOFTMAX, softmax_f32, log_softmax_f64);
+}
+amp_status cpu_softmin(amp_call *call) {
+    const amp_softmin_args *a = call->args;
+    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_SOFTMAX, softmin_f32, softmin_f64);
+}
+
+/* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------- */
+
+typedef struct norm {
+    amp_norm_function *f32;
+    const void *weight, *bias; /* dense, in compute type; NULL where absent */
+    double eps;
+    bool centred; /* layer_norm; rms_norm keeps the mean */
+} norm;
+
+static void norm_f32(const void *context, void *out, const void *in, int64_t n) {
+    const norm *c = context;
+    c->f32(out, in, c->weight, c->bias, n, c->eps);
+}
+
+static void norm_f64(const void *context, void *out, const void *in, int64_t n) {
+    const norm *c = context;
+    const double *x = in, *weight = c->weight, *bias = c->bias;
+    double *o = out, mean = 0.0, square = 0.0;
+    if (c->centred) {
+        for (int64_t i = 0; i < n; i++) mean += x[i];
+        mean /= (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean);
+    const double scale = 1.0 / sqrt(square / (double)n + c->eps);
+    for (int64_t i = 0; i < n; i++) {
+        const double y = (x[i] - mean) * scale * (weight ? weight[i] : 1.0);
+        o[i] = y + (bias ? bias[i] : 0.0);
+    }
+}
+
+/* The normalised dimensions are the last ones of the input, and those of weight and bias. */
+static amp_status check_norm_shapes(const amp_call *call, const amp_tensor *input, const amp_dims *shape,
+                                    const amp_tensor *weight, const amp_tensor *bias) {
+    AMP_TRY(amp_check_dims(call, "normalized_shape", shape));
+    const int first = input->rank - shape->count;
+    if (first < 0 || shape->count == 0 ||
+        memcmp(input->shape + first, shape->values, (size_t)shape->count * sizeof *shape->values) != 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'normalized_shape' is %s, which is not how input %s ends",
+                        amp_call_name(call), amp_describe_shape(shape->count, shape->values), amp_describe(input));
+    }
+    const amp_tensor *const parameters[] = {weight, bias};
+    for (int i = 0; i < 2; i++) {
+        const amp_tensor *t = parameters[i];
+        if (!t || (t->rank == shape->count && !memcmp(t->shape, shape->values, (size_t)t->rank * sizeof *t->shape))) continue;
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected the normalized_shape %s", amp_call_name(call),
+                        i ? "bias" : "weight", amp_describe(t), amp_describe_shape(shape->count, shape->values));
+    }
+    return AMP_OK;
+}
+
+/* f32 parameters beside a 16-bit input are the one mixture that is allowed. */
+static amp_status check_norm_dtypes(const amp_call *call, const amp_tensor *input, const amp_tensor *weight,
+                                    const amp_tensor *bias) {
+    if (!amp_dtype_is_floating(input->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
+                        amp_describe(input));
+    }
+    const bool narrow = input->dtype == AMP_BF16 || input->dtype == AMP_F16;
+    const amp_tensor *const parameters[] = {weight, bias};
+    for (int i = 0; i < 2; i++) {
+        const amp_tensor *t = parameters[i];
+        if (!t || t->dtype == input->dtype || (narrow && t->dtype == AMP_F32)) continue;
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s, '%s' is %s; expected the same dtype%s", amp_call_name(call),
+                        amp_describe(input), i ? "bias" : "weight", amp_describe(t), narrow ? " or f32" : "");
+    }
+    return AMP_OK;
+}
+
+/* Dense values of a parameter in compute type: its own memory, or a tensor of the call's frame. */
+static amp_status dense_parameter(const amp_call *call, const amp_tensor *t, amp_dtype compute, const void **values) {
+    *values = NULL;
+    if (!t) return AMP_OK;
+    amp_tensor *dense = (amp_tensor *)(uintptr_t)t;
+    if (t->dtype != compute || !amp_tensor_is_dense(t)) {
+        dense = amp_tensor_new(call->op->name, compute, t->rank, t->shape);
+        if (!dense) return amp_pending_error();
+        AMP_TRY(amp_cpu_copy(dense, t));
+    }
+    *values = amp_tensor_pointer(dense);
+    return AMP_OK;
+}
+
+/* The last `count` dimensions step as one. */
+static bool tail_is_dense(const amp_tensor *t, int first) {
+    int64_t expected = 1;
+    for (int d = t->rank - 1; d >= first; d--) {
+        if (t->shape[d] != 1 && t->strides[d] != expected) return false;
+        expected *= t->shape[d];
+    }
+    return true;
+}
+
+static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *shape, amp_tensor *weight,
+                           amp_tensor *bias, norm c) {
+    AMP_TRY(check_norm_shapes(call, input, shape, weight, bias));
+    AMP_TRY(check_norm_dtypes(call, input, weight, bias));
+    rows r = {.compute = amp_compute_dtype(input->dtype), .dim = input->rank - shape->count, .length = 1, .tail = true};
+    for (int i = 0; i < shape->count; i++) r.length *= shape->values[i];
+    const amp_kernel *kernel = amp_kernel_select(c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM, AMP_F32, AMP_F32);
+    if (!kernel) return amp_pending_error();
+    c.f32 = (amp_norm_function *)kernel->function;
+    if (r.compute == AMP_F32) call->note.kernel = kernel->name;
+    AMP_TRY(dense_parameter(call, weight, r.compute, &c.weight));
+    AMP_TRY(dense_parameter(call, bias, r.compute, &c.bias));
+    r.out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+    if (!r.out) return amp_pending_error();
+    r.in = input;
+    if (!tail_is_dense(input, r.dim)) {
+        amp_tensor *copy = amp_tensor_new(call->op->name, input->dtype, input->rank, input->shape);
+        if (!copy) return amp_pending_error();
+        AMP_TRY(amp_cpu_copy(copy, input));
+        r.in = copy;
+    }
+    r.loop = r.compute == AMP_F32 ? norm_f32 : norm_f64;
+    r.context = &c;
+    return run_rows(amp_call_name(call), &r);
+}
+
+amp_status cpu_layer_norm(amp_call *call) {
+    const amp_layer_norm_args *a = call->args;
+    return run_norm(call, a->input, &a->normalized_shape, a->weight, a->bias,
+                    (norm){.eps = a->eps.value, .centred = true});
+}
+
+static double epsilon(amp_dtype dtype) {
+    switch (dtype) {
+    case AMP_F64: return DBL_EPSILON;
+    case AMP_BF16: return 0x1p-7;
+    case AMP_F16: return 0x1p-10;
+    default: return FLT_EPSILON;
+    }
+}
+
+amp_status cpu_rms_norm(amp_call *call) {
+    const amp_rms_norm_args *a = call->args;
+    const double eps = a->eps.set ? a->eps.value : epsilon(a->input->dtype);
+    return run_norm(call, a->input, &a->normalized_shape, a->weight, NULL, (norm){.eps = eps});
+}
