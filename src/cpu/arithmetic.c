@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/binary.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cpu/operands.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;
@@ -16,9 +16,9 @@ typedef double _Complex complex128;
 /* What a loop gets besides its operands. */
 typedef struct binary_context {
     amp_binary_function *f32;
-    float scale;                /* of the second operand, as f32 … */
-    double alpha;               /* … as f64 … */
-    int64_t alpha_whole;        /* … and as an integer */
+    float scale;         /* of the second operand, as f32 … */
+    double alpha;        /* … as f64 … */
+    int64_t alpha_whole; /* … and as an integer */
     complex128 alpha_complex;
     atomic_bool divided_by_zero; /* an integer quotient has no value */
 } binary_context;
@@ -26,7 +26,7 @@ typedef struct binary_context {
 enum { NO_KERNEL = -1 };
 
 typedef struct binary_op {
-    int family; /* of f32 kernels, or NO_KERNEL: narrow floats are computed in f64 */
+    int family;                           /* of f32 kernels, or NO_KERNEL: narrow floats are computed in f64 */
     amp_dense_function *f64, *i64, *c128; /* NULL: no such type */
 } binary_op;
 
@@ -45,7 +45,7 @@ typedef struct binary_op {
     }
 
 /* Integers wrap, as their widths do in memory. */
-#define WRAP(operation) (int64_t)((uint64_t)x operation (uint64_t)y)
+#define WRAP(operation) (int64_t)((uint64_t)x operation(uint64_t) y)
 
 static int64_t checked_quotient(binary_context *c, int64_t x, int64_t y) {
     if (y == 0) atomic_store_explicit(&c->divided_by_zero, true, memory_order_relaxed);
@@ -95,9 +95,9 @@ static double log_add_exp(double x, double y) {
 DEFINE_LOOP(add, double, f64, x + c->alpha * y)
 DEFINE_LOOP(add, int64_t, i64, (int64_t)((uint64_t)x + (uint64_t)c->alpha_whole * (uint64_t)y))
 DEFINE_LOOP(add, complex128, c128, x + c->alpha_complex * y)
-DEFINE_LOOP(mul, double, f64, x * y)
+DEFINE_LOOP(mul, double, f64, x *y)
 DEFINE_LOOP(mul, int64_t, i64, WRAP(*))
-DEFINE_LOOP(mul, complex128, c128, x * y)
+DEFINE_LOOP(mul, complex128, c128, x *y)
 DEFINE_LOOP(div, double, f64, x / y)
 DEFINE_LOOP(div, complex128, c128, x / y)
 DEFINE_LOOP(div_trunc, double, f64, trunc(x / y))
@@ -146,7 +146,7 @@ static bool dense_f32_like(const amp_tensor *t, const amp_tensor *like) {
 }
 
 /* Small dense operands of one shape need no iterator. */
-static bool ran_at_once(const binary_context *c, const amp_value *v, amp_tensor *out) {
+static bool ran_at_once(const binary_context *c, const amp_operand *v, amp_tensor *out) {
     const int64_t n = amp_tensor_elements(out);
     if (n > 16384 || out->dtype != AMP_F32 || !amp_tensor_is_dense(out)) return false;
     if (!dense_f32_like(v[0].tensor, out) || !dense_f32_like(v[1].tensor, out)) return false;
@@ -154,18 +154,18 @@ static bool ran_at_once(const binary_context *c, const amp_value *v, amp_tensor 
     return true;
 }
 
-static amp_status no_such_type(const amp_call *call, amp_dtype dtype, const amp_value *v) {
+static amp_status no_such_type(const amp_call *call, amp_dtype dtype, const amp_operand *v) {
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s: not defined for %s", amp_call_name(call), v[0].name,
                     v[0].tensor ? amp_describe(v[0].tensor) : "a number", amp_dtype_name(dtype));
 }
 
-static amp_status run_typed(amp_call *call, const binary_op *op, binary_context *c, const amp_value *v,
+static amp_status run_typed(amp_call *call, const binary_op *op, binary_context *c, const amp_operand *v,
                             amp_dtype compute, amp_tensor *out) {
     amp_dense_function *loop = compute == AMP_F32    ? f32_loop
                                : compute == AMP_F64  ? op->f64
                                : compute == AMP_C128 ? op->c128
                                                      : op->i64;
-    amp_values_run(v, 2, compute, compute, loop, c, compute == AMP_F32 ? 1 : 4, out);
+    amp_operands_run(v, 2, compute, compute, loop, c, compute == AMP_F32 ? 1 : 4, out);
     if (!atomic_load_explicit(&c->divided_by_zero, memory_order_relaxed)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has a zero, and integers cannot be divided by it", amp_call_name(call),
                     v[1].name);
@@ -182,12 +182,12 @@ static binary_context context_of(const amp_scalar *alpha, int sign) {
                             .alpha_complex = CMPLX(sign * real.c128[0], sign * real.c128[1])};
 }
 
-static amp_status binary(amp_call *call, const binary_op *op, const amp_value v[2], amp_dtype dtype,
+static amp_status binary(amp_call *call, const binary_op *op, const amp_operand v[2], amp_dtype dtype,
                          binary_context c) {
     amp_dtype compute = amp_compute_dtype(dtype);
     if (compute == AMP_F32 && op->family == NO_KERNEL) compute = AMP_F64;
     if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128)) return no_such_type(call, dtype, v);
-    amp_tensor *out = amp_values_output(call, v, 2, dtype);
+    amp_tensor *out = amp_operands_output(call, v, 2, dtype);
     if (!out) return amp_pending_error();
     if (compute != AMP_F32) return run_typed(call, op, &c, v, compute, out);
     const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)op->family, AMP_F32, AMP_F32);
@@ -203,11 +203,12 @@ static bool is_one(const amp_scalar *alpha) {
     return alpha->kind == AMP_SCALAR_FLOAT ? alpha->re == 1.0 : alpha->kind != AMP_SCALAR_COMPLEX && alpha->i == 1;
 }
 
-static amp_status sum_or_difference(amp_call *call, amp_value a, amp_value b, const amp_scalar *alpha, int sign) {
-    const amp_value v[2] = {a, b};
-    const amp_dtype dtype = amp_values_dtype(v, 2);
+static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b, const amp_scalar *alpha, int sign) {
+    const amp_operand v[2] = {a, b};
+    const amp_dtype dtype = amp_operands_dtype(v, 2);
     const bool whole = amp_compute_dtype(dtype) == AMP_I64;
-    if ((whole && alpha->kind == AMP_SCALAR_FLOAT) || (alpha->kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(dtype))) {
+    if ((whole && alpha->kind == AMP_SCALAR_FLOAT) ||
+        (alpha->kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(dtype))) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' must be %s number, for the result is %s", amp_call_name(call),
                         whole ? "a whole" : "a real", amp_dtype_name(dtype));
     }
@@ -222,12 +223,12 @@ static amp_status sum_or_difference(amp_call *call, amp_value a, amp_value b, co
 #define DEFINE_SUM(op, sign)                                                                                           \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        return sum_or_difference(call, amp_tensor_value("input", a->input), amp_tensor_value("other", a->other),       \
+        return sum_or_difference(call, amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other),   \
                                  &a->alpha, sign);                                                                     \
     }                                                                                                                  \
     amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
         const amp_##op##_scalar_args *a = call->args;                                                                  \
-        return sum_or_difference(call, amp_tensor_value("input", a->input), amp_number_value("other", a->other),       \
+        return sum_or_difference(call, amp_tensor_operand("input", a->input), amp_number_operand("other", a->other),   \
                                  &a->alpha, sign);                                                                     \
     }
 DEFINE_SUM(add, 1)
@@ -235,18 +236,18 @@ DEFINE_SUM(sub, -1)
 
 /* ---- The others ----------------------------------------------------------------------------------------------- */
 
-static amp_status plain(amp_call *call, const binary_op *op, amp_value a, amp_value b) {
-    const amp_value v[2] = {a, b};
-    return binary(call, op, v, amp_values_dtype(v, 2), context_of(NULL, 1));
+static amp_status plain(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
+    const amp_operand v[2] = {a, b};
+    return binary(call, op, v, amp_operands_dtype(v, 2), context_of(NULL, 1));
 }
 
 /* Integers give f32. */
-static amp_status floating(amp_call *call, const binary_op *op, amp_value a, amp_value b) {
-    const amp_value v[2] = {a, b};
-    return binary(call, op, v, amp_floating_result(amp_values_dtype(v, 2)), context_of(NULL, 1));
+static amp_status floating(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
+    const amp_operand v[2] = {a, b};
+    return binary(call, op, v, amp_floating_result(amp_operands_dtype(v, 2)), context_of(NULL, 1));
 }
 
-static amp_status divide(amp_call *call, amp_value a, amp_value b, const char *rounding_mode) {
+static amp_status divide(amp_call *call, amp_operand a, amp_operand b, const char *rounding_mode) {
     if (!rounding_mode) return floating(call, &div_op, a, b);
     if (!strcmp(rounding_mode, "trunc")) return plain(call, &div_trunc_op, a, b);
     if (!strcmp(rounding_mode, "floor")) return plain(call, &div_floor_op, a, b);
@@ -257,13 +258,13 @@ static amp_status divide(amp_call *call, amp_value a, amp_value b, const char *r
 #define DEFINE_TENSOR(op, first, second, run)                                                                          \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        const amp_value x = amp_tensor_value(#first, a->first), y = amp_tensor_value(#second, a->second);              \
+        const amp_operand x = amp_tensor_operand(#first, a->first), y = amp_tensor_operand(#second, a->second);        \
         return run;                                                                                                    \
     }
 #define DEFINE_SCALAR(op, first, second, run)                                                                          \
     amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
         const amp_##op##_scalar_args *a = call->args;                                                                  \
-        const amp_value x = amp_tensor_value(#first, a->first), y = amp_number_value(#second, a->second);              \
+        const amp_operand x = amp_tensor_operand(#first, a->first), y = amp_number_operand(#second, a->second);        \
         return run;                                                                                                    \
     }
 #define DEFINE_BOTH(op, first, second, run) DEFINE_TENSOR(op, first, second, run) DEFINE_SCALAR(op, first, second, run)
@@ -283,5 +284,5 @@ DEFINE_TENSOR(min_other, input, other, plain(call, &minimum_op, x, y))
 
 amp_status cpu_pow_scalar_base(amp_call *call) {
     const amp_pow_scalar_base_args *a = call->args;
-    return plain(call, &pow_op, amp_number_value("input", a->input), amp_tensor_value("exponent", a->exponent));
+    return plain(call, &pow_op, amp_number_operand("input", a->input), amp_tensor_operand("exponent", a->exponent));
 }

@@ -19,7 +19,8 @@ static amp_status check_list(const amp_call *call, const amp_tensor_list *list) 
     }
     for (int64_t i = 0; i < list->count; i++) {
         if (list->items[i]) continue;
-        return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld of 'tensors' is missing", amp_call_name(call), (long long)i);
+        return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld of 'tensors' is missing", amp_call_name(call),
+                        (long long)i);
     }
     return AMP_OK;
 }
@@ -103,7 +104,8 @@ amp_status cpu_stack(amp_call *call) {
                         amp_call_name(call), (long long)i, amp_describe(t), amp_describe(first));
     }
     int64_t shape[AMP_MAX_RANK];
-    for (int k = 0; k <= first->rank; k++) shape[k] = k < d ? first->shape[k] : k == d ? list->count : first->shape[k - 1];
+    for (int k = 0; k <= first->rank; k++)
+        shape[k] = k < d ? first->shape[k] : k == d ? list->count : first->shape[k - 1];
     amp_tensor *out = amp_call_output(call, 0, list_dtype(list), first->rank + 1, shape);
     return out ? place(list, out, d, true) : amp_pending_error();
 }
@@ -126,7 +128,8 @@ static amp_status check_embedding(const amp_call *call, const amp_embedding_args
                         amp_describe(a->weight));
     }
     if (a->input->dtype != AMP_I64 && a->input->dtype != AMP_I32) {
-        return amp_fail(AMP_ERROR_DTYPE, "embedding: input is %s; expected indices of i64 or i32", amp_describe(a->input));
+        return amp_fail(AMP_ERROR_DTYPE, "embedding: input is %s; expected indices of i64 or i32",
+                        amp_describe(a->input));
     }
     if (a->input->rank == AMP_MAX_RANK) {
         return amp_fail(AMP_ERROR_INVALID, "embedding: input is %s; the result would have more than %d dimensions",
@@ -150,8 +153,10 @@ static void limit_row(amp_tensor *weight, int64_t row, double p, double limit, d
     double norm = 0.0;
     for (int64_t i = 0; i < width; i++) {
         const double x = fabs(values[i]);
-        if (isinf(p)) norm = x > norm ? x : norm;
-        else norm += p == 2.0 ? x * x : p == 1.0 ? x : pow(x, p);
+        if (isinf(p))
+            norm = x > norm ? x : norm;
+        else
+            norm += p == 2.0 ? x * x : p == 1.0 ? x : pow(x, p);
     }
     if (!isinf(p)) norm = pow(norm, 1.0 / p);
     if (!(norm > limit)) return;

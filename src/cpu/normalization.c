@@ -23,7 +23,7 @@ typedef struct rows {
     amp_dtype compute;
     const amp_tensor *in;
     amp_tensor *out;
-    int dim;   /* the row's dimension, of `length` elements; … */
+    int dim; /* the row's dimension, of `length` elements; … */
     int64_t length;
     bool tail; /* … or all dimensions from dim on, merged: both tensors are dense there */
 } rows;
@@ -193,7 +193,8 @@ static amp_status check_norm_shapes(const amp_call *call, const amp_tensor *inpu
     const amp_tensor *const parameters[] = {weight, bias};
     for (int i = 0; i < 2; i++) {
         const amp_tensor *t = parameters[i];
-        if (!t || (t->rank == shape->count && !memcmp(t->shape, shape->values, (size_t)t->rank * sizeof *t->shape))) continue;
+        if (!t || (t->rank == shape->count && !memcmp(t->shape, shape->values, (size_t)t->rank * sizeof *t->shape)))
+            continue;
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected the normalized_shape %s", amp_call_name(call),
                         i ? "bias" : "weight", amp_describe(t), amp_describe_shape(shape->count, shape->values));
     }
@@ -248,7 +249,8 @@ static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *sh
     AMP_TRY(check_norm_dtypes(call, input, weight, bias));
     rows r = {.compute = amp_compute_dtype(input->dtype), .dim = input->rank - shape->count, .length = 1, .tail = true};
     for (int i = 0; i < shape->count; i++) r.length *= shape->values[i];
-    const amp_kernel *kernel = amp_kernel_select(c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM, AMP_F32, AMP_F32);
+    const amp_kernel *kernel =
+        amp_kernel_select(c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     c.f32 = (amp_norm_function *)kernel->function;
     if (r.compute == AMP_F32) call->note.kernel = kernel->name;

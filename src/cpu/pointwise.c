@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/binary.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cpu/operands.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;
@@ -103,7 +103,7 @@ COMPLEX(sqrt, csqrt(x))
 REAL(rsqrt, 1.0 / sqrt(x))
 COMPLEX(rsqrt, 1.0 / csqrt(x))
 REAL(square, x *x)
-WHOLE(square, (int64_t)((uint64_t)x * (uint64_t)x))
+WHOLE(square, (int64_t)((uint64_t)x *(uint64_t)x))
 COMPLEX(square, x *x)
 REAL(reciprocal, 1.0 / x)
 COMPLEX(reciprocal, 1.0 / x)
@@ -142,21 +142,21 @@ REAL(nan_to_num, x != x ? c->p : x == INFINITY ? c->q : x == -INFINITY ? c->r : 
 REAL(relu, x > 0 || x != x ? x : 0.0)
 WHOLE(relu, x > 0 ? x : 0)
 REAL(relu6, clip(x, 0.0, 6.0))
-WHOLE(relu6, x < 0 ? 0 : x > 6 ? 6 : x)
+WHOLE(relu6, x<0 ? 0 : x> 6 ? 6 : x)
 REAL(leaky_relu, x > 0 ? x : x * c->p)
 REAL(elu, x > 0 ? x : c->p * expm1(x))
 REAL(celu, x > 0 ? x : c->p * expm1(x / c->p))
 REAL(selu, 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * expm1(x)))
 REAL(gelu, gelu_erf(x))
 REAL(gelu_tanh, gelu_tanh(x))
-REAL(silu, x * sigmoid(x))
+REAL(silu, x *sigmoid(x))
 COMPLEX(silu, x / (1.0 + cexp(-x)))
-REAL(mish, x * tanh(softplus(x)))
+REAL(mish, x *tanh(softplus(x)))
 REAL(softplus, x * c->p > c->q ? x : softplus(x * c->p) / c->p)
 REAL(softsign, x / (1.0 + fabs(x)))
 REAL(logsigmoid, -softplus(-x))
 REAL(hardsigmoid, clip(x + 3.0, 0.0, 6.0) / 6.0)
-REAL(hardswish, x * clip(x + 3.0, 0.0, 6.0) / 6.0)
+REAL(hardswish, x *clip(x + 3.0, 0.0, 6.0) / 6.0)
 REAL(hardtanh, clip(x, c->p, c->q))
 REAL(threshold, x > c->p || x != x ? x : c->q)
 
@@ -168,7 +168,7 @@ static void f32_loop(void *context, void *out, const void *const *in, int64_t n)
 }
 
 static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, unary_context c) {
-    const amp_value v = amp_tensor_value("input", input);
+    const amp_operand v = amp_tensor_operand("input", input);
     amp_dtype dtype = op->i64 ? input->dtype : amp_floating_result(input->dtype);
     amp_dtype compute = amp_compute_dtype(dtype);
     if (compute == AMP_C128 && !op->c128) {
@@ -187,9 +187,9 @@ static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, una
         loop = f32_loop;
         cost = 2;
     }
-    amp_tensor *out = amp_values_output(call, &v, 1, dtype);
+    amp_tensor *out = amp_operands_output(call, &v, 1, dtype);
     if (!out) return amp_pending_error();
-    amp_values_run(&v, 1, compute, compute, loop, &c, cost, out);
+    amp_operands_run(&v, 1, compute, compute, loop, &c, cost, out);
     return AMP_OK;
 }
 
@@ -292,9 +292,9 @@ amp_status cpu_abs(amp_call *call) {
     static const unary_op row = {AMP_KERNEL_ABS, abs_f64, abs_i64, NULL};
     const amp_abs_args *a = call->args;
     if (!amp_dtype_is_complex(a->input->dtype)) return run(call, &row, a->input, (unary_context){0});
-    const amp_value v = amp_tensor_value("input", a->input);
-    amp_tensor *out = amp_values_output(call, &v, 1, a->input->dtype == AMP_C64 ? AMP_F32 : AMP_F64);
+    const amp_operand v = amp_tensor_operand("input", a->input);
+    amp_tensor *out = amp_operands_output(call, &v, 1, a->input->dtype == AMP_C64 ? AMP_F32 : AMP_F64);
     if (!out) return amp_pending_error();
-    amp_values_run(&v, 1, AMP_C128, AMP_F64, modulus, NULL, 8, out);
+    amp_operands_run(&v, 1, AMP_C128, AMP_F64, modulus, NULL, 8, out);
     return AMP_OK;
 }

@@ -51,8 +51,10 @@ int64_t amp_reduced_elements(const amp_tensor *input, unsigned mask) {
 int amp_reduced_shape(const amp_tensor *input, unsigned mask, bool keepdim, int64_t *shape) {
     int rank = 0;
     for (int d = 0; d < input->rank; d++) {
-        if (!(mask & 1u << d)) shape[rank++] = input->shape[d];
-        else if (keepdim) shape[rank++] = 1;
+        if (!(mask & 1u << d))
+            shape[rank++] = input->shape[d];
+        else if (keepdim)
+            shape[rank++] = 1;
     }
     return rank;
 }
@@ -114,8 +116,10 @@ static void make_plan(plan *p, const amp_reduce_work *work, amp_tensor *out) {
     const bool keepdim = out->rank == in->rank;
     for (int d = 0, o = 0; d < in->rank; d++) {
         const bool reduced = work->mask & 1u << d;
-        if (reduced) add_dimension(&p->reduced, in->shape[d], in->strides[d] * in_size, 0);
-        else add_dimension(&p->kept, in->shape[d], in->strides[d] * in_size, out->strides[o] * out_size);
+        if (reduced)
+            add_dimension(&p->reduced, in->shape[d], in->strides[d] * in_size, 0);
+        else
+            add_dimension(&p->kept, in->shape[d], in->strides[d] * in_size, out->strides[o] * out_size);
         o += keepdim || !reduced;
     }
     merge_dimensions(&p->kept);
@@ -145,8 +149,10 @@ static void start(const plan *p, accumulators *acc, int64_t n) {
     if (kind == AMP_REDUCE_MAX) first = -INFINITY, first_whole = INT64_MIN;
     if (kind == AMP_REDUCE_MIN || kind == AMP_REDUCE_MIN_ABS) first = INFINITY, first_whole = INT64_MAX;
     for (int64_t i = 0; i < n; i++) {
-        if (whole) acc->whole[i] = first_whole;
-        else acc->value[i] = first;
+        if (whole)
+            acc->whole[i] = first_whole;
+        else
+            acc->value[i] = first;
         acc->rest[i] = 0.0;
     }
 }
@@ -248,8 +254,10 @@ static void finish(const plan *p, const accumulators *acc, char *out, int64_t st
         if (!is_complex && p->work->kind <= AMP_REDUCE_SUM_POWERS && isfinite(acc->value[i])) {
             result[0] = (acc->value[i] + acc->rest[i]) * w->scale;
         }
-        if (w->root == 0.5) result[0] = sqrt(result[0]);
-        else if (w->root != 1.0) result[0] = pow(result[0], w->root);
+        if (w->root == 0.5)
+            result[0] = sqrt(result[0]);
+        else if (w->root != 1.0)
+            result[0] = pow(result[0], w->root);
         amp_block_store(is_complex ? AMP_C128 : AMP_F64, result, p->out_dtype, out + i * stride, stride, 1);
     }
 }
@@ -300,9 +308,12 @@ static amp_status reduce_long_run(const plan *p, int64_t n) {
     accumulators acc;
     start(p, &acc, 1);
     for (int64_t i = 0; i < parts; i++) {
-        if (p->work->kind == AMP_REDUCE_MAX) acc.value[0] = larger(partial[i], acc.value[0]);
-        else if (p->work->kind == AMP_REDUCE_MIN) acc.value[0] = smaller(partial[i], acc.value[0]);
-        else acc.value[0] += partial[i];
+        if (p->work->kind == AMP_REDUCE_MAX)
+            acc.value[0] = larger(partial[i], acc.value[0]);
+        else if (p->work->kind == AMP_REDUCE_MIN)
+            acc.value[0] = smaller(partial[i], acc.value[0]);
+        else
+            acc.value[0] += partial[i];
     }
     finish(p, &acc, p->out, 0, 1);
     amp_free(partial);
@@ -337,7 +348,8 @@ static amp_status choose_compute(plan *p) {
 static bool is_long_run(const plan *p, int64_t results, int64_t each) {
     const amp_reduction kind = p->work->kind;
     return results == 1 && each > CHUNK && p->reduced.rank == 1 && p->compute == AMP_F32 &&
-           (kind == AMP_REDUCE_SUM || kind == AMP_REDUCE_SUM_SQUARES || kind == AMP_REDUCE_MAX || kind == AMP_REDUCE_MIN);
+           (kind == AMP_REDUCE_SUM || kind == AMP_REDUCE_SUM_SQUARES || kind == AMP_REDUCE_MAX ||
+            kind == AMP_REDUCE_MIN);
 }
 
 amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out) {
@@ -356,8 +368,10 @@ amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out) {
     const int threads = amp_parallel_threads(results * each, AMP_GRAIN_ELEMENTS);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t i = 0; i < units; i++) {
-        if (p.columns) reduce_columns(&p, i);
-        else reduce_rows(&p, i);
+        if (p.columns)
+            reduce_columns(&p, i);
+        else
+            reduce_rows(&p, i);
     }
     return AMP_OK;
 }

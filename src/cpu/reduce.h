@@ -23,8 +23,8 @@ typedef struct amp_reduce_work {
     unsigned mask;     /* bit d: dimension d is reduced */
     amp_dtype compute; /* f32 or f64: real; i64: whole; c128: complex, sums only */
     double power;
-    double scale;      /* the result is multiplied by it: 1/n for a mean */
-    double root;       /* … and taken to this power, where it is not 1: 1/p for a norm */
+    double scale; /* the result is multiplied by it: 1/n for a mean */
+    double root;  /* … and taken to this power, where it is not 1: 1/p for a norm */
 } amp_reduce_work;
 
 /* Writes one result for each combination of the other dimensions; `out` has them, with extents of 1 for the reduced

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "cpu/binary.h"
 #include "cpu/element.h"
+#include "cpu/operands.h"
 #include "cpu/reduce.h"
 #include "ops/shape_rules.h"
 #include "policy/promotion.h"
@@ -42,7 +42,8 @@ amp_status cpu_mean(amp_call *call) {
     return reduce_to(call, &work, a->keepdim, dtype);
 }
 
-static amp_status extreme(amp_call *call, amp_reduction kind, const amp_tensor *input, const amp_dims *dim, bool keepdim) {
+static amp_status extreme(amp_call *call, amp_reduction kind, const amp_tensor *input, const amp_dims *dim,
+                          bool keepdim) {
     amp_reduce_work work = {.kind = kind, .input = input, .scale = 1.0, .root = 1.0};
     AMP_TRY(amp_wrap_dims(call, "dim", dim, true, input->rank, &work.mask));
     work.compute = amp_compute_dtype(input->dtype);
@@ -108,9 +109,9 @@ amp_status cpu_normalize(amp_call *call) {
     amp_tensor *norm = amp_tensor_new(call->op->name, compute, rank, shape);
     if (!norm) return amp_pending_error();
     AMP_TRY(amp_cpu_reduce(&work, norm));
-    const amp_value v[2] = {amp_tensor_value("input", a->input), amp_tensor_value("norm", norm)};
-    amp_tensor *out = amp_values_output(call, v, 2, a->input->dtype);
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norm)};
+    amp_tensor *out = amp_operands_output(call, v, 2, a->input->dtype);
     if (!out) return amp_pending_error();
-    amp_values_run(v, 2, compute, compute, compute == AMP_F32 ? divide_f32 : divide_f64, &eps, 2, out);
+    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? divide_f32 : divide_f64, &eps, 2, out);
     return AMP_OK;
 }

@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "cpu/binary.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cpu/operands.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;
@@ -35,9 +35,9 @@ COMPARE_REAL(le, <=)
 COMPARE_REAL(gt, >)
 COMPARE_REAL(ge, >=)
 
-static amp_status compare(amp_call *call, const compare_op *op, amp_value a, amp_value b) {
-    const amp_value v[2] = {a, b};
-    const amp_dtype compute = amp_compute_dtype(amp_values_dtype(v, 2));
+static amp_status compare(amp_call *call, const compare_op *op, amp_operand a, amp_operand b) {
+    const amp_operand v[2] = {a, b};
+    const amp_dtype compute = amp_compute_dtype(amp_operands_dtype(v, 2));
     amp_dense_function *loop = compute == AMP_F32    ? op->f32
                                : compute == AMP_F64  ? op->f64
                                : compute == AMP_C128 ? op->c128
@@ -46,9 +46,9 @@ static amp_status compare(amp_call *call, const compare_op *op, amp_value a, amp
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order ('%s' is %s)", amp_call_name(call), a.name,
                         amp_describe(a.tensor));
     }
-    amp_tensor *out = amp_values_output(call, v, 2, AMP_BOOL);
+    amp_tensor *out = amp_operands_output(call, v, 2, AMP_BOOL);
     if (!out) return amp_pending_error();
-    amp_values_run(v, 2, compute, AMP_BOOL, loop, NULL, 2, out);
+    amp_operands_run(v, 2, compute, AMP_BOOL, loop, NULL, 2, out);
     return AMP_OK;
 }
 
@@ -56,11 +56,11 @@ static amp_status compare(amp_call *call, const compare_op *op, amp_value a, amp
     static const compare_op op##_op = {op##_f32, op##_f64, op##_i64, complex};                                         \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        return compare(call, &op##_op, amp_tensor_value("input", a->input), amp_tensor_value("other", a->other));      \
+        return compare(call, &op##_op, amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other));  \
     }                                                                                                                  \
     amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
         const amp_##op##_scalar_args *a = call->args;                                                                  \
-        return compare(call, &op##_op, amp_tensor_value("input", a->input), amp_number_value("other", a->other));      \
+        return compare(call, &op##_op, amp_tensor_operand("input", a->input), amp_number_operand("other", a->other));  \
     }
 DEFINE_COMPARE(eq, eq_c128)
 DEFINE_COMPARE(ne, ne_c128)
@@ -82,7 +82,7 @@ DEFINE_COMPARE(ge, NULL)
         }                                                                                                              \
     }
 #define OTHER(type) (((const type *)in[1])[i])
-LOGIC_LOOP(both, uint8_t, x && OTHER(uint8_t))
+LOGIC_LOOP(both, uint8_t, x &&OTHER(uint8_t))
 LOGIC_LOOP(either, uint8_t, x || OTHER(uint8_t))
 LOGIC_LOOP(one_of, uint8_t, !x != !OTHER(uint8_t))
 LOGIC_LOOP(opposite, uint8_t, !x)
@@ -90,23 +90,24 @@ LOGIC_LOOP(is_nan, complex128, isnan(__real__ x) || isnan(__imag__ x))
 LOGIC_LOOP(is_inf, complex128, isinf(__real__ x) || isinf(__imag__ x))
 LOGIC_LOOP(is_finite, complex128, isfinite(__real__ x) && isfinite(__imag__ x))
 
-static amp_status to_bool(amp_call *call, const amp_value *v, int count, amp_dtype compute, amp_dense_function *loop) {
-    amp_tensor *out = amp_values_output(call, v, count, AMP_BOOL);
+static amp_status to_bool(amp_call *call, const amp_operand *v, int count, amp_dtype compute,
+                          amp_dense_function *loop) {
+    amp_tensor *out = amp_operands_output(call, v, count, AMP_BOOL);
     if (!out) return amp_pending_error();
-    amp_values_run(v, count, compute, AMP_BOOL, loop, NULL, 2, out);
+    amp_operands_run(v, count, compute, AMP_BOOL, loop, NULL, 2, out);
     return AMP_OK;
 }
 
 #define DEFINE_LOGIC(op, loop)                                                                                         \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        const amp_value v[2] = {amp_tensor_value("input", a->input), amp_tensor_value("other", a->other)};             \
+        const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other)};       \
         return to_bool(call, v, 2, AMP_BOOL, loop);                                                                    \
     }
 #define DEFINE_KIND(op, compute, loop)                                                                                 \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        const amp_value v = amp_tensor_value("input", a->input);                                                       \
+        const amp_operand v = amp_tensor_operand("input", a->input);                                                   \
         return to_bool(call, &v, 1, compute, loop);                                                                    \
     }
 DEFINE_LOGIC(logical_and, both)
@@ -121,7 +122,7 @@ DEFINE_KIND(isfinite, AMP_C128, is_finite)
 
 #define CHOOSE_LOOP(suffix, type)                                                                                      \
     static void choose_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
-        const uint8_t *condition = in[0];                                                                                 \
+        const uint8_t *condition = in[0];                                                                              \
         const type *yes = in[1], *no = in[2];                                                                          \
         type *o = out;                                                                                                 \
         (void)context;                                                                                                 \
@@ -140,14 +141,14 @@ static amp_dense_function *choose_for(amp_dtype compute) {
 }
 
 /* condition ? yes : no, in `dtype`. */
-static amp_status choose(amp_call *call, amp_value condition, amp_value yes, amp_value no, amp_dtype dtype) {
-    const amp_value v[3] = {condition, yes, no};
+static amp_status choose(amp_call *call, amp_operand condition, amp_operand yes, amp_operand no, amp_dtype dtype) {
+    const amp_operand v[3] = {condition, yes, no};
     const amp_dtype compute = amp_compute_dtype(dtype);
     if (condition.tensor->dtype != AMP_BOOL) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected bool", amp_call_name(call), condition.name,
                         amp_describe(condition.tensor));
     }
-    amp_tensor *out = amp_values_output(call, v, 3, dtype);
+    amp_tensor *out = amp_operands_output(call, v, 3, dtype);
     if (!out) return amp_pending_error();
     amp_elementwise work = {.function = choose_for(compute), .out_compute = compute, .inputs = 3, .cost = 1};
     amp_constant constants[3];
@@ -161,26 +162,26 @@ static amp_status choose(amp_call *call, amp_value condition, amp_value yes, amp
     return AMP_OK;
 }
 
-static amp_status where(amp_call *call, amp_tensor *condition, amp_value yes, amp_value no) {
-    const amp_value v[2] = {yes, no};
-    return choose(call, amp_tensor_value("condition", condition), yes, no, amp_values_dtype(v, 2));
+static amp_status where(amp_call *call, amp_tensor *condition, amp_operand yes, amp_operand no) {
+    const amp_operand v[2] = {yes, no};
+    return choose(call, amp_tensor_operand("condition", condition), yes, no, amp_operands_dtype(v, 2));
 }
 
 amp_status cpu_where(amp_call *call) {
     const amp_where_args *a = call->args;
-    return where(call, a->condition, amp_tensor_value("input", a->input), amp_tensor_value("other", a->other));
+    return where(call, a->condition, amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other));
 }
 amp_status cpu_where_scalar_other(amp_call *call) {
     const amp_where_scalar_other_args *a = call->args;
-    return where(call, a->condition, amp_tensor_value("input", a->input), amp_number_value("other", a->other));
+    return where(call, a->condition, amp_tensor_operand("input", a->input), amp_number_operand("other", a->other));
 }
 amp_status cpu_where_scalar_self(amp_call *call) {
     const amp_where_scalar_self_args *a = call->args;
-    return where(call, a->condition, amp_number_value("input", a->input), amp_tensor_value("other", a->other));
+    return where(call, a->condition, amp_number_operand("input", a->input), amp_tensor_operand("other", a->other));
 }
 amp_status cpu_where_scalar(amp_call *call) {
     const amp_where_scalar_args *a = call->args;
-    return where(call, a->condition, amp_number_value("input", a->input), amp_number_value("other", a->other));
+    return where(call, a->condition, amp_number_operand("input", a->input), amp_number_operand("other", a->other));
 }
 
 amp_status cpu_masked_fill(amp_call *call) {
@@ -189,8 +190,8 @@ amp_status cpu_masked_fill(amp_call *call) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is a complex number, input is %s", amp_call_name(call),
                         amp_describe(a->input));
     }
-    return choose(call, amp_tensor_value("mask", a->mask), amp_number_value("value", a->value),
-                  amp_tensor_value("input", a->input), a->input->dtype);
+    return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
+                  amp_tensor_operand("input", a->input), a->input->dtype);
 }
 amp_status cpu_masked_fill_tensor(amp_call *call) {
     const amp_masked_fill_tensor_args *a = call->args;
@@ -198,8 +199,8 @@ amp_status cpu_masked_fill_tensor(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
                         amp_describe(a->value));
     }
-    return choose(call, amp_tensor_value("mask", a->mask), amp_tensor_value("value", a->value),
-                  amp_tensor_value("input", a->input), a->input->dtype);
+    return choose(call, amp_tensor_operand("mask", a->mask), amp_tensor_operand("value", a->value),
+                  amp_tensor_operand("input", a->input), a->input->dtype);
 }
 
 /* ---- clamp ---------------------------------------------------------------------------------------------------- */
@@ -233,8 +234,8 @@ static void clamp_f32(void *context, void *out, const void *const *in, int64_t n
 CLAMP_LOOP(f64, double)
 CLAMP_LOOP(i64, int64_t)
 
-static amp_status clamp(amp_call *call, amp_tensor *input, const amp_value *low, const amp_value *high) {
-    amp_value v[3] = {amp_tensor_value("input", input)};
+static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high) {
+    amp_operand v[3] = {amp_tensor_operand("input", input)};
     clamp_context c = {0};
     int count = 1;
     if (low) v[c.low = count++] = *low;
@@ -242,28 +243,31 @@ static amp_status clamp(amp_call *call, amp_tensor *input, const amp_value *low,
     if (count == 1) {
         return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
     }
-    const amp_dtype dtype = amp_values_dtype(v, count), compute = amp_compute_dtype(dtype);
+    const amp_dtype dtype = amp_operands_dtype(v, count), compute = amp_compute_dtype(dtype);
     if (compute == AMP_C128) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
                         amp_describe(input));
     }
     c.maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32);
     c.minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32);
-    amp_tensor *out = c.maximum && c.minimum ? amp_values_output(call, v, count, dtype) : NULL;
+    amp_tensor *out = c.maximum && c.minimum ? amp_operands_output(call, v, count, dtype) : NULL;
     if (!out) return amp_pending_error();
-    amp_values_run(v, count, compute, compute,
-                   compute == AMP_F32 ? clamp_f32 : compute == AMP_F64 ? clamp_f64 : clamp_i64, &c, 2, out);
+    amp_operands_run(v, count, compute, compute,
+                     compute == AMP_F32   ? clamp_f32
+                     : compute == AMP_F64 ? clamp_f64
+                                          : clamp_i64,
+                     &c, 2, out);
     return AMP_OK;
 }
 
 amp_status cpu_clamp(amp_call *call) {
     const amp_clamp_args *a = call->args;
-    const amp_value low = amp_number_value("min", a->min), high = amp_number_value("max", a->max);
+    const amp_operand low = amp_number_operand("min", a->min), high = amp_number_operand("max", a->max);
     return clamp(call, a->input, a->min.kind ? &low : NULL, a->max.kind ? &high : NULL);
 }
 
 amp_status cpu_clamp_tensor(amp_call *call) {
     const amp_clamp_tensor_args *a = call->args;
-    const amp_value low = amp_tensor_value("min", a->min), high = amp_tensor_value("max", a->max);
+    const amp_operand low = amp_tensor_operand("min", a->min), high = amp_tensor_operand("max", a->max);
     return clamp(call, a->input, a->min ? &low : NULL, a->max ? &high : NULL);
 }

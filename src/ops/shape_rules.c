@@ -52,8 +52,7 @@ bool amp_view_strides(const amp_tensor *tensor, int rank, const int64_t *shape, 
     int64_t step = tensor->rank ? tensor->strides[tensor->rank - 1] : 1;
     for (int from = tensor->rank - 1; from >= 0; from--) {
         run *= tensor->shape[from];
-        const bool run_ends = from == 0 || (tensor->shape[from - 1] != 1 &&
-                                            tensor->strides[from - 1] != run * step);
+        const bool run_ends = from == 0 || (tensor->shape[from - 1] != 1 && tensor->strides[from - 1] != run * step);
         if (!run_ends) continue;
         while (to >= 0 && (placed < run || shape[to] == 1)) {
             strides[to] = placed * step;
@@ -77,8 +76,10 @@ amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp
     bool fits = true;
     for (int i = 0; i < dims->count; i++) {
         shape[i] = dims->values[i];
-        if (shape[i] == -1 && open < 0) open = i;
-        else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known)) fits = false;
+        if (shape[i] == -1 && open < 0)
+            open = i;
+        else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known))
+            fits = false;
     }
     if (open >= 0 && fits && known > 0 && elements % known == 0) {
         shape[open] = elements / known;

@@ -55,8 +55,10 @@ amp_status amp_op_view(amp_call *call) {
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
     AMP_TRY(amp_infer_shape(call, "size", &a->size, a->input, shape));
     if (!amp_view_strides(a->input, a->size.count, shape, strides)) {
-        return amp_fail(AMP_ERROR_INVALID, "view: input %s with strides %s cannot be seen as %s without a copy; reshape "
-                        "makes one", amp_describe(a->input), amp_describe_shape(a->input->rank, a->input->strides),
+        return amp_fail(AMP_ERROR_INVALID,
+                        "view: input %s with strides %s cannot be seen as %s without a copy; reshape "
+                        "makes one",
+                        amp_describe(a->input), amp_describe_shape(a->input->rank, a->input->strides),
                         amp_describe_shape(a->size.count, shape));
     }
     return amp_return_view(call, a->input, a->size.count, shape, strides, a->input->offset);
@@ -177,14 +179,18 @@ amp_status amp_op_expand(amp_call *call) {
     for (int d = 0; fits && d < g.rank; d++) {
         const int from = d - (g.rank - input->rank);
         const int64_t extent = a->size.values[d], old = from < 0 ? 1 : input->shape[from];
-        if (extent == -1) fits = from >= 0;
-        else fits = extent >= 0 && (old == 1 || extent == old);
+        if (extent == -1)
+            fits = from >= 0;
+        else
+            fits = extent >= 0 && (old == 1 || extent == old);
         g.shape[d] = extent == -1 ? old : extent;
         g.strides[d] = from < 0 || (old == 1 && g.shape[d] != 1) ? 0 : input->strides[from];
     }
     if (!fits) {
-        return amp_fail(AMP_ERROR_INVALID, "expand: input %s cannot be expanded to %s; only extents of 1 and new leading "
-                        "dimensions grow", amp_describe(input), amp_describe_shape(a->size.count, a->size.values));
+        return amp_fail(AMP_ERROR_INVALID,
+                        "expand: input %s cannot be expanded to %s; only extents of 1 and new leading "
+                        "dimensions grow",
+                        amp_describe(input), amp_describe_shape(a->size.count, a->size.values));
     }
     int64_t elements;
     AMP_TRY(amp_shape_elements("expand", g.rank, g.shape, &elements));

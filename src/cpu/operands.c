@@ -1,22 +1,24 @@
 /* Operands of elementwise ops. */
-#include "cpu/binary.h"
+#include "cpu/operands.h"
 
 #include "cpu/iterate.h"
 #include "policy/promotion.h"
 
-amp_dtype amp_values_dtype(const amp_value *values, int count) {
+amp_dtype amp_operands_dtype(const amp_operand *values, int count) {
     amp_tensor *tensors[AMP_ELEMENTWISE_INPUTS];
     amp_scalar numbers[AMP_ELEMENTWISE_INPUTS];
     int tensor_count = 0, number_count = 0;
     for (int i = 0; i < count; i++) {
-        if (values[i].tensor) tensors[tensor_count++] = values[i].tensor;
-        else numbers[number_count++] = values[i].number;
+        if (values[i].tensor)
+            tensors[tensor_count++] = values[i].tensor;
+        else
+            numbers[number_count++] = values[i].number;
     }
     return amp_result_type(tensors, tensor_count, numbers, number_count);
 }
 
-static amp_status broadcast(const amp_call *call, const amp_value *values, int count, int *rank, int64_t *shape) {
-    const amp_value *first = NULL;
+static amp_status broadcast(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape) {
+    const amp_operand *first = NULL;
     *rank = 0;
     for (int i = 0; i < count; i++) {
         const amp_tensor *t = values[i].tensor;
@@ -31,15 +33,15 @@ static amp_status broadcast(const amp_call *call, const amp_value *values, int c
     return AMP_OK;
 }
 
-amp_tensor *amp_values_output(amp_call *call, const amp_value *values, int count, amp_dtype dtype) {
+amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int count, amp_dtype dtype) {
     int rank;
     int64_t shape[AMP_MAX_RANK];
     if (broadcast(call, values, count, &rank, shape) != AMP_OK) return NULL;
     return amp_call_output(call, 0, dtype, rank, shape);
 }
 
-void amp_values_run(const amp_value *values, int count, amp_dtype compute, amp_dtype out_compute,
-                    amp_dense_function *function, void *context, int64_t cost, amp_tensor *out) {
+void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
+                      amp_dense_function *function, void *context, int64_t cost, amp_tensor *out) {
     amp_elementwise work = {
         .function = function, .context = context, .out_compute = out_compute, .inputs = count, .cost = cost};
     amp_constant constants[AMP_ELEMENTWISE_INPUTS];

@@ -1,0 +1,34 @@
+/* What the elementwise ops on two or three operands share: operands that are tensors or numbers, their common dtype and
+ * shape. */
+#ifndef AMP_CPU_OPERANDS_H
+#define AMP_CPU_OPERANDS_H
+
+#include "cpu/copy.h"
+#include "cpu/elementwise.h"
+#include "dispatch/call.h"
+
+/* A tensor, or (tensor == NULL) a number. `name` is the argument's, for messages. */
+typedef struct amp_operand {
+    const char *name;
+    amp_tensor *tensor;
+    amp_scalar number;
+} amp_operand;
+
+static inline amp_operand amp_tensor_operand(const char *name, amp_tensor *tensor) {
+    return (amp_operand){.name = name, .tensor = tensor};
+}
+static inline amp_operand amp_number_operand(const char *name, amp_scalar number) {
+    return (amp_operand){.name = name, .number = number};
+}
+
+/* The result dtype of ordinary promotion. */
+amp_dtype amp_operands_dtype(const amp_operand *values, int count);
+
+/* Makes the output in the broadcast shape of all values that are tensors, of `dtype`. NULL with an error. */
+amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int count, amp_dtype dtype);
+
+/* Runs `function` over the values, all loaded as `compute`, into `out`, which it writes as `out_compute`. */
+void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
+                      amp_dense_function *function, void *context, int64_t cost, amp_tensor *out);
+
+#endif /* AMP_CPU_OPERANDS_H */
