@@ -12,11 +12,12 @@
 #include "core/fail.h"
 #include "core/parallel.h"
 #include "cpu/convert_any.h"
+#include "cpu/transpose.h"
 
 enum {
-    BLOCK = 256,      /* elements gathered at a time */
-    TILE_ACROSS = 16, /* elements of a tile along src's dense dimension: a cache line of f32 */
-    TILE_ALONG = 64   /* along dst's */
+    BLOCK = 256,     /* elements gathered at a time */
+    TILE_BYTES = 64, /* of a tile along src's dense dimension: a cache line (128 and 256 were slower from memory) */
+    TILE_ALONG = 64  /* its elements along dst's: 16 and 32 were slower */
 };
 
 typedef struct dimension {
@@ -136,32 +137,36 @@ static void copy_rows(const copy_plan *plan, amp_range part) {
 /* A tile is read a dense piece of src at a time into the columns of a buffer, whose rows are then dense pieces of dst:
  * neither array is walked across its cache lines, whose addresses are often a power of two apart. */
 static void copy_tile(const copy_plan *plan, char *dst, const char *src, int64_t across, int64_t along) {
-    char tile[16 * TILE_ACROSS * TILE_ALONG];
+    char tile[TILE_BYTES * TILE_ALONG];
     const dimension *outer = &plan->dims[plan->rank - 2], *inner = outer + 1;
     const int64_t size = (int64_t)plan->conversion.src_size, row = size * TILE_ALONG;
-    for (int64_t j = 0; j < along; j++)
-        move_strided(tile + j * size, row, src + j * inner->src, size, (size_t)size, across);
+    amp_transpose(tile, row, src, inner->src, along, across, (size_t)size);
     for (int64_t i = 0; i < across; i++)
         amp_conversion_run(&plan->conversion, dst + i * outer->dst, tile + i * row, along);
 }
 
-static int64_t bands_of(const copy_plan *plan) {
-    return (plan->dims[plan->rank - 2].extent + TILE_ACROSS - 1) / TILE_ACROSS;
+/* Rows of dst in a band: the elements of a tile's piece of src. */
+static int64_t band_rows(const copy_plan *plan) {
+    return TILE_BYTES / (int64_t)plan->conversion.src_size;
 }
 
-/* Bands part.begin to part.end: a band is TILE_ACROSS rows of one matrix. */
+static int64_t bands_of(const copy_plan *plan) {
+    const int64_t rows = band_rows(plan);
+    return (plan->dims[plan->rank - 2].extent + rows - 1) / rows;
+}
+
+/* Bands part.begin to part.end: a band is band_rows rows of one matrix. */
 static void copy_bands(const copy_plan *plan, amp_range part) {
     const dimension *outer = &plan->dims[plan->rank - 2], *inner = outer + 1;
-    const int64_t bands = bands_of(plan);
+    const int64_t bands = bands_of(plan), rows = band_rows(plan);
     if (part.begin >= part.end) return;
     cursor at = cursor_at(plan, 2, part.begin / bands);
     int64_t band = part.begin % bands;
     for (int64_t done = part.begin; done < part.end; done++) {
-        const int64_t first = band * TILE_ACROSS, left = outer->extent - first;
+        const int64_t first = band * rows, left = outer->extent - first;
         for (int64_t j = 0; j < inner->extent; j += TILE_ALONG)
             copy_tile(plan, at.dst + first * outer->dst + j * inner->dst, at.src + first * outer->src + j * inner->src,
-                      left < TILE_ACROSS ? left : TILE_ACROSS,
-                      inner->extent - j < TILE_ALONG ? inner->extent - j : TILE_ALONG);
+                      left < rows ? left : rows, inner->extent - j < TILE_ALONG ? inner->extent - j : TILE_ALONG);
         if (++band == bands) {
             band = 0;
             cursor_next(plan, 2, &at);
