@@ -77,15 +77,14 @@ amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
 
 /* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel: all (rows, panels), and the
  * max_panels that goes with them. */
+/* clang-format off */
 #define AMP_GEMM_TILES_28(TILE)                                                                                        \
-    TILE(1, 1)                                                                                                         \
-    TILE(1, 2)                                                                                                         \
-    TILE(1, 3)                                                                                                         \
-    TILE(1, 4) TILE(1, 5) TILE(1, 6) TILE(1, 7) TILE(1, 8) TILE(2, 1) TILE(2, 2) TILE(2, 3) TILE(2, 4) TILE(3, 1)      \
-        TILE(3, 2) TILE(3, 3) TILE(3, 4) TILE(4, 1) TILE(4, 2) TILE(4, 3) TILE(5, 1) TILE(5, 2) TILE(6, 1) TILE(6, 2)  \
-            TILE(7, 1) TILE(7, 2) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
-#define AMP_GEMM_PANELS_28                                                                                             \
-    { 1, 8, 4, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1 }
+    TILE(1, 1) TILE(1, 2) TILE(1, 3) TILE(1, 4) TILE(1, 5) TILE(1, 6) TILE(1, 7) TILE(1, 8)                            \
+    TILE(2, 1) TILE(2, 2) TILE(2, 3) TILE(2, 4) TILE(3, 1) TILE(3, 2) TILE(3, 3) TILE(3, 4)                            \
+    TILE(4, 1) TILE(4, 2) TILE(4, 3) TILE(5, 1) TILE(5, 2) TILE(6, 1) TILE(6, 2) TILE(7, 1) TILE(7, 2)                 \
+    TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
+#define AMP_GEMM_PANELS_28 {1, 8, 4, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+/* clang-format on */
 
 /* Shared by the kernels that run on AVX-512. */
 void amp_gemm_pack_a_avx512(const amp_gemm_pack_a *p, void *dst); /* to bf16 */
