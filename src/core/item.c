@@ -1,18 +1,6 @@
 /* amp_item: the one value of a tensor. */
-#include <string.h>
-
 #include "core/tensor_impl.h"
-
-__extension__ typedef _Float16 half;
-
-static double bf16_value(const void *p) {
-    uint16_t high;
-    memcpy(&high, p, sizeof high);
-    const uint32_t bits = (uint32_t)high << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
+#include "cpu/convert.h"
 
 static double element_value(amp_dtype dtype, const void *p) {
     switch (dtype) {
@@ -20,8 +8,8 @@ static double element_value(amp_dtype dtype, const void *p) {
     case AMP_C128: return *(const double *)p;
     case AMP_F32:
     case AMP_C64: return (double)*(const float *)p;
-    case AMP_F16: return (double)*(const half *)p;
-    case AMP_BF16: return bf16_value(p);
+    case AMP_F16: return amp_f32_from_f16(*(const uint16_t *)p);
+    case AMP_BF16: return amp_f32_from_bf16(*(const uint16_t *)p);
     case AMP_I64: return (double)*(const int64_t *)p;
     case AMP_I32: return (double)*(const int32_t *)p;
     case AMP_I16: return (double)*(const int16_t *)p;

@@ -42,9 +42,9 @@ static inline vf v_expm1_negative(vf x) {
 static inline vf v_log(vf x) {
     const vm tiny = v_lt(x, v_set1(1.17549435e-38f));
     const vf y = v_select(tiny, x * v_set1(8388608.0f), x);
-    const vi e = (v_bits(y) - v_set1_int(0x3f3504f3)) >> 23;
-    const vf f = v_from_bits(v_bits(y) - (e << 23)) - v_set1(1.0f);
-    const vf k = v_from_int(e) - v_select(tiny, v_set1(23.0f), v_set1(0.0f));
+    const vi origin = v_set1_int(0x3f3504f3), distance = v_bits(v_abs(y)) - origin;
+    const vf f = v_from_bits((distance & v_set1_int(0x7fffff)) + origin) - v_set1(1.0f);
+    const vf k = v_from_int(distance >> 23) - v_select(tiny, v_set1(23.0f), v_set1(0.0f));
     vf r = POLY2(f, -0.117898658f, 0.0691554025f);
     r = POLY_STEP(f, 0.118729264f, r);
     r = POLY_STEP(f, -0.12384335f, r);
