@@ -19,7 +19,6 @@ static void check(int condition) {
 
 /* Returns the bytes that were read. */
 static size_t read_tensor(amp_safetensors *file, const char *name) {
-    static volatile unsigned sink;
     amp_tensor *tensor = amp_safetensors_get(file, name);
     check(tensor || amp_last_status() == AMP_ERROR_DTYPE);
     if (!tensor) {
@@ -30,7 +29,7 @@ static size_t read_tensor(amp_safetensors *file, const char *name) {
     const unsigned char *at = amp_data(tensor);
     unsigned sum = 0;
     for (size_t i = 0; i < bytes; i++) sum += at[i];
-    sink = sum;
+    __asm__ volatile("" : : "r"(sum)); /* every byte is read, also by an optimiser's view */
     return bytes;
 }
 
