@@ -38,8 +38,16 @@ if(AMP_SANITIZE OR AMP_COVERAGE)
     return()
 endif()
 
-# DLPack against NumPy, from Python.
-add_test(NAME dlpack COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/test_dlpack.py $<TARGET_FILE:amp>)
+# DLPack against NumPy, from Python: the first interpreter that has NumPy, as a shell's own python3 may not.
+set(python python3)
+foreach(candidate python3 /usr/bin/python3)
+    execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE no_numpy OUTPUT_QUIET ERROR_QUIET)
+    if(NOT no_numpy)
+        set(python ${candidate})
+        break()
+    endif()
+endforeach()
+add_test(NAME dlpack COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/test_dlpack.py $<TARGET_FILE:amp>)
 set_tests_properties(dlpack PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # Public headers, each alone, in every language version that we name.
