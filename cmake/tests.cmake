@@ -50,6 +50,10 @@ endforeach()
 add_test(NAME dlpack COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/test_dlpack.py $<TARGET_FILE:amp>)
 set_tests_properties(dlpack PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
+# The README's code is an example's, and prints what it says.
+add_test(NAME readme COMMAND python3 tests/check_readme.py README.md examples $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(readme PROPERTIES LABELS fast)
+
 # Public headers, each alone, in every language version that we name.
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
 foreach(header IN LISTS public_headers)
