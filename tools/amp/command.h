@@ -1,0 +1,25 @@
+/* The amp tool: one table of commands, each in files of its own. */
+#ifndef AMP_TOOL_COMMAND_H
+#define AMP_TOOL_COMMAND_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Exit codes of every command. */
+enum {
+    AMP_EXIT_OK = 0,
+    AMP_EXIT_FAILED = 1, /* it ran, and what it checked does not hold */
+    AMP_EXIT_USAGE = 2   /* a wrong option, a missing or malformed file */
+};
+
+/* argv[0] is the command's own name. Returns the exit code. */
+typedef int amp_command_function(int argc, char **argv);
+
+amp_command_function amp_command_replay;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_TOOL_COMMAND_H */

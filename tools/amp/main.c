@@ -1,0 +1,44 @@
+/* amp: looks at the machine, replays recorded operator cases, explains runs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "amp/version.h"
+#include "command.h"
+
+static const struct {
+    const char *name;
+    amp_command_function *run;
+    const char *summary;
+} commands[] = {
+    {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *to) {
+    fputs("usage: amp COMMAND [OPTION…] …\n\ncommands:\n", to);
+    for (int i = 0; i < COMMAND_COUNT; i++) fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`amp COMMAND --help` tells more about one; `amp --version` prints the version.\n"
+          "Exit codes: 0 all is well, 1 something that was checked does not hold, 2 wrong usage or a bad file.\n",
+          to);
+}
+
+int main(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        print_help(stdout);
+        return AMP_EXIT_OK;
+    }
+    if (strcmp(word, "--version") == 0) {
+        printf("amp %s\n", amp_version_string());
+        return AMP_EXIT_OK;
+    }
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(word, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    }
+    if (argc > 1) {
+        fprintf(stderr, "amp: there is no %s '%s'\n\n", *word == '-' ? "option" : "command", word);
+    }
+    print_help(stderr);
+    return AMP_EXIT_USAGE;
+}

@@ -1,0 +1,328 @@
+// amp replay: options, the run over all cases, what is missing, the exit code.
+#include "replay.h"
+
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "amp/autocast.h"
+#include "amp/error.h"
+#include "amp/scope.h"
+#include "command.h"
+#include "replay_device.h"
+
+namespace replay {
+
+static const char help[] =
+    "usage: amp replay [OPTION…] FOLDER\n"
+    "\n"
+    "Runs the recorded operator cases of FOLDER (NAME.json beside NAME.safetensors) and compares every result with its\n"
+    "reference, within the recorded tolerance. Inputs must come out unchanged.\n"
+    "\n"
+    "  --device cpu|cuda     device under test (default: cpu). Cases of another device's regions are not run\n"
+    "  --filter GLOB         only cases whose op, name (op/sample/mode) or FILE/name matches\n"
+    "  --strided             lay the inputs out with an offset and strides; results must be the same\n"
+    "  --allow-missing FILE  ops that need not be implemented, one a line, # begins a comment. An op of the list that is\n"
+    "                        implemented is an error: the list may only shrink\n"
+    "  --json                the report as JSON\n"
+    "  --help                this text\n"
+    "\n"
+    "Exit code: 0 if no case failed and no op is missing but the allowed ones; 1 if not; 2 for wrong usage or bad files.\n";
+
+// ---- Options ----
+
+struct Usage : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// The value of `--name value` or `--name=value`; nullptr if argv[*i] is another argument.
+static const char *option_value(const char *name, int argc, char **argv, int *i) {
+    const size_t length = std::strlen(name);
+    if (std::strncmp(argv[*i], name, length) != 0) return nullptr;
+    if (argv[*i][length] == '=') return argv[*i] + length + 1;
+    if (argv[*i][length] != '\0') return nullptr;
+    if (*i + 1 == argc) throw Usage(std::string(name) + " needs a value");
+    return argv[++*i];
+}
+
+static amp_device parse_device(const std::string &name) {
+    if (name == "cpu") return AMP_DEVICE_CPU;
+    if (name == "cuda") return AMP_DEVICE_CUDA;
+    throw Usage("--device is '" + name + "', expected cpu or cuda");
+}
+
+static Options parse_options(int argc, char **argv) {
+    Options options;
+    bool only_names = false;
+    for (int i = 1; i < argc; i++) {
+        const char *value = nullptr;
+        const std::string word = argv[i];
+        if (only_names || word.empty() || word[0] != '-') {
+            if (!options.folder.empty()) throw Usage("one FOLDER at a time: '" + options.folder + "' and '" + word + "' were given");
+            options.folder = word;
+        } else if (word == "--") {
+            only_names = true;
+        } else if (word == "--json") {
+            options.json = true;
+        } else if (word == "--strided") {
+            options.strided = true;
+        } else if ((value = option_value("--device", argc, argv, &i))) {
+            options.device = parse_device(value);
+        } else if ((value = option_value("--filter", argc, argv, &i))) {
+            options.filter = value;
+        } else if ((value = option_value("--allow-missing", argc, argv, &i))) {
+            options.allow_missing = value;
+        } else {
+            throw Usage("there is no option '" + word + "'");
+        }
+    }
+    if (options.folder.empty()) throw Usage("FOLDER is missing");
+    return options;
+}
+
+// ---- One case ----
+
+struct Case {
+    const CaseFile &file;
+    const json_t *json;
+    std::string name, op;
+};
+
+enum class Verdict { passed, failed, missing, other_device };
+
+// Opens the region of a case and closes it again.
+class Region {
+public:
+    Region(const json_t *autocast, amp_device device) : device_(device) {
+        if (json_is_null(autocast)) return;
+        amp_autocast_args args = {};
+        args.struct_size = sizeof args;
+        args.device = device;
+        args.dtype = dtype_field(autocast, "dtype");
+        open_ = true;
+        amp_autocast_enter(&args);
+    }
+    ~Region() {
+        if (open_) amp_autocast_exit(device_);
+    }
+    Region(const Region &) = delete;
+    Region &operator=(const Region &) = delete;
+
+private:
+    amp_device device_;
+    bool open_ = false;
+};
+
+// Everything made for a case goes at its end, also when it throws.
+struct Scope {
+    Scope() { amp_scope_enter(); }
+    ~Scope() {
+        amp_scope_exit();
+        amp_clear_error();
+    }
+};
+
+static bool belongs_to(const Case &c, amp_device device) {
+    const json_t *autocast = json_object_get(c.json, "autocast");
+    if (!autocast) throw Malformed("'autocast' is missing");
+    return json_is_null(autocast) || text_field(autocast, "device") == amp_device_name(device);
+}
+
+static void merge(Comparison *into, const Comparison &from, const std::string &where) {
+    if (into->problem.empty() && !from.problem.empty()) into->problem = where + ": " + from.problem;
+    if (from.share >= into->share) {
+        into->share = from.share;
+        into->error = from.error;
+        into->torch_error = from.torch_error;
+    }
+}
+
+static Comparison compare_outputs(const Case &c, const std::vector<amp_tensor *> &outputs, int count, bool is_list) {
+    const json_t *expected = require(c.json, "outputs", JSON_ARRAY);
+    const size_t recorded = json_array_size(expected);
+    Comparison all;
+    if (is_list ? static_cast<size_t>(count) != recorded : static_cast<size_t>(count) < recorded) {
+        all.problem = "expected " + std::to_string(recorded) + " outputs, got " + std::to_string(count);
+        return all;
+    }
+    for (size_t i = 0; i < recorded; i++) {
+        merge(&all, compare_output(c.file, json_array_get(expected, i), outputs[i]), "output " + std::to_string(i));
+    }
+    return all;
+}
+
+static void compare_inputs(const Case &c, const Arguments &arguments, Comparison *all) {
+    const json_t *after = json_object_get(c.json, "after");
+    for (const auto &input : arguments.inputs) {
+        const json_t *expected = json_object_get(after, input->argument.c_str());
+        if (expected) {
+            merge(all, compare_after(c.file, expected, input->tensor), input->argument + " afterwards");
+        } else if (input->memory != input->before && all->problem.empty()) {
+            all->problem = input->argument + " was changed by the call";
+        }
+    }
+}
+
+static Verdict run_case(const Case &c, const Options &options, Comparison *all) {
+    const json_t *inputs = require(c.json, "inputs", JSON_OBJECT);
+    const size_t recorded = json_array_size(require(c.json, "outputs", JSON_ARRAY));
+    if (!belongs_to(c, options.device)) return Verdict::other_device;
+    Scope scope;
+    const Arguments arguments = make_arguments(c.file, inputs, options.strided);
+    std::vector<amp_tensor *> outputs(recorded + 8);
+    int count = 0;
+    amp_status status;
+    {
+        Region region(json_object_get(c.json, "autocast"), options.device);
+        status = amp_call_op(c.op.c_str(), arguments.list.data(), static_cast<int>(arguments.list.size()), outputs.data(),
+                             static_cast<int>(outputs.size()), &count);
+    }
+    if (status == AMP_ERROR_NOT_IMPLEMENTED || (status != AMP_OK && !op_is_known(c.op.c_str()))) return Verdict::missing;
+    if (status != AMP_OK) {
+        all->problem = amp_last_error();
+        return Verdict::failed;
+    }
+    *all = compare_outputs(c, outputs, count, op_returns_list(c.op.c_str()));
+    compare_inputs(c, arguments, all);
+    return all->problem.empty() ? Verdict::passed : Verdict::failed;
+}
+
+// ---- All cases ----
+
+static bool selected(const Case &c, const std::string &filter) {
+    if (filter.empty()) return true;
+    const std::string full = c.file.name + "/" + c.name;
+    for (const std::string *text : {&c.op, &c.name, &full}) {
+        if (fnmatch(filter.c_str(), text->c_str(), 0) == 0) return true;
+    }
+    return false;
+}
+
+static void count_case(const Case &c, Verdict verdict, const Comparison &comparison, Results *results) {
+    if (verdict == Verdict::other_device) {
+        results->other_device++;
+        return;
+    }
+    OpResult &op = results->ops[c.op];
+    op.cases++;
+    if (verdict == Verdict::missing) op.missing++;
+    if (verdict == Verdict::passed) op.passed++;
+    if (verdict == Verdict::failed) {
+        op.failed++;
+        results->failures.push_back({c.file.name, c.name, c.op, comparison.problem});
+    }
+    if (verdict != Verdict::missing && (op.worst_case.empty() || comparison.share > op.worst.share)) {
+        op.worst = comparison;
+        op.worst_case = c.file.name + "/" + c.name;
+    }
+}
+
+static void show_progress(size_t done, size_t total, const Case &c) {
+    if (!isatty(STDERR_FILENO)) return;
+    std::fprintf(stderr, "\r\033[K%zu/%zu %s/%.60s", done, total, c.file.name.c_str(), c.name.c_str());
+}
+
+static void end_progress() {
+    if (isatty(STDERR_FILENO)) std::fputs("\r\033[K", stderr);
+}
+
+static void run_one(const CaseFile &file, const json_t *json, const Options &options, std::set<std::string> *names, Results *results,
+                    size_t number, size_t total) {
+    Case c = {file, json, "?", "?"};
+    try {
+        c.name = text_field(json, "name");
+        c.op = text_field(json, "op");
+        if (!names->insert(c.name).second) throw Malformed("the name is given twice");
+        if (!selected(c, options.filter)) return;
+        show_progress(number, total, c);
+        Comparison comparison;
+        const Verdict verdict = run_case(c, options, &comparison);
+        count_case(c, verdict, comparison, results);
+    } catch (const Malformed &problem) {
+        const std::string place = c.name == "?" ? "case " + std::to_string(number) : c.name;
+        results->failures.push_back({file.name, place, c.op, std::string("malformed case: ") + problem.what()});
+        results->malformed++;
+    }
+}
+
+static Results run_all(const std::vector<CaseFile> &files, const Options &options) {
+    Results results;
+    size_t total = 0, number = 0;
+    for (const CaseFile &file : files) total += json_array_size(file.cases.get());
+    for (const CaseFile &file : files) {
+        std::set<std::string> names;
+        for (size_t i = 0; i < json_array_size(file.cases.get()); i++) {
+            run_one(file, json_array_get(file.cases.get(), i), options, &names, &results, ++number, total);
+        }
+    }
+    end_progress();
+    return results;
+}
+
+// ---- The list that may only shrink ----
+
+static std::set<std::string> read_list(const std::string &path) {
+    std::set<std::string> ops;
+    if (path.empty()) return ops;
+    std::ifstream in(path);
+    if (!in) throw Malformed(path + ": cannot read the list of missing ops");
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+        number++;
+        line = line.substr(0, line.find('#'));
+        line.erase(line.find_last_not_of(" \t\r") + 1);
+        line.erase(0, line.find_first_not_of(" \t"));
+        if (line.empty()) continue;
+        if (!op_is_known(line.c_str())) throw Malformed(path + ":" + std::to_string(number) + ": there is no op '" + line + "'");
+        if (!ops.insert(line).second) throw Malformed(path + ":" + std::to_string(number) + ": '" + line + "' is listed twice");
+    }
+    return ops;
+}
+
+static void judge_missing(const std::set<std::string> &allowed, Results *results) {
+    for (const auto &[name, op] : results->ops) {
+        if (op.missing > 0) results->missing.insert(name);
+        if (op.missing > 0 && !allowed.count(name)) results->not_allowed.insert(name);
+        if (op.missing == 0 && allowed.count(name)) results->stale.insert(name);
+    }
+}
+
+static int run(const Options &options) {
+    require_device(options.device);
+    const std::set<std::string> allowed = read_list(options.allow_missing);
+    Results results = run_all(load_folder(options.folder), options);
+    judge_missing(allowed, &results);
+    if (results.ops.empty() && results.malformed == 0 && results.other_device == 0) {
+        throw Malformed("no case matches the filter '" + options.filter + "'");
+    }
+    const bool held = results.failures.empty() && results.not_allowed.empty() && results.stale.empty();
+    const int exit_code = results.malformed ? AMP_EXIT_USAGE : held ? AMP_EXIT_OK : AMP_EXIT_FAILED;
+    if (options.json) {
+        print_json(options, results, exit_code);
+    } else {
+        print_table(options, results);
+    }
+    return exit_code;
+}
+
+} // namespace replay
+
+int amp_command_replay(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (std::strcmp(argv[i], "--help") == 0 || std::strcmp(argv[i], "-h") == 0) {
+            std::fputs(replay::help, stdout);
+            return AMP_EXIT_OK;
+        }
+    }
+    try {
+        return replay::run(replay::parse_options(argc, argv));
+    } catch (const replay::Usage &problem) {
+        std::fprintf(stderr, "amp replay: %s\n`amp replay --help` tells more.\n", problem.what());
+    } catch (const std::exception &problem) {
+        std::fprintf(stderr, "amp replay: %s\n", problem.what());
+    }
+    return AMP_EXIT_USAGE;
+}

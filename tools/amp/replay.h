@@ -1,0 +1,112 @@
+// amp replay: what its parts share. The format of the files is described in docs/replay.md.
+#ifndef AMP_TOOL_REPLAY_H
+#define AMP_TOOL_REPLAY_H
+
+#include <jansson.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "amp/call.h"
+#include "amp/io.h"
+#include "amp/tensor.h"
+
+namespace replay {
+
+// A file, or a case in it, is not what the format says.
+struct Malformed : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Options {
+    amp_device device = AMP_DEVICE_CPU;
+    std::string folder, filter, allow_missing;
+    bool json = false, strided = false;
+};
+
+struct JsonDeleter {
+    void operator()(json_t *value) const { json_decref(value); }
+};
+struct SafetensorsDeleter {
+    void operator()(amp_safetensors *file) const { amp_safetensors_close(file); }
+};
+
+// NAME.json and NAME.safetensors.
+struct CaseFile {
+    std::string name;
+    std::unique_ptr<json_t, JsonDeleter> cases;
+    std::unique_ptr<amp_safetensors, SafetensorsDeleter> tensors;
+};
+
+// All case files of a folder, by name. Throws Malformed.
+std::vector<CaseFile> load_folder(const std::string &folder);
+
+// ---- One case ----
+
+// A tensor argument in memory of the tool's own, with guard bytes around it and, strided, between its elements.
+struct Input {
+    std::string argument;
+    amp_tensor *tensor = nullptr;
+    std::vector<unsigned char> memory, before;
+};
+
+// Arguments as amp_call_op wants them, and what they point at.
+struct Arguments {
+    std::vector<amp_argument> list;
+    std::vector<std::unique_ptr<Input>> inputs;
+    std::vector<std::unique_ptr<std::vector<amp_tensor *>>> lists;
+};
+
+// Throws Malformed. Tensors belong to the innermost scope.
+Arguments make_arguments(const CaseFile &file, const json_t *inputs, bool strided);
+
+// The field of a case, of the kind that it must have. Throws Malformed.
+const json_t *require(const json_t *object, const char *field, json_type type);
+std::string text_field(const json_t *object, const char *field);
+amp_dtype dtype_field(const json_t *object, const char *field);
+std::vector<int64_t> shape_field(const json_t *object);
+
+// ---- Comparing ----
+
+struct Comparison {
+    std::string problem;      // empty: it holds
+    double share = 0;         // largest error as a share of what is allowed
+    double error = 0;         // largest absolute error
+    double torch_error = -1;  // PyTorch's; negative if it is not recorded
+};
+
+// `expected` is an element of a case's `outputs`.
+Comparison compare_output(const CaseFile &file, const json_t *expected, const amp_tensor *got);
+// `expected` is a value of a case's `after`.
+Comparison compare_after(const CaseFile &file, const json_t *expected, const amp_tensor *got);
+
+// ---- Results ----
+
+struct OpResult {
+    int cases = 0, passed = 0, failed = 0, missing = 0;
+    Comparison worst; // of the case with the largest share
+    std::string worst_case;
+};
+
+struct Failure {
+    std::string file, name, op, problem;
+};
+
+struct Results {
+    std::map<std::string, OpResult> ops;
+    std::vector<Failure> failures;
+    int other_device = 0; // cases that belong to another device
+    int malformed = 0;
+    std::set<std::string> missing, not_allowed, stale; // op names
+};
+
+void print_table(const Options &options, const Results &results);
+void print_json(const Options &options, const Results &results, int exit_code);
+
+} // namespace replay
+
+#endif // AMP_TOOL_REPLAY_H

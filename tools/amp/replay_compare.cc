@@ -1,0 +1,201 @@
+// Results against references. Elements are decoded here, by code that shares nothing with the library's kernels.
+#include <cmath>
+#include <complex>
+#include <cstring>
+
+#include "amp/error.h"
+#include "replay.h"
+
+namespace replay {
+
+using Number = std::complex<double>;
+
+static double from_f16(uint16_t bits) {
+    const int exponent = bits >> 10 & 31;
+    const double mantissa = bits & 1023, sign = bits & 0x8000 ? -1 : 1;
+    if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
+    return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
+}
+
+template <class T>
+static T load(const void *at) {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static double from_bf16(uint16_t bits) {
+    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+    return static_cast<double>(load<float>(&wide));
+}
+
+static Number decode(amp_dtype dtype, const unsigned char *at) {
+    switch (dtype) {
+    case AMP_F64: return load<double>(at);
+    case AMP_F32: return static_cast<double>(load<float>(at));
+    case AMP_F16: return from_f16(load<uint16_t>(at));
+    case AMP_BF16: return from_bf16(load<uint16_t>(at));
+    case AMP_I64: return static_cast<double>(load<int64_t>(at));
+    case AMP_I32: return load<int32_t>(at);
+    case AMP_I16: return load<int16_t>(at);
+    case AMP_I8: return load<int8_t>(at);
+    case AMP_U8:
+    case AMP_BOOL: return load<uint8_t>(at);
+    case AMP_C64: return {static_cast<double>(load<float>(at)), static_cast<double>(load<float>(at + 4))};
+    case AMP_C128: return {load<double>(at), load<double>(at + 8)};
+    default: return NAN;
+    }
+}
+
+static std::string print(Number value, amp_dtype dtype) {
+    char text[96];
+    if (amp_dtype_is_complex(dtype)) {
+        std::snprintf(text, sizeof text, "%.9g%+.9gi", value.real(), value.imag());
+    } else {
+        std::snprintf(text, sizeof text, "%.9g", value.real());
+    }
+    return text;
+}
+
+static std::string describe(amp_dtype dtype, const std::vector<int64_t> &shape) {
+    std::string text = std::string(amp_dtype_name(dtype)) + " [";
+    for (size_t i = 0; i < shape.size(); i++) text += (i ? ", " : "") + std::to_string(shape[i]);
+    return text + "]";
+}
+
+static std::vector<int64_t> shape_of(const amp_tensor *tensor) {
+    const int64_t *shape = amp_tensor_shape(tensor);
+    return {shape, shape + amp_tensor_rank(tensor)};
+}
+
+// The error of one part of a number; NaN if one is NaN or infinite where the other is not.
+static double part_error(double expected, double got) {
+    if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got) ? 0 : NAN;
+    if (std::isinf(expected) || std::isinf(got)) return expected == got ? 0 : NAN;
+    return std::fabs(got - expected);
+}
+
+static double error_of(Number expected, Number got) {
+    return std::hypot(part_error(expected.real(), got.real()), part_error(expected.imag(), got.imag()));
+}
+
+// What compares element by element needs to know.
+struct Rule {
+    bool exact;
+    double atol, rtol;
+
+    // NaN: it can never be right.
+    double share(Number expected, double error) const {
+        if (std::isnan(error)) return NAN;
+        const double size = std::abs(expected), allowed = exact ? 0 : atol + (std::isfinite(size) ? rtol * size : 0);
+        return error == 0 ? 0 : allowed > 0 ? error / allowed : INFINITY;
+    }
+    std::string allowed(Number expected) const {
+        char text[64];
+        std::snprintf(text, sizeof text, "%.3g", exact ? 0 : atol + rtol * std::abs(expected));
+        return text;
+    }
+};
+
+struct Mismatches {
+    int64_t count = 0;
+    double worst = 0;
+    std::string text; // of the worst one
+
+    void add(const std::vector<int64_t> &index, amp_dtype dtype, Number expected, Number got, double error, double share, const Rule &rule) {
+        const double rank = std::isnan(share) ? INFINITY : share;
+        if (count++ > 0 && rank <= worst) return;
+        worst = rank;
+        text = "at [";
+        for (size_t d = 0; d < index.size(); d++) text += (d ? ", " : "") + std::to_string(index[d]);
+        char size[64];
+        std::snprintf(size, sizeof size, "%.3g", error);
+        text += "] expected " + print(expected, dtype) + ", got " + print(got, dtype) + ": off by " + size + ", allowed " +
+                rule.allowed(expected);
+    }
+};
+
+// `reference` is dense, of `reference_dtype`, in the order of got's elements.
+static Comparison compare_elements(const unsigned char *reference, amp_dtype reference_dtype, const amp_tensor *got, const Rule &rule) {
+    const amp_dtype dtype = amp_tensor_dtype(got);
+    const auto size = static_cast<int64_t>(amp_dtype_size(dtype));
+    const std::vector<int64_t> shape = shape_of(got);
+    const int64_t *strides = amp_tensor_strides(got), count = amp_tensor_numel(got);
+    const auto *at = static_cast<const unsigned char *>(amp_data(got));
+    std::vector<int64_t> index(shape.size());
+    Comparison result;
+    Mismatches wrong;
+    for (int64_t i = 0; i < count; i++) {
+        const unsigned char *place = reference + static_cast<size_t>(i) * amp_dtype_size(reference_dtype);
+        const Number expected = decode(reference_dtype, place), value = decode(dtype, at);
+        double error = error_of(expected, value);
+        // integers beyond 2^53 are compared as they are
+        if (rule.exact && reference_dtype == dtype && error == 0 && !std::isnan(expected.real()) && dtype == AMP_I64 &&
+            load<int64_t>(place) != load<int64_t>(at)) {
+            error = 1;
+        }
+        const double share = rule.share(expected, error);
+        if (!(share <= 1)) wrong.add(index, dtype, expected, value, error, share, rule);
+        if (share > result.share) result.share = share;
+        if (error > result.error) result.error = error;
+        for (size_t d = shape.size(); d-- > 0;) {
+            at += strides[d] * size;
+            if (++index[d] < shape[d]) break;
+            at -= shape[d] * strides[d] * size;
+            index[d] = 0;
+        }
+    }
+    if (wrong.count > 0) {
+        result.problem = wrong.text + " (" + std::to_string(wrong.count) + " of " + std::to_string(count) + " elements are wrong)";
+    }
+    return result;
+}
+
+static double optional_number(const json_t *object, const char *field, double absent) {
+    return json_object_get(object, field) ? json_number_value(require(object, field, JSON_REAL)) : absent;
+}
+
+static Comparison compare_stored(const CaseFile &file, const json_t *expected, const amp_tensor *got, bool exact) {
+    const amp_dtype dtype = amp_tensor_dtype(got);
+    const std::string key = text_field(expected, "tensor");
+    const amp_tensor *reference = amp_safetensors_get(file.tensors.get(), key.c_str());
+    if (!reference) {
+        const std::string message = amp_last_error();
+        amp_clear_error();
+        throw Malformed(message);
+    }
+    const int64_t parts = amp_dtype_is_complex(dtype) ? 2 : 1;
+    if (amp_tensor_numel(reference) != amp_tensor_numel(got) * parts) {
+        throw Malformed("tensor '" + key + "' has another number of elements than the case says");
+    }
+    const amp_dtype stored = amp_tensor_dtype(reference);
+    const Rule rule = {exact, optional_number(expected, "atol", 0), optional_number(expected, "rtol", 0)};
+    Comparison result = compare_elements(static_cast<const unsigned char *>(amp_data(reference)),
+                                         parts == 1 ? stored : stored == AMP_F64 ? AMP_C128 : AMP_C64, got, rule);
+    result.torch_error = optional_number(expected, "torch_error", -1);
+    return result;
+}
+
+Comparison compare_output(const CaseFile &file, const json_t *expected, const amp_tensor *got) {
+    const amp_dtype dtype = dtype_field(expected, "dtype");
+    const std::vector<int64_t> shape = shape_field(expected);
+    const std::string how = text_field(expected, "compare");
+    if (how != "close" && how != "exact" && how != "dtype_and_shape") {
+        throw Malformed("'compare' is '" + how + "', expected close, exact or dtype_and_shape");
+    }
+    Comparison result;
+    if (!got) {
+        result.problem = "there is no such output";
+    } else if (amp_tensor_dtype(got) != dtype || shape_of(got) != shape) {
+        result.problem = "expected " + describe(dtype, shape) + ", got " + describe(amp_tensor_dtype(got), shape_of(got));
+    } else if (how != "dtype_and_shape" && amp_tensor_numel(got) > 0) {
+        return compare_stored(file, expected, got, how == "exact");
+    }
+    return result;
+}
+
+Comparison compare_after(const CaseFile &file, const json_t *expected, const amp_tensor *got) {
+    return compare_stored(file, expected, got, false);
+}
+
+} // namespace replay
