@@ -24,7 +24,8 @@ static const char help[] =
     "\n"
     "  --device cpu|cuda     device under test (default: cpu). Cases of another device's regions are not run\n"
     "  --filter GLOB         only cases whose op, name (op/sample/mode) or FILE/name matches\n"
-    "  --strided             lay the inputs out with an offset and strides; results must be the same\n"
+    "  --strided             lay the inputs out with an offset and strides; results must be the same (view_… ops, which are\n"
+    "                        defined for some layouts only, keep theirs)\n"
     "  --allow-missing FILE  ops that need not be implemented, one a line, # begins a comment. An op of the list that is\n"
     "                        implemented is an error: the list may only shrink\n"
     "  --json                the report as JSON\n"
@@ -171,7 +172,7 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
     const size_t recorded = json_array_size(require(c.json, "outputs", JSON_ARRAY));
     if (!belongs_to(c, options.device)) return Verdict::other_device;
     Scope scope;
-    const Arguments arguments = make_arguments(c.file, inputs, options.strided);
+    const Arguments arguments = make_arguments(c.file, c.op, inputs, options.strided);
     std::vector<amp_tensor *> outputs(recorded + 8);
     int count = 0;
     amp_status status;

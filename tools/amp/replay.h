@@ -62,7 +62,7 @@ struct Arguments {
 };
 
 // Throws Malformed. Tensors belong to the innermost scope.
-Arguments make_arguments(const CaseFile &file, const json_t *inputs, bool strided);
+Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided);
 
 // The field of a case, of the kind that it must have. Throws Malformed.
 const json_t *require(const json_t *object, const char *field, json_type type);

@@ -8,6 +8,7 @@
 
 #include "amp/error.h"
 #include "replay.h"
+#include "replay_device.h"
 
 namespace replay {
 
@@ -182,6 +183,7 @@ static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string
 
 struct Builder {
     const CaseFile &file;
+    const std::string &op;
     bool strided;
     Arguments made;
 
@@ -240,10 +242,25 @@ struct Builder {
         for (size_t i = 0; i < json_array_size(list); i++) {
             if (json_object_get(json_array_get(list, i), "tensor")) return tensors_value(name, list);
         }
+        if (replay_argument_is_tensor(op.c_str(), name.c_str())) return numbers_value(name, list);
         amp_value out = {};
         out.kind = AMP_VALUE_DIMS;
         out.as.dims.set = 1;
         append_integers(name, list, &out.as.dims);
+        return out;
+    }
+
+    // A list of integers where we take a tensor of them (ctc_loss's lengths).
+    static amp_value numbers_value(const std::string &name, const json_t *list) {
+        std::vector<int64_t> numbers;
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            if (!json_is_integer(json_array_get(list, i))) throw Malformed("list '" + name + "' holds more than integers");
+            numbers.push_back(json_integer_value(json_array_get(list, i)));
+        }
+        const int64_t shape[] = {static_cast<int64_t>(numbers.size())};
+        amp_value out = {};
+        out.kind = AMP_VALUE_TENSOR;
+        out.as.tensor = amp_from_data(numbers.data(), AMP_I64, 1, shape);
         return out;
     }
 
@@ -276,8 +293,13 @@ struct Builder {
     }
 };
 
-Arguments make_arguments(const CaseFile &file, const json_t *inputs, bool strided) {
-    Builder builder = {file, strided, {}};
+// Ops that are defined for some layouts only, and refuse the others.
+static bool accepts_any_layout(const std::string &op) {
+    return op != "view" && op != "view_as_real" && op != "view_as_complex";
+}
+
+Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided) {
+    Builder builder = {file, op, strided && accepts_any_layout(op), {}};
     const char *name;
     json_t *value;
     json_object_foreach(const_cast<json_t *>(inputs), name, value) {

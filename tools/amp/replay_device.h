@@ -12,6 +12,8 @@ extern "C" {
 
 bool replay_op_is_known(const char *name);
 bool replay_op_returns_list(const char *name);
+/* Whether an argument of the op's first overload is one tensor. */
+bool replay_argument_is_tensor(const char *op, const char *argument);
 /* NULL if cases can run on the device; else why not, a sentence. */
 const char *replay_device_problem(amp_device device);
 

@@ -52,9 +52,9 @@ void print_table(const Options &options, const Results &results) {
     if (!results.failures.empty()) std::printf("\n");
     print_ops(results);
     const OpResult total = total_of(results);
-    std::printf("\n%d cases on %s%s: %d passed, %d failed, %d of %zu ops not implemented yet", total.cases,
-                amp_device_name(options.device), options.strided ? ", strided inputs" : "", total.passed, total.failed, total.missing,
-                results.missing.size());
+    std::printf("\n%d cases on %s%s: %d passed, %d failed", total.cases, amp_device_name(options.device),
+                options.strided ? ", strided inputs" : "", total.passed, total.failed);
+    if (total.missing) std::printf(", %d of %zu ops not implemented yet", total.missing, results.missing.size());
     if (results.malformed) std::printf(", %d malformed", results.malformed);
     std::printf("\n");
     if (results.other_device) {
