@@ -32,6 +32,7 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
 endif()
 
 include(cmake/fuzz.cmake)
+include(cmake/replay.cmake)
 
 # The rest looks at what a user gets. Instrumented libraries are not for users.
 if(AMP_SANITIZE OR AMP_COVERAGE)

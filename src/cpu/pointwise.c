@@ -63,7 +63,7 @@ static double erfinv(double y) {
     const double b = 2.0 / (M_PI * a) - w / 2.0;
     double x = copysign(sqrt(sqrt(b * b + w / a) - b), y);
     for (int i = 0; i < 4; i++) {
-        const double error = fabs(y) < 0.5 ? erf(x) - y : copysign(1.0 - fabs(y) - erfc(fabs(x)), y);
+        const double error = fabs(y) < 0.5 ? erf(x) - y : copysign(1.0, y) * (1.0 - fabs(y) - erfc(fabs(x)));
         const double step = error / (M_2_SQRTPI * exp(-x * x));
         x -= step / (1.0 + x * step); /* Halley */
     }

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Picks the small cases of tests/golden from a folder of recorded operator cases.
+
+    scripts/pick_golden.py FOLDER [tests/golden]
+
+Of each operator and mode (off-f32, off-bf16, on-bf16, …) that a CPU runs: the smallest case with a few elements, a second one
+if it is not LARGE, and one without any elements where there is one. Gradients are left out. The output is deterministic, and
+must stay below LIMIT bytes.
+"""
+import json
+import math
+import pathlib
+import struct
+import sys
+
+FEW = 4
+LARGE = 2800
+LIMIT = 3_000_000
+
+
+def read_tensors(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    return {name: (entry, data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])
+            for name, entry in header.items()}
+
+
+def write_tensors(path, tensors):
+    header, blocks, offset = {}, [], 0
+    for name, (entry, block) in sorted(tensors.items(), key=lambda item: (-element_size(item[1][0]), item[0])):
+        header[name] = {"dtype": entry["dtype"], "shape": entry["shape"], "data_offsets": [offset, offset + len(block)]}
+        blocks.append(block)
+        offset += len(block)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blocks))
+
+
+def element_size(entry):
+    return {"64": 8, "32": 4, "16": 2}.get("".join(c for c in entry["dtype"] if c.isdigit()), 1)
+
+
+def keys_of(value):
+    """Every tensor key inside a JSON value."""
+    if isinstance(value, dict):
+        found = [value["tensor"]] if isinstance(value.get("tensor"), str) else []
+        return found + [key for child in value.values() for key in keys_of(child)]
+    if isinstance(value, list):
+        return [key for child in value for key in keys_of(child)]
+    return []
+
+
+def pick(cases, tensors):
+    groups = {}
+    for case in cases:
+        if case["autocast"] and case["autocast"]["device"] != "cpu":
+            continue
+        case = {key: value for key, value in case.items() if key not in ("grad_output", "grads")}
+        size = sum(len(tensors[key][1]) + len(key) + 80 for key in keys_of(case)) + len(json.dumps(case))
+        elements = max(math.prod(output["shape"]) for output in case["outputs"])
+        group = groups.setdefault((case["op"], case["name"].rsplit("/", 1)[1], elements == 0), [])
+        group.append((elements < FEW, size, case["name"], case))
+    kept = {}
+    for (_, _, empty), group in groups.items():
+        group.sort(key=lambda entry: entry[:3])
+        for _, size, name, case in group[:1 if empty else 2]:
+            if name == group[0][2] or size <= LARGE:
+                kept[name] = case
+    return [kept[case["name"]] for case in cases if case["name"] in kept]
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    target = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "tests/golden")
+    target.mkdir(parents=True, exist_ok=True)
+    total = 0
+    for path in sorted(source.glob("*.json")):
+        if not path.with_suffix(".safetensors").exists() or path.name.startswith("cuda_"):
+            continue
+        tensors = read_tensors(path.with_suffix(".safetensors"))
+        cases = pick(json.loads(path.read_text()), tensors)
+        lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+        (target / path.name).write_text("[\n" + lines + "\n]\n")
+        write_tensors((target / path.name).with_suffix(".safetensors"),
+                      {key: tensors[key] for case in cases for key in keys_of(case)})
+        size = sum((target / path.name).with_suffix(suffix).stat().st_size for suffix in (".json", ".safetensors"))
+        print(f"{path.stem}: {len(cases)} cases, {size} bytes")
+        total += size
+    print(f"{total} bytes")
+    if total > LIMIT:
+        sys.exit(f"more than {LIMIT} bytes")
+
+
+if __name__ == "__main__":
+    main()
