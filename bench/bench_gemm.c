@@ -174,8 +174,8 @@ static dnnl_memory_desc_t bf16_matrix(int64_t rows, int64_t columns, dnnl_format
 static void reorder_weights(peer_bf16 *d, const operands *o, const_dnnl_memory_desc_t wanted) {
     const dnnl_memory_desc_t plain = bf16_matrix(o->s.k, o->s.n, dnnl_ba);
     dnnl_memory_t from;
-    dnnl_primitive_desc_t descriptor;
-    dnnl_primitive_t reorder;
+    dnnl_primitive_desc_t descriptor = NULL;
+    dnnl_primitive_t reorder = NULL;
     bool ok = dnnl_memory_create(&from, plain, d->engine, o->b_half) == dnnl_success;
     ok = ok && dnnl_memory_create(&d->b, wanted, d->engine, DNNL_MEMORY_ALLOCATE) == dnnl_success;
     ok = ok &&

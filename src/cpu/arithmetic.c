@@ -179,7 +179,7 @@ static binary_context context_of(const amp_scalar *alpha, int sign) {
     return (binary_context){.scale = (float)(sign * real.c128[0]),
                             .alpha = sign * real.c128[0],
                             .alpha_whole = (int64_t)((uint64_t)(int64_t)sign * (uint64_t)whole.i64),
-                            .alpha_complex = CMPLX(sign * real.c128[0], sign * real.c128[1])};
+                            .alpha_complex = __builtin_complex(sign * real.c128[0], sign * real.c128[1])};
 }
 
 static amp_status binary(amp_call *call, const binary_op *op, const amp_operand v[2], amp_dtype dtype,
