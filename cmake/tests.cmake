@@ -55,6 +55,10 @@ set_tests_properties(dlpack PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 add_test(NAME readme COMMAND python3 tests/check_readme.py README.md examples $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(readme PROPERTIES LABELS fast)
 
+# The tool's commands, options and mistakes.
+add_test(NAME tool COMMAND tests/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(tool PROPERTIES LABELS fast)
+
 # Public headers, each alone, in every language version that we name.
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
 foreach(header IN LISTS public_headers)

@@ -16,7 +16,7 @@ enum {
 /* argv[0] is the command's own name. Returns the exit code. */
 typedef int amp_command_function(int argc, char **argv);
 
-amp_command_function amp_command_replay;
+amp_command_function amp_command_info, amp_command_explain, amp_command_replay;
 
 #ifdef __cplusplus
 }

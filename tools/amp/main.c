@@ -10,6 +10,8 @@ static const struct {
     amp_command_function *run;
     const char *summary;
 } commands[] = {
+    {"info", amp_command_info, "this machine: instruction sets, cores, caches, libraries, devices"},
+    {"explain", amp_command_explain, "a recorded run: per op its policy, casts, kernel and time, and why"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
 };
 

@@ -1,0 +1,48 @@
+#!/bin/sh
+# The tool's command line: what it prints, and its exit code for every mistake.
+#     check_tool.sh AMP FIRST_STEPS
+set -u
+amp=$1
+program=$2
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+failed=0
+
+# expect CODE TEXT COMMAND…: the exit code, and a part of what is printed
+expect() {
+    code=$1 text=$2
+    shift 2
+    output=$("$@" 2>&1 </dev/null)
+    got=$?
+    if [ "$got" != "$code" ]; then
+        echo "FAILED: '$*' exits with $got, expected $code"
+        failed=1
+    elif ! printf '%s' "$output" | grep -q -F -e "$text"; then
+        echo "FAILED: '$*' does not print '$text' but: $output"
+        failed=1
+    fi
+}
+
+expect 2 "usage: amp" "$amp"
+expect 0 "usage: amp" "$amp" --help
+expect 0 "amp 0." "$amp" --version
+expect 2 "'nonsense'" "$amp" nonsense
+expect 0 "Instruction sets" "$amp" info
+expect 0 '"best_isa"' "$amp" info --json
+expect 2 "--wrong" "$amp" info --wrong
+expect 2 "must be one of ref, avx2" env AMP_MAX_ISA=nonsense "$amp" info
+expect 0 "AMP_MAX_ISA=avx2 forbids it" env AMP_MAX_ISA=avx2 "$amp" info
+expect 0 "linear" "$amp" explain -- "$program"
+expect 0 '"casts_made"' "$amp" explain --json -- "$program"
+expect 1 "recorded nothing" "$amp" explain -- true
+expect 1 "cannot run" "$amp" explain -- "$folder/absent"
+expect 2 "missing" "$amp" explain
+expect 2 "No such file" "$amp" explain "$folder/absent"
+expect 2 "is no report" "$amp" explain "$folder"
+echo '{"ops": 1}' >"$folder/other.json"
+expect 2 "no report of libamp" "$amp" explain "$folder/other.json"
+env AMP_EXPLAIN="$folder/run.json" "$program" >/dev/null
+expect 0 "bf16" "$amp" explain "$folder/run.json"
+expect 2 "$folder/absent" "$amp" replay "$folder/absent"
+
+exit $failed

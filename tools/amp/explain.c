@@ -1,0 +1,134 @@
+/* amp explain: a recorded run, or a program run under recording. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "explain/table.h"
+
+static const char help[] =
+    "usage: amp explain [--json] FILE\n"
+    "       amp explain [--json] -- PROGRAM [ARGUMENT…]\n\n"
+    "Per op and shape: calls, time, the type it ran in, casts made, cached and avoided, the kernel\n"
+    "that ran, and the policy that decided. Below: better kernels that could not run, and why.\n\n"
+    "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
+    "it so itself; the program's own output goes to standard error.\n\n"
+    "  --json   the report as it was recorded\n"
+    "  --help   this text\n";
+
+typedef struct options {
+    bool json, help;
+    const char *file;
+    char **program; /* argv after "--" */
+} options;
+
+static int usage_error(const char *what, const char *which) {
+    fprintf(stderr, "amp explain: %s%s%s\nTry 'amp explain --help'.\n", what, *which ? " " : "", which);
+    return AMP_EXIT_USAGE;
+}
+
+static int parse(int argc, char **argv, options *o) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            o->program = argv + i + 1;
+            if (!*o->program) return usage_error("there is no program after --", "");
+            break;
+        }
+        if (strcmp(argv[i], "--json") == 0) {
+            o->json = true;
+        } else if (strcmp(argv[i], "--help") == 0) {
+            o->help = true;
+        } else if (argv[i][0] == '-' && argv[i][1]) {
+            return usage_error("there is no option", argv[i]);
+        } else if (o->file) {
+            return usage_error("one file at a time, not also", argv[i]);
+        } else {
+            o->file = argv[i];
+        }
+    }
+    if (o->help || (o->file != NULL) != (o->program != NULL)) return AMP_EXIT_OK;
+    return usage_error(o->file ? "a file or a program, not both" : "a file, or -- and a program, is missing", "");
+}
+
+/* The child prints to our standard error, so that our standard output holds the report alone. */
+static int run_recorded(char **program, const char *path) {
+    const pid_t child = fork();
+    if (child < 0) {
+        fprintf(stderr, "amp explain: cannot start '%s': %s\n", program[0], strerror(errno));
+        return AMP_EXIT_FAILED;
+    }
+    if (child == 0) {
+        setenv("AMP_EXPLAIN", path, 1);
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        execvp(program[0], program);
+        fprintf(stderr, "amp explain: cannot run '%s': %s\n", program[0], strerror(errno));
+        _exit(127);
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return AMP_EXIT_OK;
+    fprintf(stderr, "amp explain: '%s' ended with %s %d\n", program[0], WIFEXITED(status) ? "exit code" : "signal",
+            WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    return AMP_EXIT_FAILED;
+}
+
+static json_t *load(const char *path) {
+    json_error_t error;
+    json_t *report = json_load_file(path, 0, &error);
+    if (!report) {
+        fprintf(stderr, "amp explain: '%s' is no report: %s\n", path, error.text);
+    } else if (!json_is_array(json_object_get(report, "ops"))) {
+        fprintf(stderr, "amp explain: '%s' is JSON, but no report of libamp: it has no list 'ops'\n", path);
+        json_decref(report);
+        return NULL;
+    }
+    return report;
+}
+
+static int print(const char *path, bool as_json) {
+    json_t *report = load(path);
+    if (!report) return AMP_EXIT_USAGE;
+    char *text = as_json ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report);
+    json_decref(report);
+    if (!text) {
+        fprintf(stderr, "amp explain: no memory for the report\n");
+        return AMP_EXIT_FAILED;
+    }
+    printf("%s%s", text, as_json ? "\n" : "");
+    free(text);
+    return AMP_EXIT_OK;
+}
+
+static int explain_program(const options *o) {
+    char path[] = "/tmp/amp-explain-XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0) {
+        fprintf(stderr, "amp explain: cannot make a temporary file: %s\n", strerror(errno));
+        return AMP_EXIT_FAILED;
+    }
+    int code = run_recorded(o->program, path);
+    if (code == AMP_EXIT_OK && lseek(file, 0, SEEK_END) == 0) {
+        fprintf(stderr, "amp explain: '%s' recorded nothing; does it use libamp?\n", o->program[0]);
+        code = AMP_EXIT_FAILED;
+    }
+    if (code == AMP_EXIT_OK) code = print(path, o->json);
+    close(file);
+    unlink(path);
+    return code;
+}
+
+int amp_command_explain(int argc, char **argv) {
+    options o = {0};
+    const int code = parse(argc, argv, &o);
+    if (code != AMP_EXIT_OK) return code;
+    if (o.help) {
+        fputs(help, stdout);
+        return AMP_EXIT_OK;
+    }
+    return o.program ? explain_program(&o) : print(o.file, o.json);
+}

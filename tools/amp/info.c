@@ -1,0 +1,101 @@
+/* amp info: the machine as libamp sees it. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/amp.h"
+#include "command.h"
+#include "cpu/isa.h"
+
+static const char help[] =
+    "usage: amp info [--json]\n\n"
+    "Prints what libamp found on this machine: processor, caches, each instruction set with the\n"
+    "check that failed where it cannot be used, threads, libraries, and the CUDA backend.\n\n"
+    "  --json   the same for programs\n"
+    "  --help   this text\n";
+
+static void print_size(const char *name, size_t bytes, int shared_by) {
+    if (bytes == 0) return;
+    const bool mega = bytes >= (1u << 20);
+    printf("  %-12s %zu %s", name, bytes >> (mega ? 20 : 10), mega ? "MB" : "KB");
+    printf(shared_by > 1 ? ", shared by %d CPUs\n" : "\n", shared_by);
+}
+
+static void print_people(void) {
+    const amp_cpu_info *cpu = amp_cpu();
+    static const char *const caches[] = {"L1 data", "L2", "L3"};
+    printf("libamp %s\n\nProcessor\n  %-12s %s\n  %-12s %d physical, %d logical available", amp_version_string(),
+           "model", cpu->model, "cores", cpu->physical_cores, cpu->logical_cpus);
+    if (cpu->quota > 0) printf(", quota %.1f", cpu->quota);
+    printf("; %d NUMA node%s\n", cpu->numa_nodes, cpu->numa_nodes == 1 ? "" : "s");
+    for (int i = 0; i < 3; i++) print_size(caches[i], cpu->cache_bytes[i], cpu->cache_shared_by[i]);
+    printf("\nInstruction sets\n");
+    for (int i = 0; i < AMP_ISA_COUNT; i++) {
+        const amp_isa isa = (amp_isa)i;
+        printf("  %-12s %s%s\n", amp_isa_name(isa),
+               amp_isa_usable(isa) ? "usable" : "not usable: ", amp_isa_reason(isa));
+    }
+    printf("  bf16 runs on %s\n", amp_isa_name(amp_isa_best()));
+    printf("\nThreads\n  %-12s %d\n", "in use", amp_get_num_threads());
+    printf("\nLibraries\n  %-12s %s\n  %-12s %s\n", "oneDNN", amp_onednn_version(), "OpenMP", amp_openmp_version());
+    const char *why = "";
+    (void)amp_device_is_usable(AMP_DEVICE_CUDA, &why);
+    printf("\nDevices\n  %-12s autocast to bf16 (default) or f16\n  %-12s %s\n", "cpu", "cuda",
+           *why ? why : "autocast to f16 (default) or bf16");
+}
+
+static json_t *isas_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < AMP_ISA_COUNT; i++) {
+        const amp_isa isa = (amp_isa)i;
+        json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", amp_isa_name(isa), "usable",
+                                              (int)amp_isa_usable(isa), "reason", amp_isa_reason(isa)));
+    }
+    return list;
+}
+
+static int print_json(void) {
+    const amp_cpu_info *cpu = amp_cpu();
+    const char *why = "";
+    (void)amp_device_is_usable(AMP_DEVICE_CUDA, &why);
+    json_t *root =
+        json_pack("{s:s, s:{s:s, s:i, s:i, s:f, s:i, s:I, s:I, s:I}, s:o, s:s, s:i, s:s, s:s, s:{s:b, s:s}}", "libamp",
+                  amp_version_string(), "cpu", "model", cpu->model, "physical_cores", cpu->physical_cores,
+                  "logical_cpus", cpu->logical_cpus, "quota", cpu->quota, "numa_nodes", cpu->numa_nodes, "l1d_bytes",
+                  (json_int_t)cpu->cache_bytes[0], "l2_bytes", (json_int_t)cpu->cache_bytes[1], "l3_bytes",
+                  (json_int_t)cpu->cache_bytes[2], "isas", isas_json(), "best_isa", amp_isa_name(amp_isa_best()),
+                  "threads", amp_get_num_threads(), "onednn", amp_onednn_version(), "openmp", amp_openmp_version(),
+                  "cuda", "usable", (int)(*why == '\0'), "reason", why);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    if (!text) {
+        fprintf(stderr, "amp info: no memory for the report\n");
+        return AMP_EXIT_FAILED;
+    }
+    puts(text);
+    free(text);
+    return AMP_EXIT_OK;
+}
+
+int amp_command_info(int argc, char **argv) {
+    bool json = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(help, stdout);
+            return AMP_EXIT_OK;
+        }
+        if (strcmp(argv[i], "--json") != 0) {
+            fprintf(stderr, "amp info: there is no option '%s'\nTry 'amp info --help'.\n", argv[i]);
+            return AMP_EXIT_USAGE;
+        }
+        json = true;
+    }
+    if (amp_isa_status() != AMP_OK) { /* AMP_MAX_ISA is nonsense */
+        fprintf(stderr, "amp info: %s\n", amp_last_error());
+        return AMP_EXIT_USAGE;
+    }
+    if (json) return print_json();
+    print_people();
+    return AMP_EXIT_OK;
+}
