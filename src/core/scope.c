@@ -50,7 +50,7 @@ amp_status amp_scope_enter(void) {
     }
     amp_scope_push(frame);
     user_scopes++;
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 amp_status amp_scope_exit(void) {

@@ -2,6 +2,7 @@
 #include "dispatch/backend.h"
 #include "policy/op_ids.h"
 
+#include "core/memory.h"
 #include "cpu/copy.h"
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
@@ -23,4 +24,11 @@ static amp_backend_op find(const amp_op_info *op) {
     return table[op->id];
 }
 
-const amp_backend amp_cpu_backend = {.abi = AMP_BACKEND_ABI, .name = "cpu", .find = find, .copy = amp_cpu_copy};
+const amp_backend amp_cpu_backend = {
+    .abi = AMP_BACKEND_ABI,
+    .name = "cpu",
+    .find = find,
+    .copy = amp_cpu_copy,
+    .allocate = amp_alloc,
+    .release = amp_free,
+};

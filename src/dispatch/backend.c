@@ -1,14 +1,42 @@
-/* From a device to its backend. */
+/* From a device to its backend, and to tensors in its memory. */
 #include "dispatch/backend.h"
 
 #include "amp/system.h"
 
+static const amp_backend *installed[AMP_DEVICE_COUNT];
+
+void amp_backend_install(amp_device device, const amp_backend *backend) {
+    installed[device] = backend;
+}
+
 amp_status amp_backend_for(amp_device device, const char *op, const amp_backend **backend) {
-    switch (device) {
-    case AMP_DEVICE_CPU: *backend = &amp_cpu_backend; return AMP_OK;
-    case AMP_DEVICE_CUDA: return amp_cuda_backend(op, backend);
-    default: return amp_fail(AMP_ERROR_DEVICE, "%s: %d is no device", op, (int)device);
+    if ((unsigned)device >= AMP_DEVICE_COUNT) return amp_fail(AMP_ERROR_DEVICE, "%s: %d is no device", op, (int)device);
+    *backend = installed[device];
+    if (*backend) return AMP_OK;
+    if (device == AMP_DEVICE_CUDA) return amp_cuda_backend(op, backend);
+    *backend = &amp_cpu_backend;
+    return AMP_OK;
+}
+
+amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (device == AMP_DEVICE_CPU) return amp_tensor_new(op, dtype, rank, shape);
+    const amp_backend *backend = NULL;
+    int64_t elements = 0;
+    if (amp_backend_for(device, op, &backend) || amp_shape_elements(op, rank, shape, &elements)) return NULL;
+    const size_t bytes = (size_t)elements * amp_dtype_size(dtype);
+    void *data = backend->allocate(bytes);
+    if (!data) {
+        amp_fail(AMP_ERROR_MEMORY, "%s: %s has no memory for %zu bytes (%s %s)", op, backend->name, bytes,
+                 amp_describe_shape(rank, shape), amp_dtype_name(dtype));
+        return NULL;
     }
+    amp_tensor *t = amp_from_memory(data, dtype, rank, shape, NULL, backend->release, data);
+    if (t) {
+        t->storage->device = device;
+    } else {
+        backend->release(data);
+    }
+    return t;
 }
 
 bool amp_device_is_usable(amp_device device, const char **reason) {

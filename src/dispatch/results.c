@@ -44,6 +44,11 @@ amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
         return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before", amp_call_name(call),
                         target_name(call));
     }
+    if (__builtin_expect(call->target->storage->device != call->device, 0)) {
+        return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on %s, the arguments are on %s; all must be on one device",
+                        amp_call_name(call), target_name(call), amp_device_name(call->target->storage->device),
+                        amp_device_name(call->device));
+    }
     AMP_TRY(amp_tensor_check_writable(amp_call_name(call), target_name(call), call->target));
     if (overlaps_itself(call->target)) {
         return amp_fail(AMP_ERROR_INVALID,
@@ -101,7 +106,7 @@ amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank
         if (check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
         if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
     }
-    amp_tensor *t = amp_tensor_new(call->op->name, dtype, rank, shape);
+    amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
     if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
     return call->outputs[index] = t;
 }
@@ -180,17 +185,18 @@ void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
 static void *build_dense(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
     const amp_backend *backend = context;
     *bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(dtype);
-    void *data = amp_alloc(*bytes);
+    void *data = backend->allocate(*bytes);
     if (!data) {
         amp_fail(AMP_ERROR_MEMORY, "cast: no memory for %zu bytes (%s to %s)", *bytes, amp_describe(source),
                  amp_dtype_name(dtype));
         return NULL;
     }
     amp_tensor *t = amp_from_memory(data, dtype, source->rank, source->shape, NULL, NULL, NULL);
+    if (t) t->storage->device = source->storage->device;
     const bool done = t && backend->copy(t, source) == AMP_OK;
     if (t) amp_tensor_drop(t);
     if (done) return data;
-    amp_free(data);
+    backend->release(data);
     return NULL;
 }
 
@@ -216,12 +222,13 @@ static amp_status materialize_cached(const amp_backend *backend, amp_tensor *t, 
         amp_cast_release(cast);
         return amp_pending_error();
     }
+    made->storage->device = t->source->storage->device;
     adopt(t, made);
     return AMP_OK;
 }
 
 static amp_status materialize_once(const amp_call *call, const amp_backend *backend, amp_tensor *t) {
-    amp_tensor *made = amp_tensor_new(call->op->name, t->dtype, t->rank, t->shape);
+    amp_tensor *made = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, t->shape);
     if (!made) return amp_pending_error();
     AMP_TRY(backend->copy(made, t->source));
     atomic_store_explicit(&made->storage->produced, true, memory_order_relaxed);

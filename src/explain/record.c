@@ -26,7 +26,7 @@ static uint64_t now(void) {
 
 /* ---- Describing the inputs ------------------------------------------------------------------------------------- */
 static size_t append_tensor(char *text, size_t used, const amp_tensor *t) {
-    char one[120];
+    char one[AMP_MAX_RANK * 21 + 16]; /* rank 8 of the longest numbers fits */
     int n = snprintf(one, sizeof one, "%s%s[", used ? ", " : "", amp_dtype_name(t->dtype));
     for (int i = 0; i < t->rank; i++) {
         n += snprintf(one + n, sizeof one - (size_t)n, i ? ", %lld" : "%lld", (long long)t->shape[i]);

@@ -184,10 +184,16 @@ static const char *argument_bypass(const amp_call *call) {
     return NULL;
 }
 
-/* An enabled region of another device, while the call's own device has none. */
+static bool casts_arguments(amp_policy policy) {
+    return policy != AMP_POLICY_FALLTHROUGH && policy != AMP_POLICY_BANNED;
+}
+
+/* An enabled region of another device that would cast for this op, while the call's own device has none. */
 static const amp_region_state *other_region(const amp_call *call) {
     for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
-        if (d != (int)call->device && amp_region_states[d].enabled) return &amp_region_states[d];
+        const amp_region_state *region = &amp_region_states[d];
+        if (d == (int)call->device || !region->enabled) continue;
+        if (casts_arguments(amp_policy_of(call->op, (amp_device)d, region->table, call->args).policy)) return region;
     }
     return NULL;
 }
@@ -209,16 +215,14 @@ amp_status amp_autocast_layer(amp_call *call) {
     const amp_region_state *region = &amp_region_states[call->device];
     if (!region->enabled) {
         const amp_region_state *other = other_region(call);
-        if (other && first_tensor(call)) {
-            AMP_TRY(note_bypass(call, other, "the region is for another device"));
-        }
+        if (other) AMP_TRY(note_bypass(call, other, "the region is for another device"));
         return amp_call_next(call);
     }
     const amp_policy_choice choice = amp_policy_of(call->op, call->device, region->table, call->args);
     call->note.in_region = true;
     call->note.policy = choice.policy;
     call->note.overridden = choice.overridden;
-    const bool casts = choice.policy != AMP_POLICY_FALLTHROUGH && choice.policy != AMP_POLICY_BANNED;
+    const bool casts = casts_arguments(choice.policy);
     if (casts && call->form != AMP_FORM_FUNCTION) {
         AMP_TRY(note_bypass(call, region, form_bypass(call)));
         return amp_call_next(call);

@@ -8,6 +8,7 @@
 
 #include "amp/autocast.h"
 #include "core/memory.h"
+#include "dispatch/backend.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static amp_cast *newest, *oldest;
@@ -41,7 +42,7 @@ static void unlink_entry(amp_cast *c) {
 
 void amp_cast_release(amp_cast *c) {
     if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
-    amp_free(c->data);
+    if (c->data) c->release(c->data);
     amp_free(c);
 }
 
@@ -92,10 +93,21 @@ static void evict_beyond_budget(const amp_cast *spare, amp_cast **chain) {
     }
 }
 
+static amp_status set_release(amp_cast *c, amp_device device) {
+    const amp_backend *backend = NULL;
+    AMP_TRY(amp_backend_for(device, "cast", &backend));
+    c->release = backend->release;
+    return AMP_OK;
+}
+
 static amp_cast *new_cast(const amp_tensor *source, amp_dtype dtype, amp_layout layout) {
     amp_cast *c = amp_alloc_zeroed(sizeof *c);
     if (!c) {
         amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s to %s", amp_describe(source), amp_dtype_name(dtype));
+        return NULL;
+    }
+    if (set_release(c, source->storage->device) != AMP_OK) {
+        amp_free(c);
         return NULL;
     }
     atomic_init(&c->references, 1);

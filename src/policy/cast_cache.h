@@ -14,10 +14,11 @@ typedef enum amp_layout {
 
 /* One cached cast. Held by the cache and by every call that uses it. */
 typedef struct amp_cast {
-    void *data; /* from amp_alloc */
+    void *data; /* in the memory of the source's device */
     size_t bytes;
     /* the rest is the cache's own */
     atomic_int references;
+    void (*release)(void *data);
     amp_storage *storage; /* NULL once the entry has left the cache */
     uint64_t version;
     amp_dtype source_dtype, dtype;
@@ -29,7 +30,7 @@ typedef struct amp_cast {
     struct amp_cast *newer, *older; /* order of use */
 } amp_cast;
 
-/* Makes the cast of `source` in fresh amp_alloc memory; on failure an error and NULL. */
+/* Makes the cast of `source` in fresh memory of its device (amp_alloc on the CPU); on failure an error and NULL. */
 typedef void *(*amp_cast_builder)(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes);
 
 /* The cast of `source` (a tensor with memory) to `dtype` in `layout`: from the cache if the storage still has the

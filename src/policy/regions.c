@@ -101,16 +101,26 @@ static amp_status read_args(const amp_autocast_args *args, amp_region_state *sta
 
 amp_status amp_autocast_enter(const amp_autocast_args *given) {
     amp_autocast_args args = {0};
-    if (given) memcpy(&args, given, given->struct_size < sizeof args ? given->struct_size : sizeof args);
+    /* The device at least: the exit is asked for by it. */
+    const bool too_short = given && given->struct_size < offsetof(amp_autocast_args, dtype);
+    if (too_short) {
+        args.device = given->device;
+    } else if (given) {
+        memcpy(&args, given, given->struct_size < sizeof args ? given->struct_size : sizeof args);
+    }
     AMP_TRY(push((int)args.device));
     if (!given) return amp_fail(AMP_ERROR_INVALID, "autocast: the arguments are NULL");
+    if (too_short) {
+        return amp_fail(AMP_ERROR_INVALID, "autocast: struct_size is %zu; set it to sizeof(amp_autocast_args)",
+                        given->struct_size);
+    }
     AMP_TRY(amp_device_check("autocast", args.device));
     amp_region_state state = amp_region_states[args.device];
     state.enabled = false;
     if (!args.enabled.set || args.enabled.value) AMP_TRY(read_args(&args, &state));
     amp_region_states[args.device] = state;
     publish();
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 amp_status amp_autocast_exit(amp_device device) {
@@ -184,7 +194,7 @@ amp_status amp_autocast_restore(const amp_autocast_state *state) {
     }
     memcpy(amp_region_states, restored, sizeof restored);
     publish();
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 amp_status amp_autocast_restore_end(void) {
