@@ -57,7 +57,7 @@ TEST_F(Autocast, AnotherDtypeIsAnErrorThatNamesTheAcceptedOnes) {
     for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
         for (int dtype = AMP_F64; dtype < AMP_DTYPE_COUNT; dtype++) {
             if (dtype == AMP_BF16 || dtype == AMP_F16) continue;
-            Region region(amp_device(d), amp_dtype(dtype));
+            Region region(region_args(amp_device(d), amp_dtype(dtype)));
             EXPECT_FALSE(amp_autocast_is_enabled(amp_device(d)));
             EXPECT_EQ(amp_autocast_nesting(), 1) << "a failed enter counts as entered";
             EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {names[d], amp_dtype_name(amp_dtype(dtype)), "bf16", "f16"}));
