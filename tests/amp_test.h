@@ -24,12 +24,24 @@ struct Value {
         v.kind = AMP_VALUE_TENSOR;
         v.as.tensor = t;
     }
-    Value(std::nullptr_t) { v.kind = AMP_VALUE_NONE; }
-    Value(double number) { set(amp_float(number)); }
-    Value(int number) { set(amp_int(number)); }
-    Value(int64_t number) { set(amp_int(number)); }
-    Value(bool truth) { set(amp_bool(truth)); }
-    Value(amp_scalar number) { set(number); }
+    Value(std::nullptr_t) {
+        v.kind = AMP_VALUE_NONE;
+    }
+    Value(double number) {
+        set(amp_float(number));
+    }
+    Value(int number) {
+        set(amp_int(number));
+    }
+    Value(int64_t number) {
+        set(amp_int(number));
+    }
+    Value(bool truth) {
+        set(amp_bool(truth));
+    }
+    Value(amp_scalar number) {
+        set(number);
+    }
     Value(amp_dims dims) {
         v.kind = AMP_VALUE_DIMS;
         v.as.dims = dims;
@@ -66,15 +78,13 @@ inline amp_status call(const std::string &name, const std::vector<Value> &values
     for (const Named &n : named) arguments.push_back({n.name, n.value.v});
     amp_tensor *results[64] = {};
     int count = 0;
-    const amp_status status =
-        amp_call_op(name.c_str(), arguments.data(), int(arguments.size()), results, 64, &count);
+    const amp_status status = amp_call_op(name.c_str(), arguments.data(), int(arguments.size()), results, 64, &count);
     if (outputs) outputs->assign(results, results + count);
     return status;
 }
 
 // The first result of an op: op("add", {a, b}), op("layer_norm", {x, AMP_DIMS(8)}, {{"eps", 0.0}}).
-inline amp_tensor *op(const std::string &name, const std::vector<Value> &values,
-                      const std::vector<Named> &named = {}) {
+inline amp_tensor *op(const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named = {}) {
     std::vector<amp_tensor *> outputs;
     return call(name, values, named, &outputs) == AMP_OK && !outputs.empty() ? outputs[0] : nullptr;
 }
@@ -109,7 +119,8 @@ inline uint16_t to_f16(double value) { // no NaN; to nearest, ties to even
     return uint16_t(sign | (unsigned((exponent + 14) * 1024) + unsigned(steps)));
 }
 
-template <class T> void append(std::vector<char> *bytes, T value) {
+template <class T>
+void append(std::vector<char> *bytes, T value) {
     const char *p = reinterpret_cast<const char *>(&value);
     bytes->insert(bytes->end(), p, p + sizeof value);
 }
@@ -193,8 +204,12 @@ inline std::vector<double> numbers_of(const amp_tensor *t) {
 
 // ---- Regions and scopes as C++ objects --------------------------------------------------------------------------
 struct Scope {
-    Scope() { EXPECT_EQ(amp_scope_enter(), amp_last_status()); }
-    ~Scope() { (void)amp_scope_exit(); }
+    Scope() {
+        EXPECT_EQ(amp_scope_enter(), amp_last_status());
+    }
+    ~Scope() {
+        (void)amp_scope_exit();
+    }
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
 };
@@ -210,7 +225,9 @@ inline amp_autocast_args region_args(amp_device device = AMP_DEVICE_CPU, amp_dty
 struct Region {
     explicit Region(const amp_autocast_args &args) : device(args.device), status(amp_autocast_enter(&args)) {}
     explicit Region(amp_device d = AMP_DEVICE_CPU, amp_dtype dtype = AMP_DTYPE_NONE) : Region(region_args(d, dtype)) {}
-    ~Region() { (void)amp_autocast_exit(device); }
+    ~Region() {
+        (void)amp_autocast_exit(device);
+    }
     Region(const Region &) = delete;
     Region &operator=(const Region &) = delete;
     amp_device device;

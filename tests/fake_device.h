@@ -25,8 +25,8 @@ struct Seen {
 };
 
 inline Seen seen;
-inline int copies;      // conversions made by the device
-inline int blocks;      // of the device's memory that are out
+inline int copies; // conversions made by the device
+inline int blocks; // of the device's memory that are out
 inline bool out_of_memory;
 
 inline void note(amp_call *call, amp_tensor *t) {
@@ -58,9 +58,9 @@ inline amp_status run(amp_call *call) {
     return AMP_OK;
 }
 
-// Has every op but inverse.
+// Has every op but linalg_inv.
 inline amp_backend_op find(const amp_op_info *op) {
-    return {std::strcmp(op->name, "inverse") == 0 ? nullptr : run, false};
+    return {std::strcmp(op->name, "linalg_inv") == 0 ? nullptr : run, false};
 }
 
 inline amp_status copy(amp_tensor *destination, const amp_tensor *source) {

@@ -15,7 +15,8 @@ class Autocast : public Test {
     }
 };
 
-template <class Body> void in_thread(Body body) {
+template <class Body>
+void in_thread(Body body) {
     std::thread thread([&] {
         body();
         EXPECT_TRUE(no_error());
