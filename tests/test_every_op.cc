@@ -2,8 +2,12 @@
 // obeyed on both devices and in every table, and only the function form of an op is ever cast.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -477,4 +481,124 @@ TEST_F(EveryOp, TheQueryAgreesWithTheTable) {
         });
         ASSERT_EQ(amp_autocast_exit(region.device), AMP_OK);
     }
+}
+
+/* ---- Nonsense ---------------------------------------------------------------------------------------------------- */
+namespace {
+
+// Random arguments of the right kinds: any dtype, ranks 0 to 8, empty tensors, views, sizes and dimensions out of range.
+struct Nonsense : EveryOp {
+    // AMP_TEST_SEED=N tries other calls, AMP_TEST_TELL=1 prints each before it is made.
+    const unsigned seed = std::getenv("AMP_TEST_SEED") ? unsigned(std::atoi(std::getenv("AMP_TEST_SEED"))) : 20261121;
+    const bool tell = std::getenv("AMP_TEST_TELL") != nullptr;
+    std::mt19937 random{seed};
+    std::vector<amp_tensor *> items;
+    std::string told; // of the last call, for messages
+
+    // A system with little memory: a large request fails at once.
+    void SetUp() override {
+        amp_allocator small = {};
+        small.allocate = [](void *, size_t bytes, size_t alignment) -> void * {
+            return bytes > (1u << 22) ? nullptr
+                                      : std::aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
+        };
+        small.release = [](void *, void *block, size_t) { std::free(block); };
+        ASSERT_EQ(amp_set_allocator(&small), AMP_OK);
+        EveryOp::SetUp();
+    }
+
+    void TearDown() override {
+        EveryOp::TearDown();
+        EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    }
+
+    int64_t pick(std::initializer_list<int64_t> values) {
+        return values.begin()[random() % values.size()];
+    }
+
+    amp_tensor *any_tensor() {
+        const double zeros[2 * 6561] = {};
+        const int rank = int(pick({0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 8}));
+        int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK], step = 1;
+        const int64_t common = pick({1, 2, 3});
+        for (int i = rank; i-- > 0;) {
+            shape[i] = pick({common, common, common, common, 1, 2, 0});
+            strides[i] = step;
+            step *= pick({1, 1, 1, 0}) ? std::max<int64_t>(shape[i], 1) : 0;
+        }
+        const amp_dtype dtype = amp_dtype(1 + random() % (AMP_DTYPE_COUNT - 1));
+        amp_tensor *whole = amp_from_data(zeros, dtype, rank, shape);
+        if (pick({0, 0, 1})) whole = amp_tensor_view("view", whole, rank, shape, strides, 0);
+        told += std::string(" ") + (whole ? amp_describe(whole) : "NULL");
+        return whole;
+    }
+
+    int64_t any_integer() {
+        const int64_t v = pick({0, 0, 1, 1, 2, 3, -1, -2, -3, 9, INT64_MAX, INT64_MIN, INT32_MAX});
+        told += " " + std::to_string(v);
+        return v;
+    }
+
+    amp_value any_value(const amp_arg_info &arg) {
+        amp_value v = value(arg.kind, nullptr);
+        told += std::string(" ") + arg.name + "=";
+        switch (arg.kind) {
+        case AMP_ARG_TENSOR: v.as.tensor = any_tensor(); break;
+        case AMP_ARG_TENSOR_LIST:
+            items.clear();
+            for (int64_t n = pick({1, 2, 3}); n-- > 0;) items.push_back(any_tensor());
+            v.as.list = {items.data(), int64_t(items.size()), nullptr};
+            break;
+        case AMP_ARG_DIMS:
+            v.as.dims.set = 1;
+            v.as.dims.count = int(pick({0, 1, 1, 2, 2, 3, 4, 8}));
+            for (int i = 0; i < v.as.dims.count; i++) v.as.dims.values[i] = any_integer();
+            break;
+        case AMP_ARG_DTYPE: v.as.dtype = amp_dtype(1 + random() % (AMP_DTYPE_COUNT - 1)); break;
+        case AMP_ARG_STRING: break;
+        case AMP_ARG_SCALAR:
+        case AMP_ARG_FLOAT:
+        case AMP_ARG_OPT_FLOAT:
+            v.as.scalar = pick({0, 1}) ? amp_int(any_integer()) : amp_float(double(pick({0, 1, -1, 3})) / 2);
+            break;
+        default: v.as.scalar = amp_int(any_integer());
+        }
+        return v;
+    }
+
+    void try_once(const amp_op_info &op, const std::string &suffix) {
+        std::vector<Given> given;
+        told.clear();
+        ASSERT_EQ(amp_scope_enter(), AMP_OK);
+        for (int i = 0; i < op.arg_count; i++) {
+            const amp_arg_info &arg = op.args[i];
+            const bool wanted = (arg.flags & AMP_ARG_REQUIRED) || pick({0, 0, 1});
+            if (arg.kind != AMP_ARG_OUTPUT && wanted) given.push_back({arg.name, any_value(arg)});
+        }
+        if (suffix == "_out") given.push_back({"out", any_value({"out", AMP_ARG_TENSOR, 0, 0, 0, 0, 0, {}, nullptr})});
+        if (tell) std::fprintf(stderr, "%s%s:%s\n", key(op).c_str(), suffix.c_str(), told.c_str());
+        const amp_status status = call(key(op) + suffix, given);
+        EXPECT_NE(status, AMP_ERROR_INTERNAL) << told << ": " << amp_last_error();
+        if (status != AMP_OK) {
+            const std::string error = amp_last_error();
+            EXPECT_EQ(error.rfind(op.name, 0), 0u) << told << ": " << error;
+        }
+        amp_clear_error();
+        ASSERT_EQ(amp_scope_exit(), AMP_OK);
+    }
+};
+
+} // namespace
+
+TEST_F(Nonsense, IsRefusedOrComputedByEveryImplementation) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    for_each_op([&](const amp_op_info &op) {
+        if (!amp_cpu_backend.find(op.alias_of ? amp_op_find(op.alias_of) : &op).run) return;
+        for (int round = 0; round < 300; round++) {
+            try_once(op, "");
+            if (op.forms & AMP_FORM_INPLACE) try_once(op, "_");
+            if (op.forms & AMP_FORM_OUT) try_once(op, "_out");
+            if (HasFailure()) return;
+        }
+    });
 }

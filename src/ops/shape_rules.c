@@ -81,11 +81,12 @@ amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp
         else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known))
             fits = false;
     }
-    if (open >= 0 && fits && known > 0 && elements % known == 0) {
-        shape[open] = elements / known;
-        return AMP_OK;
+    const bool inferred = open >= 0 && fits && known > 0 && elements % known == 0;
+    if (inferred) shape[open] = elements / known;
+    if (inferred || (open < 0 && fits && known == elements)) {
+        int64_t counted;
+        return amp_shape_elements(amp_call_name(call), dims->count, shape, &counted); /* [2^62, 4, 0] is no shape */
     }
-    if (open < 0 && fits && known == elements) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, which does not hold the %lld elements of input %s%s",
                     amp_call_name(call), argument, amp_describe_shape(dims->count, dims->values), (long long)elements,
                     amp_describe(tensor), open >= 0 && fits && known == 0 ? " (-1 beside a 0 could be anything)" : "");
@@ -97,6 +98,8 @@ amp_status amp_return_view(amp_call *call, amp_tensor *base, int rank, const int
         return amp_fail(AMP_ERROR_INVALID, "%s: the result would have %d dimensions, at most %d are possible",
                         amp_call_name(call), rank, AMP_MAX_RANK);
     }
+    int64_t counted;
+    AMP_TRY(amp_shape_elements(amp_call_name(call), rank, shape, &counted));
     call->outputs[0] = amp_tensor_view(call->op->name, base, rank, shape, strides, offset);
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }

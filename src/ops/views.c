@@ -300,7 +300,10 @@ static amp_status return_pieces(amp_call *call, amp_tensor *input, int d, const 
     amp_tensor *few[16];
     amp_tensor *holder = NULL, **items = few;
     if (count > 16) { /* through a tensor of the call's frame, which the frame releases whatever happens */
-        const int64_t bytes = count * (int64_t)sizeof *items;
+        int64_t bytes;
+        if (__builtin_mul_overflow(count, (int64_t)sizeof *items, &bytes)) {
+            return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %lld views", amp_call_name(call), (long long)count);
+        }
         holder = amp_tensor_new(call->op->name, AMP_U8, 1, &bytes);
         if (!holder) return amp_pending_error();
         items = amp_tensor_pointer(holder);
