@@ -453,8 +453,9 @@ void amp_tensor_written(amp_tensor *t) {
 
 amp_status amp_tensor_check_writable(const char *op, const char *name, const amp_tensor *t) {
     if (!t->storage || !t->storage->read_only) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: %s is %s over memory that its owner shared read-only; write to a copy of it", op,
-                    name, amp_describe(t));
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: %s is %s over memory that its owner shared read-only; write to a copy of it", op, name,
+                    amp_describe(t));
 }
 
 void *amp_data_mut(amp_tensor *t) {

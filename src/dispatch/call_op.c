@@ -190,6 +190,7 @@ static amp_status choose_overload(const char *name, const amp_argument *argument
     mismatch first = {""}, other = {""};
     const amp_op_info *op = find_op(name, &b->form), *end = amp_op_table + amp_op_count;
     if (!op) return no_such_op(name);
+    b->op = op;
     const bool one_overload = strchr(name, '.') != NULL;
     for (const amp_op_info *o = op; o < end && strcmp(o->name, op->name) == 0; o++) {
         b->op = o;

@@ -112,7 +112,7 @@ amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank
 }
 
 amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count) {
-    const int64_t bytes[1] = {count * (int64_t)sizeof *items};
+    const int64_t bytes[1] = {count * (int64_t)sizeof(void *)};
     amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, bytes);
     if (!holder) return amp_pending_error();
     if (count > 0) memcpy(holder->storage->data, items, (size_t)bytes[0]);

@@ -25,7 +25,7 @@ typedef enum amp_arg_kind {
     AMP_ARG_DIMS,        /* amp_dims */
     AMP_ARG_DTYPE,       /* amp_dtype; AMP_DTYPE_NONE is absent */
     AMP_ARG_STRING,      /* const char *; NULL is absent */
-    AMP_ARG_OUTPUT       /* amp_tensor **: where a second, third, … result goes; NULL if the caller does not want it */
+    AMP_ARG_OUTPUT /* amp_tensor **: where a second, third, … result goes; NULL if the caller does not want it */
 } amp_arg_kind;
 
 enum {
@@ -74,8 +74,8 @@ typedef struct amp_policy_cell {
 enum { AMP_FORM_FUNCTION = 1u << 0, AMP_FORM_INPLACE = 1u << 1, AMP_FORM_OUT = 1u << 2 };
 
 enum {
-    AMP_OP_ELEMENTWISE = 1u << 0, /* output element i needs only inputs' element i: the output may alias an input */
-    AMP_OP_VIEW = 1u << 1,        /* the result shares the first argument's storage */
+    AMP_OP_ELEMENTWISE = 1u << 0,  /* output element i needs only inputs' element i: the output may alias an input */
+    AMP_OP_VIEW = 1u << 1,         /* the result shares the first argument's storage */
     AMP_OP_RETURNS_LIST = 1u << 2, /* -> Tensor[] */
     AMP_OP_NOT_DIFFERENTIABLE = 1u << 3
 };
@@ -95,8 +95,8 @@ typedef struct amp_op_info {
     const amp_arg_info *args;
     int arg_count; /* AMP_ARG_OUTPUT fields included, last */
     int output_count;
-    unsigned forms; /* AMP_FORM_* that exist */
-    unsigned flags; /* AMP_OP_* */
+    unsigned forms;             /* AMP_FORM_* that exist */
+    unsigned flags;             /* AMP_OP_* */
     const char *banned_message; /* what to call instead, for a BANNED cell */
     const char *no_gradient;    /* why there is no gradient; NULL where there is one */
     amp_policy_cell policy[AMP_TABLE_COUNT][AMP_DEVICE_COUNT];

@@ -37,8 +37,7 @@ amp_dtype amp_autocast_dtype_for(const char *name, amp_device device, const char
     }
     const amp_region_state *region = &amp_region_states[device];
     if (!region->enabled) {
-        snprintf(reason_text, room, "%s: no enabled region for %s on this thread", name,
-                 amp_device_name(device));
+        snprintf(reason_text, room, "%s: no enabled region for %s on this thread", name, amp_device_name(device));
         return AMP_DTYPE_NONE;
     }
     const amp_policy_choice choice = amp_policy_of(op, device, region->table, NULL);
