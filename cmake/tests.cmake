@@ -39,7 +39,7 @@ if(AMP_SANITIZE OR AMP_COVERAGE)
     return()
 endif()
 
-# DLPack against NumPy, from Python: the first interpreter that has NumPy, as a shell's own python3 may not.
+# DLPack and .npy against NumPy, from Python: the first interpreter that has NumPy, as a shell's own python3 may not.
 set(python python3)
 foreach(candidate python3 /usr/bin/python3)
     execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE no_numpy OUTPUT_QUIET ERROR_QUIET)
@@ -49,7 +49,8 @@ foreach(candidate python3 /usr/bin/python3)
     endif()
 endforeach()
 add_test(NAME dlpack COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/test_dlpack.py $<TARGET_FILE:amp>)
-set_tests_properties(dlpack PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+add_test(NAME npy_numpy COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/test_npy_numpy.py $<TARGET_FILE:amp>)
+set_tests_properties(dlpack npy_numpy PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # The README's code is an example's, and prints what it says.
 add_test(NAME readme COMMAND python3 tests/check_readme.py README.md examples $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

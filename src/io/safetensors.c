@@ -168,6 +168,8 @@ amp_tensor *amp_safetensors_get(amp_safetensors *file, const char *name) {
     int64_t strides[AMP_MAX_RANK];
     amp_dense_strides(entry->rank, entry->shape, strides);
     amp_tensor *tensor = amp_tensor_view("safetensors_get", *slot, entry->rank, entry->shape, strides, 0);
-    if (tensor) tensor->is_view = false; /* it is the whole weight, of which the file keeps another handle */
+    if (!tensor) return NULL;
+    tensor->is_view = false; /* it is the whole weight, of which the file keeps another handle */
+    tensor->is_leaf = true;
     return tensor;
 }

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -221,7 +222,26 @@ static void count_case(const Case &c, Verdict verdict, const Comparison &compari
     }
 }
 
+// A kernel that crashes takes the tool with it: say at least in which case.
+static char current_case[200];
+
+static void report_crash(int signal_number) {
+    static const char text[] = "\namp replay: crashed in ";
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    (void)!write(STDERR_FILENO, current_case, strnlen(current_case, sizeof current_case));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    raise(signal_number); // SA_RESETHAND: the default action now
+}
+
+static void install_crash_report() {
+    struct sigaction action = {};
+    action.sa_handler = report_crash;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    for (int signal_number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal_number, &action, nullptr);
+}
+
 static void show_progress(size_t done, size_t total, const Case &c) {
+    std::snprintf(current_case, sizeof current_case, "%s/%s", c.file.name.c_str(), c.name.c_str());
     if (!isatty(STDERR_FILENO)) return;
     std::fprintf(stderr, "\r\033[K%zu/%zu %s/%.60s", done, total, c.file.name.c_str(), c.name.c_str());
 }
@@ -293,6 +313,7 @@ static void judge_missing(const std::set<std::string> &allowed, Results *results
 
 static int run(const Options &options) {
     require_device(options.device);
+    install_crash_report();
     const std::set<std::string> allowed = read_list(options.allow_missing);
     Results results = run_all(load_folder(options.folder), options);
     judge_missing(allowed, &results);
