@@ -5,6 +5,7 @@
 #include "amp/system.h"
 
 /* The function types of the families. */
+#include "cpu/attention.h"
 #include "cpu/convert.h"
 #include "cpu/gemm.h"
 #include "cpu/vector.h"

@@ -1,0 +1,37 @@
+/* Attention of one head: softmax(scale·q·kᵀ + mask)·v without the matrix of scores.
+ *
+ * Blocks of 4 query rows against 256 keys; running maximum and sum per row (online softmax: Milakov and Gimelshein,
+ * arXiv 1805.02867; in blocks: Dao et al., arXiv 2205.14135). Scores and sums are f32. The order of sums follows from
+ * S, D and the ISA alone. A row whose keys are all masked (scores of −inf) gives zeros; a NaN score gives a row of NaN. */
+#ifndef AMP_CPU_ATTENTION_H
+#define AMP_CPU_ATTENTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct amp_attention_head {
+    const void *q, *k, *v; /* q is (rows, depth), k is (keys, depth), v is (keys, width): elements of a row are dense */
+    void *out;             /* (rows, width) */
+    int64_t q_step, k_step, v_step, out_step; /* from row to row, in elements */
+    int64_t rows, keys, depth, width;
+    float scale;
+    bool causal;       /* row i sees keys 0 … first_row + i */
+    int64_t first_row; /* place of row 0 among the query's rows */
+    const float *mask; /* added to the scores, −inf hides a key; NULL: none */
+    int64_t mask_row_step, mask_key_step;
+} amp_attention_head;
+
+/* `packed`: room for the head's packed keys and values, amp_attention_packed_bytes(…) of it, 64-byte aligned; `reuse`
+ * says that it still holds this k and v from the call before. */
+typedef void amp_attention_function(const amp_attention_head *head, void *packed, bool reuse);
+
+enum { AMP_ATTENTION_ROWS = 4, AMP_ATTENTION_KEYS = 256 };
+
+/* Enough for every row of the registry. */
+size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width);
+
+/* Requirement of the AVX512_BF16 kernel: depth is even. The problem is the head; NULL holds. */
+bool amp_attention_depth_is_even(const void *problem);
+
+#endif /* AMP_CPU_ATTENTION_H */

@@ -1,0 +1,192 @@
+/* Attention in bf16 with vdpbf16ps (Intel SDM volume 2C): products of bf16 pairs summed in f32, weights rounded to bf16
+ * before the second product. Keys are packed [block of 64][depth/2][64][2], values [keys/2][width][2], zero padded. */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "cpu/simd_avx512.h"
+
+#include "cpu/vmath_body.h"
+
+#include "cpu/attention_softmax.h"
+#include "cpu/kernels.h"
+
+enum { ROWS = AMP_ATTENTION_ROWS, KEYS = AMP_ATTENTION_KEYS, KEY_BLOCK = 64 };
+
+/* 16 rows of 16 pairs each, turned into columns: out[i] holds pair i of every row. */
+static inline void transpose_pairs(__m512i out[16], const uint16_t *from, int64_t step, int64_t rows, __mmask16 pairs) {
+    __m512i a[16], b[16];
+    for (int i = 0; i < 16; i++) {
+        a[i] = i < rows ? _mm512_maskz_loadu_epi32(pairs, from + i * step) : _mm512_setzero_si512();
+    }
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+        a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+        a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+        a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+    }
+    for (int i = 0; i < 4; i++) { /* 128-bit lanes: a[4g + i] holds pairs i, 4+i, 8+i, 12+i of rows 4g … 4g + 3 */
+        const __m512i low01 = _mm512_shuffle_i32x4(a[i], a[4 + i], 0x88),
+                      high01 = _mm512_shuffle_i32x4(a[i], a[4 + i], 0xdd);
+        const __m512i low23 = _mm512_shuffle_i32x4(a[8 + i], a[12 + i], 0x88);
+        const __m512i high23 = _mm512_shuffle_i32x4(a[8 + i], a[12 + i], 0xdd);
+        out[i] = _mm512_shuffle_i32x4(low01, low23, 0x88);
+        out[8 + i] = _mm512_shuffle_i32x4(low01, low23, 0xdd);
+        out[4 + i] = _mm512_shuffle_i32x4(high01, high23, 0x88);
+        out[12 + i] = _mm512_shuffle_i32x4(high01, high23, 0xdd);
+    }
+}
+
+static void pack_keys(const amp_attention_head *h, uint32_t *packed) {
+    const uint16_t *k = h->k;
+    const int64_t pairs = h->depth / 2;
+    for (int64_t first = 0; first < h->keys; first += KEY_BLOCK, packed += pairs * KEY_BLOCK) {
+        for (int64_t d = 0; d < pairs; d += 16) {
+            const int64_t count = pairs - d < 16 ? pairs - d : 16;
+            for (int64_t j = 0; j < KEY_BLOCK; j += 16) {
+                __m512i columns[16];
+                transpose_pairs(columns, k + (first + j) * h->k_step + 2 * d, h->k_step, h->keys - first - j,
+                                (__mmask16)((1u << count) - 1u));
+                for (int64_t i = 0; i < count; i++) _mm512_storeu_si512(packed + (d + i) * KEY_BLOCK + j, columns[i]);
+            }
+        }
+    }
+}
+
+/* Two rows of values interleaved, 16 columns at a time. */
+static void pack_values(const amp_attention_head *h, uint32_t *packed) {
+    const uint16_t *v = h->v;
+    const int64_t vectors = (h->width + 15) / 16;
+    for (int64_t j = 0; j < h->keys; j += 2) {
+        for (int64_t c = 0; c < vectors; c++, packed += 16) {
+            const int64_t left = h->width - c * 16;
+            const __mmask16 lanes = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
+            const uint16_t *at = v + j * h->v_step + c * 16;
+            const __m256i low = _mm256_maskz_loadu_epi16(lanes, at);
+            const __m256i high =
+                j + 1 < h->keys ? _mm256_maskz_loadu_epi16(lanes, at + h->v_step) : _mm256_setzero_si256();
+            const __m512i pair =
+                _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+            _mm512_storeu_si512(packed, pair);
+        }
+    }
+}
+
+static inline __m512bh broadcast_pair(const uint16_t *pair) {
+    int32_t bits;
+    memcpy(&bits, pair, sizeof bits);
+    return (__m512bh)_mm512_set1_epi32(bits);
+}
+
+static inline void multiply_block(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores) {
+    __m512 acc[ROWS][4];
+    for (int r = 0; r < ROWS; r++) {
+        for (int c = 0; c < 4; c++) acc[r][c] = _mm512_setzero_ps();
+    }
+    for (int64_t d = 0; d < pairs; d++, packed += KEY_BLOCK) {
+        __m512bh k[4];
+        for (int c = 0; c < 4; c++) k[c] = (__m512bh)_mm512_loadu_si512(packed + c * 16);
+        for (int r = 0; r < ROWS; r++) {
+            const __m512bh x = broadcast_pair(q[r] + 2 * d);
+            for (int c = 0; c < 4; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], x, k[c]);
+        }
+    }
+    for (int r = 0; r < ROWS; r++) {
+        for (int c = 0; c < 4; c++) _mm512_storeu_ps(scores + r * KEYS + c * 16, acc[r][c]);
+    }
+}
+
+/* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j]: `pairs` pairs of keys, `vectors` vectors of columns. */
+static inline void add_values(float *sums, int64_t sums_step, const float *correction, const uint16_t *weights,
+                              const uint32_t *v, int64_t v_step, int64_t pairs, int vectors) {
+    __m512 acc[ROWS][4];
+    for (int r = 0; r < ROWS; r++) {
+        for (int c = 0; c < vectors; c++)
+            acc[r][c] = _mm512_mul_ps(_mm512_loadu_ps(sums + r * sums_step + c * 16), _mm512_set1_ps(correction[r]));
+    }
+    for (int64_t j = 0; j < pairs; j++, v += v_step) {
+        __m512bh x[4];
+        for (int c = 0; c < vectors; c++) x[c] = (__m512bh)_mm512_loadu_si512(v + c * 16);
+        for (int r = 0; r < ROWS; r++) {
+            const __m512bh w = broadcast_pair(weights + r * KEYS + 2 * j);
+            for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], w, x[c]);
+        }
+    }
+    for (int r = 0; r < ROWS; r++) {
+        for (int c = 0; c < vectors; c++) _mm512_storeu_ps(sums + r * sums_step + c * 16, acc[r][c]);
+    }
+}
+
+/* Weights of n keys to bf16, and a zero behind an odd last one. */
+static inline void round_weights(uint16_t *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + i)));
+    }
+    if (i < n) {
+        const __m512 rest = _mm512_maskz_loadu_ps(v_first(n - i), from + i);
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(rest));
+    }
+}
+
+static void store_row(uint16_t *out, const float *sums, int64_t width, float scale) {
+    const __m512 s = _mm512_set1_ps(scale);
+    for (int64_t i = 0; i < width; i += 16) {
+        const __mmask16 lanes = (__mmask16)(width - i >= 16 ? 0xffffu : (1u << (width - i)) - 1u);
+        const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, sums + i), s));
+        _mm256_mask_storeu_epi16(out + i, lanes, rounded);
+    }
+}
+
+static void attend_rows(const amp_attention_head *h, const uint32_t *keys, const uint32_t *values, float *sums,
+                        int64_t row) {
+    const int64_t vectors = (h->width + 15) / 16, step = vectors * 16, last = h->rows - 1;
+    const int64_t end = h->causal && h->first_row + row + ROWS < h->keys ? h->first_row + row + ROWS : h->keys;
+    _Alignas(64) float scores[ROWS * KEYS];
+    _Alignas(64) uint16_t weights[ROWS * KEYS];
+    row_state state[ROWS];
+    const uint16_t *q[ROWS];
+    for (int r = 0; r < ROWS; r++) {
+        q[r] = (const uint16_t *)h->q + (row + r < last ? row + r : last) * h->q_step;
+        state[r] = (row_state){-INFINITY, 0.0f};
+    }
+    memset(sums, 0, (size_t)(ROWS * step) * sizeof *sums);
+    for (int64_t key = 0; key < end; key += KEYS) {
+        const int64_t n = end - key < KEYS ? end - key : KEYS, pairs = (n + 1) / 2;
+        float correction[ROWS];
+        for (int64_t j = 0; j < n; j += KEY_BLOCK) {
+            multiply_block(q, keys + (key + j) * (h->depth / 2), h->depth / 2, scores + j);
+        }
+        for (int r = 0; r < ROWS; r++) {
+            const int64_t at = row + r < last ? row + r : last;
+            correction[r] = update_row(h, &state[r], scores + r * KEYS, at, key, n);
+            round_weights(weights + r * KEYS, scores + r * KEYS, n);
+        }
+        const uint32_t *v = values + key / 2 * step;
+        int64_t c = 0;
+        for (; vectors - c >= 4; c += 4)
+            add_values(sums + c * 16, step, correction, weights, v + c * 16, step, pairs, 4);
+        for (; vectors - c >= 2; c += 2)
+            add_values(sums + c * 16, step, correction, weights, v + c * 16, step, pairs, 2);
+        if (c < vectors) add_values(sums + c * 16, step, correction, weights, v + c * 16, step, pairs, 1);
+    }
+    for (int r = 0; r < ROWS && row + r < h->rows; r++) {
+        store_row((uint16_t *)h->out + (row + r) * h->out_step, sums + r * step, h->width,
+                  state[r].sum == 0.0f ? 0.0f : 1.0f / state[r].sum);
+    }
+}
+
+void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bool reuse) {
+    const int64_t key_blocks = (h->keys + KEY_BLOCK - 1) / KEY_BLOCK, vectors = (h->width + 15) / 16;
+    uint32_t *keys = packed, *values = keys + key_blocks * KEY_BLOCK * (h->depth / 2);
+    float *sums = (float *)(values + (h->keys + 1) / 2 * vectors * 16);
+    if (!reuse) {
+        pack_keys(h, keys);
+        pack_values(h, values);
+    }
+    for (int64_t row = 0; row < h->rows; row += ROWS) attend_rows(h, keys, values, sums, row);
+}
