@@ -147,18 +147,19 @@ amp_status amp_conversion_find(amp_dtype dst, amp_dtype src, amp_conversion *con
         return amp_fail(AMP_ERROR_DTYPE, "copy: no conversion from dtype %s to %s", amp_dtype_name(src),
                         amp_dtype_name(dst));
     if (dst == src) return AMP_OK;
+    conversion->widen = types[src].widen;
+    conversion->narrow = types[dst].narrow[types[src].through];
     if (has_kernel(dst) && has_kernel(src)) {
         conversion->direct = (amp_convert_function *)amp_kernel_get(AMP_KERNEL_CONVERT, src, dst);
         return conversion->direct ? AMP_OK : amp_pending_error();
     }
     conversion->direct = find_loop(dst, src);
-    conversion->widen = types[src].widen;
-    conversion->narrow = types[dst].narrow[types[src].through];
     return AMP_OK;
 }
 
+enum { BLOCK = 256 }; /* elements in a buffer */
+
 void amp_conversion_run(const amp_conversion *c, void *dst, const void *src, int64_t n) {
-    enum { BLOCK = 256 };
     c128 wide[BLOCK];
     if (c->direct) {
         c->direct(dst, src, n);
@@ -171,4 +172,50 @@ void amp_conversion_run(const amp_conversion *c, void *dst, const void *src, int
             c->narrow((char *)dst + i * (int64_t)c->dst_size, wide, m);
         }
     }
+}
+
+/* ---- Strides -------------------------------------------------------------------------------------------------- */
+
+typedef uint64_t u64 __attribute__((aligned(1), may_alias));
+typedef uint32_t u32 __attribute__((aligned(1), may_alias));
+
+#define MOVE_EACH(type)                                                                                                \
+    for (int64_t i = 0; i < n; i++) *(type *)(dst + i * dst_stride) = *(const type *)(src + i * src_stride)
+
+static void move_strided(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, size_t size, int64_t n) {
+    switch (size) {
+    case 1: MOVE_EACH(u8); break;
+    case 2: MOVE_EACH(u16); break;
+    case 4: MOVE_EACH(u32); break;
+    case 8: MOVE_EACH(u64); break;
+    default: MOVE_EACH(c128); break;
+    }
+}
+
+/* What is not dense is gathered into a buffer, and scattered from one. */
+static void run_blocks(const amp_conversion *c, char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
+                       int64_t n) {
+    const int64_t dst_size = (int64_t)c->dst_size, src_size = (int64_t)c->src_size;
+    char gathered[sizeof(c128) * BLOCK], converted[sizeof(c128) * BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        const char *from = src + i * src_stride;
+        char *to = dst + i * dst_stride;
+        if (src_stride != src_size) {
+            move_strided(gathered, src_size, from, src_stride, c->src_size, m);
+            from = gathered;
+        }
+        amp_conversion_run(c, dst_stride == dst_size ? to : converted, from, m);
+        if (dst_stride != dst_size) move_strided(to, dst_stride, converted, dst_size, c->dst_size, m);
+    }
+}
+
+void amp_conversion_run_strided(const amp_conversion *c, void *dst, int64_t dst_stride, const void *src,
+                                int64_t src_stride, int64_t n) {
+    if (dst_stride == (int64_t)c->dst_size && src_stride == (int64_t)c->src_size)
+        amp_conversion_run(c, dst, src, n);
+    else if (!c->direct && !c->widen)
+        move_strided(dst, dst_stride, src, src_stride, c->dst_size, n);
+    else
+        run_blocks(c, dst, dst_stride, src, src_stride, n);
 }

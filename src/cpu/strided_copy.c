@@ -2,8 +2,8 @@
  *
  * Dimensions are sorted by their stride in dst and merged where both arrays allow, so that what looks strided is often
  * one contiguous piece. The innermost that remains decides how: dense rows go straight through the conversion; where
- * dst is dense along one dimension and src along another, tiles are transposed in L1; the rest is gathered into a
- * small buffer, converted there, and scattered. */
+ * dst is dense along one dimension and src along another, tiles are transposed in L1; the rest goes element by
+ * element. */
 #include "cpu/strided_copy.h"
 
 #include <omp.h>
@@ -15,7 +15,6 @@
 #include "cpu/transpose.h"
 
 enum {
-    BLOCK = 256,     /* elements gathered at a time */
     TILE_BYTES = 64, /* of a tile along src's dense dimension: a cache line (128 and 256 were slower from memory) */
     TILE_ALONG = 64  /* its elements along dst's: 16 and 32 were slower */
 };
@@ -34,57 +33,7 @@ typedef struct copy_plan {
     bool transposed; /* dims[rank - 2] is dense in src, dims[rank - 1] in dst */
 } copy_plan;
 
-/* ---- Elements by their size ----------------------------------------------------------------------------------- */
-
-typedef struct bytes16 {
-    uint64_t low, high;
-} __attribute__((packed, may_alias)) bytes16;
-typedef uint64_t bytes8 __attribute__((aligned(1), may_alias));
-typedef uint32_t bytes4 __attribute__((aligned(1), may_alias));
-typedef uint16_t bytes2 __attribute__((aligned(1), may_alias));
-typedef uint8_t bytes1 __attribute__((may_alias));
-
-#define MOVE_EACH(type)                                                                                                \
-    for (int64_t i = 0; i < n; i++) *(type *)(dst + i * dst_stride) = *(const type *)(src + i * src_stride)
-
-static void move_strided(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, size_t size, int64_t n) {
-    switch (size) {
-    case 1: MOVE_EACH(bytes1); break;
-    case 2: MOVE_EACH(bytes2); break;
-    case 4: MOVE_EACH(bytes4); break;
-    case 8: MOVE_EACH(bytes8); break;
-    default: MOVE_EACH(bytes16); break;
-    }
-}
-
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
-
-/* n elements of the innermost dimension. */
-static void copy_row(const copy_plan *plan, char *dst, const char *src, int64_t n) {
-    const amp_conversion *c = &plan->conversion;
-    const dimension *d = &plan->dims[plan->rank - 1];
-    const bool dense_dst = d->dst == (int64_t)c->dst_size, dense_src = d->src == (int64_t)c->src_size;
-    char gathered[16 * BLOCK], converted[16 * BLOCK];
-    if (dense_dst && dense_src) {
-        amp_conversion_run(c, dst, src, n);
-        return;
-    }
-    if (!c->direct && !c->widen) {
-        move_strided(dst, d->dst, src, d->src, c->dst_size, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        const char *from = src + i * d->src;
-        char *to = dst + i * d->dst;
-        if (!dense_src) {
-            move_strided(gathered, (int64_t)c->src_size, from, d->src, c->src_size, m);
-            from = gathered;
-        }
-        amp_conversion_run(c, dense_dst ? to : converted, from, m);
-        if (!dense_dst) move_strided(to, d->dst, converted, (int64_t)c->dst_size, c->dst_size, m);
-    }
-}
 
 /* A place in the dimensions but the last `inner` ones. */
 typedef struct cursor {
@@ -125,7 +74,8 @@ static void copy_rows(const copy_plan *plan, amp_range part) {
     int64_t offset = part.begin % d->extent;
     for (int64_t done = part.begin; done < part.end;) {
         const int64_t left = part.end - done, n = d->extent - offset < left ? d->extent - offset : left;
-        copy_row(plan, at.dst + offset * d->dst, at.src + offset * d->src, n);
+        amp_conversion_run_strided(&plan->conversion, at.dst + offset * d->dst, d->dst, at.src + offset * d->src,
+                                   d->src, n);
         cursor_next(plan, 1, &at);
         done += n;
         offset = 0;
