@@ -43,7 +43,10 @@ static amp_dtype number_dtype(amp_scalar_kind kind, amp_dtype so_far) {
 
 /* `weaker` only counts where its category is higher. */
 static amp_dtype raise_category(amp_dtype stronger, amp_dtype weaker) {
-    if (traits_of(weaker).category <= traits_of(stronger).category) return stronger;
+    const int category = traits_of(stronger).category;
+    if (traits_of(weaker).category <= category) return stronger;
+    /* a float that turns complex keeps its precision, whatever that of the weaker one */
+    if (category == FLOATING) return stronger == AMP_F64 ? AMP_C128 : AMP_C64;
     return amp_promote(stronger, weaker);
 }
 
