@@ -1,5 +1,5 @@
 // Detection of instruction sets: every check that can fail, from facts that a test makes up; AMP_MAX_ISA; the machine.
-// emulate: Isa*
+// emulate: Isa.*
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "amp/ops.h"
 #include "amp/system.h"
 
 extern "C" {
@@ -170,6 +171,31 @@ TEST(Isa, NonsenseInAmpMaxIsaIsAnErrorThatNamesTheChoices) {
         EXPECT_FALSE(amp_isa_usable(AMP_ISA_REF));
         EXPECT_STRNE(amp_isa_reason(AMP_ISA_REF), "");
     }
+}
+
+TEST(Isa, NonsenseInAmpMaxIsaStopsOpsThatNeedNoKernelToo) {
+    Reload reload("nonsense");
+    amp_tensor *none = nullptr;
+    amp_zeros_args args = {};
+    args.struct_size = sizeof args;
+    args.size = AMP_DIMS(2, 3);
+    args.dtype = AMP_I64;
+    EXPECT_EQ(none, amp_zeros_call(&args));
+    EXPECT_EQ(AMP_ERROR_INVALID, amp_last_status());
+    EXPECT_NE(std::string(amp_last_error()).find("AMP_MAX_ISA is 'nonsense'"), std::string::npos) << amp_last_error();
+}
+
+// In a process of its own, whose first use this is.
+TEST(IsaDeathTest, AmpMaxIsaComesFromTheEnvironment) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            setenv("AMP_MAX_ISA", "sse9", 1);
+            const amp_status status = amp_isa_status();
+            fputs(amp_last_error(), stderr);
+            exit(status == AMP_ERROR_INVALID ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "AMP_MAX_ISA is 'sse9'; it must be one of ref, avx2, avx512, avx512bf16, amx");
 }
 
 TEST(Isa, EmptyAmpMaxIsaIsNone) {

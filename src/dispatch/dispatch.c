@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch/arguments.h"
+#include "cpu/isa.h"
 #include "dispatch/backend.h"
 #include "dispatch/layers.h"
 #include "dispatch/results.h"
@@ -86,6 +87,7 @@ static amp_status run_on_device(amp_call *call) {
         AMP_TRY(for_each_tensor(call, visit_device));
         AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
     }
+    AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
     const amp_backend_op row = backend->find(call->op);
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
