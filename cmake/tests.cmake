@@ -60,6 +60,11 @@ set_tests_properties(readme PROPERTIES LABELS fast)
 add_test(NAME tool COMMAND tests/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(tool PROPERTIES LABELS fast)
 
+# The demo, as its user sees it.
+add_test(NAME example.sentence_embedding COMMAND python3 tests/check_sentence_embedding.py $<TARGET_FILE:sentence_embedding>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(example.sentence_embedding PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # Public headers, each alone, in every language version that we name.
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
 foreach(header IN LISTS public_headers)

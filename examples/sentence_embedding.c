@@ -49,6 +49,11 @@ typedef struct options {
     int text_count;
 } options;
 
+/* What libamp says about the linear layers under autocast: the kernel that ran, and a better one that could not. */
+typedef struct kernel_note {
+    char kernel[64], refused[64], reason[256];
+} kernel_note;
+
 /* Everything that the demo holds; free_all releases it, however far it got. */
 typedef struct demo {
     minilm *model;
@@ -56,6 +61,7 @@ typedef struct demo {
     sentences texts;
     batch_plan plan;
     measurement result;
+    kernel_note note;
     double *times; /* [batches, MAX_ROUNDS, PRECISIONS] seconds */
 } demo;
 
@@ -153,10 +159,40 @@ static bool run_round(demo *d, workspace *w, int round) {
     return true;
 }
 
+/* Copies the string that follows `"key": ` in a JSON text; returns where it ended, NULL if there is none. */
+static const char *copy_string(const char *json, const char *key, char *out, size_t size) {
+    char quoted[32];
+    snprintf(quoted, sizeof quoted, "\"%s\": \"", key);
+    const char *start = json ? strstr(json, quoted) : NULL, *end = start ? strchr(start + strlen(quoted), '"') : NULL;
+    if (end) snprintf(out, size, "%.*s", (int)(end - start - (long)strlen(quoted)), start + strlen(quoted));
+    return end;
+}
+
+/* From the explain report of one pass under autocast. */
+static bool note_kernel(demo *d, workspace *w) {
+    amp_explain_begin();
+    const bool good = run_batch(d, w, d->plan.batches[0], BF16) >= 0;
+    amp_explain_end();
+    char *report = good ? amp_explain_report(AMP_EXPLAIN_JSON) : NULL;
+    const char *linear = report ? strstr(report, "\"op\": \"linear\"") : NULL;
+    const char *kernel = copy_string(linear, "kernel", d->note.kernel, sizeof d->note.kernel);
+    const char *refused = kernel ? strstr(kernel, "\"refused\": [") : NULL;
+    if (refused && strchr(refused, '{') && strchr(refused, '{') < strchr(refused, ']'))
+        copy_string(copy_string(refused, "kernel", d->note.refused, sizeof d->note.refused), "reason", d->note.reason,
+                    sizeof d->note.reason);
+    amp_explain_free(report);
+    return good;
+}
+
 /* The first batch, in both precisions: packs the weights, fills the caches. */
 static bool warm_up(demo *d, workspace *w) {
     fill_workspace(w, d, d->plan.batches[0]);
-    return run_batch(d, w, d->plan.batches[0], F32) >= 0 && run_batch(d, w, d->plan.batches[0], BF16) >= 0;
+    for (int precision = 0; precision < PRECISIONS; precision++) {
+        const size_t before = amp_cast_cache_statistics().bytes;
+        if (run_batch(d, w, d->plan.batches[0], precision) < 0) return false;
+        d->result.packed_bytes[precision] = amp_cast_cache_statistics().bytes - before;
+    }
+    return note_kernel(d, w);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -188,7 +224,6 @@ static bool measure(demo *d, bool once) {
     d->result.rounds = round;
     for (int precision = 0; precision < PRECISIONS; precision++)
         d->result.seconds[precision] = total_seconds(d, precision);
-    d->result.packed_bytes = amp_cast_cache_statistics().bytes;
     return true;
 }
 
@@ -271,11 +306,10 @@ static void report(const demo *d) {
         (double)minilm_weight_bytes(d->model) / 1e6, d->texts.count, d->texts.count == 1 ? "" : "s",
         (long long)plan->tokens, plan->count, plan->count == 1 ? "" : "es", (long long)plan->padded_tokens);
     report_similarity(&d->texts, d->result.embeddings[BF16]);
-    report_precisions(&d->texts, plan, d->model, &d->result);
-    const amp_isa best = amp_isa_best();
-    printf("\n%s, %d thread%s, best instruction set: %s\n", amp_cpu()->model, amp_get_num_threads(),
-           amp_get_num_threads() == 1 ? "" : "s", amp_isa_name(best));
-    if (best != AMP_ISA_AMX) printf("not %s: %s\n", amp_isa_name(best + 1), amp_isa_reason(best + 1));
+    report_precisions(&d->texts, plan, &d->result);
+    printf("\n%s, %d thread%s. bf16 linear layers ran in %s.\n", amp_cpu()->model, amp_get_num_threads(),
+           amp_get_num_threads() == 1 ? "" : "s", d->note.kernel);
+    if (*d->note.refused) printf("Not in %s: %s.\n", d->note.refused, d->note.reason);
 }
 
 static int run(demo *d, const options *o) {

@@ -164,20 +164,26 @@ static encoder_layer take_layer(minilm *m, amp_safetensors *file, int index) {
     };
 }
 
+static void take_all(minilm *m, amp_safetensors *file) {
+    m->words = take(m, file, "embeddings.word_embeddings.weight");
+    m->positions = take(m, file, "embeddings.position_embeddings.weight");
+    m->types = take(m, file, "embeddings.token_type_embeddings.weight");
+    m->norm = take_affine(m, file, "embeddings.", "LayerNorm");
+    for (int i = 0; i < MINILM_LAYERS; i++) m->layers[i] = take_layer(m, file, i);
+}
+
 minilm *minilm_open(const char *folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     minilm *m = calloc(1, sizeof *m);
     amp_safetensors *file = m ? amp_safetensors_open(path) : NULL;
     if (file) {
-        m->words = take(m, file, "embeddings.word_embeddings.weight");
-        m->positions = take(m, file, "embeddings.position_embeddings.weight");
-        m->types = take(m, file, "embeddings.token_type_embeddings.weight");
-        m->norm = take_affine(m, file, "embeddings.", "LayerNorm");
-        for (int i = 0; i < MINILM_LAYERS; i++) m->layers[i] = take_layer(m, file, i);
+        amp_scope {
+            take_all(m, file);
+        }
     }
     amp_safetensors_close(file); /* the tensors keep the mapping */
-    if (amp_last_status() == AMP_OK && file) return m;
+    if (file && amp_last_status() == AMP_OK) return m;
     minilm_close(m);
     return NULL;
 }

@@ -168,15 +168,16 @@ static double smallest_cosine(const sentences *s, const measurement *m) {
     return smallest;
 }
 
-void report_precisions(const sentences *s, const batch_plan *plan, const minilm *model, const measurement *m) {
+void report_precisions(const sentences *s, const batch_plan *plan, const measurement *m) {
     char a[32], b[32];
-    const double count = s->count, tokens = (double)plan->tokens, linear = (double)minilm_linear_bytes(model);
+    const double count = s->count, tokens = (double)plan->tokens, megabyte = 1e6;
     printf("\n%-26s%12s%12s\n", "", "f32", "bf16");
     printf("%-26s%12.3f%12.3f\n", "ms per sentence", 1e3 * m->seconds[0] / count, 1e3 * m->seconds[1] / count);
     printf("%-26s%12s%12s\n", "tokens per second", with_spaces(tokens / m->seconds[0], a),
            with_spaces(tokens / m->seconds[1], b));
     printf("%-26s%12s%11.2fx\n", "speed-up", "", m->seconds[0] / m->seconds[1]);
-    printf("%-26s%9.1f MB%9.1f MB\n", "weights of linear layers", linear / 1e6, (double)m->packed_bytes / 1e6);
+    printf("%-26s%9.1f MB%9.1f MB\n", "packed weights", (double)m->packed_bytes[0] / megabyte,
+           (double)m->packed_bytes[1] / megabyte);
     printf("%-26s%12s%12.6f\n", "smallest cosine to f32", "", smallest_cosine(s, m));
 }
 

@@ -11,16 +11,16 @@ extern "C" {
 
 /* What was measured; index 0 is f32, index 1 bf16. */
 typedef struct measurement {
-    float *embeddings[2]; /* [sentences, MINILM_WIDTH] */
-    double seconds[2];    /* for all sentences */
-    int rounds;           /* passes over all sentences that the medians are of */
-    size_t packed_bytes;  /* what the bf16 weights take in their kernels' layout */
+    float *embeddings[2];   /* [sentences, MINILM_WIDTH] */
+    double seconds[2];      /* for all sentences */
+    int rounds;             /* passes over all sentences that the medians are of */
+    size_t packed_bytes[2]; /* what the weights take in their kernels' layout */
 } measurement;
 
 /* The similarity of every pair, or, where that is too much to look at, the closest pairs. */
 void report_similarity(const sentences *s, const float *embeddings);
 /* Speed, size and agreement of the two precisions, and what they ran on. */
-void report_precisions(const sentences *s, const batch_plan *plan, const minilm *model, const measurement *m);
+void report_precisions(const sentences *s, const batch_plan *plan, const measurement *m);
 /* A list of {"text", "ids", "embedding_f32", "embedding_bf16"}, numbers with 9 significant digits. */
 void report_json(const sentences *s, const measurement *m);
 
