@@ -10,25 +10,31 @@
 
 #include "cpu/attention_softmax.h"
 #include "cpu/kernels.h"
+#include "cpu/unroll.h"
 
 enum { ROWS = AMP_ATTENTION_ROWS, KEYS = AMP_ATTENTION_KEYS, KEY_BLOCK = 64 };
 
 /* 16 rows of 16 pairs each, turned into columns: out[i] holds pair i of every row. */
-static inline void transpose_pairs(__m512i out[16], const uint16_t *from, int64_t step, int64_t rows, __mmask16 pairs) {
+AMP_ALWAYS_INLINE void transpose_pairs(__m512i out[16], const uint16_t *from, int64_t step, int64_t rows,
+                                       __mmask16 pairs) {
     __m512i a[16], b[16];
+    AMP_UNROLL
     for (int i = 0; i < 16; i++) {
         a[i] = i < rows ? _mm512_maskz_loadu_epi32(pairs, from + i * step) : _mm512_setzero_si512();
     }
+    AMP_UNROLL
     for (int i = 0; i < 16; i += 2) {
         b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
         b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
     }
+    AMP_UNROLL
     for (int i = 0; i < 16; i += 4) {
         a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
         a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
         a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
         a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
     }
+    AMP_UNROLL
     for (int i = 0; i < 4; i++) { /* 128-bit lanes: a[4g + i] holds pairs i, 4+i, 8+i, 12+i of rows 4g … 4g + 3 */
         const __m512i low01 = _mm512_shuffle_i32x4(a[i], a[4 + i], 0x88),
                       high01 = _mm512_shuffle_i32x4(a[i], a[4 + i], 0xdd);
@@ -82,41 +88,69 @@ static inline __m512bh broadcast_pair(const uint16_t *pair) {
     return (__m512bh)_mm512_set1_epi32(bits);
 }
 
-static inline void multiply_block(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores) {
+/* scores[r] = q[r]·k for the first `vectors` vectors of one key block. */
+AMP_ALWAYS_INLINE void multiply_block(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
+                                      int vectors) {
     __m512 acc[ROWS][4];
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
-        for (int c = 0; c < 4; c++) acc[r][c] = _mm512_setzero_ps();
+        AMP_UNROLL
+        for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_setzero_ps();
     }
     for (int64_t d = 0; d < pairs; d++, packed += KEY_BLOCK) {
         __m512bh k[4];
-        for (int c = 0; c < 4; c++) k[c] = (__m512bh)_mm512_loadu_si512(packed + c * 16);
+        AMP_UNROLL
+        for (int c = 0; c < vectors; c++) k[c] = (__m512bh)_mm512_loadu_si512(packed + c * 16);
+        AMP_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const __m512bh x = broadcast_pair(q[r] + 2 * d);
-            for (int c = 0; c < 4; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], x, k[c]);
+            AMP_UNROLL
+            for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], x, k[c]);
         }
     }
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
-        for (int c = 0; c < 4; c++) _mm512_storeu_ps(scores + r * KEYS + c * 16, acc[r][c]);
+        AMP_UNROLL
+        for (int c = 0; c < vectors; c++) _mm512_storeu_ps(scores + r * KEYS + c * 16, acc[r][c]);
     }
 }
 
+static inline void multiply_keys(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
+                                 int64_t keys) {
+    if (keys > 48)
+        multiply_block(q, packed, pairs, scores, 4);
+    else if (keys > 32)
+        multiply_block(q, packed, pairs, scores, 3);
+    else if (keys > 16)
+        multiply_block(q, packed, pairs, scores, 2);
+    else
+        multiply_block(q, packed, pairs, scores, 1);
+}
+
 /* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j]: `pairs` pairs of keys, `vectors` vectors of columns. */
-static inline void add_values(float *sums, int64_t sums_step, const float *correction, const uint16_t *weights,
-                              const uint32_t *v, int64_t v_step, int64_t pairs, int vectors) {
+AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *correction, const uint16_t *weights,
+                                  const uint32_t *v, int64_t v_step, int64_t pairs, int vectors) {
     __m512 acc[ROWS][4];
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
+        AMP_UNROLL
         for (int c = 0; c < vectors; c++)
             acc[r][c] = _mm512_mul_ps(_mm512_loadu_ps(sums + r * sums_step + c * 16), _mm512_set1_ps(correction[r]));
     }
     for (int64_t j = 0; j < pairs; j++, v += v_step) {
         __m512bh x[4];
+        AMP_UNROLL
         for (int c = 0; c < vectors; c++) x[c] = (__m512bh)_mm512_loadu_si512(v + c * 16);
+        AMP_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const __m512bh w = broadcast_pair(weights + r * KEYS + 2 * j);
+            AMP_UNROLL
             for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], w, x[c]);
         }
     }
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
+        AMP_UNROLL
         for (int c = 0; c < vectors; c++) _mm512_storeu_ps(sums + r * sums_step + c * 16, acc[r][c]);
     }
 }
@@ -150,6 +184,7 @@ static void attend_rows(const amp_attention_head *h, const uint32_t *keys, const
     _Alignas(64) uint16_t weights[ROWS * KEYS];
     row_state state[ROWS];
     const uint16_t *q[ROWS];
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
         q[r] = (const uint16_t *)h->q + (row + r < last ? row + r : last) * h->q_step;
         state[r] = (row_state){-INFINITY, 0.0f};
@@ -159,8 +194,9 @@ static void attend_rows(const amp_attention_head *h, const uint32_t *keys, const
         const int64_t n = end - key < KEYS ? end - key : KEYS, pairs = (n + 1) / 2;
         float correction[ROWS];
         for (int64_t j = 0; j < n; j += KEY_BLOCK) {
-            multiply_block(q, keys + (key + j) * (h->depth / 2), h->depth / 2, scores + j);
+            multiply_keys(q, keys + (key + j) * (h->depth / 2), h->depth / 2, scores + j, n - j);
         }
+        AMP_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const int64_t at = row + r < last ? row + r : last;
             correction[r] = update_row(h, &state[r], scores + r * KEYS, at, key, n);

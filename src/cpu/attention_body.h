@@ -6,6 +6,7 @@
 
 #include "cpu/attention_softmax.h"
 #include "cpu/kernels.h"
+#include "cpu/unroll.h"
 
 #define ATTENTION_PASTE_(isa) amp_attention_f32_##isa
 #define ATTENTION_PASTE(isa) ATTENTION_PASTE_(isa)
@@ -24,43 +25,70 @@ static void pack_keys(const amp_attention_head *h, float *packed) {
     }
 }
 
-/* scores[r][0 … KEY_BLOCK) = q[r]·k, one key block. */
-static inline void multiply_block(const float *const *q, const float *packed, int64_t depth, float *scores) {
+/* scores[r] = q[r]·k for the first `vectors` vectors of one key block. */
+AMP_ALWAYS_INLINE void multiply_block(const float *const *q, const float *packed, int64_t depth, float *scores,
+                                      int vectors) {
     vf acc[ROWS][VECTORS];
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
-        for (int c = 0; c < VECTORS; c++) acc[r][c] = v_set1(0.0f);
+        AMP_UNROLL
+        for (int c = 0; c < vectors; c++) acc[r][c] = v_set1(0.0f);
     }
     for (int64_t d = 0; d < depth; d++, packed += KEY_BLOCK) {
         vf k[VECTORS];
-        for (int c = 0; c < VECTORS; c++) k[c] = v_load(packed + c * VL);
+        AMP_UNROLL
+        for (int c = 0; c < vectors; c++) k[c] = v_load(packed + c * VL);
+        AMP_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const vf x = v_set1(q[r][d]);
-            for (int c = 0; c < VECTORS; c++) acc[r][c] = v_fma(x, k[c], acc[r][c]);
+            AMP_UNROLL
+            for (int c = 0; c < vectors; c++) acc[r][c] = v_fma(x, k[c], acc[r][c]);
         }
     }
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
-        for (int c = 0; c < VECTORS; c++) v_store(scores + r * KEYS + c * VL, acc[r][c]);
+        AMP_UNROLL
+        for (int c = 0; c < vectors; c++) v_store(scores + r * KEYS + c * VL, acc[r][c]);
     }
 }
 
+static inline void multiply_keys(const float *const *q, const float *packed, int64_t depth, float *scores,
+                                 int64_t keys) {
+    if (keys > 3 * VL && VECTORS > 3)
+        multiply_block(q, packed, depth, scores, VECTORS);
+    else if (keys > 2 * VL && VECTORS > 2)
+        multiply_block(q, packed, depth, scores, VECTORS > 2 ? 3 : VECTORS);
+    else if (keys > VL)
+        multiply_block(q, packed, depth, scores, 2);
+    else
+        multiply_block(q, packed, depth, scores, 1);
+}
+
 /* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j], `vectors` vectors of columns; the last has `lanes`. */
-static inline void add_values(float *sums, int64_t sums_step, const float *correction, const float *weights,
-                              const float *v, int64_t v_step, int64_t n, int vectors, int64_t lanes) {
+AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *correction, const float *weights,
+                                  const float *v, int64_t v_step, int64_t n, int vectors, int64_t lanes) {
     vf acc[ROWS][4];
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
+        AMP_UNROLL
         for (int c = 0; c < vectors; c++) acc[r][c] = v_load(sums + r * sums_step + c * VL) * v_set1(correction[r]);
     }
     for (int64_t j = 0; j < n; j++, v += v_step) {
         vf x[4];
+        AMP_UNROLL
         for (int c = 0; c < vectors; c++) {
             x[c] = c + 1 < vectors || lanes == VL ? v_load(v + c * VL) : v_load_first(v + c * VL, lanes);
         }
+        AMP_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const vf w = v_set1(weights[r * KEYS + j]);
+            AMP_UNROLL
             for (int c = 0; c < vectors; c++) acc[r][c] = v_fma(w, x[c], acc[r][c]);
         }
     }
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
+        AMP_UNROLL
         for (int c = 0; c < vectors; c++) v_store(sums + r * sums_step + c * VL, acc[r][c]);
     }
 }
@@ -88,6 +116,7 @@ static void attend_rows(const amp_attention_head *h, const float *packed, float 
     _Alignas(64) float scores[ROWS * KEYS];
     row_state state[ROWS];
     const float *q[ROWS];
+    AMP_UNROLL
     for (int r = 0; r < ROWS; r++) {
         q[r] = (const float *)h->q + (row + r < last ? row + r : last) * h->q_step;
         state[r] = (row_state){-INFINITY, 0.0f};
@@ -97,8 +126,9 @@ static void attend_rows(const amp_attention_head *h, const float *packed, float 
         const int64_t n = end - key < KEYS ? end - key : KEYS;
         float correction[ROWS];
         for (int64_t j = 0; j < n; j += KEY_BLOCK) {
-            multiply_block(q, packed + (key + j) * h->depth, h->depth, scores + j);
+            multiply_keys(q, packed + (key + j) * h->depth, h->depth, scores + j, n - j);
         }
+        AMP_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const int64_t at = row + r < last ? row + r : last;
             correction[r] = update_row(h, &state[r], scores + r * KEYS, at, key, n);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cpu/kernels.h"
+#include "cpu/unroll.h"
 #include "cpu/vmath_body.h"
 
 #define PASTE_(name, isa) amp_##name##_f32_##isa
@@ -74,6 +75,7 @@ enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
         int64_t i = 0;                                                                                                 \
         (void)centre;                                                                                                  \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
+            AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
                 const vf x = v_load(in + i + k * VL);                                                                  \
                 acc[k] = term;                                                                                         \
