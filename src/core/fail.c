@@ -8,7 +8,7 @@
 
 __thread amp_thread amp_this_thread;
 
-amp_status amp_fail(amp_status code, const char *format, ...) {
+amp_status(amp_fail)(amp_status code, const char *format, ...) {
     if (amp_this_thread.error != AMP_OK) return amp_this_thread.error; /* the first error stands */
     amp_this_thread.error = code;
     va_list arguments;

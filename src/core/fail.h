@@ -7,6 +7,9 @@
 /* Records `code` and the formatted sentence as this thread's error, unless one stands already; returns `code`.
  * The sentence begins with the op ("linear: input is …") and ends without a full stop. */
 amp_status amp_fail(amp_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#ifdef __clang_analyzer__ /* which cannot see that this is never AMP_OK */
+#define amp_fail(code, ...) (amp_fail((code), __VA_ARGS__), AMP_ERROR_INTERNAL)
+#endif
 
 /* The status of the error that stands on this thread. */
 amp_status amp_pending_error(void);

@@ -1,5 +1,6 @@
 /* f32 products through oneDNN: descriptors and primitives are made once per shape and kept, for making one costs more
  * than a small product; scratchpads are ours, so that a primitive can run on several threads at a time. */
+#include <assert.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
@@ -458,6 +459,7 @@ static void sum_row(const sum *s, int64_t item, int64_t i) {
     const float *t = s->t ? s->t + item * s->t_batch_stride + i * s->t_row_stride : NULL;
     const float *r = p->residual;
     if (r) r += item * p->residual_batch_stride + i * p->residual_row_stride;
+    assert(p->c);
     float *c = p->c + item * p->c_batch_stride + i * p->c_row_stride;
     for (int64_t j = 0; j < p->n; j++) {
         float x = t ? p->alpha * t[j] : 0.0f;

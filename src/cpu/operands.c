@@ -18,7 +18,7 @@ amp_dtype amp_operands_dtype(const amp_operand *values, int count) {
 }
 
 static amp_status broadcast(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape) {
-    const amp_operand *first = NULL;
+    const amp_operand *first = values; /* of the largest rank so far, to name it */
     *rank = 0;
     for (int i = 0; i < count; i++) {
         const amp_tensor *t = values[i].tensor;
@@ -28,7 +28,7 @@ static amp_status broadcast(const amp_call *call, const amp_operand *values, int
                             amp_call_name(call), first->name, amp_describe(first->tensor), values[i].name,
                             amp_describe(t));
         }
-        if (!first || t->rank > first->tensor->rank) first = &values[i];
+        if (!first->tensor || t->rank > first->tensor->rank) first = &values[i];
     }
     return AMP_OK;
 }
