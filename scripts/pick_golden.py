@@ -3,10 +3,11 @@
 
     scripts/pick_golden.py FOLDER [tests/golden]
 
-Of each operator and mode (off-f32, off-bf16, on-bf16, …) that a CPU runs: the smallest case with a few elements, a second one
-if it is not LARGE, and one without any elements where there is one. Gradients are left out. The output is deterministic, and
-must stay below LIMIT bytes.
+Of each operator and mode (off-f32, off-bf16, on-bf16, …) that a CPU runs: the smallest case with a few elements, a
+second one if it is not LARGE, and one without any elements where there is one. Gradients are left out. The output is
+deterministic, and must stay below LIMIT bytes.
 """
+
 import json
 import math
 import pathlib
@@ -21,10 +22,12 @@ LIMIT = 3_000_000
 def read_tensors(path):
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
+    header = json.loads(data[8 : 8 + length])
     header.pop("__metadata__", None)
-    return {name: (entry, data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])
-            for name, entry in header.items()}
+    return {
+        name: (entry, data[8 + length + entry["data_offsets"][0] : 8 + length + entry["data_offsets"][1]])
+        for name, entry in header.items()
+    }
 
 
 def write_tensors(path, tensors):
@@ -65,7 +68,7 @@ def pick(cases, tensors):
     kept = {}
     for (_, _, empty), group in groups.items():
         group.sort(key=lambda entry: entry[:3])
-        for _, size, name, case in group[:1 if empty else 2]:
+        for _, size, name, case in group[: 1 if empty else 2]:
             if name == group[0][2] or size <= LARGE:
                 kept[name] = case
     return [kept[case["name"]] for case in cases if case["name"] in kept]
@@ -83,8 +86,10 @@ def main():
         cases = pick(json.loads(path.read_text()), tensors)
         lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         (target / path.name).write_text("[\n" + lines + "\n]\n")
-        write_tensors((target / path.name).with_suffix(".safetensors"),
-                      {key: tensors[key] for case in cases for key in keys_of(case)})
+        write_tensors(
+            (target / path.name).with_suffix(".safetensors"),
+            {key: tensors[key] for case in cases for key in keys_of(case)},
+        )
         size = sum((target / path.name).with_suffix(suffix).stat().st_size for suffix in (".json", ".safetensors"))
         print(f"{path.stem}: {len(cases)} cases, {size} bytes")
         total += size

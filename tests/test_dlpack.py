@@ -5,6 +5,7 @@
 
 Exits with 77, which ctest shows as skipped, where NumPy is missing.
 """
+
 import ctypes
 import gc
 import sys
@@ -21,8 +22,19 @@ NUMPY_HAS_VERSIONED = VERSION >= (2, 1)
 NUMPY_HAS_BOOL = VERSION >= (1, 25)
 
 # libamp's dtypes by enum value, with NumPy's names; bf16 (4) has none there.
-DTYPES = {1: "float64", 2: "float32", 3: "float16", 5: "int64", 6: "int32", 7: "int16", 8: "int8", 9: "uint8",
-          10: "bool", 11: "complex64", 12: "complex128"}
+DTYPES = {
+    1: "float64",
+    2: "float32",
+    3: "float16",
+    5: "int64",
+    6: "int32",
+    7: "int16",
+    8: "int8",
+    9: "uint8",
+    10: "bool",
+    11: "complex64",
+    12: "complex128",
+}
 BF16 = 4
 READ_ONLY = 1
 
@@ -63,22 +75,38 @@ NAMES = {"": (b"dltensor_versioned", b"used_dltensor_versioned"), "_unversioned"
 
 
 class Stats(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in ("live_bytes", "cached_bytes", "system_allocations", "live_tensors")]
+    _fields_ = [
+        (name, ctypes.c_size_t) for name in ("live_bytes", "cached_bytes", "system_allocations", "live_tensors")
+    ]
 
 
 amp.amp_memory_statistics.restype = Stats
 
 
 class DLTensor(ctypes.Structure):
-    _fields_ = [("data", POINTER), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [
+        ("data", POINTER),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
 
 class Versioned(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager_ctx", POINTER),
-                ("deleter", ctypes.CFUNCTYPE(None, POINTER)), ("flags", ctypes.c_uint64), ("dl_tensor", DLTensor)]
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", POINTER),
+        ("deleter", ctypes.CFUNCTYPE(None, POINTER)),
+        ("flags", ctypes.c_uint64),
+        ("dl_tensor", DLTensor),
+    ]
 
 
 class Unversioned(ctypes.Structure):
@@ -233,8 +261,12 @@ class DLPack(unittest.TestCase):
         calls = []
         deleter = ctypes.CFUNCTYPE(None, POINTER)(calls.append)
         shape = int64s([2, 3])
-        m = Unversioned(dl_tensor=DLTensor(data=data.ctypes.data, device_type=1, ndim=2, code=0, bits=32, lanes=1,
-                                           shape=shape, byte_offset=8), deleter=deleter)
+        m = Unversioned(
+            dl_tensor=DLTensor(
+                data=data.ctypes.data, device_type=1, ndim=2, code=0, bits=32, lanes=1, shape=shape, byte_offset=8
+            ),
+            deleter=deleter,
+        )
         tensor = amp.amp_from_dlpack_unversioned(ctypes.addressof(m))
         self.assertTrue(tensor, error())
         self.assertEqual(amp.amp_data(tensor), data.ctypes.data + 8)
@@ -246,11 +278,18 @@ class DLPack(unittest.TestCase):
     def test_what_does_not_fit_is_refused_and_stays_the_callers(self):
         data = np.zeros(64, np.uint8)
         good = dict(data=data.ctypes.data, device_type=1, ndim=1, code=2, bits=32, lanes=1)
-        cases = [(dict(device_type=2), [2], "DLPack device 2"), (dict(bits=8), [2], "8-bit float"),
-                 (dict(lanes=4), [2], "4 lanes"), (dict(code=99), [2], "unknown"), (dict(ndim=9), [1] * 9, "9 dimensions"),
-                 (dict(ndim=-1), [2], "-1 dimensions"), (dict(data=None), [2], "data is NULL"),
-                 (dict(byte_offset=2), [2], "not aligned"), ({}, [-1], "negative"),
-                 (dict(ndim=2), [2**62, 4], "more elements")]
+        cases = [
+            (dict(device_type=2), [2], "DLPack device 2"),
+            (dict(bits=8), [2], "8-bit float"),
+            (dict(lanes=4), [2], "4 lanes"),
+            (dict(code=99), [2], "unknown"),
+            (dict(ndim=9), [1] * 9, "9 dimensions"),
+            (dict(ndim=-1), [2], "-1 dimensions"),
+            (dict(data=None), [2], "data is NULL"),
+            (dict(byte_offset=2), [2], "not aligned"),
+            ({}, [-1], "negative"),
+            (dict(ndim=2), [2**62, 4], "more elements"),
+        ]
         for change, shape, part in cases:
             with self.subTest(part):
                 calls = []

@@ -21,7 +21,7 @@
 namespace {
 
 class Npy : public ::testing::Test {
-protected:
+  protected:
     void SetUp() override {
         folder = ::testing::TempDir() + "amp-npy-XXXXXX";
         ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -33,7 +33,9 @@ protected:
         EXPECT_EQ(amp_memory_statistics().live_tensors, live);
         ASSERT_EQ(std::system(("chmod -R u+rwX " + folder + " && rm -r " + folder).c_str()), 0);
     }
-    std::string path(const std::string &name = "a.npy") const { return folder + "/" + name; }
+    std::string path(const std::string &name = "a.npy") const {
+        return folder + "/" + name;
+    }
 
     void write(const std::string &bytes, const std::string &name = "a.npy") const {
         std::ofstream(path(name), std::ios::binary) << bytes;
@@ -100,20 +102,23 @@ struct TypeCase {
     const char *descr;
 };
 
-const TypeCase every_type[] = {{AMP_F64, "<f8"}, {AMP_F32, "<f4"}, {AMP_F16, "<f2"}, {AMP_I64, "<i8"},
-                               {AMP_I32, "<i4"}, {AMP_I16, "<i2"}, {AMP_I8, "|i1"},  {AMP_U8, "|u1"},
+const TypeCase every_type[] = {{AMP_F64, "<f8"},  {AMP_F32, "<f4"}, {AMP_F16, "<f2"},  {AMP_I64, "<i8"},
+                               {AMP_I32, "<i4"},  {AMP_I16, "<i2"}, {AMP_I8, "|i1"},   {AMP_U8, "|u1"},
                                {AMP_BOOL, "|b1"}, {AMP_C64, "<c8"}, {AMP_C128, "<c16"}};
 
 TEST_F(Npy, EveryDtypeIsSavedAsNumPyWouldAndReadBack) {
     for (const TypeCase &c : every_type) {
         amp_scope {
             std::vector<unsigned char> bytes(6 * amp_dtype_size(c.dtype));
-            for (size_t i = 0; i < bytes.size(); i++) bytes[i] = static_cast<unsigned char>(c.dtype == AMP_BOOL ? i & 1 : i * 7 + 1);
+            for (size_t i = 0; i < bytes.size(); i++)
+                bytes[i] = static_cast<unsigned char>(c.dtype == AMP_BOOL ? i & 1 : i * 7 + 1);
             const int64_t shape[] = {2, 3};
-            ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_data(bytes.data(), c.dtype, 2, shape)), AMP_OK) << amp_last_error();
+            ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_data(bytes.data(), c.dtype, 2, shape)), AMP_OK)
+                << amp_last_error();
             const std::string file = read();
             ASSERT_EQ(file.size() % 64, bytes.size() % 64) << "the data begins at a multiple of 64";
-            const std::string header = "{'descr': '" + std::string(c.descr) + "', 'fortran_order': False, 'shape': (2, 3), }";
+            const std::string header =
+                "{'descr': '" + std::string(c.descr) + "', 'fortran_order': False, 'shape': (2, 3), }";
             EXPECT_EQ(file.substr(10, header.size()), header);
             EXPECT_EQ(file[file.size() - bytes.size() - 1], '\n');
             const amp_tensor *back = amp_load_npy(path().c_str());
@@ -148,10 +153,12 @@ TEST_F(Npy, StridedTensorsAreSavedInRowMajorOrder) {
     for (int i = 0; i < 24; i++) data[static_cast<size_t>(i)] = i;
     amp_scope {
         const int64_t shape[] = {3, 2}, strides[] = {-4, 8};
-        ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_memory(&data[9], AMP_I32, 2, shape, strides, nullptr, nullptr)), AMP_OK);
+        ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_memory(&data[9], AMP_I32, 2, shape, strides, nullptr, nullptr)),
+                  AMP_OK);
         EXPECT_EQ(values<int32_t>(amp_load_npy(path().c_str())), (std::vector<int32_t>{9, 17, 5, 13, 1, 9}));
         const int64_t wide[] = {2, 3}, repeat[] = {1, 0};
-        ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_memory(&data[5], AMP_I32, 2, wide, repeat, nullptr, nullptr)), AMP_OK);
+        ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_memory(&data[5], AMP_I32, 2, wide, repeat, nullptr, nullptr)),
+                  AMP_OK);
         EXPECT_EQ(values<int32_t>(amp_load_npy(path().c_str())), (std::vector<int32_t>{5, 5, 5, 6, 6, 6}));
     }
 }
@@ -162,10 +169,13 @@ TEST_F(Npy, LargeStridedTensorsPassTheWriteBuffer) {
     for (size_t i = 0; i < data.size(); i++) data[i] = static_cast<double>(i) * 0.5;
     amp_scope {
         const int64_t shape[] = {n}, strides[] = {2};
-        ASSERT_EQ(amp_save_npy(path().c_str(), amp_from_memory(data.data(), AMP_F64, 1, shape, strides, nullptr, nullptr)), AMP_OK);
+        ASSERT_EQ(
+            amp_save_npy(path().c_str(), amp_from_memory(data.data(), AMP_F64, 1, shape, strides, nullptr, nullptr)),
+            AMP_OK);
         const amp_tensor *back = amp_load_npy(path().c_str());
         ASSERT_NE(back, nullptr);
-        for (int64_t i = 0; i < n; i++) ASSERT_EQ(static_cast<const double *>(amp_data(back))[i], static_cast<double>(i));
+        for (int64_t i = 0; i < n; i++)
+            ASSERT_EQ(static_cast<const double *>(amp_data(back))[i], static_cast<double>(i));
     }
 }
 
@@ -181,13 +191,17 @@ TEST_F(Npy, FortranOrderIsReadRowMajor) {
 
 TEST_F(Npy, BigEndianIsRead) {
     write(v1(dict(">f4", "(2,)")) + std::string("\x3f\x80\x00\x00\xc0\x20\x00\x00", 8));
-    amp_scope EXPECT_EQ(values<float>(amp_load_npy(path().c_str())), (std::vector<float>{1.0f, -2.5f}));
+    amp_scope
+        EXPECT_EQ(values<float>(amp_load_npy(path().c_str())), (std::vector<float>{1.0f, -2.5f}));
     write(v1(dict(">i2", "(2,)")) + std::string("\x01\x02\xff\xfe", 4));
-    amp_scope EXPECT_EQ(values<int16_t>(amp_load_npy(path().c_str())), (std::vector<int16_t>{0x102, -2}));
+    amp_scope
+        EXPECT_EQ(values<int16_t>(amp_load_npy(path().c_str())), (std::vector<int16_t>{0x102, -2}));
     write(v1(dict(">c8", "()")) + std::string("\x3f\x80\x00\x00\x40\x00\x00\x00", 8)); // each part on its own
-    amp_scope EXPECT_EQ(values<std::complex<float>>(amp_load_npy(path().c_str()))[0], std::complex<float>(1, 2));
+    amp_scope
+        EXPECT_EQ(values<std::complex<float>>(amp_load_npy(path().c_str()))[0], std::complex<float>(1, 2));
     write(v1(dict(">f8", "(2, 1)", "True")) + std::string("\x3f\xf0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0", 16));
-    amp_scope EXPECT_EQ(values<double>(amp_load_npy(path().c_str())), (std::vector<double>{1.0, 2.0}));
+    amp_scope
+        EXPECT_EQ(values<double>(amp_load_npy(path().c_str())), (std::vector<double>{1.0, 2.0}));
 }
 
 TEST_F(Npy, UnsignedTypesWidenWithoutLoss) {
@@ -198,23 +212,29 @@ TEST_F(Npy, UnsignedTypesWidenWithoutLoss) {
         EXPECT_EQ(values<int32_t>(t), (std::vector<int32_t>{0, 40000, 65535}));
     }
     write(v1(dict("<u4", "(2,)")) + raw<uint32_t>({7, 4294967295u}));
-    amp_scope EXPECT_EQ(values<int64_t>(amp_load_npy(path().c_str())), (std::vector<int64_t>{7, 4294967295}));
+    amp_scope
+        EXPECT_EQ(values<int64_t>(amp_load_npy(path().c_str())), (std::vector<int64_t>{7, 4294967295}));
     write(v1(dict(">u8", "(1,)")) + std::string("\x7f\xff\xff\xff\xff\xff\xff\xff", 8));
-    amp_scope EXPECT_EQ(values<int64_t>(amp_load_npy(path().c_str())), (std::vector<int64_t>{INT64_MAX}));
-    EXPECT_NE(failure_of(dict("<u8", "(1,)"), raw<uint64_t>({1ull << 63})).find("9223372036854775808, which i64 cannot hold"),
-              std::string::npos);
+    amp_scope
+        EXPECT_EQ(values<int64_t>(amp_load_npy(path().c_str())), (std::vector<int64_t>{INT64_MAX}));
+    EXPECT_NE(
+        failure_of(dict("<u8", "(1,)"), raw<uint64_t>({1ull << 63})).find("9223372036854775808, which i64 cannot hold"),
+        std::string::npos);
 }
 
 TEST_F(Npy, BoolsBecomeZeroOrOne) {
     write(v1(dict("|b1", "(4,)")) + std::string("\0\1\2\xff", 4));
-    amp_scope EXPECT_EQ(values<uint8_t>(amp_load_npy(path().c_str())), (std::vector<uint8_t>{0, 1, 1, 1}));
+    amp_scope
+        EXPECT_EQ(values<uint8_t>(amp_load_npy(path().c_str())), (std::vector<uint8_t>{0, 1, 1, 1}));
 }
 
 TEST_F(Npy, VersionsTwoAndThreeAndOtherSpellingsAreRead) {
     write(v23(2, dict("<i8", "(1,)")) + raw<int64_t>({5}));
-    amp_scope EXPECT_EQ(values<int64_t>(amp_load_npy(path().c_str())), (std::vector<int64_t>{5}));
+    amp_scope
+        EXPECT_EQ(values<int64_t>(amp_load_npy(path().c_str())), (std::vector<int64_t>{5}));
     write(v23(3, "{\"shape\":(2L, 1),\"fortran_order\":False,\"descr\":\"=f4\"}") + raw<float>({5, 6}));
-    amp_scope EXPECT_EQ(values<float>(amp_load_npy(path().c_str())), (std::vector<float>{5, 6}));
+    amp_scope
+        EXPECT_EQ(values<float>(amp_load_npy(path().c_str())), (std::vector<float>{5, 6}));
 }
 
 TEST_F(Npy, EmptyArraysKeepTheirShape) {
@@ -356,13 +376,16 @@ TEST_F(Npy, SavingReplacesTheContentAndKeepsThePermissionsAndTheLink) {
     ASSERT_EQ(chmod(path().c_str(), 0640), 0);
     ASSERT_EQ(symlink("a.npy", path("link.npy").c_str()), 0);
     const float one = 1;
-    amp_scope ASSERT_EQ(amp_save_npy(path("link.npy").c_str(), amp_from_data(&one, AMP_F32, 0, nullptr)), AMP_OK) << amp_last_error();
+    amp_scope
+        ASSERT_EQ(amp_save_npy(path("link.npy").c_str(), amp_from_data(&one, AMP_F32, 0, nullptr)), AMP_OK)
+            << amp_last_error();
     struct stat info;
     ASSERT_EQ(lstat(path("link.npy").c_str(), &info), 0);
     EXPECT_TRUE(S_ISLNK(info.st_mode));
     ASSERT_EQ(stat(path().c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777u, 0640u);
-    amp_scope EXPECT_EQ(values<float>(amp_load_npy(path().c_str())), (std::vector<float>{1}));
+    amp_scope
+        EXPECT_EQ(values<float>(amp_load_npy(path().c_str())), (std::vector<float>{1}));
     EXPECT_EQ(files(), 2);
 }
 
@@ -403,7 +426,9 @@ struct Failing {
         void *block = nullptr;
         return posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
     }
-    static void release(void *, void *block, size_t) { free(block); }
+    static void release(void *, void *block, size_t) {
+        free(block);
+    }
 };
 
 TEST_F(Npy, EveryAllocationMayFail) {

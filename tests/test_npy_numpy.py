@@ -5,6 +5,7 @@
 
 Exits with 77, which ctest shows as skipped, where NumPy is missing.
 """
+
 import ctypes
 import os
 import sys
@@ -18,18 +19,35 @@ except ImportError:
     sys.exit(77)
 
 # libamp's dtypes by enum value, with NumPy's names; bf16 (4) has none there.
-DTYPES = {1: "float64", 2: "float32", 3: "float16", 5: "int64", 6: "int32", 7: "int16", 8: "int8", 9: "uint8",
-          10: "bool", 11: "complex64", 12: "complex128"}
+DTYPES = {
+    1: "float64",
+    2: "float32",
+    3: "float16",
+    5: "int64",
+    6: "int32",
+    7: "int16",
+    8: "int8",
+    9: "uint8",
+    10: "bool",
+    11: "complex64",
+    12: "complex128",
+}
 WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 amp = ctypes.CDLL(sys.argv.pop(1))
 POINTER = ctypes.c_void_p
 for name, result, arguments in [
-        ("amp_load_npy", POINTER, [ctypes.c_char_p]), ("amp_save_npy", ctypes.c_int, [ctypes.c_char_p, POINTER]),
-        ("amp_from_memory", POINTER, [POINTER, ctypes.c_int, ctypes.c_int, POINTER, POINTER, POINTER, POINTER]),
-        ("amp_release", None, [POINTER]), ("amp_data", POINTER, [POINTER]), ("amp_tensor_dtype", ctypes.c_int, [POINTER]),
-        ("amp_tensor_rank", ctypes.c_int, [POINTER]), ("amp_last_error", ctypes.c_char_p, []), ("amp_clear_error", None, []),
-        ("amp_tensor_shape", ctypes.POINTER(ctypes.c_int64), [POINTER])]:
+    ("amp_load_npy", POINTER, [ctypes.c_char_p]),
+    ("amp_save_npy", ctypes.c_int, [ctypes.c_char_p, POINTER]),
+    ("amp_from_memory", POINTER, [POINTER, ctypes.c_int, ctypes.c_int, POINTER, POINTER, POINTER, POINTER]),
+    ("amp_release", None, [POINTER]),
+    ("amp_data", POINTER, [POINTER]),
+    ("amp_tensor_dtype", ctypes.c_int, [POINTER]),
+    ("amp_tensor_rank", ctypes.c_int, [POINTER]),
+    ("amp_last_error", ctypes.c_char_p, []),
+    ("amp_clear_error", None, []),
+    ("amp_tensor_shape", ctypes.POINTER(ctypes.c_int64), [POINTER]),
+]:
     getattr(amp, name).restype = result
     getattr(amp, name).argtypes = arguments
 
@@ -62,7 +80,7 @@ class NpyWithNumPy(unittest.TestCase):
         tensor = amp.amp_load_npy(self.path.encode())
         self.assertTrue(tensor, amp.amp_last_error())
         dtype = np.dtype(DTYPES[amp.amp_tensor_dtype(tensor)])
-        shape = tuple(amp.amp_tensor_shape(tensor)[:amp.amp_tensor_rank(tensor)])
+        shape = tuple(amp.amp_tensor_shape(tensor)[: amp.amp_tensor_rank(tensor)])
         count = int(np.prod(shape))
         array = np.frombuffer(ctypes.string_at(amp.amp_data(tensor), count * dtype.itemsize), dtype).reshape(shape)
         amp.amp_release(tensor)
@@ -95,10 +113,17 @@ class NpyWithNumPy(unittest.TestCase):
         for dtype, name in DTYPES.items():
             for shape in SHAPES:
                 base = sample(name, shape)
-                for array in [base, base.T, base[..., ::-1] if base.ndim else base, np.broadcast_to(base, (2,) + shape) if base.ndim < 8 else base]:
+                for array in [
+                    base,
+                    base.T,
+                    base[..., ::-1] if base.ndim else base,
+                    np.broadcast_to(base, (2,) + shape) if base.ndim < 8 else base,
+                ]:
                     with self.subTest(dtype=name, shape=array.shape):
                         strides = int64s([stride // array.itemsize for stride in array.strides])
-                        tensor = amp.amp_from_memory(array.ctypes.data, dtype, array.ndim, int64s(array.shape), strides, None, None)
+                        tensor = amp.amp_from_memory(
+                            array.ctypes.data, dtype, array.ndim, int64s(array.shape), strides, None, None
+                        )
                         self.assertTrue(tensor, amp.amp_last_error())
                         self.assertEqual(amp.amp_save_npy(self.path.encode(), tensor), 0, amp.amp_last_error())
                         amp.amp_release(tensor)
@@ -120,7 +145,13 @@ class NpyWithNumPy(unittest.TestCase):
         self.assertEqual(ours[10:70], numpys[10:70], "the same header text")
 
     def test_what_is_no_plain_number_is_refused(self):
-        for array in [np.array(["text"]), np.array([object()]), np.zeros(2, "f4,i4"), np.zeros(2, "M8[s]"), np.zeros(2, np.longdouble)]:
+        for array in [
+            np.array(["text"]),
+            np.array([object()]),
+            np.zeros(2, "f4,i4"),
+            np.zeros(2, "M8[s]"),
+            np.zeros(2, np.longdouble),
+        ]:
             np.save(self.path, array, allow_pickle=True)
             self.assertIsNone(amp.amp_load_npy(self.path.encode()), array.dtype)
             self.assertIn(os.path.basename(self.path), amp.amp_last_error().decode())

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """amp replay against cases made here: what must fail fails, and says why.
 
-    tests/test_replay.py build/release/amp
+tests/test_replay.py build/release/amp
 """
+
 import json
 import os
 import struct
@@ -32,18 +33,40 @@ def f32(*values):
 
 def add_case(**changes):
     """3 + 4 = 7, twice."""
-    case = {"name": "add/0/off-f32", "op": "add", "policy": "fallthrough", "autocast": None,
-            "inputs": {"input": {"tensor": "a", "dtype": "f32", "shape": [2]},
-                       "other": {"tensor": "b", "dtype": "f32", "shape": [2]}},
-            "outputs": [{"dtype": "f32", "shape": [2], "compare": "close", "rtol": 0, "atol": 1e-6, "torch_error": 0.0,
-                         "tensor": "sum"}]}
+    case = {
+        "name": "add/0/off-f32",
+        "op": "add",
+        "policy": "fallthrough",
+        "autocast": None,
+        "inputs": {
+            "input": {"tensor": "a", "dtype": "f32", "shape": [2]},
+            "other": {"tensor": "b", "dtype": "f32", "shape": [2]},
+        },
+        "outputs": [
+            {
+                "dtype": "f32",
+                "shape": [2],
+                "compare": "close",
+                "rtol": 0,
+                "atol": 1e-6,
+                "torch_error": 0.0,
+                "tensor": "sum",
+            }
+        ],
+    }
     case.update(changes)
     return case
 
 
-TENSORS = {"a": ("F32", [2], f32(3, 1)), "b": ("F32", [2], f32(4, 1)), "sum": ("F32", [2], f32(7, 2)),
-           "wrong": ("F32", [2], f32(7, 2.5)), "nan": ("F32", [2], f32(7, float("nan"))),
-           "inf": ("F32", [2], f32(7, float("inf"))), "short": ("F32", [1], f32(7))}
+TENSORS = {
+    "a": ("F32", [2], f32(3, 1)),
+    "b": ("F32", [2], f32(4, 1)),
+    "sum": ("F32", [2], f32(7, 2)),
+    "wrong": ("F32", [2], f32(7, 2.5)),
+    "nan": ("F32", [2], f32(7, float("nan"))),
+    "inf": ("F32", [2], f32(7, float("inf"))),
+    "short": ("F32", [1], f32(7)),
+}
 
 
 def output(**changes):
@@ -77,12 +100,15 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.replay(add_case(), options=["--strided"])[0], 0)
 
     def test_wrong_results_fail_with_expected_and_got(self):
-        for change, part in [(dict(tensor="wrong"), "at [1] expected 2.5, got 2: off by 0.5, allowed 1e-06 (1 of 2"),
-                             (dict(tensor="nan"), "expected nan, got 2"), (dict(tensor="inf"), "expected inf, got 2"),
-                             (dict(dtype="bf16"), "expected bf16 [2], got f32 [2]"),
-                             (dict(shape=[1, 2]), "expected f32 [1, 2], got f32 [2]"),
-                             (dict(shape=[1, 2], compare="dtype_and_shape"), "expected f32 [1, 2], got f32 [2]"),
-                             (dict(tensor="wrong", compare="exact"), "expected 2.5, got 2")]:
+        for change, part in [
+            (dict(tensor="wrong"), "at [1] expected 2.5, got 2: off by 0.5, allowed 1e-06 (1 of 2"),
+            (dict(tensor="nan"), "expected nan, got 2"),
+            (dict(tensor="inf"), "expected inf, got 2"),
+            (dict(dtype="bf16"), "expected bf16 [2], got f32 [2]"),
+            (dict(shape=[1, 2]), "expected f32 [1, 2], got f32 [2]"),
+            (dict(shape=[1, 2], compare="dtype_and_shape"), "expected f32 [1, 2], got f32 [2]"),
+            (dict(tensor="wrong", compare="exact"), "expected 2.5, got 2"),
+        ]:
             with self.subTest(part):
                 code, out, _ = self.replay(add_case(outputs=output(**change)))
                 self.assertEqual(code, 1)
@@ -118,14 +144,21 @@ class Replay(unittest.TestCase):
         region = {"device": "cpu", "dtype": "bf16"}
         tensors = {**TENSORS, "m": ("F32", [2, 2], f32(1.001, 0, 0, 1)), "product": ("F32", [2, 2], f32(1, 0, 0, 1))}
         m = {"tensor": "m", "dtype": "f32", "shape": [2, 2]}
-        case = add_case(name="mm/0/on-f32", op="mm", autocast=region, inputs={"input": m, "mat2": m},
-                        outputs=output(dtype="bf16", shape=[2, 2], tensor="product", atol=0))
+        case = add_case(
+            name="mm/0/on-f32",
+            op="mm",
+            autocast=region,
+            inputs={"input": m, "mat2": m},
+            outputs=output(dtype="bf16", shape=[2, 2], tensor="product", atol=0),
+        )
         self.assertEqual(self.replay(case, tensors=tensors)[0], 0)
         code, out, _ = self.replay({**case, "autocast": None}, tensors=tensors)
         self.assertEqual((code, "got f32" in out), (1, True))
 
     def test_cases_of_another_device_are_not_run(self):
-        code, out, _ = self.replay(add_case(), add_case(name="add/1/on-f32", autocast={"device": "cuda", "dtype": "f16"}))
+        code, out, _ = self.replay(
+            add_case(), add_case(name="add/1/on-f32", autocast={"device": "cuda", "dtype": "f16"})
+        )
         self.assertEqual(code, 0)
         self.assertIn("1 more cases belong to another device", out)
 
@@ -134,8 +167,12 @@ class Replay(unittest.TestCase):
         unknown = add_case(name="nosuchop/0/off-f32", op="nosuchop")
         code, out, _ = self.replay(add_case(), unknown)
         self.assertEqual((code, "not in the list of --allow-missing: nosuchop" in out), (1, True))
-        for text, expected, part in [("add  # comment\n", 1, "remove them from"), ("nosuchop\n", 2, "there is no op 'nosuchop'"),
-                                     ("\n# nothing\nsub\n", 0, ""), ("sub\nsub\n", 2, "'sub' is listed twice")]:
+        for text, expected, part in [
+            ("add  # comment\n", 1, "remove them from"),
+            ("nosuchop\n", 2, "'nosuchop': there is no such op"),
+            ("\n# nothing\nsub\n", 0, ""),
+            ("sub\nsub\n", 2, "'sub': listed twice"),
+        ]:
             with open(listed, "w", encoding="utf-8") as file:
                 file.write(text)
             code, out, err = self.replay(add_case(), options=["--allow-missing", listed])
@@ -143,16 +180,20 @@ class Replay(unittest.TestCase):
             self.assertIn(part, out + err)
 
     def test_malformed_cases_are_named(self):
-        for change, part in [(dict(inputs=None), "'inputs' is missing"), (dict(outputs={}), "'outputs' is missing"),
-                             (dict(autocast="x"), "'device' is missing"), (dict(outputs=output(compare="x")), "'compare' is 'x'"),
-                             (dict(outputs=output(tensor="none")), "no tensor 'none'"),
-                             (dict(outputs=output(tensor="short")), "another number of elements"),
-                             (dict(outputs=output(dtype="f99")), "'f99' is no dtype"),
-                             (dict(inputs={"input": {"what": 1}}), "argument 'input' is of no kind"),
-                             (dict(inputs={"input": {"tensor": "a", "dtype": "f64", "shape": [2]}}), "not what the case says"),
-                             (dict(inputs={"input": {"tensor": "a", "dtype": "f32", "shape": [-2]}}), "a bad extent"),
-                             (dict(inputs={"input": {"tensor": "a", "dtype": "f32", "shape": [2**40, 2**40]}}), "too large"),
-                             (dict(inputs={"input": list(range(9))}), "")]:
+        for change, part in [
+            (dict(inputs=None), "'inputs' is missing"),
+            (dict(outputs={}), "'outputs' is missing"),
+            (dict(autocast="x"), "'device' is missing"),
+            (dict(outputs=output(compare="x")), "'compare' is 'x'"),
+            (dict(outputs=output(tensor="none")), "no tensor 'none'"),
+            (dict(outputs=output(tensor="short")), "another number of elements"),
+            (dict(outputs=output(dtype="f99")), "'f99' is no dtype"),
+            (dict(inputs={"input": {"what": 1}}), "argument 'input' is of no kind"),
+            (dict(inputs={"input": {"tensor": "a", "dtype": "f64", "shape": [2]}}), "not what the case says"),
+            (dict(inputs={"input": {"tensor": "a", "dtype": "f32", "shape": [-2]}}), "a bad extent"),
+            (dict(inputs={"input": {"tensor": "a", "dtype": "f32", "shape": [2**40, 2**40]}}), "too large"),
+            (dict(inputs={"input": list(range(9))}), ""),
+        ]:
             with self.subTest(part):
                 code, out, _ = self.replay(add_case(**change))
                 self.assertIn("x/add/0/off-f32", out)
@@ -181,7 +222,9 @@ class Replay(unittest.TestCase):
         self.assertEqual((code, "there are no case files" in err), (2, True))
 
     def test_json_is_json(self):
-        code, out, _ = self.replay(add_case(), add_case(name="add/1/off-f32", outputs=output(tensor="inf")), options=["--json"])
+        code, out, _ = self.replay(
+            add_case(), add_case(name="add/1/off-f32", outputs=output(tensor="inf")), options=["--json"]
+        )
         report = json.loads(out)
         self.assertEqual((code, report["exit_code"], report["passed"], report["failed"]), (1, 1, 1, 1))
         self.assertEqual(report["ops"][0]["op"], "add")
@@ -193,11 +236,18 @@ class Replay(unittest.TestCase):
             self.assertEqual(self.replay(*cases, options=["--filter", pattern])[0], expected, pattern)
 
     def test_usage(self):
-        for arguments, part in [([], "usage: amp COMMAND"), (["nope"], "there is no command 'nope'"), (["--nope"], "there is no option"),
-                                (["replay"], "FOLDER is missing"), (["replay", "--nope", "x"], "there is no option '--nope'"),
-                                (["replay", "--device", "tpu", "x"], "expected cpu or cuda"), (["replay", "--filter"], "needs a value"),
-                                (["replay", "a", "b"], "one FOLDER at a time"), (["replay", "/no/such/folder"], "No such file"),
-                                (["replay", "--allow-missing=/no/list", self.path], "/no/list: cannot read")]:
+        for arguments, part in [
+            ([], "usage: amp COMMAND"),
+            (["nope"], "there is no command 'nope'"),
+            (["--nope"], "there is no option"),
+            (["replay"], "FOLDER is missing"),
+            (["replay", "--nope", "x"], "there is no option '--nope'"),
+            (["replay", "--device", "tpu", "x"], "expected cpu or cuda"),
+            (["replay", "--filter"], "needs a value"),
+            (["replay", "a", "b"], "one FOLDER at a time"),
+            (["replay", "/no/such/folder"], "No such file"),
+            (["replay", "--allow-missing=/no/list", self.path], "/no/list: cannot read"),
+        ]:
             with self.subTest(arguments):
                 code, out, err = self.run_amp(*arguments)
                 self.assertEqual((code, out), (2, ""))

@@ -18,7 +18,7 @@
 namespace {
 
 class Safetensors : public ::testing::Test {
-protected:
+  protected:
     void SetUp() override {
         folder = ::testing::TempDir() + "amp-safetensors-XXXXXX";
         ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -30,9 +30,13 @@ protected:
         EXPECT_EQ(amp_memory_statistics().live_tensors, live);
         ASSERT_EQ(std::system(("rm -r " + folder).c_str()), 0);
     }
-    std::string path(const std::string &name = "a.safetensors") const { return folder + "/" + name; }
+    std::string path(const std::string &name = "a.safetensors") const {
+        return folder + "/" + name;
+    }
 
-    void write(const std::string &bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+    void write(const std::string &bytes) const {
+        std::ofstream(path(), std::ios::binary) << bytes;
+    }
 
     std::string read() const {
         std::ifstream in(path(), std::ios::binary);
@@ -65,7 +69,8 @@ protected:
 };
 
 TEST_F(Safetensors, EveryDtypeAndRankIsSavedAndReadBack) {
-    const amp_dtype dtypes[] = {AMP_F64, AMP_F32, AMP_F16, AMP_BF16, AMP_I64, AMP_I32, AMP_I16, AMP_I8, AMP_U8, AMP_BOOL, AMP_C64};
+    const amp_dtype dtypes[] = {AMP_F64, AMP_F32, AMP_F16, AMP_BF16, AMP_I64, AMP_I32,
+                                AMP_I16, AMP_I8,  AMP_U8,  AMP_BOOL, AMP_C64};
     std::vector<std::string> names;
     std::vector<std::vector<unsigned char>> bytes;
     amp_scope {
@@ -84,8 +89,10 @@ TEST_F(Safetensors, EveryDtypeAndRankIsSavedAndReadBack) {
             }
         }
         for (const auto &name : names) pointers.push_back(name.c_str());
-        ASSERT_EQ(amp_save_safetensors(path().c_str(), pointers.data(), tensors.data(), static_cast<int64_t>(names.size()), nullptr),
-                  AMP_OK) << amp_last_error();
+        ASSERT_EQ(amp_save_safetensors(path().c_str(), pointers.data(), tensors.data(),
+                                       static_cast<int64_t>(names.size()), nullptr),
+                  AMP_OK)
+            << amp_last_error();
         amp_safetensors *file = amp_safetensors_open(path().c_str());
         ASSERT_NE(file, nullptr) << amp_last_error();
         EXPECT_EQ(amp_safetensors_count(file), static_cast<int64_t>(names.size()));
@@ -94,7 +101,8 @@ TEST_F(Safetensors, EveryDtypeAndRankIsSavedAndReadBack) {
             ASSERT_NE(t, nullptr) << amp_last_error();
             EXPECT_EQ(amp_tensor_dtype(t), amp_tensor_dtype(tensors[i]));
             ASSERT_EQ(amp_tensor_rank(t), amp_tensor_rank(tensors[i]));
-            for (int d = 0; d < amp_tensor_rank(t); d++) EXPECT_EQ(amp_tensor_size(t, d), amp_tensor_size(tensors[i], d));
+            for (int d = 0; d < amp_tensor_rank(t); d++)
+                EXPECT_EQ(amp_tensor_size(t, d), amp_tensor_size(tensors[i], d));
             EXPECT_EQ(memcmp(amp_data(t), bytes[i].data(), bytes[i].size()), 0) << names[i];
             EXPECT_EQ(reinterpret_cast<uintptr_t>(amp_data(t)) % amp_dtype_size(amp_tensor_dtype(t)), 0u) << names[i];
         }
@@ -206,7 +214,8 @@ TEST_F(Safetensors, NamesMetadataAndEmptyFilesAreListed) {
     amp_safetensors_close(file);
 
     write(with_length("{\"__metadata__\":{\"k\":\"v\",\"\\u00e9\":\"\"}," + entry("b", "F16", "[0,3]", "[0,0]") + "," +
-                      entry("", "I8", "[]", "[0,1]") + " }") + "\x05");
+                      entry("", "I8", "[]", "[0,1]") + " }") +
+          "\x05");
     file = amp_safetensors_open(path().c_str());
     ASSERT_NE(file, nullptr) << amp_last_error();
     EXPECT_EQ(amp_safetensors_count(file), 2);
@@ -248,7 +257,8 @@ TEST_F(Safetensors, AnUnknownNameSuggestsANearOne) {
 
 TEST_F(Safetensors, TypesThatWeLackAreListedButNotLoaded) {
     write(with_length("{" + entry("a", "F8_E4M3", "[1]", "[0,1]") + "," + entry("b", "U16", "[1]", "[1,3]") + "," +
-                      entry("c", "X7", "[5]", "[3,4]") + "," + entry("d", "U8", "[1]", "[4,5]") + "}") + "abbcd");
+                      entry("c", "X7", "[5]", "[3,4]") + "," + entry("d", "U8", "[1]", "[4,5]") + "}") +
+          "abbcd");
     amp_safetensors *file = amp_safetensors_open(path().c_str());
     ASSERT_NE(file, nullptr) << amp_last_error();
     for (const char *name : {"a", "b", "c"}) {
@@ -256,7 +266,8 @@ TEST_F(Safetensors, TypesThatWeLackAreListedButNotLoaded) {
         EXPECT_EQ(amp_last_status(), AMP_ERROR_DTYPE) << amp_last_error();
         amp_clear_error();
     }
-    amp_scope EXPECT_EQ(*static_cast<const char *>(amp_data(amp_safetensors_get(file, "d"))), 'd');
+    amp_scope
+        EXPECT_EQ(*static_cast<const char *>(amp_data(amp_safetensors_get(file, "d"))), 'd');
     amp_safetensors_close(file);
 }
 
@@ -264,7 +275,8 @@ TEST_F(Safetensors, BoolsBecomeZeroOrOne) {
     write(with_length("{" + entry("a", "BOOL", "[4]", "[0,4]") + "}") + std::string("\0\1\2\xff", 4));
     amp_safetensors *file = amp_safetensors_open(path().c_str());
     ASSERT_NE(file, nullptr) << amp_last_error();
-    amp_scope EXPECT_EQ(memcmp(amp_data(amp_safetensors_get(file, "a")), "\0\1\1\1", 4), 0);
+    amp_scope
+        EXPECT_EQ(memcmp(amp_data(amp_safetensors_get(file, "a")), "\0\1\1\1", 4), 0);
     amp_safetensors_close(file);
 }
 
@@ -328,7 +340,8 @@ TEST_F(Safetensors, EveryTruncationIsAnError) {
 
 TEST_F(Safetensors, LyingLengthsAreErrors) {
     write(std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10));
-    EXPECT_NE(failure().find("says that its header has 9223372036854775807 bytes, expected at most 2"), std::string::npos);
+    EXPECT_NE(failure().find("says that its header has 9223372036854775807 bytes, expected at most 2"),
+              std::string::npos);
     write(std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
     EXPECT_NE(failure().find("18446744073709551615"), std::string::npos);
 }
@@ -350,8 +363,10 @@ TEST_F(Safetensors, BadArgumentsOfASaveLeaveNoFile) {
     amp_scope {
         amp_tensor *t = amp_from_data(z, AMP_F64, 0, nullptr), *c = amp_from_data(z, AMP_C128, 0, nullptr);
         amp_tensor *two[] = {t, t}, *holed[] = {t, nullptr};
-        const char *same[] = {"a", "a"}, *metadata_name[] = {"__metadata__"}, *bad[] = {"\xff"}, *null[] = {nullptr}, *a[] = {"a", "b"};
-        const char *odd[] = {"k", nullptr, nullptr}, *twice[] = {"k", "v", "k", "v", nullptr}, *binary[] = {"k", "\xff", nullptr};
+        const char *same[] = {"a", "a"}, *metadata_name[] = {"__metadata__"}, *bad[] = {"\xff"}, *null[] = {nullptr},
+                   *a[] = {"a", "b"};
+        const char *odd[] = {"k", nullptr, nullptr}, *twice[] = {"k", "v", "k", "v", nullptr},
+                   *binary[] = {"k", "\xff", nullptr};
         const struct {
             const char *const *names;
             amp_tensor *const *tensors;
@@ -359,12 +374,18 @@ TEST_F(Safetensors, BadArgumentsOfASaveLeaveNoFile) {
             const char *const *metadata;
             const char *part;
         } cases[] = {
-            {same, two, 2, nullptr, "'a' is given twice"},   {metadata_name, two, 1, nullptr, "'__metadata__'"},
-            {bad, two, 1, nullptr, "no UTF-8"},              {null, two, 1, nullptr, "names[0] is NULL"},
-            {a, holed, 2, nullptr, "tensors[1] is NULL"},    {a, &c, 1, nullptr, "c128, which the format does not have"},
-            {nullptr, two, 1, nullptr, "names is NULL"},     {a, nullptr, 1, nullptr, "tensors is NULL"},
-            {a, two, -1, nullptr, "count is negative"},      {a, two, 1, odd, "metadata 'k' has no value"},
-            {a, two, 1, twice, "metadata 'k' is given twice"}, {a, two, 1, binary, "no UTF-8"},
+            {same, two, 2, nullptr, "'a' is given twice"},
+            {metadata_name, two, 1, nullptr, "'__metadata__'"},
+            {bad, two, 1, nullptr, "no UTF-8"},
+            {null, two, 1, nullptr, "names[0] is NULL"},
+            {a, holed, 2, nullptr, "tensors[1] is NULL"},
+            {a, &c, 1, nullptr, "c128, which the format does not have"},
+            {nullptr, two, 1, nullptr, "names is NULL"},
+            {a, nullptr, 1, nullptr, "tensors is NULL"},
+            {a, two, -1, nullptr, "count is negative"},
+            {a, two, 1, odd, "metadata 'k' has no value"},
+            {a, two, 1, twice, "metadata 'k' is given twice"},
+            {a, two, 1, binary, "no UTF-8"},
         };
         for (const auto &k : cases) {
             EXPECT_NE(amp_save_safetensors(path().c_str(), k.names, k.tensors, k.count, k.metadata), AMP_OK) << k.part;
@@ -386,8 +407,9 @@ TEST_F(Safetensors, ThreadsShareAFile) {
         threads.emplace_back([&, i] {
             for (int k = 0; k < 200; k++) {
                 amp_scope {
-                    sums[static_cast<size_t>(i)] += *static_cast<const int32_t *>(amp_data(amp_safetensors_get(file, "a"))) +
-                                                    *static_cast<const int32_t *>(amp_data(amp_safetensors_get(file, "b")));
+                    sums[static_cast<size_t>(i)] +=
+                        *static_cast<const int32_t *>(amp_data(amp_safetensors_get(file, "a"))) +
+                        *static_cast<const int32_t *>(amp_data(amp_safetensors_get(file, "b")));
                 }
                 amp_safetensors_close(amp_safetensors_open(path().c_str()));
             }
@@ -407,11 +429,15 @@ struct Failing {
         void *block = nullptr;
         return posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
     }
-    static void release(void *, void *block, size_t) { free(block); }
+    static void release(void *, void *block, size_t) {
+        free(block);
+    }
 };
 
 TEST_F(Safetensors, EveryAllocationMayFail) {
-    write(with_length("{\"__metadata__\":{\"k\":\"v\"}," + entry("a", "U8", "[1]", "[0,1]") + "," + entry("b", "F32", "[1]", "[1,5]") + "}") + "12345");
+    write(with_length("{\"__metadata__\":{\"k\":\"v\"}," + entry("a", "U8", "[1]", "[0,1]") + "," +
+                      entry("b", "F32", "[1]", "[1,5]") + "}") +
+          "12345");
     Failing failing;
     const amp_allocator allocator = {Failing::allocate, Failing::release, &failing};
     ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
@@ -420,7 +446,8 @@ TEST_F(Safetensors, EveryAllocationMayFail) {
         amp_memory_trim();
         failing.countdown = n;
         amp_safetensors *file = amp_safetensors_open(path().c_str());
-        amp_tensor *a = file ? amp_safetensors_get(file, "a") : nullptr, *b = a ? amp_safetensors_get(file, "b") : nullptr;
+        amp_tensor *a = file ? amp_safetensors_get(file, "a") : nullptr,
+                   *b = a ? amp_safetensors_get(file, "b") : nullptr;
         const char *names[] = {"a", "b"};
         amp_tensor *tensors[] = {a, b};
         if (b && amp_save_safetensors(path("b.safetensors").c_str(), names, tensors, 2, nullptr) == AMP_OK) {

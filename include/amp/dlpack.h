@@ -1,5 +1,5 @@
-/* The DLPack 1.0 ABI, for programs that do not have the project's own dlpack/dlpack.h; where that header was included first,
- * this one adds nothing. Layouts and values are fixed by https://dmlc.github.io/dlpack/latest/c_api.html. */
+/* The DLPack 1.0 ABI, for programs that do not have the project's own dlpack/dlpack.h; where that header was included
+ * first, this one adds nothing. Layouts and values are fixed by https://dmlc.github.io/dlpack/latest/c_api.html. */
 #ifndef AMP_DLPACK_H
 #define AMP_DLPACK_H
 

@@ -1,7 +1,7 @@
 /* Tensors in files and in other libraries' hands: NumPy's .npy, safetensors, DLPack.
  *
- * Every reader treats its input as hostile: a file that lies about its sizes, is cut short or is not what its name says gives
- * NULL and one sentence that names the file, the tensor and what was expected (AMP_ERROR_IO), never a crash. */
+ * Every reader treats its input as hostile: a file that lies about its sizes, is cut short or is not what its name says
+ * gives NULL and one sentence that names the file, the tensor and what was expected (AMP_ERROR_IO), never a crash. */
 #ifndef AMP_IO_H
 #define AMP_IO_H
 
@@ -61,9 +61,10 @@ AMP_API amp_tensor *amp_safetensors_get(amp_safetensors *file, const char *name)
 /* Closes the file; tensors taken from it stay valid. NULL is allowed. */
 AMP_API void amp_safetensors_close(amp_safetensors *file);
 
-/* Writes `count` tensors under unique names, in that order, whole or not at all (as amp_save_npy). `metadata` is NULL
- * or a list key, value, key, value, …, NULL of UTF-8 strings. Tensors may have any strides; c128 is an error, because
- * the format lacks it. */
+/* Writes `count` tensors under unique names, whole or not at all (as amp_save_npy). In the file, tensors of large
+ * elements come first, otherwise in the caller's order: so every one is aligned. `metadata` is NULL or a list key,
+ * value, key, value, …, NULL of UTF-8 strings. Tensors may have any strides; c128 is an error, because the format
+ * lacks it. */
 AMP_API amp_status amp_save_safetensors(const char *path, const char *const *names, amp_tensor *const *tensors,
                                         int64_t count, const char *const *metadata);
 
@@ -73,16 +74,16 @@ AMP_API amp_status amp_save_safetensors(const char *path, const char *const *nam
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
-/* `tensor` as a versioned managed tensor, which keeps its storage alive until its deleter is called (by whoever consumed
- * it; from any thread). A read-only storage sets DLPACK_FLAG_BITMASK_READ_ONLY. NULL with an error. */
+/* `tensor` as a versioned managed tensor, which keeps its storage alive until its deleter is called (by whoever
+ * consumed it; from any thread). A read-only storage sets DLPACK_FLAG_BITMASK_READ_ONLY. NULL with an error. */
 AMP_API struct DLManagedTensorVersioned *amp_to_dlpack(amp_tensor *tensor);
 
 /* The same as the older, unversioned struct. It cannot say "read-only": a read-only tensor is an error. */
 AMP_API struct DLManagedTensor *amp_to_dlpack_unversioned(amp_tensor *tensor);
 
-/* A tensor of the innermost scope over `managed`'s memory. On success `managed` belongs to the tensor, which calls its deleter
- * when the storage dies; on failure (NULL with an error) it stays the caller's. A read-only one may be read by every
- * op; writing to it is an error. */
+/* A tensor of the innermost scope over `managed`'s memory. On success `managed` belongs to the tensor, which calls its
+ * deleter when the storage dies; on failure (NULL with an error) it stays the caller's. A read-only one may be read by
+ * every op; writing to it is an error. */
 AMP_API amp_tensor *amp_from_dlpack(struct DLManagedTensorVersioned *managed);
 AMP_API amp_tensor *amp_from_dlpack_unversioned(struct DLManagedTensor *managed);
 

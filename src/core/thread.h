@@ -26,8 +26,8 @@ typedef struct amp_thread {
     amp_scope_frame *scope;
 } amp_thread;
 
-/* Room for the thread's sentences. Not in thread-local memory itself: initial-exec makes all of a library's static, and of
- * that, dlopen (Python's ctypes, plugins) has about a kilobyte left for everyone. */
+/* Room for the thread's sentences. Not in thread-local memory itself: initial-exec makes all of a library's static, and
+ * of that, dlopen (Python's ctypes, plugins) has about a kilobyte left for everyone. */
 typedef struct amp_thread_text {
     char message[1024]; /* of the failure that stands */
     char descriptions[8][200];

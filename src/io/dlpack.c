@@ -15,9 +15,9 @@ _Static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32, "DLPack ABI"
 /* ---- Types ---- */
 
 static const DLDataType dlpack_types[AMP_DTYPE_COUNT] = {
-    [AMP_F64] = {kDLFloat, 64, 1},   [AMP_F32] = {kDLFloat, 32, 1}, [AMP_F16] = {kDLFloat, 16, 1},
-    [AMP_BF16] = {kDLBfloat, 16, 1}, [AMP_I64] = {kDLInt, 64, 1},   [AMP_I32] = {kDLInt, 32, 1},
-    [AMP_I16] = {kDLInt, 16, 1},     [AMP_I8] = {kDLInt, 8, 1},     [AMP_U8] = {kDLUInt, 8, 1},
+    [AMP_F64] = {kDLFloat, 64, 1},   [AMP_F32] = {kDLFloat, 32, 1},   [AMP_F16] = {kDLFloat, 16, 1},
+    [AMP_BF16] = {kDLBfloat, 16, 1}, [AMP_I64] = {kDLInt, 64, 1},     [AMP_I32] = {kDLInt, 32, 1},
+    [AMP_I16] = {kDLInt, 16, 1},     [AMP_I8] = {kDLInt, 8, 1},       [AMP_U8] = {kDLUInt, 8, 1},
     [AMP_BOOL] = {kDLBool, 8, 1},    [AMP_C64] = {kDLComplex, 64, 1}, [AMP_C128] = {kDLComplex, 128, 1},
 };
 
@@ -50,8 +50,12 @@ static void release_exported(exported *e) {
     amp_free(e);
 }
 
-static void delete_versioned(DLManagedTensorVersioned *self) { release_exported(self->manager_ctx); }
-static void delete_unversioned(DLManagedTensor *self) { release_exported(self->manager_ctx); }
+static void delete_versioned(DLManagedTensorVersioned *self) {
+    release_exported(self->manager_ctx);
+}
+static void delete_unversioned(DLManagedTensor *self) {
+    release_exported(self->manager_ctx);
+}
 
 static exported *export_tensor(amp_tensor *tensor, DLTensor *view) {
     if (amp_pending_error() != AMP_OK || amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK) return NULL;
@@ -81,11 +85,12 @@ DLManagedTensorVersioned *amp_to_dlpack(amp_tensor *tensor) {
     DLTensor view;
     exported *e = export_tensor(tensor, &view);
     if (!e) return NULL;
-    e->managed.versioned = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
-                                                      .manager_ctx = e,
-                                                      .deleter = delete_versioned,
-                                                      .flags = tensor->storage->read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
-                                                      .dl_tensor = view};
+    e->managed.versioned =
+        (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                   .manager_ctx = e,
+                                   .deleter = delete_versioned,
+                                   .flags = tensor->storage->read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+                                   .dl_tensor = view};
     return &e->managed.versioned;
 }
 
@@ -95,7 +100,8 @@ DLManagedTensor *amp_to_dlpack_unversioned(amp_tensor *tensor) {
     if (!e) return NULL;
     if (tensor->storage->read_only) {
         release_exported(e);
-        amp_fail(AMP_ERROR_INVALID, "to_dlpack_unversioned: %s is read-only, which this struct cannot say: use amp_to_dlpack",
+        amp_fail(AMP_ERROR_INVALID,
+                 "to_dlpack_unversioned: %s is read-only, which this struct cannot say: use amp_to_dlpack",
                  amp_describe(tensor));
         return NULL;
     }
@@ -158,8 +164,8 @@ amp_tensor *amp_from_dlpack(DLManagedTensorVersioned *managed) {
         return NULL;
     }
     if (managed->version.major != DLPACK_MAJOR_VERSION) {
-        amp_fail(AMP_ERROR_INVALID, "from_dlpack: the tensor comes as DLPack %u.%u, expected %d.x", managed->version.major,
-                 managed->version.minor, DLPACK_MAJOR_VERSION);
+        amp_fail(AMP_ERROR_INVALID, "from_dlpack: the tensor comes as DLPack %u.%u, expected %d.x",
+                 managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
         return NULL;
     }
     amp_tensor *tensor = import_tensor(&managed->dl_tensor, call_versioned_deleter, managed);

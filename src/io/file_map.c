@@ -64,7 +64,7 @@ amp_status amp_file_read(const char *who, const char *path, int descriptor, void
         if (got < 0) return fail_errno(who, path, "read it", errno);
         if (got == 0) {
             return amp_fail(AMP_ERROR_IO, "%s: %s ended at byte %llu while it was read, expected %llu more", who, path,
-                            (unsigned long long)(offset + done), (unsigned long long)(bytes - done));
+                            (unsigned long long)offset + done, (unsigned long long)bytes - done);
         }
         done += (size_t)got;
     }
@@ -88,8 +88,8 @@ amp_file_map *amp_file_map_open(const char *who, const char *path) {
         atomic_init(&map->references, 1);
         map->bytes = (size_t)bytes;
         /* NORESERVE: weights of many gigabytes must not count against the commit limit because they could be written */
-        void *data = bytes ? mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0)
-                           : NULL;
+        void *data =
+            bytes ? mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0) : NULL;
         if (data == MAP_FAILED) {
             fail_errno(who, path, "map it into memory", errno);
             amp_free(map);
@@ -102,7 +102,9 @@ amp_file_map *amp_file_map_open(const char *who, const char *path) {
     return map;
 }
 
-void amp_file_map_retain(amp_file_map *map) { atomic_fetch_add_explicit(&map->references, 1, memory_order_relaxed); }
+void amp_file_map_retain(amp_file_map *map) {
+    atomic_fetch_add_explicit(&map->references, 1, memory_order_relaxed);
+}
 
 void amp_file_map_release(amp_file_map *map) {
     if (atomic_fetch_sub_explicit(&map->references, 1, memory_order_acq_rel) != 1) return;
@@ -110,8 +112,12 @@ void amp_file_map_release(amp_file_map *map) {
     amp_free(map);
 }
 
-unsigned char *amp_file_map_data(const amp_file_map *map) { return map->data; }
-size_t amp_file_map_bytes(const amp_file_map *map) { return map->bytes; }
+unsigned char *amp_file_map_data(const amp_file_map *map) {
+    return map->data;
+}
+size_t amp_file_map_bytes(const amp_file_map *map) {
+    return map->bytes;
+}
 
 /* ---- Writing ---- */
 
@@ -152,7 +158,8 @@ amp_status amp_file_create(amp_file_writer *writer, const char *who, const char 
         return amp_fail(AMP_ERROR_MEMORY, "%s: %s: no memory for the write buffer", who, path);
     }
     do { /* O_EXCL: a name that exists, left by a crash or planted, is never written through */
-        snprintf(temporary, room, "%s.%lx-%x.part", writer->path, (unsigned long)getpid(), atomic_fetch_add(&serial, 1));
+        snprintf(temporary, room, "%s.%lx-%x.part", writer->path, (unsigned long)getpid(),
+                 atomic_fetch_add(&serial, 1));
         writer->descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (writer->descriptor < 0 && errno == EEXIST);
     if (writer->descriptor < 0) {

@@ -17,8 +17,10 @@ static amp_status read_header(const char *path, int file, uint64_t file_bytes, a
     AMP_TRY(amp_file_read("load_npy", path, file, prefix, prefix_bytes, 0));
     AMP_TRY(amp_npy_parse_prefix(path, prefix, prefix_bytes, &text_offset, &text_bytes));
     if (text_offset + text_bytes > file_bytes) {
-        return amp_fail(AMP_ERROR_IO, "load_npy: %s has %llu bytes, expected at least %zu for its header (the file is "
-                        "truncated)", path, (unsigned long long)file_bytes, text_offset + text_bytes);
+        return amp_fail(AMP_ERROR_IO,
+                        "load_npy: %s has %llu bytes, expected at least %zu for its header (the file is "
+                        "truncated)",
+                        path, (unsigned long long)file_bytes, text_offset + text_bytes);
     }
     char *text = amp_alloc(text_bytes);
     if (!text) return amp_fail(AMP_ERROR_MEMORY, "load_npy: %s: no memory for a header of %zu bytes", path, text_bytes);
@@ -98,7 +100,7 @@ amp_tensor *amp_load_npy(const char *path) {
     uint64_t file_bytes = 0;
     const int file = amp_file_open("load_npy", path, &file_bytes);
     if (file < 0) return NULL;
-    amp_npy_header header;
+    amp_npy_header header = {0};
     amp_tensor *tensor = NULL;
     if (read_header(path, file, file_bytes, &header) == AMP_OK) {
         tensor = amp_tensor_new("load_npy", header.dtype, header.rank, header.shape);
@@ -117,7 +119,8 @@ amp_status amp_save_npy(const char *path, amp_tensor *tensor) {
     char header[AMP_NPY_HEADER_ROOM];
     const size_t header_bytes = amp_npy_format_header(tensor->dtype, tensor->rank, tensor->shape, header);
     if (header_bytes == 0) {
-        return amp_fail(AMP_ERROR_DTYPE, "save_npy: NumPy has no %s: convert %s to f32 first, or use amp_save_safetensors",
+        return amp_fail(AMP_ERROR_DTYPE,
+                        "save_npy: NumPy has no %s: convert %s to f32 first, or use amp_save_safetensors",
                         amp_dtype_name(tensor->dtype), amp_describe(tensor));
     }
     amp_file_writer writer;

@@ -14,13 +14,13 @@ static const struct {
     amp_npy_widen widen;
     int swap_size;
 } npy_types[] = {
-    {'f', 8, AMP_F64, AMP_NPY_SAME, 8},        {'f', 4, AMP_F32, AMP_NPY_SAME, 4},
-    {'f', 2, AMP_F16, AMP_NPY_SAME, 2},        {'i', 8, AMP_I64, AMP_NPY_SAME, 8},
-    {'i', 4, AMP_I32, AMP_NPY_SAME, 4},        {'i', 2, AMP_I16, AMP_NPY_SAME, 2},
-    {'i', 1, AMP_I8, AMP_NPY_SAME, 0},         {'u', 1, AMP_U8, AMP_NPY_SAME, 0},
-    {'b', 1, AMP_BOOL, AMP_NPY_SAME, 0},       {'c', 8, AMP_C64, AMP_NPY_SAME, 4},
-    {'c', 16, AMP_C128, AMP_NPY_SAME, 8},      {'u', 2, AMP_I32, AMP_NPY_U16_TO_I32, 2},
-    {'u', 4, AMP_I64, AMP_NPY_U32_TO_I64, 4},  {'u', 8, AMP_I64, AMP_NPY_U64_TO_I64, 8},
+    {'f', 8, AMP_F64, AMP_NPY_SAME, 8},       {'f', 4, AMP_F32, AMP_NPY_SAME, 4},
+    {'f', 2, AMP_F16, AMP_NPY_SAME, 2},       {'i', 8, AMP_I64, AMP_NPY_SAME, 8},
+    {'i', 4, AMP_I32, AMP_NPY_SAME, 4},       {'i', 2, AMP_I16, AMP_NPY_SAME, 2},
+    {'i', 1, AMP_I8, AMP_NPY_SAME, 0},        {'u', 1, AMP_U8, AMP_NPY_SAME, 0},
+    {'b', 1, AMP_BOOL, AMP_NPY_SAME, 0},      {'c', 8, AMP_C64, AMP_NPY_SAME, 4},
+    {'c', 16, AMP_C128, AMP_NPY_SAME, 8},     {'u', 2, AMP_I32, AMP_NPY_U16_TO_I32, 2},
+    {'u', 4, AMP_I64, AMP_NPY_U32_TO_I64, 4}, {'u', 8, AMP_I64, AMP_NPY_U64_TO_I64, 8},
 };
 
 amp_status amp_npy_parse_prefix(const char *path, const unsigned char *bytes, size_t count, size_t *text_offset,
@@ -104,7 +104,8 @@ static amp_status parse_extent(parser *p, int64_t *extent) {
     int64_t value = 0;
     for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++) {
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *p->at - '0', &value)) {
-            return amp_fail(AMP_ERROR_IO, "load_npy: %s: malformed header: an extent of the shape is above 2^63-1", p->path);
+            return amp_fail(AMP_ERROR_IO, "load_npy: %s: malformed header: an extent of the shape is above 2^63-1",
+                            p->path);
         }
     }
     if (p->at < p->end && *p->at == 'L') p->at++; /* Python 2 wrote longs so */
@@ -119,8 +120,9 @@ static amp_status parse_shape(parser *p, amp_npy_header *header) {
         int64_t extent = 0;
         AMP_TRY(parse_extent(p, &extent));
         if (header->rank == AMP_MAX_RANK) {
-            return amp_fail(AMP_ERROR_IO, "load_npy: %s has more than %d dimensions, which is the most that a tensor has",
-                            p->path, AMP_MAX_RANK);
+            return amp_fail(AMP_ERROR_IO,
+                            "load_npy: %s has more than %d dimensions, which is the most that a tensor has", p->path,
+                            AMP_MAX_RANK);
         }
         header->shape[header->rank++] = extent;
         if (accept(p, ',')) continue;
@@ -159,8 +161,10 @@ static amp_status parse_type(parser *p, amp_npy_header *header) {
         }
     }
     if (name[0] == 'V' && size == 2) {
-        return amp_fail(AMP_ERROR_IO, "load_npy: %s has dtype '%s', two bytes without a meaning (bf16, perhaps): expected "
-                        "f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16; bf16 fits into safetensors", p->path, text);
+        return amp_fail(AMP_ERROR_IO,
+                        "load_npy: %s has dtype '%s', two bytes without a meaning (bf16, perhaps): expected "
+                        "f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16; bf16 fits into safetensors",
+                        p->path, text);
     }
     return amp_fail(AMP_ERROR_IO, "load_npy: %s has dtype '%s', expected f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16",
                     p->path, text);
@@ -170,8 +174,10 @@ static amp_status parse_entry(parser *p, amp_npy_header *header, unsigned *seen)
     char key[32];
     AMP_TRY(parse_string(p, "a key", key, sizeof key));
     if (!accept(p, ':')) return fail_syntax(p, "':' after a key");
-    const unsigned bit = !strcmp(key, "descr") ? SEEN_DESCR : !strcmp(key, "fortran_order") ? SEEN_ORDER
-                       : !strcmp(key, "shape") ? SEEN_SHAPE : 0;
+    const unsigned bit = !strcmp(key, "descr")           ? SEEN_DESCR
+                         : !strcmp(key, "fortran_order") ? SEEN_ORDER
+                         : !strcmp(key, "shape")         ? SEEN_SHAPE
+                                                         : 0;
     if (!bit) return amp_fail(AMP_ERROR_IO, "load_npy: %s: malformed header: unknown key '%s'", p->path, key);
     if (*seen & bit) return amp_fail(AMP_ERROR_IO, "load_npy: %s: malformed header: '%s' is given twice", p->path, key);
     *seen |= bit;
@@ -186,8 +192,10 @@ static amp_status check_size(const char *path, uint64_t file_bytes, amp_npy_head
     header->elements = 1;
     bool empty = false, overflow = false;
     for (int d = 0; d < header->rank; d++) {
-        if (header->shape[d] == 0) empty = true;
-        else overflow |= __builtin_mul_overflow(header->elements, header->shape[d], &header->elements);
+        if (header->shape[d] == 0)
+            empty = true;
+        else
+            overflow |= __builtin_mul_overflow(header->elements, header->shape[d], &header->elements);
     }
     /* 16 bytes are the largest element: what passes here overflows nowhere later, widened or not */
     if (overflow || __builtin_mul_overflow(header->elements, 16, &bytes)) {
@@ -198,10 +206,11 @@ static amp_status check_size(const char *path, uint64_t file_bytes, amp_npy_head
     const uint64_t expected = (uint64_t)header->elements * (uint64_t)header->stored_size;
     const uint64_t present = file_bytes - header->data_offset;
     if (present == expected) return AMP_OK;
-    return amp_fail(AMP_ERROR_IO, "load_npy: %s holds %llu bytes of data, expected %llu for %s in %d-byte elements%s", path,
-                    (unsigned long long)present, (unsigned long long)expected,
+    return amp_fail(AMP_ERROR_IO, "load_npy: %s holds %llu bytes of data, expected %llu for %s in %d-byte elements%s",
+                    path, (unsigned long long)present, (unsigned long long)expected,
                     amp_describe_shape(header->rank, header->shape), header->stored_size,
-                    present < expected ? " (the file is truncated)" : " (more than one array in a file is not supported)");
+                    present < expected ? " (the file is truncated)"
+                                       : " (more than one array in a file is not supported)");
 }
 
 amp_status amp_npy_parse_header(const char *path, const char *text, size_t text_bytes, size_t text_offset,
@@ -220,7 +229,9 @@ amp_status amp_npy_parse_header(const char *path, const char *text, size_t text_
     if (p.at < p.end) return fail_syntax(&p, "nothing after the header's '}'");
     if (seen != (SEEN_DESCR | SEEN_ORDER | SEEN_SHAPE)) {
         return amp_fail(AMP_ERROR_IO, "load_npy: %s: malformed header: '%s' is missing", path,
-                        !(seen & SEEN_DESCR) ? "descr" : !(seen & SEEN_ORDER) ? "fortran_order" : "shape");
+                        !(seen & SEEN_DESCR)   ? "descr"
+                        : !(seen & SEEN_ORDER) ? "fortran_order"
+                                               : "shape");
     }
     return check_size(path, file_bytes, header);
 }

@@ -13,10 +13,10 @@ typedef enum amp_npy_widen {
 } amp_npy_widen;
 
 typedef struct amp_npy_header {
-    amp_dtype dtype;    /* of the tensor that is made */
+    amp_dtype dtype; /* of the tensor that is made */
     amp_npy_widen widen;
-    int stored_size;    /* bytes of one stored element */
-    int swap_size;      /* 0, or the unit whose bytes are to be reversed (half an element for complex ones) */
+    int stored_size; /* bytes of one stored element */
+    int swap_size;   /* 0, or the unit whose bytes are to be reversed (half an element for complex ones) */
     bool fortran_order;
     int rank;
     int64_t shape[AMP_MAX_RANK];
@@ -30,8 +30,8 @@ enum {
     AMP_NPY_HEADER_ROOM = 512     /* enough for amp_npy_format_header */
 };
 
-/* From the first bytes of a file (AMP_NPY_PREFIX of them, or fewer in a shorter file): where the header's text begins and
- * how long it is. `path` is for messages. */
+/* From the first bytes of a file (AMP_NPY_PREFIX of them, or fewer in a shorter file): where the header's text begins
+ * and how long it is. `path` is for messages. */
 amp_status amp_npy_parse_prefix(const char *path, const unsigned char *bytes, size_t count, size_t *text_offset,
                                 size_t *text_bytes);
 

@@ -42,6 +42,7 @@ amp_safetensors *amp_safetensors_open(const char *path) {
     }
     file->map = map;
     if (amp_safetensors_parse(path, amp_file_map_data(map), amp_file_map_bytes(map), &file->header) == AMP_OK) {
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what it holds
         file->tensors = amp_alloc_zeroed((size_t)file->header.count * sizeof *file->tensors);
         if (file->tensors) return file;
         amp_fail(AMP_ERROR_MEMORY, "safetensors_open: %s: no memory for %lld tensors", path,
@@ -64,13 +65,17 @@ void amp_safetensors_close(amp_safetensors *file) {
     amp_free(file);
 }
 
-int64_t amp_safetensors_count(const amp_safetensors *file) { return file ? file->header.count : 0; }
+int64_t amp_safetensors_count(const amp_safetensors *file) {
+    return file ? file->header.count : 0;
+}
 
 const char *amp_safetensors_name(const amp_safetensors *file, int64_t index) {
     return index >= 0 && index < amp_safetensors_count(file) ? file->header.entries[index].name : NULL;
 }
 
-int64_t amp_safetensors_metadata_count(const amp_safetensors *file) { return file ? file->header.metadata_count : 0; }
+int64_t amp_safetensors_metadata_count(const amp_safetensors *file) {
+    return file ? file->header.metadata_count : 0;
+}
 
 const char *amp_safetensors_metadata_key(const amp_safetensors *file, int64_t index) {
     return index >= 0 && index < amp_safetensors_metadata_count(file) ? file->header.metadata[index].key : NULL;
@@ -110,10 +115,13 @@ static void fail_unknown_name(const amp_safetensors *file, const char *name) {
         }
     }
     amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s has no tensor '%.200s' among its %lld%s%.200s%s", file->path, name,
-             (long long)file->header.count, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "");
+             (long long)file->header.count, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+             nearest ? "'" : "");
 }
 
-static void release_map(void *map) { amp_file_map_release(map); }
+static void release_map(void *map) {
+    amp_file_map_release(map);
+}
 
 /* Bytes that the element's alignment asks for: of one part, for complex ones. */
 static size_t alignment_of(amp_dtype dtype) {

@@ -16,13 +16,26 @@ static const struct {
     int bits;
     amp_dtype dtype;
 } types[] = {
-    {"F64", 64, AMP_F64},  {"F32", 32, AMP_F32},          {"F16", 16, AMP_F16},
-    {"BF16", 16, AMP_BF16}, {"I64", 64, AMP_I64},         {"I32", 32, AMP_I32},
-    {"I16", 16, AMP_I16},  {"I8", 8, AMP_I8},             {"U8", 8, AMP_U8},
-    {"BOOL", 8, AMP_BOOL}, {"C64", 64, AMP_C64},          {"U64", 64, AMP_DTYPE_NONE},
-    {"U32", 32, AMP_DTYPE_NONE}, {"U16", 16, AMP_DTYPE_NONE}, {"F8_E4M3", 8, AMP_DTYPE_NONE},
-    {"F8_E5M2", 8, AMP_DTYPE_NONE}, {"F8_E8M0", 8, AMP_DTYPE_NONE}, {"F6_E2M3", 6, AMP_DTYPE_NONE},
-    {"F6_E3M2", 6, AMP_DTYPE_NONE}, {"F4", 4, AMP_DTYPE_NONE},
+    {"F64", 64, AMP_F64},
+    {"F32", 32, AMP_F32},
+    {"F16", 16, AMP_F16},
+    {"BF16", 16, AMP_BF16},
+    {"I64", 64, AMP_I64},
+    {"I32", 32, AMP_I32},
+    {"I16", 16, AMP_I16},
+    {"I8", 8, AMP_I8},
+    {"U8", 8, AMP_U8},
+    {"BOOL", 8, AMP_BOOL},
+    {"C64", 64, AMP_C64},
+    {"U64", 64, AMP_DTYPE_NONE},
+    {"U32", 32, AMP_DTYPE_NONE},
+    {"U16", 16, AMP_DTYPE_NONE},
+    {"F8_E4M3", 8, AMP_DTYPE_NONE},
+    {"F8_E5M2", 8, AMP_DTYPE_NONE},
+    {"F8_E8M0", 8, AMP_DTYPE_NONE},
+    {"F6_E2M3", 6, AMP_DTYPE_NONE},
+    {"F6_E3M2", 6, AMP_DTYPE_NONE},
+    {"F4", 4, AMP_DTYPE_NONE},
 };
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
@@ -69,9 +82,10 @@ static amp_status parse_offsets(const place *at, const json_t *list, uint64_t da
     }
     const json_int_t first = json_integer_value(begin), last = json_integer_value(end);
     if (first < 0 || last < first || (uint64_t)last > data_bytes) {
-        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s' has data_offsets [%lld, %lld], expected "
-                        "0 <= begin <= end <= %llu, the bytes of data in the file", at->path, at->tensor,
-                        (long long)first, (long long)last, (unsigned long long)data_bytes);
+        return amp_fail(AMP_ERROR_IO,
+                        "safetensors_open: %s: tensor '%.200s' has data_offsets [%lld, %lld], expected "
+                        "0 <= begin <= end <= %llu, the bytes of data in the file",
+                        at->path, at->tensor, (long long)first, (long long)last, (unsigned long long)data_bytes);
     }
     entry->begin = data_start + (uint64_t)first;
     entry->end = data_start + (uint64_t)last;
@@ -83,19 +97,22 @@ static amp_status check_product(const place *at, const amp_safetensors_entry *en
     int64_t product = bits;
     bool empty = false, overflow = false;
     for (int d = 0; d < entry->rank; d++) {
-        if (entry->shape[d] == 0) empty = true;
-        else overflow |= __builtin_mul_overflow(product, entry->shape[d], &product);
+        if (entry->shape[d] == 0)
+            empty = true;
+        else
+            overflow |= __builtin_mul_overflow(product, entry->shape[d], &product);
     }
     const char *shape = amp_describe_shape(entry->rank, entry->shape);
     if (overflow) {
-        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s' has shape %s, whose size is above 2^63 bits",
-                        at->path, at->tensor, shape);
+        return amp_fail(AMP_ERROR_IO,
+                        "safetensors_open: %s: tensor '%.200s' has shape %s, whose size is above 2^63 bits", at->path,
+                        at->tensor, shape);
     }
     const uint64_t expected = empty ? 0 : ((uint64_t)product + 7) / 8;
     if ((empty || product % 8 == 0) && entry->end - entry->begin == expected) return AMP_OK;
-    return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s' has %llu bytes of data, expected %llu for %s %s",
-                    at->path, at->tensor, (unsigned long long)(entry->end - entry->begin),
-                    (unsigned long long)expected, shape, entry->type);
+    return amp_fail(
+        AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s' has %llu bytes of data, expected %llu for %s %s", at->path,
+        at->tensor, (unsigned long long)(entry->end - entry->begin), (unsigned long long)expected, shape, entry->type);
 }
 
 static amp_status parse_entry(const place *at, const json_t *object, uint64_t data_start, uint64_t data_bytes,
@@ -146,16 +163,19 @@ static amp_status check_cover(const char *path, const amp_safetensors_header *he
     for (int64_t i = 0; i < header->count; i++) {
         const amp_safetensors_entry *entry = &header->entries[i];
         if (entry->begin != at) {
-            return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s' begins at byte %llu of the data, expected "
-                            "%llu: %s", path, entry->name, (unsigned long long)(entry->begin - data_start),
+            return amp_fail(AMP_ERROR_IO,
+                            "safetensors_open: %s: tensor '%.200s' begins at byte %llu of the data, expected "
+                            "%llu: %s",
+                            path, entry->name, (unsigned long long)(entry->begin - data_start),
                             (unsigned long long)(at - data_start),
                             entry->begin < at ? "it overlaps the tensor before it" : "there is a hole before it");
         }
         at = entry->end;
     }
     if (at == data_start + data_bytes) return AMP_OK;
-    return amp_fail(AMP_ERROR_IO, "safetensors_open: %s has %llu bytes of data, expected %llu: some belong to no tensor",
-                    path, (unsigned long long)data_bytes, (unsigned long long)(at - data_start));
+    return amp_fail(AMP_ERROR_IO,
+                    "safetensors_open: %s has %llu bytes of data, expected %llu: some belong to no tensor", path,
+                    (unsigned long long)data_bytes, (unsigned long long)(at - data_start));
 }
 
 static int compare_name(const void *a, const void *b) {
@@ -168,9 +188,11 @@ static amp_status parse_entries(const char *path, uint64_t data_start, uint64_t 
     const char *name;
     json_t *value;
     header->entries = amp_alloc(json_object_size(root) * sizeof *header->entries);
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what it holds
     header->by_name = amp_alloc(json_object_size(root) * sizeof *header->by_name);
     if (!header->entries || !header->by_name) {
-        return amp_fail(AMP_ERROR_MEMORY, "safetensors_open: %s: no memory for %zu tensors", path, json_object_size(root));
+        return amp_fail(AMP_ERROR_MEMORY, "safetensors_open: %s: no memory for %zu tensors", path,
+                        json_object_size(root));
     }
     json_object_foreach(header->document, name, value) {
         if (strcmp(name, "__metadata__") == 0) continue;
@@ -180,6 +202,7 @@ static amp_status parse_entries(const char *path, uint64_t data_start, uint64_t 
     }
     qsort(header->entries, (size_t)header->count, sizeof *header->entries, compare_begin);
     for (int64_t i = 0; i < header->count; i++) header->by_name[i] = &header->entries[i];
+    // NOLINTNEXTLINE(bugprone-sizeof-expression)
     qsort(header->by_name, (size_t)header->count, sizeof *header->by_name, compare_name);
     return check_cover(path, header, data_start, data_bytes);
 }
@@ -187,8 +210,8 @@ static amp_status parse_entries(const char *path, uint64_t data_start, uint64_t 
 static amp_status parse_json(const char *path, const unsigned char *text, size_t bytes, json_t **document) {
     json_error_t error;
     if (bytes == 0 || text[0] != '{') {
-        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s is not a safetensors file: its header does not begin with '{'",
-                        path);
+        return amp_fail(AMP_ERROR_IO,
+                        "safetensors_open: %s is not a safetensors file: its header does not begin with '{'", path);
     }
     *document = json_loadb((const char *)text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (*document) return AMP_OK;
@@ -206,14 +229,14 @@ amp_status amp_safetensors_parse(const char *path, const unsigned char *data, si
                                  amp_safetensors_header *header) {
     *header = (amp_safetensors_header){0};
     if (bytes < 8) {
-        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s has %zu bytes, expected at least 8 for the header's length", path,
-                        bytes);
+        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s has %zu bytes, expected at least 8 for the header's length",
+                        path, bytes);
     }
     uint64_t length = 0;
     for (int i = 7; i >= 0; i--) length = length << 8 | data[i];
     if (length > bytes - 8 || length > MAX_HEADER) {
-        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s says that its header has %llu bytes, expected at most %llu", path,
-                        (unsigned long long)length,
+        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s says that its header has %llu bytes, expected at most %llu",
+                        path, (unsigned long long)length,
                         (unsigned long long)(bytes - 8 < MAX_HEADER ? bytes - 8 : MAX_HEADER));
     }
     json_t *document = NULL;
@@ -239,8 +262,10 @@ const amp_safetensors_entry *amp_safetensors_find(const amp_safetensors_header *
         const int64_t middle = low + (high - low) / 2;
         const int order = strcmp(header->by_name[middle]->name, name);
         if (order == 0) return header->by_name[middle];
-        if (order < 0) low = middle + 1;
-        else high = middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return NULL;
 }

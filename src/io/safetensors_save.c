@@ -33,8 +33,10 @@ static amp_status collect_items(const char *path, const char *const *names, amp_
         AMP_TRY(check_name(path, names[i], i));
         AMP_TRY(amp_io_check_tensor("save_safetensors", argument, tensors[i]));
         if (!amp_safetensors_type_of(tensors[i]->dtype)) {
-            return amp_fail(AMP_ERROR_DTYPE, "save_safetensors: %s: tensor '%.200s' is %s, which the format does not have: "
-                            "use amp_save_npy", path, names[i], amp_describe(tensors[i]));
+            return amp_fail(AMP_ERROR_DTYPE,
+                            "save_safetensors: %s: tensor '%.200s' is %s, which the format does not have: "
+                            "use amp_save_npy",
+                            path, names[i], amp_describe(tensors[i]));
         }
         items[i] = (item){names[i], tensors[i], i};
     }
@@ -50,19 +52,21 @@ static int compare_size(const void *a, const void *b) {
 }
 
 static amp_status fail_json(const char *path, const char *what, const char *text) {
-    return amp_fail(AMP_ERROR_INVALID, "save_safetensors: %s: %s '%.200s' is given twice, or is no UTF-8", path, what, text);
+    return amp_fail(AMP_ERROR_INVALID, "save_safetensors: %s: %s '%.200s' is given twice, or is no UTF-8", path, what,
+                    text);
 }
 
 static json_t *describe_item(const item *it, uint64_t *offset) {
     json_t *shape = json_array();
+    const uint64_t begin = *offset;
     uint64_t bytes = amp_dtype_size(it->tensor->dtype);
     for (int d = 0; d < it->tensor->rank; d++) {
         json_array_append_new(shape, json_integer(it->tensor->shape[d]));
         bytes *= (uint64_t)it->tensor->shape[d];
     }
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", amp_safetensors_type_of(it->tensor->dtype), "shape", shape,
-                              "data_offsets", (json_int_t)*offset, (json_int_t)(*offset + bytes));
-    *offset += bytes;
+    *offset = begin + bytes;
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", amp_safetensors_type_of(it->tensor->dtype), "shape",
+                              shape, "data_offsets", (json_int_t)begin, (json_int_t)*offset);
     return entry;
 }
 
@@ -73,7 +77,8 @@ static amp_status add_metadata(const char *path, json_t *root, const char *const
     }
     for (; metadata[0]; metadata += 2) {
         if (!metadata[1]) {
-            return amp_fail(AMP_ERROR_INVALID, "save_safetensors: %s: metadata '%.200s' has no value", path, metadata[0]);
+            return amp_fail(AMP_ERROR_INVALID, "save_safetensors: %s: metadata '%.200s' has no value", path,
+                            metadata[0]);
         }
         if (json_object_get(object, metadata[0]) ||
             json_object_set_new(object, metadata[0], json_string(metadata[1])) != 0) {
@@ -136,12 +141,16 @@ amp_status amp_save_safetensors(const char *path, const char *const *names, amp_
                                 const char *const *metadata) {
     AMP_TRY(amp_pending_error());
     if (!path || count < 0 || (count > 0 && (!names || !tensors))) {
-        return amp_fail(AMP_ERROR_INVALID, "save_safetensors: %s", !path ? "path is NULL" : count < 0 ? "count is negative"
-                        : !names ? "names is NULL" : "tensors is NULL");
+        return amp_fail(AMP_ERROR_INVALID, "save_safetensors: %s",
+                        !path       ? "path is NULL"
+                        : count < 0 ? "count is negative"
+                        : !names    ? "names is NULL"
+                                    : "tensors is NULL");
     }
     size_t bytes;
     item *items = __builtin_mul_overflow(count, sizeof *items, &bytes) ? NULL : amp_alloc(bytes);
-    if (!items) return amp_fail(AMP_ERROR_MEMORY, "save_safetensors: %s: no memory for %lld tensors", path, (long long)count);
+    if (!items)
+        return amp_fail(AMP_ERROR_MEMORY, "save_safetensors: %s: no memory for %lld tensors", path, (long long)count);
     amp_status status = collect_items(path, names, tensors, count, items);
     if (status == AMP_OK) {
         qsort(items, (size_t)count, sizeof *items, compare_size);

@@ -1,4 +1,5 @@
-/* libFuzzer target: any bytes as a .npy file, through the same path as a user's. What loads must save and load alike. */
+/* libFuzzer target: any bytes as a .npy file, through the same path as a user's. What loads must save and load alike.
+ * */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,10 @@ static void save_and_load_again(amp_tensor *tensor) {
     if (!copy[0]) check(close(mkstemp(strcpy(copy, "/tmp/amp-fuzz-XXXXXX"))) == 0);
     check(amp_save_npy(copy, tensor) == AMP_OK);
     amp_tensor *back = amp_load_npy(copy);
-    check(back && amp_tensor_dtype(back) == amp_tensor_dtype(tensor) && amp_tensor_rank(back) == amp_tensor_rank(tensor));
-    check(memcmp(amp_data(back), amp_data(tensor), (size_t)amp_tensor_numel(tensor) * amp_dtype_size(amp_tensor_dtype(tensor))) == 0);
+    check(back && amp_tensor_dtype(back) == amp_tensor_dtype(tensor) &&
+          amp_tensor_rank(back) == amp_tensor_rank(tensor));
+    check(memcmp(amp_data(back), amp_data(tensor),
+                 (size_t)amp_tensor_numel(tensor) * amp_dtype_size(amp_tensor_dtype(tensor))) == 0);
     unlink(copy);
 }
 

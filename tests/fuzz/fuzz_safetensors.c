@@ -38,7 +38,8 @@ static void read_file(amp_safetensors *file, size_t size) {
     for (int64_t i = 0; i < amp_safetensors_count(file); i++) {
         const char *name = amp_safetensors_name(file, i);
         check(name && !amp_safetensors_name(file, amp_safetensors_count(file)));
-        amp_scope bytes += read_tensor(file, name);
+        amp_scope
+            bytes += read_tensor(file, name);
     }
     check(bytes <= size); /* no byte belongs to two tensors */
     for (int64_t i = 0; i < amp_safetensors_metadata_count(file); i++) {

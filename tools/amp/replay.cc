@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "amp/autocast.h"
 #include "amp/error.h"
@@ -20,19 +21,23 @@ namespace replay {
 static const char help[] =
     "usage: amp replay [OPTION…] FOLDER\n"
     "\n"
-    "Runs the recorded operator cases of FOLDER (NAME.json beside NAME.safetensors) and compares every result with its\n"
+    "Runs the recorded operator cases of FOLDER (NAME.json beside NAME.safetensors) and compares every result with "
+    "its\n"
     "reference, within the recorded tolerance. Inputs must come out unchanged.\n"
     "\n"
     "  --device cpu|cuda     device under test (default: cpu). Cases of another device's regions are not run\n"
     "  --filter GLOB         only cases whose op, name (op/sample/mode) or FILE/name matches\n"
-    "  --strided             lay the inputs out with an offset and strides; results must be the same (view_… ops, which are\n"
+    "  --strided             lay the inputs out with an offset and strides; results must be the same (view_… ops, "
+    "which are\n"
     "                        defined for some layouts only, keep theirs)\n"
-    "  --allow-missing FILE  ops that need not be implemented, one a line, # begins a comment. An op of the list that is\n"
+    "  --allow-missing FILE  ops that need not be implemented, one a line, # begins a comment. An op of the list that "
+    "is\n"
     "                        implemented is an error: the list may only shrink\n"
     "  --json                the report as JSON\n"
     "  --help                this text\n"
     "\n"
-    "Exit code: 0 if no case failed and no op is missing but the allowed ones; 1 if not; 2 for wrong usage or bad files.\n";
+    "Exit code: 0 if no case failed and no op is missing but the allowed ones; 1 if not; 2 for wrong usage or bad "
+    "files.\n";
 
 // ---- Options ----
 
@@ -63,7 +68,8 @@ static Options parse_options(int argc, char **argv) {
         const char *value = nullptr;
         const std::string word = argv[i];
         if (only_names || word.empty() || word[0] != '-') {
-            if (!options.folder.empty()) throw Usage("one FOLDER at a time: '" + options.folder + "' and '" + word + "' were given");
+            if (!options.folder.empty())
+                throw Usage("one FOLDER at a time: '" + options.folder + "' and '" + word + "' were given");
             options.folder = word;
         } else if (word == "--") {
             only_names = true;
@@ -97,7 +103,7 @@ enum class Verdict { passed, failed, missing, other_device };
 
 // Opens the region of a case and closes it again.
 class Region {
-public:
+  public:
     Region(const json_t *autocast, amp_device device) : device_(device) {
         if (json_is_null(autocast)) return;
         amp_autocast_args args = {};
@@ -113,14 +119,16 @@ public:
     Region(const Region &) = delete;
     Region &operator=(const Region &) = delete;
 
-private:
+  private:
     amp_device device_;
     bool open_ = false;
 };
 
 // Everything made for a case goes at its end, also when it throws.
 struct Scope {
-    Scope() { amp_scope_enter(); }
+    Scope() {
+        amp_scope_enter();
+    }
     ~Scope() {
         amp_scope_exit();
         amp_clear_error();
@@ -179,10 +187,11 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
     amp_status status;
     {
         Region region(json_object_get(c.json, "autocast"), options.device);
-        status = amp_call_op(c.op.c_str(), arguments.list.data(), static_cast<int>(arguments.list.size()), outputs.data(),
-                             static_cast<int>(outputs.size()), &count);
+        status = amp_call_op(c.op.c_str(), arguments.list.data(), static_cast<int>(arguments.list.size()),
+                             outputs.data(), static_cast<int>(outputs.size()), &count);
     }
-    if (status == AMP_ERROR_NOT_IMPLEMENTED || (status != AMP_OK && !op_is_known(c.op.c_str()))) return Verdict::missing;
+    if (status == AMP_ERROR_NOT_IMPLEMENTED || (status != AMP_OK && !op_is_known(c.op.c_str())))
+        return Verdict::missing;
     if (status != AMP_OK) {
         all->problem = amp_last_error();
         return Verdict::failed;
@@ -250,8 +259,8 @@ static void end_progress() {
     if (isatty(STDERR_FILENO)) std::fputs("\r\033[K", stderr);
 }
 
-static void run_one(const CaseFile &file, const json_t *json, const Options &options, std::set<std::string> *names, Results *results,
-                    size_t number, size_t total) {
+static void run_one(const CaseFile &file, const json_t *json, const Options &options, std::set<std::string> *names,
+                    Results *results, size_t number, size_t total) {
     Case c = {file, json, "?", "?"};
     try {
         c.name = text_field(json, "name");
@@ -285,6 +294,12 @@ static Results run_all(const std::vector<CaseFile> &files, const Options &option
 
 // ---- The list that may only shrink ----
 
+static std::string list_problem(const std::string &path, int number, const std::string &line, const char *problem) {
+    std::ostringstream text;
+    text << path << ":" << number << ": '" << line << "': " << problem;
+    return text.str();
+}
+
 static std::set<std::string> read_list(const std::string &path) {
     std::set<std::string> ops;
     if (path.empty()) return ops;
@@ -297,8 +312,10 @@ static std::set<std::string> read_list(const std::string &path) {
         line.erase(line.find_last_not_of(" \t\r") + 1);
         line.erase(0, line.find_first_not_of(" \t"));
         if (line.empty()) continue;
-        if (!op_is_known(line.c_str())) throw Malformed(path + ":" + std::to_string(number) + ": there is no op '" + line + "'");
-        if (!ops.insert(line).second) throw Malformed(path + ":" + std::to_string(number) + ": '" + line + "' is listed twice");
+        const char *problem = !op_is_known(line.c_str()) ? "there is no such op"
+                              : ops.insert(line).second  ? nullptr
+                                                         : "listed twice";
+        if (problem) throw Malformed(list_problem(path, number, line, problem));
     }
     return ops;
 }

@@ -29,10 +29,14 @@ struct Options {
 };
 
 struct JsonDeleter {
-    void operator()(json_t *value) const { json_decref(value); }
+    void operator()(json_t *value) const {
+        json_decref(value);
+    }
 };
 struct SafetensorsDeleter {
-    void operator()(amp_safetensors *file) const { amp_safetensors_close(file); }
+    void operator()(amp_safetensors *file) const {
+        amp_safetensors_close(file);
+    }
 };
 
 // NAME.json and NAME.safetensors.
@@ -73,10 +77,10 @@ std::vector<int64_t> shape_field(const json_t *object);
 // ---- Comparing ----
 
 struct Comparison {
-    std::string problem;      // empty: it holds
-    double share = 0;         // largest error as a share of what is allowed
-    double error = 0;         // largest absolute error
-    double torch_error = -1;  // PyTorch's; negative if it is not recorded
+    std::string problem;     // empty: it holds
+    double share = 0;        // largest error as a share of what is allowed
+    double error = 0;        // largest absolute error
+    double torch_error = -1; // PyTorch's; negative if it is not recorded
 };
 
 // `expected` is an element of a case's `outputs`.

@@ -20,7 +20,8 @@ static std::vector<std::string> json_names(const std::string &folder) {
     std::vector<std::string> names;
     while (const dirent *entry = readdir(directory)) {
         const std::string name = entry->d_name;
-        if (name.size() > 5 && name.substr(name.size() - 5) == ".json") names.push_back(name.substr(0, name.size() - 5));
+        if (name.size() > 5 && name.substr(name.size() - 5) == ".json")
+            names.push_back(name.substr(0, name.size() - 5));
     }
     closedir(directory);
     std::sort(names.begin(), names.end());
@@ -102,7 +103,7 @@ std::vector<int64_t> shape_field(const json_t *object) {
 
 // ---- Tensors ----
 
-constexpr size_t guard = 64;          // bytes before and after the elements
+constexpr size_t guard = 64;           // bytes before and after the elements
 constexpr unsigned char filler = 0xff; // a NaN in every floating type: a kernel that reads it shows
 
 // Strides in elements. Strided: dimensions in reverse order in memory, every extent one longer, the innermost doubled.
@@ -153,13 +154,15 @@ static const amp_tensor *stored_tensor(const CaseFile &file, const json_t *argum
     return stored;
 }
 
-static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string &name, const json_t *argument, bool strided) {
+static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string &name, const json_t *argument,
+                                         bool strided) {
     const amp_dtype dtype = dtype_field(argument, "dtype");
     const std::vector<int64_t> shape = shape_field(argument);
     const size_t size = amp_dtype_size(dtype);
     int64_t count = 1, span = 0;
     for (int64_t extent : shape) {
-        if (__builtin_mul_overflow(count, extent, &count) || count > 1 << 28) throw Malformed("'" + name + "' is too large");
+        if (__builtin_mul_overflow(count, extent, &count) || count > 1 << 28)
+            throw Malformed("'" + name + "' is too large");
     }
     const std::vector<int64_t> strides = choose_strides(shape, strided, &span);
     auto input = std::make_unique<Input>();
@@ -174,7 +177,8 @@ static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string
         });
     }
     input->before = input->memory;
-    input->tensor = amp_from_memory(base, dtype, static_cast<int>(shape.size()), shape.data(), strides.data(), nullptr, nullptr);
+    input->tensor =
+        amp_from_memory(base, dtype, static_cast<int>(shape.size()), shape.data(), strides.data(), nullptr, nullptr);
     if (!input->tensor) throw std::runtime_error(amp_last_error());
     return input;
 }
@@ -224,7 +228,8 @@ struct Builder {
             out.as.dtype = dtype_field(v, "dtype_value");
         } else if (const json_t *parts = json_object_get(v, "complex")) {
             if (json_array_size(parts) != 2) throw Malformed("'complex' of '" + name + "' is not [re, im]");
-            out.as.scalar = amp_complex(json_number_value(json_array_get(parts, 0)), json_number_value(json_array_get(parts, 1)));
+            out.as.scalar =
+                amp_complex(json_number_value(json_array_get(parts, 0)), json_number_value(json_array_get(parts, 1)));
         } else {
             throw Malformed("argument '" + name + "' is of no kind that is known");
         }
@@ -254,7 +259,8 @@ struct Builder {
     static amp_value numbers_value(const std::string &name, const json_t *list) {
         std::vector<int64_t> numbers;
         for (size_t i = 0; i < json_array_size(list); i++) {
-            if (!json_is_integer(json_array_get(list, i))) throw Malformed("list '" + name + "' holds more than integers");
+            if (!json_is_integer(json_array_get(list, i)))
+                throw Malformed("list '" + name + "' holds more than integers");
             numbers.push_back(json_integer_value(json_array_get(list, i)));
         }
         const int64_t shape[] = {static_cast<int64_t>(numbers.size())};
@@ -286,7 +292,8 @@ struct Builder {
                 append_integers(name, item, dims);
                 continue;
             }
-            if (!json_is_integer(item) && !json_is_null(item)) throw Malformed("list '" + name + "' holds more than integers");
+            if (!json_is_integer(item) && !json_is_null(item))
+                throw Malformed("list '" + name + "' holds more than integers");
             if (dims->count == AMP_MAX_RANK) throw Malformed("list '" + name + "' has more than 8 values");
             dims->values[dims->count++] = json_is_null(item) ? -1 : json_integer_value(item);
         }

@@ -103,7 +103,8 @@ struct Mismatches {
     double worst = 0;
     std::string text; // of the worst one
 
-    void add(const std::vector<int64_t> &index, amp_dtype dtype, Number expected, Number got, double error, double share, const Rule &rule) {
+    void add(const std::vector<int64_t> &index, amp_dtype dtype, Number expected, Number got, double error,
+             double share, const Rule &rule) {
         const double rank = std::isnan(share) ? INFINITY : share;
         if (count++ > 0 && rank <= worst) return;
         worst = rank;
@@ -116,7 +117,8 @@ struct Mismatches {
 };
 
 // `reference` is dense, of `reference_dtype`, in the order of got's elements.
-static Comparison compare_elements(const unsigned char *reference, amp_dtype reference_dtype, const amp_tensor *got, const Rule &rule) {
+static Comparison compare_elements(const unsigned char *reference, amp_dtype reference_dtype, const amp_tensor *got,
+                                   const Rule &rule) {
     const amp_dtype dtype = amp_tensor_dtype(got);
     const auto size = static_cast<int64_t>(amp_dtype_size(dtype));
     const std::vector<int64_t> shape = shape_of(got);
@@ -146,7 +148,8 @@ static Comparison compare_elements(const unsigned char *reference, amp_dtype ref
         }
     }
     if (wrong.count > 0) {
-        result.problem = wrong.text + " (" + std::to_string(wrong.count) + " of " + std::to_string(count) + " elements are wrong)";
+        result.problem =
+            wrong.text + " (" + std::to_string(wrong.count) + " of " + std::to_string(count) + " elements are wrong)";
     }
     return result;
 }
@@ -172,7 +175,10 @@ static Comparison compare_stored(const CaseFile &file, const json_t *expected, c
     const bool rounded = stored == AMP_F32 && (dtype == AMP_F64 || dtype == AMP_C128);
     const Rule rule = {exact, optional_number(expected, "atol", 0), optional_number(expected, "rtol", 0), rounded};
     Comparison result = compare_elements(static_cast<const unsigned char *>(amp_data(reference)),
-                                         parts == 1 ? stored : stored == AMP_F64 ? AMP_C128 : AMP_C64, got, rule);
+                                         parts == 1          ? stored
+                                         : stored == AMP_F64 ? AMP_C128
+                                                             : AMP_C64,
+                                         got, rule);
     result.torch_error = optional_number(expected, "torch_error", -1);
     return result;
 }
@@ -188,7 +194,8 @@ Comparison compare_output(const CaseFile &file, const json_t *expected, const am
     if (!got) {
         result.problem = "there is no such output";
     } else if (amp_tensor_dtype(got) != dtype || shape_of(got) != shape) {
-        result.problem = "expected " + describe(dtype, shape) + ", got " + describe(amp_tensor_dtype(got), shape_of(got));
+        result.problem =
+            "expected " + describe(dtype, shape) + ", got " + describe(amp_tensor_dtype(got), shape_of(got));
     } else if (how != "dtype_and_shape" && amp_tensor_numel(got) > 0) {
         return compare_stored(file, expected, got, how == "exact");
     }

@@ -23,8 +23,12 @@ const char *replay_device_problem(amp_device device);
 #include <stdexcept>
 
 namespace replay {
-inline bool op_is_known(const char *name) { return replay_op_is_known(name); }
-inline bool op_returns_list(const char *name) { return replay_op_returns_list(name); }
+inline bool op_is_known(const char *name) {
+    return replay_op_is_known(name);
+}
+inline bool op_returns_list(const char *name) {
+    return replay_op_returns_list(name);
+}
 inline void require_device(amp_device device) {
     if (const char *problem = replay_device_problem(device)) throw std::runtime_error(problem);
 }

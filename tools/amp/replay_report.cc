@@ -38,17 +38,19 @@ static OpResult total_of(const Results &results) {
 }
 
 static void print_ops(const Results &results) {
-    std::printf("%-34s %6s %6s %6s %8s %12s %9s %9s\n", "op", "cases", "passed", "failed", "missing", "worst/allowed", "error",
-                "PyTorch's");
+    std::printf("%-34s %6s %6s %6s %8s %12s %9s %9s\n", "op", "cases", "passed", "failed", "missing", "worst/allowed",
+                "error", "PyTorch's");
     for (const auto &[name, op] : results.ops) {
         if (op.missing == op.cases) continue;
         std::printf("%-34s %6d %6d %6d %8d %13s %9s %9s\n", name.c_str(), op.cases, op.passed, op.failed, op.missing,
-                    percent(op.worst.share).c_str(), number(op.worst.error).c_str(), number(op.worst.torch_error).c_str());
+                    percent(op.worst.share).c_str(), number(op.worst.error).c_str(),
+                    number(op.worst.torch_error).c_str());
     }
 }
 
 void print_table(const Options &options, const Results &results) {
-    for (const Failure &f : results.failures) std::printf("FAILED %s/%s: %s\n", f.file.c_str(), f.name.c_str(), f.problem.c_str());
+    for (const Failure &f : results.failures)
+        std::printf("FAILED %s/%s: %s\n", f.file.c_str(), f.name.c_str(), f.problem.c_str());
     if (!results.failures.empty()) std::printf("\n");
     print_ops(results);
     const OpResult total = total_of(results);
@@ -83,8 +85,8 @@ static json_t *names(const std::set<std::string> &set) {
 }
 
 static json_t *op_object(const std::string &name, const OpResult &op) {
-    json_t *object = json_pack("{s:s, s:i, s:i, s:i, s:i}", "op", name.c_str(), "cases", op.cases, "passed", op.passed, "failed",
-                               op.failed, "missing", op.missing);
+    json_t *object = json_pack("{s:s, s:i, s:i, s:i, s:i}", "op", name.c_str(), "cases", op.cases, "passed", op.passed,
+                               "failed", op.failed, "missing", op.missing);
     if (op.missing == op.cases) return object;
     json_object_set_new(object, "worst_share", real(op.worst.share));
     json_object_set_new(object, "error", real(op.worst.error));
@@ -98,14 +100,15 @@ void print_json(const Options &options, const Results &results, int exit_code) {
     json_t *ops = json_array(), *failures = json_array();
     for (const auto &[name, op] : results.ops) json_array_append_new(ops, op_object(name, op));
     for (const Failure &f : results.failures) {
-        json_array_append_new(failures, json_pack("{s:s, s:s, s:s, s:s}", "file", f.file.c_str(), "case", f.name.c_str(), "op",
-                                                  f.op.c_str(), "problem", f.problem.c_str()));
+        json_array_append_new(failures, json_pack("{s:s, s:s, s:s, s:s}", "file", f.file.c_str(), "case",
+                                                  f.name.c_str(), "op", f.op.c_str(), "problem", f.problem.c_str()));
     }
     json_t *root = json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "device",
-                             amp_device_name(options.device), "strided", options.strided, "cases", total.cases, "passed", total.passed,
-                             "failed", total.failed, "missing", total.missing, "malformed", results.malformed, "other_device",
-                             results.other_device, "exit_code", exit_code, "missing_ops", names(results.missing), "not_allowed",
-                             names(results.not_allowed), "remove_from_list", names(results.stale), "ops", ops, "failures", failures);
+                             amp_device_name(options.device), "strided", options.strided, "cases", total.cases,
+                             "passed", total.passed, "failed", total.failed, "missing", total.missing, "malformed",
+                             results.malformed, "other_device", results.other_device, "exit_code", exit_code,
+                             "missing_ops", names(results.missing), "not_allowed", names(results.not_allowed),
+                             "remove_from_list", names(results.stale), "ops", ops, "failures", failures);
     json_dumpf(root, stdout, JSON_INDENT(1));
     std::printf("\n");
     json_decref(root);
