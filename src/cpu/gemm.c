@@ -10,8 +10,9 @@
 #include "cpu/kernels.h"
 
 enum {
-    SMALL_A_BYTES = 16 * 1024,      /* so much of packed A goes on the stack, and each thread packs its own */
-    CHUNK_A_BYTES = 384 * 1024,     /* packed A of one thread group: stays in L2 while B streams past */
+    SMALL_A_BYTES = 16 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
+    CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
+    CHUNK_LEAST_ROWS = 256,
     BARRIER_COST = 6000,            /* in multiply-add vectors, as the next two */
     STREAM_COST = 6,                /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,            /* packing an element of A costs 1/8 of a product vector */
@@ -29,6 +30,7 @@ typedef struct plan {
     int64_t row_panels;   /* ⌈m / panel_rows⌉ */
     int tile_panels;      /* B panels per tile */
     int64_t pass_blocks;  /* K blocks per pass over a chunk of A */
+    int64_t group;        /* B panels that a slice of A meets while it is in L1 */
     int64_t chunk;        /* row panels of a group that are packed at a time */
     size_t a_panel_bytes; /* of one packed row panel */
     int threads, grid_m, grid_n;
@@ -92,18 +94,20 @@ static void choose_threads(plan *p) {
     if (p->threads > 1 && !p->by_batch) choose_grid(p);
 }
 
-/* Packed A in chunks that stay in L2; C in scratch where K takes several passes. A single row panel streams B once
- * anyway: one pass. */
+/* Packed A in chunks that stay in L2, but of enough rows to be worth the stream of B that each chunk costs; C in
+ * scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
 static void choose_chunks(plan *p) {
     const int64_t panels = divide_up(p->row_panels, p->grid_m);
     p->chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
-    if (p->chunk < 1) p->chunk = 1;
+    const int64_t least = divide_up(CHUNK_LEAST_ROWS, p->panel_rows);
+    if (p->chunk < least) p->chunk = least;
     if (p->chunk > panels) p->chunk = panels;
     p->chunk = divide_up(panels, divide_up(panels, p->chunk));
     const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, p->isa->pass_blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
+    p->group = divide_up(p->isa->group_panels, p->tile_panels) * p->tile_panels;
     p->a_group_bytes = p->small ? 0 : (size_t)p->chunk * p->a_panel_bytes;
-    p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK);
+    p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
 
 /* ---- One thread's part ---------------------------------------------------------------------------------------- */
@@ -156,40 +160,51 @@ static void pack_chunk(const part *t, range blocks) {
     }
 }
 
-static void run_tile(const part *t, int64_t panel, int64_t column_panel, int panels, range blocks) {
+/* Tile `index` of those whose partial sums are kept between passes. */
+static void run_tile(const part *t, int64_t panel, range columns, range blocks, int64_t index) {
     const plan *p = t->p;
-    const int64_t index = panel - t->rows.begin;
-    const size_t k_bytes = p->isa->a_f32 ? 4 : 2, values = (size_t)(p->panel_rows * panels * AMP_GEMM_BLOCK);
+    const int panels = (int)(columns.end - columns.begin);
+    const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
     const amp_gemm_tile tile = {
-        .a =
-            t->a + (size_t)index * p->a_panel_bytes + (size_t)(blocks.begin * p->panel_rows * AMP_GEMM_BLOCK) * k_bytes,
+        .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
         .panel_rows = p->panel_rows,
         .rows = rows_of(p, panel),
         .panels = panels,
         .b = (const uint16_t *)((const char *)p->g->b + t->item * p->g->b_batch_stride) +
-             (column_panel * p->k_blocks + blocks.begin) * AMP_GEMM_BLOCK_VALUES,
+             (columns.begin * p->k_blocks + blocks.begin) * AMP_GEMM_BLOCK_VALUES,
         .b_panel_stride = (size_t)p->k_blocks * AMP_GEMM_BLOCK_VALUES,
         .blocks = blocks.end - blocks.begin,
-        .c = p->c_thread_values ? t->c + (size_t)index * values : t->c_tile,
+        .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
         .accumulate = blocks.begin > 0,
     };
     p->isa->tile(&tile);
     if (blocks.end < p->k_blocks) return;
-    const int64_t column = column_panel * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
+    const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
     const amp_gemm_place place = {panel * p->panel_rows, column, tile.rows, (int)(left < wide ? left : wide),
                                   (int)wide};
     p->isa->finish(&t->finish, &place, tile.c);
 }
 
+/* One pass over K: for each row panel the tiles of a group of B panels, so that A's slice comes from L1 for all but the
+ * first. */
+static void run_pass(const part *t, range columns, range blocks) {
+    int64_t index = 0;
+    for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
+        for (int64_t n = columns.begin; n < columns.end; n += t->p->tile_panels, index++) {
+            const int64_t end = n + t->p->tile_panels;
+            run_tile(t, panel, (range){n, end < columns.end ? end : columns.end}, blocks, index);
+        }
+    }
+}
+
 static void run_chunk(const part *t) {
     const plan *p = t->p;
-    for (int64_t n = t->columns.begin; n < t->columns.end; n += p->tile_panels) {
-        const int64_t left = t->columns.end - n;
-        const int panels = left < p->tile_panels ? (int)left : p->tile_panels;
+    for (int64_t n = t->columns.begin; n < t->columns.end; n += p->group) {
+        const range columns = {n, n + p->group < t->columns.end ? n + p->group : t->columns.end};
         range blocks = {0, 0};
         do { /* once even where K is 0 */
             blocks.end = blocks.begin + p->pass_blocks < p->k_blocks ? blocks.begin + p->pass_blocks : p->k_blocks;
-            for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) run_tile(t, panel, n, panels, blocks);
+            run_pass(t, columns, blocks);
             blocks.begin = blocks.end;
         } while (blocks.end < p->k_blocks);
     }

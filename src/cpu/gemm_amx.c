@@ -15,6 +15,7 @@
 #include <immintrin.h>
 
 #include "cpu/gemm_isa.h"
+#include "cpu/gemm_simd.h"
 #include "cpu/gemm_tiles.h"
 
 static int upper_rows(int panel_rows) {
@@ -129,6 +130,10 @@ static void tile_1x2(const amp_gemm_tile *t) {
     _tile_stored(1, t->c + 16, PITCH);
 }
 
+static void pack_a(const amp_gemm_pack_a *p, void *dst) {
+    simd_pack_a(p, dst, false);
+}
+
 static void tile(const amp_gemm_tile *t) {
     amp_tiles_see_stores(t->a);
     if (t->panel_rows > 16)
@@ -143,8 +148,9 @@ static const amp_gemm_isa isa = {
     .a_f32 = false,
     .max_rows = 32,
     .max_panels = {1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
+    .group_panels = 4, /* at this rate the LLC decides: each slice of A is brought in for 128 columns */
     .pass_blocks = 15, /* 480 of k: A and B of a tile, 60 KB, share L1 with C's 4 KB */
-    .pack_a = amp_gemm_pack_a_avx512,
+    .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
     .begin = begin,

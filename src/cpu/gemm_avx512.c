@@ -28,20 +28,24 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
     const uint16_t *b = t->b;
     const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
     for (int64_t block = 0; block < t->blocks; block++) {
+        for (int pair = 0; pair < 16; pair++) {
 #pragma GCC unroll 2
-        for (int k = 0; k < 32; k++) {
+            for (int odd = 0; odd < 2; odd++) {
+                const uint16_t *again = b; /* opaque: loading twice is free, keeping raw B would spill accumulators */
+                __asm__("" : "+r"(again));
 #pragma GCC unroll 8
-            for (int p = 0; p < panels; p++) {
-                const uint16_t *pair = b + p * b_panel + k / 2 * 64;
-                const __m512i raw0 = _mm512_load_si512(pair), raw1 = _mm512_load_si512(pair + 32);
-                const __m512 b0 = (__m512)(k % 2 ? _mm512_and_si512(raw0, upper) : _mm512_slli_epi32(raw0, 16));
-                const __m512 b1 = (__m512)(k % 2 ? _mm512_and_si512(raw1, upper) : _mm512_slli_epi32(raw1, 16));
+                for (int p = 0; p < panels; p++) {
+                    const uint16_t *at_b = again + p * b_panel + pair * 64;
+                    const __m512i raw0 = _mm512_load_si512(at_b), raw1 = _mm512_load_si512(at_b + 32);
+                    const __m512 b0 = (__m512)(odd ? _mm512_and_si512(raw0, upper) : _mm512_slli_epi32(raw0, 16));
+                    const __m512 b1 = (__m512)(odd ? _mm512_and_si512(raw1, upper) : _mm512_slli_epi32(raw1, 16));
 #pragma GCC unroll 14
-                for (int r = 0; r < rows; r++) {
-                    const __m512 x = _mm512_set1_ps(*(const float *)(a + r * 128 + k * 4));
-                    __m512 *const at = &acc[(r * panels + p) * 2];
-                    at[0] = _mm512_fmadd_ps(x, b0, at[0]);
-                    at[1] = _mm512_fmadd_ps(x, b1, at[1]);
+                    for (int r = 0; r < rows; r++) {
+                        const __m512 x = _mm512_set1_ps(*(const float *)(a + r * 128 + pair * 8 + odd * 4));
+                        __m512 *const at = &acc[(r * panels + p) * 2];
+                        at[0] = _mm512_fmadd_ps(x, b0, at[0]);
+                        at[1] = _mm512_fmadd_ps(x, b1, at[1]);
+                    }
                 }
             }
         }
@@ -66,6 +70,7 @@ static const amp_gemm_isa isa = {
     .a_f32 = true,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,
+    .group_panels = 1,
     .pass_blocks = 32,
     .pack_a = pack_a,
     .tile = tile,

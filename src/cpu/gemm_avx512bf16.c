@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "cpu/gemm_isa.h"
+#include "cpu/gemm_simd.h"
 
 /* One tile of constant size: rows · 2 · panels accumulators, at most 28, so that two vectors of B and one broadcast of A
  * fit the 32 registers. */
@@ -45,6 +46,10 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
     for (int i = 0; i < rows * 2 * panels; i++) _mm512_store_ps(c + 16 * i, acc[i]);
 }
 
+static void pack_a(const amp_gemm_pack_a *p, void *dst) {
+    simd_pack_a(p, dst, false);
+}
+
 static void tile(const amp_gemm_tile *t) {
     switch (t->rows * 16 + t->panels) {
 #define TILE(rows, panels)                                                                                             \
@@ -59,8 +64,9 @@ static const amp_gemm_isa isa = {
     .a_f32 = false,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,
+    .group_panels = 1,
     .pass_blocks = 32,
-    .pack_a = amp_gemm_pack_a_avx512,
+    .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
 };

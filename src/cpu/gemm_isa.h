@@ -64,6 +64,7 @@ typedef struct amp_gemm_isa {
     bool a_f32;             /* packed A is f32 */
     int max_rows;           /* of a tile with one panel of B */
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
+    int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
     int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
     void (*tile)(const amp_gemm_tile *t);
@@ -87,7 +88,6 @@ amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
 /* clang-format on */
 
 /* Shared by the kernels that run on AVX-512. */
-void amp_gemm_pack_a_avx512(const amp_gemm_pack_a *p, void *dst); /* to bf16 */
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 
 #ifdef __cplusplus

@@ -11,19 +11,15 @@
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
 
-void amp_gemm_pack_a_avx512(const amp_gemm_pack_a *p, void *dst) {
-    simd_pack_a(p, dst, false);
-}
-
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
     simd_finish(f, place, tile);
 }
 
 /* Sixteen values from element `i`; the bf16 value is in the upper half of each lane. */
 static inline __attribute__((always_inline)) __m512i load_high(const void *src, amp_dtype dtype, int64_t i) {
-    if (dtype == AMP_F32) return (__m512i)simd_round_bf16(*(const v16f_any *)((const float *)src + i));
+    if (dtype == AMP_F32) return (__m512i)simd_round_bf16(*(const simd_f_any *)((const float *)src + i));
     const __m256i h = _mm256_loadu_si256((const __m256i *)((const uint16_t *)src + i));
-    if (dtype == AMP_F16) return (__m512i)simd_round_bf16((v16f)_mm512_cvtph_ps(h));
+    if (dtype == AMP_F16) return (__m512i)simd_round_bf16((simd_f)_mm512_cvtph_ps(h));
     return _mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
 }
 

@@ -68,6 +68,7 @@ static const amp_gemm_isa isa = {
     .a_f32 = true,
     .max_rows = 8,
     .max_panels = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    .group_panels = 1,
     .pass_blocks = INT64_MAX,
     .pack_a = pack_a,
     .tile = tile,

@@ -1,6 +1,6 @@
-/* The vector side of the GEMM family that needs no intrinsics: packing A and finishing tiles, sixteen lanes at a time
- * in GNU vectors. Each ISA file includes it and so compiles it with its own flags; every operation is written out and
- * contraction is off, so the bits are the same for all.
+/* The vector side of the GEMM family that is the same for all x86 ISAs: packing A and finishing tiles, one vector
+ * at a time, in GNU vectors but for a few conversions. Each ISA file includes it and so compiles it with its own flags;
+ * every operation is written out and contraction is off, so the bits are the same for all.
  *
  * Activations, relative error against exact arithmetic on random inputs: e^x 3 · 2⁻²⁴, tanh 4 · 2⁻²⁴; erfc(z) is
  * t · P(t) · e^(-z²) with t = 1/(1 + 0.45 z) and P a degree-9 Chebyshev fit to 8.1e-9 on 0 ≤ z ≤ 10.1; rounding z²
@@ -8,6 +8,7 @@
 #ifndef AMP_CPU_GEMM_SIMD_H
 #define AMP_CPU_GEMM_SIMD_H
 
+#include <immintrin.h>
 #include <string.h>
 
 #include "cpu/gemm_isa.h"
@@ -15,46 +16,74 @@
 
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed between functions of one file only */
 
-typedef float v16f __attribute__((vector_size(64)));
-typedef int32_t v16i __attribute__((vector_size(64)));
-typedef uint32_t v16u __attribute__((vector_size(64)));
-typedef uint16_t v16h __attribute__((vector_size(32)));
-typedef float v16f_any __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint16_t v16h_any __attribute__((vector_size(32), aligned(2), may_alias));
+#ifdef __AVX512F__
+#define SIMD_LANES 16
+#else
+#define SIMD_LANES 8
+#endif
+
+typedef float simd_f __attribute__((vector_size(SIMD_LANES * 4)));
+typedef int32_t simd_i __attribute__((vector_size(SIMD_LANES * 4)));
+typedef uint32_t simd_u __attribute__((vector_size(SIMD_LANES * 4)));
+typedef uint16_t simd_h __attribute__((vector_size(SIMD_LANES * 2)));
+typedef float simd_f_any __attribute__((vector_size(SIMD_LANES * 4), aligned(4), may_alias));
+typedef uint16_t simd_h_any __attribute__((vector_size(SIMD_LANES * 2), aligned(2), may_alias));
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
-SIMD_INLINE v16f simd_set(float x) {
-    return (v16f){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+SIMD_INLINE simd_f simd_set(float x) {
+    return x - (simd_f){0};
 }
-SIMD_INLINE v16f simd_select(v16i mask, v16f yes, v16f no) {
-    return (v16f)((mask & (v16i)yes) | (~mask & (v16i)no));
+SIMD_INLINE simd_f simd_select(simd_i mask, simd_f yes, simd_f no) {
+    return (simd_f)((mask & (simd_i)yes) | (~mask & (simd_i)no));
 }
 
-SIMD_INLINE v16u simd_round_bf16(v16f x) { /* the result is in the upper halves; the lower halves are rubbish */
-    const v16u u = (v16u)x;
-    const v16i nan = (v16i)(u & 0x7fffffffu) > 0x7f800000;
-    const v16u even = u + 0x7fffu + (u >> 16 & 1u);
-    return ((v16u)nan & (u | 0x400000u)) | (~(v16u)nan & even);
+/* Rounds to bf16, nearest even; the result is in the upper halves, the lower halves are rubbish. NaN is made quiet. */
+SIMD_INLINE simd_u simd_round_bf16(simd_f x) {
+    const simd_u u = (simd_u)x, even = u + 0x7fffu + (u >> 16 & 1u);
+#ifdef __AVX512F__
+    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+    return (simd_u)_mm512_mask_or_epi32((__m512i)even, nan, (__m512i)u, _mm512_set1_epi32(0x400000));
+#else
+    const simd_i nan = (simd_i)(u & 0x7fffffffu) > 0x7f800000;
+    return ((simd_u)nan & (u | 0x400000u)) | (~(simd_u)nan & even);
+#endif
 }
-SIMD_INLINE v16f simd_load_bf16(const void *p) {
-    const v16h h = *(const v16h_any *)p;
-    return (v16f)(__builtin_convertvector(h, v16u) << 16);
+
+/* The upper halves of all lanes, and values put there. */
+SIMD_INLINE simd_h simd_upper_halves(simd_u x) {
+#ifdef __AVX512F__
+    return (simd_h)_mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)x, 16));
+#else
+    const __m256i shifted = (__m256i)(x >> 16);
+    return (simd_h)_mm_packus_epi32(_mm256_castsi256_si128(shifted), _mm256_extracti128_si256(shifted, 1));
+#endif
 }
-SIMD_INLINE void simd_store_bf16(void *p, v16f x) {
-    *(v16h_any *)p = __builtin_convertvector(simd_round_bf16(x) >> 16, v16h);
+SIMD_INLINE simd_u simd_to_upper_halves(simd_h x) {
+#ifdef __AVX512F__
+    return (simd_u)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)x), 16);
+#else
+    return (simd_u)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)x), 16);
+#endif
+}
+
+SIMD_INLINE simd_f simd_load_bf16(const void *p) {
+    return (simd_f)simd_to_upper_halves(*(const simd_h_any *)p);
+}
+SIMD_INLINE void simd_store_bf16(void *p, simd_f x) {
+    *(simd_h_any *)p = simd_upper_halves(simd_round_bf16(x));
 }
 
 /* ---- activations ---------------------------------------------------------------------------------------------- */
 
-SIMD_INLINE v16f simd_exp(v16f x) {
+SIMD_INLINE simd_f simd_exp(simd_f x) {
     /* e^x = 2^n · e^r, |r| ≤ ln2/2. Past the clamps: infinity above, and below a denormal that counts as 0. */
     x = simd_select(x > 89.0f, simd_set(89.0f), x);
     x = simd_select(x < -104.0f, simd_set(-104.0f), x);
-    const v16f shifted = x * 1.44269504f + 12582912.0f; /* 1.5 · 2^23: rounds to an integer in the low bits */
-    const v16f n = shifted - 12582912.0f;
-    const v16f r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-    v16f p = simd_set(0.00139411466f);
+    const simd_f shifted = x * 1.44269504f + 12582912.0f; /* 1.5 · 2^23: rounds to an integer in the low bits */
+    const simd_f n = shifted - 12582912.0f;
+    const simd_f r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+    simd_f p = simd_set(0.00139411466f);
     p = p * r + 0.008375156955f;
     p = p * r + 0.04166635244f;
     p = p * r + 0.1666641515f;
@@ -62,26 +91,26 @@ SIMD_INLINE v16f simd_exp(v16f x) {
     p = p * r + 1.0f;
     p = p * r + 1.0f;
     /* 2^n in two factors, so that n = 128 and n < -126 do not leave the exponent field. */
-    const v16i whole = (v16i)shifted - 0x4b400000, half = whole >> 1;
-    return p * (v16f)((half + 127) << 23) * (v16f)((whole - half + 127) << 23);
+    const simd_i whole = (simd_i)shifted - 0x4b400000, half = whole >> 1;
+    return p * (simd_f)((half + 127) << 23) * (simd_f)((whole - half + 127) << 23);
 }
 
-SIMD_INLINE v16f simd_tanh(v16f x) {
-    const v16i sign = (v16i)x & (int32_t)0x80000000;
-    const v16f a = (v16f)((v16i)x & 0x7fffffff), u = x * x;
-    v16f p = simd_set(-0.006045165097f);
+SIMD_INLINE simd_f simd_tanh(simd_f x) {
+    const simd_i sign = (simd_i)x & (int32_t)0x80000000;
+    const simd_f a = (simd_f)((simd_i)x & 0x7fffffff), u = x * x;
+    simd_f p = simd_set(-0.006045165097f);
     p = p * u + 0.02096132911f;
     p = p * u - 0.05384326318f;
     p = p * u + 0.1333271885f;
     p = p * u - 0.3333332843f;
-    const v16f small = x + x * u * p;
-    const v16f large = (v16f)((v16i)(1.0f - 2.0f / (simd_exp(a + a) + 1.0f)) | sign);
+    const simd_f small = x + x * u * p;
+    const simd_f large = (simd_f)((simd_i)(1.0f - 2.0f / (simd_exp(a + a) + 1.0f)) | sign);
     return simd_select(a < 0.63f, small, large);
 }
 
-SIMD_INLINE v16f simd_erfc_scaled(v16f z) { /* erfc(z), z ≥ 0, without its factor e^(-z²) */
-    const v16f t = 1.0f / (1.0f + 0.45f * z);
-    v16f p = simd_set(-0.03126567184f);
+SIMD_INLINE simd_f simd_erfc_scaled(simd_f z) { /* erfc(z), z ≥ 0, without its factor e^(-z²) */
+    const simd_f t = 1.0f / (1.0f + 0.45f * z);
+    simd_f p = simd_set(-0.03126567184f);
     p = p * t + 0.1370647503f;
     p = p * t - 0.178440148f;
     p = p * t - 0.01413775799f;
@@ -94,13 +123,13 @@ SIMD_INLINE v16f simd_erfc_scaled(v16f z) { /* erfc(z), z ≥ 0, without its fac
     return p * t;
 }
 
-SIMD_INLINE v16f simd_gelu_erf(v16f x) {
-    const v16f z = (v16f)((v16i)x & 0x7fffffff) * 0.707106781f;
-    const v16f tail = 0.5f * simd_erfc_scaled(z) * simd_exp(-z * z); /* Φ(-|x|) */
+SIMD_INLINE simd_f simd_gelu_erf(simd_f x) {
+    const simd_f z = (simd_f)((simd_i)x & 0x7fffffff) * 0.707106781f;
+    const simd_f tail = 0.5f * simd_erfc_scaled(z) * simd_exp(-z * z); /* Φ(-|x|) */
     return x * simd_select(x < 0.0f, tail, 1.0f - tail);
 }
 
-SIMD_INLINE v16f simd_activation(v16f x, amp_gemm_activation activation) {
+SIMD_INLINE simd_f simd_activation(simd_f x, amp_gemm_activation activation) {
     switch (activation) {
     case AMP_GEMM_RELU: return simd_select(x < 0.0f, simd_set(0.0f), x);
     case AMP_GEMM_GELU_ERF: return simd_gelu_erf(x);
@@ -113,91 +142,139 @@ SIMD_INLINE v16f simd_activation(v16f x, amp_gemm_activation activation) {
 
 /* ---- finishing a tile ----------------------------------------------------------------------------------------- */
 
-SIMD_INLINE v16f simd_load(const void *p, amp_dtype dtype, int64_t i, int64_t stride, int count) {
-    if (stride == 1 && count == 16) {
-        if (dtype == AMP_F32) return *(const v16f_any *)((const float *)p + i);
+SIMD_INLINE simd_f simd_load(const void *p, amp_dtype dtype, int64_t i, int64_t stride, int count) {
+    if (stride == 1 && count == SIMD_LANES) {
+        if (dtype == AMP_F32) return *(const simd_f_any *)((const float *)p + i);
         return simd_load_bf16((const uint16_t *)p + i);
     }
-    float edge[16] = {0};
+    float edge[SIMD_LANES] = {0};
     for (int j = 0; j < count; j++) edge[j] = scalar_load(p, dtype, i + j * stride);
-    return *(const v16f_any *)edge;
+    return *(const simd_f_any *)edge;
 }
 
-SIMD_INLINE void simd_store(void *p, amp_dtype dtype, int64_t i, int count, v16f x) {
+SIMD_INLINE void simd_store(void *p, amp_dtype dtype, int64_t i, int count, simd_f x) {
     if (dtype == AMP_F32) {
-        if (count == 16)
-            *(v16f_any *)((float *)p + i) = x;
+        if (count == SIMD_LANES)
+            *(simd_f_any *)((float *)p + i) = x;
         else
             memcpy((float *)p + i, &x, (size_t)count * sizeof(float));
-    } else if (count == 16) {
+    } else if (count == SIMD_LANES) {
         simd_store_bf16((uint16_t *)p + i, x);
     } else {
-        uint16_t edge[16];
+        uint16_t edge[SIMD_LANES];
         simd_store_bf16(edge, x);
         memcpy((uint16_t *)p + i, edge, (size_t)count * sizeof(uint16_t));
     }
 }
 
-SIMD_INLINE void simd_finish(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
-    for (int j = 0; j < place->columns; j += 16) {
+/* The kinds are constants of each call: the loops are compiled once for each. */
+SIMD_INLINE void simd_finish_as(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile,
+                                const amp_gemm_activation activation, const amp_dtype c_dtype, const bool residual) {
+    for (int j = 0; j < place->columns; j += SIMD_LANES) {
         const int64_t column = place->column + j;
-        const int count = place->columns - j < 16 ? place->columns - j : 16;
-        const v16f bias = f->bias ? simd_load(f->bias, f->bias_dtype, column, 1, count) : simd_set(0.0f);
+        const int count = place->columns - j < SIMD_LANES ? place->columns - j : SIMD_LANES;
+        const simd_f zero = simd_set(0.0f), alpha = simd_set(f->alpha), beta = simd_set(f->beta);
+        const simd_f bias = f->bias ? simd_load(f->bias, f->bias_dtype, column, 1, count) : zero;
         for (int r = 0; r < place->rows; r++) {
             const int64_t row = place->row + r;
-            v16f x = *(const v16f_any *)(tile + r * place->pitch + j) * f->alpha;
-            if (f->residual)
-                x += f->beta * simd_load(f->residual, f->residual_dtype,
-                                         row * f->residual_row_stride + column * f->residual_column_stride,
-                                         f->residual_column_stride, count);
+            simd_f x = *(const simd_f_any *)(tile + r * place->pitch + j) * alpha;
+            if (residual)
+                x += beta * simd_load(f->residual, f->residual_dtype,
+                                      row * f->residual_row_stride + column * f->residual_column_stride,
+                                      f->residual_column_stride, count);
             if (f->bias) x += bias;
-            simd_store(f->c, f->c_dtype, row * f->c_row_stride + column, count, simd_activation(x, f->activation));
+            simd_store(f->c, c_dtype, row * f->c_row_stride + column, count, simd_activation(x, activation));
         }
+    }
+}
+
+SIMD_INLINE void simd_finish(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
+    switch (f->activation * 4 + (f->c_dtype == AMP_F32) * 2 + (f->residual != NULL)) {
+#define SIMD_FINISH(activation)                                                                                        \
+    case activation * 4: simd_finish_as(f, place, tile, activation, AMP_BF16, false); break;                           \
+    case activation * 4 + 1: simd_finish_as(f, place, tile, activation, AMP_BF16, true); break;                        \
+    case activation * 4 + 2: simd_finish_as(f, place, tile, activation, AMP_F32, false); break;                        \
+    case activation * 4 + 3: simd_finish_as(f, place, tile, activation, AMP_F32, true); break;
+        SIMD_FINISH(AMP_GEMM_NONE)
+        SIMD_FINISH(AMP_GEMM_RELU)
+        SIMD_FINISH(AMP_GEMM_GELU_ERF)
+        SIMD_FINISH(AMP_GEMM_GELU_TANH)
+        SIMD_FINISH(AMP_GEMM_SILU)
+        SIMD_FINISH(AMP_GEMM_TANH)
+#undef SIMD_FINISH
+    default: break;
     }
 }
 
 /* ---- packing A ------------------------------------------------------------------------------------------------ */
 
-SIMD_INLINE v16u simd_load_a(const void *p, amp_dtype dtype, int64_t i) { /* bf16 in the upper halves */
-    if (dtype == AMP_F32) return simd_round_bf16(*(const v16f_any *)((const float *)p + i));
-    return (v16u)simd_load_bf16((const uint16_t *)p + i);
+SIMD_INLINE simd_u simd_load_a(const void *p, amp_dtype dtype, int64_t i) { /* bf16 in the upper halves */
+    if (dtype == AMP_F32) return simd_round_bf16(*(const simd_f_any *)((const float *)p + i));
+    return (simd_u)simd_load_bf16((const uint16_t *)p + i);
 }
 
-/* 16 values of A to `dst`, as f32 or as bf16. */
-SIMD_INLINE void simd_put_a(void *dst, int64_t i, bool as_f32, v16u x) {
+/* A vector of A to `dst`, as f32 or as bf16. */
+SIMD_INLINE void simd_put_a(void *dst, int64_t i, bool as_f32, simd_u x) {
     if (as_f32)
-        *(v16f *)((float *)dst + i) = (v16f)(x & 0xffff0000u);
+        *(simd_f *)((float *)dst + i) = (simd_f)(x & 0xffff0000u);
     else
-        *(v16h *)((uint16_t *)dst + i) = __builtin_convertvector(x >> 16, v16h);
+        *(simd_h *)((uint16_t *)dst + i) = simd_upper_halves(x);
 }
 
-SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t stride, int64_t k0, int count, void *dst,
-                                 int64_t at, bool as_f32) {
-    if (stride == 1 && count == AMP_GEMM_BLOCK) {
-        simd_put_a(dst, at, as_f32, simd_load_a(src, dtype, k0));
-        simd_put_a(dst, at + 16, as_f32, simd_load_a(src, dtype, k0 + 16));
+/* 32 values that lie together. */
+SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t i, void *dst, int64_t at, bool as_f32) {
+#ifdef __AVX512BF16__
+    /* flushes denormals, as the products that follow would */
+    if (dtype == AMP_F32 && !as_f32) {
+        const float *p = (const float *)src + i;
+        const __m512i h = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p));
+        _mm512_store_si512((uint16_t *)dst + at, h);
         return;
     }
-    uint16_t edge[AMP_GEMM_BLOCK] = {0};
-    for (int k = 0; k < count; k++) edge[k] = scalar_load_bf16(src, dtype, (k0 + k) * stride);
-    simd_put_a(dst, at, as_f32, (v16u)simd_load_bf16(edge));
-    simd_put_a(dst, at + 16, as_f32, (v16u)simd_load_bf16(edge + 16));
+#endif
+    for (int j = 0; j < AMP_GEMM_BLOCK; j += SIMD_LANES)
+        simd_put_a(dst, at + j, as_f32, simd_load_a(src, dtype, i + j));
+}
+
+SIMD_INLINE void simd_pack_a_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype dtype, bool as_f32) {
+    const size_t size = dtype == AMP_F32 ? sizeof(float) : sizeof(uint16_t);
+    const int64_t end = p->block + p->blocks, whole = p->k / AMP_GEMM_BLOCK < end ? p->k / AMP_GEMM_BLOCK : end;
+    const int64_t step = (int64_t)p->panel_rows * AMP_GEMM_BLOCK;
+    for (int r = 0; r < p->panel_rows; r++) {
+        const char *src = (const char *)p->src + r * p->row_stride * (int64_t)size;
+        int64_t block = p->block;
+        for (; r < p->rows && block < whole; block++)
+            simd_pack_a_row(src, dtype, block * AMP_GEMM_BLOCK, dst, block * step + r * AMP_GEMM_BLOCK, as_f32);
+        for (; block < end; block++) {
+            float edge[AMP_GEMM_BLOCK] = {0};
+            const size_t k0 = (size_t)(block * AMP_GEMM_BLOCK);
+            if (r < p->rows) memcpy(edge, src + k0 * size, ((size_t)p->k - k0) * size);
+            simd_pack_a_row(edge, dtype, 0, dst, block * step + r * AMP_GEMM_BLOCK, as_f32);
+        }
+    }
+}
+
+/* Rows that do not lie along k: gathered one k after the other, which is along memory for a transposed matrix. */
+SIMD_INLINE void simd_pack_a_strided(const amp_gemm_pack_a *p, void *dst, bool as_f32) {
+    for (int64_t block = p->block; block < p->block + p->blocks; block++) {
+        uint16_t edge[32][AMP_GEMM_BLOCK] = {0};
+        const int64_t k0 = block * AMP_GEMM_BLOCK, left = p->k - k0;
+        const int count = left < AMP_GEMM_BLOCK ? (int)left : AMP_GEMM_BLOCK;
+        for (int k = 0; k < count; k++)
+            for (int r = 0; r < p->rows; r++)
+                edge[r][k] = scalar_load_bf16(p->src, p->dtype, r * p->row_stride + (k0 + k) * p->column_stride);
+        for (int r = 0; r < p->panel_rows; r++)
+            simd_pack_a_row(edge[r], AMP_BF16, 0, dst, (block * p->panel_rows + r) * AMP_GEMM_BLOCK, as_f32);
+    }
 }
 
 SIMD_INLINE void simd_pack_a(const amp_gemm_pack_a *p, void *dst, bool as_f32) {
-    const size_t size = p->dtype == AMP_F32 ? sizeof(float) : sizeof(uint16_t);
-    for (int r = 0; r < p->panel_rows; r++) {
-        const char *src = (const char *)p->src + (r < p->rows ? r * p->row_stride * (int64_t)size : 0);
-        for (int64_t block = p->block; block < p->block + p->blocks; block++) {
-            const int64_t k0 = block * AMP_GEMM_BLOCK, left = p->k - k0;
-            const int count = r >= p->rows ? 0 : left < AMP_GEMM_BLOCK ? (int)left : AMP_GEMM_BLOCK;
-            const int64_t at = (block * p->panel_rows + r) * AMP_GEMM_BLOCK;
-            if (p->dtype == AMP_F32)
-                simd_pack_a_row(src, AMP_F32, p->column_stride, k0, count, dst, at, as_f32);
-            else
-                simd_pack_a_row(src, AMP_BF16, p->column_stride, k0, count, dst, at, as_f32);
-        }
-    }
+    if (p->column_stride != 1 && p->k > 1)
+        simd_pack_a_strided(p, dst, as_f32);
+    else if (p->dtype == AMP_F32)
+        simd_pack_a_rows(p, dst, AMP_F32, as_f32);
+    else
+        simd_pack_a_rows(p, dst, AMP_BF16, as_f32);
 }
 
 #endif /* AMP_CPU_GEMM_SIMD_H */
