@@ -60,6 +60,19 @@ TEST_F(Kernels, EveryRowIsNamedAfterItsOpTypeAndIsa) {
     EXPECT_EQ(nullptr, amp_kernel_at(amp_kernel_count()));
 }
 
+TEST_F(Kernels, RowsOfAFamilyAreAdjacent) {
+    std::set<int> seen;
+    int last = -1;
+    for (int i = 0; i < amp_kernel_count(); i++) {
+        const int family = amp_kernel_at(i)->family;
+        if (family != last) {
+            EXPECT_TRUE(seen.insert(family).second) << amp_kernel_at(i)->name;
+        }
+        last = family;
+    }
+    EXPECT_EQ(int(seen.size()), int(AMP_KERNEL_FAMILY_COUNT));
+}
+
 TEST_F(Kernels, EveryFamilyAndTypeEndsWithOneReferenceWithoutRequirement) {
     std::set<std::string> done;
     for (int i = 0; i < amp_kernel_count(); i++) {

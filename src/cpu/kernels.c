@@ -57,14 +57,18 @@ typedef enum row_test { UNTESTED = 0, PASSED, QUARANTINED } row_test;
 static struct {
     pthread_mutex_t lock; /* recursive: a self-test may select kernels of other families */
     pthread_once_t once;
+    int first[AMP_KERNEL_FAMILY_COUNT]; /* row of each family */
+    atomic_int verbose;                 /* 0: not asked yet; 1: quiet; 2: print */
+    atomic_bool printed[ROWS];
     _Atomic(row_test) tests[ROWS];
     char messages[ROWS][AMP_KERNEL_REASON_SIZE]; /* of quarantined rows; written before the state */
     _Atomic(const amp_kernel *) chosen[AMP_KERNEL_FAMILY_COUNT][AMP_DTYPE_COUNT][AMP_DTYPE_COUNT];
     char forced[64]; /* row whose self-test a test wants to fail */
 } state = {.once = PTHREAD_ONCE_INIT};
 
-static void make_lock(void) {
+static void initialise(void) {
     pthread_mutexattr_t attributes;
+    for (int i = ROWS - 1; i >= 0; i--) state.first[rows[i].family] = i;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&state.lock, &attributes);
@@ -72,7 +76,7 @@ static void make_lock(void) {
 }
 
 static void lock(void) {
-    pthread_once(&state.once, make_lock);
+    pthread_once(&state.once, initialise);
     pthread_mutex_lock(&state.lock);
 }
 
@@ -179,7 +183,18 @@ static const amp_kernel *fail_selection(amp_kernel_family family, amp_dtype in, 
     return NULL;
 }
 
+static bool is_verbose(void) {
+    int verbose = atomic_load_explicit(&state.verbose, memory_order_relaxed);
+    if (!verbose) {
+        verbose = amp_verbose("dispatch") ? 2 : 1;
+        atomic_store_explicit(&state.verbose, verbose, memory_order_relaxed);
+    }
+    return verbose == 2;
+}
+
+/* The first time that a row is selected, with those passed over for it. */
 static void print_selection(const amp_kernel *chosen, const void *problem) {
+    if (atomic_exchange(&state.printed[chosen - rows], true)) return;
     for (int i = 0; i < ROWS && &rows[i] != chosen; i++) {
         char reason[AMP_KERNEL_REASON_SIZE];
         if (!row_fits(&rows[i], chosen->family, chosen->in, chosen->out)) continue;
@@ -196,9 +211,11 @@ static bool in_range(amp_kernel_family family, amp_dtype in, amp_dtype out) {
 
 const amp_kernel *amp_kernel_select_for(amp_kernel_family family, amp_dtype in, amp_dtype out, const void *problem) {
     if (amp_isa_status() != AMP_OK) return NULL;
-    for (int i = 0; in_range(family, in, out) && i < ROWS; i++) {
+    if (!in_range(family, in, out)) return fail_selection(family, in, out);
+    pthread_once(&state.once, initialise);
+    for (int i = state.first[family]; i < ROWS && rows[i].family == family; i++) {
         if (!row_fits(&rows[i], family, in, out) || !row_usable(&rows[i], problem, NULL)) continue;
-        if (problem && amp_verbose("dispatch")) print_selection(&rows[i], problem);
+        if (is_verbose()) print_selection(&rows[i], problem);
         return &rows[i];
     }
     return fail_selection(family, in, out);
@@ -210,9 +227,7 @@ const amp_kernel *amp_kernel_select(amp_kernel_family family, amp_dtype in, amp_
     const amp_kernel *kernel = atomic_load_explicit(slot, memory_order_acquire);
     if (kernel) return kernel;
     kernel = amp_kernel_select_for(family, in, out, NULL);
-    const amp_kernel *none = NULL;
-    if (kernel && atomic_compare_exchange_strong(slot, &none, kernel) && amp_verbose("dispatch"))
-        print_selection(kernel, NULL);
+    if (kernel) atomic_store_explicit(slot, kernel, memory_order_release);
     return kernel;
 }
 
@@ -254,7 +269,11 @@ int amp_kernel_quarantined(amp_kernel_refusal *refusals, int capacity) {
 void amp_kernels_forget_for_test(void) {
     lock();
     memset(state.chosen, 0, sizeof state.chosen);
-    for (int i = 0; i < ROWS; i++) atomic_store(&state.tests[i], UNTESTED);
+    for (int i = 0; i < ROWS; i++) {
+        atomic_store(&state.tests[i], UNTESTED);
+        atomic_store(&state.printed[i], false);
+    }
+    atomic_store(&state.verbose, 0);
     unlock();
 }
 

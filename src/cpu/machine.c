@@ -40,7 +40,7 @@ static void read_model(void) {
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file && fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !colon) continue;
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
         colon += strspn(colon, ": \t");
         colon[strcspn(colon, "\n")] = 0;
         snprintf(model, sizeof model, "%.*s", (int)sizeof model - 1, colon);

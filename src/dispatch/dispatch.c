@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "dispatch/arguments.h"
 #include "cpu/isa.h"
+#include "dispatch/arguments.h"
 #include "dispatch/backend.h"
 #include "dispatch/layers.h"
 #include "dispatch/results.h"
