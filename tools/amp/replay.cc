@@ -246,7 +246,11 @@ static void install_crash_report() {
     struct sigaction action = {};
     action.sa_handler = report_crash;
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
-    for (int signal_number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal_number, &action, nullptr);
+    for (int signal_number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+        struct sigaction present = {};
+        sigaction(signal_number, nullptr, &present); // a sanitizer's handler tells more than ours
+        if (present.sa_handler == SIG_DFL) sigaction(signal_number, &action, nullptr);
+    }
 }
 
 static void show_progress(size_t done, size_t total, const Case &c) {
