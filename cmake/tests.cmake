@@ -8,6 +8,10 @@ set(emulated)
 foreach(source IN LISTS test_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
+    # What a unit has to test as C stands beside it: tests/scope_*.c belong to test_scope.
+    string(REPLACE test_ "" unit ${name})
+    file(GLOB c_sources CONFIGURE_DEPENDS tests/${unit}_*.c)
+    target_sources(${name} PRIVATE ${c_sources})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     target_link_libraries(${name} PRIVATE example_support amp_internal OpenMP::OpenMP_CXX GTest::gtest_main)
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
