@@ -150,6 +150,7 @@ static block *take_from_system(unsigned size_class) {
 void *amp_alloc(size_t bytes) {
     if (bytes > (size_t)PTRDIFF_MAX / 2) return NULL;
     const unsigned size_class = class_of(bytes + ALIGNMENT);
+    if (size_class >= CLASS_COUNT) return NULL; /* more than any address space */
     block *b = CACHING ? take_cached(size_class) : NULL;
     if (b) {
         atomic_fetch_sub_explicit(&cached_bytes, b->bytes, memory_order_relaxed);

@@ -468,7 +468,7 @@ amp_status amp_tensor_mark_dirty(amp_tensor *t) {
     if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_mark_dirty: the tensor is NULL");
     AMP_TRY(check_live("tensor_mark_dirty", t));
     amp_tensor_written(t);
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 uint64_t amp_tensor_version(const amp_tensor *t) {
@@ -479,7 +479,7 @@ amp_status amp_tensor_mark_parameter(amp_tensor *t) {
     if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_mark_parameter: the tensor is NULL");
     AMP_TRY(check_live("tensor_mark_parameter", t));
     atomic_store_explicit(&t->storage->parameter, true, memory_order_relaxed);
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
@@ -492,7 +492,7 @@ amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
                         amp_describe(t));
     }
     t->requires_grad = requires_grad;
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 bool amp_tensor_requires_grad(const amp_tensor *t) {

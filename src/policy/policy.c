@@ -100,7 +100,8 @@ amp_status amp_autocast_override(const char *op, amp_device device, amp_override
         return amp_fail(AMP_ERROR_INVALID, "autocast_override: %d is no override of '%s'", (int) override,
                         op ? op : "NULL");
     }
-    return set_override(op, device, override);
+    AMP_TRY(set_override(op, device, override));
+    return amp_pending_error();
 }
 
 amp_status amp_autocast_set_table(const char *name) {
@@ -108,7 +109,7 @@ amp_status amp_autocast_set_table(const char *name) {
     AMP_TRY(amp_policy_environment());
     AMP_TRY(amp_table_from_name(name, &table));
     atomic_store_explicit(&default_table, (int)table, memory_order_relaxed);
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 /* ---- Environment ---------------------------------------------------------------------------------------------- */
