@@ -17,7 +17,7 @@ typedef struct amp_allocator {
 } amp_allocator;
 
 /* Replaces the system allocator; NULL restores the default. Blocks already handed out go back to the allocator that
- * they came from. The struct is copied. */
+ * they came from, each when it is freed next: `context` must live until then. The struct is copied. */
 AMP_API amp_status amp_set_allocator(const amp_allocator *allocator);
 
 /* Counters of the process since its start. */

@@ -2,7 +2,7 @@
  * blocks, one list per class for all threads behind it, and the system allocator (or the user's hook) below.
  *
  * A block is a 64-byte header and the user's bytes. The header remembers which allocator the block came from, so that
- * the hook can change while blocks are out. Under AddressSanitizer nothing is cached: every use after free shows. */
+ * the hook can change while blocks are out; blocks of an earlier hook go back to it instead of being used again. Under AddressSanitizer nothing is cached: every use after free shows. */
 #include "core/memory.h"
 
 #include <pthread.h>
@@ -26,6 +26,7 @@ typedef struct block {
     struct block *next; /* in a free list */
     size_t bytes;       /* of the whole block, header included */
     unsigned size_class;
+    unsigned generation; /* of the hook that it came from */
     amp_allocator origin;
 } block;
 
@@ -64,6 +65,7 @@ static const amp_allocator system_allocator = {default_allocate, default_release
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static amp_allocator current = {default_allocate, default_release, NULL};
 static block *shared_lists[CLASS_COUNT];
+static atomic_uint generation; /* counts the changes of the hook */
 
 static atomic_size_t live_bytes, cached_bytes, system_allocations;
 
@@ -87,6 +89,10 @@ static unsigned class_of(size_t bytes) {
 static void give_back_to_system(block *b) {
     const amp_allocator origin = b->origin;
     origin.release(origin.context, b, b->bytes);
+}
+
+static bool is_current(const block *b) {
+    return b->generation == atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 static void share(block *b) {
@@ -119,7 +125,7 @@ static void register_local(void) {
     local_registered = true;
 }
 
-static block *take_cached(unsigned size_class) {
+static block *take_any_cached(unsigned size_class) {
     if (size_class < LOCAL_CLASSES && local.lists[size_class]) {
         block *b = local.lists[size_class];
         local.lists[size_class] = b->next;
@@ -133,9 +139,21 @@ static block *take_cached(unsigned size_class) {
     return b;
 }
 
+/* A kept block, but none of an earlier hook: another thread may have kept such a one since before the change. */
+static block *take_cached(unsigned size_class) {
+    for (;;) {
+        block *b = take_any_cached(size_class);
+        if (!b) return NULL;
+        atomic_fetch_sub_explicit(&cached_bytes, b->bytes, memory_order_relaxed);
+        if (__builtin_expect(is_current(b), 1)) return b;
+        give_back_to_system(b);
+    }
+}
+
 static block *take_from_system(unsigned size_class) {
     pthread_mutex_lock(&lock);
     const amp_allocator from = current;
+    const unsigned from_generation = atomic_load_explicit(&generation, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     const size_t bytes = class_bytes(size_class);
     block *b = from.allocate(from.context, bytes, ALIGNMENT);
@@ -143,6 +161,7 @@ static block *take_from_system(unsigned size_class) {
     atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
     b->bytes = bytes;
     b->size_class = size_class;
+    b->generation = from_generation;
     b->origin = from;
     return b;
 }
@@ -152,12 +171,8 @@ void *amp_alloc(size_t bytes) {
     const unsigned size_class = class_of(bytes + ALIGNMENT);
     if (size_class >= CLASS_COUNT) return NULL; /* more than any address space */
     block *b = CACHING ? take_cached(size_class) : NULL;
-    if (b) {
-        atomic_fetch_sub_explicit(&cached_bytes, b->bytes, memory_order_relaxed);
-    } else {
-        b = take_from_system(size_class);
-        if (!b) return NULL;
-    }
+    if (!b) b = take_from_system(size_class);
+    if (!b) return NULL;
     atomic_fetch_add_explicit(&live_bytes, b->bytes, memory_order_relaxed);
     return (char *)b + ALIGNMENT;
 }
@@ -172,7 +187,7 @@ void amp_free(void *memory) {
     if (!memory) return;
     block *b = (block *)(void *)((char *)memory - ALIGNMENT);
     atomic_fetch_sub_explicit(&live_bytes, b->bytes, memory_order_relaxed);
-    if (!CACHING) {
+    if (!CACHING || __builtin_expect(!is_current(b), 0)) {
         give_back_to_system(b);
         return;
     }
@@ -189,6 +204,7 @@ void amp_free(void *memory) {
 }
 
 void amp_memory_trim(void) {
+    amp_tensor_trim();
     flush_local(&local);
     for (unsigned k = 0; k < CLASS_COUNT; k++) {
         pthread_mutex_lock(&lock);
@@ -211,6 +227,7 @@ amp_status amp_set_allocator(const amp_allocator *allocator) {
     amp_memory_trim(); /* the new allocator sees the next request of every size */
     pthread_mutex_lock(&lock);
     current = allocator ? *allocator : system_allocator;
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return AMP_OK;
 }

@@ -97,6 +97,25 @@ static void keep_header(amp_tensor *t) {
     push_header(&free_headers, t);
 }
 
+static void free_header_list(header_list *list) {
+    for (amp_tensor *t = list->first, *next = NULL; t; t = next) {
+        next = t->scope_next;
+        amp_free(t);
+    }
+    *list = (header_list){0};
+}
+
+/* Not with AMP_DEBUG: a released tensor stays recognisable there. */
+void amp_tensor_trim(void) {
+    if (delay_reuse) return;
+    free_header_list(&free_headers);
+    pthread_mutex_lock(&orphan_lock);
+    header_list orphans = orphan_headers;
+    orphan_headers = (header_list){0};
+    pthread_mutex_unlock(&orphan_lock);
+    free_header_list(&orphans);
+}
+
 static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
     amp_tensor *t = take_header();
     if (!t) {

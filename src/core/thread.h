@@ -44,6 +44,8 @@ extern __thread amp_thread amp_this_thread __attribute__((tls_model("initial-exe
 
 /* Tensors alive in the process. */
 size_t amp_live_tensors(void);
+/* Frees the headers that are kept for reuse, of this thread and of those that ended. */
+void amp_tensor_trim(void);
 
 /* Frames on the stack, for the library's own temporaries: what is still in the frame at the end is released. */
 void amp_scope_push(amp_scope_frame *frame);
