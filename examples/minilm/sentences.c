@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    BATCH_TOKENS = 2048, /* a larger batch runs no faster a token, and its intermediate results leave the caches */
-    BATCH_OVERHEAD = 32  /* what another pass over the weights costs, in tokens */
+    BATCH_TOKENS = 1024, /* a larger batch runs no faster, and takes more memory */
+    BATCH_OVERHEAD = 16  /* what another pass over the weights costs, in tokens */
 };
 
 static bool fail(wordpiece_error *error, const char *sentence) {
