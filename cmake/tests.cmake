@@ -70,7 +70,7 @@ add_test(NAME example.sentence_embedding COMMAND python3 tests/check_sentence_em
 set_tests_properties(example.sentence_embedding PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # Public headers, each alone, in every language version that we name.
-file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
 foreach(header IN LISTS public_headers)
     foreach(compiler gcc clang)
         add_test(NAME header.${header}.${compiler} COMMAND tests/check_header.sh ${compiler} ${header} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
