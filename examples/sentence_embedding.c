@@ -49,11 +49,6 @@ typedef struct options {
     int text_count;
 } options;
 
-/* What libamp says about the linear layers under autocast: the kernel that ran, and a better one that could not. */
-typedef struct kernel_note {
-    char kernel[64], refused[64], reason[256];
-} kernel_note;
-
 /* Everything that the demo holds; free_all releases it, however far it got. */
 typedef struct demo {
     minilm *model;
@@ -61,7 +56,6 @@ typedef struct demo {
     sentences texts;
     batch_plan plan;
     measurement result;
-    kernel_note note;
     double *times; /* [batches, MAX_ROUNDS, PRECISIONS] seconds */
 } demo;
 
@@ -168,18 +162,21 @@ static const char *copy_string(const char *json, const char *key, char *out, siz
     return end;
 }
 
-/* From the explain report of one pass under autocast. */
-static bool note_kernel(demo *d, workspace *w) {
+/* What the explain report of one pass says of the linear layers: the kernel, and a better one that was refused. */
+static bool note_kernel(demo *d, workspace *w, int precision) {
+    measurement *m = &d->result;
+    amp_explain_reset();
     amp_explain_begin();
-    const bool good = run_batch(d, w, d->plan.batches[0], BF16) >= 0;
+    const bool good = run_batch(d, w, d->plan.batches[0], precision) >= 0;
     amp_explain_end();
     char *report = good ? amp_explain_report(AMP_EXPLAIN_JSON) : NULL;
     const char *linear = report ? strstr(report, "\"op\": \"linear\"") : NULL;
-    const char *kernel = copy_string(linear, "kernel", d->note.kernel, sizeof d->note.kernel);
-    const char *refused = kernel ? strstr(kernel, "\"refused\": [") : NULL;
-    if (refused && strchr(refused, '{') && strchr(refused, '{') < strchr(refused, ']'))
-        copy_string(copy_string(refused, "kernel", d->note.refused, sizeof d->note.refused), "reason", d->note.reason,
-                    sizeof d->note.reason);
+    const char *rest = copy_string(linear, "kernel", m->kernel[precision], sizeof *m->kernel);
+    const char *refused = rest ? strstr(rest, "\"refused\": [") : NULL;
+    if (refused && strcspn(refused, "{") < strcspn(refused, "]")) {
+        rest = copy_string(refused, "kernel", m->refused[precision], sizeof *m->refused);
+        copy_string(rest, "reason", m->reason[precision], sizeof *m->reason);
+    }
     amp_explain_free(report);
     return good;
 }
@@ -189,10 +186,11 @@ static bool warm_up(demo *d, workspace *w) {
     fill_workspace(w, d, d->plan.batches[0]);
     for (int precision = 0; precision < PRECISIONS; precision++) {
         const size_t before = amp_cast_cache_statistics().bytes;
-        if (run_batch(d, w, d->plan.batches[0], precision) < 0) return false;
+        if (!note_kernel(d, w, precision)) return false;
         d->result.packed_bytes[precision] = amp_cast_cache_statistics().bytes - before;
+        if (run_batch(d, w, d->plan.batches[0], precision) < 0) return false;
     }
-    return note_kernel(d, w);
+    return true;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -301,15 +299,12 @@ static bool allocate_results(demo *d) {
 
 static void report(const demo *d) {
     const batch_plan *plan = &d->plan;
-    printf(
-        "all-MiniLM-L6-v2, %.1f MB mapped: %d sentence%s of %lld tokens in %d batch%s (%lld tokens with padding)\n\n",
-        (double)minilm_weight_bytes(d->model) / 1e6, d->texts.count, d->texts.count == 1 ? "" : "s",
-        (long long)plan->tokens, plan->count, plan->count == 1 ? "" : "es", (long long)plan->padded_tokens);
+    printf("\nall-MiniLM-L6-v2: %d sentence%s, %lld tokens, %lld with padding, in %d batch%s\n\n", d->texts.count,
+           d->texts.count == 1 ? "" : "s", (long long)plan->tokens, (long long)plan->padded_tokens, plan->count,
+           plan->count == 1 ? "" : "es");
     report_similarity(&d->texts, d->result.embeddings[BF16]);
-    report_precisions(&d->texts, plan, &d->result);
-    printf("\n%s, %d thread%s. bf16 linear layers ran in %s.\n", amp_cpu()->model, amp_get_num_threads(),
-           amp_get_num_threads() == 1 ? "" : "s", d->note.kernel);
-    if (*d->note.refused) printf("Not in %s: %s.\n", d->note.refused, d->note.reason);
+    putchar('\n');
+    report_precisions(&d->texts, plan, d->model, &d->result);
 }
 
 static int run(demo *d, const options *o) {

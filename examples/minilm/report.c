@@ -66,7 +66,7 @@ static void print_label(const sentence *s, int width) {
 }
 
 static int label_width(const sentences *s) {
-    int widest = 1;
+    int widest = 4; /* room for a heading */
     for (int i = 0; i < s->count; i++) {
         int used = 0, columns;
         for (size_t k = 0; k < s->items[i].bytes && used <= LABEL_WIDTH; used += columns)
@@ -109,11 +109,11 @@ static void print_cell(double similarity, bool coloured) {
 static void print_matrix(const sentences *s, const float *embeddings) {
     const int width = label_width(s);
     const bool coloured = colours();
-    printf("Similarity%*s", width > 6 ? width - 6 : 0, "");
-    for (int i = 0; i < s->count; i++) printf("%5d ", i + 1);
-    putchar('\n');
+    printf("%sSimilarity%*s", coloured ? "\033[1m" : "", width - 4, "");
+    for (int i = 0; i < s->count; i++) printf("%6d", i + 1);
+    printf("%s\n", coloured ? "\033[0m" : "");
     for (int i = 0; i < s->count; i++) {
-        printf("%2d  ", i + 1);
+        printf("  %2d  ", i + 1);
         print_label(&s->items[i], width);
         for (int k = 0; k < s->count; k++) print_cell(cosine(row(embeddings, i), row(embeddings, k)), coloured);
         putchar('\n');
@@ -168,17 +168,43 @@ static double smallest_cosine(const sentences *s, const measurement *m) {
     return smallest;
 }
 
-void report_precisions(const sentences *s, const batch_plan *plan, const measurement *m) {
-    char a[32], b[32];
-    const double count = s->count, tokens = (double)plan->tokens, megabyte = 1e6;
-    printf("\n%-26s%12s%12s\n", "", "f32", "bf16");
-    printf("%-26s%12.3f%12.3f\n", "ms per sentence", 1e3 * m->seconds[0] / count, 1e3 * m->seconds[1] / count);
-    printf("%-26s%12s%12s\n", "tokens per second", with_spaces(tokens / m->seconds[0], a),
-           with_spaces(tokens / m->seconds[1], b));
-    printf("%-26s%12s%11.2fx\n", "speed-up", "", m->seconds[0] / m->seconds[1]);
-    printf("%-26s%9.1f MB%9.1f MB\n", "packed weights", (double)m->packed_bytes[0] / megabyte,
-           (double)m->packed_bytes[1] / megabyte);
-    printf("%-26s%12s%12.6f\n", "smallest cosine to f32", "", smallest_cosine(s, m));
+static void print_row(const char *name, const char *f32, const char *bf16) {
+    printf("  %-24s%22s%22s\n", name, f32, bf16);
+}
+
+static void print_heading(const char *name, const char *f32, const char *bf16) {
+    fputs(colours() ? "\033[1m" : "", stdout);
+    print_row(name, f32, bf16);
+    fputs(colours() ? "\033[0m" : "", stdout);
+}
+
+/* A row of two numbers in one format. */
+static void print_numbers(const char *name, const char *format, double f32, double bf16) {
+    char a[48], b[48];
+    snprintf(a, sizeof a, format, f32);
+    snprintf(b, sizeof b, format, bf16);
+    print_row(name, a, b);
+}
+
+void report_precisions(const sentences *s, const batch_plan *plan, const minilm *model, const measurement *m) {
+    char a[48], b[48];
+    const double count = s->count, tokens = (double)plan->tokens, mapped = (double)minilm_weight_bytes(model) / 1e6;
+    print_heading("", "f32", "bf16");
+    print_numbers("ms per sentence", "%.3f", 1e3 * m->seconds[0] / count, 1e3 * m->seconds[1] / count);
+    print_row("tokens per second", with_spaces(tokens / m->seconds[0], a), with_spaces(tokens / m->seconds[1], b));
+    snprintf(b, sizeof b, "%.2fx", m->seconds[0] / m->seconds[1]);
+    print_row("speed-up", "", b);
+    snprintf(b, sizeof b, "%.6f", smallest_cosine(s, m));
+    print_row("smallest cosine to f32", "", b);
+    print_numbers("weights, mapped", "%.1f MB", mapped, mapped);
+    print_numbers("weights, packed", "%.1f MB", (double)m->packed_bytes[0] / 1e6, (double)m->packed_bytes[1] / 1e6);
+    print_row("linear layers ran in", m->kernel[0], m->kernel[1]);
+    const int threads = amp_get_num_threads(), rounds = m->rounds > 1 ? m->rounds - 1 : 1;
+    printf("\n%s, %s, %d thread%s, medians of %d pass%s", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
+           threads == 1 ? "" : "s", rounds, rounds == 1 ? "" : "es");
+    for (int i = 0; i < 2; i++)
+        if (*m->refused[i]) printf(".\nNot in %s: %s", m->refused[i], m->reason[i]);
+    printf(".\n");
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------- */

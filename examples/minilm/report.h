@@ -13,14 +13,17 @@ extern "C" {
 typedef struct measurement {
     float *embeddings[2];   /* [sentences, MINILM_WIDTH] */
     double seconds[2];      /* for all sentences */
-    int rounds;             /* passes over all sentences that the medians are of */
+    int rounds;             /* passes over all sentences; the first, if there are others, only warmed up */
     size_t packed_bytes[2]; /* what the weights take in their kernels' layout */
+    char kernel[2][64];     /* that the linear layers ran in */
+    char refused[2][64];    /* a better one that could not run, "" if there is none … */
+    char reason[2][256];    /* … and why */
 } measurement;
 
 /* The similarity of every pair, or, where that is too much to look at, the closest pairs. */
 void report_similarity(const sentences *s, const float *embeddings);
-/* Speed, size and agreement of the two precisions, and what they ran on. */
-void report_precisions(const sentences *s, const batch_plan *plan, const measurement *m);
+/* Speed, size and agreement of the two precisions, and what they ran in. */
+void report_precisions(const sentences *s, const batch_plan *plan, const minilm *model, const measurement *m);
 /* A list of {"text", "ids", "embedding_f32", "embedding_bf16"}, numbers with 9 significant digits. */
 void report_json(const sentences *s, const measurement *m);
 
