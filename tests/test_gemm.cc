@@ -1,7 +1,7 @@
 /* bf16 GEMM: every kernel that this machine runs, bit for bit against the model of its instructions, and against f64. */
 // emulate: *amx*
 #include <gtest/gtest.h>
-#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -478,6 +478,48 @@ TEST(GemmPack, BothOrdersAndAnyThreadsGiveTheSameBytes) {
     ASSERT_EQ(AMP_OK, amp_gemm_pack(two.as<void>(), t.data(), AMP_F32, n, k, 1, n));
     amp_set_num_threads(before);
     EXPECT_EQ(0, memcmp(one.as<void>(), two.as<void>(), amp_gemm_packed_bytes(n, k)));
+}
+
+/* oneDNN can read our packed weights, and we its: the bytes agree. */
+TEST(GemmPack, BytesAreThoseOfOneDnnsBA16a32b2a) {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    ASSERT_EQ(dnnl_success, dnnl_engine_create(&engine, dnnl_cpu, 0));
+    ASSERT_EQ(dnnl_success, dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
+    for (int64_t n : {32, 33, 96, 130})
+        for (int64_t k : {32, 64, 31, 200}) {
+            std::mt19937 random(static_cast<unsigned>(n * k));
+            std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+            std::vector<float> b(static_cast<size_t>(n * k));
+            for (auto &x : b) x = value(random);
+            const dnnl_dims_t dims = {k, n}, strides = {1, k};
+            dnnl_memory_desc_t plain, blocked;
+            ASSERT_EQ(dnnl_success, dnnl_memory_desc_create_with_strides(&plain, 2, dims, dnnl_f32, strides));
+            ASSERT_EQ(dnnl_success, dnnl_memory_desc_create_with_tag(&blocked, 2, dims, dnnl_bf16, dnnl_BA16a32b2a));
+            Guarded theirs(dnnl_memory_desc_get_size(blocked), 64), ours(amp_gemm_packed_bytes(n, k), 64);
+            ASSERT_EQ(amp_gemm_packed_bytes(n, k), dnnl_memory_desc_get_size(blocked));
+            dnnl_primitive_desc_t descriptor;
+            dnnl_primitive_t reorder;
+            dnnl_memory_t from, to;
+            ASSERT_EQ(dnnl_success,
+                      dnnl_reorder_primitive_desc_create(&descriptor, plain, engine, blocked, engine, nullptr));
+            ASSERT_EQ(dnnl_success, dnnl_primitive_create(&reorder, descriptor));
+            ASSERT_EQ(dnnl_success, dnnl_memory_create(&from, plain, engine, b.data()));
+            ASSERT_EQ(dnnl_success, dnnl_memory_create(&to, blocked, engine, theirs.as<void>()));
+            const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+            ASSERT_EQ(dnnl_success, dnnl_primitive_execute(reorder, stream, 2, arguments));
+            ASSERT_EQ(dnnl_success, dnnl_stream_wait(stream));
+            ASSERT_EQ(AMP_OK, amp_gemm_pack(ours.as<void>(), b.data(), AMP_F32, n, k, k, 1));
+            EXPECT_EQ(0, memcmp(ours.as<void>(), theirs.as<void>(), amp_gemm_packed_bytes(n, k))) << n << ", " << k;
+            dnnl_memory_destroy(from);
+            dnnl_memory_destroy(to);
+            dnnl_primitive_destroy(reorder);
+            dnnl_primitive_desc_destroy(descriptor);
+            dnnl_memory_desc_destroy(plain);
+            dnnl_memory_desc_destroy(blocked);
+        }
+    dnnl_stream_destroy(stream);
+    dnnl_engine_destroy(engine);
 }
 
 TEST(Gemm, ChoosesAKernelAndNamesIt) {
