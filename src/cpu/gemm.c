@@ -165,6 +165,8 @@ static void run_tile(const part *t, int64_t panel, range columns, range blocks, 
     const plan *p = t->p;
     const int panels = (int)(columns.end - columns.begin);
     const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
+    const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
+    const bool last = blocks.end == p->k_blocks;
     const amp_gemm_tile tile = {
         .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
         .panel_rows = p->panel_rows,
@@ -173,15 +175,14 @@ static void run_tile(const part *t, int64_t panel, range columns, range blocks, 
         .b = (const uint16_t *)((const char *)p->g->b + t->item * p->g->b_batch_stride) +
              (columns.begin * p->k_blocks + blocks.begin) * AMP_GEMM_BLOCK_VALUES,
         .b_panel_stride = (size_t)p->k_blocks * AMP_GEMM_BLOCK_VALUES,
-        .blocks = blocks.end - blocks.begin,
+        .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
+        .columns = (int)(left < wide ? left : wide),
         .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
         .accumulate = blocks.begin > 0,
     };
     p->isa->tile(&tile);
-    if (blocks.end < p->k_blocks) return;
-    const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
-    const amp_gemm_place place = {panel * p->panel_rows, column, tile.rows, (int)(left < wide ? left : wide),
-                                  (int)wide};
+    if (!last) return;
+    const amp_gemm_place place = {panel * p->panel_rows, column, tile.rows, tile.columns, (int)wide};
     p->isa->finish(&t->finish, &place, tile.c);
 }
 

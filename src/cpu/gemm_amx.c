@@ -53,7 +53,7 @@ static void tile_2x2(const amp_gemm_tile *t) {
         _tile_zero(3);
     }
     const uint16_t *a = t->a, *b = t->b;
-    for (int64_t block = 0; block < t->blocks; block++) {
+    for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
         _tile_loadd(6, b, 128);
         _tile_loadd(4, a, 64);
         _tile_dpbf16ps(0, 4, 6);
@@ -86,7 +86,7 @@ static void tile_1x4(const amp_gemm_tile *t) {
         _tile_zero(3);
     }
     const uint16_t *a = t->a, *b = t->b, *more_b = t->b + t->b_panel_stride;
-    for (int64_t block = 0; block < t->blocks; block++) {
+    for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
         _tile_loadd(4, a, 64);
         _tile_loadd(5, b, 128);
         _tile_dpbf16ps(0, 4, 5);
@@ -117,7 +117,7 @@ static void tile_1x2(const amp_gemm_tile *t) {
         _tile_zero(1);
     }
     const uint16_t *a = t->a, *b = t->b;
-    for (int64_t block = 0; block < t->blocks; block++) {
+    for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
         _tile_loadd(4, a, 64);
         _tile_loadd(5, b, 128);
         _tile_dpbf16ps(0, 4, 5);

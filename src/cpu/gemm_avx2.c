@@ -36,6 +36,27 @@ static inline __attribute__((always_inline)) __m256 up_convert(const __m256i *pa
     return (__m256)x;
 }
 
+/* A pair of k: two vectors of B and one of A beside 12 sums. */
+static inline __attribute__((always_inline)) void multiply_pair(__m256 acc[12], const char *a, const uint16_t *b,
+                                                                int64_t b_panel, const int rows, const int vectors) {
+#pragma GCC unroll 2
+    for (int odd = 0; odd < 2; odd++) {
+        const uint16_t *again = b; /* opaque: loading twice is free, keeping raw B would spill accumulators */
+        __asm__("" : "+r"(again));
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v += 2) {
+            const __m256i *at_b = (const __m256i *)(again + v / 4 * b_panel + v % 4 * 16);
+            const __m256 b0 = up_convert(at_b, odd), b1 = up_convert(at_b + 1, odd);
+#pragma GCC unroll 6
+            for (int r = 0; r < rows; r++) {
+                const __m256 x = _mm256_broadcast_ss((const float *)(a + r * 128 + odd * 4));
+                multiply_add(&acc[r * vectors + v], x, b0);
+                multiply_add(&acc[r * vectors + v + 1], x, b1);
+            }
+        }
+    }
+}
+
 /* `vectors` of 8 columns from column `first` of one panel: rows · vectors accumulators, at most 12 of 16 registers. */
 static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *t, const uint16_t *b, float *c,
                                                            const int rows, const int vectors) {
@@ -46,34 +67,19 @@ static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *
         acc[i] = t->accumulate ? _mm256_load_ps(c + i / vectors * pitch + i % vectors * 8) : _mm256_setzero_ps();
     const char *a = (const char *)t->a;
     const int64_t a_step = (int64_t)t->panel_rows * 128;
-    for (int64_t block = 0; block < t->blocks; block++) {
-        for (int pair = 0; pair < 16; pair++) {
-#pragma GCC unroll 2
-            for (int odd = 0; odd < 2; odd++) {
-                const uint16_t *again = b; /* opaque: loading twice is free, keeping raw B would spill accumulators */
-                __asm__("" : "+r"(again));
-#pragma GCC unroll 4
-                for (int v = 0; v < vectors; v += 2) { /* two vectors of B and one of A beside 12 sums */
-                    const __m256i *at_b = (const __m256i *)(again + v / 4 * b_panel + pair * 64 + v % 4 * 16);
-                    const __m256 b0 = up_convert(at_b, odd), b1 = up_convert(at_b + 1, odd);
-#pragma GCC unroll 6
-                    for (int r = 0; r < rows; r++) {
-                        const __m256 x = _mm256_broadcast_ss((const float *)(a + r * 128 + pair * 8 + odd * 4));
-                        multiply_add(&acc[r * vectors + v], x, b0);
-                        multiply_add(&acc[r * vectors + v + 1], x, b1);
-                    }
-                }
-            }
-        }
+    for (int64_t block = 0; block < t->pairs / 16; block++) {
+        for (int pair = 0; pair < 16; pair++) multiply_pair(acc, a + pair * 8, b + pair * 64, b_panel, rows, vectors);
         a += a_step;
         b += AMP_GEMM_BLOCK_VALUES;
     }
+    for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
+        multiply_pair(acc, a + pair * 8, b + pair * 64, b_panel, rows, vectors);
 #pragma GCC unroll 12
     for (int i = 0; i < rows * vectors; i++) _mm256_store_ps(c + i / vectors * pitch + i % vectors * 8, acc[i]);
 }
 
 static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int vectors) {
-    for (int column = 0; column < t->panels * AMP_GEMM_BLOCK; column += vectors * 8) {
+    for (int column = 0; column < t->columns; column += vectors * 8) {
         const uint16_t *b = t->b + column / AMP_GEMM_BLOCK * (int64_t)t->b_panel_stride + column % AMP_GEMM_BLOCK * 2;
         strip_of(t, b, t->c + column, rows, vectors);
     }

@@ -12,38 +12,47 @@
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
 
-/* One tile of constant size: rows · 2 · panels accumulators, at most 28, so that two vectors of B and one broadcast of A
- * fit the 32 registers. */
-static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels) {
+/* `pairs` pairs of k from one block: rows · panels · vectors accumulators, at most 28, so that two vectors of B and one
+ * broadcast of A fit the 32 registers. */
+static inline __attribute__((always_inline)) void multiply_pair(__m512 acc[28], const char *a, const uint16_t *b,
+                                                                int64_t b_panel, const int rows, const int panels,
+                                                                const int vectors) {
+#pragma GCC unroll 8
+    for (int p = 0; p < panels; p++) {
+        const __m512bh b0 = (__m512bh)_mm512_load_si512(b + p * b_panel);
+        const __m512bh b1 = (__m512bh)_mm512_load_si512(b + p * b_panel + 32);
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; r++) {
+            const __m512bh x = (__m512bh)_mm512_set1_epi32(*(const int *)(a + r * 64));
+            __m512 *const at = &acc[(r * panels + p) * vectors];
+            at[0] = _mm512_dpbf16_ps(at[0], x, b0);
+            if (vectors == 2) at[1] = _mm512_dpbf16_ps(at[1], x, b1);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,
+                                                          const int vectors) {
     __m512 acc[28];
     float *c = t->c;
 #pragma GCC unroll 28
-    for (int i = 0; i < rows * 2 * panels; i++)
-        acc[i] = t->accumulate ? _mm512_load_ps(c + 16 * i) : _mm512_setzero_ps();
+    for (int i = 0; i < rows * panels * vectors; i++)
+        acc[i] = t->accumulate ? _mm512_load_ps(c + 32 / vectors * i) : _mm512_setzero_ps();
     const char *a = (const char *)t->a;
     const int64_t a_step = (int64_t)t->panel_rows * 64, b_panel = (int64_t)t->b_panel_stride;
     const uint16_t *b = t->b;
-    for (int64_t block = 0; block < t->blocks; block++) {
+    for (int64_t block = 0; block < t->pairs / 16; block++) {
 #pragma GCC unroll 4
-        for (int pair = 0; pair < 16; pair++) {
-#pragma GCC unroll 8
-            for (int p = 0; p < panels; p++) {
-                const __m512bh b0 = (__m512bh)_mm512_load_si512(b + p * b_panel + pair * 64);
-                const __m512bh b1 = (__m512bh)_mm512_load_si512(b + p * b_panel + pair * 64 + 32);
-#pragma GCC unroll 14
-                for (int r = 0; r < rows; r++) {
-                    const __m512bh x = (__m512bh)_mm512_set1_epi32(*(const int *)(a + r * 64 + pair * 4));
-                    __m512 *const at = &acc[(r * panels + p) * 2];
-                    at[0] = _mm512_dpbf16_ps(at[0], x, b0);
-                    at[1] = _mm512_dpbf16_ps(at[1], x, b1);
-                }
-            }
-        }
+        for (int pair = 0; pair < 16; pair++)
+            multiply_pair(acc, a + pair * 4, b + pair * 64, b_panel, rows, panels, vectors);
         a += a_step;
         b += AMP_GEMM_BLOCK_VALUES;
     }
+#pragma GCC unroll 1
+    for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
+        multiply_pair(acc, a + pair * 4, b + pair * 64, b_panel, rows, panels, vectors);
 #pragma GCC unroll 28
-    for (int i = 0; i < rows * 2 * panels; i++) _mm512_store_ps(c + 16 * i, acc[i]);
+    for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(c + 32 / vectors * i, acc[i]);
 }
 
 static void pack_a(const amp_gemm_pack_a *p, void *dst) {
@@ -51,9 +60,9 @@ static void pack_a(const amp_gemm_pack_a *p, void *dst) {
 }
 
 static void tile(const amp_gemm_tile *t) {
-    switch (t->rows * 16 + t->panels) {
-#define TILE(rows, panels)                                                                                             \
-    case (rows)*16 + (panels): tile_of(t, rows, panels); break;
+    switch (AMP_GEMM_TILE_KEY(t->rows, t->panels, t->columns > 16 ? 2 : 1)) {
+#define TILE(rows, panels, vectors)                                                                                    \
+    case AMP_GEMM_TILE_KEY(rows, panels, vectors): tile_of(t, rows, panels, vectors); break;
         AMP_GEMM_TILES_28(TILE)
 #undef TILE
     default: __builtin_unreachable();

@@ -27,16 +27,17 @@ typedef struct amp_gemm_pack_a {
     int panel_rows;        /* rows of the panel: those past `rows` are zeroed */
 } amp_gemm_pack_a;
 
-/* C[rows][32 · panels] (+)= A · B over `blocks` K blocks. */
+/* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */
 typedef struct amp_gemm_tile {
     const void *a;
     int panel_rows; /* row pitch of a packed A block */
     int rows;       /* rows to compute */
     int panels;     /* panels of 32 columns */
+    int columns;    /* … of which so many are wanted: the rest of the last panel need not be computed */
     const uint16_t *b;
     size_t b_panel_stride; /* values from one panel of B to the next */
-    int64_t blocks;
-    float *c; /* dense, 64-byte aligned */
+    int64_t pairs;         /* pairs of k: sixteen in each block but the last */
+    float *c;              /* dense, 64-byte aligned */
     bool accumulate;
 } amp_gemm_tile;
 
@@ -76,16 +77,19 @@ typedef struct amp_gemm_isa {
 /* Plans `g` for that ISA and runs it. */
 amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
 
-/* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel: all (rows, panels), and the
- * max_panels that goes with them. */
+/* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel, or one per row where no more than
+ * 16 columns are wanted: all (rows, panels, vectors), and the max_panels that goes with them. */
 /* clang-format off */
 #define AMP_GEMM_TILES_28(TILE)                                                                                        \
-    TILE(1, 1) TILE(1, 2) TILE(1, 3) TILE(1, 4) TILE(1, 5) TILE(1, 6) TILE(1, 7) TILE(1, 8)                            \
-    TILE(2, 1) TILE(2, 2) TILE(2, 3) TILE(2, 4) TILE(3, 1) TILE(3, 2) TILE(3, 3) TILE(3, 4)                            \
-    TILE(4, 1) TILE(4, 2) TILE(4, 3) TILE(5, 1) TILE(5, 2) TILE(6, 1) TILE(6, 2) TILE(7, 1) TILE(7, 2)                 \
-    TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
+    TILE(1, 1, 2) TILE(1, 2, 2) TILE(1, 3, 2) TILE(1, 4, 2) TILE(1, 5, 2) TILE(1, 6, 2) TILE(1, 7, 2) TILE(1, 8, 2)    \
+    TILE(2, 1, 2) TILE(2, 2, 2) TILE(2, 3, 2) TILE(2, 4, 2) TILE(3, 1, 2) TILE(3, 2, 2) TILE(3, 3, 2) TILE(3, 4, 2)    \
+    TILE(4, 1, 2) TILE(4, 2, 2) TILE(4, 3, 2) TILE(5, 1, 2) TILE(5, 2, 2) TILE(6, 1, 2) TILE(6, 2, 2) TILE(7, 1, 2)    \
+    TILE(7, 2, 2) TILE(8, 1, 2) TILE(9, 1, 2) TILE(10, 1, 2) TILE(11, 1, 2) TILE(12, 1, 2) TILE(13, 1, 2)              \
+    TILE(14, 1, 2) TILE(1, 1, 1) TILE(2, 1, 1) TILE(3, 1, 1) TILE(4, 1, 1) TILE(5, 1, 1) TILE(6, 1, 1) TILE(7, 1, 1)   \
+    TILE(8, 1, 1) TILE(9, 1, 1) TILE(10, 1, 1) TILE(11, 1, 1) TILE(12, 1, 1) TILE(13, 1, 1) TILE(14, 1, 1)
 #define AMP_GEMM_PANELS_28 {1, 8, 4, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 /* clang-format on */
+#define AMP_GEMM_TILE_KEY(rows, panels, vectors) ((rows)*32 + (panels)*2 + (vectors)-1)
 
 /* Shared by the kernels that run on AVX-512. */
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);

@@ -29,10 +29,10 @@ static void tile(const amp_gemm_tile *t) {
             const float *a = (const float *)t->a + r * AMP_GEMM_BLOCK;
             const uint16_t *b = t->b + n / AMP_GEMM_BLOCK * (int64_t)t->b_panel_stride + n % AMP_GEMM_BLOCK * 2;
             float sum = t->accumulate ? t->c[r * pitch + n] : 0.0f;
-            for (int64_t block = 0; block < t->blocks; block++) {
-                for (int k = 0; k < AMP_GEMM_BLOCK; k++) sum += a[k] * amp_f32_from_bf16(b[k / 2 * 64 + k % 2]);
-                a += t->panel_rows * AMP_GEMM_BLOCK;
-                b += AMP_GEMM_BLOCK_VALUES;
+            for (int64_t k = 0; k < 2 * t->pairs; k++) {
+                const int64_t block = k / AMP_GEMM_BLOCK, at = k % AMP_GEMM_BLOCK;
+                sum += a[block * t->panel_rows * AMP_GEMM_BLOCK + at] *
+                       amp_f32_from_bf16(b[block * AMP_GEMM_BLOCK_VALUES + at / 2 * 64 + at % 2]);
             }
             t->c[r * pitch + n] = sum;
         }

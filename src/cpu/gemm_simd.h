@@ -142,10 +142,36 @@ SIMD_INLINE simd_f simd_activation(simd_f x, amp_gemm_activation activation) {
 
 /* ---- finishing a tile ----------------------------------------------------------------------------------------- */
 
+/* The first `count` of a vector's elements from p, the others 0; and to p. Nothing beyond them is touched. */
+SIMD_INLINE simd_f simd_load_part(const void *p, amp_dtype dtype, int count) {
+#ifdef __AVX512F__
+    const __mmask16 mask = (__mmask16)((1u << count) - 1u);
+    if (dtype == AMP_F32) return (simd_f)_mm512_maskz_loadu_ps(mask, p);
+    return (simd_f)simd_to_upper_halves((simd_h)_mm256_maskz_loadu_epi16(mask, p));
+#else
+    float edge[SIMD_LANES] = {0};
+    for (int j = 0; j < count; j++) edge[j] = scalar_load(p, dtype, j);
+    return *(const simd_f_any *)edge;
+#endif
+}
+SIMD_INLINE void simd_store_part(void *p, amp_dtype dtype, int count, simd_f x) {
+#ifdef __AVX512F__
+    const __mmask16 mask = (__mmask16)((1u << count) - 1u);
+    if (dtype == AMP_F32)
+        _mm512_mask_storeu_ps(p, mask, (__m512)x);
+    else
+        _mm256_mask_storeu_epi16(p, mask, (__m256i)simd_upper_halves(simd_round_bf16(x)));
+#else
+    for (int j = 0; j < count; j++) scalar_store(p, dtype, j, x[j]);
+#endif
+}
+
 SIMD_INLINE simd_f simd_load(const void *p, amp_dtype dtype, int64_t i, int64_t stride, int count) {
-    if (stride == 1 && count == SIMD_LANES) {
-        if (dtype == AMP_F32) return *(const simd_f_any *)((const float *)p + i);
-        return simd_load_bf16((const uint16_t *)p + i);
+    if (stride == 1) {
+        const void *at = (const char *)p + i * (dtype == AMP_F32 ? 4 : 2);
+        if (count < SIMD_LANES) return simd_load_part(at, dtype, count);
+        if (dtype == AMP_F32) return *(const simd_f_any *)at;
+        return simd_load_bf16(at);
     }
     float edge[SIMD_LANES] = {0};
     for (int j = 0; j < count; j++) edge[j] = scalar_load(p, dtype, i + j * stride);
@@ -153,39 +179,44 @@ SIMD_INLINE simd_f simd_load(const void *p, amp_dtype dtype, int64_t i, int64_t 
 }
 
 SIMD_INLINE void simd_store(void *p, amp_dtype dtype, int64_t i, int count, simd_f x) {
-    if (dtype == AMP_F32) {
-        if (count == SIMD_LANES)
-            *(simd_f_any *)((float *)p + i) = x;
-        else
-            memcpy((float *)p + i, &x, (size_t)count * sizeof(float));
-    } else if (count == SIMD_LANES) {
-        simd_store_bf16((uint16_t *)p + i, x);
-    } else {
-        uint16_t edge[SIMD_LANES];
-        simd_store_bf16(edge, x);
-        memcpy((uint16_t *)p + i, edge, (size_t)count * sizeof(uint16_t));
+    void *at = (char *)p + i * (dtype == AMP_F32 ? 4 : 2);
+    if (count < SIMD_LANES)
+        simd_store_part(at, dtype, count, x);
+    else if (dtype == AMP_F32)
+        *(simd_f_any *)at = x;
+    else
+        simd_store_bf16(at, x);
+}
+
+/* One column of vectors. The kinds are constants of each call: the loop is compiled once for each; what it needs is in
+ * locals, for stores through C may alias *f as far as the compiler knows. */
+SIMD_INLINE void simd_finish_column(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile, int j,
+                                    int count, const amp_gemm_activation activation, const amp_dtype c_dtype,
+                                    const bool residual) {
+    const int64_t column = place->column + j, row = place->row;
+    const int64_t c_stride = f->c_row_stride, r_stride = f->residual_row_stride, r_step = f->residual_column_stride;
+    const simd_f alpha = simd_set(f->alpha), beta = simd_set(f->beta);
+    const bool has_bias = f->bias != NULL;
+    const simd_f bias = has_bias ? simd_load(f->bias, f->bias_dtype, column, 1, count) : simd_set(0.0f);
+    const amp_dtype r_dtype = f->residual_dtype;
+    const void *r = f->residual;
+    void *c = f->c;
+    const int rows = place->rows, pitch = place->pitch;
+    tile += j;
+    for (int i = 0; i < rows; i++, tile += pitch) {
+        simd_f x = *(const simd_f_any *)tile * alpha;
+        if (residual) x += beta * simd_load(r, r_dtype, (row + i) * r_stride + column * r_step, r_step, count);
+        if (has_bias) x += bias;
+        simd_store(c, c_dtype, (row + i) * c_stride + column, count, simd_activation(x, activation));
     }
 }
 
-/* The kinds are constants of each call: the loops are compiled once for each. */
 SIMD_INLINE void simd_finish_as(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile,
                                 const amp_gemm_activation activation, const amp_dtype c_dtype, const bool residual) {
-    for (int j = 0; j < place->columns; j += SIMD_LANES) {
-        const int64_t column = place->column + j;
-        const int count = place->columns - j < SIMD_LANES ? place->columns - j : SIMD_LANES;
-        const simd_f zero = simd_set(0.0f), alpha = simd_set(f->alpha), beta = simd_set(f->beta);
-        const simd_f bias = f->bias ? simd_load(f->bias, f->bias_dtype, column, 1, count) : zero;
-        for (int r = 0; r < place->rows; r++) {
-            const int64_t row = place->row + r;
-            simd_f x = *(const simd_f_any *)(tile + r * place->pitch + j) * alpha;
-            if (residual)
-                x += beta * simd_load(f->residual, f->residual_dtype,
-                                      row * f->residual_row_stride + column * f->residual_column_stride,
-                                      f->residual_column_stride, count);
-            if (f->bias) x += bias;
-            simd_store(f->c, c_dtype, row * f->c_row_stride + column, count, simd_activation(x, activation));
-        }
-    }
+    int j = 0;
+    for (; j + SIMD_LANES <= place->columns; j += SIMD_LANES)
+        simd_finish_column(f, place, tile, j, SIMD_LANES, activation, c_dtype, residual);
+    if (j < place->columns) simd_finish_column(f, place, tile, j, place->columns - j, activation, c_dtype, residual);
 }
 
 SIMD_INLINE void simd_finish(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
@@ -245,11 +276,14 @@ SIMD_INLINE void simd_pack_a_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype
         int64_t block = p->block;
         for (; r < p->rows && block < whole; block++)
             simd_pack_a_row(src, dtype, block * AMP_GEMM_BLOCK, dst, block * step + r * AMP_GEMM_BLOCK, as_f32);
-        for (; block < end; block++) {
-            float edge[AMP_GEMM_BLOCK] = {0};
-            const size_t k0 = (size_t)(block * AMP_GEMM_BLOCK);
-            if (r < p->rows) memcpy(edge, src + k0 * size, ((size_t)p->k - k0) * size);
-            simd_pack_a_row(edge, dtype, 0, dst, block * step + r * AMP_GEMM_BLOCK, as_f32);
+        for (; block < end; block++) { /* a tail, or a row that does not exist */
+            const int64_t k0 = block * AMP_GEMM_BLOCK, left = r < p->rows ? p->k - k0 : 0;
+            for (int j = 0; j < AMP_GEMM_BLOCK; j += SIMD_LANES) {
+                const int count = left <= j ? 0 : left - j < SIMD_LANES ? (int)(left - j) : SIMD_LANES;
+                const simd_f x = count ? simd_load(src, dtype, k0 + j, 1, count) : simd_set(0.0f);
+                const simd_u u = dtype == AMP_F32 ? simd_round_bf16(x) : (simd_u)x;
+                simd_put_a(dst, block * step + r * AMP_GEMM_BLOCK + j, as_f32, u);
+            }
         }
     }
 }
