@@ -79,10 +79,12 @@ TEST_F(Autocast, AFailedEnterChangesNoSetting) {
 }
 
 TEST_F(Autocast, UnknownDeviceTableAndMissingArgumentsAreErrors) {
-    {
-        Region region(static_cast<amp_device>(7));
-        EXPECT_TRUE(failed_with(AMP_ERROR_DEVICE, {"7", "AMP_DEVICE_CPU", "AMP_DEVICE_CUDA"}));
-    }
+    amp_autocast_args nowhere = region_args();
+    const int seven = 7;
+    std::memcpy(&nowhere.device, &seven, sizeof seven); // a value that C++ has not, and C has
+    EXPECT_EQ(amp_autocast_enter(&nowhere), AMP_ERROR_DEVICE);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DEVICE, {"7", "AMP_DEVICE_CPU", "AMP_DEVICE_CUDA"}));
+    EXPECT_EQ(amp_autocast_exit(static_cast<amp_device>(seven)), AMP_OK);
     {
         amp_autocast_args args = region_args();
         args.table = "tensorflow";

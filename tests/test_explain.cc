@@ -1,0 +1,290 @@
+// The explain report: what ran, in which type, and why; for people and for programs.
+#include "amp_test.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <jansson.h>
+#include <sstream>
+#include <thread>
+#include <unistd.h>
+
+using namespace amp_test;
+
+namespace {
+
+std::string report(amp_explain_format format) {
+    char *text = amp_explain_report(format);
+    EXPECT_NE(text, nullptr) << amp_last_error();
+    const std::string copy = text ? text : "";
+    amp_explain_free(text);
+    return copy;
+}
+
+// The JSON report, parsed.
+class Report {
+  public:
+    explicit Report(const std::string &text = report(AMP_EXPLAIN_JSON)) {
+        json_error_t error;
+        root_ = json_loads(text.c_str(), JSON_REJECT_DUPLICATES, &error);
+        EXPECT_NE(root_, nullptr) << error.text << "\n" << text;
+    }
+    ~Report() {
+        json_decref(root_);
+    }
+    Report(const Report &) = delete;
+    Report &operator=(const Report &) = delete;
+
+    json_t *root() const {
+        return root_;
+    }
+    size_t rows() const {
+        return json_array_size(json_object_get(root_, "ops"));
+    }
+
+    // The row of an op, its number `index` of that name.
+    json_t *row(const char *op, size_t index = 0) const {
+        size_t i = 0;
+        json_t *item = nullptr;
+        json_array_foreach(json_object_get(root_, "ops"), i, item) {
+            if (std::strcmp(text(item, "op").c_str(), op) == 0 && index-- == 0) return item;
+        }
+        ADD_FAILURE() << "no row of " << op;
+        return nullptr;
+    }
+
+    static std::string text(json_t *row, const char *key) {
+        const char *value = json_string_value(json_object_get(row, key));
+        return value ? value : "";
+    }
+    static int64_t number(json_t *row, const char *key) {
+        EXPECT_TRUE(json_is_integer(json_object_get(row, key))) << key;
+        return json_integer_value(json_object_get(row, key));
+    }
+
+  private:
+    json_t *root_ = nullptr;
+};
+
+class Explain : public Test {
+  protected:
+    void SetUp() override {
+        Test::SetUp();
+        amp_explain_reset();
+        amp_cast_cache_clear();
+        amp_explain_begin();
+    }
+    void TearDown() override {
+        amp_explain_end();
+        amp_explain_reset();
+        Test::TearDown();
+    }
+
+    amp_tensor *x_ = tensor(AMP_F32, {2, 3}), *w_ = tensor(AMP_F32, {4, 3});
+};
+
+} // namespace
+
+TEST_F(Explain, CountsCallsByOpAndShape) {
+    amp_tensor *y = tensor(AMP_F32, {5});
+    for (int i = 0; i < 3; i++) op("add", {x_, x_});
+    op("add", {y, y});
+    const Report r;
+    EXPECT_EQ(r.rows(), 2u);
+    int64_t calls = 0;
+    for (size_t i = 0; i < 2; i++) {
+        json_t *row = r.row("add", i);
+        const bool of_x = Report::text(row, "inputs") == "f32[2, 3], f32[2, 3]";
+        EXPECT_EQ(Report::number(row, "calls"), of_x ? 3 : 1);
+        EXPECT_GT(Report::number(row, "nanoseconds"), 0);
+        EXPECT_LE(Report::number(row, "fastest_nanoseconds"), Report::number(row, "nanoseconds"));
+        EXPECT_EQ(Report::text(row, "device"), "cpu");
+        EXPECT_EQ(Report::number(row, "failures"), 0);
+        calls += Report::number(row, "calls");
+    }
+    EXPECT_EQ(calls, 4);
+}
+
+TEST_F(Explain, TellsPolicyTypeCastsAndKernel) {
+    {
+        Region region;
+        op("linear", {x_, w_});
+        op("linear", {x_, w_});
+    }
+    const Report r;
+    json_t *row = r.row("linear");
+    EXPECT_EQ(Report::number(row, "calls"), 2);
+    EXPECT_EQ(Report::text(row, "policy"), "lower");
+    EXPECT_EQ(Report::text(row, "runs_in"), "bf16");
+    EXPECT_EQ(Report::number(row, "casts_made"), 1) << "the weight, once";
+    EXPECT_EQ(Report::number(row, "casts_cached"), 1);
+    EXPECT_EQ(Report::number(row, "casts_fused"), 2) << "the input is rounded on the way in";
+    EXPECT_EQ(Report::text(row, "kernel").rfind("gemm_bf16_", 0), 0u) << Report::text(row, "kernel");
+    EXPECT_NE(Report::text(row, "isa"), "");
+    EXPECT_TRUE(json_is_array(json_object_get(row, "refused")));
+    EXPECT_TRUE(json_is_false(json_object_get(row, "overridden")));
+    json_t *cache = json_object_get(r.root(), "cast_cache");
+    EXPECT_EQ(Report::number(cache, "entries"), 1);
+    EXPECT_GT(Report::number(cache, "hits"), 0);
+}
+
+TEST_F(Explain, KernelsThatWereRefusedHaveAReason) {
+    Region region;
+    op("linear", {x_, w_});
+    const Report r;
+    size_t i = 0;
+    json_t *refusal = nullptr;
+    json_array_foreach(json_object_get(r.row("linear"), "refused"), i, refusal) {
+        EXPECT_NE(Report::text(refusal, "kernel"), "");
+        EXPECT_NE(Report::text(refusal, "reason"), "");
+    }
+}
+
+TEST_F(Explain, BypassesAreCountedWithTheirReason) {
+    amp_tensor *f64 = tensor(AMP_F64, {2, 2}), *f32 = tensor(AMP_F32, {2, 2});
+    {
+        Region region;
+        op("mm", {f64, f64});
+        op("mm_out", {f32, f32}, {{"out", f32}});
+        op("addmm_", {f32, f32, f32});
+    }
+    {
+        Region cuda(AMP_DEVICE_CUDA);
+        op("bmm", {tensor(AMP_F32, {1, 2, 2}), tensor(AMP_F32, {1, 2, 2})});
+        op("add", {f32, f32});
+    }
+    const Report r;
+    EXPECT_NE(Report::text(r.row("mm"), "bypass").find("f64"), std::string::npos);
+    EXPECT_NE(Report::text(r.row("mm_out"), "bypass").find("out="), std::string::npos);
+    EXPECT_NE(Report::text(r.row("addmm_"), "bypass").find("in-place"), std::string::npos);
+    EXPECT_NE(Report::text(r.row("bmm"), "bypass").find("another device"), std::string::npos);
+    EXPECT_EQ(Report::text(r.row("bmm"), "policy"), "");
+    EXPECT_EQ(Report::text(r.row("add"), "bypass"), "") << "nothing would have been cast";
+}
+
+TEST_F(Explain, RowsTellApartHowACallRan) {
+    op("mm", {op("t", {w_}), w_});
+    {
+        Region region;
+        op("mm", {op("t", {w_}), w_});
+    }
+    const Report r;
+    EXPECT_NE(Report::text(r.row("mm", 0), "runs_in"), Report::text(r.row("mm", 1), "runs_in"));
+}
+
+TEST_F(Explain, AnOverrideIsNamed) {
+    ASSERT_EQ(amp_autocast_override("mm", AMP_DEVICE_CPU, AMP_OVERRIDE_DENY), AMP_OK);
+    {
+        Region region;
+        op("mm", {tensor(AMP_BF16, {2, 2}), tensor(AMP_BF16, {2, 2})});
+    }
+    ASSERT_EQ(amp_autocast_override("mm", AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_OK);
+    const Report r;
+    EXPECT_TRUE(json_is_true(json_object_get(r.row("mm"), "overridden")));
+    EXPECT_EQ(Report::text(r.row("mm"), "runs_in"), "f32");
+}
+
+TEST_F(Explain, FailuresAreCounted) {
+    op("mm", {x_, x_});
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mm"}));
+    const Report r;
+    EXPECT_EQ(Report::number(r.row("mm"), "calls"), 1);
+    EXPECT_EQ(Report::number(r.row("mm"), "failures"), 1);
+}
+
+TEST_F(Explain, OfNothingIsAReportToo) {
+    const Report r;
+    EXPECT_EQ(r.rows(), 0u);
+    EXPECT_NE(Report::text(r.root(), "cpu"), "");
+    EXPECT_EQ(Report::text(r.root(), "libamp"), amp_version_string());
+    EXPECT_FALSE(report(AMP_EXPLAIN_TABLE).empty());
+}
+
+TEST_F(Explain, TheTableNamesOpsKernelsAndPolicies) {
+    {
+        Region region;
+        op("linear", {x_, w_});
+    }
+    const std::string table = report(AMP_EXPLAIN_TABLE);
+    for (const char *word : {"linear", "bf16", "lower", "gemm_bf16_", "f32[2, 3]"}) {
+        EXPECT_NE(table.find(word), std::string::npos) << word << "\n" << table;
+    }
+}
+
+TEST_F(Explain, BeginsNestAndResetForgets) {
+    amp_explain_begin();
+    amp_explain_end();
+    op("add", {x_, x_});
+    EXPECT_EQ(Report().rows(), 1u) << "the outer begin still holds";
+    amp_explain_reset();
+    EXPECT_EQ(Report().rows(), 0u);
+    amp_explain_end();
+    op("add", {x_, x_});
+    EXPECT_EQ(Report().rows(), 0u) << "not recording";
+    amp_explain_end();
+    amp_explain_begin();
+    op("add", {x_, x_});
+    EXPECT_EQ(Report().rows(), 1u) << "an end too many does no harm";
+}
+
+TEST_F(Explain, TheLongestShapesFit) {
+    const int64_t extent = 1000000000000000;
+    const Shape shape = {0, extent, 1, extent / 1000, 1, 1, 1, 1};
+    const Shape strides = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 1, 1, 1, 1};
+    amp_tensor *empty = amp_from_memory(nullptr, AMP_F32, 8, shape.data(), strides.data(), nullptr, nullptr);
+    if (!empty) {
+        amp_clear_error(); // the product of the others is checked too
+        const Shape less = {0, extent, 1, 1, 1, 1, 1, 1};
+        empty = amp_from_memory(nullptr, AMP_F32, 8, less.data(), nullptr, nullptr, nullptr);
+    }
+    ASSERT_NE(empty, nullptr) << amp_last_error();
+    op("add", {empty, empty});
+    amp_clear_error();
+    const Report r;
+    EXPECT_EQ(Report::text(r.row("add"), "inputs").rfind("f32[0, 1000000000000000", 0), 0u);
+}
+
+TEST_F(Explain, ThreadsShareOneReport) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++) {
+        threads.emplace_back([&] {
+            Scope scope;
+            for (int k = 0; k < 25; k++) op("add", {x_, x_});
+        });
+    }
+    for (std::thread &thread : threads) thread.join();
+    EXPECT_EQ(Report::number(Report().row("add"), "calls"), 100);
+}
+
+// ---- AMP_EXPLAIN=FILE, in a child process --------------------------------------------------------------------------
+TEST(ExplainEnvironment, WritesTheReportAtTheEndOfTheProgram) {
+    if (getenv("AMP_EXPLAIN")) { // the child
+        Scope scope;
+        Region region;
+        ASSERT_NE(op("linear", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {4, 3})}), nullptr);
+        return;
+    }
+    const std::string file = testing::TempDir() + "amp_explain_" + std::to_string(getpid()) + ".json";
+    char self[4096] = {};
+    ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+    const std::string command =
+        "AMP_EXPLAIN='" + file + "' '" + self + "' --gtest_filter=ExplainEnvironment.WritesTheReport* >/dev/null";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    std::ifstream stream(file);
+    std::stringstream text;
+    text << stream.rdbuf();
+    unlink(file.c_str());
+    const Report r(text.str());
+    EXPECT_EQ(Report::number(r.row("linear"), "calls"), 1);
+    EXPECT_EQ(Report::text(r.row("linear"), "runs_in"), "bf16");
+}
+
+TEST(ExplainEnvironment, AFileThatCannotBeWrittenIsReportedOnStandardErrorOnly) {
+    if (getenv("AMP_EXPLAIN")) return;
+    char self[4096] = {};
+    ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+    const std::string command =
+        std::string("AMP_EXPLAIN=/no/such/folder/file '") + self +
+        "' --gtest_filter=ExplainEnvironment.AFile* 2>&1 >/dev/null | grep -q 'AMP_EXPLAIN: cannot write'";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+}
