@@ -10,10 +10,10 @@
 #include "cpu/kernels.h"
 
 enum {
-    SMALL_A_BYTES = 16 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
-    CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
-    CHUNK_LEAST_ROWS = 256,
-    BARRIER_COST = 6000,            /* in multiply-add vectors, as the next two */
+    SMALL_A_BYTES = 32 * 1024,      /* so much of packed A goes on the stack, and each thread packs its own */
+    CHUNK_A_BYTES = 384 * 1024,     /* packed A of one thread group: stays in L2 while B streams past */
+    CHUNK_LEAST_ROWS = 256,         /* … but never fewer rows: each chunk costs a stream of B */
+    BARRIER_COST = 5000,            /* in multiply-add vectors, as the next two */
     STREAM_COST = 6,                /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,            /* packing an element of A costs 1/8 of a product vector */
     LEAST_ROWS_COUNTED = 4,         /* below, streaming B takes the time, not the products */
@@ -47,14 +47,27 @@ static int64_t divide_up(int64_t a, int64_t b) {
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
-/* Estimated time of a grid, in product vectors per K row. */
+/* Row panels that a group packs at a time. */
+static int64_t chunk_of(const plan *p, int grid_m) {
+    const int64_t panels = divide_up(p->row_panels, grid_m), least = divide_up(CHUNK_LEAST_ROWS, p->panel_rows);
+    int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
+    if (chunk < least) chunk = least;
+    if (chunk > panels) chunk = panels;
+    return divide_up(panels, divide_up(panels, chunk));
+}
+
+/* Estimated time of a grid, in vectors of products. */
 static int64_t grid_cost(const plan *p, int grid_m, int grid_n) {
     const int64_t rows = divide_up(p->row_panels, grid_m) * p->panel_rows;
     const int64_t columns = divide_up(divide_up(p->b_panels, p->tile_panels), grid_n) * p->tile_panels;
     const int64_t k = p->k_blocks * AMP_GEMM_BLOCK;
     const bool share = grid_n > 1 && !p->small;
     const int64_t pack = rows * k >> PACK_COST_SHIFT;
-    return columns * k * (rows + STREAM_COST) + (share ? pack / grid_n + BARRIER_COST : pack);
+    const int64_t chunks = divide_up(divide_up(p->row_panels, grid_m), chunk_of(p, grid_m));
+    const int64_t products = columns * k * (rows + STREAM_COST);
+    if (!share) return products + pack;
+    /* On a busy machine a barrier waits for whoever was descheduled: the gain must be worth that. */
+    return products + products / 32 + pack / grid_n + 2 * BARRIER_COST * chunks;
 }
 
 static void choose_grid(plan *p) {
@@ -94,15 +107,9 @@ static void choose_threads(plan *p) {
     if (p->threads > 1 && !p->by_batch) choose_grid(p);
 }
 
-/* Packed A in chunks that stay in L2, but of enough rows to be worth the stream of B that each chunk costs; C in
- * scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
+/* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
 static void choose_chunks(plan *p) {
-    const int64_t panels = divide_up(p->row_panels, p->grid_m);
-    p->chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
-    const int64_t least = divide_up(CHUNK_LEAST_ROWS, p->panel_rows);
-    if (p->chunk < least) p->chunk = least;
-    if (p->chunk > panels) p->chunk = panels;
-    p->chunk = divide_up(panels, divide_up(panels, p->chunk));
+    p->chunk = chunk_of(p, p->grid_m);
     const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, p->isa->pass_blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
     p->group = divide_up(p->isa->group_panels, p->tile_panels) * p->tile_panels;
