@@ -140,18 +140,29 @@ static void f32_loop(void *context, void *out, const void *const *in, int64_t n)
     c->f32(out, in[0], in[1], n, c->scale);
 }
 
-static bool dense_f32_like(const amp_tensor *t, const amp_tensor *like) {
-    return t && t->dtype == AMP_F32 && t->rank == like->rank &&
-           !memcmp(t->shape, like->shape, (size_t)t->rank * sizeof *t->shape) && amp_tensor_is_dense(t);
+enum { AT_ONCE = 16384 }; /* elements that are not worth a second thread */
+
+/* Two dense f32 tensors of one small shape: what a call costs matters, and there is nothing to promote or broadcast. */
+static bool fits_at_once(const amp_operand v[2]) {
+    const amp_tensor *a = v[0].tensor, *b = v[1].tensor;
+    return a && b && a->dtype == AMP_F32 && b->dtype == AMP_F32 && a->rank == b->rank &&
+           !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) && amp_tensor_elements(a) <= AT_ONCE &&
+           amp_tensor_is_dense(a) && amp_tensor_is_dense(b);
 }
 
-/* Small dense operands of one shape need no iterator. */
-static bool ran_at_once(const binary_context *c, const amp_operand *v, amp_tensor *out) {
-    const int64_t n = amp_tensor_elements(out);
-    if (n > 16384 || out->dtype != AMP_F32 || !amp_tensor_is_dense(out)) return false;
-    if (!dense_f32_like(v[0].tensor, out) || !dense_f32_like(v[1].tensor, out)) return false;
-    c->f32(amp_tensor_pointer(out), amp_tensor_pointer(v[0].tensor), amp_tensor_pointer(v[1].tensor), n, c->scale);
-    return true;
+static amp_status run_at_once(amp_call *call, int family, const amp_operand v[2]) {
+    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, AMP_F32, AMP_F32);
+    amp_tensor *out = kernel ? amp_call_output(call, 0, AMP_F32, v[0].tensor->rank, v[0].tensor->shape) : NULL;
+    if (!out) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    if (amp_tensor_is_dense(out)) {
+        ((amp_binary_function *)kernel->function)(amp_tensor_pointer(out), amp_tensor_pointer(v[0].tensor),
+                                                  amp_tensor_pointer(v[1].tensor), amp_tensor_elements(out), 1.0f);
+    } else { /* a strided target of an in-place or out= form */
+        binary_context c = {.f32 = (amp_binary_function *)kernel->function, .scale = 1.0f};
+        amp_operands_run(v, 2, AMP_F32, AMP_F32, f32_loop, &c, 1, out);
+    }
+    return AMP_OK;
 }
 
 static amp_status no_such_type(const amp_call *call, amp_dtype dtype, const amp_operand *v) {
@@ -194,7 +205,7 @@ static amp_status binary(amp_call *call, const binary_op *op, const amp_operand 
     if (!kernel) return amp_pending_error();
     call->note.kernel = kernel->name;
     c.f32 = (amp_binary_function *)kernel->function;
-    return ran_at_once(&c, v, out) ? AMP_OK : run_typed(call, op, &c, v, compute, out);
+    return run_typed(call, op, &c, v, compute, out);
 }
 
 /* ---- add, sub ------------------------------------------------------------------------------------------------- */
@@ -205,6 +216,8 @@ static bool is_one(const amp_scalar *alpha) {
 
 static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b, const amp_scalar *alpha, int sign) {
     const amp_operand v[2] = {a, b};
+    const binary_op *op = !is_one(alpha) ? &add_scaled_op : sign < 0 ? &sub_op : &add_op;
+    if (op != &add_scaled_op && fits_at_once(v)) return run_at_once(call, op->family, v);
     const amp_dtype dtype = amp_operands_dtype(v, 2);
     const bool whole = amp_compute_dtype(dtype) == AMP_I64;
     if ((whole && alpha->kind == AMP_SCALAR_FLOAT) ||
@@ -216,7 +229,6 @@ static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b
         return amp_fail(AMP_ERROR_DTYPE, "%s: there is no difference of bool tensors; logical_xor is what differs",
                         amp_call_name(call));
     }
-    const binary_op *op = !is_one(alpha) ? &add_scaled_op : sign < 0 ? &sub_op : &add_op;
     return binary(call, op, v, dtype, context_of(alpha, sign));
 }
 
@@ -238,12 +250,14 @@ DEFINE_SUM(sub, -1)
 
 static amp_status plain(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
     const amp_operand v[2] = {a, b};
+    if (op->family != NO_KERNEL && fits_at_once(v)) return run_at_once(call, op->family, v);
     return binary(call, op, v, amp_operands_dtype(v, 2), context_of(NULL, 1));
 }
 
 /* Integers give f32. */
 static amp_status floating(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
     const amp_operand v[2] = {a, b};
+    if (op->family != NO_KERNEL && fits_at_once(v)) return run_at_once(call, op->family, v);
     return binary(call, op, v, amp_floating_result(amp_operands_dtype(v, 2)), context_of(NULL, 1));
 }
 
