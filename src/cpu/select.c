@@ -210,16 +210,6 @@ typedef struct clamp_context {
     int low, high; /* places of the bounds among the inputs; 0: none */
 } clamp_context;
 
-static void clamp_f32(void *context, void *out, const void *const *in, int64_t n) {
-    const clamp_context *c = context;
-    const float *x = in[0];
-    if (c->low) {
-        c->maximum(out, x, in[c->low], n, 0.0f);
-        x = out;
-    }
-    if (c->high) c->minimum(out, x, in[c->high], n, 0.0f);
-}
-
 #define CLAMP_LOOP(suffix, type)                                                                                       \
     static void clamp_##suffix(void *context, void *out, const void *const *in, int64_t n) {                           \
         const clamp_context *c = context;                                                                              \
@@ -231,8 +221,23 @@ static void clamp_f32(void *context, void *out, const void *const *in, int64_t n
             ((type *)out)[i] = x;                                                                                      \
         }                                                                                                              \
     }
+CLAMP_LOOP(f32_at_once, float)
 CLAMP_LOOP(f64, double)
 CLAMP_LOOP(i64, int64_t)
+
+static void clamp_f32(void *context, void *out, const void *const *in, int64_t n) {
+    const clamp_context *c = context;
+    const float *x = in[0];
+    if (c->low && c->high && out == in[c->high]) { /* out=max: the first step would write over the second bound */
+        clamp_f32_at_once(context, out, in, n);
+        return;
+    }
+    if (c->low) {
+        c->maximum(out, x, in[c->low], n, 0.0f);
+        x = out;
+    }
+    if (c->high) c->minimum(out, x, in[c->high], n, 0.0f);
+}
 
 static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high) {
     amp_operand v[3] = {amp_tensor_operand("input", input)};
