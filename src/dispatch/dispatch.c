@@ -120,7 +120,10 @@ static amp_status run_call(amp_call *call, const void *args, amp_tensor *target)
 }
 
 static amp_status run(amp_call *call, unsigned layers, const void *args, amp_tensor *target) {
-    if (amp_this_thread.error != AMP_OK) return amp_this_thread.error;
+    if (amp_this_thread.error != AMP_OK) {
+        amp_results_clear(call, args);
+        return amp_this_thread.error;
+    }
     union {
         char bytes[AMP_MAX_ARGS_BYTES];
         max_align_t align;
@@ -130,7 +133,11 @@ static amp_status run(amp_call *call, unsigned layers, const void *args, amp_ten
     call->layers = layers;
     amp_scope_push(&frame);
     const amp_status status = run_call(call, args, target);
-    if (status == AMP_OK) amp_results_move_home(call, frame.outer);
+    if (status == AMP_OK) {
+        amp_results_move_home(call, frame.outer);
+    } else {
+        amp_results_clear(call, args);
+    }
     amp_scope_pop(&frame);
     return status;
 }

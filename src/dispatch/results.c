@@ -181,6 +181,19 @@ void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
     }
 }
 
+void amp_results_clear(const amp_call *call, const void *given) {
+    size_t size = 0;
+    if (given) memcpy(&size, given, sizeof size);
+    if (size > call->op->args_size) size = 0; /* no size: nothing in the struct can be believed */
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind != AMP_ARG_OUTPUT || arg->offset + sizeof(amp_tensor **) > size) continue;
+        amp_tensor **wanted;
+        memcpy(&wanted, (const char *)given + arg->offset, sizeof wanted);
+        if (wanted) *wanted = NULL;
+    }
+}
+
 /* ---- Pending casts -------------------------------------------------------------------------------------------- */
 static void *build_dense(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
     const amp_backend *backend = context;

@@ -10,5 +10,7 @@ amp_status amp_results_set_target(amp_call *call, amp_tensor *given);
 amp_status amp_results_finish(amp_call *call);
 /* Hands the results to the scope that was open at the call (NULL: to the caller). */
 void amp_results_move_home(amp_call *call, amp_scope_frame *home);
+/* After a failure: the second, third, … results that the caller's struct asks for are NULL, as the first is. */
+void amp_results_clear(const amp_call *call, const void *given);
 
 #endif /* AMP_DISPATCH_RESULTS_H */
