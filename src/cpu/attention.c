@@ -318,12 +318,21 @@ static amp_status run_f64(amp_call *call, attention *t, const amp_scaled_dot_pro
     return AMP_OK;
 }
 
+/* Expanded keys and values reach any size, and the scratch for them does not. */
+static amp_status check_scratch(const amp_call *call, const attention *t) {
+    if (((double)t->keys + 64.0) * ((double)t->depth + (double)t->width + 16.0) < 0x1p58) return AMP_OK;
+    return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for packed keys [%lld, %lld] and values [%lld, %lld]",
+                    amp_call_name(call), (long long)t->keys, (long long)t->depth, (long long)t->keys,
+                    (long long)t->width);
+}
+
 amp_status cpu_scaled_dot_product_attention(amp_call *call) {
     const amp_scaled_dot_product_attention_args *a = call->args;
     const bool wide = a->query->dtype == AMP_F64;
     attention t;
     AMP_TRY(check_arguments(call, a));
     AMP_TRY(check_shapes(call, a, &t));
+    AMP_TRY(check_scratch(call, &t));
     if (a->attn_mask) AMP_TRY(check_mask_shape(call, a->attn_mask, &t));
     t.scale = a->scale.set ? a->scale.value : 1.0 / sqrt((double)t.depth);
     t.causal = a->is_causal;

@@ -496,8 +496,11 @@ static amp_status settle(operand *x, int64_t batch, bool spread, void **copy) {
     if (!spread && settle_strides(x->rows, x->columns, &x->row_stride, &x->column_stride) &&
         (batch == 1 || x->batch_stride >= 0))
         return AMP_OK;
-    const int64_t items = x->batch_stride || spread ? batch : 1, values = x->rows * x->columns;
-    float *dense = amp_alloc((size_t)(items * values) * sizeof(float));
+    const int64_t items = x->batch_stride || spread ? batch : 1;
+    int64_t values, bytes; /* a broadcast operand reaches any size */
+    const bool overflow = __builtin_mul_overflow(x->rows, x->columns, &values) ||
+                          __builtin_mul_overflow(values, items * (int64_t)sizeof(float), &bytes);
+    float *dense = overflow ? NULL : amp_alloc((size_t)bytes);
     if (!dense) return amp_fail(AMP_ERROR_MEMORY, "matmul: no memory to copy an operand");
     const int threads = amp_parallel_threads(items * values, AMP_GRAIN_ELEMENTS);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -531,7 +534,7 @@ static amp_status multiply(const amp_dnnl_matmul *p, const char **name) {
 
 /* Matrices that share B and follow each other seamlessly are one matrix. */
 static void fold_batch(amp_dnnl_matmul *p) {
-    const bool seamless = p->batch > 1 && (p->packed_b || p->b_batch_stride == 0) &&
+    const bool seamless = p->batch > 1 && p->m <= INT32_MAX / p->batch && (p->packed_b || p->b_batch_stride == 0) &&
                           p->a_batch_stride == p->m * p->a_row_stride && p->c_batch_stride == p->m * p->c_row_stride &&
                           (!p->residual || p->residual_batch_stride == p->m * p->residual_row_stride);
     if (!seamless) return;

@@ -97,12 +97,19 @@ typedef struct build_context {
     const packing *packing;
 } build_context;
 
+/* Bytes of `count` packed matrices; more than there can be where that overflows (broadcast operands reach any size). */
+static size_t packed_total(const amp_matmul *p, size_t bytes, int64_t count) {
+    size_t total;
+    const bool overflow = (bytes == 0 && p->n > 0 && p->k > 0) || __builtin_mul_overflow(bytes, count, &total);
+    return overflow ? SIZE_MAX : total;
+}
+
 static void *build_packed(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
     const build_context *c = context;
     const amp_matmul *p = c->problem;
     (void)dtype;
     *bytes = c->packing->bytes(p->n, p->k);
-    void *data = amp_alloc(*bytes);
+    void *data = amp_alloc(packed_total(p, *bytes, 1));
     if (!data) {
         amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for %zu bytes of packed weights", *bytes);
         return NULL;
@@ -150,7 +157,7 @@ static amp_status fresh_b(amp_call *call, const amp_matmul *p, int64_t offset, p
     const amp_tensor *memory = memory_of(p->b.tensor);
     const int64_t stride = inner_stride(p, &p->b), count = stride == 0 ? 1 : inner_batch(p);
     const size_t bytes = amp_gemm_packed_bytes(p->n, p->k);
-    if (!packed->scratch) packed->scratch = amp_alloc((size_t)count * bytes);
+    if (!packed->scratch) packed->scratch = amp_alloc(packed_total(p, bytes, count));
     if (!packed->scratch) {
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to pack %s", amp_call_name(call), amp_describe(p->b.tensor));
     }
@@ -257,6 +264,11 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     return status;
 }
 
+/* oneDNN's extents are ints inside: 2³² of them are 0, and it divides by that. */
+static bool suits_dnnl(const amp_matmul *p) {
+    return p->m <= INT32_MAX && p->n <= INT32_MAX && p->k <= INT32_MAX;
+}
+
 /* ---- Entry ----------------------------------------------------------------------------------------------------- */
 static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
     const int64_t outer = outer_batches(p), inner = inner_batch(p);
@@ -300,7 +312,10 @@ amp_status amp_cpu_matmul(amp_call *call, const amp_matmul *problem) {
     amp_matmul p = *problem;
     switch (p.c.tensor->dtype) {
     case AMP_BF16: return matmul_bf16(call, &p);
-    case AMP_F32: return matmul_f32(call, &p);
-    default: return matmul_loops(call, &p);
+    case AMP_F32:
+        if (suits_dnnl(&p)) return matmul_f32(call, &p);
+        break;
+    default: break;
     }
+    return matmul_loops(call, &p);
 }
