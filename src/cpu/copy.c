@@ -187,11 +187,20 @@ static void write_range(amp_tensor *out, const amp_scalar *start, const amp_scal
     }
 }
 
+/* ⌈(end − start)/step⌉, exactly for whole numbers. */
+static double range_length(const amp_scalar *start, const amp_scalar *end, const amp_scalar *step, bool whole) {
+    if (!whole || step->i == 0) return ceil((real_part(end) - real_part(start)) / real_part(step));
+    int64_t span;
+    if (__builtin_sub_overflow(end->i, start->i, &span) || span == INT64_MIN) return INFINITY;
+    if (span != 0 && (span < 0) != (step->i < 0)) return -1.0;
+    return (double)(span / step->i + (span % step->i != 0));
+}
+
 static amp_status return_range(amp_call *call, const amp_scalar *start, const amp_scalar *end, const amp_scalar *step,
                                amp_dtype dtype) {
     const double from = real_part(start), to = real_part(end), by = real_part(step);
     const bool whole = start->kind == AMP_SCALAR_INT && end->kind == AMP_SCALAR_INT && step->kind == AMP_SCALAR_INT;
-    const double length = ceil((to - from) / by);
+    const double length = range_length(start, end, step, whole);
     if (!(by != 0.0 && isfinite(from) && isfinite(to) && isfinite(length) && length >= 0.0 && length < 0x1p53)) {
         return amp_fail(AMP_ERROR_INVALID, "arange: there is no finite range from %g to %g in steps of %g", from, to,
                         by);
