@@ -208,20 +208,6 @@ static dnnl_status_t reorder(dnnl_memory_desc_t from, void *source, dnnl_memory_
     return s;
 }
 
-amp_status amp_dnnl_weight_pack(void *dst, const float *b, int64_t n, int64_t k, int64_t row_stride,
-                                int64_t column_stride) {
-    if (n <= 0 || k <= 0) return AMP_OK;
-    const weight_layout *l = layout_of(n, k);
-    if (!l) return amp_last_status();
-    dnnl_memory_desc_t plain = NULL;
-    AMP_TRY(check(describe(&plain, 0, k, n, 0, row_stride, column_stride), "describe weights"));
-    const int previous = amp_parallel_enter_library();
-    const dnnl_status_t status = reorder(plain, (void *)b, l->descriptor, dst);
-    amp_parallel_leave_library(previous);
-    dnnl_memory_desc_destroy(plain);
-    return check(status, "pack weights");
-}
-
 /* ---- The cache ------------------------------------------------------------------------------------------------ */
 
 static void destroy_operands(operands *o) {
@@ -511,6 +497,24 @@ static amp_status settle(operand *x, int64_t batch, bool spread, void **copy) {
     *x = (operand){dense, x->rows, x->columns, x->columns, 1, items > 1 ? values : 0};
     *copy = dense;
     return AMP_OK;
+}
+
+amp_status amp_dnnl_weight_pack(void *dst, const float *b, int64_t n, int64_t k, int64_t row_stride,
+                                int64_t column_stride) {
+    if (n <= 0 || k <= 0) return AMP_OK;
+    const weight_layout *l = layout_of(n, k);
+    if (!l) return amp_last_status();
+    operand plain = {b, k, n, row_stride, column_stride, 0};
+    void *copy = NULL;
+    dnnl_memory_desc_t from = NULL;
+    AMP_TRY(settle(&plain, 1, false, &copy));
+    dnnl_status_t status = describe(&from, 0, k, n, 0, plain.row_stride, plain.column_stride);
+    const int previous = amp_parallel_enter_library();
+    if (status == dnnl_success) status = reorder(from, (void *)plain.data, l->descriptor, dst);
+    amp_parallel_leave_library(previous);
+    if (from) dnnl_memory_desc_destroy(from);
+    amp_free(copy);
+    return check(status, "pack weights");
 }
 
 /* Product and sum; the operands' strides are settled. The products go to memory of their own where there is an R, for

@@ -33,6 +33,7 @@ static amp_matrix matrix_of(amp_tensor *t, int batch_rank) {
 
 /* The result, dense: the target itself, or a temporary that the dispatcher copies into a strided one. */
 static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (amp_call_check_target_dtype(call, dtype) != AMP_OK) return NULL;
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
     if (!out || amp_tensor_is_dense(out)) return out;
     return call->outputs[0] = amp_tensor_new(call->op->name, dtype, rank, shape);

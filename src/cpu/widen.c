@@ -22,6 +22,7 @@ static amp_status widen_arguments(amp_call *call) {
 
 amp_status amp_cpu_run_widened(amp_call *call, amp_op_function implementation) {
     amp_tensor *target = call->target;
+    AMP_TRY(amp_call_check_target_dtype(call, AMP_F16));
     AMP_TRY(widen_arguments(call));
     call->target = NULL; /* it gets the rounded result */
     const amp_status status = implementation(call);

@@ -68,6 +68,9 @@ const char *amp_call_name(const amp_call *call);
 amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,
                                      const amp_tensor *b);
 
+/* The same for the target of an in-place or out= call, where the op does not convert its result (matrix products). */
+amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype);
+
 /* The field of an argument in the call's struct. */
 static inline void *amp_call_field(const amp_call *call, const amp_arg_info *arg) {
     return (char *)call->args + arg->offset;

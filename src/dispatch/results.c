@@ -271,3 +271,11 @@ amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, c
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),
                     name_a, amp_describe(a), name_b, amp_describe(b), hint);
 }
+
+amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
+    if (!call->target || call->target->dtype == dtype) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE,
+                    "%s: '%s' is %s, but the result is %s; both must have the same dtype (in-place and out= forms do "
+                    "not autocast)",
+                    amp_call_name(call), target_name(call), amp_describe(call->target), amp_dtype_name(dtype));
+}
