@@ -1,0 +1,225 @@
+/* What the way to a kernel costs: one call of a tiny op.
+ *
+ *     bench_dispatch [--rounds N] [--clock cpu] [--json]
+ *
+ *     add            amp_add of two one-element tensors and amp_release of the result, no region
+ *     add_disabled   the same in a region that is switched off
+ *     add_region     the same in a region (add falls through)
+ *     linear_region  amp_linear 1 x 64 x 64, f32 arguments, in a region, its weight's cast cached
+ *     gemm           the kernel under it: amp_gemm_bf16 over the packed weight, into memory that is there already
+ *
+ * One thread, random data. All cases run in turn, round after round; figures are medians over the rounds, and
+ * differences are medians of the differences within a round. */
+#define _GNU_SOURCE /* clock_gettime */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "amp/amp.h"
+#include "core/memory.h"
+#include "cpu/gemm.h"
+
+enum { MAX_ROUNDS = 2001, CALLS = 2000, WIDTH = 64 };
+
+typedef struct operands {
+    amp_tensor *a, *b; /* one element each */
+    amp_tensor *x, *w; /* [1, WIDTH], [WIDTH, WIDTH] */
+    void *packed;
+    uint16_t *y;
+} operands;
+
+typedef struct bench_case {
+    const char *name;
+    void (*run)(const operands *o);
+    double nanoseconds[MAX_ROUNDS]; /* per call */
+} bench_case;
+
+static clockid_t run_clock = CLOCK_MONOTONIC; /* or the thread's CPU time, on a machine that others use too */
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(run_clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void require(bool ok, const char *what) {
+    if (ok) return;
+    fprintf(stderr, "bench_dispatch: %s failed: %s\n", what, amp_last_error());
+    exit(1);
+}
+
+/* ---- Operands ------------------------------------------------------------------------------------------------- */
+static amp_tensor *random_tensor(int rank, const int64_t *shape, uint64_t seed) {
+    float values[WIDTH * WIDTH];
+    for (int i = 0; i < WIDTH * WIDTH; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        values[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+    }
+    amp_tensor *t = amp_from_data(values, AMP_F32, rank, shape);
+    require(t != NULL, "a tensor");
+    return t;
+}
+
+static operands make_operands(void) {
+    const int64_t one[] = {1}, row[] = {1, WIDTH}, square[] = {WIDTH, WIDTH};
+    operands o = {
+        .a = random_tensor(1, one, 1),
+        .b = random_tensor(1, one, 2),
+        .x = random_tensor(2, row, 3),
+        .w = random_tensor(2, square, 4),
+        .packed = amp_alloc(amp_gemm_packed_bytes(WIDTH, WIDTH)),
+        .y = amp_alloc(WIDTH * sizeof(uint16_t)),
+    };
+    require(o.packed && o.y, "memory");
+    require(amp_gemm_pack(o.packed, amp_data(o.w), AMP_F32, WIDTH, WIDTH, WIDTH, 1) == AMP_OK, "packing");
+    return o;
+}
+
+static void free_operands(operands *o) {
+    amp_release(o->a);
+    amp_release(o->b);
+    amp_release(o->x);
+    amp_release(o->w);
+    amp_free(o->packed);
+    amp_free(o->y);
+}
+
+/* ---- Cases ---------------------------------------------------------------------------------------------------- */
+static void run_add(const operands *o) {
+    for (int i = 0; i < CALLS; i++) amp_release(amp_add(o->a, o->b));
+}
+
+static void run_add_disabled(const operands *o) {
+    amp_autocast(AMP_DEVICE_CPU, .enabled = AMP_SET(false)) run_add(o);
+}
+
+static void run_add_region(const operands *o) {
+    amp_autocast(AMP_DEVICE_CPU) run_add(o);
+}
+
+static void run_linear(const operands *o) {
+    amp_autocast(AMP_DEVICE_CPU) {
+        for (int i = 0; i < CALLS; i++) amp_release(amp_linear(o->x, o->w));
+    }
+}
+
+static void run_gemm(const operands *o) {
+    const amp_gemm g = {
+        .m = 1,
+        .n = WIDTH,
+        .k = WIDTH,
+        .batch = 1,
+        .a = amp_data(o->x),
+        .a_dtype = AMP_F32,
+        .a_row_stride = WIDTH,
+        .a_column_stride = 1,
+        .b = o->packed,
+        .c = o->y,
+        .c_dtype = AMP_BF16,
+        .c_row_stride = WIDTH,
+        .alpha = 1.0f,
+    };
+    for (int i = 0; i < CALLS; i++) require(amp_gemm_bf16(&g, NULL) == AMP_OK, "gemm");
+}
+
+enum { ADD, ADD_DISABLED, ADD_REGION, LINEAR_REGION, GEMM, CASES };
+
+static bench_case cases[CASES] = {
+    [ADD] = {.name = "add", .run = run_add},
+    [ADD_DISABLED] = {.name = "add_disabled", .run = run_add_disabled},
+    [ADD_REGION] = {.name = "add_region", .run = run_add_region},
+    [LINEAR_REGION] = {.name = "linear_region", .run = run_linear},
+    [GEMM] = {.name = "gemm", .run = run_gemm},
+};
+
+static void measure(const operands *o, int rounds) {
+    for (int round = -3; round < rounds; round++) { /* the first ones warm up */
+        for (int i = 0; i < CASES; i++) {
+            const double start = seconds();
+            cases[i].run(o);
+            if (round >= 0) cases[i].nanoseconds[round] = (seconds() - start) / CALLS * 1e9;
+        }
+    }
+    require(amp_last_status() == AMP_OK, "a case");
+}
+
+/* ---- Figures -------------------------------------------------------------------------------------------------- */
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of one case, or of its distance from another (base >= 0). */
+static double median(int which, int base, int rounds) {
+    double sorted[MAX_ROUNDS];
+    for (int i = 0; i < rounds; i++) {
+        sorted[i] = cases[which].nanoseconds[i] - (base >= 0 ? cases[base].nanoseconds[i] : 0);
+    }
+    qsort(sorted, (size_t)rounds, sizeof *sorted, ascending);
+    return sorted[rounds / 2];
+}
+
+static const struct {
+    const char *name;
+    int which, base;
+    double target; /* nanoseconds */
+} figures[] = {
+    {"add", ADD, -1, 150},
+    {"disabled region, over add", ADD_DISABLED, ADD, 5},
+    {"linear in a region, over the kernel", LINEAR_REGION, GEMM, 150},
+};
+enum { FIGURES = sizeof figures / sizeof figures[0] };
+
+static void print_text(int rounds) {
+    printf("libamp %s on %s, %s, one thread, median of %d rounds of %d calls\n", amp_version_string(), amp_cpu()->model,
+           amp_isa_name(amp_isa_best()), rounds, CALLS);
+    for (int i = 0; i < CASES; i++) printf("%-36s %8.1f ns\n", cases[i].name, median(i, -1, rounds));
+    printf("\n%-36s %11s %9s\n", "figure", "measured", "target");
+    for (int i = 0; i < FIGURES; i++) {
+        printf("%-36s %8.1f ns %6.0f ns\n", figures[i].name, median(figures[i].which, figures[i].base, rounds),
+               figures[i].target);
+    }
+}
+
+static void print_json(int rounds) {
+    printf("{\"libamp\": \"%s\", \"cpu\": \"%s\", \"isa\": \"%s\", \"threads\": 1, \"rounds\": %d, \"calls\": %d, "
+           "\"nanoseconds\": {",
+           amp_version_string(), amp_cpu()->model, amp_isa_name(amp_isa_best()), rounds, CALLS);
+    for (int i = 0; i < CASES; i++) printf("%s\"%s\": %.2f", i ? ", " : "", cases[i].name, median(i, -1, rounds));
+    printf("}, \"figures\": [");
+    for (int i = 0; i < FIGURES; i++) {
+        printf("%s{\"name\": \"%s\", \"nanoseconds\": %.2f, \"target\": %.0f}", i ? ", " : "", figures[i].name,
+               median(figures[i].which, figures[i].base, rounds), figures[i].target);
+    }
+    printf("]}\n");
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: bench_dispatch [--rounds N] [--clock cpu] [--json]     (N from 1 to %d)\n", MAX_ROUNDS);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    int rounds = 401;
+    bool json = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            json = true;
+        } else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) {
+            rounds = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--clock") == 0 && i + 1 < argc && strcmp(argv[i + 1], "cpu") == 0) {
+            run_clock = CLOCK_THREAD_CPUTIME_ID;
+            i++;
+        } else {
+            return usage();
+        }
+    }
+    if (rounds < 1 || rounds > MAX_ROUNDS) return usage();
+    require(amp_set_num_threads(1) == AMP_OK, "one thread");
+    operands o = make_operands();
+    measure(&o, rounds);
+    (json ? print_json : print_text)(rounds);
+    free_operands(&o);
+    return 0;
+}
