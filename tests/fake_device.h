@@ -84,7 +84,6 @@ inline void release(void *memory) {
 class Test : public amp_test::Test {
   protected:
     void SetUp() override {
-        amp_test::Test::SetUp();
         seen = {};
         copies = 0;
         amp_backend_install(AMP_DEVICE_CUDA, &backend_);

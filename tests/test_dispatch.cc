@@ -54,7 +54,6 @@ using Texts = std::vector<std::string>;
 class Layers : public Test {
   protected:
     void SetUp() override {
-        Test::SetUp();
         events.clear();
         amp_cast_cache_clear();
     }

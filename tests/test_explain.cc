@@ -69,7 +69,6 @@ class Report {
 class Explain : public Test {
   protected:
     void SetUp() override {
-        Test::SetUp();
         amp_explain_reset();
         amp_cast_cache_clear();
         amp_explain_begin();

@@ -318,7 +318,7 @@ class Failure : public Memory {
 TEST_F(Failure, OfTheNthAllocationForEveryN) {
     long n = 0;
     while (run(n, false) && !HasFailure()) n++;
-    EXPECT_GT(n, caching ? 40 : 200) << "the script allocates all along";
+    EXPECT_GT(n, caching ? 40 : 80) << "the script allocates all along";
     EXPECT_LE(silent_, 3);
     RecordProperty("allocations", int(n));
 }
@@ -326,5 +326,5 @@ TEST_F(Failure, OfTheNthAllocationForEveryN) {
 TEST_F(Failure, OfAllAllocationsFromTheNthOn) {
     long n = 0;
     while (run(n, true) && !HasFailure()) n += 5;
-    EXPECT_GT(n, caching ? 40 : 200);
+    EXPECT_GT(n, caching ? 40 : 80);
 }

@@ -16,7 +16,6 @@ size_t live() {
 class Scopes : public Test {
   protected:
     void SetUp() override {
-        Test::SetUp();
         before_ = live();
     }
     size_t before_ = 0;

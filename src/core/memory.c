@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/counters.h"
 #include "core/fail.h"
 #include "core/thread.h"
 
@@ -67,7 +68,7 @@ static amp_allocator current = {default_allocate, default_release, NULL};
 static block *shared_lists[CLASS_COUNT];
 static atomic_uint generation; /* counts the changes of the hook */
 
-static atomic_size_t live_bytes, cached_bytes, system_allocations;
+static atomic_size_t system_allocations;
 
 static __thread local_cache local;
 static pthread_key_t local_key;
@@ -144,7 +145,7 @@ static block *take_cached(unsigned size_class) {
     for (;;) {
         block *b = take_any_cached(size_class);
         if (!b) return NULL;
-        atomic_fetch_sub_explicit(&cached_bytes, b->bytes, memory_order_relaxed);
+        amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
         if (__builtin_expect(is_current(b), 1)) return b;
         give_back_to_system(b);
     }
@@ -173,7 +174,7 @@ void *amp_alloc(size_t bytes) {
     block *b = CACHING ? take_cached(size_class) : NULL;
     if (!b) b = take_from_system(size_class);
     if (!b) return NULL;
-    atomic_fetch_add_explicit(&live_bytes, b->bytes, memory_order_relaxed);
+    amp_count(&amp_counters_mine()->live_bytes, b->bytes);
     return (char *)b + ALIGNMENT;
 }
 
@@ -186,12 +187,13 @@ void *amp_alloc_zeroed(size_t bytes) {
 void amp_free(void *memory) {
     if (!memory) return;
     block *b = (block *)(void *)((char *)memory - ALIGNMENT);
-    atomic_fetch_sub_explicit(&live_bytes, b->bytes, memory_order_relaxed);
+    amp_counters *counters = amp_counters_mine();
+    amp_count(&counters->live_bytes, -b->bytes);
     if (!CACHING || __builtin_expect(!is_current(b), 0)) {
         give_back_to_system(b);
         return;
     }
-    atomic_fetch_add_explicit(&cached_bytes, b->bytes, memory_order_relaxed);
+    amp_count(&counters->cached_bytes, b->bytes);
     const unsigned k = b->size_class;
     if (k < LOCAL_CLASSES && local.counts[k] < LOCAL_BLOCKS) {
         if (!local_registered) register_local();
@@ -213,7 +215,7 @@ void amp_memory_trim(void) {
         pthread_mutex_unlock(&lock);
         while (b) {
             block *next = b->next;
-            atomic_fetch_sub_explicit(&cached_bytes, b->bytes, memory_order_relaxed);
+            amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
             give_back_to_system(b);
             b = next;
         }
@@ -234,10 +236,10 @@ amp_status amp_set_allocator(const amp_allocator *allocator) {
 
 amp_memory_stats amp_memory_statistics(void) {
     const amp_memory_stats stats = {
-        .live_bytes = atomic_load_explicit(&live_bytes, memory_order_relaxed),
-        .cached_bytes = atomic_load_explicit(&cached_bytes, memory_order_relaxed),
+        .live_bytes = amp_counters_sum(offsetof(amp_counters, live_bytes)),
+        .cached_bytes = amp_counters_sum(offsetof(amp_counters, cached_bytes)),
         .system_allocations = atomic_load_explicit(&system_allocations, memory_order_relaxed),
-        .live_tensors = amp_live_tensors(),
+        .live_tensors = amp_counters_sum(offsetof(amp_counters, live_tensors)),
     };
     return stats;
 }

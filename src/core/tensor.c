@@ -7,16 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/counters.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "policy/cast_cache.h"
-
-static atomic_size_t live_tensors;
-static _Atomic uint64_t next_storage_id = 1;
-
-size_t amp_live_tensors(void) {
-    return atomic_load_explicit(&live_tensors, memory_order_relaxed);
-}
 
 /* ---- Headers --------------------------------------------------------------------------------------------------
  * A released header keeps its memory in a free list, so that a use after release reads AMP_TENSOR_DEAD, not someone
@@ -122,14 +116,21 @@ static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const i
         amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a tensor", op);
         return NULL;
     }
-    memset(t, 0, sizeof *t);
+    /* Field by field: clearing all of it, shape and strides beyond the rank included, would cost more than the rest. */
     t->magic = AMP_TENSOR_LIVE;
     atomic_init(&t->references, 1);
+    t->storage = NULL;
     t->dtype = dtype;
     t->rank = rank;
+    for (int i = 0; i < rank; i++) t->shape[i] = shape[i];
+    t->offset = 0;
+    t->is_view = t->requires_grad = false;
     t->is_leaf = true;
-    if (rank > 0) memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
-    atomic_fetch_add_explicit(&live_tensors, 1, memory_order_relaxed);
+    t->source = NULL;
+    t->cast_life = AMP_CAST_ONCE;
+    t->scope = NULL;
+    t->scope_next = t->scope_previous = NULL;
+    amp_count(&amp_counters_mine()->live_tensors, 1);
     amp_scope_move(t, amp_this_thread.scope);
     return t;
 }
@@ -149,12 +150,17 @@ static amp_storage *new_storage(size_t bytes, bool borrow) {
     s->bytes = bytes;
     s->owned = !borrow;
     s->data = borrow ? NULL : (char *)s + STORAGE_BYTES;
-    s->id = atomic_fetch_add_explicit(&next_storage_id, 1, memory_order_relaxed);
     return s;
 }
 
+/* Takes one reference away. The holder of the only one needs no locked instruction: nobody else can add any. */
+static bool is_last(atomic_int *references) {
+    return atomic_load_explicit(references, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
 static void drop_storage(amp_storage *s) {
-    if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
+    if (!s || !is_last(&s->references)) return;
     if (atomic_load_explicit(&s->has_casts, memory_order_relaxed)) amp_cast_cache_forget(s);
     if (s->deleter) s->deleter(s->deleter_context);
     amp_free(s);
@@ -293,7 +299,7 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
                             int64_t offset) {
     amp_tensor *t = new_header(op, base->dtype, rank, shape);
     if (!t) return NULL;
-    if (rank > 0) memcpy(t->strides, strides, (size_t)rank * sizeof *strides);
+    for (int i = 0; i < rank; i++) t->strides[i] = strides[i];
     t->offset = offset;
     t->is_view = true;
     t->requires_grad = base->requires_grad;
@@ -306,11 +312,10 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
 amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype) {
     amp_tensor *t = new_header(op, dtype, source->rank, source->shape);
     if (!t) return NULL;
-    memcpy(t->strides, source->strides, sizeof t->strides);
+    for (int i = 0; i < t->rank; i++) t->strides[i] = source->strides[i];
     t->source = source;
     t->requires_grad = source->requires_grad;
     t->is_leaf = false;
-    atomic_fetch_add_explicit(&source->references, 1, memory_order_relaxed);
     return t;
 }
 
@@ -368,21 +373,11 @@ amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int
 /* ---- Ownership ------------------------------------------------------------------------------------------------ */
 void amp_tensor_drop(amp_tensor *t) {
     amp_scope_move(t, NULL);
-    if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) != 1) return;
+    if (!is_last(&t->references)) return;
     drop_storage(t->storage);
-    if (t->source) amp_tensor_drop_reference(t->source);
     t->magic = AMP_TENSOR_DEAD;
-    atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
+    amp_count(&amp_counters_mine()->live_tensors, SIZE_MAX);
     keep_header(t);
-}
-
-void amp_tensor_drop_reference(amp_tensor *t) {
-    if (atomic_load_explicit(&t->references, memory_order_acquire) == 1) {
-        amp_tensor_drop(t);
-    } else if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) == 1) {
-        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed); /* the others left meanwhile */
-        amp_tensor_drop(t);
-    }
 }
 
 static amp_status check_live(const char *what, const amp_tensor *t) {

@@ -22,7 +22,6 @@ typedef struct amp_storage {
     amp_device device;
     void *data;
     size_t bytes;
-    uint64_t id;                    /* never reused: the cast cache's key */
     _Atomic uint64_t version;       /* bumped by every write */
     atomic_bool has_casts;          /* the cast cache was ever given an entry for this storage */
     atomic_bool produced;           /* an op made it: its casts are not cached in weight positions */
@@ -64,12 +63,11 @@ amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int6
 /* A view of `base`'s storage with its own geometry (offset in elements from the storage's start). */
 amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,
                             int64_t offset);
-/* A tensor that stands for `source` cast to `dtype` and has no memory yet; keeps the source alive. */
+/* A tensor that stands for `source` cast to `dtype` and has no memory yet. It lives as long as the call that it is an
+ * argument of, whose caller keeps the source alive. */
 amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype);
 /* Drops the owner's reference and leaves the scope, if one owns it. */
 void amp_tensor_drop(amp_tensor *tensor);
-/* Drops a reference that is not the owner's: the scope keeps the tensor. */
-void amp_tensor_drop_reference(amp_tensor *tensor);
 /* Bumps the storage version: call it after writing. */
 void amp_tensor_written(amp_tensor *tensor);
 

@@ -24,6 +24,7 @@ typedef struct amp_thread {
     unsigned layers;
     amp_status error; /* of the failure that stands */
     amp_scope_frame *scope;
+    struct amp_counters *counters; /* core/counters.h; NULL until the first use */
 } amp_thread;
 
 /* Room for the thread's sentences. Not in thread-local memory itself: initial-exec makes all of a library's static, and
@@ -42,8 +43,6 @@ amp_thread_text *amp_this_thread_text(void);
 /* Initial-exec: one instruction to reach, also from the shared library. */
 extern __thread amp_thread amp_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Tensors alive in the process. */
-size_t amp_live_tensors(void);
 /* Frees the headers that are kept for reuse, of this thread and of those that ended. */
 void amp_tensor_trim(void);
 

@@ -156,6 +156,10 @@ amp_status amp_results_finish(amp_call *call) {
  * returned as a view, for every result has an owner of its own. */
 static amp_tensor *move_result(amp_call *call, amp_tensor *t, amp_scope_frame *home) {
     if (t == call->target) return t;
+    if (t->source) { /* an argument that autocast put in the place of the caller's, and that came back */
+        if (amp_call_materialize(call, t) != AMP_OK) return NULL;
+        t->source = NULL;
+    }
     if (t->scope != amp_this_thread.scope) {
         t = amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
         if (!t) return NULL;

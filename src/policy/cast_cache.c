@@ -41,7 +41,9 @@ static void unlink_entry(amp_cast *c) {
 }
 
 void amp_cast_release(amp_cast *c) {
-    if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
+    if (!c) return;
+    const bool only_one = atomic_load_explicit(&c->references, memory_order_acquire) == 1;
+    if (!only_one && atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
     if (c->data) c->release(c->data);
     amp_free(c);
 }
