@@ -1,29 +1,33 @@
 /* Traits of the element types, as one table. */
 #include <string.h>
 
-#include "amp/types.h"
+#include "core/tensor_impl.h"
 
 typedef struct dtype_traits {
     const char *name;
     const char *aliases[2]; /* PyTorch's names */
-    size_t size;
     bool floating, complex;
 } dtype_traits;
 
 static const dtype_traits traits[AMP_DTYPE_COUNT] = {
-    [AMP_DTYPE_NONE] = {"none", {0}, 0, false, false},
-    [AMP_F64] = {"f64", {"float64", "double"}, 8, true, false},
-    [AMP_F32] = {"f32", {"float32", "float"}, 4, true, false},
-    [AMP_F16] = {"f16", {"float16", "half"}, 2, true, false},
-    [AMP_BF16] = {"bf16", {"bfloat16"}, 2, true, false},
-    [AMP_I64] = {"i64", {"int64", "long"}, 8, false, false},
-    [AMP_I32] = {"i32", {"int32", "int"}, 4, false, false},
-    [AMP_I16] = {"i16", {"int16", "short"}, 2, false, false},
-    [AMP_I8] = {"i8", {"int8"}, 1, false, false},
-    [AMP_U8] = {"u8", {"uint8"}, 1, false, false},
-    [AMP_BOOL] = {"bool", {0}, 1, false, false},
-    [AMP_C64] = {"c64", {"complex64", "cfloat"}, 8, false, true},
-    [AMP_C128] = {"c128", {"complex128", "cdouble"}, 16, false, true},
+    [AMP_DTYPE_NONE] = {"none", {0}, false, false},
+    [AMP_F64] = {"f64", {"float64", "double"}, true, false},
+    [AMP_F32] = {"f32", {"float32", "float"}, true, false},
+    [AMP_F16] = {"f16", {"float16", "half"}, true, false},
+    [AMP_BF16] = {"bf16", {"bfloat16"}, true, false},
+    [AMP_I64] = {"i64", {"int64", "long"}, false, false},
+    [AMP_I32] = {"i32", {"int32", "int"}, false, false},
+    [AMP_I16] = {"i16", {"int16", "short"}, false, false},
+    [AMP_I8] = {"i8", {"int8"}, false, false},
+    [AMP_U8] = {"u8", {"uint8"}, false, false},
+    [AMP_BOOL] = {"bool", {0}, false, false},
+    [AMP_C64] = {"c64", {"complex64", "cfloat"}, false, true},
+    [AMP_C128] = {"c128", {"complex128", "cdouble"}, false, true},
+};
+
+const unsigned char amp_element_sizes[AMP_DTYPE_COUNT] = {
+    [AMP_F64] = 8, [AMP_F32] = 4, [AMP_F16] = 2, [AMP_BF16] = 2, [AMP_I64] = 8, [AMP_I32] = 4,
+    [AMP_I16] = 2, [AMP_I8] = 1,  [AMP_U8] = 1,  [AMP_BOOL] = 1, [AMP_C64] = 8, [AMP_C128] = 16,
 };
 
 static const dtype_traits *traits_of(amp_dtype dtype) {
@@ -36,8 +40,7 @@ const char *amp_dtype_name(amp_dtype dtype) {
 }
 
 size_t amp_dtype_size(amp_dtype dtype) {
-    const dtype_traits *t = traits_of(dtype);
-    return t ? t->size : 0;
+    return (unsigned)dtype < AMP_DTYPE_COUNT ? amp_element_sizes[dtype] : 0;
 }
 
 bool amp_dtype_is_floating(amp_dtype dtype) {

@@ -71,9 +71,12 @@ void amp_tensor_drop(amp_tensor *tensor);
 /* Bumps the storage version: call it after writing. */
 void amp_tensor_written(amp_tensor *tensor);
 
+/* amp_dtype_size of a tensor's dtype, without a call. */
+extern const unsigned char amp_element_sizes[AMP_DTYPE_COUNT] __attribute__((visibility("hidden")));
+
 /* Address of element [0, …, 0]. Not for pending casts. */
 static inline void *amp_tensor_pointer(const amp_tensor *t) {
-    return (char *)t->storage->data + t->offset * (int64_t)amp_dtype_size(t->dtype);
+    return (char *)t->storage->data + t->offset * (int64_t)amp_element_sizes[t->dtype];
 }
 static inline bool amp_tensor_is_live(const amp_tensor *t) {
     return t->magic == AMP_TENSOR_LIVE;

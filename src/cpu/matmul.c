@@ -308,14 +308,13 @@ amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t) {
     return read_as_is ? AMP_OK : amp_call_materialize(call, t);
 }
 
-amp_status amp_cpu_matmul(amp_call *call, const amp_matmul *problem) {
-    amp_matmul p = *problem;
-    switch (p.c.tensor->dtype) {
-    case AMP_BF16: return matmul_bf16(call, &p);
+amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
+    switch (p->c.tensor->dtype) {
+    case AMP_BF16: return matmul_bf16(call, p);
     case AMP_F32:
-        if (suits_dnnl(&p)) return matmul_f32(call, &p);
+        if (suits_dnnl(p)) return matmul_f32(call, p);
         break;
     default: break;
     }
-    return matmul_loops(call, &p);
+    return matmul_loops(call, p);
 }

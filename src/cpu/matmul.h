@@ -26,8 +26,8 @@ typedef struct amp_matmul {
  * converts on the way. Residual and bias always have memory (amp_call_materialize). */
 amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor);
 
-/* Runs it; `c.tensor` has the operands' dtype. Sets the call's note. */
-amp_status amp_cpu_matmul(amp_call *call, const amp_matmul *problem);
+/* Runs it, and may change it; `c.tensor` has the operands' dtype. Sets the call's note. */
+amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p);
 
 /* Runs `implementation` with every f16 argument converted to f32, and rounds its results to f16. */
 amp_status amp_cpu_run_widened(amp_call *call, amp_op_function implementation);

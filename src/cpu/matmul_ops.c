@@ -137,13 +137,17 @@ amp_status cpu_linear(amp_call *call) {
     if (!x) return amp_pending_error();
     p.a.tensor = x;
     p.a.column = x->strides[x->rank - 1];
-    p.b = (amp_matrix){.tensor = args->weight, .row = w->strides[1], .column = w->strides[0]};
+    p.b.tensor = args->weight;
+    p.b.row = w->strides[1];
+    p.b.column = w->strides[0];
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, x->shape, sizeof shape);
     shape[x->rank - 1] = p.n;
     amp_tensor *out = dense_output(call, x->dtype, x->rank, shape);
     if (!out) return amp_pending_error();
-    p.c = dense_result(out, p.m, p.n, 0, NULL);
+    p.c.tensor = out;
+    p.c.row = p.n;
+    p.c.column = 1;
     return amp_cpu_matmul(call, &p);
 }
 

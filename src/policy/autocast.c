@@ -13,7 +13,7 @@
 #include "policy/promotion.h"
 
 bool amp_autocast_eligible(const amp_tensor *t, amp_device device) {
-    if (!t || !amp_dtype_is_floating(t->dtype) || t->dtype == AMP_F64) return false;
+    if (!t || (t->dtype != AMP_F32 && t->dtype != AMP_F16 && t->dtype != AMP_BF16)) return false;
     return t->storage->device == device;
 }
 
@@ -165,7 +165,7 @@ static bool is_f64_tensor(const amp_tensor *t) {
 }
 
 static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
-    return t && amp_dtype_is_floating(t->dtype) && t->storage->device != call->device;
+    return t && t->storage->device != call->device && amp_dtype_is_floating(t->dtype);
 }
 
 /* Why autocast will leave an argument alone that its policy would cast; NULL if there is none such. */

@@ -65,8 +65,10 @@ static void unlink_onto(amp_cast *c, amp_cast **chain) {
 
 static bool same_geometry(const amp_cast *c, const amp_tensor *t) {
     if (c->source_dtype != t->dtype || c->rank != t->rank || c->offset != t->offset) return false;
-    const size_t bytes = (size_t)t->rank * sizeof(int64_t);
-    return memcmp(c->shape, t->shape, bytes) == 0 && memcmp(c->strides, t->strides, bytes) == 0;
+    for (int i = 0; i < t->rank; i++) {
+        if (c->shape[i] != t->shape[i] || c->strides[i] != t->strides[i]) return false;
+    }
+    return true;
 }
 
 /* Looks up under the lock; entries made from an older version of the storage are dropped on the way. */
