@@ -4,7 +4,7 @@
 demo:
 	scripts/setup demo
 	cmake --preset release -DBUILD_TESTING=OFF
-	cmake --build --preset release --parallel $$(nproc) --target sentence_embedding
+	cmake --build --preset release --parallel $$(nproc) --target sentence_embedding amp_tool
 	build/release/examples/sentence_embedding </dev/null
 
 check:
