@@ -29,7 +29,8 @@ int main(int argc, char **argv) {
         DIR *folder = opendir(argv[i]);
         for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
             char path[4096];
-            if (snprintf(path, sizeof path, "%s/%s", argv[i], entry->d_name) < (int)sizeof path) count += replay_file(path);
+            if (snprintf(path, sizeof path, "%s/%s", argv[i], entry->d_name) < (int)sizeof path)
+                count += replay_file(path);
         }
         if (folder) closedir(folder);
     }
