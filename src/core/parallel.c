@@ -2,6 +2,7 @@
 #include "core/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -10,6 +11,19 @@
 enum { MAX_THREADS = 4096 };
 
 static atomic_int thread_count; /* 0: not decided yet */
+
+/* The child of a fork has none of its parent's threads, but a copy of the runtime's book-keeping that says it does:
+ * libgomp would wait for them for ever. It computes with one thread. */
+static atomic_bool is_forked;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void enter_child(void) {
+    atomic_store_explicit(&is_forked, true, memory_order_relaxed);
+}
+
+static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, enter_child);
+}
 
 /* The control group's quota is rounded up: 1.5 CPUs keep two threads busy most of the time. */
 static int default_threads(void) {
@@ -26,6 +40,8 @@ static int default_threads(void) {
 
 int amp_get_num_threads(void) {
     int threads = atomic_load_explicit(&thread_count, memory_order_relaxed);
+    if (atomic_load_explicit(&is_forked, memory_order_relaxed)) return 1;
+    pthread_once(&fork_once, watch_forks); /* who asks is about to start threads */
     if (threads) return threads;
     const int wanted = default_threads();
     /* Two threads may come here at once; a setting made meanwhile stands. */

@@ -1,0 +1,54 @@
+// Threads: what becomes of them in the child of a fork.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "amp_test.h"
+
+using namespace amp_test;
+
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+
+namespace {
+
+using Parallel = amp_test::Test;
+
+// Enough for every thread, through kernels of our own (add, linear in bf16) and through oneDNN (mm).
+double work() {
+    const Scope scope;
+    const Region region;
+    amp_tensor *x = tensor(AMP_F32, {512, 512}), *y = op("linear", {op("add", {x, x}), x});
+    amp_autocast_args off = region_args();
+    off.enabled = {1, false};
+    const Region outside(off);
+    return amp_item(op("sum", {op("mm", {x, x})})) + amp_item(op("sum", {y}, {{"dtype", AMP_F32}}));
+}
+
+} // namespace
+
+TEST_F(Parallel, TheChildOfAForkComputesToo) {
+#ifdef UNDER_TSAN
+    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+#endif
+    const int before = amp_get_num_threads();
+    ASSERT_EQ(amp_set_num_threads(2), AMP_OK);
+    const double here = work();
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(20); // it used to wait for ever
+        _exit(work() == here && amp_get_num_threads() == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(amp_get_num_threads(), 2) << "the parent keeps its threads";
+    ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
+}
