@@ -290,6 +290,17 @@ TEST_F(Tensors, WithDebugAUseAfterReleaseIsCaughtLater) {
         testing::ExitedWithCode(0), "add: .*'input' was released before");
 }
 
+TEST_F(Tensors, MemoryThatIsNotAlignedIsRefused) {
+    alignas(16) char bytes[64] = {};
+    const int64_t shape[] = {2};
+    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_C128}) {
+        EXPECT_EQ(amp_from_memory(bytes + 1, dtype, 1, shape, nullptr, nullptr, nullptr), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"from_memory", "[2]", amp_dtype_name(dtype), "not aligned"}));
+    }
+    EXPECT_NE(amp_from_memory(bytes + 1, AMP_U8, 1, shape, nullptr, nullptr, nullptr), nullptr);
+    EXPECT_NE(amp_from_memory(bytes + 8, AMP_C128, 1, shape, nullptr, nullptr, nullptr), nullptr);
+}
+
 // ---- Versions, gradients -------------------------------------------------------------------------------------------
 TEST_F(Tensors, WritesBumpTheVersionOfTheStorage) {
     amp_tensor *t = tensor(AMP_F32, {2, 2}), *view = op("t", {t});

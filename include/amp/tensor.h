@@ -10,7 +10,10 @@ extern "C" {
 
 /* A CPU tensor over the caller's memory, without a copy.
  * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
- * strides: in elements, NULL for dense row-major; may be 0 or negative. The memory must outlive every tensor that
+ * strides: in elements, NULL for dense row-major; may be 0 or negative. `data` is aligned to the size of an element (of
+ * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
+ * amp_tensor_mark_dirty afterwards: in a weight position (linear's weight, mm's second matrix) the tensor is packed
+ * once, in and outside of regions, and the packed form would be used on. The memory must outlive every tensor that
  * shares it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this
  * function fails). Returns NULL with an error; the caller keeps the memory then. */
 AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
@@ -56,6 +59,8 @@ AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
  * to the caller, who releases it. */
 
 /* Moves a tensor out of its scope into the caller's hands: one amp_release each. A kept view keeps its storage alive.
+ * A tensor that is in the caller's hands already (kept before, or made with no scope open) gets one more owner, so that
+ * it wants one more amp_release.
  * Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. */
 AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
 /* Releases the caller's tensor; NULL is allowed. A tensor that belongs to an open scope is released early. A second

@@ -344,6 +344,12 @@ amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t
                  amp_describe_shape(rank, shape), amp_dtype_name(dtype), bytes);
         return NULL;
     }
+    const size_t alignment = amp_dtype_size(dtype) / (amp_dtype_is_complex(dtype) ? 2 : 1);
+    if (bytes > 0 && (uintptr_t)data % alignment != 0) {
+        amp_fail(AMP_ERROR_INVALID, "from_memory: the data of %s %s is not aligned to %zu bytes: copy it first",
+                 amp_describe_shape(rank, shape), amp_dtype_name(dtype), alignment);
+        return NULL;
+    }
     amp_tensor *t = new_header("from_memory", dtype, rank, shape);
     if (!t) return NULL;
     amp_dense_strides(rank, shape, t->strides);
