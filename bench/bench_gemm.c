@@ -40,7 +40,7 @@ typedef struct operands {
     shape s;
     float *a, *b, *c; /* b is [N, K], as a linear layer holds it */
     uint16_t *a_half, *b_half, *c_half;
-    void *packed, *packed_f32;
+    void *packed, *packed_f32, *packed_dnnl;
 } operands;
 
 typedef struct candidate {
@@ -98,13 +98,15 @@ static operands make_operands(shape s) {
     o.c_half = obtain((size_t)(s.m * s.n) * sizeof *o.c_half);
     o.packed = obtain(amp_gemm_packed_bytes(s.n, s.k));
     require(amp_gemm_pack(o.packed, o.b, AMP_F32, s.n, s.k, s.k, 1) == AMP_OK, "packing");
-    o.packed_f32 = obtain(amp_dnnl_weight_bytes(s.n, s.k));
-    require(amp_dnnl_weight_pack(o.packed_f32, o.b, s.n, s.k, 1, s.k) == AMP_OK, "packing f32");
+    o.packed_f32 = obtain(amp_gemm_f32_packed_bytes(s.n, s.k));
+    require(amp_gemm_f32_pack(o.packed_f32, o.b, s.n, s.k, s.k, 1) == AMP_OK, "packing f32");
+    o.packed_dnnl = obtain(amp_dnnl_weight_bytes(s.n, s.k));
+    require(amp_dnnl_weight_pack(o.packed_dnnl, o.b, s.n, s.k, 1, s.k) == AMP_OK, "packing f32 for oneDNN");
     return o;
 }
 
 static void free_operands(operands *o) {
-    void *all[] = {o->a, o->b, o->c, o->a_half, o->b_half, o->c_half, o->packed, o->packed_f32};
+    void *all[] = {o->a, o->b, o->c, o->a_half, o->b_half, o->c_half, o->packed, o->packed_f32, o->packed_dnnl};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) amp_free(all[i]);
 }
 
@@ -112,6 +114,7 @@ static void free_operands(operands *o) {
 
 static void run_kernel(const operands *o, void *context) {
     const amp_kernel *kernel = context;
+    const bool f32 = kernel->in == AMP_F32;
     const amp_gemm g = {.m = o->s.m,
                         .n = o->s.n,
                         .k = o->s.k,
@@ -120,9 +123,9 @@ static void run_kernel(const operands *o, void *context) {
                         .a_dtype = AMP_F32,
                         .a_row_stride = o->s.k,
                         .a_column_stride = 1,
-                        .b = o->packed,
-                        .c = o->c_half,
-                        .c_dtype = AMP_BF16,
+                        .b = f32 ? o->packed_f32 : o->packed,
+                        .c = f32 ? (void *)o->c : o->c_half,
+                        .c_dtype = f32 ? AMP_F32 : AMP_BF16,
                         .c_row_stride = o->s.n,
                         .alpha = 1.0f};
     require(((amp_gemm_function *)kernel->function)(&g) == AMP_OK, kernel->name);
@@ -140,7 +143,7 @@ static void run_dnnl_f32(const operands *o, void *context) {
                                .b = packed ? NULL : o->b,
                                .b_row_stride = 1,
                                .b_column_stride = o->s.k,
-                               .packed_b = packed ? o->packed_f32 : NULL,
+                               .packed_b = packed ? o->packed_dnnl : NULL,
                                .c = o->c,
                                .c_row_stride = o->s.n,
                                .alpha = 1.0f};
@@ -251,11 +254,11 @@ static int make_candidates(candidate *list, const operands *o, peer_bf16 *bf16, 
         if (kernel->family != AMP_KERNEL_GEMM || kernel->isa == AMP_ISA_REF) continue;
         if (!amp_isa_usable(kernel->isa) || !kernel->function) continue;
         candidate *c = &list[count++];
-        *c = (candidate){.run = run_kernel, .context = (void *)kernel};
-        snprintf(c->name, sizeof c->name, "%s", kernel->name + strlen("gemm_bf16_"));
+        *c = (candidate){.f32 = kernel->in == AMP_F32, .run = run_kernel, .context = (void *)kernel};
+        snprintf(c->name, sizeof c->name, "%s", kernel->name + strlen("gemm_"));
     }
     list[count++] = (candidate){.name = "dnnl f32", .f32 = true, .run = run_dnnl_f32};
-    list[count++] = (candidate){.name = "dnnl f32 packed", .f32 = true, .run = run_dnnl_f32, .context = o->packed_f32};
+    list[count++] = (candidate){.name = "dnnl f32 packed", .f32 = true, .run = run_dnnl_f32, .context = o->packed_dnnl};
     if (mkl) list[count++] = (candidate){.name = "mkl f32", .f32 = true, .run = run_mkl, .context = mkl};
     if (make_dnnl_bf16(bf16, o))
         list[count++] = (candidate){.name = "dnnl bf16", .run = run_dnnl_bf16, .context = bf16};
@@ -340,7 +343,7 @@ static void print_shape(FILE *json, const candidate *list, int count, const oper
                 first ? "" : ",", o->s.m, o->s.n, o->s.k, rounds);
     for (int i = 0; i < count; i++) {
         const double t = median(list[i].times, rounds), ratio = speed_up(list, count, i, rounds);
-        printf("  %-16s %10.2f µs %9.1f GFLOP/s  %5.2f × best f32\n", list[i].name, t * 1e6, flop / t * 1e-9, ratio);
+        printf("  %-17s %10.2f µs %9.1f GFLOP/s  %5.2f × best f32\n", list[i].name, t * 1e6, flop / t * 1e-9, ratio);
         if (json)
             fprintf(json, "%s{\"name\": \"%s\", \"us\": %.3f, \"gflops\": %.2f, \"over_best_f32\": %.4f}",
                     i ? ", " : "", list[i].name, t * 1e6, flop / t * 1e-9, ratio);

@@ -54,9 +54,9 @@ inline float tdpbf16ps(float c, const uint16_t *a, const uint16_t *b, int b_stri
     return flush(flush(c) + flush(even + odd));
 }
 
-/* VFMADD231PS of two up-converted bf16 values under the default MXCSR: fused, denormals kept. */
-inline float vfmadd(float c, uint16_t a, uint16_t b) {
-    return std::fmaf(from_bf16(a), from_bf16(b), c);
+/* VFMADD231PS, one lane, under the default MXCSR: fused, denormals kept. */
+inline float vfmadd(float c, float a, float b) {
+    return std::fmaf(a, b, c);
 }
 
 } // namespace instruction_models

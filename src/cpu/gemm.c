@@ -1,4 +1,4 @@
-/* The bf16 GEMM driver: plans a product, shares it among threads, and feeds an ISA's tiles. */
+/* The GEMM driver: plans a product, shares it among threads, and feeds an ISA's tiles. */
 #include "cpu/gemm.h"
 
 #include <omp.h>
@@ -173,15 +173,16 @@ static void run_tile(const part *t, int64_t panel, range columns, range blocks, 
     const int panels = (int)(columns.end - columns.begin);
     const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
     const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
+    const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
     const bool last = blocks.end == p->k_blocks;
     const amp_gemm_tile tile = {
         .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
         .panel_rows = p->panel_rows,
         .rows = rows_of(p, panel),
         .panels = panels,
-        .b = (const uint16_t *)((const char *)p->g->b + t->item * p->g->b_batch_stride) +
-             (columns.begin * p->k_blocks + blocks.begin) * AMP_GEMM_BLOCK_VALUES,
-        .b_panel_stride = (size_t)p->k_blocks * AMP_GEMM_BLOCK_VALUES,
+        .b = (const char *)p->g->b + t->item * p->g->b_batch_stride +
+             (columns.begin * p->k_blocks + blocks.begin) * b_block,
+        .b_panel_bytes = p->k_blocks * b_block,
         .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
         .columns = (int)(left < wide ? left : wide),
         .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
@@ -359,11 +360,24 @@ bool amp_gemm_suits_tiles(const void *problem) {
            (double)m * (double)g->n * (double)g->k >= TILES_MIN_PRODUCTS;
 }
 
-amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
-    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, AMP_BF16, AMP_F32);
+static amp_status run_best(amp_dtype in, const amp_gemm *g, const char **kernel_name) {
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, in, AMP_F32);
     if (kernel && kernel->predicate && !kernel->predicate(g))
-        kernel = amp_kernel_select_for(AMP_KERNEL_GEMM, AMP_BF16, AMP_F32, g);
+        kernel = amp_kernel_select_for(AMP_KERNEL_GEMM, in, AMP_F32, g);
     if (!kernel) return amp_last_status();
     if (kernel_name) *kernel_name = kernel->name;
     return ((amp_gemm_function *)kernel->function)(g);
+}
+
+amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
+    return run_best(AMP_BF16, g, kernel_name);
+}
+
+amp_status amp_gemm_f32(const amp_gemm *g, const char **kernel_name) {
+    return run_best(AMP_F32, g, kernel_name);
+}
+
+bool amp_gemm_f32_is_fast(void) {
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, AMP_F32, AMP_F32);
+    return kernel && kernel->isa != AMP_ISA_REF;
 }

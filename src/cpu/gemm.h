@@ -1,8 +1,10 @@
-/* bf16 matrix products over packed weights, below the device table: pointers, sizes and strides only.
+/* bf16 and f32 matrix products over packed weights, below the device table: pointers, sizes and strides only.
  *
- *     C[M,N] = act(alpha · round_bf16(A[M,K]) · B[K,N] + beta · R[M,N] + bias[N])
+ *     C[M,N] = act(alpha · A[M,K] · B[K,N] + beta · R[M,N] + bias[N])
  *
- * B is packed once (amp_gemm_pack); one packed form serves every M and every ISA. Products are summed in f32 over all
+ * In the bf16 product A and B are rounded to bf16, in the f32 product they are f32.
+ *
+ * B is packed once; one packed form of each product serves every M and every ISA. Products are summed in f32 over all
  * of K, C is rounded once at the end, and the order of the sums follows from the kernel alone: one row of C has the same
  * bits whatever M is, however many threads run (AMX rows differ from the vector kernels' rows). */
 #ifndef AMP_CPU_GEMM_H
@@ -35,11 +37,11 @@ typedef struct amp_gemm {
     int64_t batch;   /* number of matrices; 0 is an empty product: nothing is written */
 
     const void *a;     /* [batch, M, K] */
-    amp_dtype a_dtype; /* f32 (rounded to bf16, RNE, on the way in) or bf16 */
+    amp_dtype a_dtype; /* f32 (the bf16 product rounds it, RNE, on the way in) or bf16 */
     int64_t a_row_stride, a_column_stride, a_batch_stride;
 
-    const void *b;          /* packed by amp_gemm_pack */
-    int64_t b_batch_stride; /* in bytes: amp_gemm_packed_bytes(n, k), or 0 where all share one B */
+    const void *b;          /* packed for the product: by amp_gemm_pack or amp_gemm_f32_pack */
+    int64_t b_batch_stride; /* in bytes: what is packed of one B, or 0 where all share one */
 
     void *c;           /* [batch, M, N], unit column stride; may not overlap A or B */
     amp_dtype c_dtype; /* f32 or bf16 */
@@ -77,9 +79,16 @@ typedef void amp_gemm_pack_function(uint16_t *dst, const void *src, amp_dtype sr
 bool amp_gemm_suits_tiles(const void *problem); /* enough rows and products for AMX */
 bool amp_gemm_dot_pays(const void *problem);    /* vdpbf16ps is not slower than up-conversion and FMA: timed once */
 
-/* Runs the product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel that
+/* Runs the bf16 product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel that
  * ran ("gemm_bf16_amx"). */
 amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name);
+
+/* The f32 product: blocks [⌈N/32⌉][⌈K/32⌉][32][32] f32, zero padded; as above. */
+size_t amp_gemm_f32_packed_bytes(int64_t n, int64_t k);
+amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k);
+amp_status amp_gemm_f32(const amp_gemm *g, const char **kernel_name);
+/* True where it has a vector kernel; without one, a library is faster. */
+bool amp_gemm_f32_is_fast(void);
 
 #ifdef __cplusplus
 }

@@ -85,7 +85,7 @@ static void tile_1x4(const amp_gemm_tile *t) {
         _tile_zero(2);
         _tile_zero(3);
     }
-    const uint16_t *a = t->a, *b = t->b, *more_b = t->b + t->b_panel_stride;
+    const uint16_t *a = t->a, *b = t->b, *more_b = (const uint16_t *)t->b + t->b_panel_bytes / 2;
     for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
         _tile_loadd(4, a, 64);
         _tile_loadd(5, b, 128);
@@ -131,7 +131,7 @@ static void tile_1x2(const amp_gemm_tile *t) {
 }
 
 static void pack_a(const amp_gemm_pack_a *p, void *dst) {
-    simd_pack_a(p, dst, false);
+    simd_pack_a(p, dst, SIMD_A_BF16);
 }
 
 static void tile(const amp_gemm_tile *t) {

@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
     for (int i = 0; i < rows * panels * vectors; i++)
         acc[i] = t->accumulate ? _mm512_load_ps(c + 32 / vectors * i) : _mm512_setzero_ps();
     const char *a = (const char *)t->a;
-    const int64_t a_step = (int64_t)t->panel_rows * 64, b_panel = (int64_t)t->b_panel_stride;
+    const int64_t a_step = (int64_t)t->panel_rows * 64, b_panel = t->b_panel_bytes / 2;
     const uint16_t *b = t->b;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
 #pragma GCC unroll 4
@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
 }
 
 static void pack_a(const amp_gemm_pack_a *p, void *dst) {
-    simd_pack_a(p, dst, false);
+    simd_pack_a(p, dst, SIMD_A_BF16);
 }
 
 static void tile(const amp_gemm_tile *t) {

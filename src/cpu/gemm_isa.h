@@ -34,8 +34,8 @@ typedef struct amp_gemm_tile {
     int rows;       /* rows to compute */
     int panels;     /* panels of 32 columns */
     int columns;    /* … of which so many are wanted: the rest of the last panel need not be computed */
-    const uint16_t *b;
-    size_t b_panel_stride; /* values from one panel of B to the next */
+    const void *b;
+    int64_t b_panel_bytes; /* from one panel of B to the next */
     int64_t pairs;         /* pairs of k: sixteen in each block but the last */
     float *c;              /* dense, 64-byte aligned */
     bool accumulate;
@@ -63,6 +63,7 @@ typedef struct amp_gemm_place {
 
 typedef struct amp_gemm_isa {
     bool a_f32;             /* packed A is f32 */
+    bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
     int max_rows;           /* of a tile with one panel of B */
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
     int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
@@ -91,8 +92,9 @@ amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
 /* clang-format on */
 #define AMP_GEMM_TILE_KEY(rows, panels, vectors) ((rows)*32 + (panels)*2 + (vectors)-1)
 
-/* Shared by the kernels that run on AVX-512. */
+/* Shared by the kernels that run on AVX-512, and on AVX2. */
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 
 #ifdef __cplusplus
 }

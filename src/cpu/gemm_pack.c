@@ -1,4 +1,4 @@
-/* The packed form of GEMM's right-hand operand: size, and packing by whichever ISA is there. */
+/* The packed forms of GEMM's right-hand operand: sizes, and packing, of bf16 by whichever ISA is there. */
 #include <omp.h>
 
 #include "core/fail.h"
@@ -13,12 +13,20 @@ static int64_t blocks_of(int64_t extent) {
     return extent / AMP_GEMM_BLOCK + (extent % AMP_GEMM_BLOCK != 0);
 }
 
-size_t amp_gemm_packed_bytes(int64_t n, int64_t k) {
+static size_t packed_bytes(int64_t n, int64_t k, size_t size) {
     size_t blocks, bytes;
     if (n <= 0 || k <= 0) return 0;
     if (__builtin_mul_overflow((size_t)blocks_of(n), (size_t)blocks_of(k), &blocks)) return 0;
-    if (__builtin_mul_overflow(blocks, AMP_GEMM_BLOCK_VALUES * sizeof(uint16_t), &bytes)) return 0;
+    if (__builtin_mul_overflow(blocks, AMP_GEMM_BLOCK_VALUES * size, &bytes)) return 0;
     return bytes;
+}
+
+size_t amp_gemm_packed_bytes(int64_t n, int64_t k) {
+    return packed_bytes(n, k, sizeof(uint16_t));
+}
+
+size_t amp_gemm_f32_packed_bytes(int64_t n, int64_t k) {
+    return packed_bytes(n, k, sizeof(float));
 }
 
 typedef struct pack_job {
@@ -58,5 +66,27 @@ amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_
     const int threads = amp_parallel_threads(n * k, 2 * AMP_GRAIN_ELEMENTS);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t group = 0; group < groups; group++) pack_group(&job, group);
+    return AMP_OK;
+}
+
+/* One block of 32 k by 32 n; runs once per weight, so plain loops do. */
+static void pack_f32_block(float *dst, const float *src, int columns, int ks, int64_t stride_n, int64_t stride_k) {
+    for (int k = 0; k < AMP_GEMM_BLOCK; k++)
+        for (int n = 0; n < AMP_GEMM_BLOCK; n++)
+            dst[k * AMP_GEMM_BLOCK + n] = n < columns && k < ks ? src[n * stride_n + k * stride_k] : 0.0f;
+}
+
+amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k) {
+    if (n <= 0 || k <= 0) return AMP_OK;
+    if ((uintptr_t)dst % 64) return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
+    const int64_t k_blocks = blocks_of(k), blocks = blocks_of(n) * k_blocks;
+    const int threads = amp_parallel_threads(n * k, 2 * AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t n0 = i / k_blocks * AMP_GEMM_BLOCK, k0 = i % k_blocks * AMP_GEMM_BLOCK;
+        pack_f32_block(dst + i * AMP_GEMM_BLOCK_VALUES, src + n0 * stride_n + k0 * stride_k,
+                       n - n0 < AMP_GEMM_BLOCK ? (int)(n - n0) : AMP_GEMM_BLOCK,
+                       k - k0 < AMP_GEMM_BLOCK ? (int)(k - k0) : AMP_GEMM_BLOCK, stride_n, stride_k);
+    }
     return AMP_OK;
 }

@@ -20,6 +20,7 @@ static float random_value(uint32_t *state) {
 typedef struct test_data {
     float a[(MAX_M + 2) * MAX_K], b[MAX_N * MAX_K], bias[MAX_N], got[MAX_M * (MAX_N + 1)], want[MAX_M * (MAX_N + 1)];
     uint16_t packed[3 * 3 * AMP_GEMM_BLOCK_VALUES] __attribute__((aligned(64)));
+    float packed_f32[3 * 3 * AMP_GEMM_BLOCK_VALUES] __attribute__((aligned(64)));
 } test_data;
 
 static void fill(test_data *d) {
@@ -47,6 +48,7 @@ static bool gemm_agrees(test_data *d, const amp_kernel *kernel, const amp_kernel
     for (int i = 0; i < k; i++) d->a[i] = after[i] = NAN;
     for (size_t i = 0; i < sizeof d->got / sizeof *d->got; i++) d->got[i] = d->want[i] = 7.0f;
     pack_with_reference(d, n, k);
+    amp_gemm_f32_pack(d->packed_f32, d->b, n, k, k, 1);
     amp_gemm g = {.m = m,
                   .n = n,
                   .k = k,
@@ -55,7 +57,7 @@ static bool gemm_agrees(test_data *d, const amp_kernel *kernel, const amp_kernel
                   .a_dtype = AMP_F32,
                   .a_row_stride = k,
                   .a_column_stride = 1,
-                  .b = d->packed,
+                  .b = kernel->in == AMP_F32 ? (const void *)d->packed_f32 : d->packed,
                   .c = d->got,
                   .c_dtype = AMP_F32,
                   .c_row_stride = n + 1,

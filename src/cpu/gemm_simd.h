@@ -239,24 +239,24 @@ SIMD_INLINE void simd_finish(const amp_gemm_finish *f, const amp_gemm_place *pla
 
 /* ---- packing A ------------------------------------------------------------------------------------------------ */
 
-SIMD_INLINE simd_u simd_load_a(const void *p, amp_dtype dtype, int64_t i) { /* bf16 in the upper halves */
-    if (dtype == AMP_F32) return simd_round_bf16(*(const simd_f_any *)((const float *)p + i));
-    return (simd_u)simd_load_bf16((const uint16_t *)p + i);
-}
+/* What packed A holds: bf16; f32 rounded to bf16; f32 as it was. */
+typedef enum simd_a_form { SIMD_A_BF16, SIMD_A_ROUNDED, SIMD_A_EXACT } simd_a_form;
 
-/* A vector of A to `dst`, as f32 or as bf16. */
-SIMD_INLINE void simd_put_a(void *dst, int64_t i, bool as_f32, simd_u x) {
-    if (as_f32)
-        *(simd_f *)((float *)dst + i) = (simd_f)(x & 0xffff0000u);
+SIMD_INLINE void simd_put_a(void *dst, int64_t i, const simd_a_form form, simd_f x) {
+    if (form == SIMD_A_EXACT)
+        *(simd_f *)((float *)dst + i) = x;
+    else if (form == SIMD_A_ROUNDED)
+        *(simd_f *)((float *)dst + i) = (simd_f)(simd_round_bf16(x) & 0xffff0000u);
     else
-        *(simd_h *)((uint16_t *)dst + i) = simd_upper_halves(x);
+        *(simd_h *)((uint16_t *)dst + i) = simd_upper_halves(simd_round_bf16(x));
 }
 
 /* 32 values that lie together. */
-SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t i, void *dst, int64_t at, bool as_f32) {
+SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t i, void *dst, int64_t at,
+                                 const simd_a_form form) {
 #ifdef __AVX512BF16__
     /* flushes denormals, as the products that follow would */
-    if (dtype == AMP_F32 && !as_f32) {
+    if (dtype == AMP_F32 && form == SIMD_A_BF16) {
         const float *p = (const float *)src + i;
         const __m512i h = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p));
         _mm512_store_si512((uint16_t *)dst + at, h);
@@ -264,10 +264,10 @@ SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t i, vo
     }
 #endif
     for (int j = 0; j < AMP_GEMM_BLOCK; j += SIMD_LANES)
-        simd_put_a(dst, at + j, as_f32, simd_load_a(src, dtype, i + j));
+        simd_put_a(dst, at + j, form, simd_load(src, dtype, i + j, 1, SIMD_LANES));
 }
 
-SIMD_INLINE void simd_pack_a_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype dtype, bool as_f32) {
+SIMD_INLINE void simd_pack_a_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype dtype, const simd_a_form form) {
     const size_t size = dtype == AMP_F32 ? sizeof(float) : sizeof(uint16_t);
     const int64_t end = p->block + p->blocks, whole = p->k / AMP_GEMM_BLOCK < end ? p->k / AMP_GEMM_BLOCK : end;
     const int64_t step = (int64_t)p->panel_rows * AMP_GEMM_BLOCK;
@@ -275,40 +275,39 @@ SIMD_INLINE void simd_pack_a_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype
         const char *src = (const char *)p->src + r * p->row_stride * (int64_t)size;
         int64_t block = p->block;
         for (; r < p->rows && block < whole; block++)
-            simd_pack_a_row(src, dtype, block * AMP_GEMM_BLOCK, dst, block * step + r * AMP_GEMM_BLOCK, as_f32);
+            simd_pack_a_row(src, dtype, block * AMP_GEMM_BLOCK, dst, block * step + r * AMP_GEMM_BLOCK, form);
         for (; block < end; block++) { /* a tail, or a row that does not exist */
             const int64_t k0 = block * AMP_GEMM_BLOCK, left = r < p->rows ? p->k - k0 : 0;
             for (int j = 0; j < AMP_GEMM_BLOCK; j += SIMD_LANES) {
                 const int count = left <= j ? 0 : left - j < SIMD_LANES ? (int)(left - j) : SIMD_LANES;
                 const simd_f x = count ? simd_load(src, dtype, k0 + j, 1, count) : simd_set(0.0f);
-                const simd_u u = dtype == AMP_F32 ? simd_round_bf16(x) : (simd_u)x;
-                simd_put_a(dst, block * step + r * AMP_GEMM_BLOCK + j, as_f32, u);
+                simd_put_a(dst, block * step + r * AMP_GEMM_BLOCK + j, form, x);
             }
         }
     }
 }
 
 /* Rows that do not lie along k: gathered one k after the other, which is along memory for a transposed matrix. */
-SIMD_INLINE void simd_pack_a_strided(const amp_gemm_pack_a *p, void *dst, bool as_f32) {
+SIMD_INLINE void simd_pack_a_strided(const amp_gemm_pack_a *p, void *dst, const simd_a_form form) {
     for (int64_t block = p->block; block < p->block + p->blocks; block++) {
-        uint16_t edge[32][AMP_GEMM_BLOCK] = {0};
+        float edge[32][AMP_GEMM_BLOCK] = {0};
         const int64_t k0 = block * AMP_GEMM_BLOCK, left = p->k - k0;
         const int count = left < AMP_GEMM_BLOCK ? (int)left : AMP_GEMM_BLOCK;
         for (int k = 0; k < count; k++)
             for (int r = 0; r < p->rows; r++)
-                edge[r][k] = scalar_load_bf16(p->src, p->dtype, r * p->row_stride + (k0 + k) * p->column_stride);
+                edge[r][k] = scalar_load(p->src, p->dtype, r * p->row_stride + (k0 + k) * p->column_stride);
         for (int r = 0; r < p->panel_rows; r++)
-            simd_pack_a_row(edge[r], AMP_BF16, 0, dst, (block * p->panel_rows + r) * AMP_GEMM_BLOCK, as_f32);
+            simd_pack_a_row(edge[r], AMP_F32, 0, dst, (block * p->panel_rows + r) * AMP_GEMM_BLOCK, form);
     }
 }
 
-SIMD_INLINE void simd_pack_a(const amp_gemm_pack_a *p, void *dst, bool as_f32) {
+SIMD_INLINE void simd_pack_a(const amp_gemm_pack_a *p, void *dst, const simd_a_form form) {
     if (p->column_stride != 1 && p->k > 1)
-        simd_pack_a_strided(p, dst, as_f32);
+        simd_pack_a_strided(p, dst, form);
     else if (p->dtype == AMP_F32)
-        simd_pack_a_rows(p, dst, AMP_F32, as_f32);
+        simd_pack_a_rows(p, dst, AMP_F32, form);
     else
-        simd_pack_a_rows(p, dst, AMP_BF16, as_f32);
+        simd_pack_a_rows(p, dst, AMP_BF16, form);
 }
 
 #endif /* AMP_CPU_GEMM_SIMD_H */
