@@ -83,6 +83,12 @@ typedef struct packing {
                        int64_t stride_n, int64_t stride_k);
 } packing;
 
+static amp_status pack_f32(void *destination, const void *source, amp_dtype source_dtype, int64_t n, int64_t k,
+                           int64_t stride_n, int64_t stride_k) {
+    (void)source_dtype; /* f32 */
+    return amp_gemm_f32_pack(destination, source, n, k, stride_n, stride_k);
+}
+
 static amp_status pack_for_dnnl(void *destination, const void *source, amp_dtype source_dtype, int64_t n, int64_t k,
                                 int64_t stride_n, int64_t stride_k) {
     (void)source_dtype; /* f32 */
@@ -90,7 +96,8 @@ static amp_status pack_for_dnnl(void *destination, const void *source, amp_dtype
 }
 
 static const packing bf16_packing = {AMP_LAYOUT_BLOCKED_B, amp_gemm_packed_bytes, amp_gemm_pack};
-static const packing f32_packing = {AMP_LAYOUT_DNNL_B, amp_dnnl_weight_bytes, pack_for_dnnl};
+static const packing f32_packing = {AMP_LAYOUT_BLOCKED_B_F32, amp_gemm_f32_packed_bytes, pack_f32};
+static const packing dnnl_packing = {AMP_LAYOUT_DNNL_B, amp_dnnl_weight_bytes, pack_for_dnnl};
 
 typedef struct build_context {
     const amp_matmul *problem;
@@ -200,7 +207,7 @@ static amp_status run_gemm(amp_call *call, const amp_matmul *p, const packed_b *
         g.residual_column_stride = p->residual.column;
         g.residual_batch_stride = inner_stride(p, &p->residual);
     }
-    return amp_gemm_bf16(&g, &call->note.kernel);
+    return p->c.tensor->dtype == AMP_F32 ? amp_gemm_f32(&g, &call->note.kernel) : amp_gemm_bf16(&g, &call->note.kernel);
 }
 
 static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
@@ -256,10 +263,12 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     packed_b b = {0};
     merge_batches(p);
     const amp_cast_life life = life_of_b(p);
-    if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, &f32_packing, life, &b));
+    const bool ours = life != AMP_CAST_ONCE && amp_gemm_f32_is_fast();
+    if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, ours ? &f32_packing : &dnnl_packing, life, &b));
     const int64_t outer = outer_batches(p);
     amp_status status = AMP_OK;
-    for (int64_t i = 0; status == AMP_OK && i < outer; i++) status = run_dnnl(call, p, &b, i);
+    for (int64_t i = 0; status == AMP_OK && i < outer; i++)
+        status = ours ? run_gemm(call, p, &b, i) : run_dnnl(call, p, &b, i);
     amp_cast_release(b.cast);
     return status;
 }

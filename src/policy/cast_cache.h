@@ -7,9 +7,10 @@
 /* What the cached bytes are. One cast per (source geometry, dtype, layout). A kernel family that packs its weights
  * adds a layout here. */
 typedef enum amp_layout {
-    AMP_LAYOUT_DENSE = 0, /* row-major in the logical shape */
-    AMP_LAYOUT_BLOCKED_B, /* [N/32][K/32][16][32][2], cpu/gemm.h */
-    AMP_LAYOUT_DNNL_B     /* oneDNN's blocked f32 weights, cpu/dnnl_matmul.h */
+    AMP_LAYOUT_DENSE = 0,     /* row-major in the logical shape */
+    AMP_LAYOUT_BLOCKED_B,     /* [N/32][K/32][16][32][2], cpu/gemm.h */
+    AMP_LAYOUT_BLOCKED_B_F32, /* [N/32][K/32][32][32] f32, cpu/gemm.h */
+    AMP_LAYOUT_DNNL_B         /* oneDNN's blocked f32 weights, cpu/dnnl_matmul.h */
 } amp_layout;
 
 /* One cached cast. Held by the cache and by every call that uses it. */
