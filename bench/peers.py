@@ -5,9 +5,10 @@
     VENV/bin/python bench/peers.py --bench build/release/bench/bench_model [--json FILE]
 
 Every engine is a process of its own that runs when it is asked to and sleeps otherwise. All get random ids, and take
-turns in short bursts, so that a drift of the machine hits all alike; a figure is the median over all passes. First,
-every engine embeds the same texts, and its answer is compared with libamp's f32. Engines that are not installed are
-left out, visibly.
+turns in short bursts, so that a drift of the machine hits all alike; a figure is the median over all passes. A second
+table gives the CPU time of a pass, which also holds on a busy machine (of several threads it includes their waiting for
+each other). First, every engine embeds the same texts, and its answer is compared with libamp's f32. Engines that are
+not installed are left out, visibly.
 """
 
 import argparse
@@ -304,6 +305,14 @@ class Engine:
             raise SystemExit(f"{self.name} failed at '{' '.join(map(str, words))}': {self.process.stderr.read()}")
         return json.loads(line)
 
+    def cpu_ms(self):
+        """What its threads have computed so far: also on a busy machine, where they wait for a core in between."""
+        total = 0
+        for path in glob.glob(f"/proc/{self.process.pid}/task/*/schedstat"):
+            with open(path, encoding="ascii") as file:
+                total += int(file.read().split()[0])
+        return total / 1e6
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -336,27 +345,40 @@ def check(engines):
 
 
 def burst(engine, precision, batch, tokens, passes):
+    """Milliseconds of each pass, and mean CPU milliseconds of a pass (the untimed first one included)."""
     time.sleep(0.05)  # until the threads of the one before have stopped spinning
-    return engine.ask("run", precision, batch, tokens, passes)["ms"]
+    before = engine.cpu_ms()
+    times = engine.ask("run", precision, batch, tokens, passes)["ms"]
+    return times, (engine.cpu_ms() - before) / (passes + 1)
 
 
 def measure(engines, batch, tokens, rounds, seconds):
     """Times of each engine and precision, which take turns."""
     columns = columns_of(engines)
-    passes, times = {}, {name: [] for _, _, name in columns}
+    passes, times, cpu = {}, {name: [] for _, _, name in columns}, {name: [] for _, _, name in columns}
     for engine, precision, name in columns:
-        pilot = statistics.median(burst(engine, precision, batch, tokens, 3))
-        passes[name] = max(3, min(1000, int(1e3 * seconds / pilot)))
+        pilot, _ = burst(engine, precision, batch, tokens, 3)
+        passes[name] = max(3, min(1000, int(1e3 * seconds / statistics.median(pilot))))
     for index in range(rounds):
         for engine, precision, name in columns if index % 2 == 0 else reversed(columns):
-            times[name] += burst(engine, precision, batch, tokens, passes[name])
-    return {name: summary(values) for name, values in times.items()}
+            burst_times, burst_cpu = burst(engine, precision, batch, tokens, passes[name])
+            times[name] += burst_times
+            cpu[name].append(burst_cpu)
+    return {name: summary(times[name], cpu[name]) for _, _, name in columns}
 
 
-def summary(times):
+def summary(times, cpu):
     ordered = sorted(times)
     return {"median_ms": statistics.median(ordered), "p10_ms": ordered[len(ordered) // 10],
-            "p90_ms": ordered[len(ordered) * 9 // 10], "passes": len(ordered)}
+            "p90_ms": ordered[len(ordered) * 9 // 10], "cpu_ms": statistics.median(cpu), "passes": len(ordered)}
+
+
+def print_table(report, title, key):
+    columns = list(report["agreement"])
+    print(f"\n{title:26}" + "".join(f"{column:>17}" for column in columns))
+    for result in report["results"]:
+        label = f"{result['batch']} x {result['tokens']} tokens, {result['threads']} threads"
+        print(f"{label:26}" + "".join(f"{result['engines'][column][key]:17.3f}" for column in columns))
 
 
 def print_report(report):
@@ -364,13 +386,10 @@ def print_report(report):
         print("; ".join(f"{key} {value}" for key, value in about.items() if key != "precisions"))
     for name, reason in report["missing"].items():
         print(f"{name} is left out: {reason}")
+    print_table(report, "median ms of a pass", "median_ms")
+    print_table(report, "CPU ms of a pass", "cpu_ms")
     columns = list(report["agreement"])
-    print(f"\n{'median ms of a pass':26}" + "".join(f"{column:>17}" for column in columns))
-    for result in report["results"]:
-        label = f"{result['batch']} x {result['tokens']} tokens, {result['threads']} threads"
-        cells = (f"{result['engines'][column]['median_ms']:17.3f}" for column in columns)
-        print(f"{label:26}" + "".join(cells))
-    print(f"{'cosine to ' + columns[0]:26}" + "".join(f"{report['agreement'][column]:17.6f}" for column in columns))
+    print(f"\n{'cosine to ' + columns[0]:26}" + "".join(f"{report['agreement'][column]:17.6f}" for column in columns))
 
 
 def parse_arguments():
