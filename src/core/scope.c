@@ -24,11 +24,7 @@ static void unlink_tensor(amp_tensor *t) {
 
 void amp_scope_move(amp_tensor *t, amp_scope_frame *frame) {
     unlink_tensor(t);
-    if (!frame) return;
-    t->scope = frame;
-    t->scope_next = frame->tensors;
-    if (frame->tensors) frame->tensors->scope_previous = t;
-    frame->tensors = t;
+    amp_scope_adopt(t, frame);
 }
 
 void amp_scope_push(amp_scope_frame *frame) {

@@ -131,7 +131,7 @@ static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const i
     t->scope = NULL;
     t->scope_next = t->scope_previous = NULL;
     amp_count(&amp_counters_mine()->live_tensors, 1);
-    amp_scope_move(t, amp_this_thread.scope);
+    amp_scope_adopt(t, amp_this_thread.scope);
     return t;
 }
 

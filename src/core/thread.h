@@ -2,7 +2,7 @@
 #ifndef AMP_CORE_THREAD_H
 #define AMP_CORE_THREAD_H
 
-#include "amp/error.h"
+#include "core/tensor_impl.h"
 
 /* Layers of the dispatcher, outermost first. A thread's `layers` has the bits of those that are on; zero, in the
  * common case, sends a call straight to the device table. */
@@ -51,5 +51,13 @@ void amp_scope_push(amp_scope_frame *frame);
 void amp_scope_pop(amp_scope_frame *frame);
 /* Moves a tensor from whatever frame it is in to `frame` (NULL: the caller's hands). */
 void amp_scope_move(amp_tensor *tensor, amp_scope_frame *frame);
+/* The same for a tensor that is in none. */
+static inline void amp_scope_adopt(amp_tensor *tensor, amp_scope_frame *frame) {
+    if (!frame) return;
+    tensor->scope = frame;
+    tensor->scope_next = frame->tensors;
+    if (frame->tensors) frame->tensors->scope_previous = tensor;
+    frame->tensors = tensor;
+}
 
 #endif /* AMP_CORE_THREAD_H */

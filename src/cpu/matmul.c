@@ -19,7 +19,7 @@ static const amp_tensor *memory_of(const amp_tensor *t) {
 
 static const char *element_at(const amp_matrix *x, int64_t offset) {
     const amp_tensor *t = memory_of(x->tensor);
-    return (const char *)amp_tensor_pointer(t) + offset * (int64_t)amp_dtype_size(t->dtype);
+    return (const char *)amp_tensor_pointer(t) + offset * (int64_t)amp_element_sizes[t->dtype];
 }
 
 /* Offset of a matrix of the batch; `index` counts through all batch dimensions but the last. */

@@ -7,6 +7,7 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/thread.h"
+#include "dispatch/layers.h"
 #include "policy/cast_cache.h"
 #include "policy/op_ids.h"
 #include "policy/policy.h"
@@ -211,6 +212,12 @@ static const char *form_bypass(const amp_call *call) {
     return call->form == AMP_FORM_OUT ? "out= forms do not autocast" : NULL;
 }
 
+/* Whether anybody reads the call's note. */
+static bool is_explained(void) {
+    const unsigned layers = amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
+    return (layers & AMP_LAYER_EXPLAIN) != 0;
+}
+
 amp_status amp_autocast_layer(amp_call *call) {
     const amp_region_state *region = &amp_region_states[call->device];
     if (!region->enabled) {
@@ -227,7 +234,7 @@ amp_status amp_autocast_layer(amp_call *call) {
         AMP_TRY(note_bypass(call, region, form_bypass(call)));
         return amp_call_next(call);
     }
-    if (casts) AMP_TRY(note_bypass(call, region, argument_bypass(call)));
+    if (casts && (region->strict || is_explained())) AMP_TRY(note_bypass(call, region, argument_bypass(call)));
     AMP_TRY(policies[choice.policy](call));
     return amp_call_next(call);
 }
