@@ -130,3 +130,14 @@ TEST_F(Matmul, TargetOfAnotherDtypeIsRefused) {
         }
     }
 }
+
+TEST_F(Matmul, AWeightOfF16IsPackedOnceToo) {
+    const Region region;
+    amp_tensor *x = tensor(AMP_F32, {3, 64}, {1, -2}), *w = tensor(AMP_F16, {64, 64}, {1, 2, 3});
+    const amp_cast_cache_stats before = amp_cast_cache_statistics();
+    const std::vector<double> first = numbers_of(op("linear", {x, w}));
+    for (int i = 0; i < 4; i++) EXPECT_EQ(numbers_of(op("linear", {x, w})), first);
+    EXPECT_EQ(amp_cast_cache_statistics().misses - before.misses, 1u);
+    EXPECT_EQ(amp_cast_cache_statistics().hits - before.hits, 4u);
+    EXPECT_EQ(first, rounded(AMP_BF16, product(x, op("t", {w}), 1, 3, 64, 64)));
+}

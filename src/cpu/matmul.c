@@ -311,9 +311,10 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
     return AMP_OK;
 }
 
-/* The bf16 kernels read f32 and round it on the way in. */
-amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t) {
-    const bool read_as_is = t->source && t->dtype == AMP_BF16 && t->source->dtype == AMP_F32;
+/* The bf16 kernels read f32 and round it on the way in; what packs B reads f16 too. */
+amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t, bool is_b) {
+    const amp_dtype from = t->source ? t->source->dtype : AMP_DTYPE_NONE;
+    const bool read_as_is = t->dtype == AMP_BF16 && (from == AMP_F32 || (is_b && from == AMP_F16));
     return read_as_is ? AMP_OK : amp_call_materialize(call, t);
 }
 

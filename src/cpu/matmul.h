@@ -24,7 +24,7 @@ typedef struct amp_matmul {
 
 /* Called for A and B before their strides are taken: gives a pending cast its memory, unless the kernel of its dtype
  * converts on the way. Residual and bias always have memory (amp_call_materialize). */
-amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor);
+amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor, bool is_b);
 
 /* Runs it, and may change it; `c.tensor` has the operands' dtype. Sets the call's note. */
 amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p);

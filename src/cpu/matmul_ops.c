@@ -128,8 +128,8 @@ amp_status cpu_linear(amp_call *call) {
     amp_linear_args *args = call->args;
     AMP_TRY(check_linear(call, args));
     if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_linear);
-    AMP_TRY(amp_cpu_matmul_operand(call, args->input));
-    AMP_TRY(amp_cpu_matmul_operand(call, args->weight));
+    AMP_TRY(amp_cpu_matmul_operand(call, args->input, false));
+    AMP_TRY(amp_cpu_matmul_operand(call, args->weight, true));
     AMP_TRY(dense_bias(call, &args->bias));
     const amp_tensor *w = args->weight;
     amp_matmul p = {.n = w->shape[0], .k = w->shape[1], .bias = args->bias, .alpha = 1, .b_is_weight = true};
@@ -176,8 +176,8 @@ static amp_status product(amp_call *call, const char *name_a, amp_tensor *a, con
     AMP_TRY(amp_call_check_same_dtype(call, name_a, a, name_b, b));
     AMP_TRY(check_inner(call, name_a, a, a->shape[a->rank - 1], name_b, b, b->shape[b->rank - 2]));
     AMP_TRY(broadcast_batch(call, name_a, a, name_b, b, p));
-    AMP_TRY(amp_cpu_matmul_operand(call, a));
-    AMP_TRY(amp_cpu_matmul_operand(call, b));
+    AMP_TRY(amp_cpu_matmul_operand(call, a, false));
+    AMP_TRY(amp_cpu_matmul_operand(call, b, true));
     p->m = a->shape[a->rank - 2];
     p->k = a->shape[a->rank - 1];
     p->n = b->shape[b->rank - 1];
