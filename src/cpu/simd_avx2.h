@@ -89,4 +89,12 @@ static inline float v_max_lane(vf x) {
     return _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps(d, d, 1)));
 }
 
+/* acc[i] += x[i], widened. */
+static inline void v_add_to_doubles(double *acc, vf x) {
+    const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+    const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+    _mm256_storeu_pd(acc, _mm256_add_pd(_mm256_loadu_pd(acc), low));
+    _mm256_storeu_pd(acc + 4, _mm256_add_pd(_mm256_loadu_pd(acc + 4), high));
+}
+
 #endif /* AMP_CPU_SIMD_AVX2_H */

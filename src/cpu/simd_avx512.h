@@ -90,4 +90,12 @@ static inline float v_max_lane(vf x) {
     return _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps(d, d, 1)));
 }
 
+/* acc[i] += x[i], widened. */
+static inline void v_add_to_doubles(double *acc, vf x) {
+    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+    const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+    _mm512_storeu_pd(acc, _mm512_add_pd(_mm512_loadu_pd(acc), low));
+    _mm512_storeu_pd(acc + 8, _mm512_add_pd(_mm512_loadu_pd(acc + 8), high));
+}
+
 #endif /* AMP_CPU_SIMD_AVX512_H */

@@ -91,4 +91,9 @@ static inline float v_max_lane(vf x) {
     return x;
 }
 
+/* acc[i] += x[i], widened. */
+static inline void v_add_to_doubles(double *acc, vf x) {
+    *acc += (double)x;
+}
+
 #endif /* AMP_CPU_SIMD_REF_H */

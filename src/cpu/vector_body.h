@@ -81,8 +81,9 @@ enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
                 acc[k] = term;                                                                                         \
             }                                                                                                          \
         }                                                                                                              \
-        for (int k = 0; i + VL <= n; i += VL, k++) {                                                                   \
+        for (; i + VL <= n; i += VL) {                                                                                 \
             const vf x = v_load(in + i);                                                                               \
+            const int k = 0;                                                                                           \
             acc[k] = term;                                                                                             \
         }                                                                                                              \
         if (i < n) {                                                                                                   \
@@ -94,6 +95,27 @@ enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
     }
 DEFINE_BLOCK_SUM(sum, acc[k] + (x - centre))
 DEFINE_BLOCK_SUM(squares, v_fma(x - centre, x - centre, acc[k]))
+
+/* Both sums of the deviations from the centre in one pass. */
+static inline void block_deviations(const float *in, int64_t n, vf centre, double *sum, double *squares) {
+    vf s[2] = {v_set1(0.0f), v_set1(0.0f)}, q[2] = {v_set1(0.0f), v_set1(0.0f)};
+    int64_t i = 0;
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        AMP_UNROLL
+        for (int k = 0; k < 2; k++) {
+            const vf x = v_load(in + i + k * VL) - centre;
+            s[k] = s[k] + x;
+            q[k] = v_fma(x, x, q[k]);
+        }
+    }
+    for (; i < n; i += VL) {
+        const vf x = n - i < VL ? v_keep_first(v_load_first(in + i, n - i), n - i, centre) : v_load(in + i);
+        s[0] = s[0] + (x - centre);
+        q[0] = v_fma(x - centre, x - centre, q[0]);
+    }
+    *sum += (double)v_sum(s[0] + s[1]);
+    *squares += (double)v_sum(q[0] + q[1]);
+}
 
 static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -136,7 +158,9 @@ DEFINE_EXTREME(row_max, v_max, v_max_lane(best), -INFINITY)
 DEFINE_EXTREME(row_min, v_min, -v_max_lane(v_neg(best)), INFINITY)
 
 void KERNEL(accumulate)(double *acc, const float *in, int64_t n) {
-    for (int64_t i = 0; i < n; i++) acc[i] += (double)in[i];
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) v_add_to_doubles(acc + i, v_load(in + i));
+    for (; i < n; i++) acc[i] += (double)in[i];
 }
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
@@ -222,9 +246,7 @@ void KERNEL(layer_norm)(float *out, const float *in, const float *weight, const 
     const vf centre = v_set1(mean);
     double rest = 0.0, squares = 0.0;
     for (int64_t i = 0; i < n; i += SUM_BLOCK) {
-        const int64_t count = least(n - i, SUM_BLOCK);
-        rest += (double)block_sum(in + i, count, centre);
-        squares += (double)block_squares(in + i, count, centre);
+        block_deviations(in + i, least(n - i, SUM_BLOCK), centre, &rest, &squares);
     }
     rest /= (double)n; /* what rounding took from the mean */
     const double scale = 1.0 / sqrt(fmax(squares / (double)n - rest * rest, 0.0) + eps);
