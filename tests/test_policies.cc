@@ -25,7 +25,7 @@ class Policies : public fake_device::Test {
 class Overrides : public Policies {
   protected:
     void TearDown() override {
-        for (const char *name : {"mm", "add", "add.scalar", "linear", "norm"}) {
+        for (const char *name : {"mm", "add", "add.scalar", "linear", "norm", "contiguous", "unbind"}) {
             EXPECT_EQ(amp_autocast_override(name, AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_OK);
             EXPECT_EQ(amp_autocast_override(name, AMP_DEVICE_CUDA, AMP_OVERRIDE_NONE), AMP_OK);
         }
@@ -339,6 +339,28 @@ TEST_F(Overrides, ADeniedOpForgetsItsSpecialPolicy) {
     ASSERT_EQ(amp_autocast_override("norm", AMP_DEVICE_CUDA, AMP_OVERRIDE_DENY), AMP_OK);
     EXPECT_EQ(ran_in("norm", {on_cuda(AMP_F16)}), Dtypes{AMP_F32});
     EXPECT_EQ(seen.option, AMP_DTYPE_NONE);
+}
+
+TEST_F(Overrides, ACastArgumentThatComesBackIsAResultOfItsOwn) {
+    ASSERT_EQ(amp_autocast_override("contiguous", AMP_DEVICE_CPU, AMP_OVERRIDE_ALLOW), AMP_OK);
+    ASSERT_EQ(amp_autocast_override("unbind", AMP_DEVICE_CPU, AMP_OVERRIDE_ALLOW), AMP_OK);
+    amp_tensor *result = nullptr;
+    std::vector<amp_tensor *> rows;
+    {
+        Scope scope;
+        amp_tensor *f32 = tensor(AMP_F32, {2, 2}, {1, 2, 3, 4});
+        Region region;
+        result = amp_keep(op("contiguous", {f32}));
+        EXPECT_EQ(call("unbind", {f32}, {}, &rows), AMP_OK) << amp_last_error();
+        for (amp_tensor *row : rows) amp_keep(row);
+    }
+    EXPECT_EQ(dtype_of(result), AMP_BF16);
+    EXPECT_EQ(numbers_of(result), (std::vector<double>{1, 2, 3, 4})) << "the cast outlives the call and its argument";
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(dtype_of(rows[1]), AMP_BF16);
+    EXPECT_EQ(numbers_of(rows[1]), (std::vector<double>{3, 4}));
+    amp_release(result);
+    for (amp_tensor *row : rows) amp_release(row);
 }
 
 TEST_F(Overrides, UnknownNamesAreErrors) {

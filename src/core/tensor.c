@@ -110,13 +110,8 @@ void amp_tensor_trim(void) {
     free_header_list(&orphans);
 }
 
-static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
-    amp_tensor *t = take_header();
-    if (!t) {
-        amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a tensor", op);
-        return NULL;
-    }
-    /* Field by field: clearing all of it, shape and strides beyond the rank included, would cost more than the rest. */
+/* Field by field: clearing all of it, shape and strides beyond the rank included, would cost more than the rest. */
+static void init_header(amp_tensor *t, amp_dtype dtype, int rank, const int64_t *shape) {
     t->magic = AMP_TENSOR_LIVE;
     atomic_init(&t->references, 1);
     t->storage = NULL;
@@ -130,6 +125,15 @@ static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const i
     t->cast_life = AMP_CAST_ONCE;
     t->scope = NULL;
     t->scope_next = t->scope_previous = NULL;
+}
+
+static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = take_header();
+    if (!t) {
+        amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a tensor", op);
+        return NULL;
+    }
+    init_header(t, dtype, rank, shape);
     amp_count(&amp_counters_mine()->live_tensors, 1);
     amp_scope_adopt(t, amp_this_thread.scope);
     return t;
@@ -309,14 +313,27 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
     return t;
 }
 
-amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype) {
-    amp_tensor *t = new_header(op, dtype, source->rank, source->shape);
-    if (!t) return NULL;
+static void init_pending_cast(amp_tensor *t, amp_tensor *source) {
     for (int i = 0; i < t->rank; i++) t->strides[i] = source->strides[i];
     t->source = source;
     t->requires_grad = source->requires_grad;
     t->is_leaf = false;
+}
+
+amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype) {
+    amp_tensor *t = new_header(op, dtype, source->rank, source->shape);
+    if (t) init_pending_cast(t, source);
     return t;
+}
+
+void amp_tensor_pending_cast_at(amp_tensor *t, amp_tensor *source, amp_dtype dtype) {
+    init_header(t, dtype, source->rank, source->shape);
+    init_pending_cast(t, source);
+}
+
+void amp_tensor_end_at(amp_tensor *t) {
+    drop_storage(t->storage);
+    t->magic = AMP_TENSOR_DEAD;
 }
 
 /* Lowest and highest element offset that a geometry reaches. */

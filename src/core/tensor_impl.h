@@ -66,6 +66,9 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
 /* A tensor that stands for `source` cast to `dtype` and has no memory yet. It lives as long as the call that it is an
  * argument of, whose caller keeps the source alive. */
 amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype);
+/* The same in memory that the caller has, a call's own; it belongs to no scope. Ended by amp_tensor_end_at. */
+void amp_tensor_pending_cast_at(amp_tensor *tensor, amp_tensor *source, amp_dtype dtype);
+void amp_tensor_end_at(amp_tensor *tensor);
 /* Drops the owner's reference and leaves the scope, if one owns it. */
 void amp_tensor_drop(amp_tensor *tensor);
 /* Bumps the storage version: call it after writing. */

@@ -28,8 +28,12 @@ typedef struct amp_call {
     unsigned layers;    /* AMP_LAYER_* still to run */
     amp_tensor *outputs[AMP_MAX_OUTPUTS]; /* filled by the implementation, through amp_call_output or with any tensor */
     amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
+    amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
+    int cast_count;
     amp_call_note note;
 } amp_call;
+
+enum { AMP_CALL_CASTS = 4 };
 
 /* An op's implementation on a device: reads call->args, sets call->outputs. Tensors that it makes on the way belong to
  * a frame of the call and go at its end. Ops that it calls run without any layer: autocast is off inside. */
@@ -59,6 +63,9 @@ amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count
 /* Gives a pending cast its memory, from the cast cache or by converting; any other tensor is left alone. Called for
  * every argument before an implementation runs, unless its table row says that it takes pending casts. */
 amp_status amp_call_materialize(amp_call *call, amp_tensor *tensor);
+
+/* A pending cast for an argument of this call; NULL with an error. */
+amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype dtype);
 
 /* op name for messages: "add", "add_" or "add_out". */
 const char *amp_call_name(const amp_call *call);

@@ -129,7 +129,9 @@ static amp_status run(amp_call *call, unsigned layers, const void *args, amp_ten
         max_align_t align;
     } copy;
     amp_scope_frame frame;
+    amp_tensor casts[AMP_CALL_CASTS];
     call->args = &copy;
+    call->casts = casts;
     call->layers = layers;
     amp_scope_push(&frame);
     const amp_status status = run_call(call, args, target);
@@ -139,6 +141,7 @@ static amp_status run(amp_call *call, unsigned layers, const void *args, amp_ten
         amp_results_clear(call, args);
     }
     amp_scope_pop(&frame);
+    for (int i = 0; i < call->cast_count; i++) amp_tensor_end_at(&casts[i]);
     return status;
 }
 

@@ -154,24 +154,36 @@ amp_status amp_results_finish(amp_call *call) {
 
 /* Results that this call made move; an argument that came back unchanged (contiguous of a contiguous tensor) is
  * returned as a view, for every result has an owner of its own. */
-static amp_tensor *move_result(amp_call *call, amp_tensor *t, amp_scope_frame *home) {
+static amp_tensor *own_result(amp_call *call, amp_tensor *t) {
     if (t == call->target) return t;
-    if (t->source) { /* an argument that autocast put in the place of the caller's, and that came back */
-        if (amp_call_materialize(call, t) != AMP_OK) return NULL;
-        t->source = NULL;
+    /* an argument that autocast put in the place of the caller's, and that came back */
+    if (t->source && amp_call_materialize(call, t) != AMP_OK) return NULL;
+    if (!t->source && t->scope == amp_this_thread.scope) return t;
+    return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
+}
+
+static amp_tensor *move_result(amp_call *call, amp_tensor *t, amp_scope_frame *home) {
+    amp_tensor *own = own_result(call, t);
+    if (own && own != call->target) amp_scope_move(own, home);
+    return own;
+}
+
+static void move_list_home(amp_call *call, amp_scope_frame *home) {
+    if (!call->list.holder) return;
+    amp_tensor **items = call->list.holder->storage->data;
+    for (int64_t i = 0; i < call->list.count; i++) {
+        items[i] = own_result(call, items[i]);
+        if (items[i]) continue;
+        call->list = (amp_tensor_list){0}; /* what there is goes with the frame */
+        return;
     }
-    if (t->scope != amp_this_thread.scope) {
-        t = amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
-        if (!t) return NULL;
-    }
-    amp_scope_move(t, home);
-    return t;
+    for (int64_t i = 0; i < call->list.count; i++) amp_scope_move(items[i], home);
+    amp_scope_move(call->list.holder, home);
 }
 
 void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
     if (call->op->flags & AMP_OP_RETURNS_LIST) {
-        for (int64_t i = 0; i < call->list.count; i++) amp_scope_move(call->list.items[i], home);
-        if (call->list.holder) amp_scope_move(call->list.holder, home);
+        move_list_home(call, home);
         return;
     }
     call->outputs[0] = move_result(call, call->outputs[0], home);
@@ -251,6 +263,15 @@ static amp_status materialize_once(const amp_call *call, const amp_backend *back
     atomic_store_explicit(&made->storage->produced, true, memory_order_relaxed);
     adopt(t, made);
     return AMP_OK;
+}
+
+amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype dtype) {
+    if (!call->casts || call->cast_count == AMP_CALL_CASTS) {
+        return amp_tensor_pending_cast(call->op->name, source, dtype);
+    }
+    amp_tensor *t = &call->casts[call->cast_count++];
+    amp_tensor_pending_cast_at(t, source, dtype);
+    return t;
 }
 
 amp_status amp_call_materialize(amp_call *call, amp_tensor *t) {

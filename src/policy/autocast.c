@@ -42,7 +42,7 @@ static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, 
         *slot = explicit_cast(call, t, dtype);
         return *slot ? AMP_OK : amp_pending_error();
     }
-    amp_tensor *pending = amp_tensor_pending_cast(call->op->name, t, dtype);
+    amp_tensor *pending = amp_call_pending_cast(call, t, dtype);
     if (!pending) return amp_pending_error();
     pending->cast_life = cast_life(&amp_region_states[call->device], t, dtype, weight);
     *slot = pending;
