@@ -377,4 +377,12 @@ TEST_F(Elementwise, KindsOfNumber) {
               (std::vector<double>{0, 1}));
 }
 
+TEST_F(Elementwise, ANumberIsComparedInTheTensorsType) {
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = tensor(dtype, {1}, {0.1});
+        EXPECT_EQ(numbers_of(op("eq", {x, 0.1})), (std::vector<double>{1})) << amp_dtype_name(dtype);
+        EXPECT_EQ(numbers_of(op("gt", {x, 0.1})), (std::vector<double>{0})) << amp_dtype_name(dtype);
+    }
+}
+
 } // namespace

@@ -141,3 +141,27 @@ TEST_F(Matmul, AWeightOfF16IsPackedOnceToo) {
     EXPECT_EQ(amp_cast_cache_statistics().hits - before.hits, 4u);
     EXPECT_EQ(first, rounded(AMP_BF16, product(x, op("t", {w}), 1, 3, 64, 64)));
 }
+
+TEST_F(Matmul, MemoryThatItsOwnerRewritesUnseenIsNotKeptPackedInF32) {
+    std::vector<float> memory(64 * 64, 1.0f);
+    const int64_t shape[] = {64, 64};
+    amp_tensor *w = amp_from_memory(memory.data(), AMP_F32, 2, shape, nullptr, nullptr, nullptr);
+    amp_tensor *x = op("ones", {amp_dims{1, 2, {1, 64}}});
+    EXPECT_EQ(numbers_of(op("mm", {x, w}))[0], 64);
+    memory.assign(memory.size(), 2.0f);
+    EXPECT_EQ(numbers_of(op("mm", {x, w}))[0], 128);
+    amp_tensor_mark_parameter(w);
+    const uint64_t hits = amp_cast_cache_statistics().hits;
+    op("mm", {x, w});
+    op("mm", {x, w});
+    EXPECT_EQ(amp_cast_cache_statistics().hits, hits + 1);
+}
+
+TEST_F(Matmul, TheTargetMayBeMemoryThatAnOperandWasLentToo) {
+    std::vector<float> memory{1, 2, 3, 4};
+    const int64_t shape[] = {2, 2};
+    amp_tensor *a = amp_from_memory(memory.data(), AMP_F32, 2, shape, nullptr, nullptr, nullptr);
+    amp_tensor *out = amp_from_memory(memory.data(), AMP_F32, 2, shape, nullptr, nullptr, nullptr);
+    op("mm_out", {a, a}, {{"out", out}});
+    EXPECT_EQ(memory, (std::vector<float>{7, 10, 15, 22}));
+}

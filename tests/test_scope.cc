@@ -97,9 +97,17 @@ TEST_F(Scopes, KeepMovesATensorOut) {
     EXPECT_EQ(live(), before_);
 }
 
-TEST_F(Scopes, EachKeepWantsOneRelease) {
+TEST_F(Scopes, AKeptTensorWantsOneReleaseHoweverOftenItIsKept) {
     amp_tensor *kept = amp_keep(tensor(AMP_F32, {1}, {7}));
     EXPECT_EQ(amp_keep(kept), kept);
+    amp_release(kept);
+    EXPECT_EQ(live(), before_);
+}
+
+TEST_F(Scopes, EachRetainWantsOneMoreRelease) {
+    amp_tensor *kept = amp_keep(tensor(AMP_F32, {1}, {7}));
+    EXPECT_EQ(amp_retain(kept), kept);
+    EXPECT_EQ(amp_retain(nullptr), nullptr);
     amp_release(kept);
     EXPECT_EQ(amp_item(kept), 7);
     amp_release(kept);

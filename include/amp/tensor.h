@@ -58,11 +58,12 @@ AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
  * One rule: a returned tensor belongs to the innermost open scope of the thread (amp/scope.h); with no scope open,
  * to the caller, who releases it. */
 
-/* Moves a tensor out of its scope into the caller's hands: one amp_release each. A kept view keeps its storage alive.
- * A tensor that is in the caller's hands already (kept before, or made with no scope open) gets one more owner, so that
- * it wants one more amp_release.
- * Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. */
+/* Moves a tensor out of its scope into the caller's hands, who releases it once. One that is in the caller's hands already
+ * stays there, so that a function may keep what it returns whether or not a scope is open around it. A kept view keeps its
+ * storage alive. Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. */
 AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
+/* One more owner of a tensor in the caller's hands: one more amp_release. Returns the tensor; NULL stays NULL. */
+AMP_API amp_tensor *amp_retain(amp_tensor *tensor);
 /* Releases the caller's tensor; NULL is allowed. A tensor that belongs to an open scope is released early. A second
  * release is an error (as long as the memory of the tensor was not used again). */
 AMP_API void amp_release(amp_tensor *tensor);

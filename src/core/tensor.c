@@ -217,8 +217,26 @@ bool amp_tensor_is_dense(const amp_tensor *t) {
     return true;
 }
 
+/* Addresses from the first to behind the last byte that the elements reach. */
+static void address_range(const amp_tensor *t, uintptr_t *first, uintptr_t *end) {
+    const int64_t size = (int64_t)amp_dtype_size(t->dtype);
+    *first = *end = (uintptr_t)amp_tensor_pointer(t);
+    for (int i = 0; i < t->rank; i++) {
+        const int64_t reach = (t->shape[i] - 1) * t->strides[i] * size;
+        *(reach < 0 ? first : end) += (uintptr_t)reach;
+    }
+    *end += (uintptr_t)size;
+}
+
+/* One storage counts whole. Two may be the same memory only where a user lent it twice. */
 bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b) {
-    return a->storage && a->storage == b->storage && amp_tensor_elements(a) > 0 && amp_tensor_elements(b) > 0;
+    if (!a->storage || !b->storage || amp_tensor_elements(a) == 0 || amp_tensor_elements(b) == 0) return false;
+    if (a->storage == b->storage) return true;
+    if (a->storage->owned || b->storage->owned) return false;
+    uintptr_t first_a, end_a, first_b, end_b;
+    address_range(a, &first_a, &end_a);
+    address_range(b, &first_b, &end_b);
+    return first_a < end_b && first_b < end_a;
 }
 
 /* ---- Descriptions --------------------------------------------------------------------------------------------- */
@@ -374,6 +392,7 @@ amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t
     amp_storage *s = new_storage(bytes, true);
     if (s) {
         s->data = data;
+        s->user_memory = true;
         s->deleter = deleter;
         s->deleter_context = context;
     }
@@ -410,11 +429,13 @@ static amp_status check_live(const char *what, const amp_tensor *t) {
 
 amp_tensor *amp_keep(amp_tensor *t) {
     if (!t || check_live("keep", t) != AMP_OK) return NULL;
-    if (t->scope) {
-        amp_scope_move(t, NULL);
-    } else {
-        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
-    }
+    if (t->scope) amp_scope_move(t, NULL);
+    return t;
+}
+
+amp_tensor *amp_retain(amp_tensor *t) {
+    if (!t || check_live("retain", t) != AMP_OK) return NULL;
+    atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
     return t;
 }
 

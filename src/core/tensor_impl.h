@@ -28,6 +28,7 @@ typedef struct amp_storage {
     atomic_bool parameter;          /* marked as a parameter: its casts are cached wherever it is used */
     void (*deleter)(void *context); /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
     void *deleter_context;
+    bool user_memory; /* borrowed by amp_from_memory: its owner may write it unseen */
     bool owned;
     bool read_only;         /* someone else's memory that must not be written (DLPack can say so) */
     struct amp_cast *casts; /* entries of the cast cache, under its lock */

@@ -134,6 +134,10 @@ static amp_cast_life life_of_b(const amp_matmul *p) {
     const amp_tensor *b = p->b.tensor;
     if (p->batch_rank > 0 || p->n == 0 || p->k == 0) return AMP_CAST_ONCE;
     if (b->source) return b->cast_life;
+    /* Without a cast, nobody expects a copy: one of memory that its owner may write unseen is not kept. */
+    if (b->storage->user_memory && !atomic_load_explicit(&b->storage->parameter, memory_order_relaxed)) {
+        return AMP_CAST_ONCE;
+    }
     return amp_region_states[AMP_DEVICE_CPU].cache_enabled ? amp_cast_life_of(b, p->b_is_weight) : AMP_CAST_ONCE;
 }
 

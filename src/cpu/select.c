@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "amp/ops.h"
+#include "cpu/convert_any.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
@@ -35,7 +36,19 @@ COMPARE_REAL(le, <=)
 COMPARE_REAL(gt, >)
 COMPARE_REAL(ge, >=)
 
+/* A number takes part in the type of the comparison: bf16(0.1) equals 0.1. */
+static void round_number(amp_operand *number, amp_dtype dtype) {
+    uint16_t rounded = 0;
+    if (number->tensor || number->number.kind != AMP_SCALAR_FLOAT || amp_dtype_size(dtype) != sizeof rounded) return;
+    if (!amp_dtype_is_floating(dtype)) return;
+    amp_conversion down, up;
+    if (amp_conversion_find(dtype, AMP_F64, &down) || amp_conversion_find(AMP_F64, dtype, &up)) return;
+    amp_conversion_run(&down, &rounded, &number->number.re, 1);
+    amp_conversion_run(&up, &number->number.re, &rounded, 1);
+}
+
 static amp_status compare(amp_call *call, const compare_op *op, amp_operand a, amp_operand b) {
+    round_number(&b, a.tensor->dtype);
     const amp_operand v[2] = {a, b};
     const amp_dtype compute = amp_compute_dtype(amp_operands_dtype(v, 2));
     amp_dense_function *loop = compute == AMP_F32    ? op->f32

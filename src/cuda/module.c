@@ -26,7 +26,12 @@ static module_entry find_entry(void *module) {
 static void load(void) {
     void *module = dlopen(MODULE_NAME, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
-        snprintf(why_not, sizeof why_not, "the backend module " MODULE_NAME " is not installed");
+        const char *error = dlerror();
+        const bool absent = !error || strncmp(error, MODULE_NAME ":", sizeof MODULE_NAME) == 0;
+        snprintf(why_not, sizeof why_not,
+                 absent ? "the backend module " MODULE_NAME " is not installed%s"
+                        : "the backend module " MODULE_NAME " cannot be loaded: %s",
+                 absent ? "" : error);
         return;
     }
     const module_entry entry = find_entry(module);

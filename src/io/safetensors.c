@@ -148,7 +148,10 @@ static amp_tensor *make_tensor(amp_safetensors *file, const amp_safetensors_entr
         tensor = amp_tensor_new("safetensors_get", entry->dtype, entry->rank, entry->shape);
         if (tensor && entry->end > entry->begin) memcpy(amp_tensor_pointer(tensor), data, entry->end - entry->begin);
     }
-    if (tensor) amp_scope_move(tensor, NULL);
+    if (tensor) {
+        tensor->storage->user_memory = false; /* nobody else has the mapping */
+        amp_scope_move(tensor, NULL);
+    }
     return tensor;
 }
 
@@ -171,11 +174,12 @@ amp_tensor *amp_safetensors_get(amp_safetensors *file, const char *name) {
     amp_tensor **slot = &file->tensors[entry - file->header.entries];
     pthread_mutex_lock(&file->lock);
     if (!*slot) *slot = make_tensor(file, entry);
+    amp_tensor *whole = *slot;
     pthread_mutex_unlock(&file->lock);
-    if (!*slot) return NULL;
+    if (!whole) return NULL;
     int64_t strides[AMP_MAX_RANK];
     amp_dense_strides(entry->rank, entry->shape, strides);
-    amp_tensor *tensor = amp_tensor_view("safetensors_get", *slot, entry->rank, entry->shape, strides, 0);
+    amp_tensor *tensor = amp_tensor_view("safetensors_get", whole, entry->rank, entry->shape, strides, 0);
     if (!tensor) return NULL;
     tensor->is_view = false; /* it is the whole weight, of which the file keeps another handle */
     tensor->is_leaf = true;
