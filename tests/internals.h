@@ -3,6 +3,8 @@
 #ifndef AMP_TESTS_INTERNALS_H
 #define AMP_TESTS_INTERNALS_H
 
+#include <gtest/gtest.h> // before <stdatomic.h>: clang's macros of that header break the C++ library's
+
 #include <stdatomic.h>
 
 #include "amp/amp.h"
