@@ -329,6 +329,34 @@ TEST_F(CallOp, EmptyAndIncompleteListsOfTensorsAreErrors) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"cat", "tensor 1", "'tensors'", "missing"}));
 }
 
+// What C makes of .negative_slope = 0.5 and of AMP_DIMS left out: the value lands in front of the mark of presence.
+TEST_F(CallOp, BareNumbersAreRefused) {
+    amp_leaky_relu_args slope{};
+    slope.input = a_;
+    slope.negative_slope.value = 0.5;
+    EXPECT_EQ(amp_leaky_relu_call(&slope), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"leaky_relu", "'negative_slope'", "bare number", "AMP_SET"}));
+    slope.negative_slope.set = 1; // a second number
+    EXPECT_EQ(amp_leaky_relu_call(&slope), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"'negative_slope'"}));
+    amp_mean_args mean{};
+    mean.input = a_;
+    mean.dim.values[0] = 1;
+    EXPECT_EQ(amp_mean_call(&mean), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mean", "'dim'", "bare number", "AMP_DIMS"}));
+    amp_add_scalar_args add{};
+    add.input = a_;
+    add.other.re = 1;
+    EXPECT_EQ(amp_add_scalar_call(&add), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"add", "'other'", "bare number", "amp_float"}));
+}
+
+TEST_F(CallOp, AnArgumentStructKnowsItsSizeInCxx) {
+    const amp_add_args add{};
+    EXPECT_EQ(add.struct_size, sizeof add);
+    EXPECT_EQ(amp_autocast_args{}.struct_size, sizeof(amp_autocast_args));
+}
+
 TEST_F(CallOp, NoneIsAsIfAbsent) {
     EXPECT_NE(op("linear", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {4, 3}), nullptr}), nullptr) << amp_last_error();
     EXPECT_EQ(numbers_of(op("add", {a_, b_}, {{"alpha", nullptr}})), (std::vector<double>{4, 6}));

@@ -550,7 +550,7 @@ struct Nonsense : EveryOp {
             v.as.list = {items.data(), int64_t(items.size()), nullptr};
             break;
         case AMP_ARG_DIMS:
-            v.as.dims.set = 1;
+            v.as.dims.set = AMP_PRESENT;
             v.as.dims.count = int(pick({0, 1, 1, 2, 2, 3, 4, 8}));
             for (int i = 0; i < v.as.dims.count; i++) v.as.dims.values[i] = any_integer();
             break;

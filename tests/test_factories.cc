@@ -27,7 +27,7 @@ TEST_F(Factories, EveryDtypeIsFilled) {
                   std::vector<double>(2, dtype == AMP_BOOL ? 1 : 3));
     }
     EXPECT_EQ(numbers_of(op("full", {AMP_DIMS(70000), 2.5})), std::vector<double>(70000, 2.5));
-    EXPECT_EQ(amp_tensor_rank(op("zeros", {amp_dims{1, 0, {0}}})), 0);
+    EXPECT_EQ(amp_tensor_rank(op("zeros", {amp_dims AMP_NO_DIMS})), 0);
     EXPECT_EQ(amp_tensor_numel(op("empty", {AMP_DIMS(3, 0)})), 0);
 }
 

@@ -146,7 +146,7 @@ TEST_F(Matmul, MemoryThatItsOwnerRewritesUnseenIsNotKeptPackedInF32) {
     std::vector<float> memory(64 * 64, 1.0f);
     const int64_t shape[] = {64, 64};
     amp_tensor *w = amp_from_memory(memory.data(), AMP_F32, 2, shape, nullptr, nullptr, nullptr);
-    amp_tensor *x = op("ones", {amp_dims{1, 2, {1, 64}}});
+    amp_tensor *x = op("ones", {AMP_DIMS(1, 64)});
     EXPECT_EQ(numbers_of(op("mm", {x, w}))[0], 64);
     memory.assign(memory.size(), 2.0f);
     EXPECT_EQ(numbers_of(op("mm", {x, w}))[0], 128);

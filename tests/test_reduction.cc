@@ -32,7 +32,7 @@ std::vector<double> reduce(const amp_tensor *t, const std::vector<int> &dims, do
 }
 
 amp_dims dims_of(const std::vector<int> &dims) {
-    amp_dims d = {1, int(dims.size()), {0}};
+    amp_dims d = {{0}, int(dims.size()), AMP_PRESENT};
     for (size_t i = 0; i < dims.size(); i++) d.values[i] = dims[i];
     return d;
 }

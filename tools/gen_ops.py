@@ -368,7 +368,7 @@ def declare_op(op):
     out += wrap(" * ", f"Autocast policy, {policy_text(op)}." + (f" Another name of amp_{op.alias}." if op.alias else "")
                 + (f" No gradient: {op.no_grad}." if op.no_grad else "") + " */", " * ")
     out.append(f"typedef struct amp_{op.c_name}_args {{")
-    out.append("    size_t struct_size;")
+    out.append(f"    size_t struct_size AMP_SIZE_OF_(amp_{op.c_name}_args);")
     out += [f"    {C_TYPES[a.kind]}{a.field};" for a in op.args]
     out.append(f"}} amp_{op.c_name}_args;")
     args = f"const amp_{op.c_name}_args *args"
@@ -403,7 +403,7 @@ def ops_header(families):
         "/* The ops. Each has one argument struct, one plain function, and, in C, a macro of the op's name that makes the",
         " * struct from positional and designated initialisers:",
         " *     y = amp_conv2d(x, w, bias, .stride = AMP_DIMS(2), .groups = AMP_SET(4));",
-        " * In C++ fill the struct and pass it: amp_relu_args args{}; args.struct_size = sizeof args; args.input = x;",
+        " * In C++ fill the struct and pass it: amp_relu_args args{}; args.input = x;",
         " * y = amp_relu_call(&args). Names, arguments and defaults are PyTorch's; `amp_add_` writes its first argument,",
         " * `amp_add_out` the tensor given first. An argument left out has its default; further results go through the",
         " * pointers at the end of the struct. Every op returns NULL (an empty list) with an error; amp/error.h says more.",

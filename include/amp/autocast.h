@@ -10,10 +10,10 @@ extern "C" {
 
 /* Options of a region. All but `device` may stay absent. */
 typedef struct amp_autocast_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_autocast_args);
     amp_device device;
     amp_dtype dtype;            /* lower type: bf16 or f16. Default: bf16 on the CPU, f16 on CUDA */
-    amp_opt_bool enabled;       /* default true; false switches autocast off for the block and validates nothing */
+    amp_opt_bool enabled;       /* default true; AMP_SET(false) switches autocast off for the block and validates nothing */
     amp_opt_bool cache_enabled; /* default true; false: neither uses nor fills the cast cache */
     bool strict;                /* a silent bypass (in place, out=, f64, other device) becomes an error */
     bool allow_banned;          /* banned ops run in f32 */
@@ -104,8 +104,8 @@ static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtyp
     args.struct_size = sizeof args;
     args.device = device;
     args.dtype = dtype;
-    args.enabled = {1, enabled};
-    args.cache_enabled = {1, cache_enabled};
+    args.enabled = {enabled, AMP_PRESENT};
+    args.cache_enabled = {cache_enabled, AMP_PRESENT};
     args.strict = strict;
     return amp_autocast_open(&args);
 }

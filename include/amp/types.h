@@ -8,6 +8,13 @@
 
 #include "amp/export.h"
 
+/* In C++ an argument struct knows its size by itself. */
+#ifdef __cplusplus
+#define AMP_SIZE_OF_(type) = sizeof(type)
+#else
+#define AMP_SIZE_OF_(type)
+#endif
+
 #ifdef __cplusplus
 #include <initializer_list>
 extern "C" {
@@ -54,25 +61,32 @@ AMP_API const char *amp_device_name(amp_device device);
 typedef struct amp_tensor amp_tensor;
 
 /* ---- Option values --------------------------------------------------------------------------------------------
- * An option whose default is not zero (or is "None") carries a presence bit, so that an explicit 0 stays a 0:
+ * An option whose default is not zero (or is "None") carries a mark of presence, so that an explicit 0 stays a 0:
  *     amp_layer_norm(x, AMP_DIMS(384), w, b, .eps = AMP_SET(0))
+ * The value stands first and the mark last, so that a bare number, which C accepts (.eps = 0.1), is a value without a mark:
+ * every op refuses it with a sentence. A bare 0 cannot be told from nothing, and gives the default.
  */
-#define AMP_SET(...)                                                                                                   \
-    { 1, (__VA_ARGS__) }
+enum { AMP_PRESENT = 0x5e7 };
+
+/* clang-format off */
+#define AMP_SET(...) {(__VA_ARGS__), AMP_PRESENT}
+/* An empty list, where "none" is meant: AMP_DIMS() is not C99. */
+#define AMP_NO_DIMS {{0}, 0, AMP_PRESENT}
+/* clang-format on */
 
 typedef struct amp_opt_float {
-    int set;
     double value;
+    int set;
 } amp_opt_float;
 
 typedef struct amp_opt_int {
-    int set;
     int64_t value;
+    int set;
 } amp_opt_int;
 
 typedef struct amp_opt_bool {
-    int set;
     bool value;
+    int set;
 } amp_opt_bool;
 
 /* A number that keeps its category: an integer scalar does not turn an integer tensor into a float one. */
@@ -85,48 +99,40 @@ typedef enum amp_scalar_kind {
 } amp_scalar_kind;
 
 typedef struct amp_scalar {
-    amp_scalar_kind kind;
-    int64_t i;     /* AMP_SCALAR_INT, AMP_SCALAR_BOOL (0 or 1) */
     double re, im; /* AMP_SCALAR_FLOAT (re), AMP_SCALAR_COMPLEX */
+    int64_t i;     /* AMP_SCALAR_INT, AMP_SCALAR_BOOL (0 or 1) */
+    amp_scalar_kind kind;
 } amp_scalar;
 
 static inline amp_scalar amp_float(double value) {
-    amp_scalar s = {AMP_SCALAR_FLOAT, 0, 0.0, 0.0};
+    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_FLOAT};
     s.re = value;
     return s;
 }
 static inline amp_scalar amp_int(int64_t value) {
-    amp_scalar s = {AMP_SCALAR_INT, 0, 0.0, 0.0};
+    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_INT};
     s.i = value;
     return s;
 }
 static inline amp_scalar amp_bool(bool value) {
-    amp_scalar s = {AMP_SCALAR_BOOL, 0, 0.0, 0.0};
+    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_BOOL};
     s.i = value ? 1 : 0;
     return s;
 }
 static inline amp_scalar amp_complex(double re, double im) {
-    amp_scalar s = {AMP_SCALAR_COMPLEX, 0, 0.0, 0.0};
+    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_COMPLEX};
     s.re = re;
     s.im = im;
     return s;
 }
 
 /* Up to AMP_MAX_RANK integers: a shape, strides, a kernel size, a list of dimensions. Absent (set == 0) differs
- * from empty (set == 1, count == 0). A count above AMP_MAX_RANK marks a list that was too long; every op refuses it. */
+ * from empty (set == AMP_PRESENT, count == 0). A count above AMP_MAX_RANK marks a list that was too long; every op refuses it. */
 typedef struct amp_dims {
-    int set;
-    int count;
     int64_t values[AMP_MAX_RANK];
+    int count;
+    int set;
 } amp_dims;
-
-/* An empty list, where "none" is meant: AMP_DIMS() is not C99. */
-#define AMP_NO_DIMS                                                                                                    \
-    {                                                                                                                  \
-        1, 0, {                                                                                                        \
-            0                                                                                                          \
-        }                                                                                                              \
-    }
 
 /* A list of tensors. The caller owns the array and the tensors of an input list; the list that an op returns
  * belongs, array and tensors, to the innermost open scope (amp_list_release frees it where no scope is open). */
@@ -140,7 +146,7 @@ typedef struct amp_tensor_list {
 } /* extern "C" */
 
 static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
-    amp_dims dims = {1, (int)values.size(), {0}};
+    amp_dims dims = {{0}, static_cast<int>(values.size()), AMP_PRESENT};
     int i = 0;
     for (int64_t v : values) {
         if (i < AMP_MAX_RANK) dims.values[i++] = v;
@@ -151,7 +157,8 @@ static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
 #else
 /* AMP_DIMS(2, 2) as the value of an option or argument; AMP_DIMS(2) applies to every dimension where PyTorch's int would.
  * More than AMP_MAX_RANK values do not compile. */
-#define AMP_DIMS(...) ((amp_dims){1, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define AMP_DIMS(...)                                                                                                  \
+    ((amp_dims){{__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), AMP_PRESENT})
 /* AMP_LIST(a, b, c) as a tensor list argument; lives until the end of the enclosing block. */
 #define AMP_LIST(...)                                                                                                  \
     ((amp_tensor_list){(amp_tensor *const[]){__VA_ARGS__},                                                             \

@@ -35,10 +35,18 @@ static amp_status check_list(amp_call *call, const amp_arg_info *arg, const amp_
     return AMP_OK;
 }
 
+/* A value without the mark of presence is a bare number, which C accepted in the mark's place. */
+static amp_status check_mark(const amp_call *call, const amp_arg_info *arg, int mark, bool has_value,
+                             const char *instead) {
+    if (__builtin_expect(mark == AMP_PRESENT || (mark == 0 && !has_value), 1)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is a bare number; write %s", amp_call_name(call), arg->name, instead);
+}
+
 /* A default value stands for every dimension; so does a single given value of an int[N]. */
 static amp_status complete_dims(amp_call *call, const amp_arg_info *arg, amp_dims *dims) {
+    AMP_TRY(check_mark(call, arg, dims->set, dims->values[0] != 0 || dims->count != 0, "AMP_DIMS(…)"));
     if (!dims->set && arg->has_default) {
-        dims->set = 1;
+        dims->set = AMP_PRESENT;
         dims->count = 1;
         dims->values[0] = (int64_t)arg->default_number;
     }
@@ -64,6 +72,8 @@ static amp_status complete_scalar(amp_call *call, const amp_arg_info *arg, amp_s
                         (int)scalar->kind);
     }
     if (scalar->kind != AMP_SCALAR_NONE) return AMP_OK;
+    const bool bare = scalar->re != 0 || scalar->im != 0 || scalar->i != 0;
+    AMP_TRY(check_mark(call, arg, 0, bare, "amp_float(…) or amp_int(…)"));
     if (!arg->has_default) return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
     scalar->kind = arg->default_scalar_kind;
     scalar->re = arg->default_number;
@@ -84,17 +94,20 @@ static amp_status complete_argument(amp_call *call, const amp_arg_info *arg) {
     case AMP_ARG_DIMS: return complete_dims(call, arg, field);
     case AMP_ARG_OPT_FLOAT: {
         amp_opt_float *option = field;
-        if (!option->set && arg->has_default) *option = (amp_opt_float){1, arg->default_number};
+        AMP_TRY(check_mark(call, arg, option->set, option->value != 0, "AMP_SET(…)"));
+        if (!option->set && arg->has_default) *option = (amp_opt_float){arg->default_number, AMP_PRESENT};
         return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
     }
     case AMP_ARG_OPT_INT: {
         amp_opt_int *option = field;
-        if (!option->set && arg->has_default) *option = (amp_opt_int){1, (int64_t)arg->default_number};
+        AMP_TRY(check_mark(call, arg, option->set, option->value != 0, "AMP_SET(…)"));
+        if (!option->set && arg->has_default) *option = (amp_opt_int){(int64_t)arg->default_number, AMP_PRESENT};
         return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
     }
     case AMP_ARG_OPT_BOOL: {
         amp_opt_bool *option = field;
-        if (!option->set && arg->has_default) *option = (amp_opt_bool){1, arg->default_number != 0};
+        AMP_TRY(check_mark(call, arg, option->set, option->value, "AMP_SET(…)"));
+        if (!option->set && arg->has_default) *option = (amp_opt_bool){arg->default_number != 0, AMP_PRESENT};
         return AMP_OK;
     }
     case AMP_ARG_STRING: {

@@ -63,12 +63,12 @@ static bool set_numeric(const amp_arg_info *arg, void *field, const amp_value *v
     const bool is_real = as_real(v, &real), is_integer = as_integer(v, &integer);
     switch (arg->kind) {
     case AMP_ARG_FLOAT: *(double *)field = real; return is_real;
-    case AMP_ARG_OPT_FLOAT: *(amp_opt_float *)field = (amp_opt_float){1, real}; return is_real;
+    case AMP_ARG_OPT_FLOAT: *(amp_opt_float *)field = (amp_opt_float){real, AMP_PRESENT}; return is_real;
     case AMP_ARG_INT: *(int64_t *)field = integer; return is_integer;
-    case AMP_ARG_OPT_INT: *(amp_opt_int *)field = (amp_opt_int){1, integer}; return is_integer;
+    case AMP_ARG_OPT_INT: *(amp_opt_int *)field = (amp_opt_int){integer, AMP_PRESENT}; return is_integer;
     case AMP_ARG_BOOL: *(bool *)field = integer != 0; return is_integer;
-    case AMP_ARG_OPT_BOOL: *(amp_opt_bool *)field = (amp_opt_bool){1, integer != 0}; return is_integer;
-    case AMP_ARG_DIMS: *(amp_dims *)field = (amp_dims){1, 1, {integer}}; return is_integer;
+    case AMP_ARG_OPT_BOOL: *(amp_opt_bool *)field = (amp_opt_bool){integer != 0, AMP_PRESENT}; return is_integer;
+    case AMP_ARG_DIMS: *(amp_dims *)field = (amp_dims){{integer}, 1, AMP_PRESENT}; return is_integer;
     default: return false;
     }
 }
@@ -92,7 +92,7 @@ static bool set_field(const amp_arg_info *arg, void *field, const amp_value *v) 
     case AMP_ARG_DIMS:
         if (v->kind != AMP_VALUE_DIMS) return set_numeric(arg, field, v);
         *(amp_dims *)field = v->as.dims;
-        ((amp_dims *)field)->set = 1;
+        ((amp_dims *)field)->set = AMP_PRESENT;
         return true;
     case AMP_ARG_OUTPUT: return false;
     default: return set_numeric(arg, field, v);

@@ -250,7 +250,7 @@ struct Builder {
         if (replay_argument_is_tensor(op.c_str(), name.c_str())) return numbers_value(name, list);
         amp_value out = {};
         out.kind = AMP_VALUE_DIMS;
-        out.as.dims.set = 1;
+        out.as.dims.set = AMP_PRESENT;
         append_integers(name, list, &out.as.dims);
         return out;
     }

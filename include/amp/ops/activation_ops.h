@@ -14,7 +14,7 @@ extern "C" {
  * relu(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_relu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_relu_args);
     amp_tensor *input;
 } amp_relu_args;
 AMP_API amp_tensor *amp_relu_call(const amp_relu_args *args);
@@ -30,7 +30,7 @@ AMP_API amp_tensor *amp_relu_out_call(amp_tensor *out, const amp_relu_args *args
  * relu6(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_relu6_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_relu6_args);
     amp_tensor *input;
 } amp_relu6_args;
 AMP_API amp_tensor *amp_relu6_call(const amp_relu6_args *args);
@@ -44,7 +44,7 @@ AMP_API amp_tensor *amp_relu6_inplace_call(const amp_relu6_args *args);
  * leaky_relu(Tensor input, float negative_slope=0.01) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_leaky_relu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_leaky_relu_args);
     amp_tensor *input;
     amp_opt_float negative_slope;
 } amp_leaky_relu_args;
@@ -61,7 +61,7 @@ AMP_API amp_tensor *amp_leaky_relu_out_call(amp_tensor *out, const amp_leaky_rel
  * prelu(Tensor input, Tensor weight) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_prelu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_prelu_args);
     amp_tensor *input;
     amp_tensor *weight;
 } amp_prelu_args;
@@ -74,7 +74,7 @@ AMP_API amp_tensor *amp_prelu_call(const amp_prelu_args *args);
  * elu(Tensor input, float alpha=1.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_elu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_elu_args);
     amp_tensor *input;
     amp_opt_float alpha;
 } amp_elu_args;
@@ -91,7 +91,7 @@ AMP_API amp_tensor *amp_elu_out_call(amp_tensor *out, const amp_elu_args *args);
  * celu(Tensor input, float alpha=1.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_celu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_celu_args);
     amp_tensor *input;
     amp_opt_float alpha;
 } amp_celu_args;
@@ -108,7 +108,7 @@ AMP_API amp_tensor *amp_celu_out_call(amp_tensor *out, const amp_celu_args *args
  * selu(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_selu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_selu_args);
     amp_tensor *input;
 } amp_selu_args;
 AMP_API amp_tensor *amp_selu_call(const amp_selu_args *args);
@@ -122,7 +122,7 @@ AMP_API amp_tensor *amp_selu_inplace_call(const amp_selu_args *args);
  * gelu(Tensor input, *, str approximate="none") -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_gelu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_gelu_args);
     amp_tensor *input;
     const char *approximate;
 } amp_gelu_args;
@@ -139,7 +139,7 @@ AMP_API amp_tensor *amp_gelu_out_call(amp_tensor *out, const amp_gelu_args *args
  * silu(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_silu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_silu_args);
     amp_tensor *input;
 } amp_silu_args;
 AMP_API amp_tensor *amp_silu_call(const amp_silu_args *args);
@@ -155,7 +155,7 @@ AMP_API amp_tensor *amp_silu_out_call(amp_tensor *out, const amp_silu_args *args
  * mish(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mish_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mish_args);
     amp_tensor *input;
 } amp_mish_args;
 AMP_API amp_tensor *amp_mish_call(const amp_mish_args *args);
@@ -171,7 +171,7 @@ AMP_API amp_tensor *amp_mish_out_call(amp_tensor *out, const amp_mish_args *args
  * softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_softplus_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_softplus_args);
     amp_tensor *input;
     amp_scalar beta;
     amp_scalar threshold;
@@ -187,7 +187,7 @@ AMP_API amp_tensor *amp_softplus_out_call(amp_tensor *out, const amp_softplus_ar
  * softsign(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_softsign_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_softsign_args);
     amp_tensor *input;
 } amp_softsign_args;
 AMP_API amp_tensor *amp_softsign_call(const amp_softsign_args *args);
@@ -199,7 +199,7 @@ AMP_API amp_tensor *amp_softsign_call(const amp_softsign_args *args);
  * logsigmoid(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_logsigmoid_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logsigmoid_args);
     amp_tensor *input;
 } amp_logsigmoid_args;
 AMP_API amp_tensor *amp_logsigmoid_call(const amp_logsigmoid_args *args);
@@ -213,7 +213,7 @@ AMP_API amp_tensor *amp_logsigmoid_out_call(amp_tensor *out, const amp_logsigmoi
  * hardsigmoid(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_hardsigmoid_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_hardsigmoid_args);
     amp_tensor *input;
 } amp_hardsigmoid_args;
 AMP_API amp_tensor *amp_hardsigmoid_call(const amp_hardsigmoid_args *args);
@@ -229,7 +229,7 @@ AMP_API amp_tensor *amp_hardsigmoid_out_call(amp_tensor *out, const amp_hardsigm
  * hardswish(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_hardswish_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_hardswish_args);
     amp_tensor *input;
 } amp_hardswish_args;
 AMP_API amp_tensor *amp_hardswish_call(const amp_hardswish_args *args);
@@ -245,7 +245,7 @@ AMP_API amp_tensor *amp_hardswish_out_call(amp_tensor *out, const amp_hardswish_
  * hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_hardtanh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_hardtanh_args);
     amp_tensor *input;
     amp_scalar min_val;
     amp_scalar max_val;
@@ -263,7 +263,7 @@ AMP_API amp_tensor *amp_hardtanh_out_call(amp_tensor *out, const amp_hardtanh_ar
  * threshold(Tensor input, Scalar threshold, Scalar value) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_threshold_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_threshold_args);
     amp_tensor *input;
     amp_scalar threshold;
     amp_scalar value;
@@ -281,7 +281,7 @@ AMP_API amp_tensor *amp_threshold_out_call(amp_tensor *out, const amp_threshold_
  * glu(Tensor input, int dim=-1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_glu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_glu_args);
     amp_tensor *input;
     amp_opt_int dim;
 } amp_glu_args;
@@ -296,7 +296,7 @@ AMP_API amp_tensor *amp_glu_out_call(amp_tensor *out, const amp_glu_args *args);
  * softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_softmax_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_softmax_args);
     amp_tensor *input;
     int64_t dim;
     amp_dtype dtype;
@@ -312,7 +312,7 @@ AMP_API amp_tensor *amp_softmax_out_call(amp_tensor *out, const amp_softmax_args
  * log_softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_log_softmax_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_log_softmax_args);
     amp_tensor *input;
     int64_t dim;
     amp_dtype dtype;
@@ -328,7 +328,7 @@ AMP_API amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_soft
  * softmin(Tensor input, int dim, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_softmin_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_softmin_args);
     amp_tensor *input;
     int64_t dim;
     amp_dtype dtype;

@@ -14,7 +14,7 @@ extern "C" {
  * add(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_add_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_add_args);
     amp_tensor *input;
     amp_tensor *other;
     amp_scalar alpha;
@@ -32,7 +32,7 @@ AMP_API amp_tensor *amp_add_out_call(amp_tensor *out, const amp_add_args *args);
  * add.scalar(Tensor input, Scalar other, *, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_add_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_add_scalar_args);
     amp_tensor *input;
     amp_scalar other;
     amp_scalar alpha;
@@ -50,7 +50,7 @@ AMP_API amp_tensor *amp_add_scalar_out_call(amp_tensor *out, const amp_add_scala
  * sub(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sub_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sub_args);
     amp_tensor *input;
     amp_tensor *other;
     amp_scalar alpha;
@@ -68,7 +68,7 @@ AMP_API amp_tensor *amp_sub_out_call(amp_tensor *out, const amp_sub_args *args);
  * sub.scalar(Tensor input, Scalar other, *, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sub_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sub_scalar_args);
     amp_tensor *input;
     amp_scalar other;
     amp_scalar alpha;
@@ -86,7 +86,7 @@ AMP_API amp_tensor *amp_sub_scalar_out_call(amp_tensor *out, const amp_sub_scala
  * mul(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mul_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mul_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_mul_args;
@@ -103,7 +103,7 @@ AMP_API amp_tensor *amp_mul_out_call(amp_tensor *out, const amp_mul_args *args);
  * mul.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mul_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mul_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_mul_scalar_args;
@@ -120,7 +120,7 @@ AMP_API amp_tensor *amp_mul_scalar_out_call(amp_tensor *out, const amp_mul_scala
  * div(Tensor input, Tensor other, *, str? rounding_mode=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_div_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_div_args);
     amp_tensor *input;
     amp_tensor *other;
     const char *rounding_mode;
@@ -138,7 +138,7 @@ AMP_API amp_tensor *amp_div_out_call(amp_tensor *out, const amp_div_args *args);
  * div.scalar(Tensor input, Scalar other, *, str? rounding_mode=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_div_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_div_scalar_args);
     amp_tensor *input;
     amp_scalar other;
     const char *rounding_mode;
@@ -156,7 +156,7 @@ AMP_API amp_tensor *amp_div_scalar_out_call(amp_tensor *out, const amp_div_scala
  * floor_divide(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: constant between jumps. */
 typedef struct amp_floor_divide_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_floor_divide_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_floor_divide_args;
@@ -173,7 +173,7 @@ AMP_API amp_tensor *amp_floor_divide_out_call(amp_tensor *out, const amp_floor_d
  * floor_divide.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: constant between jumps. */
 typedef struct amp_floor_divide_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_floor_divide_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_floor_divide_scalar_args;
@@ -190,7 +190,7 @@ AMP_API amp_tensor *amp_floor_divide_scalar_out_call(amp_tensor *out, const amp_
  * remainder(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_remainder_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_remainder_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_remainder_args;
@@ -207,7 +207,7 @@ AMP_API amp_tensor *amp_remainder_out_call(amp_tensor *out, const amp_remainder_
  * remainder.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_remainder_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_remainder_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_remainder_scalar_args;
@@ -224,7 +224,7 @@ AMP_API amp_tensor *amp_remainder_scalar_out_call(amp_tensor *out, const amp_rem
  * fmod(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fmod_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fmod_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_fmod_args;
@@ -241,7 +241,7 @@ AMP_API amp_tensor *amp_fmod_out_call(amp_tensor *out, const amp_fmod_args *args
  * fmod.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fmod_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fmod_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_fmod_scalar_args;
@@ -258,7 +258,7 @@ AMP_API amp_tensor *amp_fmod_scalar_out_call(amp_tensor *out, const amp_fmod_sca
  * pow(Tensor input, Tensor exponent) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pow_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pow_args);
     amp_tensor *input;
     amp_tensor *exponent;
 } amp_pow_args;
@@ -275,7 +275,7 @@ AMP_API amp_tensor *amp_pow_out_call(amp_tensor *out, const amp_pow_args *args);
  * pow.scalar(Tensor input, Scalar exponent) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pow_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pow_scalar_args);
     amp_tensor *input;
     amp_scalar exponent;
 } amp_pow_scalar_args;
@@ -292,7 +292,7 @@ AMP_API amp_tensor *amp_pow_scalar_out_call(amp_tensor *out, const amp_pow_scala
  * pow.scalar_base(Scalar input, Tensor exponent) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pow_scalar_base_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pow_scalar_base_args);
     amp_scalar input;
     amp_tensor *exponent;
 } amp_pow_scalar_base_args;
@@ -307,7 +307,7 @@ AMP_API amp_tensor *amp_pow_scalar_base_out_call(amp_tensor *out, const amp_pow_
  * atan2(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_atan2_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_atan2_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_atan2_args;
@@ -324,7 +324,7 @@ AMP_API amp_tensor *amp_atan2_out_call(amp_tensor *out, const amp_atan2_args *ar
  * maximum(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_maximum_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_maximum_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_maximum_args;
@@ -339,7 +339,7 @@ AMP_API amp_tensor *amp_maximum_out_call(amp_tensor *out, const amp_maximum_args
  * minimum(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_minimum_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_minimum_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_minimum_args;
@@ -354,7 +354,7 @@ AMP_API amp_tensor *amp_minimum_out_call(amp_tensor *out, const amp_minimum_args
  * logaddexp(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_logaddexp_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logaddexp_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_logaddexp_args;
@@ -369,7 +369,7 @@ AMP_API amp_tensor *amp_logaddexp_out_call(amp_tensor *out, const amp_logaddexp_
  * lerp(Tensor input, Tensor end, Tensor weight) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_lerp_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lerp_args);
     amp_tensor *input;
     amp_tensor *end;
     amp_tensor *weight;
@@ -387,7 +387,7 @@ AMP_API amp_tensor *amp_lerp_out_call(amp_tensor *out, const amp_lerp_args *args
  * lerp.scalar(Tensor input, Tensor end, Scalar weight) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_lerp_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lerp_scalar_args);
     amp_tensor *input;
     amp_tensor *end;
     amp_scalar weight;
@@ -405,7 +405,7 @@ AMP_API amp_tensor *amp_lerp_scalar_out_call(amp_tensor *out, const amp_lerp_sca
  * addcmul(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_addcmul_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addcmul_args);
     amp_tensor *input;
     amp_tensor *tensor1;
     amp_tensor *tensor2;
@@ -424,7 +424,7 @@ AMP_API amp_tensor *amp_addcmul_out_call(amp_tensor *out, const amp_addcmul_args
  * addcdiv(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_addcdiv_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addcdiv_args);
     amp_tensor *input;
     amp_tensor *tensor1;
     amp_tensor *tensor2;
@@ -443,7 +443,7 @@ AMP_API amp_tensor *amp_addcdiv_out_call(amp_tensor *out, const amp_addcdiv_args
  * clamp(Tensor input, Scalar? min=None, Scalar? max=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_clamp_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_clamp_args);
     amp_tensor *input;
     amp_scalar min;
     amp_scalar max;
@@ -461,7 +461,7 @@ AMP_API amp_tensor *amp_clamp_out_call(amp_tensor *out, const amp_clamp_args *ar
  * clamp.tensor(Tensor input, Tensor? min=None, Tensor? max=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_clamp_tensor_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_clamp_tensor_args);
     amp_tensor *input;
     amp_tensor *min;
     amp_tensor *max;
@@ -479,7 +479,7 @@ AMP_API amp_tensor *amp_clamp_tensor_out_call(amp_tensor *out, const amp_clamp_t
  * eq(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_eq_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_eq_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_eq_args;
@@ -496,7 +496,7 @@ AMP_API amp_tensor *amp_eq_out_call(amp_tensor *out, const amp_eq_args *args);
  * eq.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_eq_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_eq_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_eq_scalar_args;
@@ -513,7 +513,7 @@ AMP_API amp_tensor *amp_eq_scalar_out_call(amp_tensor *out, const amp_eq_scalar_
  * ne(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ne_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ne_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_ne_args;
@@ -530,7 +530,7 @@ AMP_API amp_tensor *amp_ne_out_call(amp_tensor *out, const amp_ne_args *args);
  * ne.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ne_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ne_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_ne_scalar_args;
@@ -547,7 +547,7 @@ AMP_API amp_tensor *amp_ne_scalar_out_call(amp_tensor *out, const amp_ne_scalar_
  * lt(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_lt_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lt_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_lt_args;
@@ -564,7 +564,7 @@ AMP_API amp_tensor *amp_lt_out_call(amp_tensor *out, const amp_lt_args *args);
  * lt.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_lt_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lt_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_lt_scalar_args;
@@ -581,7 +581,7 @@ AMP_API amp_tensor *amp_lt_scalar_out_call(amp_tensor *out, const amp_lt_scalar_
  * le(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_le_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_le_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_le_args;
@@ -598,7 +598,7 @@ AMP_API amp_tensor *amp_le_out_call(amp_tensor *out, const amp_le_args *args);
  * le.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_le_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_le_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_le_scalar_args;
@@ -615,7 +615,7 @@ AMP_API amp_tensor *amp_le_scalar_out_call(amp_tensor *out, const amp_le_scalar_
  * gt(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_gt_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_gt_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_gt_args;
@@ -632,7 +632,7 @@ AMP_API amp_tensor *amp_gt_out_call(amp_tensor *out, const amp_gt_args *args);
  * gt.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_gt_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_gt_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_gt_scalar_args;
@@ -649,7 +649,7 @@ AMP_API amp_tensor *amp_gt_scalar_out_call(amp_tensor *out, const amp_gt_scalar_
  * ge(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ge_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ge_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_ge_args;
@@ -666,7 +666,7 @@ AMP_API amp_tensor *amp_ge_out_call(amp_tensor *out, const amp_ge_args *args);
  * ge.scalar(Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ge_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ge_scalar_args);
     amp_tensor *input;
     amp_scalar other;
 } amp_ge_scalar_args;
@@ -683,7 +683,7 @@ AMP_API amp_tensor *amp_ge_scalar_out_call(amp_tensor *out, const amp_ge_scalar_
  * equal(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. No gradient: the result is boolean. */
 typedef struct amp_equal_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_equal_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_equal_args;
@@ -696,7 +696,7 @@ AMP_API amp_tensor *amp_equal_call(const amp_equal_args *args);
  * logical_and(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_and_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logical_and_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_logical_and_args;
@@ -713,7 +713,7 @@ AMP_API amp_tensor *amp_logical_and_out_call(amp_tensor *out, const amp_logical_
  * logical_or(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_or_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logical_or_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_logical_or_args;
@@ -730,7 +730,7 @@ AMP_API amp_tensor *amp_logical_or_out_call(amp_tensor *out, const amp_logical_o
  * logical_xor(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_xor_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logical_xor_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_logical_xor_args;
@@ -747,7 +747,7 @@ AMP_API amp_tensor *amp_logical_xor_out_call(amp_tensor *out, const amp_logical_
  * logical_not(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_not_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logical_not_args);
     amp_tensor *input;
 } amp_logical_not_args;
 AMP_API amp_tensor *amp_logical_not_call(const amp_logical_not_args *args);

@@ -15,7 +15,7 @@ extern "C" {
  *     groups=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv1d_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -34,7 +34,7 @@ AMP_API amp_tensor *amp_conv1d_call(const amp_conv1d_args *args);
  *     dilation=1, int groups=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv1d_padding_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv1d_padding_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -53,7 +53,7 @@ AMP_API amp_tensor *amp_conv1d_padding_call(const amp_conv1d_padding_args *args)
  *     groups=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv2d_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -72,7 +72,7 @@ AMP_API amp_tensor *amp_conv2d_call(const amp_conv2d_args *args);
  *     dilation=1, int groups=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv2d_padding_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv2d_padding_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -91,7 +91,7 @@ AMP_API amp_tensor *amp_conv2d_padding_call(const amp_conv2d_padding_args *args)
  *     groups=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv3d_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -110,7 +110,7 @@ AMP_API amp_tensor *amp_conv3d_call(const amp_conv3d_args *args);
  *     dilation=1, int groups=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv3d_padding_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv3d_padding_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -129,7 +129,7 @@ AMP_API amp_tensor *amp_conv3d_padding_call(const amp_conv3d_padding_args *args)
  *     output_padding=0, int groups=1, int[1] dilation=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_transpose1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv_transpose1d_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -149,7 +149,7 @@ AMP_API amp_tensor *amp_conv_transpose1d_call(const amp_conv_transpose1d_args *a
  *     output_padding=0, int groups=1, int[2] dilation=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_transpose2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv_transpose2d_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -169,7 +169,7 @@ AMP_API amp_tensor *amp_conv_transpose2d_call(const amp_conv_transpose2d_args *a
  *     output_padding=0, int groups=1, int[3] dilation=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_transpose3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv_transpose3d_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -188,7 +188,7 @@ AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *a
  * conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_tbc_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_conv_tbc_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;

@@ -14,7 +14,7 @@ extern "C" {
  * zeros(int[] size, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_zeros_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_zeros_args);
     amp_dims size;
     amp_dtype dtype;
 } amp_zeros_args;
@@ -27,7 +27,7 @@ AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
  * ones(int[] size, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_ones_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ones_args);
     amp_dims size;
     amp_dtype dtype;
 } amp_ones_args;
@@ -40,7 +40,7 @@ AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
  * empty(int[] size, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_empty_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_empty_args);
     amp_dims size;
     amp_dtype dtype;
 } amp_empty_args;
@@ -53,7 +53,7 @@ AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
  * full(int[] size, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_full_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_full_args);
     amp_dims size;
     amp_scalar fill_value;
     amp_dtype dtype;
@@ -67,7 +67,7 @@ AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
  * arange(Scalar end, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_arange_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_arange_args);
     amp_scalar end;
     amp_dtype dtype;
 } amp_arange_args;
@@ -80,7 +80,7 @@ AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
  * arange.start(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_arange_start_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_arange_start_args);
     amp_scalar start;
     amp_scalar end;
     amp_scalar step;
@@ -95,7 +95,7 @@ AMP_API amp_tensor *amp_arange_start_call(const amp_arange_start_args *args);
  * zeros_like(Tensor input, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_zeros_like_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_zeros_like_args);
     amp_tensor *input;
     amp_dtype dtype;
 } amp_zeros_like_args;
@@ -108,7 +108,7 @@ AMP_API amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args);
  * ones_like(Tensor input, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_ones_like_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ones_like_args);
     amp_tensor *input;
     amp_dtype dtype;
 } amp_ones_like_args;
@@ -121,7 +121,7 @@ AMP_API amp_tensor *amp_ones_like_call(const amp_ones_like_args *args);
  * empty_like(Tensor input, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_empty_like_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_empty_like_args);
     amp_tensor *input;
     amp_dtype dtype;
 } amp_empty_like_args;
@@ -134,7 +134,7 @@ AMP_API amp_tensor *amp_empty_like_call(const amp_empty_like_args *args);
  * full_like(Tensor input, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_full_like_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_full_like_args);
     amp_tensor *input;
     amp_scalar fill_value;
     amp_dtype dtype;
@@ -148,7 +148,7 @@ AMP_API amp_tensor *amp_full_like_call(const amp_full_like_args *args);
  * one_hot(Tensor input, int num_classes=-1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
 typedef struct amp_one_hot_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_one_hot_args);
     amp_tensor *input;
     amp_opt_int num_classes;
 } amp_one_hot_args;

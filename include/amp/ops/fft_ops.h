@@ -14,7 +14,7 @@ extern "C" {
  * fft_fft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_fft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_fft_args);
     amp_tensor *input;
     amp_opt_int n;
     amp_opt_int dim;
@@ -31,7 +31,7 @@ AMP_API amp_tensor *amp_fft_fft_out_call(amp_tensor *out, const amp_fft_fft_args
  * fft_ifft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ifft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ifft_args);
     amp_tensor *input;
     amp_opt_int n;
     amp_opt_int dim;
@@ -48,7 +48,7 @@ AMP_API amp_tensor *amp_fft_ifft_out_call(amp_tensor *out, const amp_fft_ifft_ar
  * fft_rfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_rfft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_rfft_args);
     amp_tensor *input;
     amp_opt_int n;
     amp_opt_int dim;
@@ -65,7 +65,7 @@ AMP_API amp_tensor *amp_fft_rfft_out_call(amp_tensor *out, const amp_fft_rfft_ar
  * fft_irfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_irfft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_irfft_args);
     amp_tensor *input;
     amp_opt_int n;
     amp_opt_int dim;
@@ -82,7 +82,7 @@ AMP_API amp_tensor *amp_fft_irfft_out_call(amp_tensor *out, const amp_fft_irfft_
  * fft_hfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_hfft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_hfft_args);
     amp_tensor *input;
     amp_opt_int n;
     amp_opt_int dim;
@@ -99,7 +99,7 @@ AMP_API amp_tensor *amp_fft_hfft_out_call(amp_tensor *out, const amp_fft_hfft_ar
  * fft_ihfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ihfft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ihfft_args);
     amp_tensor *input;
     amp_opt_int n;
     amp_opt_int dim;
@@ -116,7 +116,7 @@ AMP_API amp_tensor *amp_fft_ihfft_out_call(amp_tensor *out, const amp_fft_ihfft_
  * fft_fft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_fft2_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_fft2_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -133,7 +133,7 @@ AMP_API amp_tensor *amp_fft_fft2_out_call(amp_tensor *out, const amp_fft_fft2_ar
  * fft_ifft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ifft2_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ifft2_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -150,7 +150,7 @@ AMP_API amp_tensor *amp_fft_ifft2_out_call(amp_tensor *out, const amp_fft_ifft2_
  * fft_rfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_rfft2_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_rfft2_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -167,7 +167,7 @@ AMP_API amp_tensor *amp_fft_rfft2_out_call(amp_tensor *out, const amp_fft_rfft2_
  * fft_irfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_irfft2_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_irfft2_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -184,7 +184,7 @@ AMP_API amp_tensor *amp_fft_irfft2_out_call(amp_tensor *out, const amp_fft_irfft
  * fft_fftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_fftn_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_fftn_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -201,7 +201,7 @@ AMP_API amp_tensor *amp_fft_fftn_out_call(amp_tensor *out, const amp_fft_fftn_ar
  * fft_ifftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ifftn_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ifftn_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -218,7 +218,7 @@ AMP_API amp_tensor *amp_fft_ifftn_out_call(amp_tensor *out, const amp_fft_ifftn_
  * fft_rfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_rfftn_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_rfftn_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -235,7 +235,7 @@ AMP_API amp_tensor *amp_fft_rfftn_out_call(amp_tensor *out, const amp_fft_rfftn_
  * fft_irfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_irfftn_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fft_irfftn_args);
     amp_tensor *input;
     amp_dims s;
     amp_dims dim;
@@ -253,7 +253,7 @@ AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfft
  *     str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_stft_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_stft_args);
     amp_tensor *input;
     int64_t n_fft;
     amp_opt_int hop_length;

@@ -14,7 +14,7 @@ extern "C" {
  * where(Tensor condition, Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_where_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_where_args);
     amp_tensor *condition;
     amp_tensor *input;
     amp_tensor *other;
@@ -30,7 +30,7 @@ AMP_API amp_tensor *amp_where_out_call(amp_tensor *out, const amp_where_args *ar
  * where.scalar_other(Tensor condition, Tensor input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_where_scalar_other_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_where_scalar_other_args);
     amp_tensor *condition;
     amp_tensor *input;
     amp_scalar other;
@@ -46,7 +46,7 @@ AMP_API amp_tensor *amp_where_scalar_other_out_call(amp_tensor *out, const amp_w
  * where.scalar_self(Tensor condition, Scalar input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_where_scalar_self_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_where_scalar_self_args);
     amp_tensor *condition;
     amp_scalar input;
     amp_tensor *other;
@@ -62,7 +62,7 @@ AMP_API amp_tensor *amp_where_scalar_self_out_call(amp_tensor *out, const amp_wh
  * where.scalar(Tensor condition, Scalar input, Scalar other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from numbers only. */
 typedef struct amp_where_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_where_scalar_args);
     amp_tensor *condition;
     amp_scalar input;
     amp_scalar other;
@@ -78,7 +78,7 @@ AMP_API amp_tensor *amp_where_scalar_out_call(amp_tensor *out, const amp_where_s
  * masked_fill(Tensor input, Tensor mask, Scalar value) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_masked_fill_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_masked_fill_args);
     amp_tensor *input;
     amp_tensor *mask;
     amp_scalar value;
@@ -96,7 +96,7 @@ AMP_API amp_tensor *amp_masked_fill_out_call(amp_tensor *out, const amp_masked_f
  * masked_fill.tensor(Tensor input, Tensor mask, Tensor value) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_masked_fill_tensor_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_masked_fill_tensor_args);
     amp_tensor *input;
     amp_tensor *mask;
     amp_tensor *value;
@@ -114,7 +114,7 @@ AMP_API amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_m
  * gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_gather_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_gather_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -131,7 +131,7 @@ AMP_API amp_tensor *amp_gather_out_call(amp_tensor *out, const amp_gather_args *
  * take_along_dim(Tensor input, Tensor indices, int? dim=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_take_along_dim_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_take_along_dim_args);
     amp_tensor *input;
     amp_tensor *indices;
     amp_opt_int dim;
@@ -147,7 +147,7 @@ AMP_API amp_tensor *amp_take_along_dim_out_call(amp_tensor *out, const amp_take_
  * index_select(Tensor input, int dim, Tensor index) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_index_select_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_index_select_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -163,7 +163,7 @@ AMP_API amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_s
  * index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_index_put_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_index_put_args);
     amp_tensor *input;
     amp_tensor_list indices;
     amp_tensor *values;
@@ -182,7 +182,7 @@ AMP_API amp_tensor *amp_index_put_out_call(amp_tensor *out, const amp_index_put_
  * index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_index_add_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_index_add_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -202,7 +202,7 @@ AMP_API amp_tensor *amp_index_add_out_call(amp_tensor *out, const amp_index_add_
  * index_copy(Tensor input, int dim, Tensor index, Tensor source) -> Tensor
  * Autocast policy, CPU: promote; CUDA: fallthrough. */
 typedef struct amp_index_copy_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_index_copy_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -221,7 +221,7 @@ AMP_API amp_tensor *amp_index_copy_out_call(amp_tensor *out, const amp_index_cop
  * scatter(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_scatter_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_scatter_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -241,7 +241,7 @@ AMP_API amp_tensor *amp_scatter_out_call(amp_tensor *out, const amp_scatter_args
  * scatter.value(Tensor input, int dim, Tensor index, Scalar value, *, str? reduce=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_scatter_value_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_scatter_value_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -261,7 +261,7 @@ AMP_API amp_tensor *amp_scatter_value_out_call(amp_tensor *out, const amp_scatte
  * scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_scatter_add_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_scatter_add_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor *index;
@@ -281,7 +281,7 @@ AMP_API amp_tensor *amp_scatter_add_out_call(amp_tensor *out, const amp_scatter_
  *     scale_grad_by_freq=False, bool sparse=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_embedding_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_embedding_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_opt_int padding_idx;
@@ -301,7 +301,7 @@ AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
  *     include_last_offset=False, int? padding_idx=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_embedding_bag_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_embedding_bag_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *offsets;
@@ -323,7 +323,7 @@ AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
  * sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sort_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sort_args);
     amp_tensor *input;
     amp_opt_int dim;
     bool descending;
@@ -339,7 +339,7 @@ AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
  * topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_topk_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_topk_args);
     amp_tensor *input;
     int64_t k;
     amp_opt_int dim;
@@ -356,7 +356,7 @@ AMP_API amp_tensor *amp_topk_call(const amp_topk_args *args);
  * argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_argmax_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_argmax_args);
     amp_tensor *input;
     amp_opt_int dim;
     bool keepdim;
@@ -372,7 +372,7 @@ AMP_API amp_tensor *amp_argmax_out_call(amp_tensor *out, const amp_argmax_args *
  * argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_argmin_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_argmin_args);
     amp_tensor *input;
     amp_opt_int dim;
     bool keepdim;
@@ -388,7 +388,7 @@ AMP_API amp_tensor *amp_argmin_out_call(amp_tensor *out, const amp_argmin_args *
  * bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_bucketize_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_bucketize_args);
     amp_tensor *input;
     amp_tensor *boundaries;
     bool out_int32;
@@ -405,7 +405,7 @@ AMP_API amp_tensor *amp_bucketize_out_call(amp_tensor *out, const amp_bucketize_
  * bucketize.scalar(Scalar input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_bucketize_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_bucketize_scalar_args);
     amp_scalar input;
     amp_tensor *boundaries;
     bool out_int32;
@@ -423,7 +423,7 @@ AMP_API amp_tensor *amp_bucketize_scalar_out_call(amp_tensor *out, const amp_buc
  *     Tensor? sorter=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_searchsorted_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_searchsorted_args);
     amp_tensor *sorted_sequence;
     amp_tensor *values;
     bool out_int32;
@@ -443,7 +443,7 @@ AMP_API amp_tensor *amp_searchsorted_out_call(amp_tensor *out, const amp_searchs
  *     side=None, Tensor? sorter=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_searchsorted_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_searchsorted_scalar_args);
     amp_tensor *sorted_sequence;
     amp_scalar values;
     bool out_int32;

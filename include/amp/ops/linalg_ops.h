@@ -14,7 +14,7 @@ extern "C" {
  * linalg_cholesky(Tensor input, *, bool upper=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cholesky_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_cholesky_args);
     amp_tensor *input;
     bool upper;
 } amp_linalg_cholesky_args;
@@ -29,7 +29,7 @@ AMP_API amp_tensor *amp_linalg_cholesky_out_call(amp_tensor *out, const amp_lina
  * cholesky(Tensor input, bool upper=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_linalg_cholesky. */
 typedef struct amp_cholesky_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cholesky_args);
     amp_tensor *input;
     bool upper;
 } amp_cholesky_args;
@@ -44,7 +44,7 @@ AMP_API amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_ar
  * linalg_cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cholesky_ex_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_cholesky_ex_args);
     amp_tensor *input;
     bool upper;
     bool check_errors;
@@ -59,7 +59,7 @@ AMP_API amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_arg
  * cholesky_inverse(Tensor input, bool upper=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_cholesky_inverse_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cholesky_inverse_args);
     amp_tensor *input;
     bool upper;
 } amp_cholesky_inverse_args;
@@ -74,7 +74,7 @@ AMP_API amp_tensor *amp_cholesky_inverse_out_call(amp_tensor *out, const amp_cho
  * cholesky_solve(Tensor B, Tensor L, bool upper=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_cholesky_solve_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cholesky_solve_args);
     amp_tensor *B;
     amp_tensor *L;
     bool upper;
@@ -90,7 +90,7 @@ AMP_API amp_tensor *amp_cholesky_solve_out_call(amp_tensor *out, const amp_chole
  * linalg_inv(Tensor A) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_inv_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_inv_args);
     amp_tensor *A;
 } amp_linalg_inv_args;
 AMP_API amp_tensor *amp_linalg_inv_call(const amp_linalg_inv_args *args);
@@ -104,7 +104,7 @@ AMP_API amp_tensor *amp_linalg_inv_out_call(amp_tensor *out, const amp_linalg_in
  * inverse(Tensor input) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_linalg_inv. */
 typedef struct amp_inverse_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_inverse_args);
     amp_tensor *input;
 } amp_inverse_args;
 AMP_API amp_tensor *amp_inverse_call(const amp_inverse_args *args);
@@ -118,7 +118,7 @@ AMP_API amp_tensor *amp_inverse_out_call(amp_tensor *out, const amp_inverse_args
  * linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_inv_ex_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_inv_ex_args);
     amp_tensor *A;
     bool check_errors;
     amp_tensor **info;
@@ -132,7 +132,7 @@ AMP_API amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args);
  * pinverse(Tensor input, float rcond=1e-15) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_pinverse_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pinverse_args);
     amp_tensor *input;
     amp_opt_float rcond;
 } amp_pinverse_args;
@@ -145,7 +145,7 @@ AMP_API amp_tensor *amp_pinverse_call(const amp_pinverse_args *args);
  * linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_solve_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_solve_args);
     amp_tensor *A;
     amp_tensor *B;
     amp_opt_bool left;
@@ -161,7 +161,7 @@ AMP_API amp_tensor *amp_linalg_solve_out_call(amp_tensor *out, const amp_linalg_
  * lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lu_solve_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lu_solve_args);
     amp_tensor *b;
     amp_tensor *LU_data;
     amp_tensor *LU_pivots;
@@ -177,7 +177,7 @@ AMP_API amp_tensor *amp_lu_solve_out_call(amp_tensor *out, const amp_lu_solve_ar
  * lu_with_info(Tensor input, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lu_with_info_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lu_with_info_args);
     amp_tensor *input;
     amp_opt_bool pivot;
     amp_opt_bool check_errors;
@@ -194,7 +194,7 @@ AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
  *     (Tensor solution, Tensor cloned_coefficient)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_triangular_solve_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_triangular_solve_args);
     amp_tensor *input;
     amp_tensor *A;
     amp_opt_bool upper;
@@ -212,7 +212,7 @@ AMP_API amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *a
  *     Tensor rank, Tensor singular_values)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_lstsq_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_lstsq_args);
     amp_tensor *A;
     amp_tensor *B;
     amp_opt_float rcond;
@@ -230,7 +230,7 @@ AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
  * lstsq(Tensor input, Tensor A) -> (Tensor solution, Tensor QR)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lstsq_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lstsq_args);
     amp_tensor *input;
     amp_tensor *A;
     amp_tensor **QR;
@@ -244,7 +244,7 @@ AMP_API amp_tensor *amp_lstsq_call(const amp_lstsq_args *args);
  * linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: the result is an integer. */
 typedef struct amp_linalg_matrix_rank_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_rank_args);
     amp_tensor *input;
     amp_opt_float atol;
     amp_opt_float rtol;
@@ -261,7 +261,7 @@ AMP_API amp_tensor *amp_linalg_matrix_rank_out_call(amp_tensor *out, const amp_l
  * linalg_matrix_rank.tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: the result is an integer. */
 typedef struct amp_linalg_matrix_rank_tensor_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_rank_tensor_args);
     amp_tensor *input;
     amp_tensor *atol;
     amp_tensor *rtol;
@@ -278,7 +278,7 @@ AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_out_call(amp_tensor *out, cons
  * matrix_rank(Tensor input, float? tol=None, bool symmetric=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: the result is an integer. */
 typedef struct amp_matrix_rank_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_matrix_rank_args);
     amp_tensor *input;
     amp_opt_float tol;
     bool symmetric;
@@ -292,7 +292,7 @@ AMP_API amp_tensor *amp_matrix_rank_call(const amp_matrix_rank_args *args);
  * linalg_cond(Tensor input, Scalar? p=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cond_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_cond_args);
     amp_tensor *input;
     amp_scalar p;
 } amp_linalg_cond_args;
@@ -307,7 +307,7 @@ AMP_API amp_tensor *amp_linalg_cond_out_call(amp_tensor *out, const amp_linalg_c
  * linalg_cond.str(Tensor input, str p) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cond_str_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_cond_str_args);
     amp_tensor *input;
     const char *p;
 } amp_linalg_cond_str_args;
@@ -322,7 +322,7 @@ AMP_API amp_tensor *amp_linalg_cond_str_out_call(amp_tensor *out, const amp_lina
  * linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_qr_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_qr_args);
     amp_tensor *A;
     const char *mode;
     amp_tensor **R;
@@ -336,7 +336,7 @@ AMP_API amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args);
  * qr(Tensor input, bool some=True) -> (Tensor Q, Tensor R)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_qr_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_qr_args);
     amp_tensor *input;
     amp_opt_bool some;
     amp_tensor **R;
@@ -350,7 +350,7 @@ AMP_API amp_tensor *amp_qr_call(const amp_qr_args *args);
  * geqrf(Tensor input) -> (Tensor a, Tensor tau)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: reflectors have no derivative here; use linalg_qr. */
 typedef struct amp_geqrf_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_geqrf_args);
     amp_tensor *input;
     amp_tensor **tau;
 } amp_geqrf_args;
@@ -363,7 +363,7 @@ AMP_API amp_tensor *amp_geqrf_call(const amp_geqrf_args *args);
  * linalg_householder_product(Tensor input, Tensor tau) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_householder_product_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_householder_product_args);
     amp_tensor *input;
     amp_tensor *tau;
 } amp_linalg_householder_product_args;
@@ -378,7 +378,7 @@ AMP_API amp_tensor *amp_linalg_householder_product_out_call(amp_tensor *out, con
  * orgqr(Tensor input, Tensor tau) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_linalg_householder_product. */
 typedef struct amp_orgqr_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_orgqr_args);
     amp_tensor *input;
     amp_tensor *tau;
 } amp_orgqr_args;
@@ -393,7 +393,7 @@ AMP_API amp_tensor *amp_orgqr_out_call(amp_tensor *out, const amp_orgqr_args *ar
  * ormqr(Tensor input, Tensor tau, Tensor other, bool left=True, bool transpose=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_ormqr_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ormqr_args);
     amp_tensor *input;
     amp_tensor *tau;
     amp_tensor *other;
@@ -411,7 +411,7 @@ AMP_API amp_tensor *amp_ormqr_out_call(amp_tensor *out, const amp_ormqr_args *ar
  * linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_svd_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_svd_args);
     amp_tensor *A;
     amp_opt_bool full_matrices;
     const char *driver;
@@ -427,7 +427,7 @@ AMP_API amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args);
  * svd(Tensor input, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_svd_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_svd_args);
     amp_tensor *input;
     amp_opt_bool some;
     amp_opt_bool compute_uv;
@@ -443,7 +443,7 @@ AMP_API amp_tensor *amp_svd_call(const amp_svd_args *args);
  * linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_svdvals_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_svdvals_args);
     amp_tensor *A;
     const char *driver;
 } amp_linalg_svdvals_args;
@@ -458,7 +458,7 @@ AMP_API amp_tensor *amp_linalg_svdvals_out_call(amp_tensor *out, const amp_linal
  * linalg_eig(Tensor input) -> (Tensor eigenvalues, Tensor eigenvectors)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eig_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_eig_args);
     amp_tensor *input;
     amp_tensor **eigenvectors;
 } amp_linalg_eig_args;
@@ -471,7 +471,7 @@ AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
  * eig(Tensor input, bool eigenvectors=False) -> (Tensor eigenvalues, Tensor eigenvectors)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_eig_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_eig_args);
     amp_tensor *input;
     bool eigenvectors;
     amp_tensor **out_eigenvectors;
@@ -485,7 +485,7 @@ AMP_API amp_tensor *amp_eig_call(const amp_eig_args *args);
  * linalg_eigvals(Tensor input) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigvals_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_eigvals_args);
     amp_tensor *input;
 } amp_linalg_eigvals_args;
 AMP_API amp_tensor *amp_linalg_eigvals_call(const amp_linalg_eigvals_args *args);
@@ -499,7 +499,7 @@ AMP_API amp_tensor *amp_linalg_eigvals_out_call(amp_tensor *out, const amp_linal
  * linalg_eigh(Tensor input, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_eigh_args);
     amp_tensor *input;
     const char *UPLO;
     amp_tensor **eigenvectors;
@@ -513,7 +513,7 @@ AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
  * symeig(Tensor input, bool eigenvectors=False, bool upper=True) -> (Tensor eigenvalues, Tensor eigenvectors)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_symeig_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_symeig_args);
     amp_tensor *input;
     bool eigenvectors;
     amp_opt_bool upper;
@@ -528,7 +528,7 @@ AMP_API amp_tensor *amp_symeig_call(const amp_symeig_args *args);
  * linalg_eigvalsh(Tensor input, str UPLO="L") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigvalsh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_eigvalsh_args);
     amp_tensor *input;
     const char *UPLO;
 } amp_linalg_eigvalsh_args;
@@ -543,7 +543,7 @@ AMP_API amp_tensor *amp_linalg_eigvalsh_out_call(amp_tensor *out, const amp_lina
  * linalg_tensorinv(Tensor A, int ind=2) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_tensorinv_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_tensorinv_args);
     amp_tensor *A;
     amp_opt_int ind;
 } amp_linalg_tensorinv_args;
@@ -558,7 +558,7 @@ AMP_API amp_tensor *amp_linalg_tensorinv_out_call(amp_tensor *out, const amp_lin
  * linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_tensorsolve_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_tensorsolve_args);
     amp_tensor *A;
     amp_tensor *B;
     amp_dims dims;
@@ -575,7 +575,7 @@ AMP_API amp_tensor *amp_linalg_tensorsolve_out_call(amp_tensor *out, const amp_l
  *     Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_linalg_vector_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_vector_norm_args);
     amp_tensor *input;
     amp_scalar ord;
     amp_dims dim;
@@ -594,7 +594,7 @@ AMP_API amp_tensor *amp_linalg_vector_norm_out_call(amp_tensor *out, const amp_l
  *     Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_linalg_matrix_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_norm_args);
     amp_tensor *input;
     amp_scalar ord;
     amp_dims dim;
@@ -613,7 +613,7 @@ AMP_API amp_tensor *amp_linalg_matrix_norm_out_call(amp_tensor *out, const amp_l
  *     -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_linalg_matrix_norm_str_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_norm_str_args);
     amp_tensor *input;
     const char *ord;
     amp_dims dim;

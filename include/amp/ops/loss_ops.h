@@ -14,7 +14,7 @@ extern "C" {
  * mse_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_mse_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mse_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -30,7 +30,7 @@ AMP_API amp_tensor *amp_mse_loss_out_call(amp_tensor *out, const amp_mse_loss_ar
  * l1_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_l1_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_l1_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -44,7 +44,7 @@ AMP_API amp_tensor *amp_l1_loss_call(const amp_l1_loss_args *args);
  * smooth_l1_loss(Tensor input, Tensor target, str reduction="mean", float beta=1.0) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_smooth_l1_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_smooth_l1_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -61,7 +61,7 @@ AMP_API amp_tensor *amp_smooth_l1_loss_out_call(amp_tensor *out, const amp_smoot
  * huber_loss(Tensor input, Tensor target, str reduction="mean", float delta=1.0) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_huber_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_huber_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -79,7 +79,7 @@ AMP_API amp_tensor *amp_huber_loss_out_call(amp_tensor *out, const amp_huber_los
  *     label_smoothing=0.0) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_cross_entropy_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cross_entropy_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_tensor *weight;
@@ -97,7 +97,7 @@ AMP_API amp_tensor *amp_cross_entropy_call(const amp_cross_entropy_args *args);
  *     float label_smoothing=0.0) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_cross_entropy. */
 typedef struct amp_cross_entropy_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cross_entropy_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_tensor *weight;
@@ -114,7 +114,7 @@ AMP_API amp_tensor *amp_cross_entropy_loss_call(const amp_cross_entropy_loss_arg
  * nll_loss(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_nll_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_nll_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_tensor *weight;
@@ -132,7 +132,7 @@ AMP_API amp_tensor *amp_nll_loss_out_call(amp_tensor *out, const amp_nll_loss_ar
  * nll_loss2d(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. Another name of amp_nll_loss. */
 typedef struct amp_nll_loss2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_nll_loss2d_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_tensor *weight;
@@ -150,7 +150,7 @@ AMP_API amp_tensor *amp_nll_loss2d_out_call(amp_tensor *out, const amp_nll_loss2
  * binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: banned. */
 typedef struct amp_binary_cross_entropy_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_binary_cross_entropy_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_tensor *weight;
@@ -168,7 +168,7 @@ AMP_API amp_tensor *amp_binary_cross_entropy_out_call(amp_tensor *out, const amp
  *     reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_binary_cross_entropy_with_logits_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_binary_cross_entropy_with_logits_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_tensor *weight;
@@ -186,7 +186,7 @@ AMP_API amp_tensor *amp_binary_cross_entropy_with_logits_out_call(amp_tensor *ou
  * kl_div(Tensor input, Tensor target, str reduction="mean", *, bool log_target=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_kl_div_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_kl_div_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -202,7 +202,7 @@ AMP_API amp_tensor *amp_kl_div_call(const amp_kl_div_args *args);
  *     reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_poisson_nll_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_poisson_nll_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_opt_bool log_input;
@@ -220,7 +220,7 @@ AMP_API amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *a
  *     Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_cosine_embedding_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cosine_embedding_loss_args);
     amp_tensor *input1;
     amp_tensor *input2;
     amp_tensor *target;
@@ -236,7 +236,7 @@ AMP_API amp_tensor *amp_cosine_embedding_loss_call(const amp_cosine_embedding_lo
  * hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_hinge_embedding_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_hinge_embedding_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_opt_float margin;
@@ -251,7 +251,7 @@ AMP_API amp_tensor *amp_hinge_embedding_loss_call(const amp_hinge_embedding_loss
  * margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_margin_ranking_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_margin_ranking_loss_args);
     amp_tensor *input1;
     amp_tensor *input2;
     amp_tensor *target;
@@ -267,7 +267,7 @@ AMP_API amp_tensor *amp_margin_ranking_loss_call(const amp_margin_ranking_loss_a
  * soft_margin_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_soft_margin_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_soft_margin_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -284,7 +284,7 @@ AMP_API amp_tensor *amp_soft_margin_loss_out_call(amp_tensor *out, const amp_sof
  *     eps=1e-06, bool swap=False, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_triplet_margin_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_triplet_margin_loss_args);
     amp_tensor *anchor;
     amp_tensor *positive;
     amp_tensor *negative;
@@ -304,7 +304,7 @@ AMP_API amp_tensor *amp_triplet_margin_loss_call(const amp_triplet_margin_loss_a
  *     reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_multi_margin_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_multi_margin_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     amp_scalar p;
@@ -323,7 +323,7 @@ AMP_API amp_tensor *amp_multi_margin_loss_out_call(amp_tensor *out, const amp_mu
  * multilabel_margin_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_multilabel_margin_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_multilabel_margin_loss_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -340,7 +340,7 @@ AMP_API amp_tensor *amp_multilabel_margin_loss_out_call(amp_tensor *out, const a
  *     is_target)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_multilabel_margin_loss_forward_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_multilabel_margin_loss_forward_args);
     amp_tensor *input;
     amp_tensor *target;
     const char *reduction;
@@ -356,7 +356,7 @@ AMP_API amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel
  *     reduction="mean", bool zero_infinity=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_ctc_loss_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ctc_loss_args);
     amp_tensor *log_probs;
     amp_tensor *targets;
     amp_tensor *input_lengths;

@@ -14,7 +14,7 @@ extern "C" {
  * linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linear_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linear_args);
     amp_tensor *input;
     amp_tensor *weight;
     amp_tensor *bias;
@@ -30,7 +30,7 @@ AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *
  * matmul(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_matmul_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_matmul_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_matmul_args;
@@ -45,7 +45,7 @@ AMP_API amp_tensor *amp_matmul_out_call(amp_tensor *out, const amp_matmul_args *
  * mm(Tensor input, Tensor mat2) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_mm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mm_args);
     amp_tensor *input;
     amp_tensor *mat2;
 } amp_mm_args;
@@ -60,7 +60,7 @@ AMP_API amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args);
  * bmm(Tensor input, Tensor mat2) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_bmm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_bmm_args);
     amp_tensor *input;
     amp_tensor *mat2;
 } amp_bmm_args;
@@ -75,7 +75,7 @@ AMP_API amp_tensor *amp_bmm_out_call(amp_tensor *out, const amp_bmm_args *args);
  * mv(Tensor input, Tensor vec) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_mv_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mv_args);
     amp_tensor *input;
     amp_tensor *vec;
 } amp_mv_args;
@@ -90,7 +90,7 @@ AMP_API amp_tensor *amp_mv_out_call(amp_tensor *out, const amp_mv_args *args);
  * dot(Tensor input, Tensor tensor) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_dot_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_dot_args);
     amp_tensor *input;
     amp_tensor *tensor;
 } amp_dot_args;
@@ -105,7 +105,7 @@ AMP_API amp_tensor *amp_dot_out_call(amp_tensor *out, const amp_dot_args *args);
  * vdot(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_vdot_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_vdot_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_vdot_args;
@@ -120,7 +120,7 @@ AMP_API amp_tensor *amp_vdot_out_call(amp_tensor *out, const amp_vdot_args *args
  * linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linalg_vecdot_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_vecdot_args);
     amp_tensor *x;
     amp_tensor *y;
     amp_opt_int dim;
@@ -136,7 +136,7 @@ AMP_API amp_tensor *amp_linalg_vecdot_out_call(amp_tensor *out, const amp_linalg
  * outer(Tensor input, Tensor vec2) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_outer_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_outer_args);
     amp_tensor *input;
     amp_tensor *vec2;
 } amp_outer_args;
@@ -151,7 +151,7 @@ AMP_API amp_tensor *amp_outer_out_call(amp_tensor *out, const amp_outer_args *ar
  * addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_addmm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addmm_args);
     amp_tensor *input;
     amp_tensor *mat1;
     amp_tensor *mat2;
@@ -172,7 +172,7 @@ AMP_API amp_tensor *amp_addmm_out_call(amp_tensor *out, const amp_addmm_args *ar
  *     Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_addmm_activation_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addmm_activation_args);
     amp_tensor *input;
     amp_tensor *mat1;
     amp_tensor *mat2;
@@ -191,7 +191,7 @@ AMP_API amp_tensor *amp_addmm_activation_out_call(amp_tensor *out, const amp_add
  * addmv(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_addmv_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addmv_args);
     amp_tensor *input;
     amp_tensor *mat;
     amp_tensor *vec;
@@ -211,7 +211,7 @@ AMP_API amp_tensor *amp_addmv_out_call(amp_tensor *out, const amp_addmv_args *ar
  * addr(Tensor input, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_addr_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addr_args);
     amp_tensor *input;
     amp_tensor *vec1;
     amp_tensor *vec2;
@@ -231,7 +231,7 @@ AMP_API amp_tensor *amp_addr_out_call(amp_tensor *out, const amp_addr_args *args
  * addbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_addbmm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_addbmm_args);
     amp_tensor *input;
     amp_tensor *batch1;
     amp_tensor *batch2;
@@ -251,7 +251,7 @@ AMP_API amp_tensor *amp_addbmm_out_call(amp_tensor *out, const amp_addbmm_args *
  * baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_baddbmm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_baddbmm_args);
     amp_tensor *input;
     amp_tensor *batch1;
     amp_tensor *batch2;
@@ -271,7 +271,7 @@ AMP_API amp_tensor *amp_baddbmm_out_call(amp_tensor *out, const amp_baddbmm_args
  * linalg_multi_dot(Tensor[] tensors) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_linalg_multi_dot_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_multi_dot_args);
     amp_tensor_list tensors;
 } amp_linalg_multi_dot_args;
 AMP_API amp_tensor *amp_linalg_multi_dot_call(const amp_linalg_multi_dot_args *args);
@@ -285,7 +285,7 @@ AMP_API amp_tensor *amp_linalg_multi_dot_out_call(amp_tensor *out, const amp_lin
  * chain_matmul(Tensor[] tensors) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. Another name of amp_linalg_multi_dot. */
 typedef struct amp_chain_matmul_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_chain_matmul_args);
     amp_tensor_list tensors;
 } amp_chain_matmul_args;
 AMP_API amp_tensor *amp_chain_matmul_call(const amp_chain_matmul_args *args);
@@ -299,7 +299,7 @@ AMP_API amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_m
  * einsum(str equation, Tensor[] tensors) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_einsum_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_einsum_args);
     const char *equation;
     amp_tensor_list tensors;
 } amp_einsum_args;
@@ -312,7 +312,7 @@ AMP_API amp_tensor *amp_einsum_call(const amp_einsum_args *args);
  * tensordot(Tensor a, Tensor b, int[] dims=2) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_tensordot_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_tensordot_args);
     amp_tensor *a;
     amp_tensor *b;
     amp_dims dims;
@@ -328,7 +328,7 @@ AMP_API amp_tensor *amp_tensordot_out_call(amp_tensor *out, const amp_tensordot_
  * bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_bilinear_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_bilinear_args);
     amp_tensor *input1;
     amp_tensor *input2;
     amp_tensor *weight;
@@ -343,7 +343,7 @@ AMP_API amp_tensor *amp_bilinear_call(const amp_bilinear_args *args);
  * cross(Tensor input, Tensor other, int? dim=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_cross_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cross_args);
     amp_tensor *input;
     amp_tensor *other;
     amp_opt_int dim;
@@ -359,7 +359,7 @@ AMP_API amp_tensor *amp_cross_out_call(amp_tensor *out, const amp_cross_args *ar
  * cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode="use_mm_for_euclid_dist_if_necessary") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_cdist_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cdist_args);
     amp_tensor *x1;
     amp_tensor *x2;
     amp_opt_float p;
@@ -374,7 +374,7 @@ AMP_API amp_tensor *amp_cdist_call(const amp_cdist_args *args);
  * pdist(Tensor input, float p=2.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pdist_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pdist_args);
     amp_tensor *input;
     amp_opt_float p;
 } amp_pdist_args;

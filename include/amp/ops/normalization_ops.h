@@ -14,7 +14,7 @@ extern "C" {
  * layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_layer_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_layer_norm_args);
     amp_tensor *input;
     amp_dims normalized_shape;
     amp_tensor *weight;
@@ -30,7 +30,7 @@ AMP_API amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args);
  * rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_rms_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rms_norm_args);
     amp_tensor *input;
     amp_dims normalized_shape;
     amp_tensor *weight;
@@ -45,7 +45,7 @@ AMP_API amp_tensor *amp_rms_norm_call(const amp_rms_norm_args *args);
  * group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32; CPU in table ipex: lower. */
 typedef struct amp_group_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_group_norm_args);
     amp_tensor *input;
     int64_t num_groups;
     amp_tensor *weight;
@@ -62,7 +62,7 @@ AMP_API amp_tensor *amp_group_norm_call(const amp_group_norm_args *args);
  *     bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_batch_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_batch_norm_args);
     amp_tensor *input;
     amp_tensor *running_mean;
     amp_tensor *running_var;
@@ -82,7 +82,7 @@ AMP_API amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args);
  *     Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_instance_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_instance_norm_args);
     amp_tensor *input;
     amp_tensor *running_mean;
     amp_tensor *running_var;
@@ -101,7 +101,7 @@ AMP_API amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args);
  * local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_local_response_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_local_response_norm_args);
     amp_tensor *input;
     int64_t size;
     amp_opt_float alpha;
@@ -117,7 +117,7 @@ AMP_API amp_tensor *amp_local_response_norm_call(const amp_local_response_norm_a
  * normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_normalize_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_normalize_args);
     amp_tensor *input;
     amp_opt_float p;
     amp_opt_int dim;
@@ -132,7 +132,7 @@ AMP_API amp_tensor *amp_normalize_call(const amp_normalize_args *args);
  * renorm(Tensor input, Scalar p, int dim, Scalar maxnorm) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_renorm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_renorm_args);
     amp_tensor *input;
     amp_scalar p;
     int64_t dim;
@@ -151,7 +151,7 @@ AMP_API amp_tensor *amp_renorm_out_call(amp_tensor *out, const amp_renorm_args *
  * cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_cosine_similarity_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cosine_similarity_args);
     amp_tensor *x1;
     amp_tensor *x2;
     amp_opt_int dim;

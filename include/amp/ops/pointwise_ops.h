@@ -14,7 +14,7 @@ extern "C" {
  * abs(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_abs_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_abs_args);
     amp_tensor *input;
 } amp_abs_args;
 AMP_API amp_tensor *amp_abs_call(const amp_abs_args *args);
@@ -30,7 +30,7 @@ AMP_API amp_tensor *amp_abs_out_call(amp_tensor *out, const amp_abs_args *args);
  * neg(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_neg_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_neg_args);
     amp_tensor *input;
 } amp_neg_args;
 AMP_API amp_tensor *amp_neg_call(const amp_neg_args *args);
@@ -46,7 +46,7 @@ AMP_API amp_tensor *amp_neg_out_call(amp_tensor *out, const amp_neg_args *args);
  * sign(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sign_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sign_args);
     amp_tensor *input;
 } amp_sign_args;
 AMP_API amp_tensor *amp_sign_call(const amp_sign_args *args);
@@ -62,7 +62,7 @@ AMP_API amp_tensor *amp_sign_out_call(amp_tensor *out, const amp_sign_args *args
  * ceil(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_ceil_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_ceil_args);
     amp_tensor *input;
 } amp_ceil_args;
 AMP_API amp_tensor *amp_ceil_call(const amp_ceil_args *args);
@@ -78,7 +78,7 @@ AMP_API amp_tensor *amp_ceil_out_call(amp_tensor *out, const amp_ceil_args *args
  * floor(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_floor_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_floor_args);
     amp_tensor *input;
 } amp_floor_args;
 AMP_API amp_tensor *amp_floor_call(const amp_floor_args *args);
@@ -94,7 +94,7 @@ AMP_API amp_tensor *amp_floor_out_call(amp_tensor *out, const amp_floor_args *ar
  * trunc(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_trunc_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_trunc_args);
     amp_tensor *input;
 } amp_trunc_args;
 AMP_API amp_tensor *amp_trunc_call(const amp_trunc_args *args);
@@ -110,7 +110,7 @@ AMP_API amp_tensor *amp_trunc_out_call(amp_tensor *out, const amp_trunc_args *ar
  * round(Tensor input, *, int decimals=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_round_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_round_args);
     amp_tensor *input;
     int64_t decimals;
 } amp_round_args;
@@ -127,7 +127,7 @@ AMP_API amp_tensor *amp_round_out_call(amp_tensor *out, const amp_round_args *ar
  * sqrt(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sqrt_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sqrt_args);
     amp_tensor *input;
 } amp_sqrt_args;
 AMP_API amp_tensor *amp_sqrt_call(const amp_sqrt_args *args);
@@ -143,7 +143,7 @@ AMP_API amp_tensor *amp_sqrt_out_call(amp_tensor *out, const amp_sqrt_args *args
  * rsqrt(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_rsqrt_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rsqrt_args);
     amp_tensor *input;
 } amp_rsqrt_args;
 AMP_API amp_tensor *amp_rsqrt_call(const amp_rsqrt_args *args);
@@ -159,7 +159,7 @@ AMP_API amp_tensor *amp_rsqrt_out_call(amp_tensor *out, const amp_rsqrt_args *ar
  * square(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_square_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_square_args);
     amp_tensor *input;
 } amp_square_args;
 AMP_API amp_tensor *amp_square_call(const amp_square_args *args);
@@ -175,7 +175,7 @@ AMP_API amp_tensor *amp_square_out_call(amp_tensor *out, const amp_square_args *
  * reciprocal(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_reciprocal_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_reciprocal_args);
     amp_tensor *input;
 } amp_reciprocal_args;
 AMP_API amp_tensor *amp_reciprocal_call(const amp_reciprocal_args *args);
@@ -191,7 +191,7 @@ AMP_API amp_tensor *amp_reciprocal_out_call(amp_tensor *out, const amp_reciproca
  * exp(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_exp_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_exp_args);
     amp_tensor *input;
 } amp_exp_args;
 AMP_API amp_tensor *amp_exp_call(const amp_exp_args *args);
@@ -207,7 +207,7 @@ AMP_API amp_tensor *amp_exp_out_call(amp_tensor *out, const amp_exp_args *args);
  * expm1(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_expm1_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_expm1_args);
     amp_tensor *input;
 } amp_expm1_args;
 AMP_API amp_tensor *amp_expm1_call(const amp_expm1_args *args);
@@ -223,7 +223,7 @@ AMP_API amp_tensor *amp_expm1_out_call(amp_tensor *out, const amp_expm1_args *ar
  * log(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_log_args);
     amp_tensor *input;
 } amp_log_args;
 AMP_API amp_tensor *amp_log_call(const amp_log_args *args);
@@ -239,7 +239,7 @@ AMP_API amp_tensor *amp_log_out_call(amp_tensor *out, const amp_log_args *args);
  * log2(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log2_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_log2_args);
     amp_tensor *input;
 } amp_log2_args;
 AMP_API amp_tensor *amp_log2_call(const amp_log2_args *args);
@@ -255,7 +255,7 @@ AMP_API amp_tensor *amp_log2_out_call(amp_tensor *out, const amp_log2_args *args
  * log10(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log10_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_log10_args);
     amp_tensor *input;
 } amp_log10_args;
 AMP_API amp_tensor *amp_log10_call(const amp_log10_args *args);
@@ -271,7 +271,7 @@ AMP_API amp_tensor *amp_log10_out_call(amp_tensor *out, const amp_log10_args *ar
  * log1p(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log1p_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_log1p_args);
     amp_tensor *input;
 } amp_log1p_args;
 AMP_API amp_tensor *amp_log1p_call(const amp_log1p_args *args);
@@ -287,7 +287,7 @@ AMP_API amp_tensor *amp_log1p_out_call(amp_tensor *out, const amp_log1p_args *ar
  * sin(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sin_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sin_args);
     amp_tensor *input;
 } amp_sin_args;
 AMP_API amp_tensor *amp_sin_call(const amp_sin_args *args);
@@ -303,7 +303,7 @@ AMP_API amp_tensor *amp_sin_out_call(amp_tensor *out, const amp_sin_args *args);
  * cos(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cos_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cos_args);
     amp_tensor *input;
 } amp_cos_args;
 AMP_API amp_tensor *amp_cos_call(const amp_cos_args *args);
@@ -319,7 +319,7 @@ AMP_API amp_tensor *amp_cos_out_call(amp_tensor *out, const amp_cos_args *args);
  * tan(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_tan_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_tan_args);
     amp_tensor *input;
 } amp_tan_args;
 AMP_API amp_tensor *amp_tan_call(const amp_tan_args *args);
@@ -335,7 +335,7 @@ AMP_API amp_tensor *amp_tan_out_call(amp_tensor *out, const amp_tan_args *args);
  * asin(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_asin_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_asin_args);
     amp_tensor *input;
 } amp_asin_args;
 AMP_API amp_tensor *amp_asin_call(const amp_asin_args *args);
@@ -351,7 +351,7 @@ AMP_API amp_tensor *amp_asin_out_call(amp_tensor *out, const amp_asin_args *args
  * acos(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_acos_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_acos_args);
     amp_tensor *input;
 } amp_acos_args;
 AMP_API amp_tensor *amp_acos_call(const amp_acos_args *args);
@@ -367,7 +367,7 @@ AMP_API amp_tensor *amp_acos_out_call(amp_tensor *out, const amp_acos_args *args
  * atan(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_atan_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_atan_args);
     amp_tensor *input;
 } amp_atan_args;
 AMP_API amp_tensor *amp_atan_call(const amp_atan_args *args);
@@ -383,7 +383,7 @@ AMP_API amp_tensor *amp_atan_out_call(amp_tensor *out, const amp_atan_args *args
  * sinh(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_sinh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sinh_args);
     amp_tensor *input;
 } amp_sinh_args;
 AMP_API amp_tensor *amp_sinh_call(const amp_sinh_args *args);
@@ -399,7 +399,7 @@ AMP_API amp_tensor *amp_sinh_out_call(amp_tensor *out, const amp_sinh_args *args
  * cosh(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_cosh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cosh_args);
     amp_tensor *input;
 } amp_cosh_args;
 AMP_API amp_tensor *amp_cosh_call(const amp_cosh_args *args);
@@ -415,7 +415,7 @@ AMP_API amp_tensor *amp_cosh_out_call(amp_tensor *out, const amp_cosh_args *args
  * tanh(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_tanh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_tanh_args);
     amp_tensor *input;
 } amp_tanh_args;
 AMP_API amp_tensor *amp_tanh_call(const amp_tanh_args *args);
@@ -431,7 +431,7 @@ AMP_API amp_tensor *amp_tanh_out_call(amp_tensor *out, const amp_tanh_args *args
  * sinc(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sinc_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sinc_args);
     amp_tensor *input;
 } amp_sinc_args;
 AMP_API amp_tensor *amp_sinc_call(const amp_sinc_args *args);
@@ -447,7 +447,7 @@ AMP_API amp_tensor *amp_sinc_out_call(amp_tensor *out, const amp_sinc_args *args
  * erf(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_erf_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_erf_args);
     amp_tensor *input;
 } amp_erf_args;
 AMP_API amp_tensor *amp_erf_call(const amp_erf_args *args);
@@ -463,7 +463,7 @@ AMP_API amp_tensor *amp_erf_out_call(amp_tensor *out, const amp_erf_args *args);
  * erfinv(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_erfinv_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_erfinv_args);
     amp_tensor *input;
 } amp_erfinv_args;
 AMP_API amp_tensor *amp_erfinv_call(const amp_erfinv_args *args);
@@ -479,7 +479,7 @@ AMP_API amp_tensor *amp_erfinv_out_call(amp_tensor *out, const amp_erfinv_args *
  * sigmoid(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sigmoid_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sigmoid_args);
     amp_tensor *input;
 } amp_sigmoid_args;
 AMP_API amp_tensor *amp_sigmoid_call(const amp_sigmoid_args *args);
@@ -495,7 +495,7 @@ AMP_API amp_tensor *amp_sigmoid_out_call(amp_tensor *out, const amp_sigmoid_args
  * nan_to_num(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_nan_to_num_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_nan_to_num_args);
     amp_tensor *input;
     double nan;
     amp_opt_float posinf;
@@ -514,7 +514,7 @@ AMP_API amp_tensor *amp_nan_to_num_out_call(amp_tensor *out, const amp_nan_to_nu
  * isnan(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_isnan_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_isnan_args);
     amp_tensor *input;
 } amp_isnan_args;
 AMP_API amp_tensor *amp_isnan_call(const amp_isnan_args *args);
@@ -528,7 +528,7 @@ AMP_API amp_tensor *amp_isnan_out_call(amp_tensor *out, const amp_isnan_args *ar
  * isinf(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_isinf_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_isinf_args);
     amp_tensor *input;
 } amp_isinf_args;
 AMP_API amp_tensor *amp_isinf_call(const amp_isinf_args *args);
@@ -542,7 +542,7 @@ AMP_API amp_tensor *amp_isinf_out_call(amp_tensor *out, const amp_isinf_args *ar
  * isfinite(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_isfinite_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_isfinite_args);
     amp_tensor *input;
 } amp_isfinite_args;
 AMP_API amp_tensor *amp_isfinite_call(const amp_isfinite_args *args);
@@ -554,7 +554,7 @@ AMP_API amp_tensor *amp_isfinite_call(const amp_isfinite_args *args);
  * polar(Tensor abs, Tensor angle) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_polar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_polar_args);
     amp_tensor *abs;
     amp_tensor *angle;
 } amp_polar_args;
@@ -569,7 +569,7 @@ AMP_API amp_tensor *amp_polar_out_call(amp_tensor *out, const amp_polar_args *ar
  * fake_quantize_per_tensor_affine(Tensor input, float scale, int zero_point, int quant_min, int quant_max) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fake_quantize_per_tensor_affine_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fake_quantize_per_tensor_affine_args);
     amp_tensor *input;
     double scale;
     int64_t zero_point;
@@ -586,7 +586,7 @@ AMP_API amp_tensor *amp_fake_quantize_per_tensor_affine_call(const amp_fake_quan
  *     quant_max) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fake_quantize_per_tensor_affine_tensor_qparams_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fake_quantize_per_tensor_affine_tensor_qparams_args);
     amp_tensor *input;
     amp_tensor *scale;
     amp_tensor *zero_point;

@@ -15,7 +15,7 @@ extern "C" {
  *     count_include_pad=True) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_avg_pool1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_avg_pool1d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims stride;
@@ -35,7 +35,7 @@ AMP_API amp_tensor *amp_avg_pool1d_out_call(amp_tensor *out, const amp_avg_pool1
  *     count_include_pad=True, int? divisor_override=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_avg_pool2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_avg_pool2d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims stride;
@@ -56,7 +56,7 @@ AMP_API amp_tensor *amp_avg_pool2d_out_call(amp_tensor *out, const amp_avg_pool2
  *     count_include_pad=True, int? divisor_override=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_avg_pool3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_avg_pool3d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims stride;
@@ -77,7 +77,7 @@ AMP_API amp_tensor *amp_avg_pool3d_out_call(amp_tensor *out, const amp_avg_pool3
  *     ceil_mode=False, bool return_indices=False) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_pool1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_pool1d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims stride;
@@ -97,7 +97,7 @@ AMP_API amp_tensor *amp_max_pool1d_call(const amp_max_pool1d_args *args);
  *     ceil_mode=False, bool return_indices=False) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_pool2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_pool2d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims stride;
@@ -117,7 +117,7 @@ AMP_API amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args);
  *     ceil_mode=False, bool return_indices=False) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_pool3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_pool3d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims stride;
@@ -136,7 +136,7 @@ AMP_API amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args);
  * adaptive_avg_pool1d(Tensor input, int[1] output_size) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_avg_pool1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool1d_args);
     amp_tensor *input;
     amp_dims output_size;
 } amp_adaptive_avg_pool1d_args;
@@ -151,7 +151,7 @@ AMP_API amp_tensor *amp_adaptive_avg_pool1d_out_call(amp_tensor *out, const amp_
  * adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_avg_pool2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool2d_args);
     amp_tensor *input;
     amp_dims output_size;
 } amp_adaptive_avg_pool2d_args;
@@ -166,7 +166,7 @@ AMP_API amp_tensor *amp_adaptive_avg_pool2d_out_call(amp_tensor *out, const amp_
  * adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_adaptive_avg_pool3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool3d_args);
     amp_tensor *input;
     amp_dims output_size;
 } amp_adaptive_avg_pool3d_args;
@@ -181,7 +181,7 @@ AMP_API amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_
  * adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_max_pool2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool2d_args);
     amp_tensor *input;
     amp_dims output_size;
     bool return_indices;
@@ -196,7 +196,7 @@ AMP_API amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_a
  * adaptive_max_pool3d(Tensor input, int[3] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_adaptive_max_pool3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool3d_args);
     amp_tensor *input;
     amp_dims output_size;
     bool return_indices;
@@ -212,7 +212,7 @@ AMP_API amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_a
  *     random_samples=None) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fractional_max_pool2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fractional_max_pool2d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims output_size;
@@ -230,7 +230,7 @@ AMP_API amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool
  *     random_samples=None) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fractional_max_pool3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fractional_max_pool3d_args);
     amp_tensor *input;
     amp_dims kernel_size;
     amp_dims output_size;
@@ -248,7 +248,7 @@ AMP_API amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool
  *     output_size=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_unpool2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_unpool2d_args);
     amp_tensor *input;
     amp_tensor *indices;
     amp_dims kernel_size;
@@ -268,7 +268,7 @@ AMP_API amp_tensor *amp_max_unpool2d_out_call(amp_tensor *out, const amp_max_unp
  *     output_size=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_unpool3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_unpool3d_args);
     amp_tensor *input;
     amp_tensor *indices;
     amp_dims kernel_size;
@@ -288,7 +288,7 @@ AMP_API amp_tensor *amp_max_unpool3d_out_call(amp_tensor *out, const amp_max_unp
  *     bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32 unless mode is area. */
 typedef struct amp_interpolate_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_interpolate_args);
     amp_tensor *input;
     amp_dims size;
     amp_opt_float scale_factor;
@@ -307,7 +307,7 @@ AMP_API amp_tensor *amp_interpolate_call(const amp_interpolate_args *args);
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest1d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -326,7 +326,7 @@ AMP_API amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_arg
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest2d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -345,7 +345,7 @@ AMP_API amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_arg
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest3d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -364,7 +364,7 @@ AMP_API amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_arg
  *     bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest_exact1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact1d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -383,7 +383,7 @@ AMP_API amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest
  *     bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest_exact2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact2d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -402,7 +402,7 @@ AMP_API amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest
  *     bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest_exact3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact3d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -421,7 +421,7 @@ AMP_API amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_linear1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_linear1d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -440,7 +440,7 @@ AMP_API amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args 
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_bilinear2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_bilinear2d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -459,7 +459,7 @@ AMP_API amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_a
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_trilinear3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_trilinear3d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -478,7 +478,7 @@ AMP_API amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_bicubic2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_bicubic2d_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -497,7 +497,7 @@ AMP_API amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_arg
  *     -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bilinear2d_aa_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_bilinear2d_aa_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -513,7 +513,7 @@ AMP_API amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2
  *     -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bicubic2d_aa_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_bicubic2d_aa_args);
     amp_tensor *input;
     amp_dims output_size;
     amp_opt_float scale_factor;
@@ -528,7 +528,7 @@ AMP_API amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_
  * grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: promote. */
 typedef struct amp_grid_sampler_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_args);
     amp_tensor *input;
     amp_tensor *grid;
     int64_t interpolation_mode;
@@ -544,7 +544,7 @@ AMP_API amp_tensor *amp_grid_sampler_call(const amp_grid_sampler_args *args);
  * grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: promote. */
 typedef struct amp_grid_sampler_2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_2d_args);
     amp_tensor *input;
     amp_tensor *grid;
     int64_t interpolation_mode;
@@ -562,7 +562,7 @@ AMP_API amp_tensor *amp_grid_sampler_2d_out_call(amp_tensor *out, const amp_grid
  * grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: promote. */
 typedef struct amp_grid_sampler_3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_3d_args);
     amp_tensor *input;
     amp_tensor *grid;
     int64_t interpolation_mode;

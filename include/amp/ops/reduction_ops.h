@@ -14,7 +14,7 @@ extern "C" {
  * sum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_sum_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_sum_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -31,7 +31,7 @@ AMP_API amp_tensor *amp_sum_out_call(amp_tensor *out, const amp_sum_args *args);
  * mean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mean_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_mean_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -48,7 +48,7 @@ AMP_API amp_tensor *amp_mean_out_call(amp_tensor *out, const amp_mean_args *args
  * prod(Tensor input, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_prod_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_prod_args);
     amp_tensor *input;
     amp_opt_int dim;
     bool keepdim;
@@ -65,7 +65,7 @@ AMP_API amp_tensor *amp_prod_out_call(amp_tensor *out, const amp_prod_args *args
  * amax(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_amax_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_amax_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -81,7 +81,7 @@ AMP_API amp_tensor *amp_amax_out_call(amp_tensor *out, const amp_amax_args *args
  * amin(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_amin_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_amin_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -97,7 +97,7 @@ AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args
  * max(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_args);
     amp_tensor *input;
 } amp_max_args;
 AMP_API amp_tensor *amp_max_call(const amp_max_args *args);
@@ -111,7 +111,7 @@ AMP_API amp_tensor *amp_max_out_call(amp_tensor *out, const amp_max_args *args);
  * max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_dim_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_dim_args);
     amp_tensor *input;
     int64_t dim;
     bool keepdim;
@@ -126,7 +126,7 @@ AMP_API amp_tensor *amp_max_dim_call(const amp_max_dim_args *args);
  * max.other(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_other_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_max_other_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_max_other_args;
@@ -141,7 +141,7 @@ AMP_API amp_tensor *amp_max_other_out_call(amp_tensor *out, const amp_max_other_
  * min(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_min_args);
     amp_tensor *input;
 } amp_min_args;
 AMP_API amp_tensor *amp_min_call(const amp_min_args *args);
@@ -155,7 +155,7 @@ AMP_API amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args);
  * min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_dim_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_min_dim_args);
     amp_tensor *input;
     int64_t dim;
     bool keepdim;
@@ -170,7 +170,7 @@ AMP_API amp_tensor *amp_min_dim_call(const amp_min_dim_args *args);
  * min.other(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_other_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_min_other_args);
     amp_tensor *input;
     amp_tensor *other;
 } amp_min_other_args;
@@ -185,7 +185,7 @@ AMP_API amp_tensor *amp_min_other_out_call(amp_tensor *out, const amp_min_other_
  * var(Tensor input, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_var_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_var_args);
     amp_tensor *input;
     amp_dims dim;
     amp_opt_bool unbiased;
@@ -203,7 +203,7 @@ AMP_API amp_tensor *amp_var_out_call(amp_tensor *out, const amp_var_args *args);
  * std(Tensor input, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_std_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_std_args);
     amp_tensor *input;
     amp_dims dim;
     amp_opt_bool unbiased;
@@ -222,7 +222,7 @@ AMP_API amp_tensor *amp_std_out_call(amp_tensor *out, const amp_std_args *args);
  *     (Tensor var, Tensor mean)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_var_mean_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_var_mean_args);
     amp_tensor *input;
     amp_dims dim;
     amp_opt_bool unbiased;
@@ -240,7 +240,7 @@ AMP_API amp_tensor *amp_var_mean_call(const amp_var_mean_args *args);
  *     (Tensor std, Tensor mean)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_std_mean_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_std_mean_args);
     amp_tensor *input;
     amp_dims dim;
     amp_opt_bool unbiased;
@@ -257,7 +257,7 @@ AMP_API amp_tensor *amp_std_mean_call(const amp_std_mean_args *args);
  * logsumexp(Tensor input, int[] dim, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_logsumexp_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_logsumexp_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -273,7 +273,7 @@ AMP_API amp_tensor *amp_logsumexp_out_call(amp_tensor *out, const amp_logsumexp_
  * norm(Tensor input, Scalar p=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_append_dtype. */
 typedef struct amp_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_norm_args);
     amp_tensor *input;
     amp_scalar p;
     amp_dims dim;
@@ -291,7 +291,7 @@ AMP_API amp_tensor *amp_norm_out_call(amp_tensor *out, const amp_norm_args *args
  * norm.str(Tensor input, str p, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_append_dtype. */
 typedef struct amp_norm_str_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_norm_str_args);
     amp_tensor *input;
     const char *p;
     amp_dims dim;
@@ -309,7 +309,7 @@ AMP_API amp_tensor *amp_norm_str_out_call(amp_tensor *out, const amp_norm_str_ar
  * frobenius_norm(Tensor input, int[] dim, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_frobenius_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_frobenius_norm_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -325,7 +325,7 @@ AMP_API amp_tensor *amp_frobenius_norm_out_call(amp_tensor *out, const amp_frobe
  * nuclear_norm(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_nuclear_norm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_nuclear_norm_args);
     amp_tensor *input;
     amp_dims dim;
     bool keepdim;
@@ -341,7 +341,7 @@ AMP_API amp_tensor *amp_nuclear_norm_out_call(amp_tensor *out, const amp_nuclear
  * dist(Tensor input, Tensor other, float p=2.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_dist_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_dist_args);
     amp_tensor *input;
     amp_tensor *other;
     amp_opt_float p;
@@ -357,7 +357,7 @@ AMP_API amp_tensor *amp_dist_out_call(amp_tensor *out, const amp_dist_args *args
  * quantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_quantile_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_quantile_args);
     amp_tensor *input;
     amp_tensor *q;
     amp_opt_int dim;
@@ -375,7 +375,7 @@ AMP_API amp_tensor *amp_quantile_out_call(amp_tensor *out, const amp_quantile_ar
  * quantile.scalar(Tensor input, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_quantile_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_quantile_scalar_args);
     amp_tensor *input;
     double q;
     amp_opt_int dim;
@@ -393,7 +393,7 @@ AMP_API amp_tensor *amp_quantile_scalar_out_call(amp_tensor *out, const amp_quan
  * nanquantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_nanquantile_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_nanquantile_args);
     amp_tensor *input;
     amp_tensor *q;
     amp_opt_int dim;
@@ -412,7 +412,7 @@ AMP_API amp_tensor *amp_nanquantile_out_call(amp_tensor *out, const amp_nanquant
  *     Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_nanquantile_scalar_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_nanquantile_scalar_args);
     amp_tensor *input;
     double q;
     amp_opt_int dim;
@@ -430,7 +430,7 @@ AMP_API amp_tensor *amp_nanquantile_scalar_out_call(amp_tensor *out, const amp_n
  * trace(Tensor input) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_trace_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_trace_args);
     amp_tensor *input;
 } amp_trace_args;
 AMP_API amp_tensor *amp_trace_call(const amp_trace_args *args);
@@ -444,7 +444,7 @@ AMP_API amp_tensor *amp_trace_out_call(amp_tensor *out, const amp_trace_args *ar
  * cumsum(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_cumsum_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cumsum_args);
     amp_tensor *input;
     int64_t dim;
     amp_dtype dtype;
@@ -462,7 +462,7 @@ AMP_API amp_tensor *amp_cumsum_out_call(amp_tensor *out, const amp_cumsum_args *
  * cumprod(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_cumprod_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cumprod_args);
     amp_tensor *input;
     int64_t dim;
     amp_dtype dtype;
@@ -480,7 +480,7 @@ AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args
  * cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cummax_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cummax_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor **indices;
@@ -494,7 +494,7 @@ AMP_API amp_tensor *amp_cummax_call(const amp_cummax_args *args);
  * cummin(Tensor input, int dim) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cummin_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cummin_args);
     amp_tensor *input;
     int64_t dim;
     amp_tensor **indices;

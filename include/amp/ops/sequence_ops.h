@@ -15,7 +15,7 @@ extern "C" {
  *     bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_scaled_dot_product_attention_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_scaled_dot_product_attention_args);
     amp_tensor *query;
     amp_tensor *key;
     amp_tensor *value;
@@ -36,7 +36,7 @@ AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_p
  *     average_attn_weights=True, int? mask_type=None) -> (Tensor out, Tensor attn_weights)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_native_multi_head_attention_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_native_multi_head_attention_args);
     amp_tensor *query;
     amp_tensor *key;
     amp_tensor *value;
@@ -62,7 +62,7 @@ AMP_API amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_
  *     bidirectional, bool batch_first) -> (Tensor output, Tensor hn, Tensor cn)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_lstm_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lstm_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor_list params;
@@ -85,7 +85,7 @@ AMP_API amp_tensor *amp_lstm_call(const amp_lstm_args *args);
  *     bidirectional, bool batch_first) -> (Tensor output, Tensor hn)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_gru_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_gru_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor_list params;
@@ -107,7 +107,7 @@ AMP_API amp_tensor *amp_gru_call(const amp_gru_args *args);
  *     bool bidirectional, bool batch_first) -> (Tensor output, Tensor hn)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_tanh_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_tanh_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor_list params;
@@ -129,7 +129,7 @@ AMP_API amp_tensor *amp_rnn_tanh_call(const amp_rnn_tanh_args *args);
  *     bool bidirectional, bool batch_first) -> (Tensor output, Tensor hn)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_relu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_relu_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor_list params;
@@ -151,7 +151,7 @@ AMP_API amp_tensor *amp_rnn_relu_call(const amp_rnn_relu_args *args);
  *     bool bidirectional, bool batch_first, str mode="lstm") -> (Tensor output, Tensor hn, Tensor cn)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_layer_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_layer_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor_list params;
@@ -175,7 +175,7 @@ AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
  *     Tensor c)
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_lstm_cell_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_lstm_cell_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor *w_ih;
@@ -193,7 +193,7 @@ AMP_API amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args);
  * gru_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_gru_cell_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_gru_cell_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor *w_ih;
@@ -210,7 +210,7 @@ AMP_API amp_tensor *amp_gru_cell_call(const amp_gru_cell_args *args);
  * rnn_tanh_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_rnn_tanh_cell_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_tanh_cell_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor *w_ih;
@@ -227,7 +227,7 @@ AMP_API amp_tensor *amp_rnn_tanh_cell_call(const amp_rnn_tanh_cell_args *args);
  * rnn_relu_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_rnn_relu_cell_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_relu_cell_args);
     amp_tensor *input;
     amp_tensor_list hx;
     amp_tensor *w_ih;

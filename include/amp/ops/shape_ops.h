@@ -14,7 +14,7 @@ extern "C" {
  * view(Tensor input, int[] size) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_view_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_view_args);
     amp_tensor *input;
     amp_dims size;
 } amp_view_args;
@@ -27,7 +27,7 @@ AMP_API amp_tensor *amp_view_call(const amp_view_args *args);
  * reshape(Tensor input, int[] shape) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_reshape_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_reshape_args);
     amp_tensor *input;
     amp_dims shape;
 } amp_reshape_args;
@@ -40,7 +40,7 @@ AMP_API amp_tensor *amp_reshape_call(const amp_reshape_args *args);
  * permute(Tensor input, int[] dims) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_permute_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_permute_args);
     amp_tensor *input;
     amp_dims dims;
 } amp_permute_args;
@@ -53,7 +53,7 @@ AMP_API amp_tensor *amp_permute_call(const amp_permute_args *args);
  * transpose(Tensor input, int dim0, int dim1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_transpose_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_transpose_args);
     amp_tensor *input;
     int64_t dim0;
     int64_t dim1;
@@ -67,7 +67,7 @@ AMP_API amp_tensor *amp_transpose_call(const amp_transpose_args *args);
  * t(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_t_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_t_args);
     amp_tensor *input;
 } amp_t_args;
 AMP_API amp_tensor *amp_t_call(const amp_t_args *args);
@@ -79,7 +79,7 @@ AMP_API amp_tensor *amp_t_call(const amp_t_args *args);
  * squeeze(Tensor input, int[]? dim=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_squeeze_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_squeeze_args);
     amp_tensor *input;
     amp_dims dim;
 } amp_squeeze_args;
@@ -92,7 +92,7 @@ AMP_API amp_tensor *amp_squeeze_call(const amp_squeeze_args *args);
  * unsqueeze(Tensor input, int dim) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_unsqueeze_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_unsqueeze_args);
     amp_tensor *input;
     int64_t dim;
 } amp_unsqueeze_args;
@@ -105,7 +105,7 @@ AMP_API amp_tensor *amp_unsqueeze_call(const amp_unsqueeze_args *args);
  * flatten(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_flatten_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_flatten_args);
     amp_tensor *input;
     int64_t start_dim;
     amp_opt_int end_dim;
@@ -119,7 +119,7 @@ AMP_API amp_tensor *amp_flatten_call(const amp_flatten_args *args);
  * expand(Tensor input, int[] size) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_expand_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_expand_args);
     amp_tensor *input;
     amp_dims size;
 } amp_expand_args;
@@ -132,7 +132,7 @@ AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
  * select(Tensor input, int dim, int index) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_select_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_select_args);
     amp_tensor *input;
     int64_t dim;
     int64_t index;
@@ -146,7 +146,7 @@ AMP_API amp_tensor *amp_select_call(const amp_select_args *args);
  * narrow(Tensor input, int dim, int start, int length) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_narrow_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_narrow_args);
     amp_tensor *input;
     int64_t dim;
     int64_t start;
@@ -161,7 +161,7 @@ AMP_API amp_tensor *amp_narrow_call(const amp_narrow_args *args);
  * slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_slice_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_slice_args);
     amp_tensor *input;
     int64_t dim;
     amp_opt_int start;
@@ -177,7 +177,7 @@ AMP_API amp_tensor *amp_slice_call(const amp_slice_args *args);
  * diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_diagonal_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_diagonal_args);
     amp_tensor *input;
     int64_t offset;
     int64_t dim1;
@@ -192,7 +192,7 @@ AMP_API amp_tensor *amp_diagonal_call(const amp_diagonal_args *args);
  * unfold(Tensor input, int dimension, int size, int step) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_unfold_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_unfold_args);
     amp_tensor *input;
     int64_t dimension;
     int64_t size;
@@ -207,7 +207,7 @@ AMP_API amp_tensor *amp_unfold_call(const amp_unfold_args *args);
  * view_as_complex(Tensor input) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_view_as_complex_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_view_as_complex_args);
     amp_tensor *input;
 } amp_view_as_complex_args;
 AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *args);
@@ -219,7 +219,7 @@ AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *arg
  * chunk(Tensor input, int chunks, int dim=0) -> Tensor[]
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_chunk_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_chunk_args);
     amp_tensor *input;
     int64_t chunks;
     int64_t dim;
@@ -233,7 +233,7 @@ AMP_API amp_tensor_list amp_chunk_call(const amp_chunk_args *args);
  * split(Tensor input, int[] split_size_or_sections, int dim=0) -> Tensor[]
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_split_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_split_args);
     amp_tensor *input;
     amp_dims split_size_or_sections;
     int64_t dim;
@@ -247,7 +247,7 @@ AMP_API amp_tensor_list amp_split_call(const amp_split_args *args);
  * unbind(Tensor input, int dim=0) -> Tensor[]
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_unbind_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_unbind_args);
     amp_tensor *input;
     int64_t dim;
 } amp_unbind_args;
@@ -260,7 +260,7 @@ AMP_API amp_tensor_list amp_unbind_call(const amp_unbind_args *args);
  * clone(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_clone_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_clone_args);
     amp_tensor *input;
 } amp_clone_args;
 AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
@@ -272,7 +272,7 @@ AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
  * contiguous(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_contiguous_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_contiguous_args);
     amp_tensor *input;
 } amp_contiguous_args;
 AMP_API amp_tensor *amp_contiguous_call(const amp_contiguous_args *args);
@@ -284,7 +284,7 @@ AMP_API amp_tensor *amp_contiguous_call(const amp_contiguous_args *args);
  * to(Tensor input, ScalarType dtype, *, bool copy=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_to_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_to_args);
     amp_tensor *input;
     amp_dtype dtype;
     bool copy;
@@ -298,7 +298,7 @@ AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
  * fill(Tensor input, Scalar value) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fill_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fill_args);
     amp_tensor *input;
     amp_scalar value;
 } amp_fill_args;
@@ -313,7 +313,7 @@ AMP_API amp_tensor *amp_fill_inplace_call(const amp_fill_args *args);
  * fill.tensor(Tensor input, Tensor value) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fill_tensor_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_fill_tensor_args);
     amp_tensor *input;
     amp_tensor *value;
 } amp_fill_tensor_args;
@@ -328,7 +328,7 @@ AMP_API amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *arg
  * cat(Tensor[] tensors, int dim=0) -> Tensor
  * Autocast policy, CPU: promote; CUDA: promote. */
 typedef struct amp_cat_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_cat_args);
     amp_tensor_list tensors;
     int64_t dim;
 } amp_cat_args;
@@ -343,7 +343,7 @@ AMP_API amp_tensor *amp_cat_out_call(amp_tensor *out, const amp_cat_args *args);
  * stack(Tensor[] tensors, int dim=0) -> Tensor
  * Autocast policy, CPU: promote; CUDA: promote. */
 typedef struct amp_stack_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_stack_args);
     amp_tensor_list tensors;
     int64_t dim;
 } amp_stack_args;
@@ -358,7 +358,7 @@ AMP_API amp_tensor *amp_stack_out_call(amp_tensor *out, const amp_stack_args *ar
  * repeat(Tensor input, int[] repeats) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_repeat_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_repeat_args);
     amp_tensor *input;
     amp_dims repeats;
 } amp_repeat_args;
@@ -373,7 +373,7 @@ AMP_API amp_tensor *amp_repeat_out_call(amp_tensor *out, const amp_repeat_args *
  * tile(Tensor input, int[] dims) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_tile_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_tile_args);
     amp_tensor *input;
     amp_dims dims;
 } amp_tile_args;
@@ -386,7 +386,7 @@ AMP_API amp_tensor *amp_tile_call(const amp_tile_args *args);
  * flip(Tensor input, int[] dims) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_flip_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_flip_args);
     amp_tensor *input;
     amp_dims dims;
 } amp_flip_args;
@@ -401,7 +401,7 @@ AMP_API amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args
  * roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_roll_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_roll_args);
     amp_tensor *input;
     amp_dims shifts;
     amp_dims dims;
@@ -417,7 +417,7 @@ AMP_API amp_tensor *amp_roll_out_call(amp_tensor *out, const amp_roll_args *args
  * tril(Tensor input, int diagonal=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_tril_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_tril_args);
     amp_tensor *input;
     int64_t diagonal;
 } amp_tril_args;
@@ -434,7 +434,7 @@ AMP_API amp_tensor *amp_tril_out_call(amp_tensor *out, const amp_tril_args *args
  * triu(Tensor input, int diagonal=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_triu_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_triu_args);
     amp_tensor *input;
     int64_t diagonal;
 } amp_triu_args;
@@ -451,7 +451,7 @@ AMP_API amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args
  * pixel_shuffle(Tensor input, int upscale_factor) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_pixel_shuffle_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pixel_shuffle_args);
     amp_tensor *input;
     int64_t upscale_factor;
 } amp_pixel_shuffle_args;
@@ -466,7 +466,7 @@ AMP_API amp_tensor *amp_pixel_shuffle_out_call(amp_tensor *out, const amp_pixel_
  * pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_pixel_unshuffle_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_pixel_unshuffle_args);
     amp_tensor *input;
     int64_t downscale_factor;
 } amp_pixel_unshuffle_args;
@@ -481,7 +481,7 @@ AMP_API amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixe
  * constant_pad_nd(Tensor input, int[] pad, Scalar value=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_constant_pad_nd_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_constant_pad_nd_args);
     amp_tensor *input;
     amp_dims pad;
     amp_scalar value;
@@ -497,7 +497,7 @@ AMP_API amp_tensor *amp_constant_pad_nd_out_call(amp_tensor *out, const amp_cons
  * reflection_pad1d(Tensor input, int[2] padding) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_reflection_pad1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_reflection_pad1d_args);
     amp_tensor *input;
     amp_dims padding;
 } amp_reflection_pad1d_args;
@@ -512,7 +512,7 @@ AMP_API amp_tensor *amp_reflection_pad1d_out_call(amp_tensor *out, const amp_ref
  * reflection_pad2d(Tensor input, int[4] padding) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_reflection_pad2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_reflection_pad2d_args);
     amp_tensor *input;
     amp_dims padding;
 } amp_reflection_pad2d_args;
@@ -527,7 +527,7 @@ AMP_API amp_tensor *amp_reflection_pad2d_out_call(amp_tensor *out, const amp_ref
  * replication_pad1d(Tensor input, int[2] padding) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_replication_pad1d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_replication_pad1d_args);
     amp_tensor *input;
     amp_dims padding;
 } amp_replication_pad1d_args;
@@ -542,7 +542,7 @@ AMP_API amp_tensor *amp_replication_pad1d_out_call(amp_tensor *out, const amp_re
  * replication_pad2d(Tensor input, int[4] padding) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_replication_pad2d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_replication_pad2d_args);
     amp_tensor *input;
     amp_dims padding;
 } amp_replication_pad2d_args;
@@ -557,7 +557,7 @@ AMP_API amp_tensor *amp_replication_pad2d_out_call(amp_tensor *out, const amp_re
  * replication_pad3d(Tensor input, int[6] padding) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_replication_pad3d_args {
-    size_t struct_size;
+    size_t struct_size AMP_SIZE_OF_(amp_replication_pad3d_args);
     amp_tensor *input;
     amp_dims padding;
 } amp_replication_pad3d_args;
