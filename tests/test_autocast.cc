@@ -106,7 +106,7 @@ TEST_F(Autocast, UnknownDeviceTableAndMissingArgumentsAreErrors) {
 TEST_F(Autocast, AnOlderCallersShorterStructIsEnough) {
     amp_autocast_args args = region_args(AMP_DEVICE_CPU, AMP_F16);
     args.struct_size = offsetof(amp_autocast_args, enabled);
-    args.enabled = {1, false}; // beyond what the older caller had
+    args.enabled = AMP_SET(false); // beyond what the older caller had
     Region region(args);
     EXPECT_TRUE(amp_autocast_is_enabled(AMP_DEVICE_CPU));
     EXPECT_EQ(amp_autocast_dtype(AMP_DEVICE_CPU), AMP_F16);
@@ -114,7 +114,7 @@ TEST_F(Autocast, AnOlderCallersShorterStructIsEnough) {
 
 TEST_F(Autocast, RegionsNestAndRestoreEverySetting) {
     amp_autocast_args outer = region_args(AMP_DEVICE_CPU, AMP_F16);
-    outer.cache_enabled = {1, false};
+    outer.cache_enabled = AMP_SET(false);
     Region first(outer);
     {
         Region second(AMP_DEVICE_CPU, AMP_BF16);
@@ -131,7 +131,7 @@ TEST_F(Autocast, RegionsNestAndRestoreEverySetting) {
 TEST_F(Autocast, EnabledFalseInsideSwitchesItOffForTheBlock) {
     Region outer;
     amp_autocast_args off = region_args();
-    off.enabled = {1, false};
+    off.enabled = AMP_SET(false);
     {
         Region inner(off);
         EXPECT_FALSE(amp_autocast_is_enabled(AMP_DEVICE_CPU));
@@ -147,7 +147,7 @@ TEST_F(Autocast, EnabledFalseInsideSwitchesItOffForTheBlock) {
 
 TEST_F(Autocast, ADisabledRegionValidatesNothing) {
     amp_autocast_args args = region_args(AMP_DEVICE_CPU, AMP_I64);
-    args.enabled = {1, false};
+    args.enabled = AMP_SET(false);
     args.table = "no such table";
     Region region(args);
     EXPECT_EQ(region.status, AMP_OK);
@@ -241,7 +241,7 @@ TEST_F(Autocast, ReturnAndExceptionLeaveTheBlock) {
 // ---- Capture and restore -----------------------------------------------------------------------------------------
 TEST_F(Autocast, ACapturedStateIsRestoredInAnotherThread) {
     amp_autocast_args args = region_args(AMP_DEVICE_CPU, AMP_F16);
-    args.cache_enabled = {1, false};
+    args.cache_enabled = AMP_SET(false);
     Region cpu(args), cuda(AMP_DEVICE_CUDA, AMP_BF16);
     const amp_autocast_state state = amp_autocast_capture();
     in_thread([&] {

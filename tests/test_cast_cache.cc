@@ -105,7 +105,7 @@ TEST_F(CastCache, WhatPyTorchDoesNotCacheIsNotCached) {
     inner->is_leaf = false;
     EXPECT_FALSE(cached("mm", inner, cuda)) << "not a leaf";
     amp_autocast_args off = cuda;
-    off.cache_enabled = {1, false};
+    off.cache_enabled = AMP_SET(false);
     EXPECT_FALSE(cached("mm", wanting_gradients(on_cuda(AMP_F32)), off)) << "cache_enabled is off";
 }
 
@@ -322,7 +322,7 @@ TEST_F(CastCache, CacheOffNeitherFillsNorUses) {
         mm(x, w);
     }
     amp_autocast_args off = region_args(AMP_DEVICE_CUDA);
-    off.cache_enabled = {1, false};
+    off.cache_enabled = AMP_SET(false);
     Region region(off);
     const int copies = fake_device::copies;
     mm(x, w);
@@ -334,7 +334,7 @@ TEST_F(CastCache, CacheOffNeitherFillsNorUses) {
 TEST_F(CastCache, CacheOffHoldsForPackedWeightsToo) {
     amp_tensor *w = tensor(AMP_F32, {2, 3});
     amp_autocast_args off = region_args();
-    off.cache_enabled = {1, false};
+    off.cache_enabled = AMP_SET(false);
     Region region(off);
     op("linear", {x_, w});
     op("linear", {x_, w});

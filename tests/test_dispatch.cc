@@ -144,7 +144,7 @@ TEST_F(Layers, ALayerThatIsNotInstalledCannotBeSwitchedOn) {
 
 TEST_F(Layers, ADisabledRegionIsTheSameAsNone) {
     amp_autocast_args off = region_args();
-    off.enabled = {1, false};
+    off.enabled = AMP_SET(false);
     Region region(off);
     EXPECT_EQ(amp_this_thread.layers, 0u);
 }

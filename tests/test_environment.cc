@@ -48,7 +48,7 @@ class Environment : public Test {
             EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, words));
         }
         amp_autocast_args off = region_args();
-        off.enabled = {1, false};
+        off.enabled = AMP_SET(false);
         Region disabled(off);
         EXPECT_TRUE(no_error()) << "a disabled region validates nothing";
         EXPECT_NE(op("add", {tensor(AMP_F32, {2}), 1.0}), nullptr) << "outside of regions nothing is lost";

@@ -200,7 +200,7 @@ struct Policies : EveryOp {
         region.struct_size = sizeof region;
         region.device = device;
         region.table = table;
-        region.cache_enabled = {1, false};
+        region.cache_enabled = AMP_SET(false);
         ASSERT_EQ(amp_autocast_enter(&region), AMP_OK);
         amp_tensor *input = tensor(dtype, device), *target = tensor(dtype, device);
         for_each_op([&](const amp_op_info &op) {

@@ -25,7 +25,7 @@ double work() {
     const Region region;
     amp_tensor *x = tensor(AMP_F32, {512, 512}), *y = op("linear", {op("add", {x, x}), x});
     amp_autocast_args off = region_args();
-    off.enabled = {1, false};
+    off.enabled = AMP_SET(false);
     const Region outside(off);
     return amp_item(op("sum", {op("mm", {x, x})})) + amp_item(op("sum", {y}, {{"dtype", AMP_F32}}));
 }

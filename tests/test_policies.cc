@@ -66,7 +66,7 @@ TEST_F(Policies, ATensorOfAnotherDeviceIsNotCast) {
 TEST_F(Policies, MixedDevicesAreAnErrorThatNamesThem) {
     for (int enabled = 0; enabled < 2; enabled++) {
         amp_autocast_args args = region_args(AMP_DEVICE_CUDA);
-        args.enabled = {1, enabled != 0};
+        args.enabled = AMP_SET(enabled != 0);
         Region region(args);
         EXPECT_EQ(op("mm", {on_cuda(AMP_F32), tensor(AMP_F32, {2, 2})}), nullptr);
         EXPECT_TRUE(failed_with(AMP_ERROR_DEVICE, {"mm", "'mat2'", "cpu", "cuda"}));
@@ -300,7 +300,7 @@ TEST_F(Policies, StrictMindsOnlyWhatAutocastWouldCast) {
 TEST_F(Policies, ADisabledBlockInAStrictRegionIsFree) {
     Region outer(strict(AMP_DEVICE_CPU));
     amp_autocast_args off = region_args();
-    off.enabled = {1, false};
+    off.enabled = AMP_SET(false);
     Region inner(off);
     amp_tensor *f64 = tensor(AMP_F64, {2, 2});
     EXPECT_EQ(dtype_of(op("mm", {f64, f64})), AMP_F64);

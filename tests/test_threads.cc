@@ -48,7 +48,7 @@ TEST_F(Threads, OwnRegionsOverSharedWeights) {
             Scope scope;
             const int k = (i + round) % 3;
             amp_autocast_args args = region_args(AMP_DEVICE_CPU, lower[k]);
-            args.enabled = {1, k != 2};
+            args.enabled = AMP_SET(k != 2);
             Region region(args);
             ASSERT_EQ(numbers_of(op("linear", {x_, w_})), expected[k]);
             EXPECT_EQ(amp_autocast_is_enabled(AMP_DEVICE_CPU), k != 2);

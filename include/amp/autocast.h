@@ -12,8 +12,8 @@ extern "C" {
 typedef struct amp_autocast_args {
     size_t struct_size AMP_SIZE_OF_(amp_autocast_args);
     amp_device device;
-    amp_dtype dtype;            /* lower type: bf16 or f16. Default: bf16 on the CPU, f16 on CUDA */
-    amp_opt_bool enabled;       /* default true; AMP_SET(false) switches autocast off for the block and validates nothing */
+    amp_dtype dtype;      /* lower type: bf16 or f16. Default: bf16 on the CPU, f16 on CUDA */
+    amp_opt_bool enabled; /* default true; AMP_SET(false) switches autocast off for the block and validates nothing */
     amp_opt_bool cache_enabled; /* default true; false: neither uses nor fills the cast cache */
     bool strict;                /* a silent bypass (in place, out=, f64, other device) becomes an error */
     bool allow_banned;          /* banned ops run in f32 */

@@ -88,6 +88,12 @@ static amp_status lower_dtype(amp_device device, amp_dtype given, amp_dtype *dty
                     amp_dtype_name(*dtype), amp_dtype_name(accepted[0]), amp_dtype_name(accepted[1]));
 }
 
+/* A bare true where AMP_SET(true) was meant is refused, as in every op; a bare false cannot be told from nothing. */
+static amp_status check_mark(const char *name, amp_opt_bool option) {
+    if (option.set == AMP_PRESENT || (option.set == 0 && !option.value)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "autocast: '%s' is a bare value; write AMP_SET(…)", name);
+}
+
 static amp_status read_args(const amp_autocast_args *args, amp_region_state *state) {
     AMP_TRY(amp_policy_environment());
     AMP_TRY(lower_dtype(args->device, args->dtype, &state->dtype));
@@ -117,6 +123,8 @@ amp_status amp_autocast_enter(const amp_autocast_args *given) {
     AMP_TRY(amp_device_check("autocast", args.device));
     amp_region_state state = amp_region_states[args.device];
     state.enabled = false;
+    AMP_TRY(check_mark("enabled", args.enabled));
+    AMP_TRY(check_mark("cache_enabled", args.cache_enabled));
     if (!args.enabled.set || args.enabled.value) AMP_TRY(read_args(&args, &state));
     amp_region_states[args.device] = state;
     publish();
