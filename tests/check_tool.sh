@@ -29,7 +29,10 @@ expect 0 "amp 0." "$amp" --version
 expect 2 "'nonsense'" "$amp" nonsense
 expect 0 "Instruction sets" "$amp" info
 expect 0 '"best_isa"' "$amp" info --json
-expect 2 "--wrong" "$amp" info --wrong
+expect 2 "there is no option '--wrong'" "$amp" info --wrong
+expect 2 "takes no argument, not 'xx'" "$amp" info xx
+expect 2 "there is no option '--wrong'" "$amp" explain --wrong
+expect 2 "'--filter' needs a value" "$amp" replay --filter
 expect 2 "must be one of ref, avx2" env AMP_MAX_ISA=nonsense "$amp" info
 expect 0 "AMP_MAX_ISA=avx2 forbids it" env AMP_MAX_ISA=avx2 "$amp" info
 expect 0 "linear" "$amp" explain -- "$program"
@@ -43,6 +46,16 @@ echo '{"ops": 1}' >"$folder/other.json"
 expect 2 "no report of libamp" "$amp" explain "$folder/other.json"
 env AMP_EXPLAIN="$folder/run.json" "$program" >/dev/null
 expect 0 "bf16" "$amp" explain "$folder/run.json"
+row() {
+    printf '{"op": "%s", "inputs": "i64[2], f16[3]", "calls": 1, "nanoseconds": %s, "failures": %s}' "$@"
+}
+printf '{"ops": [%s, %s, %s, %s]}' "$(row slow 999000 0)" "$(row quick 400 0)" "$(row quick 400 0)" "$(row bad 200 1)" \
+    >"$folder/folded.json"
+expect 0 "2 more, 0.1 % of the time; --all shows them" "$amp" explain "$folder/folded.json"
+expect 0 "bad" "$amp" explain "$folder/folded.json"
+expect 0 "quick" "$amp" explain --all "$folder/folded.json"
+expect 0 '"quick"' "$amp" explain --json "$folder/folded.json"
+expect 0 " f16 " "$amp" explain "$folder/folded.json"
 expect 2 "$folder/absent" "$amp" replay "$folder/absent"
 
 exit $failed

@@ -210,6 +210,14 @@ TEST_F(Explain, TheTableNamesOpsKernelsAndPolicies) {
     }
 }
 
+TEST_F(Explain, TheTableShowsTheInputsTypeWhereAutocastLeftTheArgumentsAlone) {
+    op("embedding", {tensor(AMP_I64, {2}), tensor(AMP_F64, {4, 3})});
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("  f64   "), std::string::npos) << report(AMP_EXPLAIN_TABLE);
+    amp_explain_reset();
+    op("add", {tensor(AMP_I64, {2}), tensor(AMP_BF16, {2})});
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("  bf16  "), std::string::npos) << report(AMP_EXPLAIN_TABLE);
+}
+
 TEST_F(Explain, BeginsNestAndResetForgets) {
     amp_explain_begin();
     amp_explain_end();
@@ -282,8 +290,8 @@ TEST(ExplainEnvironment, AFileThatCannotBeWrittenIsReportedOnStandardErrorOnly) 
     if (getenv("AMP_EXPLAIN")) return;
     char self[4096] = {};
     ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-    const std::string command =
-        std::string("AMP_EXPLAIN=/no/such/folder/file '") + self +
-        "' --gtest_filter=ExplainEnvironment.AFile* 2>&1 >/dev/null | grep -q 'AMP_EXPLAIN: cannot write'";
+    const std::string command = std::string("AMP_EXPLAIN=/no/such/folder/file '") + self +
+                                "' --gtest_filter=ExplainEnvironment.AFile* 2>&1 >/dev/null | grep -q "
+                                "\"AMP_EXPLAIN: cannot write '/no/such/folder/file': No such file or directory\"";
     EXPECT_EQ(std::system(command.c_str()), 0);
 }

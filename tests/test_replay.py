@@ -242,7 +242,7 @@ class Replay(unittest.TestCase):
             (["--nope"], "there is no option"),
             (["replay"], "FOLDER is missing"),
             (["replay", "--nope", "x"], "there is no option '--nope'"),
-            (["replay", "--device", "tpu", "x"], "expected cpu or cuda"),
+            (["replay", "--device", "tpu", "x"], "takes 'cpu' or 'cuda', not 'tpu'"),
             (["replay", "--filter"], "needs a value"),
             (["replay", "a", "b"], "one FOLDER at a time"),
             (["replay", "/no/such/folder"], "No such file"),

@@ -1,6 +1,7 @@
 /* The explain layer: outermost, so that it sees the call as the user made it, and times all below it. */
 #include "explain/record.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,13 +149,20 @@ __attribute__((constructor)) static void begin_from_environment(void) {
     if (path && *path) amp_explain_begin();
 }
 
+/* 0, or the errno that says why not. */
+static int write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    if (!file) return errno;
+    const int error = fputs(text, file) < 0 ? errno : 0;
+    return fclose(file) != 0 && error == 0 ? errno : error;
+}
+
 __attribute__((destructor)) static void write_from_environment(void) {
     const char *path = getenv("AMP_EXPLAIN");
     if (!path || !*path) return;
     amp_clear_error();
     char *report = amp_explain_report(AMP_EXPLAIN_JSON);
-    FILE *file = report ? fopen(path, "w") : NULL;
-    const bool written = file && fputs(report, file) >= 0;
-    if ((file && fclose(file) != 0) || !written) fprintf(stderr, "libamp: AMP_EXPLAIN: cannot write %s\n", path);
+    const int error = report ? write_file(path, report) : ENOMEM;
+    if (error) fprintf(stderr, "libamp: AMP_EXPLAIN: cannot write '%s': %s\n", path, strerror(error));
     amp_explain_free(report);
 }

@@ -104,7 +104,7 @@ char *amp_explain_report(amp_explain_format format) {
     amp_records_for_each(collect, &list);
     if (list.count > 1) qsort(list.items, list.count, sizeof *list.items, slower_first);
     json_t *report = list.failed ? NULL : report_json(&list);
-    if (report) text = format == AMP_EXPLAIN_JSON ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report);
+    if (report) text = format == AMP_EXPLAIN_JSON ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report, 0);
     json_decref(report);
     free(list.items);
     if (!text) amp_fail(AMP_ERROR_MEMORY, "explain_report: no memory for the report");

@@ -25,13 +25,27 @@ static void print_why(FILE *out, const json_t *op) {
     fputc('\n', out);
 }
 
+/* The type that the op ran in: what autocast chose, else that of the first floating-point input, as "inputs" tells. */
+static const char *type_of(const json_t *op) {
+    static const char *const floating[] = {"f16", "bf16", "f32", "f64"};
+    const char *runs_in = text_of(op, "runs_in", NULL);
+    if (runs_in) return runs_in;
+    for (const char *at = text_of(op, "inputs", ""); *at; at += strcspn(at, "]"), at += strspn(at, "], ")) {
+        const size_t n = strcspn(at, "[");
+        for (size_t i = 0; i < sizeof floating / sizeof *floating; i++) {
+            if (n == strlen(floating[i]) && strncmp(at, floating[i], n) == 0) return floating[i];
+        }
+    }
+    return "-";
+}
+
 static void print_op(FILE *out, const json_t *op, double total) {
     char casts[40];
     const double ns = number_of(op, "nanoseconds"), calls = number_of(op, "calls");
     snprintf(casts, sizeof casts, "%.0f/%.0f/%.0f", number_of(op, "casts_made"), number_of(op, "casts_cached"),
              number_of(op, "casts_fused"));
-    fprintf(out, "%-30.30s %7.0f %10.3f %5.1f%% %10.2f  %-5s %-11s %-28.28s ", text_of(op, "op", "?"), calls, ns / 1e6,
-            total > 0 ? 100 * ns / total : 0, calls > 0 ? ns / 1e3 / calls : 0, text_of(op, "runs_in", "-"), casts,
+    fprintf(out, "%-30.30s %7.0f %10.3f %5.1f%% %10.2f  %-5s %-12s %-28.28s ", text_of(op, "op", "?"), calls, ns / 1e6,
+            total > 0 ? 100 * ns / total : 0, calls > 0 ? ns / 1e3 / calls : 0, type_of(op), casts,
             text_of(op, "kernel", "-"));
     print_why(out, op);
     fprintf(out, "    %s", text_of(op, "inputs", ""));
@@ -60,7 +74,24 @@ static void print_refusals(FILE *out, const json_t *ops) {
     }
 }
 
-static void print_report(FILE *out, const json_t *report) {
+/* The report lists the slowest first, but a file may not. */
+static void print_ops(FILE *out, const json_t *ops, double total, double least_share) {
+    size_t i, folded = 0;
+    json_t *op;
+    double folded_time = 0;
+    json_array_foreach(ops, i, op) {
+        const double time = number_of(op, "nanoseconds");
+        if (time >= least_share * total || number_of(op, "failures") > 0) {
+            print_op(out, op, total);
+        } else {
+            folded++;
+            folded_time += time;
+        }
+    }
+    if (folded) fprintf(out, "%zu more, %.1f %% of the time; --all shows them\n", folded, 100 * folded_time / total);
+}
+
+static void print_report(FILE *out, const json_t *report, double least_share) {
     const json_t *ops = json_object_get(report, "ops"), *cache = json_object_get(report, "cast_cache");
     size_t i;
     json_t *row;
@@ -68,25 +99,25 @@ static void print_report(FILE *out, const json_t *report) {
     json_array_foreach(ops, i, row) total += number_of(row, "nanoseconds");
     fprintf(out, "libamp %s on %s, %s, %.0f threads\n", text_of(report, "libamp", "?"), text_of(report, "cpu", "?"),
             text_of(report, "isa", "?"), number_of(report, "threads"));
-    fprintf(out, "cast cache: %.0f hits, %.0f misses, %.0f evictions, %.1f MB in %.0f entries\n\n",
+    fprintf(out, "cast cache: %.0f hits, %.0f misses, %.0f evictions, %.1f MB in %.0f entries at the end\n\n",
             number_of(cache, "hits"), number_of(cache, "misses"), number_of(cache, "evictions"),
             number_of(cache, "bytes") / 1e6, number_of(cache, "entries"));
-    fprintf(out, "%-30s %7s %10s %6s %10s  %-5s %-11s %-28s %s\n", "op", "calls", "ms", "share", "us/call", "in",
-            "casts*", "kernel", "policy");
-    json_array_foreach(ops, i, row) print_op(out, row, total);
-    fputs("\n* made / from the cache / avoided: converted by the kernel on the way\n", out);
+    fprintf(out, "%-30s %7s %10s %6s %10s  %-5s %-12s %-28s %s\n", "op", "calls", "ms", "share", "us/call", "in",
+            "conversions*", "kernel", "policy");
+    print_ops(out, ops, total, least_share);
+    fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n", out);
     print_refusals(out, ops);
     json_array_foreach(json_object_get(report, "quarantined"), i, row) {
         fprintf(out, "quarantined: %s: %s\n", text_of(row, "kernel", "?"), text_of(row, "reason", "?"));
     }
 }
 
-char *amp_explain_table(const json_t *report) {
+char *amp_explain_table(const json_t *report, double least_share) {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
-    print_report(out, report);
+    print_report(out, report, least_share);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;

@@ -12,23 +12,26 @@
 #include "explain/table.h"
 
 static const char help[] =
-    "usage: amp explain [--json] FILE\n"
-    "       amp explain [--json] -- PROGRAM [ARGUMENT…]\n\n"
-    "Per op and shape: calls, time, the type it ran in, casts made, cached and avoided, the kernel\n"
-    "that ran, and the policy that decided. Below: better kernels that could not run, and why.\n\n"
+    "usage: amp explain [--json | --all] FILE\n"
+    "       amp explain [--json | --all] -- PROGRAM [ARGUMENT…]\n\n"
+    "Per op and shape: calls, time, the type it ran in, casts and packings made, cached and avoided, the\n"
+    "kernel that ran, and the policy that decided. Below: better kernels that could not run, and why.\n\n"
     "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
     "it so itself; the program's own output goes to standard error.\n\n"
     "  --json   the report as it was recorded\n"
+    "  --all    also the rows that took less than 0.1 % of the time\n"
     "  --help   this text\n";
 
 typedef struct options {
-    bool json, help;
+    bool json, all, help;
     const char *file;
     char **program; /* argv after "--" */
 } options;
 
 static int usage_error(const char *what, const char *which) {
-    fprintf(stderr, "amp explain: %s%s%s\nTry 'amp explain --help'.\n", what, *which ? " " : "", which);
+    const char *quote = *which ? "'" : "";
+    fprintf(stderr, "amp explain: %s%s%s%s%s\nTry 'amp explain --help'.\n", what, *which ? " " : "", quote, which,
+            quote);
     return AMP_EXIT_USAGE;
 }
 
@@ -36,11 +39,13 @@ static int parse(int argc, char **argv, options *o) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
             o->program = argv + i + 1;
-            if (!*o->program) return usage_error("there is no program after --", "");
+            if (!*o->program) return usage_error("there is no program after '--'", "");
             break;
         }
         if (strcmp(argv[i], "--json") == 0) {
             o->json = true;
+        } else if (strcmp(argv[i], "--all") == 0) {
+            o->all = true;
         } else if (strcmp(argv[i], "--help") == 0) {
             o->help = true;
         } else if (argv[i][0] == '-' && argv[i][1]) {
@@ -52,7 +57,7 @@ static int parse(int argc, char **argv, options *o) {
         }
     }
     if (o->help || (o->file != NULL) != (o->program != NULL)) return AMP_EXIT_OK;
-    return usage_error(o->file ? "a file or a program, not both" : "a file, or -- and a program, is missing", "");
+    return usage_error(o->file ? "a file or a program, not both" : "a file, or '--' and a program, is missing", "");
 }
 
 /* The child prints to our standard error, so that our standard output holds the report alone. */
@@ -90,16 +95,16 @@ static json_t *load(const char *path) {
     return report;
 }
 
-static int print(const char *path, bool as_json) {
+static int print(const char *path, const options *o) {
     json_t *report = load(path);
     if (!report) return AMP_EXIT_USAGE;
-    char *text = as_json ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report);
+    char *text = o->json ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report, o->all ? 0 : 0.001);
     json_decref(report);
     if (!text) {
         fprintf(stderr, "amp explain: no memory for the report\n");
         return AMP_EXIT_FAILED;
     }
-    printf("%s%s", text, as_json ? "\n" : "");
+    printf("%s%s", text, o->json ? "\n" : "");
     free(text);
     return AMP_EXIT_OK;
 }
@@ -116,7 +121,7 @@ static int explain_program(const options *o) {
         fprintf(stderr, "amp explain: '%s' recorded nothing; does it use libamp?\n", o->program[0]);
         code = AMP_EXIT_FAILED;
     }
-    if (code == AMP_EXIT_OK) code = print(path, o->json);
+    if (code == AMP_EXIT_OK) code = print(path, o);
     close(file);
     unlink(path);
     return code;
@@ -130,5 +135,5 @@ int amp_command_explain(int argc, char **argv) {
         fputs(help, stdout);
         return AMP_EXIT_OK;
     }
-    return o.program ? explain_program(&o) : print(o.file, o.json);
+    return o.program ? explain_program(&o) : print(o.file, &o);
 }

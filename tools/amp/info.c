@@ -86,7 +86,10 @@ int amp_command_info(int argc, char **argv) {
             return AMP_EXIT_OK;
         }
         if (strcmp(argv[i], "--json") != 0) {
-            fprintf(stderr, "amp info: there is no option '%s'\nTry 'amp info --help'.\n", argv[i]);
+            fprintf(stderr,
+                    argv[i][0] == '-' ? "amp info: there is no option '%s'\nTry 'amp info --help'.\n"
+                                      : "amp info: takes no argument, not '%s'\nTry 'amp info --help'.\n",
+                    argv[i]);
             return AMP_EXIT_USAGE;
         }
         json = true;

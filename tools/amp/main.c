@@ -20,7 +20,7 @@ enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 static void print_help(FILE *to) {
     fputs("usage: amp COMMAND [OPTION…] …\n\ncommands:\n", to);
     for (int i = 0; i < COMMAND_COUNT; i++) fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`amp COMMAND --help` tells more about one; `amp --version` prints the version.\n"
+    fputs("\n'amp COMMAND --help' tells more about one; 'amp --version' prints the version.\n"
           "Exit codes: 0 all is well, 1 something that was checked does not hold, 2 wrong usage or a bad file.\n",
           to);
 }

@@ -51,14 +51,14 @@ static const char *option_value(const char *name, int argc, char **argv, int *i)
     if (std::strncmp(argv[*i], name, length) != 0) return nullptr;
     if (argv[*i][length] == '=') return argv[*i] + length + 1;
     if (argv[*i][length] != '\0') return nullptr;
-    if (*i + 1 == argc) throw Usage(std::string(name) + " needs a value");
+    if (*i + 1 == argc) throw Usage("'" + std::string(name) + "' needs a value");
     return argv[++*i];
 }
 
 static amp_device parse_device(const std::string &name) {
     if (name == "cpu") return AMP_DEVICE_CPU;
     if (name == "cuda") return AMP_DEVICE_CUDA;
-    throw Usage("--device is '" + name + "', expected cpu or cuda");
+    throw Usage("'--device' takes 'cpu' or 'cuda', not '" + name + "'");
 }
 
 static Options parse_options(int argc, char **argv) {
@@ -363,7 +363,7 @@ int amp_command_replay(int argc, char **argv) {
     try {
         return replay::run(replay::parse_options(argc, argv));
     } catch (const replay::Usage &problem) {
-        std::fprintf(stderr, "amp replay: %s\n`amp replay --help` tells more.\n", problem.what());
+        std::fprintf(stderr, "amp replay: %s\nTry 'amp replay --help'.\n", problem.what());
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "amp replay: %s\n", problem.what());
     }
