@@ -18,7 +18,8 @@ static const char usage[] =
     "how long each precision takes, and how near their answers are.\n"
     "\n"
     "Without a SENTENCE, or with -, one sentence is read from each line of standard input; where that is a terminal\n"
-    "or empty, eight examples are embedded. Text must be UTF-8: if any of it is not, nothing is embedded.\n"
+    "or empty, eight examples are embedded. Blank lines are skipped; an empty SENTENCE is embedded, as the model can.\n"
+    "Text must be UTF-8: if any of it is not, nothing is embedded.\n"
     "\n"
     "  --json           print a list of {\"text\", \"ids\", \"embedding_f32\", \"embedding_bf16\"} and nothing else\n"
     "  --model DIR      folder with model.safetensors and vocab.txt [.deps/models/all-MiniLM-L6-v2]\n"
@@ -39,7 +40,7 @@ static char *const examples[] = {
     "bfloat16 keeps the range of float32 and halves its bytes.",
 };
 
-enum { F32, BF16, PRECISIONS, MAX_ROUNDS = 31, FAILED = 1, WRONG_USAGE = 2 };
+enum { F32, BF16, PRECISIONS, MIN_ROUNDS = 5, MAX_ROUNDS = 31, FAILED = 1, WRONG_USAGE = 2 };
 
 typedef struct options {
     const char *model;
@@ -198,30 +199,44 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sum over the batches of the median over the rounds. The first round, if there are others, only warmed up. */
+/* Sum over the batches of the median over the rounds. */
 static double total_seconds(const demo *d, int precision) {
-    const int skip = d->result.rounds > 1, n = d->result.rounds - skip;
+    const int n = d->result.rounds;
     double total = 0, sorted[MAX_ROUNDS];
     for (int i = 0; i < d->plan.count; i++) {
-        for (int k = 0; k < n; k++) sorted[k] = d->times[(i * MAX_ROUNDS + k + skip) * PRECISIONS + precision];
+        for (int k = 0; k < n; k++) sorted[k] = d->times[(i * MAX_ROUNDS + k) * PRECISIONS + precision];
         qsort(sorted, (size_t)n, sizeof *sorted, ascending);
         total += (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
     }
     return total;
 }
 
-/* Rounds for about a second; one is enough if the input is long, or if nobody asks for the time. */
+/* The 75th by the 25th percentile of the times of whole rounds. */
+static double spread(const demo *d, int precision) {
+    const int n = d->result.rounds;
+    double sorted[MAX_ROUNDS] = {0};
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < d->plan.count; i++) sorted[k] += d->times[(i * MAX_ROUNDS + k) * PRECISIONS + precision];
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    return sorted[n - 1 - (n - 1) / 4] / sorted[(n - 1) / 4];
+}
+
+/* A round that only warms up, then rounds for about a second, but as many as a median needs. One round is all if nobody
+ * asks for the time. */
 static bool measure(demo *d, bool once) {
     workspace w = {0};
-    bool good = make_workspace(&w, &d->plan) && warm_up(d, &w);
+    bool good = make_workspace(&w, &d->plan) && warm_up(d, &w) && run_round(d, &w, 0);
     const double end = now() + 1;
     int round = 0;
-    while (good && round < MAX_ROUNDS && (round == 0 || (!once && now() < end))) good = run_round(d, &w, round++);
+    while (good && !once && round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end)) good = run_round(d, &w, round++);
     free_workspace(&w);
-    if (!good) return false;
+    if (!good || once) return good;
     d->result.rounds = round;
-    for (int precision = 0; precision < PRECISIONS; precision++)
+    for (int precision = 0; precision < PRECISIONS; precision++) {
         d->result.seconds[precision] = total_seconds(d, precision);
+        const double varied = spread(d, precision);
+        if (varied > d->result.spread) d->result.spread = varied;
+    }
     return true;
 }
 
@@ -275,10 +290,18 @@ static bool read_texts(sentences *out, const options *o, wordpiece_error *error)
     if (o->text_count > 0 && !dash) return sentences_from_array(out, o->texts, o->text_count, error);
     if (dash || !isatty(STDIN_FILENO)) {
         if (!sentences_from_stream(out, stdin, error)) return false;
+        if (out->blank > 0)
+            fprintf(stderr, "sentence_embedding: %d blank line%s skipped\n", out->blank, out->blank == 1 ? "" : "s");
         if (out->count > 0 || dash) return true;
         sentences_free(out);
     }
     return sentences_from_array(out, examples, sizeof examples / sizeof *examples, error);
+}
+
+/* The usual reason why the model cannot be opened is that the program runs elsewhere. */
+static int complain_of_model(const options *o, const char *sentence) {
+    const char *hint = access(o->model, F_OK) != 0 ? "; run from the repository's root, or give --model DIR" : "";
+    return complain(FAILED, "%s%s", sentence, hint);
 }
 
 static bool prepare(demo *d, const options *o, wordpiece_error *error) {
@@ -310,7 +333,9 @@ static void report(const demo *d) {
 static int run(demo *d, const options *o) {
     wordpiece_error error = {""};
     if (o->threads > 0) amp_set_num_threads(o->threads);
-    if (!prepare(d, o, &error)) return complain(FAILED, "%s", error.sentence);
+    if (!prepare(d, o, &error))
+        return d->texts.items && !d->tokenizer ? complain_of_model(o, error.sentence)
+                                               : complain(FAILED, "%s", error.sentence);
     d->model = minilm_open(o->model);
     if (!d->model) return complain(FAILED, "%s", amp_last_error());
     if (!allocate_results(d)) return complain(FAILED, "no memory for the embeddings");

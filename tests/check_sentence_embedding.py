@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -35,8 +36,7 @@ def cosine(a, b):
 
 
 class Json(unittest.TestCase):
-    def check(self, answers):
-        recorded = list(expected())
+    def check(self, answers, recorded):
         self.assertEqual(len(answers), len(recorded))
         for answer, (text, ids, embedding) in zip(answers, recorded):
             self.assertEqual(list(answer), ["text", "ids", "embedding_f32", "embedding_bf16"])
@@ -46,13 +46,15 @@ class Json(unittest.TestCase):
             self.assertGreaterEqual(cosine(answer["embedding_bf16"], embedding), 0.9995, text)
 
     def test_arguments_equal_the_record(self):
-        self.check(embed("--", *(text for text, _, _ in expected())))
+        recorded = list(expected())
+        self.check(embed("--", *(text for text, _, _ in recorded)), recorded)
 
     def test_lines_equal_the_record(self):
-        self.check(embed(stdin="\r\n".join(text for text, _, _ in expected()).encode() + b"\n"))
+        recorded = [row for row in expected() if row[0]]
+        self.check(embed(stdin="\r\n".join(text for text, _, _ in recorded).encode() + b"\n"), recorded)
 
     def test_text_comes_back_as_it_was(self):
-        texts = ['quote " backslash \\ tab \t del \x7f', "", "é\u2028東京 🙂", "nul \0 inside"]
+        texts = ['quote " backslash \\ tab \t del \x7f', "é\u2028東京 🙂", "nul \0 inside"]
         answers = embed("-", stdin="\n".join(texts).encode() + b"\n")
         self.assertEqual([answer["text"] for answer in answers], texts)
 
@@ -70,6 +72,14 @@ class Json(unittest.TestCase):
         self.assertEqual(len(embed("--max-tokens", "512", "word " * 1000)[0]["ids"]), 512)
         self.assertEqual(embed("--max-tokens", "2", "word")[0]["ids"], [101, 102])
 
+    def test_blank_lines_are_skipped(self):
+        status, out, err = run("--json", stdin=b"\none\n \t\r\n\ntwo\n\n")
+        self.assertEqual((status, err), (0, "sentence_embedding: 4 blank lines skipped\n"))
+        self.assertEqual([answer["text"] for answer in json.loads(out)], ["one", "two"])
+
+    def test_an_empty_argument_is_a_sentence(self):
+        self.assertEqual([answer["ids"] for answer in embed("", "")], [[101, 102]] * 2)
+
     def test_no_lines_give_an_empty_list(self):
         self.assertEqual(embed("-"), [])
 
@@ -78,7 +88,7 @@ class Report(unittest.TestCase):
     def test_examples_when_there_is_no_input(self):
         status, out, err = run("--threads", "1")
         self.assertEqual((status, err), (0, ""))
-        for word in ("Similarity", "ms per sentence", "tokens per second", "speed-up", "smallest cosine", "1 thread,", "weights, packed", "linear layers ran in"):
+        for word in ("Cosine similarity", "ms per sentence", "tokens per second", "speed-up", "smallest cosine", "1 thread,", "weights, packed", "linear layers ran in"):
             self.assertIn(word, out)
         self.assertNotIn("\033", out, "colours are for terminals")
 
@@ -86,6 +96,7 @@ class Report(unittest.TestCase):
         status, out, _ = run(stdin="\n".join(f"sentence number {i}" for i in range(40)).encode())
         self.assertEqual(status, 0)
         self.assertIn("The closest pairs", out)
+        self.assertGreaterEqual(int(re.search(r"medians of (\d+) passes", out)[1]), 5)
 
     def test_control_characters_do_not_reach_the_terminal(self):
         _, out, _ = run("evil \033[2J \x9b".encode())
@@ -101,10 +112,12 @@ class Errors(unittest.TestCase):
 
     def test_text_that_is_not_utf8(self):
         self.fails(1, "line 2: the text is not UTF-8: byte 0xE9 at offset 3", "--json", stdin=b"fine\ncaf\xe9\nfine\n")
+        self.fails(1, "line 3: the text is not UTF-8", stdin=b"\n\n\xff\n")
         self.fails(1, "argument 1: the text is not UTF-8", b"\xff")
 
     def test_missing_model(self):
         self.fails(1, "no/such/vocab.txt: cannot be opened: No such file or directory", "--model", "no/such", "x")
+        self.fails(1, "No such file or directory; run from the repository's root, or give --model DIR", "--model", "no/such", "x")
 
     def test_command_line(self):
         self.fails(2, "--threads takes a number from 1 to 4096, not 'many'", "--threads", "many")

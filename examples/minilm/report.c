@@ -12,6 +12,7 @@ enum {
     LABEL_WIDTH = 44,
     BAR_WIDTH = 40
 };
+static const double SPREAD_MAX = 1.5; /* of the times, beyond which their medians say little */
 
 static double dot(const float *a, const float *b) {
     double sum = 0;
@@ -66,7 +67,7 @@ static void print_label(const sentence *s, int width) {
 }
 
 static int label_width(const sentences *s) {
-    int widest = 4; /* room for a heading */
+    int widest = 12; /* room for a heading */
     for (int i = 0; i < s->count; i++) {
         int used = 0, columns;
         for (size_t k = 0; k < s->items[i].bytes && used <= LABEL_WIDTH; used += columns)
@@ -109,7 +110,7 @@ static void print_cell(double similarity, bool coloured) {
 static void print_matrix(const sentences *s, const float *embeddings) {
     const int width = label_width(s);
     const bool coloured = colours();
-    printf("%sSimilarity%*s", coloured ? "\033[1m" : "", width - 4, "");
+    printf("%s%-*s", coloured ? "\033[1m" : "", width + 6, "Cosine similarity");
     for (int i = 0; i < s->count; i++) printf("%6d", i + 1);
     printf("%s\n", coloured ? "\033[0m" : "");
     for (int i = 0; i < s->count; i++) {
@@ -140,7 +141,7 @@ static void print_closest_pairs(const sentences *s, const float *embeddings) {
     for (int a = 0; a < searched; a++)
         for (int b = a + 1; b < searched; b++)
             insert_pair(best, &count, (pair){dot(row(embeddings, a), row(embeddings, b)), a, b});
-    printf("The closest pairs");
+    printf("The closest pairs, by cosine similarity");
     if (searched < s->count) printf(" among the first %d sentences", searched);
     putchar('\n');
     for (int i = 0; i < count; i++) {
@@ -199,9 +200,11 @@ void report_precisions(const sentences *s, const batch_plan *plan, const minilm 
     print_numbers("weights, mapped", "%.1f MB", mapped, mapped);
     print_numbers("weights, packed", "%.1f MB", (double)m->packed_bytes[0] / 1e6, (double)m->packed_bytes[1] / 1e6);
     print_row("linear layers ran in", m->kernel[0], m->kernel[1]);
-    const int threads = amp_get_num_threads(), rounds = m->rounds > 1 ? m->rounds - 1 : 1;
-    printf("\n%s, %s, %d thread%s, medians of %d pass%s", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
-           threads == 1 ? "" : "s", rounds, rounds == 1 ? "" : "es");
+    const int threads = amp_get_num_threads();
+    printf("\n%s, %s, %d thread%s, medians of %d passes", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
+           threads == 1 ? "" : "s", m->rounds);
+    if (m->spread > SPREAD_MAX)
+        printf(".\nTimes varied by %.1f× on a busy machine: the speed-up is not a measurement", m->spread);
     for (int i = 0; i < 2; i++)
         if (*m->refused[i]) printf(".\nNot in %s: %s", m->refused[i], m->reason[i]);
     printf(".\n");

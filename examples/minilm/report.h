@@ -13,7 +13,8 @@ extern "C" {
 typedef struct measurement {
     float *embeddings[2];   /* [sentences, MINILM_WIDTH] */
     double seconds[2];      /* for all sentences */
-    int rounds;             /* passes over all sentences; the first, if there are others, only warmed up */
+    int rounds;             /* passes over all sentences, in each precision */
+    double spread;          /* 75th by 25th percentile of the passes' times, of the precision where that is larger */
     size_t packed_bytes[2]; /* what the weights take in their kernels' layout */
     char kernel[2][64];     /* that the linear layers ran in */
     char refused[2][64];    /* a better one that could not run, "" if there is none … */

@@ -22,7 +22,7 @@ bool sentences_from_array(sentences *out, char *const *texts, int count, wordpie
     if (!out->items) return fail(error, "no memory for the sentences");
     for (out->count = 0; out->count < count; out->count++) {
         const char *text = texts[out->count];
-        out->items[out->count] = (sentence){.text = text, .bytes = strlen(text)};
+        out->items[out->count] = (sentence){.text = text, .bytes = strlen(text), .number = out->count + 1};
     }
     return true;
 }
@@ -45,14 +45,25 @@ static char *read_all(FILE *stream, size_t *length) {
     return bytes;
 }
 
+static bool is_blank(const char *text, size_t bytes) {
+    while (bytes > 0 && (text[bytes - 1] == ' ' || text[bytes - 1] == '\t' || text[bytes - 1] == '\r')) bytes--;
+    return bytes == 0;
+}
+
 static void split_lines(sentences *s, size_t length) {
+    int number = 0;
     for (const char *line = s->storage, *end = line + length; line < end;) {
         const char *next = memchr(line, '\n', (size_t)(end - line));
         size_t n = (size_t)((next ? next : end) - line);
+        const char *text = line;
         line = next ? next + 1 : end;
-        sentence *item = &s->items[s->count++];
-        *item = (sentence){.text = line - n - (next != NULL), .bytes = n};
-        if (n > 0 && item->text[n - 1] == '\r') item->bytes--;
+        number++;
+        if (is_blank(text, n)) {
+            s->blank++;
+            continue;
+        }
+        if (text[n - 1] == '\r') n--;
+        s->items[s->count++] = (sentence){.text = text, .bytes = n, .number = number};
     }
 }
 
@@ -80,7 +91,8 @@ bool sentences_tokenize(sentences *s, const wordpiece *tokenizer, int max_tokens
         wordpiece_error reason;
         const size_t n = wordpiece_encode(tokenizer, item->text, item->bytes, ids, (size_t)max_tokens, &reason);
         if (n == 0) {
-            snprintf(error->sentence, sizeof error->sentence, "%s %d: %.400s", s->origin, i + 1, reason.sentence);
+            snprintf(error->sentence, sizeof error->sentence, "%s %d: %.400s", s->origin, item->number,
+                     reason.sentence);
             good = false;
             break;
         }

@@ -15,13 +15,15 @@ typedef struct sentence {
     const char *text; /* `bytes` long; may hold NUL bytes */
     size_t bytes;
     int64_t *ids;
-    int count; /* of ids */
+    int count;  /* of ids */
+    int number; /* of the argument or line, from 1 */
 } sentence;
 
 typedef struct sentences {
     sentence *items;
     int count;
     const char *origin; /* "argument" or "line", for messages */
+    int blank;          /* lines that were skipped, as they hold nothing but blanks */
     char *storage;      /* what was read; the texts point into it */
 } sentences;
 
@@ -39,7 +41,7 @@ typedef struct batch_plan {
 
 /* The texts must outlive the result. False with an error: no memory. */
 bool sentences_from_array(sentences *out, char *const *texts, int count, wordpiece_error *error);
-/* One a line; a line's end, "\n" or "\r\n", is no part of it. */
+/* One a line; a line's end, "\n" or "\r\n", is no part of it. Blank lines are skipped and counted. */
 bool sentences_from_stream(sentences *out, FILE *stream, wordpiece_error *error);
 /* Fills in the ids, at most max_tokens each. An error names the sentence. */
 bool sentences_tokenize(sentences *s, const wordpiece *tokenizer, int max_tokens, wordpiece_error *error);
