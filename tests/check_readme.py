@@ -19,6 +19,10 @@ def main() -> int:
         if not any(block in source for source in sources.values()):
             print("this block of the README is in no example:\n" + block)
             return 1
+    missing = [link for link in re.findall(r"\]\(([^)#]+)\)", readme) if not (pathlib.Path(sys.argv[1]).parent / link).exists()]
+    if missing:
+        print("the README links to what does not exist: " + ", ".join(missing))
+        return 1
     promised = re.search(r"printf\(.*\);\s*/\* (.*?) \*/", blocks[0]).group(1)
     printed = subprocess.run([sys.argv[3]], capture_output=True, text=True, check=True).stdout.strip()
     if printed != promised:
