@@ -193,7 +193,8 @@ static double range_length(const amp_scalar *start, const amp_scalar *end, const
     int64_t span;
     if (__builtin_sub_overflow(end->i, start->i, &span) || span == INT64_MIN) return INFINITY;
     if (span != 0 && (span < 0) != (step->i < 0)) return -1.0;
-    return (double)(span / step->i + (span % step->i != 0));
+    const int64_t length = span / step->i + (span % step->i != 0);
+    return (double)length;
 }
 
 static amp_status return_range(amp_call *call, const amp_scalar *start, const amp_scalar *end, const amp_scalar *step,

@@ -199,7 +199,8 @@ void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
 
 void amp_results_clear(const amp_call *call, const void *given) {
     size_t size = 0;
-    if (given) memcpy(&size, given, sizeof size);
+    if (!given) return;
+    memcpy(&size, given, sizeof size);
     if (size > call->op->args_size) size = 0; /* no size: nothing in the struct can be believed */
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
