@@ -402,7 +402,7 @@ def ops_header(families):
     out = [
         "/* The ops. Each has one argument struct, one plain function, and, in C, a macro of the op's name that makes the",
         " * struct from positional and designated initialisers:",
-        " *     y = amp_conv2d(x, w, bias, .stride = AMP_DIMS(2), .groups = AMP_SET(4));",
+        " *     y = amp_layer_norm(x, AMP_DIMS(384), w, bias, .eps = AMP_SET(1e-12));",
         " * In C++ fill the struct and pass it: amp_relu_args args{}; args.input = x;",
         " * y = amp_relu_call(&args). Names, arguments and defaults are PyTorch's; `amp_add_` writes its first argument,",
         " * `amp_add_out` the tensor given first. An argument left out has its default; further results go through the",
@@ -496,14 +496,32 @@ def markdown(text):
     return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
 
 
+def implemented_on_cpu():
+    """The ops that src/cpu/cpu_ops.def has a row for."""
+    rows = (ROOT / "src/cpu/cpu_ops.def").read_text(encoding="utf-8")
+    return set(re.findall(r"^CPU_OP\w*\((\w+),", rows, re.M))
+
+
 def docs_page(ops, families):
+    on_cpu = implemented_on_cpu()
+    runs = {op.c_name: (op.alias or op.c_name) in on_cpu for op in ops}
     out = ["# Ops", "", f"<!-- {BANNER} -->", "",
            "Every overload that libamp knows, with its autocast policy. `_` is the in-place form (`amp_add_`), `out` the",
            "form that writes a given tensor (`amp_add_out`); neither is ever cast. Table `ipex` is PyTorch's with the",
            "exceptions named here; table `apex` follows apex.amp's lists on both devices, and PyTorch's CUDA table for what",
-           "those lists do not know. An op without an implementation on a device says so when it is called.", ""]
+           "those lists do not know.", "",
+           f"Of {len(ops)} overloads {sum(runs.values())} run on the CPU (column `runs`); the others answer",
+           "`not implemented on cpu yet`.", "",
+           "An overload `name.variant` is `amp_name_variant` in C. `int[]` is given as `AMP_DIMS(…)`, `Scalar` as",
+           "`amp_float(…)` or `amp_int(…)`, `Tensor[]` as `AMP_LIST(a, b)`. A float, int or bool option whose default is not 0",
+           "or false is written `AMP_SET(…)`, any other plainly. Second results go through the pointers at the end of the",
+           "argument struct.", "",
+           "Policies, in a region: `lower` casts every floating argument but f64 to the region's dtype; `fp32` to f32;",
+           "`promote` to the widest of them; `fp32_set_opt_dtype` sets the op's `dtype` option to f32 unless it is given;",
+           "`fp32_append_dtype` asks for an f32 result; `fallthrough` runs in the types of the arguments; `banned` is an error",
+           "that says what to call instead.", ""]
     for family, title in families:
-        out += [f"## {title}", "", "| op | forms | CPU | CUDA | apex | differentiable |", "|---|---|---|---|---|---|"]
+        out += [f"## {title}", "", "| op | runs | forms | CPU | CUDA | apex | differentiable |", "|---|---|---|---|---|---|---|"]
         for op in ops:
             if op.family != family:
                 continue
@@ -513,7 +531,7 @@ def docs_page(ops, families):
             note = markdown(op.doc) + (f" Another name of `{op.alias}`." if op.alias else "")
             gradient = "yes" if not op.no_grad else "no: " + markdown(op.no_grad)
             forms = " ".join(f"`{f}`" for f in op.forms)
-            out.append(f"| `{op.schema}`<br>{note} | {forms} | {cpu} | {cell_text(op.cell('torch', 'cuda'))} "
+            out.append(f"| `{op.schema}`<br>{note} | {'yes' if runs[op.c_name] else 'not yet'} | {forms} | {cpu} | {cell_text(op.cell('torch', 'cuda'))} "
                        f"| {cell_text(op.cell('apex', 'cuda'))} | {gradient} |")
         out.append("")
     return out[:-1]

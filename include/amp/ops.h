@@ -1,6 +1,6 @@
 /* The ops. Each has one argument struct, one plain function, and, in C, a macro of the op's name that makes the
  * struct from positional and designated initialisers:
- *     y = amp_conv2d(x, w, bias, .stride = AMP_DIMS(2), .groups = AMP_SET(4));
+ *     y = amp_layer_norm(x, AMP_DIMS(384), w, bias, .eps = AMP_SET(1e-12));
  * In C++ fill the struct and pass it: amp_relu_args args{}; args.input = x;
  * y = amp_relu_call(&args). Names, arguments and defaults are PyTorch's; `amp_add_` writes its first argument,
  * `amp_add_out` the tensor given first. An argument left out has its default; further results go through the

@@ -12,9 +12,9 @@ extern "C" {
  * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
  * strides: in elements, NULL for dense row-major; may be 0 or negative. `data` is aligned to the size of an element (of
  * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
- * amp_tensor_mark_dirty afterwards: in a weight position (linear's weight, mm's second matrix) the tensor is packed
- * once, in and outside of regions, and the packed form would be used on. The memory must outlive every tensor that
- * shares it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this
+ * amp_tensor_mark_dirty afterwards: in a weight position (linear's weight, mm's second matrix) inside a region the tensor
+ * is cast and packed once, and the packed form would be used on. Outside of regions nothing of lent memory is kept, unless
+ * it is marked as a parameter. The memory must outlive every tensor that shares it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this
  * function fails). Returns NULL with an error; the caller keeps the memory then. */
 AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                                     void (*deleter)(void *context), void *context);
@@ -48,7 +48,9 @@ AMP_API uint64_t amp_tensor_version(const amp_tensor *tensor);
 /* The one element of a tensor, as a double (a bool as 0 or 1; of a complex number the real part). */
 AMP_API double amp_item(const amp_tensor *tensor);
 
-/* Marks a tensor as a parameter of the model: its casts are cached wherever it is used, and survive regions. */
+/* Marks a tensor as a parameter of the model: its casts are cached wherever it is used, and survive regions. A tensor in a
+ * weight position that was loaded or made from data needs no mark; one that an op made (amp_full, amp_mul, amp_clone) does,
+ * for it is taken for an activation. */
 AMP_API amp_status amp_tensor_mark_parameter(amp_tensor *tensor);
 /* Whether gradients are wanted. Floating point and complex tensors only. */
 AMP_API amp_status amp_tensor_set_requires_grad(amp_tensor *tensor, bool requires_grad);

@@ -268,7 +268,7 @@ AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
 #define amp_clone(...) amp_clone_call(AMP_ARGS_(clone, input, __VA_ARGS__))
 #endif
 
-/* The same elements stored row by row: input itself where it is so already.
+/* The same elements stored row by row: a view of input, without a copy, where it is so already.
  * contiguous(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_contiguous_args {
@@ -280,7 +280,7 @@ AMP_API amp_tensor *amp_contiguous_call(const amp_contiguous_args *args);
 #define amp_contiguous(...) amp_contiguous_call(AMP_ARGS_(contiguous, input, __VA_ARGS__))
 #endif
 
-/* The elements converted to a dtype; input itself where it has it already, unless copy is set.
+/* The elements converted to a dtype; a view of input where it has it already, unless copy is set.
  * to(Tensor input, ScalarType dtype, *, bool copy=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_to_args {
