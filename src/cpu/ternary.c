@@ -1,0 +1,106 @@
+/* lerp, addcmul, addcdiv: functions of three operands, element by element. */
+#include <complex.h>
+
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "cpu/operands.h"
+
+typedef double _Complex complex128;
+
+typedef struct ternary_op {
+    amp_dense_function *f32, *f64, *i64, *c128; /* i64 NULL: floats only */
+} ternary_op;
+
+#define LOOP(name, suffix, type, expression)                                                                           \
+    static void name##_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
+        const amp_constant *number = context;                                                                          \
+        const type *a = in[0], *b = in[1], *c = in[2];                                                                 \
+        type *o = out;                                                                                                 \
+        (void)number;                                                                                                  \
+        for (int64_t i = 0; i < n; i++) o[i] = (expression);                                                           \
+    }
+
+/* From the end that is nearer, so that weights 0 and 1 give the ends themselves. */
+#define LERP(type, wide) ((wide) < (type)0.5 ? a[i] + c[i] * (b[i] - a[i]) : b[i] - (b[i] - a[i]) * ((type)1.0 - c[i]))
+LOOP(lerp, f32, float, LERP(float, c[i] < 0 ? -c[i] : c[i]))
+LOOP(lerp, f64, double, LERP(double, c[i] < 0 ? -c[i] : c[i]))
+LOOP(lerp, c128, complex128, LERP(double, cabs(c[i])))
+static const ternary_op lerp_op = {lerp_f32, lerp_f64, NULL, lerp_c128};
+
+static complex128 complex_of(const amp_constant *number) {
+    return CMPLX(number->c128[0], number->c128[1]);
+}
+LOOP(addcmul, f32, float, a[i] + number->f32 * b[i] * c[i])
+LOOP(addcmul, f64, double, a[i] + number->f64 * b[i] * c[i])
+LOOP(addcmul, i64, int64_t, (int64_t)((uint64_t)a[i] + (uint64_t)number->i64 * (uint64_t)b[i] * (uint64_t)c[i]))
+LOOP(addcmul, c128, complex128, a[i] + complex_of(number) * b[i] * c[i])
+static const ternary_op addcmul_op = {addcmul_f32, addcmul_f64, addcmul_i64, addcmul_c128};
+
+LOOP(addcdiv, f32, float, a[i] + number->f32 * b[i] / c[i])
+LOOP(addcdiv, f64, double, a[i] + number->f64 * b[i] / c[i])
+LOOP(addcdiv, c128, complex128, a[i] + complex_of(number) * b[i] / c[i])
+static const ternary_op addcdiv_op = {addcdiv_f32, addcdiv_f64, NULL, addcdiv_c128};
+
+static amp_status run(amp_call *call, const ternary_op *op, const amp_operand *v, amp_dtype dtype,
+                      const amp_scalar *number) {
+    const amp_dtype compute = amp_compute_dtype(dtype);
+    amp_dense_function *loop = compute == AMP_F32    ? op->f32
+                               : compute == AMP_F64  ? op->f64
+                               : compute == AMP_C128 ? op->c128
+                                                     : op->i64;
+    if (!loop || dtype == AMP_BOOL) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; %s", amp_call_name(call), amp_describe(v[0].tensor),
+                        op->i64 ? "bool has no products" : "expected a floating or complex dtype");
+    }
+    if (number && compute != AMP_C128 && number->kind == AMP_SCALAR_COMPLEX) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is a complex number, the result %s", amp_call_name(call),
+                        amp_dtype_name(dtype));
+    }
+    if (number && compute == AMP_I64 && number->kind == AMP_SCALAR_FLOAT) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is %g, the result %s; expected an integer", amp_call_name(call),
+                        number->re, amp_dtype_name(dtype));
+    }
+    amp_constant constant = {0};
+    if (number) constant = amp_constant_of(number, compute);
+    amp_tensor *out = amp_operands_output(call, v, 3, dtype);
+    if (!out) return amp_pending_error();
+    amp_operands_run(v, 3, compute, compute, loop, &constant, 2, out);
+    return AMP_OK;
+}
+
+/* lerp promotes nothing: its tensors have one dtype. */
+static amp_status lerp(amp_call *call, amp_tensor *input, amp_tensor *end, amp_operand weight) {
+    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "end", end));
+    if (weight.tensor) AMP_TRY(amp_call_check_same_dtype(call, "input", input, "weight", weight.tensor));
+    if (!weight.tensor && weight.number.kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(input->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'weight' is a complex number, input is %s", amp_call_name(call),
+                        amp_describe(input));
+    }
+    const amp_operand v[3] = {amp_tensor_operand("input", input), amp_tensor_operand("end", end), weight};
+    return run(call, &lerp_op, v, input->dtype, NULL);
+}
+
+amp_status cpu_lerp(amp_call *call) {
+    const amp_lerp_args *a = call->args;
+    return lerp(call, a->input, a->end, amp_tensor_operand("weight", a->weight));
+}
+amp_status cpu_lerp_scalar(amp_call *call) {
+    const amp_lerp_scalar_args *a = call->args;
+    return lerp(call, a->input, a->end, amp_number_operand("weight", a->weight));
+}
+
+static amp_status with_value(amp_call *call, const ternary_op *op, amp_tensor *input, amp_tensor *tensor1,
+                             amp_tensor *tensor2, const amp_scalar *value) {
+    const amp_operand v[3] = {amp_tensor_operand("input", input), amp_tensor_operand("tensor1", tensor1),
+                              amp_tensor_operand("tensor2", tensor2)};
+    return run(call, op, v, amp_operands_dtype(v, 3), value);
+}
+
+amp_status cpu_addcmul(amp_call *call) {
+    const amp_addcmul_args *a = call->args;
+    return with_value(call, &addcmul_op, a->input, a->tensor1, a->tensor2, &a->value);
+}
+amp_status cpu_addcdiv(amp_call *call) {
+    const amp_addcdiv_args *a = call->args;
+    return with_value(call, &addcdiv_op, a->input, a->tensor1, a->tensor2, &a->value);
+}
