@@ -193,6 +193,27 @@ TEST_F(CastCache, AWriteInsideTheRegionCountsToo) {
     EXPECT_EQ(numbers_of(op("linear", {x_, w}))[0], 12);
 }
 
+// A function that gets a cast as its argument may write into it; the next call must not see that.
+TEST_F(CastCache, ACastThatWasWrittenItselfIsMadeAnew) {
+    amp_tensor *weight = tensor(AMP_F32, {2}), *made = nullptr;
+    const auto build = [](const amp_tensor *source, amp_dtype dtype, void *kept) {
+        amp_tensor *t = amp_tensor_new("test", dtype, source->rank, source->shape);
+        *static_cast<amp_tensor **>(kept) = t;
+        return t ? amp_retain(t) : nullptr;
+    };
+    const auto is_cached = [&] {
+        bool cached = false;
+        amp_cast_release(
+            amp_cast_obtain(weight, AMP_BF16, AMP_LAYOUT_DENSE, AMP_CAST_PERSISTENT, build, &made, &cached));
+        return cached;
+    };
+    EXPECT_FALSE(is_cached());
+    EXPECT_TRUE(is_cached());
+    ASSERT_EQ(op("fill_", {made, 2.0}), made);
+    EXPECT_FALSE(is_cached());
+    EXPECT_TRUE(is_cached());
+}
+
 TEST_F(CastCache, LookingDoesNotMakeStale) {
     amp_tensor *w = tensor(AMP_F32, {2, 3});
     const uint64_t version = amp_tensor_version(w);

@@ -163,7 +163,12 @@ static bool is_last(atomic_int *references) {
            atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
-static void drop_storage(amp_storage *s) {
+amp_storage *amp_storage_retain(amp_storage *s) {
+    atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
+    return s;
+}
+
+void amp_storage_drop(amp_storage *s) {
     if (!s || !is_last(&s->references)) return;
     if (atomic_load_explicit(&s->has_casts, memory_order_relaxed)) amp_cast_cache_forget(s);
     if (s->deleter) s->deleter(s->deleter_context);
@@ -303,7 +308,7 @@ static amp_tensor *with_storage(const char *op, amp_tensor *t, amp_storage *s, s
     }
     if (s) {
         s->deleter = NULL; /* the memory stays with its owner */
-        drop_storage(s);
+        amp_storage_drop(s);
     }
     return NULL;
 }
@@ -326,8 +331,7 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
     t->is_view = true;
     t->requires_grad = base->requires_grad;
     t->is_leaf = false;
-    t->storage = base->storage;
-    atomic_fetch_add_explicit(&t->storage->references, 1, memory_order_relaxed);
+    t->storage = amp_storage_retain(base->storage);
     return t;
 }
 
@@ -350,7 +354,7 @@ void amp_tensor_pending_cast_at(amp_tensor *t, amp_tensor *source, amp_dtype dty
 }
 
 void amp_tensor_end_at(amp_tensor *t) {
-    drop_storage(t->storage);
+    amp_storage_drop(t->storage);
     t->magic = AMP_TENSOR_DEAD;
 }
 
@@ -416,7 +420,7 @@ amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int
 void amp_tensor_drop(amp_tensor *t) {
     amp_scope_move(t, NULL);
     if (!is_last(&t->references)) return;
-    drop_storage(t->storage);
+    amp_storage_drop(t->storage);
     t->magic = AMP_TENSOR_DEAD;
     amp_count(&amp_counters_mine()->live_tensors, SIZE_MAX);
     keep_header(t);

@@ -72,6 +72,9 @@ void amp_tensor_pending_cast_at(amp_tensor *tensor, amp_tensor *source, amp_dtyp
 void amp_tensor_end_at(amp_tensor *tensor);
 /* Drops the owner's reference and leaves the scope, if one owns it. */
 void amp_tensor_drop(amp_tensor *tensor);
+/* One more, and one less, holder of a storage; NULL may be dropped. */
+amp_storage *amp_storage_retain(amp_storage *storage);
+void amp_storage_drop(amp_storage *storage);
 /* Bumps the storage version: call it after writing. */
 void amp_tensor_written(amp_tensor *tensor);
 

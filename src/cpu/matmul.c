@@ -111,21 +111,20 @@ static size_t packed_total(const amp_matmul *p, size_t bytes, int64_t count) {
     return overflow ? SIZE_MAX : total;
 }
 
-static void *build_packed(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
+static amp_tensor *build_packed(const amp_tensor *source, amp_dtype dtype, void *context) {
     const build_context *c = context;
     const amp_matmul *p = c->problem;
+    const size_t bytes = packed_total(p, c->packing->bytes(p->n, p->k), 1);
     (void)dtype;
-    *bytes = c->packing->bytes(p->n, p->k);
-    void *data = amp_alloc(packed_total(p, *bytes, 1));
-    if (!data) {
-        amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for %zu bytes of packed weights", *bytes);
-        return NULL;
+    if (amp_pending_error()) return NULL;
+    const int64_t shape[1] = {bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
+    amp_tensor *made = amp_tensor_new("matmul: packed weights", AMP_U8, 1, shape);
+    if (!made) return NULL;
+    if (c->packing->pack(made->storage->data, amp_tensor_pointer(source), source->dtype, p->n, p->k, p->b.column,
+                         p->b.row) == AMP_OK) {
+        return made;
     }
-    if (c->packing->pack(data, amp_tensor_pointer(source), source->dtype, p->n, p->k, p->b.column, p->b.row) ==
-        AMP_OK) {
-        return data;
-    }
-    amp_free(data);
+    amp_tensor_drop(made);
     return NULL;
 }
 
@@ -157,7 +156,7 @@ static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *p
     build_context context = {p, packing};
     packed->cast = amp_cast_obtain(&key, p->c.tensor->dtype, packing->layout, life, build_packed, &context, &cached);
     if (!packed->cast) return amp_pending_error();
-    packed->data = packed->cast->data;
+    packed->data = packed->cast->memory->data;
     call->note.casts_cached += cached;
     call->note.casts_made += !cached;
     return AMP_OK;

@@ -212,48 +212,27 @@ void amp_results_clear(const amp_call *call, const void *given) {
 }
 
 /* ---- Pending casts -------------------------------------------------------------------------------------------- */
-static void *build_dense(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes) {
+static amp_tensor *build_dense(const amp_tensor *source, amp_dtype dtype, void *context) {
     const amp_backend *backend = context;
-    *bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(dtype);
-    void *data = backend->allocate(*bytes);
-    if (!data) {
-        amp_fail(AMP_ERROR_MEMORY, "cast: no memory for %zu bytes (%s to %s)", *bytes, amp_describe(source),
-                 amp_dtype_name(dtype));
-        return NULL;
-    }
-    amp_tensor *t = amp_from_memory(data, dtype, source->rank, source->shape, NULL, NULL, NULL);
-    if (t) t->storage->device = source->storage->device;
-    const bool done = t && backend->copy(t, source) == AMP_OK;
-    if (t) amp_tensor_drop(t);
-    if (done) return data;
-    backend->release(data);
+    amp_tensor *made = amp_backend_tensor(source->storage->device, "cast", dtype, source->rank, source->shape);
+    if (!made || backend->copy(made, source) == AMP_OK) return made;
+    amp_tensor_drop(made);
     return NULL;
 }
 
-static void release_cast(void *cast) {
-    amp_cast_release(cast);
-}
-
-/* The tensor takes over the memory of a dense tensor that was made for it. */
-static void adopt(amp_tensor *t, amp_tensor *made) {
-    t->storage = made->storage;
-    made->storage = NULL;
+/* The tensor gets memory that holds its elements densely. */
+static void give_memory(amp_tensor *t, amp_storage *memory) {
+    t->storage = amp_storage_retain(memory);
     t->offset = 0;
     amp_dense_strides(t->rank, t->shape, t->strides);
-    amp_tensor_drop(made);
 }
 
 static amp_status materialize_cached(const amp_backend *backend, amp_tensor *t, bool *cached) {
     amp_cast *cast =
         amp_cast_obtain(t->source, t->dtype, AMP_LAYOUT_DENSE, t->cast_life, build_dense, (void *)backend, cached);
     if (!cast) return amp_pending_error();
-    amp_tensor *made = amp_from_memory(cast->data, t->dtype, t->rank, t->shape, NULL, release_cast, cast);
-    if (!made) {
-        amp_cast_release(cast);
-        return amp_pending_error();
-    }
-    made->storage->device = t->source->storage->device;
-    adopt(t, made);
+    give_memory(t, cast->memory);
+    amp_cast_release(cast);
     return AMP_OK;
 }
 
@@ -262,7 +241,8 @@ static amp_status materialize_once(const amp_call *call, const amp_backend *back
     if (!made) return amp_pending_error();
     AMP_TRY(backend->copy(made, t->source));
     atomic_store_explicit(&made->storage->produced, true, memory_order_relaxed);
-    adopt(t, made);
+    give_memory(t, made->storage);
+    amp_tensor_drop(made);
     return AMP_OK;
 }
 

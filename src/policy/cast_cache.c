@@ -35,7 +35,7 @@ static void unlink_entry(amp_cast *c) {
     *link = c->next_of_storage;
     unlink_use(c);
     c->storage = NULL;
-    stats.bytes -= c->bytes;
+    stats.bytes -= c->memory->bytes;
     stats.entries--;
     if (!c->persistent) transient_entries--;
 }
@@ -44,7 +44,7 @@ void amp_cast_release(amp_cast *c) {
     if (!c) return;
     const bool only_one = atomic_load_explicit(&c->references, memory_order_acquire) == 1;
     if (!only_one && atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
-    if (c->data) c->release(c->data);
+    amp_storage_drop(c->memory);
     amp_free(c);
 }
 
@@ -71,13 +71,19 @@ static bool same_geometry(const amp_cast *c, const amp_tensor *t) {
     return true;
 }
 
-/* Looks up under the lock; entries made from an older version of the storage are dropped on the way. */
+/* The source was written since, or the cast itself was, by an op or a user's function that got it as an argument. */
+static bool is_stale(const amp_cast *c, uint64_t version) {
+    return c->version != version ||
+           atomic_load_explicit(&c->memory->version, memory_order_relaxed) != c->memory_version;
+}
+
+/* Looks up under the lock; stale entries are dropped on the way. */
 static amp_cast *find(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version,
                       amp_cast **stale) {
     amp_cast *found = NULL, *next = NULL;
     for (amp_cast *c = source->storage->casts; c; c = next) {
         next = c->next_of_storage;
-        if (c->version != version) {
+        if (is_stale(c, version)) {
             unlink_onto(c, stale);
         } else if (c->dtype == dtype && c->layout == layout && same_geometry(c, source)) {
             found = c;
@@ -97,21 +103,10 @@ static void evict_beyond_budget(const amp_cast *spare, amp_cast **chain) {
     }
 }
 
-static amp_status set_release(amp_cast *c, amp_device device) {
-    const amp_backend *backend = NULL;
-    AMP_TRY(amp_backend_for(device, "cast", &backend));
-    c->release = backend->release;
-    return AMP_OK;
-}
-
 static amp_cast *new_cast(const amp_tensor *source, amp_dtype dtype, amp_layout layout) {
     amp_cast *c = amp_alloc_zeroed(sizeof *c);
     if (!c) {
         amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s to %s", amp_describe(source), amp_dtype_name(dtype));
-        return NULL;
-    }
-    if (set_release(c, source->storage->device) != AMP_OK) {
-        amp_free(c);
         return NULL;
     }
     atomic_init(&c->references, 1);
@@ -134,7 +129,7 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
         *chain = made;
         return other;
     }
-    if (made->bytes > stats.budget) return made;
+    if (made->memory->bytes > stats.budget) return made;
     made->storage = source->storage;
     made->version = version;
     made->next_of_storage = source->storage->casts;
@@ -142,7 +137,7 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
     atomic_store_explicit(&source->storage->has_casts, true, memory_order_relaxed);
     atomic_fetch_add_explicit(&made->references, 1, memory_order_relaxed);
     link_newest(made);
-    stats.bytes += made->bytes;
+    stats.bytes += made->memory->bytes;
     stats.entries++;
     if (!made->persistent) transient_entries++;
     evict_beyond_budget(made, chain);
@@ -177,11 +172,14 @@ amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout 
     if (c) return c;
     c = new_cast(source, dtype, layout);
     if (!c) return NULL;
-    c->data = build(source, dtype, context, &c->bytes);
-    if (!c->data) {
+    amp_tensor *made = build(source, dtype, context);
+    if (!made) {
         amp_cast_release(c);
         return NULL;
     }
+    c->memory = amp_storage_retain(made->storage);
+    c->memory_version = atomic_load_explicit(&c->memory->version, memory_order_relaxed);
+    amp_tensor_drop(made);
     if (life == AMP_CAST_ONCE) return c;
     c->persistent = life == AMP_CAST_PERSISTENT;
     amp_cast *chain = NULL;

@@ -15,13 +15,11 @@ typedef enum amp_layout {
 
 /* One cached cast. Held by the cache and by every call that uses it. */
 typedef struct amp_cast {
-    void *data; /* in the memory of the source's device */
-    size_t bytes;
+    amp_storage *memory; /* the bytes, on the source's device; a tensor that takes a reference may outlive the entry */
     /* the rest is the cache's own */
     atomic_int references;
-    void (*release)(void *data);
-    amp_storage *storage; /* NULL once the entry has left the cache */
-    uint64_t version;
+    amp_storage *storage;             /* of the source; NULL once the entry has left the cache */
+    uint64_t version, memory_version; /* of the source, and of the memory, when the cast was made */
     amp_dtype source_dtype, dtype;
     amp_layout layout;
     int rank;
@@ -31,8 +29,8 @@ typedef struct amp_cast {
     struct amp_cast *newer, *older; /* order of use */
 } amp_cast;
 
-/* Makes the cast of `source` in fresh memory of its device (amp_alloc on the CPU); on failure an error and NULL. */
-typedef void *(*amp_cast_builder)(const amp_tensor *source, amp_dtype dtype, void *context, size_t *bytes);
+/* Makes the cast of `source`: a tensor of any dtype and shape whose fresh storage holds the bytes; NULL with an error. */
+typedef amp_tensor *(*amp_cast_builder)(const amp_tensor *source, amp_dtype dtype, void *context);
 
 /* The cast of `source` (a tensor with memory) to `dtype` in `layout`: from the cache if the storage still has the
  * version that it was made from, else built, and kept as `life` says. NULL with an error. Release it after use. */
