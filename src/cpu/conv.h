@@ -1,0 +1,57 @@
+/* Convolutions and transposed convolutions, of one to three spatial dimensions, below the ops: geometry and operands. */
+#ifndef AMP_CPU_CONV_H
+#define AMP_CPU_CONV_H
+
+#include "dispatch/call.h"
+
+enum { AMP_CONV_AXES = 3 }; /* depth, height, width; an op of fewer has extents of 1 in front */
+
+/* Output o and tap k meet input i where, for a convolution, i = o · stride - pad + k · dilation, and for a transposed
+ * one, o = i · stride - pad + k · dilation. What lies outside of the input counts as 0, and is not looked at. */
+typedef struct amp_conv_axis {
+    int64_t in, out, kernel, stride, pad, dilation;
+} amp_conv_axis;
+
+/* A tensor with the strides, in elements, that the problem's dimensions have in it; 0 where it has no such dimension. */
+typedef struct amp_conv_image {
+    amp_tensor *tensor; /* the input may be a pending cast */
+    int64_t batch, channel, axis[AMP_CONV_AXES];
+} amp_conv_image;
+
+typedef struct amp_conv_weight {
+    amp_tensor *tensor; /* may be a pending cast */
+    int64_t group, out, in, axis[AMP_CONV_AXES];
+} amp_conv_weight;
+
+typedef struct amp_conv {
+    bool transposed;
+    int64_t batch, groups;
+    int64_t in_channels, out_channels; /* of one group */
+    amp_conv_axis axis[AMP_CONV_AXES];
+    amp_conv_image x, y;
+    amp_conv_weight w;
+    amp_tensor *bias; /* NULL, or of rank 1 */
+} amp_conv;
+
+static inline int64_t amp_conv_taps(const amp_conv *c) {
+    return c->axis[0].kernel * c->axis[1].kernel * c->axis[2].kernel;
+}
+static inline int64_t amp_conv_pixels(const amp_conv *c) {
+    return c->axis[0].out * c->axis[1].out * c->axis[2].out;
+}
+
+/* The input index that output `o` meets at tap `k`; -1: none. */
+static inline int64_t amp_conv_source(const amp_conv_axis *a, bool transposed, int64_t o, int64_t k) {
+    int64_t i = transposed ? o + a->pad - k * a->dilation : o * a->stride - a->pad + k * a->dilation;
+    if (transposed) {
+        if (i < 0 || i % a->stride) return -1;
+        i /= a->stride;
+    }
+    return i >= 0 && i < a->in ? i : -1;
+}
+
+/* Plain loops for every dtype but bool: columns of the input against the weights, sums in the compute type of the dtype
+ * (cpu/element.h). All operands have memory. */
+amp_status amp_conv_loops(const amp_call *call, const amp_conv *c);
+
+#endif /* AMP_CPU_CONV_H */

@@ -1,0 +1,371 @@
+/* conv1d, conv2d, conv3d, their transposed forms and conv_tbc: arguments checked, geometry made, one convolution run. */
+#include <assert.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/conv.h"
+
+/* What the ops of one to three dimensions have in common. */
+typedef struct request {
+    int axes;
+    bool transposed;
+    amp_tensor *input, *weight, *bias;
+    const amp_dims *stride, *padding, *dilation, *output_padding; /* padding: NULL where `mode` is given */
+    const char *mode;                                             /* "same", "valid" or NULL */
+    int64_t groups;
+} request;
+
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
+
+static amp_status check_rank(const amp_call *call, const request *r) {
+    const amp_tensor *x = r->input, *w = r->weight;
+    if (x->rank != r->axes + 1 && x->rank != r->axes + 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected %d dimensions, or %d without a batch",
+                        amp_call_name(call), amp_describe(x), r->axes + 2, r->axes + 1);
+    }
+    if (w->rank == r->axes + 2) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected %d dimensions", amp_call_name(call),
+                    amp_describe(w), r->axes + 2);
+}
+
+/* One value for each axis, `least` … INT32_MAX. */
+static amp_status check_option(const amp_call *call, const request *r, const char *name, const amp_dims *dims,
+                               int64_t least) {
+    if (!dims) return AMP_OK;
+    if (dims->count != r->axes) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; expected %d", amp_call_name(call), name,
+                        dims->count, r->axes);
+    }
+    for (int i = 0; i < r->axes; i++) {
+        if (dims->values[i] >= least && dims->values[i] <= INT32_MAX) continue;
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; each value must be from %lld to %d", amp_call_name(call),
+                        name, amp_describe_shape(dims->count, dims->values), (long long)least, INT32_MAX);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_options(const amp_call *call, const request *r) {
+    AMP_TRY(check_option(call, r, "stride", r->stride, 1));
+    AMP_TRY(check_option(call, r, "padding", r->padding, 0));
+    AMP_TRY(check_option(call, r, "dilation", r->dilation, 1));
+    AMP_TRY(check_option(call, r, "output_padding", r->output_padding, 0));
+    for (int i = 0; r->output_padding && i < r->axes; i++) {
+        if (r->output_padding->values[i] < r->stride->values[i] ||
+            r->output_padding->values[i] < r->dilation->values[i])
+            continue;
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'output_padding' is %s, 'stride' is %s, 'dilation' is %s; the output padding must be "
+                        "smaller than either the stride or the dilation",
+                        amp_call_name(call), amp_describe_shape(r->axes, r->output_padding->values),
+                        amp_describe_shape(r->axes, r->stride->values),
+                        amp_describe_shape(r->axes, r->dilation->values));
+    }
+    if (!r->mode || !strcmp(r->mode, "valid")) return AMP_OK;
+    if (strcmp(r->mode, "same") != 0)
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'padding' is \"%s\"; expected \"same\" or \"valid\"",
+                        amp_call_name(call), r->mode);
+    for (int i = 0; i < r->axes; i++) {
+        if (r->stride->values[i] == 1) continue;
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'padding' is \"same\", 'stride' is %s; \"same\" needs a stride of 1",
+                        amp_call_name(call), amp_describe_shape(r->axes, r->stride->values));
+    }
+    return AMP_OK;
+}
+
+static amp_status check_groups(const amp_call *call, const request *r) {
+    const amp_tensor *w = r->weight;
+    if (r->groups < 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'groups' is %lld; it must be at least 1", amp_call_name(call),
+                        (long long)r->groups);
+    }
+    if (w->shape[0] >= r->groups && w->shape[0] % r->groups == 0) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'weight' is %s, 'groups' is %lld; the first extent of the weight must be a multiple of it",
+                    amp_call_name(call), amp_describe(w), (long long)r->groups);
+}
+
+static amp_status check_channels(const amp_call *call, const request *r) {
+    const amp_tensor *x = r->input, *w = r->weight;
+    const int64_t channels = x->shape[x->rank - r->axes - 1];
+    const int64_t expected = r->transposed ? w->shape[0] : w->shape[1] * r->groups;
+    if (channels == expected) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'input' is %s, 'weight' is %s, 'groups' is %lld; expected an input of %lld "
+                    "channels, not %lld",
+                    amp_call_name(call), amp_describe(x), amp_describe(w), (long long)r->groups, (long long)expected,
+                    (long long)channels);
+}
+
+static amp_status check_bias(const amp_call *call, const request *r, int64_t outputs) {
+    if (!r->bias || (r->bias->rank == 1 && r->bias->shape[0] == outputs)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'bias' is %s, 'weight' is %s; expected a bias of shape [%lld]",
+                    amp_call_name(call), amp_describe(r->bias), amp_describe(r->weight), (long long)outputs);
+}
+
+static amp_status check_dtypes(const amp_call *call, const amp_tensor *x, const amp_tensor *w, const amp_tensor *bias) {
+    AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
+    if (bias) AMP_TRY(amp_call_check_same_dtype(call, "input", x, "bias", bias));
+    if (x->dtype != AMP_BOOL) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s; there is no convolution of bool", amp_call_name(call),
+                    amp_describe(x));
+}
+
+/* ---- Geometry ------------------------------------------------------------------------------------------------- */
+
+/* Extent of the output; it is what the others lead to, so that is what the message is about. */
+static amp_status set_extent(const amp_call *call, const request *r, int i, amp_conv_axis *a) {
+    const int64_t reach = a->dilation * (a->kernel - 1) + 1;
+    if (r->transposed) {
+        a->out = (a->in - 1) * a->stride - 2 * a->pad + reach + r->output_padding->values[i];
+    } else if (r->mode && !strcmp(r->mode, "same")) {
+        a->pad = (reach - 1) / 2;
+        a->out = a->in;
+    } else {
+        const int64_t room = a->in + 2 * a->pad - reach;
+        a->out = room < 0 ? 0 : room / a->stride + 1;
+    }
+    if (a->out >= 1) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'input' is %s, 'weight' is %s; along dimension %d the input of %lld, padded by %lld, is too "
+                    "small for a kernel that reaches over %lld",
+                    amp_call_name(call), amp_describe(r->input), amp_describe(r->weight), r->input->rank - r->axes + i,
+                    (long long)a->in, (long long)a->pad, (long long)reach);
+}
+
+static amp_status set_axis(const amp_call *call, const request *r, int i, amp_conv_axis *a) {
+    const amp_tensor *x = r->input, *w = r->weight;
+    *a = (amp_conv_axis){
+        .in = x->shape[x->rank - r->axes + i],
+        .kernel = w->shape[2 + i],
+        .stride = r->stride->values[i],
+        .pad = r->padding ? r->padding->values[i] : 0,
+        .dilation = r->dilation->values[i],
+    };
+    if (a->kernel < 1 || a->kernel > INT32_MAX)
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; each extent of the kernel must be from 1 to %d",
+                        amp_call_name(call), amp_describe(w), INT32_MAX);
+    if (a->in < 1 || a->in > INT32_MAX)
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; each extent after the channels must be from 1 to %d",
+                        amp_call_name(call), amp_describe(x), INT32_MAX);
+    return set_extent(call, r, i, a);
+}
+
+static amp_conv_image image_of(amp_tensor *t, int axes) {
+    amp_conv_image image = {.tensor = t, .channel = t->strides[t->rank - axes - 1]};
+    if (t->rank == axes + 2) image.batch = t->strides[0];
+    for (int i = 0; i < axes; i++) image.axis[AMP_CONV_AXES - axes + i] = t->strides[t->rank - axes + i];
+    return image;
+}
+
+static amp_conv_weight weight_of(const request *r, int64_t rows_of_group) {
+    amp_tensor *t = r->weight;
+    amp_conv_weight w = {.tensor = t, .group = t->strides[0] * rows_of_group};
+    w.out = t->strides[r->transposed];
+    w.in = t->strides[!r->transposed];
+    for (int i = 0; i < r->axes; i++) w.axis[AMP_CONV_AXES - r->axes + i] = t->strides[2 + i];
+    return w;
+}
+
+/* Everything but the result. */
+static amp_status make_problem(const amp_call *call, const request *r, amp_conv *c) {
+    const amp_tensor *x = r->input, *w = r->weight;
+    const int64_t rows = w->shape[0] / r->groups;
+    *c = (amp_conv){
+        .transposed = r->transposed,
+        .batch = x->rank == r->axes + 2 ? x->shape[0] : 1,
+        .groups = r->groups,
+        .in_channels = r->transposed ? rows : w->shape[1],
+        .out_channels = r->transposed ? w->shape[1] : rows,
+        .axis = {{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}},
+        .bias = r->bias,
+        .x = image_of(r->input, r->axes),
+        .w = weight_of(r, rows),
+    };
+    AMP_TRY(check_bias(call, r, c->out_channels * c->groups));
+    for (int i = 0; i < r->axes; i++) AMP_TRY(set_axis(call, r, i, &c->axis[AMP_CONV_AXES - r->axes + i]));
+    return AMP_OK;
+}
+
+/* ---- The result ----------------------------------------------------------------------------------------------- */
+
+/* Channels vary fastest, then the width, …: what PyTorch calls channels_last. Of batches of images only. */
+static bool is_channels_last(const amp_tensor *t, int axes) {
+    if (axes < 2 || t->rank != axes + 2 || t->strides[1] == 0) return false;
+    int64_t least = 0;
+    for (int i = 0; i < t->rank; i++) {
+        const int d = i == 0 ? 1 : i == t->rank - 1 ? 0 : t->rank - i;
+        if (t->shape[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
+        least = t->strides[d] * t->shape[d];
+    }
+    return true;
+}
+
+/* Moves the channels of a fresh result from the last place, where they vary fastest, to the second. */
+static void show_channels_second(amp_tensor *t) {
+    const int last = t->rank - 1;
+    const int64_t extent = t->shape[last], stride = t->strides[last];
+    memmove(t->shape + 2, t->shape + 1, (size_t)(last - 1) * sizeof *t->shape);
+    memmove(t->strides + 2, t->strides + 1, (size_t)(last - 1) * sizeof *t->strides);
+    t->shape[1] = extent;
+    t->strides[1] = stride;
+}
+
+static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv *c) {
+    const bool batched = r->input->rank == r->axes + 2;
+    const bool last = batched && (is_channels_last(r->input, r->axes) || is_channels_last(r->weight, r->axes));
+    int64_t shape[AMP_MAX_RANK];
+    int rank = 0;
+    if (batched) shape[rank++] = c->batch;
+    if (!last) shape[rank++] = c->out_channels * c->groups;
+    for (int i = 0; i < r->axes; i++) shape[rank++] = c->axis[AMP_CONV_AXES - r->axes + i].out;
+    if (last) shape[rank++] = c->out_channels * c->groups;
+    amp_tensor *y = amp_call_output(call, 0, r->input->dtype, rank, shape);
+    if (y && last) show_channels_second(y);
+    return y;
+}
+
+static amp_status run(amp_call *call, amp_conv *c) {
+    if (amp_tensor_elements(c->y.tensor) == 0) return AMP_OK;
+    call->note.kernel = "loops";
+    return amp_conv_loops(call, c);
+}
+
+static amp_status convolve(amp_call *call, const request *r) {
+    amp_conv c;
+    AMP_TRY(check_rank(call, r));
+    AMP_TRY(check_dtypes(call, r->input, r->weight, r->bias));
+    AMP_TRY(check_options(call, r));
+    AMP_TRY(check_groups(call, r));
+    AMP_TRY(check_channels(call, r));
+    AMP_TRY(make_problem(call, r, &c));
+    amp_tensor *y = make_result(call, r, &c);
+    if (!y) return amp_pending_error();
+    c.y = image_of(y, r->axes);
+    return run(call, &c);
+}
+
+/* ---- The ops: their argument structs differ in name alone ----------------------------------------------------- */
+
+static_assert(sizeof(amp_conv1d_args) == sizeof(amp_conv2d_args) && sizeof(amp_conv3d_args) == sizeof(amp_conv2d_args),
+              "convolutions take the same arguments");
+static_assert(sizeof(amp_conv1d_padding_args) == sizeof(amp_conv2d_padding_args) &&
+                  sizeof(amp_conv3d_padding_args) == sizeof(amp_conv2d_padding_args),
+              "convolutions take the same arguments");
+static_assert(sizeof(amp_conv_transpose1d_args) == sizeof(amp_conv_transpose2d_args) &&
+                  sizeof(amp_conv_transpose3d_args) == sizeof(amp_conv_transpose2d_args),
+              "transposed convolutions take the same arguments");
+
+static amp_status with_padding(amp_call *call, int axes) {
+    const amp_conv2d_args *a = call->args;
+    return convolve(call, &(request){
+                              .axes = axes,
+                              .input = a->input,
+                              .weight = a->weight,
+                              .bias = a->bias,
+                              .stride = &a->stride,
+                              .padding = &a->padding,
+                              .dilation = &a->dilation,
+                              .groups = a->groups.value,
+                          });
+}
+
+static amp_status with_mode(amp_call *call, int axes) {
+    const amp_conv2d_padding_args *a = call->args;
+    return convolve(call, &(request){
+                              .axes = axes,
+                              .input = a->input,
+                              .weight = a->weight,
+                              .bias = a->bias,
+                              .stride = &a->stride,
+                              .mode = a->padding,
+                              .dilation = &a->dilation,
+                              .groups = a->groups.value,
+                          });
+}
+
+static amp_status transposed(amp_call *call, int axes) {
+    const amp_conv_transpose2d_args *a = call->args;
+    return convolve(call, &(request){
+                              .axes = axes,
+                              .transposed = true,
+                              .input = a->input,
+                              .weight = a->weight,
+                              .bias = a->bias,
+                              .stride = &a->stride,
+                              .padding = &a->padding,
+                              .dilation = &a->dilation,
+                              .output_padding = &a->output_padding,
+                              .groups = a->groups.value,
+                          });
+}
+
+amp_status cpu_conv1d(amp_call *call) {
+    return with_padding(call, 1);
+}
+amp_status cpu_conv2d(amp_call *call) {
+    return with_padding(call, 2);
+}
+amp_status cpu_conv3d(amp_call *call) {
+    return with_padding(call, 3);
+}
+amp_status cpu_conv1d_padding(amp_call *call) {
+    return with_mode(call, 1);
+}
+amp_status cpu_conv2d_padding(amp_call *call) {
+    return with_mode(call, 2);
+}
+amp_status cpu_conv3d_padding(amp_call *call) {
+    return with_mode(call, 3);
+}
+amp_status cpu_conv_transpose1d(amp_call *call) {
+    return transposed(call, 1);
+}
+amp_status cpu_conv_transpose2d(amp_call *call) {
+    return transposed(call, 2);
+}
+amp_status cpu_conv_transpose3d(amp_call *call) {
+    return transposed(call, 3);
+}
+
+/* ---- conv_tbc: (T, B, C) with (K, C, O) ------------------------------------------------------------------------ */
+
+static amp_status check_tbc(const amp_call *call, const amp_conv_tbc_args *a) {
+    const amp_tensor *x = a->input, *w = a->weight;
+    if (x->rank != 3 || w->rank != 3 || x->shape[2] != w->shape[1]) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "conv_tbc: 'input' is %s, 'weight' is %s; expected (time, batch, channels) and (kernel, "
+                        "channels, outputs)",
+                        amp_describe(x), amp_describe(w));
+    }
+    AMP_TRY(check_dtypes(call, x, w, a->bias));
+    AMP_TRY(check_bias(call, &(request){.weight = a->weight, .bias = a->bias}, w->shape[2]));
+    if (a->pad >= -INT32_MAX && a->pad <= INT32_MAX) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "conv_tbc: 'pad' is %lld; it must be from %d to %d", (long long)a->pad,
+                    -INT32_MAX, INT32_MAX);
+}
+
+amp_status cpu_conv_tbc(amp_call *call) {
+    const amp_conv_tbc_args *a = call->args;
+    AMP_TRY(check_tbc(call, a));
+    const amp_tensor *x = a->input, *w = a->weight;
+    const int64_t out = x->shape[0] + 2 * a->pad - w->shape[0] + 1;
+    if (out < 0 || w->shape[0] < 1) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "conv_tbc: 'input' is %s, 'weight' is %s, 'pad' is %lld; the kernel does not fit the input",
+                        amp_describe(x), amp_describe(w), (long long)a->pad);
+    }
+    amp_tensor *y = amp_call_output(call, 0, x->dtype, 3, (const int64_t[]){out, x->shape[1], w->shape[2]});
+    if (!y) return amp_pending_error();
+    amp_conv c = {
+        .batch = x->shape[1],
+        .groups = 1,
+        .in_channels = x->shape[2],
+        .out_channels = w->shape[2],
+        .axis = {{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {x->shape[0], out, w->shape[0], 1, a->pad, 1}},
+        .bias = a->bias,
+        .x = {a->input, x->strides[1], x->strides[2], {0, 0, x->strides[0]}},
+        .y = {y, y->strides[1], y->strides[2], {0, 0, y->strides[0]}},
+        .w = {a->weight, 0, w->strides[2], w->strides[1], {0, 0, w->strides[0]}},
+    };
+    return run(call, &c);
+}
