@@ -17,7 +17,7 @@ amp_dtype amp_operands_dtype(const amp_operand *values, int count) {
     return amp_result_type(tensors, tensor_count, numbers, number_count);
 }
 
-static amp_status broadcast(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape) {
+amp_status amp_operands_shape(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape) {
     const amp_operand *first = values; /* of the largest rank so far, to name it */
     *rank = 0;
     for (int i = 0; i < count; i++) {
@@ -36,7 +36,7 @@ static amp_status broadcast(const amp_call *call, const amp_operand *values, int
 amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int count, amp_dtype dtype) {
     int rank;
     int64_t shape[AMP_MAX_RANK];
-    if (broadcast(call, values, count, &rank, shape) != AMP_OK) return NULL;
+    if (amp_operands_shape(call, values, count, &rank, shape) != AMP_OK) return NULL;
     return amp_call_output(call, 0, dtype, rank, shape);
 }
 
