@@ -24,43 +24,42 @@ struct Case {
     std::function<double(double x, double t)> value; // of one element
 };
 
-std::vector<Case> cases(){
-    return {{"mse_loss", {}, false, [](double x, double t) { return (x - t) * (x - t); }},
-            {"l1_loss", {}, false, [](double x, double t) { return std::fabs(x - t); }},
-            {"smooth_l1_loss",
-             {{"beta", 0.25}},
-             false,
-             [](double x, double t) {
-                 const double z = std::fabs(x - t);
-                 return z < 0.25 ? 0.5 * z * z / 0.25 : z - 0.125;
-             }},
-            {"huber_loss",
-             {{"delta", 0.25}},
-             false,
-             [](double x, double t) {
-                 const double z = std::fabs(x - t);
-                 return z < 0.25 ? 0.5 * z * z : 0.25 * (z - 0.125);
-             }},
-            {"hinge_embedding_loss",
-             {{"margin", 0.5}},
-             false,
-             [](double x, double t) { return (t == 1 ? 0 : std::max(0.0, 0.5 - x)) + (t == -1 ? 0 : x); }},
-            false,
-            [](double x, double) { return x + std::max(0.0, 0.5 - x); }},
-           {"soft_margin_loss", {}, false, [](double x, double t) { return softplus(-t * x); }},
-           {"binary_cross_entropy_with_logits", {}, false, [](double x, double t) { return softplus(x) - t * x; }},
-           {"binary_cross_entropy",
-            {},
-            true,
-            [](double x, double t) { return -t * clamped_log(x) - (1 - t) * clamped_log(1 - x); }},
-           {"kl_div", {}, true, [](double x, double t) { return t * ((t == 0 ? 0 : std::log(t)) - x); }},
-           {"kl_div", {{"log_target", true}}, false, [](double x, double t) { return std::exp(t) * (t - x); }},
-           {"poisson_nll_loss", {}, false, [](double x, double t) { return std::exp(x) - t * x; }},
-           {"poisson_nll_loss",
-            {{"log_input", false}},
-            true,
-            [](double x, double t) { return x - t * std::log(x + 1e-8); }},
-};
+std::vector<Case> cases() {
+    return {
+        {"mse_loss", {}, false, [](double x, double t) { return (x - t) * (x - t); }},
+        {"l1_loss", {}, false, [](double x, double t) { return std::fabs(x - t); }},
+        {"smooth_l1_loss",
+         {{"beta", 0.25}},
+         false,
+         [](double x, double t) {
+             const double z = std::fabs(x - t);
+             return z < 0.25 ? 0.5 * z * z / 0.25 : z - 0.125;
+         }},
+        {"huber_loss",
+         {{"delta", 0.25}},
+         false,
+         [](double x, double t) {
+             const double z = std::fabs(x - t);
+             return z < 0.25 ? 0.5 * z * z : 0.25 * (z - 0.125);
+         }},
+        {"hinge_embedding_loss",
+         {{"margin", 0.5}},
+         false,
+         [](double x, double t) { return (t == 1 ? 0 : std::max(0.0, 0.5 - x)) + (t == -1 ? 0 : x); }},
+        {"soft_margin_loss", {}, false, [](double x, double t) { return softplus(-t * x); }},
+        {"binary_cross_entropy_with_logits", {}, false, [](double x, double t) { return softplus(x) - t * x; }},
+        {"binary_cross_entropy",
+         {},
+         true,
+         [](double x, double t) { return -t * clamped_log(x) - (1 - t) * clamped_log(1 - x); }},
+        {"kl_div", {}, true, [](double x, double t) { return t * ((t == 0 ? 0 : std::log(t)) - x); }},
+        {"kl_div", {{"log_target", true}}, false, [](double x, double t) { return std::exp(t) * (t - x); }},
+        {"poisson_nll_loss", {}, false, [](double x, double t) { return std::exp(x) - t * x; }},
+        {"poisson_nll_loss",
+         {{"log_input", false}},
+         true,
+         [](double x, double t) { return x - t * std::log(x + 1e-8); }},
+    };
 }
 
 amp_tensor *operand(amp_dtype dtype, const Shape &shape, uint64_t seed, bool probabilities) {
