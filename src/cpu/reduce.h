@@ -11,6 +11,7 @@ typedef enum amp_reduction {
     AMP_REDUCE_SUM_SQUARES,
     AMP_REDUCE_SUM_POWERS, /* |x|^power */
     AMP_REDUCE_COUNT,      /* of elements other than zero */
+    AMP_REDUCE_PRODUCT,    /* with f32 computed in f64 */
     AMP_REDUCE_MAX,        /* of nothing: −inf, or the smallest integer; a NaN gives NaN */
     AMP_REDUCE_MIN,
     AMP_REDUCE_MAX_ABS,
@@ -21,7 +22,7 @@ typedef struct amp_reduce_work {
     amp_reduction kind;
     const amp_tensor *input;
     unsigned mask;     /* bit d: dimension d is reduced */
-    amp_dtype compute; /* f32 or f64: real; i64: whole; c128: complex, sums only */
+    amp_dtype compute; /* f32 or f64: real; i64: whole; c128: complex, sums and products only */
     double power;
     double scale; /* the result is multiplied by it: 1/n for a mean */
     double root;  /* … and taken to this power, where it is not 1: 1/p for a norm */

@@ -1,4 +1,4 @@
-/* sum, mean, amax, amin, normalize. */
+/* sum, mean, prod, amax, amin, normalize. */
 #include <math.h>
 
 #include "amp/ops.h"
@@ -39,6 +39,24 @@ amp_status cpu_mean(amp_call *call) {
                         amp_call_name(call), amp_describe(a->input));
     }
     work.scale = 1.0 / (double)amp_reduced_elements(a->input, work.mask);
+    return reduce_to(call, &work, a->keepdim, dtype);
+}
+
+amp_status cpu_prod(amp_call *call) {
+    const amp_prod_args *a = call->args;
+    amp_reduce_work work = {.kind = AMP_REDUCE_PRODUCT, .input = a->input, .scale = 1.0, .root = 1.0};
+    work.mask = (1u << a->input->rank) - 1;
+    if (a->dim.set) {
+        int d;
+        AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
+        work.mask &= 1u << d;
+    }
+    amp_dtype dtype = a->dtype;
+    if (dtype == AMP_DTYPE_NONE) {
+        const bool whole = amp_compute_dtype(a->input->dtype) == AMP_I64;
+        dtype = whole ? AMP_I64 : a->input->dtype;
+    }
+    work.compute = amp_compute_dtype(dtype);
     return reduce_to(call, &work, a->keepdim, dtype);
 }
 

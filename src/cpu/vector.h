@@ -46,6 +46,12 @@ typedef double amp_reduce_function(const float *in, int64_t n);
     X(ROW_MAX, row_max)                                                                                                \
     X(ROW_MIN, row_min)
 
+/* Sums of n ≥ 0 elements about a centre. deviations: Σ(x − centre) and Σ(x − centre)²; exponentials: Σ e^(x − centre). */
+typedef void amp_centred_function(double *sums, const float *in, int64_t n, float centre);
+#define AMP_VECTOR_CENTRED(X)                                                                                          \
+    X(SUM_DEVIATIONS, sum_deviations)                                                                                  \
+    X(SUM_EXPONENTIALS, sum_exponentials)
+
 /* acc[i] += in[i], in f64: the step of a reduction over an outer dimension. */
 typedef void amp_accumulate_function(double *acc, const float *in, int64_t n);
 

@@ -136,6 +136,12 @@ double KERNEL(sum_squares)(const float *in, int64_t n) {
     return total;
 }
 
+void KERNEL(sum_deviations)(double *sums, const float *in, int64_t n, float centre) {
+    sums[0] = sums[1] = 0.0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK)
+        block_deviations(in + i, least(n - i, SUM_BLOCK), v_set1(centre), &sums[0], &sums[1]);
+}
+
 /* The extreme of a row by `pick`, and whether there was a NaN. */
 #define DEFINE_EXTREME(name, pick, pick_lane, start)                                                                   \
     double KERNEL(name)(const float *in, int64_t n) {                                                                  \
@@ -199,6 +205,10 @@ static double sum_of_exponentials(const float *in, int64_t n, vf max) {
         total += (double)v_sum(sum);
     }
     return total;
+}
+
+void KERNEL(sum_exponentials)(double *sums, const float *in, int64_t n, float centre) {
+    sums[0] = sum_of_exponentials(in, n, v_set1(centre));
 }
 
 void KERNEL(softmax)(float *out, const float *in, int64_t n) {

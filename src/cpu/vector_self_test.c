@@ -95,6 +95,21 @@ bool amp_reduce_self_test(const amp_kernel *kernel, const amp_kernel *reference,
     return true;
 }
 
+bool amp_centred_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float in[LENGTH];
+    for (int n = 0; n <= LENGTH; n++) {
+        double got[2] = {0.0, 0.0}, want[2] = {0.0, 0.0};
+        fill_plain(in, n);
+        if (n % 5 == 4) in[n / 2] = NAN;
+        ((amp_centred_function *)kernel->function)(got, in, n, 0.25f);
+        ((amp_centred_function *)reference->function)(want, in, n, 0.25f);
+        if (near((float)got[0], (float)want[0]) && near((float)got[1], (float)want[1])) continue;
+        snprintf(message, size, "%d elements give %a, %a, the reference %a, %a", n, got[0], got[1], want[0], want[1]);
+        return false;
+    }
+    return true;
+}
+
 bool amp_accumulate_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     float in[LENGTH];
     fill(in, 3);
