@@ -1,0 +1,182 @@
+/* avg_pool1d … 3d and the adaptive forms. A row of the output takes the rows of the input under its windows, adds them up
+ * in f64 (in 64-bit integers for i64), then sums along the row. */
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "cpu/kernels.h"
+#include "cpu/pooling.h"
+
+typedef struct average {
+    const amp_pool *pool;
+    amp_accumulate_function *add_f32;
+    const char *in;
+    char *out;
+    amp_dtype dtype;
+    size_t size;
+    bool count_padding;
+    int64_t divisor; /* 0: the window's elements */
+} average;
+
+/* ---- Down ----------------------------------------------------------------------------------------------------- */
+
+static void add_line(const average *a, void *sums, const char *line, int64_t n) {
+    if (a->dtype == AMP_F32) {
+        a->add_f32(sums, (const float *)(const void *)line, n);
+    } else if (a->dtype == AMP_F64) {
+        double *to = sums;
+        const double *from = (const double *)(const void *)line;
+        for (int64_t i = 0; i < n; i++) to[i] += from[i];
+    } else {
+        uint64_t *to = sums;
+        const uint64_t *from = (const uint64_t *)(const void *)line;
+        for (int64_t i = 0; i < n; i++) to[i] += from[i];
+    }
+}
+
+/* sums[W·inner] = all lines under the windows of one output line. */
+static void add_lines(const average *a, const amp_window *d, const amp_window *h, int64_t outer, void *sums) {
+    const amp_spatial *s = &a->pool->s;
+    const int64_t n = s->in[2] * s->inner;
+    memset(sums, 0, (size_t)n * sizeof(double));
+    for (int64_t i = d->start; i < d->start + d->count; i++) {
+        const int64_t line = (outer * s->in[0] + i) * s->in[1] + h->start;
+        for (int64_t k = 0; k < h->count; k++) add_line(a, sums, a->in + (line + k) * n * (int64_t)a->size, n);
+    }
+}
+
+/* ---- Along ---------------------------------------------------------------------------------------------------- */
+
+/* In one order, whichever thread; four sums where there is much to add. */
+static double sum_column(const double *x, int64_t n, int64_t step) {
+    double sum = 0.0, more[4] = {0.0};
+    int64_t i = 0;
+    if (n >= 32) {
+        for (; i + 4 <= n; i += 4) {
+            for (int64_t k = 0; k < 4; k++) more[k] += x[(i + k) * step];
+        }
+    }
+    for (; i < n; i++) sum += x[i * step];
+    return sum + ((more[0] + more[1]) + (more[2] + more[3]));
+}
+
+static void along_f32(float *out, const double *sums, const amp_window *w, double divisor, int64_t inner) {
+    for (int64_t c = 0; c < inner; c++) out[c] = (float)(sum_column(sums + c, w->count, inner) / divisor);
+}
+static void along_f64(double *out, const double *sums, const amp_window *w, double divisor, int64_t inner) {
+    for (int64_t c = 0; c < inner; c++) out[c] = sum_column(sums + c, w->count, inner) / divisor;
+}
+static void along_i64(int64_t *out, const uint64_t *sums, const amp_window *w, int64_t divisor, int64_t inner) {
+    for (int64_t c = 0; c < inner; c++) {
+        uint64_t sum = 0;
+        for (int64_t k = 0; k < w->count; k++) sum += sums[k * inner + c];
+        out[c] = divisor == -1 ? (int64_t)(0 - sum) : (int64_t)sum / divisor;
+    }
+}
+
+static void average_line(const average *a, const amp_window *d, const amp_window *h, char *out, const void *sums) {
+    const amp_spatial *s = &a->pool->s;
+    const int64_t inner = s->inner;
+    for (int64_t i = 0; i < s->out[2]; i++) {
+        const amp_window *w = &a->pool->windows[2][i];
+        const int64_t counted = d->count * h->count * w->count;
+        int64_t divisor = a->divisor ? a->divisor : a->count_padding ? d->padded * h->padded * w->padded : counted;
+        if (counted == 0) divisor = 1; /* a window in the padding: zero */
+        const int64_t at = counted ? w->start * inner : 0;
+        const amp_window none = {0, 0, 0}, *along = counted ? w : &none;
+        void *to = out + i * inner * (int64_t)a->size;
+        if (a->dtype == AMP_F32) {
+            along_f32(to, (const double *)sums + at, along, (double)divisor, inner);
+        } else if (a->dtype == AMP_F64) {
+            along_f64(to, (const double *)sums + at, along, (double)divisor, inner);
+        } else {
+            along_i64(to, (const uint64_t *)sums + at, along, divisor, inner);
+        }
+    }
+}
+
+static void average_rows(void *context, int64_t begin, int64_t end, void *sums) {
+    const average *a = context;
+    const amp_pool *p = a->pool;
+    const int64_t bytes = p->s.out[2] * p->s.inner * (int64_t)a->size;
+    for (int64_t index = begin; index < end; index++) {
+        const amp_spatial_row row = amp_spatial_row_at(&p->s, index);
+        const amp_window *d = &p->windows[0][row.d], *h = &p->windows[1][row.h];
+        add_lines(a, d, h, row.outer, sums);
+        average_line(a, d, h, a->out + index * bytes, sums);
+    }
+}
+
+/* ---- Ops ------------------------------------------------------------------------------------------------------ */
+
+static int64_t largest_count(const amp_window *windows, int64_t n) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; i++) most = windows[i].count > most ? windows[i].count : most;
+    return most;
+}
+
+amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input, bool count_padding,
+                            const int64_t *divisor) {
+    const amp_spatial *s = &p->s;
+    const amp_dtype dtype = input->dtype, compute = amp_compute_dtype(dtype);
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ACCUMULATE, AMP_F32, AMP_F32);
+    if (!kernel) return amp_pending_error();
+    if (compute == AMP_F32) call->note.kernel = kernel->name;
+    average a = {.pool = p, .add_f32 = (amp_accumulate_function *)kernel->function, .dtype = compute};
+    a.size = amp_dtype_size(compute);
+    a.count_padding = count_padding;
+    a.divisor = divisor ? *divisor : 0;
+    amp_spatial_result result;
+    const void *in;
+    AMP_TRY(amp_spatial_write(call, s, 0, dtype, compute, &result));
+    AMP_TRY(amp_spatial_read(call, s, input, compute, &in));
+    a.in = in;
+    a.out = result.data;
+    const int64_t lines = largest_count(p->windows[0], s->out[0]) * largest_count(p->windows[1], s->out[1]);
+    const int64_t columns = largest_count(p->windows[2], s->out[2]) * s->out[2];
+    const int64_t cost = (lines * s->in[2] / 4 + columns) * s->inner;
+    AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(s), cost, (size_t)(s->in[2] * s->inner) * sizeof(double),
+                            average_rows, &a));
+    return amp_spatial_finish(&result);
+}
+
+/* PyTorch averages integers of 64 bits, but not over adaptive windows. */
+static amp_status check_dtype(const amp_call *call, const amp_tensor *input, bool adaptive) {
+    if (amp_dtype_is_floating(input->dtype) || (input->dtype == AMP_I64 && !adaptive)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype%s", amp_call_name(call),
+                    amp_describe(input), adaptive ? "" : ", or i64");
+}
+
+static amp_status average_windows(amp_call *call, amp_tensor *input, int dims, const amp_pool_options *options,
+                                  bool count_padding, const amp_opt_int *divisor) {
+    amp_pool p;
+    AMP_TRY(check_dtype(call, input, false));
+    AMP_TRY(amp_pool_start(call, &p, input, dims, options));
+    const bool given = divisor && divisor->set;
+    if (given && divisor->value == 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'divisor_override' is 0", amp_call_name(call));
+    }
+    return amp_pool_average(call, &p, input, count_padding, given ? &divisor->value : NULL);
+}
+
+#define DEFINE(op, dims, divisor)                                                                                      \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_pool_options options = {&a->kernel_size, &a->stride, &a->padding, NULL, a->ceil_mode};               \
+        return average_windows(call, a->input, dims, &options, a->count_include_pad.value, divisor);                   \
+    }
+DEFINE(avg_pool1d, 1, NULL)
+DEFINE(avg_pool2d, 2, &a->divisor_override)
+DEFINE(avg_pool3d, 3, &a->divisor_override)
+
+#define DEFINE_ADAPTIVE(op, dims)                                                                                      \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        amp_pool p;                                                                                                    \
+        AMP_TRY(check_dtype(call, a->input, true));                                                                    \
+        AMP_TRY(amp_pool_start_adaptive(call, &p, a->input, dims, &a->output_size));                                   \
+        return amp_pool_average(call, &p, a->input, false, NULL);                                                      \
+    }
+DEFINE_ADAPTIVE(adaptive_avg_pool1d, 1)
+DEFINE_ADAPTIVE(adaptive_avg_pool2d, 2)
+DEFINE_ADAPTIVE(adaptive_avg_pool3d, 3)
