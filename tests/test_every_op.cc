@@ -355,7 +355,7 @@ TEST_F(EveryOp, WithoutAnImplementationSaysSo) {
         }
         missing++;
         EXPECT_EQ(amp_last_status(), AMP_ERROR_NOT_IMPLEMENTED);
-        EXPECT_NE(std::string(amp_last_error()).find(std::string(runs->name) + ": not implemented on cpu"),
+        EXPECT_NE(std::string(amp_last_error()).find(std::string(op.name) + ": not implemented on cpu"),
                   std::string::npos)
             << amp_last_error();
     });

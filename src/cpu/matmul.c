@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "amp/ops.h"
 #include "core/memory.h"
 #include "cpu/dnnl_matmul.h"
-#include "cpu/gemm.h"
 #include "cpu/matmul_loops.h"
 #include "policy/autocast.h"
 #include "policy/cast_cache.h"
@@ -18,6 +18,7 @@ static const amp_tensor *memory_of(const amp_tensor *t) {
 }
 
 static const char *element_at(const amp_matrix *x, int64_t offset) {
+    if (!x->tensor) return NULL;
     const amp_tensor *t = memory_of(x->tensor);
     return (const char *)amp_tensor_pointer(t) + offset * (int64_t)amp_element_sizes[t->dtype];
 }
@@ -67,14 +68,6 @@ static void merge_batches(amp_matmul *p) {
 }
 
 /* ---- Packed B -------------------------------------------------------------------------------------------------- */
-
-/* B as the kernels of a dtype want it: cached where it is a weight, else made for this call (bf16), or as it is (f32). */
-typedef struct packed_b {
-    const void *data;
-    int64_t batch_stride; /* bytes */
-    amp_cast *cast;       /* from the cache */
-    void *scratch;        /* made here */
-} packed_b;
 
 typedef struct packing {
     amp_layout layout;
@@ -142,7 +135,7 @@ static amp_cast_life life_of_b(const amp_matmul *p) {
 
 /* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. */
 static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
-                           packed_b *packed) {
+                           amp_packed_b *packed) {
     bool cached = false;
     const amp_tensor *memory = memory_of(p->b.tensor);
     const amp_tensor key = {
@@ -154,7 +147,7 @@ static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *p
         .strides = {p->b.column, p->b.row},
     };
     build_context context = {p, packing};
-    packed->cast = amp_cast_obtain(&key, p->c.tensor->dtype, packing->layout, life, build_packed, &context, &cached);
+    packed->cast = amp_cast_obtain(&key, p->b.tensor->dtype, packing->layout, life, build_packed, &context, &cached);
     if (!packed->cast) return amp_pending_error();
     packed->data = packed->cast->memory->data;
     call->note.casts_cached += cached;
@@ -162,17 +155,19 @@ static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *p
     return AMP_OK;
 }
 
-/* ---- bf16 ------------------------------------------------------------------------------------------------------ */
-static amp_status fresh_b(amp_call *call, const amp_matmul *p, int64_t offset, packed_b *packed) {
+/* The matrices of the inner batch, packed for this call. */
+static amp_status fresh_b(amp_call *call, const amp_matmul *p, const packing *packing, int64_t outer,
+                          amp_packed_b *packed) {
     const amp_tensor *memory = memory_of(p->b.tensor);
     const int64_t stride = inner_stride(p, &p->b), count = stride == 0 ? 1 : inner_batch(p);
-    const size_t bytes = amp_gemm_packed_bytes(p->n, p->k);
+    const int64_t offset = outer_offset(p, &p->b, outer);
+    const size_t bytes = packing->bytes(p->n, p->k);
     if (!packed->scratch) packed->scratch = amp_alloc(packed_total(p, bytes, count));
     if (!packed->scratch) {
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to pack %s", amp_call_name(call), amp_describe(p->b.tensor));
     }
     for (int64_t i = 0; i < count; i++) {
-        AMP_TRY(amp_gemm_pack((char *)packed->scratch + (size_t)i * bytes, element_at(&p->b, offset + i * stride),
+        AMP_TRY(packing->pack((char *)packed->scratch + (size_t)i * bytes, element_at(&p->b, offset + i * stride),
                               memory->dtype, p->n, p->k, p->b.column, p->b.row));
     }
     packed->data = packed->scratch;
@@ -180,9 +175,38 @@ static amp_status fresh_b(amp_call *call, const amp_matmul *p, int64_t offset, p
     return AMP_OK;
 }
 
-static amp_status run_gemm(amp_call *call, const amp_matmul *p, const packed_b *b, int64_t outer) {
-    const amp_tensor *bias = p->bias;
-    amp_gemm g = {
+static const packing *packing_of(const amp_matmul *p) {
+    if (p->b.tensor->dtype == AMP_BF16) return &bf16_packing;
+    return amp_gemm_f32_is_fast() ? &f32_packing : &dnnl_packing;
+}
+
+/* oneDNN's extents are ints inside: 2³² of them are 0, and it divides by that. */
+static bool has_kernel(const amp_matmul *p) {
+    if (p->b.tensor->dtype == AMP_BF16) return true;
+    return p->b.tensor->dtype == AMP_F32 && p->m <= INT32_MAX && p->n <= INT32_MAX && p->k <= INT32_MAX;
+}
+
+amp_status amp_cpu_matmul_pack(amp_call *call, const amp_matmul *p, amp_packed_b *packed) {
+    *packed = (amp_packed_b){0};
+    if (!has_kernel(p) || p->n == 0 || p->k == 0) return AMP_OK;
+    const amp_cast_life life = life_of_b(p);
+    const packing *packing = packing_of(p);
+    const amp_status status =
+        life == AMP_CAST_ONCE ? fresh_b(call, p, packing, 0, packed) : cached_b(call, p, packing, life, packed);
+    if (status != AMP_OK) amp_cpu_matmul_unpack(packed);
+    return status;
+}
+
+void amp_cpu_matmul_unpack(amp_packed_b *packed) {
+    amp_cast_release(packed->cast);
+    amp_free(packed->scratch);
+    *packed = (amp_packed_b){0};
+}
+
+/* ---- bf16 and f32 ---------------------------------------------------------------------------------------------- */
+static amp_gemm gemm_at(const amp_matmul *p, const amp_packed_b *b, int64_t outer) {
+    const amp_tensor *bias = p->bias, *residual = p->residual.tensor;
+    return (amp_gemm){
         .m = p->m,
         .n = p->n,
         .k = p->k,
@@ -200,85 +224,90 @@ static amp_status run_gemm(amp_call *call, const amp_matmul *p, const packed_b *
         .c_batch_stride = inner_stride(p, &p->c),
         .alpha = (float)p->alpha,
         .beta = (float)p->beta,
+        .residual = element_at(&p->residual, outer_offset(p, &p->residual, outer)),
+        .residual_dtype = residual ? residual->dtype : AMP_F32,
+        .residual_row_stride = p->residual.row,
+        .residual_column_stride = p->residual.column,
+        .residual_batch_stride = inner_stride(p, &p->residual),
         .bias = bias ? amp_tensor_pointer(bias) : NULL,
-        .bias_dtype = bias ? bias->dtype : AMP_BF16,
+        .bias_dtype = bias ? bias->dtype : AMP_F32,
+        .activation = p->activation,
     };
-    if (p->residual.tensor) {
-        g.residual = element_at(&p->residual, outer_offset(p, &p->residual, outer));
-        g.residual_dtype = p->residual.tensor->dtype;
-        g.residual_row_stride = p->residual.row;
-        g.residual_column_stride = p->residual.column;
-        g.residual_batch_stride = inner_stride(p, &p->residual);
-    }
-    return p->c.tensor->dtype == AMP_F32 ? amp_gemm_f32(&g, &call->note.kernel) : amp_gemm_bf16(&g, &call->note.kernel);
 }
 
-static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
-    packed_b b = {0};
-    call->note.casts_fused += p->a.tensor->storage == NULL;
-    merge_batches(p);
-    const amp_cast_life life = life_of_b(p);
-    amp_status status = life != AMP_CAST_ONCE ? cached_b(call, p, &bf16_packing, life, &b) : AMP_OK;
-    const int64_t outer = outer_batches(p);
-    for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
-        if (!b.cast) status = fresh_b(call, p, outer_offset(p, &p->b, i), &b);
-        if (status == AMP_OK) status = run_gemm(call, p, &b, i);
-    }
-    if (!b.cast && p->b.tensor->source) call->note.casts_made++;
-    amp_cast_release(b.cast);
-    amp_free(b.scratch);
-    return status;
-}
-
-/* ---- f32 ------------------------------------------------------------------------------------------------------- */
-static amp_status run_dnnl(amp_call *call, const amp_matmul *p, const packed_b *b, int64_t outer) {
-    amp_dnnl_matmul d = {
-        .m = p->m,
-        .n = p->n,
-        .k = p->k,
-        .batch = inner_batch(p),
-        .a = (const void *)element_at(&p->a, outer_offset(p, &p->a, outer)),
-        .a_row_stride = p->a.row,
-        .a_column_stride = p->a.column,
-        .a_batch_stride = inner_stride(p, &p->a),
+/* The same product in f32 by oneDNN, of B where it lies or as oneDNN packed it. */
+static amp_status run_dnnl(amp_call *call, const amp_matmul *p, const amp_packed_b *b, int64_t outer) {
+    const amp_gemm g = gemm_at(p, b, outer);
+    const amp_dnnl_matmul d = {
+        .m = g.m,
+        .n = g.n,
+        .k = g.k,
+        .batch = g.batch,
+        .a = g.a,
+        .a_row_stride = g.a_row_stride,
+        .a_column_stride = g.a_column_stride,
+        .a_batch_stride = g.a_batch_stride,
         .b = b->data ? NULL : (const void *)element_at(&p->b, outer_offset(p, &p->b, outer)),
         .packed_b = b->data,
         .b_row_stride = p->b.row,
         .b_column_stride = p->b.column,
         .b_batch_stride = inner_stride(p, &p->b),
-        .c = (void *)element_at(&p->c, outer_offset(p, &p->c, outer)),
-        .c_row_stride = p->c.row,
-        .c_batch_stride = inner_stride(p, &p->c),
-        .alpha = (float)p->alpha,
-        .beta = (float)p->beta,
-        .bias = p->bias ? amp_tensor_pointer(p->bias) : NULL,
+        .c = g.c,
+        .c_row_stride = g.c_row_stride,
+        .c_batch_stride = g.c_batch_stride,
+        .alpha = g.alpha,
+        .beta = g.beta,
+        .residual = g.residual,
+        .residual_row_stride = g.residual_row_stride,
+        .residual_column_stride = g.residual_column_stride,
+        .residual_batch_stride = g.residual_batch_stride,
+        .bias = g.bias,
     };
-    if (p->residual.tensor) {
-        d.residual = (const void *)element_at(&p->residual, outer_offset(p, &p->residual, outer));
-        d.residual_row_stride = p->residual.row;
-        d.residual_column_stride = p->residual.column;
-        d.residual_batch_stride = inner_stride(p, &p->residual);
-    }
     return amp_dnnl_matmul_f32(&d, &call->note.kernel);
 }
 
-static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
-    packed_b b = {0};
+static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
+    amp_packed_b own = {0};
+    const amp_packed_b *b = p->packed ? p->packed : &own;
+    call->note.casts_fused += p->a.tensor->storage == NULL;
     merge_batches(p);
-    const amp_cast_life life = life_of_b(p);
-    const bool ours = life != AMP_CAST_ONCE && amp_gemm_f32_is_fast();
-    if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, ours ? &f32_packing : &dnnl_packing, life, &b));
+    const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(p);
+    amp_status status = life != AMP_CAST_ONCE ? cached_b(call, p, &bf16_packing, life, &own) : AMP_OK;
     const int64_t outer = outer_batches(p);
-    amp_status status = AMP_OK;
-    for (int64_t i = 0; status == AMP_OK && i < outer; i++)
-        status = ours ? run_gemm(call, p, &b, i) : run_dnnl(call, p, &b, i);
-    amp_cast_release(b.cast);
+    for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
+        if (!p->packed && !own.cast) status = fresh_b(call, p, &bf16_packing, i, &own);
+        if (status != AMP_OK) break;
+        const amp_gemm g = gemm_at(p, b, i);
+        status = amp_gemm_bf16(&g, &call->note.kernel);
+    }
+    if (!p->packed && !own.cast && p->b.tensor->source) call->note.casts_made++;
+    amp_cpu_matmul_unpack(&own);
     return status;
 }
 
-/* oneDNN's extents are ints inside: 2³² of them are 0, and it divides by that. */
-static bool suits_dnnl(const amp_matmul *p) {
-    return p->m <= INT32_MAX && p->n <= INT32_MAX && p->k <= INT32_MAX;
+/* An activation that no kernel took along. */
+static amp_status activate(const amp_matmul *p) {
+    if (p->activation == AMP_GEMM_NONE) return AMP_OK;
+    amp_tensor *done = p->activation == AMP_GEMM_RELU ? amp_relu_(p->c.tensor) : amp_gelu_(p->c.tensor);
+    return done ? AMP_OK : amp_pending_error();
+}
+
+static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
+    amp_packed_b own = {0};
+    const amp_packed_b *b = p->packed ? p->packed : &own;
+    merge_batches(p);
+    const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(p);
+    if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, packing_of(p), life, &own));
+    const bool ours = b->data && amp_gemm_f32_is_fast();
+    const int64_t outer = outer_batches(p);
+    amp_status status = AMP_OK;
+    for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
+        const amp_gemm g = gemm_at(p, b, i);
+        status = ours ? amp_gemm_f32(&g, &call->note.kernel) : run_dnnl(call, p, b, i);
+    }
+    amp_cpu_matmul_unpack(&own);
+    if (status != AMP_OK || ours) return status;
+    return activate(p);
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------------------------- */
@@ -294,9 +323,7 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
             .a = element_at(&p->a, outer_offset(p, &p->a, o) + k * inner_stride(p, &p->a)),
             .b = element_at(&p->b, outer_offset(p, &p->b, o) + k * inner_stride(p, &p->b)),
             .c = (void *)element_at(&p->c, outer_offset(p, &p->c, o) + k * inner_stride(p, &p->c)),
-            .residual = p->residual.tensor ? element_at(&p->residual, outer_offset(p, &p->residual, o) +
-                                                                          k * inner_stride(p, &p->residual))
-                                           : NULL,
+            .residual = element_at(&p->residual, outer_offset(p, &p->residual, o) + k * inner_stride(p, &p->residual)),
             .bias = p->bias ? amp_tensor_pointer(p->bias) : NULL,
             .a_row = p->a.row,
             .a_column = p->a.column,
@@ -311,7 +338,7 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
         };
         AMP_TRY(amp_matmul_loops(amp_call_name(call), p->c.tensor->dtype, &one));
     }
-    return AMP_OK;
+    return activate(p);
 }
 
 /* The bf16 kernels read f32 and round it on the way in; what packs B reads f16 too. */
@@ -321,13 +348,13 @@ amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t, bool is_b) {
     return read_as_is ? AMP_OK : amp_call_materialize(call, t);
 }
 
+amp_status amp_cpu_check_product_dtype(const amp_call *call, const char *name, const amp_tensor *t) {
+    if (t->dtype != AMP_BOOL) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; there are no products of bool", amp_call_name(call), name,
+                    amp_describe(t));
+}
+
 amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
-    switch (p->c.tensor->dtype) {
-    case AMP_BF16: return matmul_bf16(call, p);
-    case AMP_F32:
-        if (suits_dnnl(p)) return matmul_f32(call, p);
-        break;
-    default: break;
-    }
-    return matmul_loops(call, p);
+    if (!has_kernel(p)) return matmul_loops(call, p);
+    return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);
 }

@@ -1,4 +1,4 @@
-/* linear, matmul, mm, bmm, addmm and their kin: shapes checked, operands laid out, one product run. */
+/* linear, matmul, mm, bmm, mv, addmm and their kin: shapes checked, operands laid out, one product run. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -281,15 +281,31 @@ static amp_status add_residual(amp_call *call, amp_tensor *input, amp_scalar bet
     return AMP_OK;
 }
 
+static amp_status check_addmm(const amp_call *call, const amp_tensor *input, const amp_tensor *mat1,
+                              const amp_tensor *mat2) {
+    AMP_TRY(check_rank(call, "mat1", mat1, 2));
+    AMP_TRY(check_rank(call, "mat2", mat2, 2));
+    return amp_call_check_same_dtype(call, "input", input, "mat1", mat1);
+}
+
 amp_status cpu_addmm(amp_call *call) {
     amp_addmm_args *args = call->args;
     amp_matmul p = {0};
-    AMP_TRY(check_rank(call, "mat1", args->mat1, 2));
-    AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
-    AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "mat1", args->mat1));
+    AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
     if (args->mat1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmm);
     AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
+    return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
+}
+
+amp_status cpu_addmm_activation(amp_call *call) {
+    amp_addmm_activation_args *args = call->args;
+    amp_matmul p = {0};
+    AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
+    if (args->mat1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmm_activation);
+    AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
+    AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
+    p.activation = args->use_gelu ? AMP_GEMM_GELU_ERF : AMP_GEMM_RELU;
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
 }
 
@@ -324,4 +340,42 @@ amp_status cpu_addbmm(amp_call *call) {
     p.b_is_weight = false;
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 2, (const int64_t[]){m, n});
+}
+
+/* ---- mv, addmv ------------------------------------------------------------------------------------------------- */
+
+/* mat times vec as the row vec times matᵀ: so the matrix is the operand that is packed, and kept where it is a weight. */
+static amp_status vector_product(amp_call *call, const char *name_mat, amp_tensor *mat, amp_tensor *vec,
+                                 amp_matmul *p) {
+    AMP_TRY(amp_call_check_same_dtype(call, name_mat, mat, "vec", vec));
+    AMP_TRY(check_inner(call, name_mat, mat, mat->shape[1], "vec", vec, vec->shape[0]));
+    AMP_TRY(amp_cpu_matmul_operand(call, vec, false));
+    AMP_TRY(amp_cpu_matmul_operand(call, mat, true));
+    *p = (amp_matmul){.m = 1, .n = mat->shape[0], .k = mat->shape[1], .alpha = 1, .b_is_weight = true};
+    p->a = (amp_matrix){.tensor = vec, .row = vec->shape[0], .column = vec->strides[0]};
+    p->b = (amp_matrix){.tensor = mat, .row = mat->strides[1], .column = mat->strides[0]};
+    return AMP_OK;
+}
+
+amp_status cpu_mv(amp_call *call) {
+    amp_mv_args *args = call->args;
+    amp_matmul p;
+    AMP_TRY(check_rank(call, "input", args->input, 2));
+    AMP_TRY(check_rank(call, "vec", args->vec, 1));
+    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_mv);
+    AMP_TRY(vector_product(call, "input", args->input, args->vec, &p));
+    return run_product(call, &p, 1, (const int64_t[]){p.n});
+}
+
+amp_status cpu_addmv(amp_call *call) {
+    amp_addmv_args *args = call->args;
+    amp_matmul p;
+    AMP_TRY(check_rank(call, "mat", args->mat, 2));
+    AMP_TRY(check_rank(call, "vec", args->vec, 1));
+    if (args->input->rank > 1) AMP_TRY(check_rank(call, "input", args->input, 1));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "mat", args->mat));
+    if (args->mat->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmv);
+    AMP_TRY(vector_product(call, "mat", args->mat, args->vec, &p));
+    AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
+    return run_product(call, &p, 1, (const int64_t[]){p.n});
 }

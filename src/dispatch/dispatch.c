@@ -81,14 +81,14 @@ static amp_status visit_pending(amp_call *call, const amp_arg_info *arg, amp_ten
 
 static amp_status run_on_device(amp_call *call) {
     const amp_backend *backend = &amp_cpu_backend;
-    /* An alias runs the op that it stands for: their argument structs are laid out alike. */
-    if (__builtin_expect(call->op->alias_of != NULL, 0)) call->op = amp_op_find(call->op->alias_of);
+    /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
+    const bool is_alias = __builtin_expect(call->op->alias_of != NULL, 0);
     if (__builtin_expect(call->device != AMP_DEVICE_CPU, 0)) {
         AMP_TRY(for_each_tensor(call, visit_device));
         AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
     }
     AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
-    const amp_backend_op row = backend->find(call->op);
+    const amp_backend_op row = backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
