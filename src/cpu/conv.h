@@ -16,11 +16,13 @@ typedef struct amp_conv_axis {
 typedef struct amp_conv_image {
     amp_tensor *tensor; /* the input may be a pending cast */
     int64_t batch, channel, axis[AMP_CONV_AXES];
+    int64_t offset; /* of the problem's first element from the tensor's */
 } amp_conv_image;
 
 typedef struct amp_conv_weight {
     amp_tensor *tensor; /* may be a pending cast */
     int64_t group, out, in, axis[AMP_CONV_AXES];
+    int64_t offset;
 } amp_conv_weight;
 
 typedef struct amp_conv {
@@ -49,6 +51,11 @@ static inline int64_t amp_conv_source(const amp_conv_axis *a, bool transposed, i
     }
     return i >= 0 && i < a->in ? i : -1;
 }
+
+/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm.h), f16 in f32; the packed weights
+ * may be cached. A transposed convolution is one such product for each place of an output between two inputs. Sets the
+ * call's note. */
+amp_status amp_conv_gemm(amp_call *call, const amp_conv *c);
 
 /* Plain loops for every dtype but bool: columns of the input against the weights, sums in the compute type of the dtype
  * (cpu/element.h). All operands have memory. */

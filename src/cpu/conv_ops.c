@@ -4,6 +4,7 @@
 
 #include "amp/ops.h"
 #include "cpu/conv.h"
+#include "cpu/element.h"
 
 /* What the ops of one to three dimensions have in common. */
 typedef struct request {
@@ -226,7 +227,11 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
 
 static amp_status run(amp_call *call, amp_conv *c) {
     if (amp_tensor_elements(c->y.tensor) == 0) return AMP_OK;
+    if (amp_compute_dtype(c->y.tensor->dtype) == AMP_F32) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
+    AMP_TRY(amp_call_materialize(call, c->x.tensor));
+    AMP_TRY(amp_call_materialize(call, c->w.tensor));
+    if (c->bias) AMP_TRY(amp_call_materialize(call, c->bias));
     return amp_conv_loops(call, c);
 }
 

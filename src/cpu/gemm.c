@@ -152,8 +152,9 @@ static void pack_chunk(const part *t, range blocks) {
     const plan *p = t->p;
     const amp_gemm *g = p->g;
     for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
+        const int64_t row = panel * p->panel_rows;
         const amp_gemm_pack_a job = {
-            .src = at(g->a, g->a_dtype, t->item * g->a_batch_stride + panel * p->panel_rows * g->a_row_stride),
+            .src = at(g->a, g->a_dtype, t->item * g->a_batch_stride + (g->window ? 0 : row * g->a_row_stride)),
             .dtype = g->a_dtype,
             .row_stride = g->a_row_stride,
             .column_stride = g->a_column_stride,
@@ -162,6 +163,8 @@ static void pack_chunk(const part *t, range blocks) {
             .blocks = blocks.end - blocks.begin,
             .rows = rows_of(p, panel),
             .panel_rows = p->panel_rows,
+            .window = g->window,
+            .row = row,
         };
         p->isa->pack_a(&job, t->a + (size_t)(panel - t->rows.begin) * p->a_panel_bytes);
     }
@@ -331,8 +334,9 @@ static amp_status check(const amp_gemm *g) {
 
 /* Matrices that share B and follow each other seamlessly are one matrix. */
 static void fold_batch(amp_gemm *g) {
-    const bool seamless = g->batch > 1 && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride &&
-                          g->c_batch_stride == g->m * g->c_row_stride && (!g->bias || g->bias_batch_stride == 0) &&
+    const bool seamless = g->batch > 1 && !g->window && g->b_batch_stride == 0 &&
+                          g->a_batch_stride == g->m * g->a_row_stride && g->c_batch_stride == g->m * g->c_row_stride &&
+                          (!g->bias || g->bias_batch_stride == 0) &&
                           (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
     if (!seamless) return;
     g->m *= g->batch;
@@ -354,7 +358,7 @@ amp_status amp_gemm_run(const amp_gemm *problem, const amp_gemm_isa *isa) {
 bool amp_gemm_suits_tiles(const void *problem) {
     const amp_gemm *g = problem;
     if (!g) return true;
-    const bool folds = g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride;
+    const bool folds = !g->window && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride;
     const int64_t m = folds && g->batch > 1 ? g->m * g->batch : g->m;
     return m >= TILES_MIN_ROWS && g->k >= AMP_GEMM_BLOCK &&
            (double)m * (double)g->n * (double)g->k >= TILES_MIN_PRODUCTS;

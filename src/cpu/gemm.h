@@ -31,6 +31,15 @@ typedef enum amp_gemm_activation {
     AMP_GEMM_ACTIVATION_COUNT
 } amp_gemm_activation;
 
+/* A's rows as windows of images whose channels lie together: row (n, d, h, w), of [images][out], holds for each tap of the
+ * window in turn the channels of the pixel at out · stride - pad + tap · dilation. What lies outside of the image is zero,
+ * and is not read. */
+typedef struct amp_gemm_window {
+    int64_t out[3], in[3], taps[3], stride[3], pad[3], dilation[3]; /* depth, height, width */
+    int64_t channels;                                               /* K is channels · all taps */
+    int64_t image_stride, step[3];                                  /* from image to image, pixel to pixel */
+} amp_gemm_window;
+
 /* Strides are in elements of the operand's type. */
 typedef struct amp_gemm {
     int64_t m, n, k; /* from 0 up; k = 0 gives act(beta · R + bias) */
@@ -39,6 +48,9 @@ typedef struct amp_gemm {
     const void *a;     /* [batch, M, K] */
     amp_dtype a_dtype; /* f32 (the bf16 product rounds it, RNE, on the way in) or bf16 */
     int64_t a_row_stride, a_column_stride, a_batch_stride;
+    const amp_gemm_window
+        *window; /* NULL, or what A's rows are; then `a` is the first pixel, and only the batch stride of
+                                      A is looked at */
 
     const void *b;          /* packed for the product: by amp_gemm_pack or amp_gemm_f32_pack */
     int64_t b_batch_stride; /* in bytes: what is packed of one B, or 0 where all share one */

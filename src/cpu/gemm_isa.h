@@ -21,10 +21,12 @@ typedef struct amp_gemm_pack_a {
     const void *src; /* element (0, 0) of the row panel */
     amp_dtype dtype;
     int64_t row_stride, column_stride;
-    int64_t k;             /* of the whole operand */
-    int64_t block, blocks; /* K blocks block … block + blocks - 1 are packed, to their place in dst */
-    int rows;              /* rows that exist */
-    int panel_rows;        /* rows of the panel: those past `rows` are zeroed */
+    int64_t k;                     /* of the whole operand */
+    int64_t block, blocks;         /* K blocks block … block + blocks - 1 are packed, to their place in dst */
+    int rows;                      /* rows that exist */
+    int panel_rows;                /* rows of the panel: those past `rows` are zeroed */
+    const amp_gemm_window *window; /* NULL, or what rows are: then `src` is the first pixel … */
+    int64_t row;                   /* … and this the first row's number */
 } amp_gemm_pack_a;
 
 /* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */

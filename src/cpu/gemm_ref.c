@@ -16,8 +16,9 @@ static void pack(const amp_gemm_pack_a *p, float *dst, bool rounded) {
     for (int64_t block = p->block; block < p->block + p->blocks; block++) {
         for (int r = 0; r < p->panel_rows; r++) {
             for (int64_t k = block * AMP_GEMM_BLOCK; k < (block + 1) * AMP_GEMM_BLOCK; k++, out++) {
-                const int64_t at = r * p->row_stride + k * p->column_stride;
-                if (r >= p->rows || k >= p->k)
+                const int64_t at = p->window ? scalar_window_offset(p->window, p->row + r, k)
+                                             : r * p->row_stride + k * p->column_stride;
+                if (r >= p->rows || k >= p->k || (p->window && at == SCALAR_OUTSIDE))
                     *out = 0.0f;
                 else
                     *out = rounded ? scalar_load_rounded(p->src, p->dtype, at) : scalar_load(p->src, p->dtype, at);

@@ -28,6 +28,21 @@ static inline void scalar_store(void *p, amp_dtype dtype, int64_t i, float x) {
     }
 }
 
+#define SCALAR_OUTSIDE INT64_MIN
+
+/* Where element k of a row of windows lies. */
+static inline int64_t scalar_window_offset(const amp_gemm_window *w, int64_t row, int64_t k) {
+    int64_t offset = k % w->channels, tap = k / w->channels;
+    for (int i = 2; i >= 0; i--) {
+        const int64_t at = row % w->out[i] * w->stride[i] - w->pad[i] + tap % w->taps[i] * w->dilation[i];
+        if (at < 0 || at >= w->in[i]) return SCALAR_OUTSIDE;
+        offset += at * w->step[i];
+        row /= w->out[i];
+        tap /= w->taps[i];
+    }
+    return offset + row * w->image_stride;
+}
+
 static inline float scalar_activation(float x, amp_gemm_activation activation) {
     switch (activation) {
     case AMP_GEMM_RELU: return x < 0.0f ? 0.0f : x;

@@ -301,8 +301,14 @@ SIMD_INLINE void simd_pack_a_strided(const amp_gemm_pack_a *p, void *dst, const 
     }
 }
 
+#include "cpu/gemm_window.h"
+
 SIMD_INLINE void simd_pack_a(const amp_gemm_pack_a *p, void *dst, const simd_a_form form) {
-    if (p->column_stride != 1 && p->k > 1)
+    if (p->window && p->dtype == AMP_F32)
+        simd_pack_windows(p, dst, AMP_F32, form);
+    else if (p->window)
+        simd_pack_windows(p, dst, AMP_BF16, form);
+    else if (p->column_stride != 1 && p->k > 1)
         simd_pack_a_strided(p, dst, form);
     else if (p->dtype == AMP_F32)
         simd_pack_a_rows(p, dst, AMP_F32, form);

@@ -121,16 +121,19 @@ static amp_tensor *build_packed(const amp_tensor *source, amp_dtype dtype, void 
     return NULL;
 }
 
-/* How long the packed form of B may be kept: not at all where a batch has several, or the region keeps no casts. */
-static amp_cast_life life_of_b(const amp_matmul *p) {
-    const amp_tensor *b = p->b.tensor;
-    if (p->batch_rank > 0 || p->n == 0 || p->k == 0) return AMP_CAST_ONCE;
-    if (b->source) return b->cast_life;
+/* Not at all where the region keeps no casts. */
+amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position) {
+    if (weight->source) return weight->cast_life;
     /* Without a cast, nobody expects a copy: one of memory that its owner may write unseen is not kept. */
-    if (b->storage->user_memory && !atomic_load_explicit(&b->storage->parameter, memory_order_relaxed)) {
-        return AMP_CAST_ONCE;
-    }
-    return amp_region_states[AMP_DEVICE_CPU].cache_enabled ? amp_cast_life_of(b, p->b_is_weight) : AMP_CAST_ONCE;
+    const amp_storage *storage = weight->storage;
+    if (storage->user_memory && !atomic_load_explicit(&storage->parameter, memory_order_relaxed)) return AMP_CAST_ONCE;
+    return amp_region_states[AMP_DEVICE_CPU].cache_enabled ? amp_cast_life_of(weight, weight_position) : AMP_CAST_ONCE;
+}
+
+/* Not at all where a batch has several B. */
+static amp_cast_life life_of_b(const amp_matmul *p) {
+    if (p->batch_rank > 0 || p->n == 0 || p->k == 0) return AMP_CAST_ONCE;
+    return amp_cpu_weight_life(p->b.tensor, p->b_is_weight);
 }
 
 /* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. */

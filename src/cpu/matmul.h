@@ -37,6 +37,9 @@ typedef struct amp_matmul {
  * converts on the way. Residual and bias always have memory (amp_call_materialize). */
 amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor, bool is_b);
 
+/* How long a packed form of `weight` (memory, or a pending cast) may be kept by the cast cache. */
+amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position);
+
 /* Runs it, and may change it; `c.tensor` has the operands' dtype, or is f32 where they are bf16. Sets the call's note. */
 amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p);
 

@@ -1,0 +1,318 @@
+/* Convolutions as matrix products: a row for each output pixel, over the window of the input that it sees. Images lie
+ * channels last; what lies otherwise is copied. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "cpu/conv.h"
+#include "cpu/gemm.h"
+#include "cpu/matmul.h"
+#include "cpu/strided_copy.h"
+#include "policy/cast_cache.h"
+
+enum { RANK = 2 + AMP_CONV_AXES };
+
+/* The memory of an image, bias or result as a product takes it, and what to free after it. */
+typedef struct plane {
+    char *data;
+    amp_dtype dtype;
+    int64_t batch, axis[AMP_CONV_AXES]; /* strides; channels lie together */
+    void *scratch;
+} plane;
+
+static bool in_bf16(const amp_conv *c) {
+    return c->y.tensor->dtype == AMP_BF16;
+}
+
+static const amp_tensor *memory_of(const amp_tensor *t) {
+    return t->storage ? t : t->source;
+}
+
+static char *address(const amp_tensor *t, int64_t offset) {
+    return (char *)amp_tensor_pointer(t) + offset * (int64_t)amp_dtype_size(t->dtype);
+}
+
+static amp_status no_memory(const amp_call *call, const char *what) {
+    return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %s", amp_call_name(call), what);
+}
+
+/* ---- Images --------------------------------------------------------------------------------------------------- */
+
+static void channels_last_strides(const int64_t extents[AMP_CONV_AXES], int64_t channels, plane *p) {
+    p->axis[2] = channels;
+    p->axis[1] = p->axis[2] * extents[2];
+    p->axis[0] = p->axis[1] * extents[1];
+    p->batch = p->axis[0] * extents[0];
+}
+
+static int64_t channels_last_elements(const int64_t extents[AMP_CONV_AXES], int64_t batch, int64_t channels) {
+    return batch * channels * extents[0] * extents[1] * extents[2];
+}
+
+/* Copies between an image of any strides and a plane; dtypes are converted. */
+static amp_status copy_image(const amp_conv_image *image, const int64_t extents[AMP_CONV_AXES], int64_t batch,
+                             int64_t channels, const plane *p, bool to_plane) {
+    const amp_tensor *t = memory_of(image->tensor);
+    const int64_t shape[RANK] = {batch, extents[0], extents[1], extents[2], channels};
+    const int64_t ours[RANK] = {p->batch, p->axis[0], p->axis[1], p->axis[2], 1};
+    const int64_t theirs[RANK] = {image->batch, image->axis[0], image->axis[1], image->axis[2], image->channel};
+    char *at = address(t, image->offset);
+    if (to_plane) return amp_strided_copy(p->data, p->dtype, ours, at, t->dtype, theirs, RANK, shape);
+    return amp_strided_copy(at, t->dtype, theirs, p->data, p->dtype, ours, RANK, shape);
+}
+
+static amp_status prepare_input(const amp_call *call, const amp_conv *c, plane *x) {
+    const amp_tensor *t = memory_of(c->x.tensor);
+    const int64_t extents[] = {c->axis[0].in, c->axis[1].in, c->axis[2].in}, channels = c->groups * c->in_channels;
+    const bool readable = t->dtype == AMP_F32 || (t->dtype == AMP_BF16 && in_bf16(c));
+    if (readable && (c->x.channel == 1 || channels == 1)) {
+        *x = (plane){.data = address(t, c->x.offset), .dtype = t->dtype, .batch = c->x.batch};
+        memcpy(x->axis, c->x.axis, sizeof x->axis);
+        return AMP_OK;
+    }
+    x->dtype = in_bf16(c) ? AMP_BF16 : AMP_F32;
+    channels_last_strides(extents, channels, x);
+    const int64_t elements = channels_last_elements(extents, c->batch, channels);
+    x->data = x->scratch = amp_alloc((size_t)elements * amp_dtype_size(x->dtype));
+    if (!x->scratch) return no_memory(call, "the input with its channels last");
+    return copy_image(&c->x, extents, c->batch, channels, x, true);
+}
+
+/* Where the product's rows go: the result itself if its pixels lie evenly, channels last; else a plane of its own. */
+static amp_status prepare_output(const amp_call *call, const amp_conv *c, plane *y) {
+    const amp_tensor *t = c->y.tensor;
+    const int64_t extents[] = {c->axis[0].out, c->axis[1].out, c->axis[2].out};
+    const int64_t channels = c->groups * c->out_channels;
+    int64_t stride = c->y.axis[2], expected = stride;
+    bool even = (c->y.channel == 1 || channels == 1) && (t->dtype == AMP_F32 || t->dtype == AMP_BF16);
+    if (extents[2] == 1) expected = 0;
+    *y = (plane){.data = address(t, c->y.offset), .dtype = t->dtype};
+    for (int i = AMP_CONV_AXES - 1; i >= -1; i--) {
+        const int64_t extent = i < 0 ? c->batch : extents[i], own = i < 0 ? c->y.batch : c->y.axis[i];
+        if (extent == 1) continue;
+        if (expected == 0) stride = expected = own; /* the first that steps at all */
+        even = even && own == expected;
+        expected = own * extent;
+    }
+    y->axis[2] = stride > channels ? stride : channels;
+    if (even && (stride >= channels || channels_last_elements(extents, c->batch, 1) == 1)) return AMP_OK;
+    y->dtype = t->dtype == AMP_F16 ? AMP_F32 : t->dtype;
+    channels_last_strides(extents, channels, y);
+    const int64_t elements = channels_last_elements(extents, c->batch, channels);
+    y->data = y->scratch = amp_alloc((size_t)elements * amp_dtype_size(y->dtype));
+    return y->scratch ? AMP_OK : no_memory(call, "the result with its channels last");
+}
+
+static amp_status finish_output(const amp_conv *c, const plane *y) {
+    const int64_t extents[] = {c->axis[0].out, c->axis[1].out, c->axis[2].out};
+    return y->scratch ? copy_image(&c->y, extents, c->batch, c->groups * c->out_channels, y, false) : AMP_OK;
+}
+
+static amp_status prepare_bias(const amp_call *call, const amp_tensor *bias, plane *p) {
+    if (!bias) return AMP_OK;
+    *p = (plane){.data = address(bias, 0), .dtype = bias->dtype};
+    if ((bias->strides[0] == 1 || bias->shape[0] == 1) && (bias->dtype == AMP_F32 || bias->dtype == AMP_BF16))
+        return AMP_OK;
+    p->dtype = AMP_F32;
+    p->data = p->scratch = amp_alloc((size_t)bias->shape[0] * sizeof(float));
+    if (!p->scratch) return no_memory(call, "the bias");
+    return amp_strided_copy(p->data, AMP_F32, (const int64_t[]){1}, amp_tensor_pointer(bias), bias->dtype,
+                            bias->strides, 1, bias->shape);
+}
+
+/* ---- Weights -------------------------------------------------------------------------------------------------- */
+
+static int64_t depth_of(const amp_conv *c) {
+    return c->in_channels * amp_conv_taps(c);
+}
+
+/* The weights' own geometry, groups apart: what the cache knows them by. */
+static amp_tensor weight_key(const amp_conv *c) {
+    const amp_tensor *memory = memory_of(c->w.tensor);
+    return (amp_tensor){
+        .storage = memory->storage,
+        .dtype = memory->dtype,
+        .offset = memory->offset + c->w.offset,
+        .rank = 3 + AMP_CONV_AXES,
+        .shape = {c->groups, c->out_channels, c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel, c->in_channels},
+        .strides = {c->w.group, c->w.out, c->w.axis[0], c->w.axis[1], c->w.axis[2], c->w.in},
+    };
+}
+
+static amp_status pack_groups(const amp_conv *c, const char *dense, amp_dtype dtype, char *to, size_t bytes) {
+    const int64_t k = depth_of(c), n = c->out_channels;
+    for (int64_t i = 0; i < c->groups; i++, to += bytes) {
+        const void *from = dense + (size_t)(i * n * k) * amp_dtype_size(dtype);
+        AMP_TRY(dtype == AMP_F32 ? amp_gemm_f32_pack((float *)to, from, n, k, k, 1)
+                                 : amp_gemm_pack(to, from, dtype, n, k, k, 1));
+    }
+    return AMP_OK;
+}
+
+static size_t packed_bytes(const amp_conv *c) {
+    return in_bf16(c) ? amp_gemm_packed_bytes(c->out_channels, depth_of(c))
+                      : amp_gemm_f32_packed_bytes(c->out_channels, depth_of(c));
+}
+
+static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *context) {
+    const amp_conv *c = context;
+    const size_t bytes = packed_bytes(c);
+    const int64_t shape[] = {c->groups, (int64_t)bytes};
+    int64_t strides[AMP_MAX_RANK];
+    amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 2, shape);
+    if (!made) return NULL;
+    amp_dense_strides(key->rank, key->shape, strides);
+    char *dense = amp_alloc((size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(dtype));
+    amp_status status = dense ? amp_strided_copy(dense, dtype, strides, amp_tensor_pointer(key), key->dtype,
+                                                 key->strides, key->rank, key->shape)
+                              : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
+    if (status == AMP_OK) status = pack_groups(c, dense, dtype, made->storage->data, bytes);
+    amp_free(dense);
+    if (status == AMP_OK) return made;
+    amp_tensor_drop(made);
+    return NULL;
+}
+
+static amp_status obtain_weights(amp_call *call, const amp_conv *c, amp_cast **cast) {
+    bool cached = false;
+    const amp_tensor key = weight_key(c);
+    const amp_dtype dtype = in_bf16(c) ? AMP_BF16 : AMP_F32;
+    *cast = amp_cast_obtain(&key, dtype, in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32,
+                            amp_cpu_weight_life(c->w.tensor, true), build_packed, (void *)c, &cached);
+    if (!*cast) return amp_pending_error();
+    call->note.casts_cached += cached;
+    call->note.casts_made += !cached;
+    return AMP_OK;
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------------- */
+
+/* Rows of the product are the input's pixels as they lie. */
+static bool is_plain(const amp_conv *c, const plane *x) {
+    int64_t expected = x->axis[2];
+    for (int i = AMP_CONV_AXES - 1; i >= 0; i--) {
+        const amp_conv_axis *a = &c->axis[i];
+        if (a->kernel != 1 || a->stride != 1 || a->pad != 0 || a->in != a->out) return false;
+        if (a->in != 1 && x->axis[i] != expected) return false;
+        expected *= a->in;
+    }
+    return c->batch == 1 || x->batch == expected;
+}
+
+static amp_gemm_window window_of(const amp_conv *c, const plane *x) {
+    amp_gemm_window w = {.channels = c->in_channels, .image_stride = x->batch};
+    for (int i = 0; i < AMP_CONV_AXES; i++) {
+        const amp_conv_axis *a = &c->axis[i];
+        w.out[i] = a->out;
+        w.in[i] = a->in;
+        w.taps[i] = a->kernel;
+        w.stride[i] = a->stride;
+        w.pad[i] = a->pad;
+        w.dilation[i] = a->dilation;
+        w.step[i] = x->axis[i];
+    }
+    return w;
+}
+
+static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y,
+                           const void *weights) {
+    const amp_gemm_window window = window_of(c, x);
+    const amp_gemm g = {
+        .m = c->batch * amp_conv_pixels(c),
+        .n = c->out_channels,
+        .k = depth_of(c),
+        .batch = c->groups,
+        .a = x->data,
+        .a_dtype = x->dtype,
+        .a_row_stride = x->axis[2],
+        .a_column_stride = 1,
+        .a_batch_stride = c->in_channels,
+        .window = is_plain(c, x) || depth_of(c) == 0 ? NULL : &window,
+        .b = weights,
+        .b_batch_stride = (int64_t)packed_bytes(c),
+        .c = y->data,
+        .c_dtype = y->dtype,
+        .c_row_stride = y->axis[2],
+        .c_batch_stride = c->out_channels,
+        .alpha = 1,
+        .bias = bias->data,
+        .bias_dtype = bias->dtype,
+        .bias_batch_stride = c->out_channels,
+    };
+    return in_bf16(c) ? amp_gemm_bf16(&g, &call->note.kernel) : amp_gemm_f32(&g, &call->note.kernel);
+}
+
+/* A convolution that is not transposed; one of no taps or no channels is its bias. */
+static amp_status convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+    plane y = {0};
+    amp_cast *weights = NULL;
+    if (depth_of(c) > 0) AMP_TRY(obtain_weights(call, c, &weights));
+    amp_status status = prepare_output(call, c, &y);
+    if (status == AMP_OK) status = multiply(call, c, x, bias, &y, weights ? weights->memory->data : NULL);
+    if (status == AMP_OK) status = finish_output(c, &y);
+    amp_free(y.scratch);
+    amp_cast_release(weights);
+    return status;
+}
+
+/* ---- Transposed ----------------------------------------------------------------------------------------------- */
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Outputs `phase`, phase + stride, … of an axis meet every step-th tap only, and those at successive inputs: they are a
+ * convolution of stride 1 with these taps, last to first. False where there is no such output. */
+static bool take_phase(amp_conv *c, int i, int64_t phase) {
+    const amp_conv_axis a = c->axis[i];
+    const int64_t divisor = greatest_divisor(a.stride, a.dilation), step = a.stride / divisor;
+    int64_t first = 0;
+    if (phase >= a.out) return false;
+    while (first < a.kernel && first < step && (phase + a.pad - first * a.dilation) % a.stride != 0) first++;
+    const int64_t taps = first < a.kernel && first < step ? (a.kernel - 1 - first) / step + 1 : 0;
+    const int64_t nearest = (phase + a.pad - first * a.dilation) / a.stride, dilation = a.dilation / divisor;
+    c->axis[i] = (amp_conv_axis){
+        .in = a.in,
+        .out = (a.out - phase + a.stride - 1) / a.stride,
+        .kernel = taps,
+        .stride = 1,
+        .pad = (taps - 1) * dilation - nearest,
+        .dilation = dilation,
+    };
+    if (taps > 0) c->w.offset += (first + (taps - 1) * step) * c->w.axis[i];
+    c->w.axis[i] *= -step;
+    c->y.offset += phase * c->y.axis[i];
+    c->y.axis[i] *= a.stride;
+    return true;
+}
+
+static amp_status convolve_transposed(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+    const int64_t n[] = {c->axis[0].stride, c->axis[1].stride, c->axis[2].stride};
+    for (int64_t phase = 0; phase < n[0] * n[1] * n[2]; phase++) {
+        amp_conv part = *c;
+        part.transposed = false;
+        if (take_phase(&part, 0, phase / n[2] / n[1]) && take_phase(&part, 1, phase / n[2] % n[1]) &&
+            take_phase(&part, 2, phase % n[2]))
+            AMP_TRY(convolve(call, &part, x, bias));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
+    plane x = {0}, bias = {0};
+    AMP_TRY(amp_cpu_matmul_operand(call, c->x.tensor, false));
+    AMP_TRY(amp_cpu_matmul_operand(call, c->w.tensor, true));
+    if (c->bias) AMP_TRY(amp_call_materialize(call, c->bias));
+    call->note.casts_fused += c->x.tensor->storage == NULL;
+    amp_status status = prepare_input(call, c, &x);
+    if (status == AMP_OK) status = prepare_bias(call, c->bias, &bias);
+    if (status == AMP_OK)
+        status = c->transposed ? convolve_transposed(call, c, &x, &bias) : convolve(call, c, &x, &bias);
+    amp_free(bias.scratch);
+    amp_free(x.scratch);
+    return status;
+}

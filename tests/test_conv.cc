@@ -1,0 +1,413 @@
+// Convolutions: random configurations against plain f64 loops, in every dtype and layout; what lies outside of a window
+// does not count; layouts, casts, and what bad input is told.
+#include <random>
+
+#include "amp_test.h"
+
+using namespace amp_test;
+
+namespace {
+
+class Conv : public Test {};
+
+struct Config {
+    int axes = 2;
+    bool transposed = false;
+    int64_t batch = 1, groups = 1, in_channels = 1, out_channels = 1; // channels of one group
+    Shape in, kernel, stride, pad, dilation, output_padding;
+};
+
+Shape input_shape(const Config &c) {
+    Shape s = {c.batch, c.groups * c.in_channels};
+    s.insert(s.end(), c.in.begin(), c.in.end());
+    return s;
+}
+
+Shape weight_shape(const Config &c) {
+    Shape s = {c.groups * (c.transposed ? c.in_channels : c.out_channels),
+               c.transposed ? c.out_channels : c.in_channels};
+    s.insert(s.end(), c.kernel.begin(), c.kernel.end());
+    return s;
+}
+
+Shape output_shape(const Config &c) {
+    Shape s = {c.batch, c.groups * c.out_channels};
+    for (size_t i = 0; i < size_t(c.axes); i++) {
+        const int64_t reach = c.dilation[i] * (c.kernel[i] - 1) + 1;
+        s.push_back(c.transposed ? (c.in[i] - 1) * c.stride[i] - 2 * c.pad[i] + reach + c.output_padding[i]
+                                 : (c.in[i] + 2 * c.pad[i] - reach) / c.stride[i] + 1);
+    }
+    return s;
+}
+
+// Steps through all indices below `extents`; false at the end.
+bool next_index(Shape *index, const Shape &extents) {
+    for (size_t i = extents.size(); i-- > 0;) {
+        if (++(*index)[i] < extents[i]) return true;
+        (*index)[i] = 0;
+    }
+    return false;
+}
+
+int64_t flat(const Shape &index, const Shape &extents) {
+    int64_t at = 0;
+    for (size_t i = 0; i < extents.size(); i++) at = at * extents[i] + index[i];
+    return at;
+}
+
+// Sums and, for the bound of the error, sums of magnitudes.
+struct Expected {
+    std::vector<double> values, magnitudes;
+};
+
+// By the definition: each input meets each tap, and adds to the output there.
+Expected reference(const Config &c, const std::vector<double> &x, const std::vector<double> &w,
+                   const std::vector<double> &bias) {
+    const Shape out = output_shape(c), spatial(out.begin() + 2, out.end());
+    Expected y = {std::vector<double>(size_t(elements_of(out)), 0.0),
+                  std::vector<double>(size_t(elements_of(out)), 0.0)};
+    const int64_t pixels = elements_of(spatial), taps = elements_of(c.kernel), sources = elements_of(c.in);
+    Shape i(size_t(c.axes), 0);
+    do {
+        Shape k(size_t(c.axes), 0);
+        do {
+            Shape o(size_t(c.axes));
+            bool meets = true;
+            for (size_t d = 0; d < o.size(); d++) {
+                const int64_t sum = i[d] + c.pad[d] - k[d] * c.dilation[d];
+                o[d] = c.transposed ? i[d] * c.stride[d] - c.pad[d] + k[d] * c.dilation[d] : sum / c.stride[d];
+                meets =
+                    meets && o[d] >= 0 && o[d] < spatial[d] && (c.transposed || (sum >= 0 && sum % c.stride[d] == 0));
+            }
+            if (!meets) continue;
+            for (int64_t n = 0; n < c.batch * c.groups; n++) {
+                const int64_t g = n % c.groups;
+                for (int64_t a = 0; a < c.out_channels; a++) {
+                    for (int64_t b = 0; b < c.in_channels; b++) {
+                        const int64_t row = c.transposed ? (g * c.in_channels + b) * c.out_channels + a
+                                                         : (g * c.out_channels + a) * c.in_channels + b;
+                        const double term = x[size_t((n * c.in_channels + b) * sources + flat(i, c.in))] *
+                                            w[size_t(row * taps + flat(k, c.kernel))];
+                        const size_t at = size_t((n * c.out_channels + a) * pixels + flat(o, spatial));
+                        y.values[at] += term;
+                        y.magnitudes[at] += std::fabs(term);
+                    }
+                }
+            }
+        } while (next_index(&k, c.kernel));
+    } while (next_index(&i, c.in));
+    for (size_t at = 0; !bias.empty() && at < y.values.size(); at++) {
+        const double b = bias[at / size_t(pixels) % bias.size()];
+        y.values[at] += b;
+        y.magnitudes[at] += std::fabs(b);
+    }
+    return y;
+}
+
+amp_dims dims(const Shape &s) {
+    amp_dims d = {};
+    d.count = int(s.size());
+    d.set = AMP_PRESENT;
+    for (size_t i = 0; i < s.size(); i++) d.values[i] = s[i];
+    return d;
+}
+
+amp_tensor *run(const Config &c, amp_tensor *x, amp_tensor *w, amp_tensor *bias) {
+    const std::string name = (c.transposed ? "conv_transpose" : "conv") + std::to_string(c.axes) + "d";
+    std::vector<Named> named = {
+        {"stride", dims(c.stride)}, {"padding", dims(c.pad)}, {"dilation", dims(c.dilation)}, {"groups", c.groups}};
+    if (c.transposed) named.push_back({"output_padding", dims(c.output_padding)});
+    return op(name, {x, w, bias}, named);
+}
+
+// Half an ulp of the result, and the sum's own error.
+void expect_close(const amp_tensor *got, const Expected &want, int64_t terms) {
+    ASSERT_NE(got, nullptr) << amp_last_error();
+    const std::vector<double> g = numbers_of(got);
+    ASSERT_EQ(g.size(), want.values.size());
+    const amp_dtype dtype = amp_tensor_dtype(got);
+    const double ulp = dtype == AMP_BF16 ? 0x1p-8 : dtype == AMP_F16 ? 0x1p-11 : dtype == AMP_F32 ? 0x1p-24 : 0x1p-53;
+    const double unit = dtype == AMP_F64 ? 0x1p-53 : 0x1p-24;
+    for (size_t i = 0; i < g.size(); i++) {
+        const double bound = ulp * std::fabs(want.values[i]) * 1.01 + double(terms + 2) * unit * want.magnitudes[i];
+        ASSERT_NEAR(g[i], want.values[i], bound + 0x1p-24) << "element " << i;
+    }
+}
+
+struct Random {
+    std::mt19937 engine;
+    int64_t from(int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(engine);
+    }
+    bool chance(int64_t n) {
+        return from(1, n) == 1;
+    }
+};
+
+Config random_config(Random *r) {
+    for (;;) {
+        Config c;
+        c.axes = int(r->from(1, 3));
+        c.transposed = r->chance(3);
+        c.batch = r->from(1, 3);
+        c.groups = r->chance(3) ? r->from(2, 4) : 1;
+        c.in_channels = r->chance(4) ? 1 : r->from(1, r->chance(3) ? 70 : 9);
+        c.out_channels = r->chance(4) ? 1 : r->from(1, r->chance(3) ? 40 : 9);
+        if (r->chance(5)) { // depthwise
+            c.groups = r->from(1, 40);
+            c.in_channels = 1;
+            c.out_channels = r->chance(3) ? 2 : 1;
+        }
+        for (int i = 0; i < c.axes; i++) {
+            c.in.push_back(r->from(1, c.axes == 3 ? 6 : 11));
+            c.kernel.push_back(r->chance(3) ? 1 : r->from(1, 4));
+            c.stride.push_back(r->chance(2) ? 1 : r->from(1, 3));
+            c.pad.push_back(r->chance(2) ? 0 : r->from(0, 3));
+            c.dilation.push_back(r->chance(3) ? r->from(1, 3) : 1);
+            c.output_padding.push_back(r->from(0, std::max(c.stride.back(), c.dilation.back()) - 1));
+        }
+        const Shape out = output_shape(c);
+        bool possible = true;
+        for (size_t i = 0; i < size_t(c.axes); i++) {
+            const int64_t reach = c.dilation[i] * (c.kernel[i] - 1) + 1;
+            possible = possible && out[2 + i] >= 1 && (c.transposed || c.in[i] + 2 * c.pad[i] >= reach);
+        }
+        if (possible) return c;
+    }
+}
+
+// The same numbers with the channels last in memory.
+amp_tensor *channels_last(amp_tensor *t) {
+    const int rank = amp_tensor_rank(t);
+    std::vector<int64_t> there = {0}, back = {0, rank - 1};
+    for (int i = 2; i < rank; i++) there.push_back(i), back.push_back(i - 1);
+    there.push_back(1);
+    return op("permute", {op("contiguous", {op("permute", {t, dims(there)})}), dims(back)});
+}
+
+// The same numbers in every second element of a larger tensor.
+amp_tensor *spread(amp_tensor *t) {
+    amp_tensor *twice = op("stack", {std::vector<amp_tensor *>{t, t}}, {{"dim", -1}});
+    return op("select", {twice, -1, 1});
+}
+
+TEST_F(Conv, RandomConfigurationsMatchF64) {
+    const amp_dtype dtypes[] = {AMP_F64, AMP_F32, AMP_BF16, AMP_F16};
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        const amp_dtype dtype = dtypes[seed % 4];
+        amp_tensor *x = random_tensor(dtype, input_shape(c), seed * 3 + 1);
+        amp_tensor *w = random_tensor(dtype, weight_shape(c), seed * 3 + 2);
+        amp_tensor *bias = r.chance(2) ? random_tensor(dtype, {c.groups * c.out_channels}, seed * 3 + 3) : nullptr;
+        const Expected want =
+            reference(c, numbers_of(x), numbers_of(w), bias ? numbers_of(bias) : std::vector<double>());
+        const int64_t terms = c.in_channels * elements_of(c.kernel);
+        const Shape shape = output_shape(c);
+        amp_tensor *y = run(c, x, w, bias);
+        expect_close(y, want, terms);
+        if (HasFatalFailure()) return;
+        EXPECT_EQ(Shape(amp_tensor_shape(y), amp_tensor_shape(y) + amp_tensor_rank(y)), shape);
+        expect_close(run(c, channels_last(x), w, bias), want, terms);
+        expect_close(run(c, spread(x), spread(w), bias ? spread(bias) : nullptr), want, terms);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_F(Conv, AutocastGivesWhatBf16Gives) {
+    for (uint32_t seed = 1000; seed < 1060; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        amp_tensor *x = random_tensor(AMP_F32, input_shape(c), seed), *w = random_tensor(AMP_F32, weight_shape(c), 2);
+        amp_tensor *b = random_tensor(AMP_F32, {c.groups * c.out_channels}, 3);
+        amp_tensor *halves[] = {op("to", {x, AMP_BF16}), op("to", {w, AMP_BF16}), op("to", {b, AMP_BF16})};
+        const std::vector<double> want = numbers_of(run(c, halves[0], halves[1], halves[2]));
+        const Region region(AMP_DEVICE_CPU, AMP_BF16);
+        for (int again = 0; again < 2; again++) {
+            amp_tensor *y = run(c, x, w, b);
+            ASSERT_EQ(amp_tensor_dtype(y), AMP_BF16);
+            EXPECT_EQ(numbers_of(y), want);
+        }
+        EXPECT_EQ(numbers_of(run(c, channels_last(x), w, b)), want);
+    }
+}
+
+TEST_F(Conv, WeightsArePackedOnce) {
+    amp_tensor *x = random_tensor(AMP_F32, {1, 16, 9, 9}, 1), *w = random_tensor(AMP_F32, {24, 16, 3, 3}, 2);
+    const Region region(AMP_DEVICE_CPU, AMP_BF16);
+    (void)op("conv2d", {x, w});
+    const amp_cast_cache_stats before = amp_cast_cache_statistics();
+    for (int i = 0; i < 3; i++) (void)op("conv2d", {x, w});
+    const amp_cast_cache_stats after = amp_cast_cache_statistics();
+    EXPECT_EQ(after.entries, before.entries);
+    EXPECT_EQ(after.misses, before.misses);
+    EXPECT_EQ(after.hits, before.hits + 3);
+}
+
+/* The same weights in groups are another packed object. */
+TEST_F(Conv, CachedWeightsKnowTheirGroups) {
+    amp_tensor *w = random_tensor(AMP_F32, {8, 4, 3, 3}, 2);
+    const Region region(AMP_DEVICE_CPU, AMP_BF16);
+    for (int64_t groups : {1, 2, 4, 1}) {
+        Config c;
+        c.groups = groups, c.in_channels = 4, c.out_channels = 8 / groups;
+        c.in = {5, 5}, c.kernel = {3, 3}, c.stride = c.dilation = {1, 1}, c.pad = {1, 1};
+        amp_tensor *x = random_tensor(AMP_F32, input_shape(c), 1);
+        const Expected want =
+            reference(c, numbers_of(op("to", {x, AMP_BF16})), numbers_of(op("to", {w, AMP_BF16})), {});
+        expect_close(run(c, x, w, nullptr), want, 36);
+    }
+}
+
+TEST_F(Conv, NanCountsOnlyWithinItsWindow) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        for (int64_t channels : {1, 3, 40}) {
+            std::vector<double> numbers(size_t(channels * 49), 0.5);
+            for (int64_t c = 0; c < channels; c++) numbers[size_t(c * 49 + 3 * 7 + 3)] = NAN; // the pixel (3, 3)
+            std::vector<char> bytes;
+            amp_tensor *x = tensor(AMP_F64, {1, channels, 7, 7}, numbers);
+            x = op("to", {x, dtype});
+            amp_tensor *w = tensor(dtype, {5, channels, 3, 3}, {0.25});
+            for (amp_tensor *input : {x, channels_last(x)}) {
+                const std::vector<double> y = numbers_of(op("conv2d", {input, w}, {{"padding", AMP_DIMS(1, 1)}}));
+                for (int64_t i = 0; i < 5 * 49; i++) {
+                    const int64_t row = i % 49 / 7, column = i % 7;
+                    const bool meets = std::abs(row - 3) <= 1 && std::abs(column - 3) <= 1;
+                    ASSERT_EQ(std::isnan(y[size_t(i)]), meets) << "channels " << channels << ", element " << i;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(Conv, IntegersWrapAndComplexNumbersMultiply) {
+    amp_tensor *x = tensor(AMP_U8, {1, 1, 4}, {100, 200, 3, 4}), *w = tensor(AMP_U8, {1, 1, 2}, {2, 1});
+    EXPECT_EQ(numbers_of(op("conv1d", {x, w})), (std::vector<double>{400 - 256, 403 - 256, 10}));
+    const double xs[] = {1, 2, 3, -1, 0, 1}, ws[] = {0, 1, 2, 0}; // 1+2i, 3-i, i; i, 2
+    const int64_t x_shape[] = {1, 1, 3}, w_shape[] = {1, 1, 2};
+    amp_tensor *cx = amp_from_data(xs, AMP_C128, 3, x_shape), *cw = amp_from_data(ws, AMP_C128, 3, w_shape);
+    amp_tensor *cy = op("conv1d", {cx, cw});
+    ASSERT_NE(cy, nullptr) << amp_last_error();
+    const double *y = static_cast<const double *>(amp_data(cy));
+    EXPECT_EQ((std::vector<double>{y[0], y[1], y[2], y[3]}), (std::vector<double>{4, -1, 1, 5}));
+}
+
+TEST_F(Conv, SameAndValidPaddings) {
+    amp_tensor *x = tensor(AMP_F32, {1, 1, 5}, {1, 2, 3, 4, 5}), *w = tensor(AMP_F32, {1, 1, 2}, {1, 10});
+    EXPECT_EQ(numbers_of(op("conv1d.padding", {x, w}, {{"padding", "same"}})),
+              (std::vector<double>{21, 32, 43, 54, 5})); // an odd zero goes to the end
+    EXPECT_EQ(numbers_of(op("conv1d.padding", {x, w}, {{"padding", "valid"}})), (std::vector<double>{21, 32, 43, 54}));
+    EXPECT_EQ(numbers_of(op("conv1d.padding", {x, w}, {{"padding", "same"}, {"dilation", AMP_DIMS(2)}})),
+              (std::vector<double>{20, 31, 42, 53, 4}));
+    amp_tensor *square = random_tensor(AMP_F32, {2, 3, 4, 6}, 1), *kernel = random_tensor(AMP_F32, {2, 3, 3, 5}, 2);
+    EXPECT_EQ(numbers_of(op("conv2d.padding", {square, kernel}, {{"padding", "same"}})),
+              numbers_of(op("conv2d", {square, kernel}, {{"padding", AMP_DIMS(1, 2)}})));
+}
+
+TEST_F(Conv, WithoutABatch) {
+    amp_tensor *x = random_tensor(AMP_BF16, {3, 5, 6}, 1), *w = random_tensor(AMP_BF16, {4, 3, 2, 2}, 2);
+    amp_tensor *y = op("conv2d", {x, w});
+    ASSERT_EQ(amp_tensor_rank(y), 3);
+    EXPECT_EQ(numbers_of(y), numbers_of(op("conv2d", {op("unsqueeze", {x, 0}), w})));
+}
+
+TEST_F(Conv, EmptyExtents) {
+    amp_tensor *w = tensor(AMP_F32, {4, 3, 2, 2});
+    amp_tensor *y = op("conv2d", {tensor(AMP_F32, {0, 3, 5, 5}), w});
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_shape(y)[0], 0);
+    EXPECT_EQ(amp_tensor_shape(y)[2], 4);
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) { // no channels: the bias alone
+        y = op("conv2d", {tensor(dtype, {2, 0, 3, 3}), tensor(dtype, {2, 0, 3, 3}), tensor(dtype, {2}, {1, 2})});
+        EXPECT_EQ(numbers_of(y), (std::vector<double>{1, 2, 1, 2}));
+    }
+}
+
+bool is_channels_last(const amp_tensor *t) {
+    return amp_tensor_strides(t)[1] == 1 && amp_tensor_strides(t)[amp_tensor_rank(t) - 1] == amp_tensor_shape(t)[1];
+}
+
+TEST_F(Conv, LayoutFollowsTheInputOrTheWeight) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = random_tensor(dtype, {2, 4, 5, 5}, 1), *w = random_tensor(dtype, {6, 4, 3, 3}, 2);
+        EXPECT_TRUE(is_channels_last(op("conv2d", {channels_last(x), w})));
+        EXPECT_TRUE(is_channels_last(op("conv2d", {x, channels_last(w)})));
+        EXPECT_FALSE(is_channels_last(op("conv2d", {x, w})));
+        amp_tensor *t = random_tensor(dtype, {4, 6, 3, 3}, 3);
+        EXPECT_TRUE(is_channels_last(op("conv_transpose2d", {channels_last(x), t}, {{"stride", AMP_DIMS(2, 2)}})));
+    }
+}
+
+TEST_F(Conv, TbcIsConv1dInAnotherOrder) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {7, 2, 5}, 1), *w = random_tensor(dtype, {3, 5, 4}, 2);
+        amp_tensor *b = random_tensor(dtype, {4}, 3), *y = op("conv_tbc", {x, w, b, 1});
+        amp_tensor *other =
+            op("conv1d", {op("permute", {x, AMP_DIMS(1, 2, 0)}), op("permute", {w, AMP_DIMS(2, 1, 0)}), b},
+               {{"padding", AMP_DIMS(1)}});
+        EXPECT_EQ(numbers_of(y), numbers_of(op("permute", {other, AMP_DIMS(2, 0, 1)})));
+        EXPECT_EQ(numbers_of(op("conv_tbc", {x, w, b, -1})),
+                  numbers_of(op("narrow", {op("conv_tbc", {x, w, b}), 0, 1, 3})));
+    }
+}
+
+TEST_F(Conv, ResultsDoNotDependOnTheThreads) {
+    const int threads = amp_get_num_threads();
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {2, 40, 30, 30}, 1), *w = random_tensor(dtype, {70, 40, 3, 3}, 2);
+        amp_tensor *d = random_tensor(dtype, {40, 1, 3, 3}, 3);
+        std::vector<double> results[2][2];
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(amp_set_num_threads(1 + 2 * i), AMP_OK);
+            results[i][0] = numbers_of(op("conv2d", {x, w}));
+            results[i][1] = numbers_of(op("conv2d", {x, d}, {{"groups", 40}}));
+        }
+        EXPECT_EQ(results[0][0], results[1][0]);
+        EXPECT_EQ(results[0][1], results[1][1]);
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(Conv, BadInputIsToldInASentence) {
+    amp_tensor *x = tensor(AMP_F32, {2, 4, 5, 5}), *w = tensor(AMP_F32, {6, 4, 3, 3}), *b = tensor(AMP_F32, {6});
+    const auto fails = [&](const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named,
+                           const std::vector<std::string> &words) {
+        EXPECT_EQ(op(name, values, named), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, words));
+    };
+    fails("conv2d", {tensor(AMP_F32, {5, 5}), w}, {}, {"conv2d: 'input' is [5, 5] f32", "4 dimensions, or 3"});
+    fails("conv2d", {x, tensor(AMP_F32, {6, 4, 3})}, {}, {"'weight' is [6, 4, 3] f32", "4 dimensions"});
+    fails("conv2d", {x, tensor(AMP_F32, {6, 3, 3, 3})}, {}, {"expected an input of 3 channels, not 4"});
+    fails("conv2d", {x, w}, {{"groups", 0}}, {"'groups' is 0"});
+    fails("conv2d", {x, tensor(AMP_F32, {6, 1, 3, 3})}, {{"groups", 4}}, {"'groups' is 4", "multiple"});
+    fails("conv2d", {x, w, tensor(AMP_F32, {5})}, {}, {"'bias' is [5] f32", "shape [6]"});
+    fails("conv2d", {x, w, tensor(AMP_F32, {6, 1})}, {}, {"'bias' is [6, 1] f32"});
+    fails("conv2d", {x, w, b}, {{"stride", AMP_DIMS(1, 0)}}, {"'stride' is [1, 0]", "from 1"});
+    fails("conv2d", {x, w, b}, {{"padding", AMP_DIMS(-1, 0)}}, {"'padding' is [-1, 0]", "from 0"});
+    fails("conv2d", {x, w, b}, {{"dilation", AMP_DIMS(0, 1)}}, {"'dilation' is [0, 1]"});
+    fails("conv1d", {tensor(AMP_F32, {1, 4, 5}), tensor(AMP_F32, {6, 4, 3})}, {{"stride", AMP_DIMS(1, 2)}},
+          {"'stride' has 2 values", "expected 1"});
+    fails("conv2d", {x, tensor(AMP_F32, {6, 4, 9, 3})}, {}, {"dimension 2", "the input of 5", "reaches over 9"});
+    fails("conv2d", {x, tensor(AMP_F32, {6, 4, 0, 3})}, {}, {"each extent of the kernel must be from 1"});
+    fails("conv2d", {tensor(AMP_F32, {2, 4, 0, 5}), w}, {{"padding", AMP_DIMS(3, 3)}}, {"[2, 4, 0, 5]", "from 1"});
+    fails("conv2d.padding", {x, w}, {{"padding", "same"}, {"stride", AMP_DIMS(2, 1)}}, {"\"same\"", "[2, 1]"});
+    fails("conv2d.padding", {x, w}, {{"padding", "some"}}, {"\"some\"", "\"same\" or \"valid\""});
+    amp_tensor *t = tensor(AMP_F32, {4, 6, 3, 3});
+    fails("conv_transpose2d", {x, t}, {{"output_padding", AMP_DIMS(1, 0)}}, {"'output_padding' is [1, 0]", "smaller"});
+    fails("conv_transpose2d", {x, tensor(AMP_F32, {5, 6, 3, 3})}, {}, {"5 channels, not 4"});
+    fails("conv_transpose2d", {x, tensor(AMP_F32, {4, 6, 1, 1})}, {{"padding", AMP_DIMS(3, 3)}}, {"too small"});
+    fails("conv_tbc", {tensor(AMP_F32, {5, 2, 4}), tensor(AMP_F32, {3, 3, 6}), b}, {}, {"(time, batch, channels)"});
+    fails("conv_tbc", {tensor(AMP_F32, {1, 2, 4}), tensor(AMP_F32, {3, 4, 6}), b}, {}, {"does not fit"});
+    EXPECT_EQ(op("conv2d", {x, tensor(AMP_F64, {6, 4, 3, 3})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"'input' is", "'weight' is", "f64"}));
+    EXPECT_EQ(op("conv2d", {x, w, tensor(AMP_F64, {6})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"'bias' is"}));
+    EXPECT_EQ(op("conv2d", {tensor(AMP_BOOL, {2, 4, 5, 5}), tensor(AMP_BOOL, {6, 4, 3, 3})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"bool"}));
+}
+
+} // namespace
