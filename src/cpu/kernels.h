@@ -6,6 +6,7 @@
 
 /* The function types of the families. */
 #include "cpu/attention.h"
+#include "cpu/channel.h"
 #include "cpu/convert.h"
 #include "cpu/fft.h"
 #include "cpu/gemm.h"

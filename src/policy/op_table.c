@@ -801,8 +801,8 @@ static const amp_arg_info args_group_norm[] = {
 };
 static const amp_arg_info args_batch_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_batch_norm_args, input), 0, NO_DEFAULT},
-    {"running_mean", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, running_mean), 0, NO_DEFAULT},
-    {"running_var", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, running_var), 0, NO_DEFAULT},
+    {"running_mean", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, running_mean), 0, NO_DEFAULT},
+    {"running_var", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, running_var), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, weight), 0, NO_DEFAULT},
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, bias), 0, NO_DEFAULT},
     {"training", AMP_ARG_BOOL, 0, offsetof(amp_batch_norm_args, training), 0, NO_DEFAULT},
@@ -3129,7 +3129,7 @@ const amp_op_info amp_op_table[] = {
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FP32, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_FP32, NULL, NULL}}, {{AMP_POLICY_FP32, NULL, NULL}, {AMP_POLICY_FP32, NULL, NULL}}}},
     {AMP_OP_ID_batch_norm, "batch_norm", "", "batch_norm",
-     "batch_norm(Tensor input, Tensor(a!)? running_mean, Tensor(b!)? running_var, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+     "batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
      "Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones.",
      NULL, sizeof(amp_batch_norm_args), args_batch_norm, 8, 1,
      AMP_FORM_FUNCTION, 0, NULL, NULL,

@@ -58,8 +58,8 @@ AMP_API amp_tensor *amp_group_norm_call(const amp_group_norm_args *args);
 #endif
 
 /* Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones.
- * batch_norm(Tensor input, Tensor(a!)? running_mean, Tensor(b!)? running_var, Tensor? weight=None, Tensor? bias=None,
- *     bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor
+ * batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor?
+ *     bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_batch_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_batch_norm_args);

@@ -1,0 +1,218 @@
+// batch_norm, group_norm, instance_norm: values against f64 in every dtype and layout, running statistics, large means,
+// what bad input is told.
+#include "amp_test.h"
+
+using namespace amp_test;
+
+namespace {
+
+class ChannelNorm : public Test {};
+
+struct Statistics {
+    double mean = 0, variance = 0, count = 0;
+};
+
+// Of the elements of x, shape (n, c, l), that `belongs` takes.
+template <class Belongs>
+Statistics statistics(const std::vector<double> &x, Belongs belongs) {
+    Statistics s;
+    for (size_t i = 0; i < x.size(); i++)
+        if (belongs(i)) s.mean += x[i], s.count++;
+    s.mean /= s.count;
+    for (size_t i = 0; i < x.size(); i++)
+        if (belongs(i)) s.variance += (x[i] - s.mean) * (x[i] - s.mean) / s.count;
+    return s;
+}
+
+// x of shape (n, c, l); `groups` of channels share statistics, and so does the whole batch if it is asked for.
+std::vector<double> expected(const std::vector<double> &x, size_t c, size_t l, size_t groups, bool batch,
+                             const std::vector<double> &w, const std::vector<double> &b, double eps) {
+    std::vector<double> out(x.size());
+    const size_t group_length = c / groups * l, samples = x.size() / (c * l);
+    for (size_t n = 0; n < (batch ? 1 : samples); n++) {
+        for (size_t g = 0; g < groups; g++) {
+            const auto belongs = [&](size_t i) {
+                return i / group_length % groups == g && (batch || i / (c * l) == n);
+            };
+            const Statistics s = statistics(x, belongs);
+            for (size_t i = 0; i < x.size(); i++) {
+                const size_t channel = i / l % c;
+                const double y = (x[i] - s.mean) / std::sqrt(s.variance + eps);
+                if (belongs(i)) out[i] = y * (w.empty() ? 1 : w[channel]) + (b.empty() ? 0 : b[channel]);
+            }
+        }
+    }
+    return out;
+}
+
+void expect_close(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
+    ASSERT_NE(got, nullptr) << amp_last_error();
+    const std::vector<double> g = numbers_of(got);
+    ASSERT_EQ(g.size(), want.size());
+    for (size_t i = 0; i < g.size(); i++) {
+        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
+    }
+}
+
+double tolerance_of(amp_dtype dtype) {
+    return dtype == AMP_F64 ? 1e-12 : dtype == AMP_F32 ? 2e-6 : dtype == AMP_F16 ? 0x1p-10 : 0x1p-7;
+}
+
+TEST_F(ChannelNorm, MatchF64InEveryDtypeAndLength) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16, AMP_BF16}) {
+        for (int64_t l : {1, 2, 31, 32, 33, 1500}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(l));
+            amp_tensor *x = random_tensor(dtype, {5, 6, l}, 1), *w = random_tensor(dtype, {6}, 2);
+            amp_tensor *b = random_tensor(dtype, {6}, 3);
+            const std::vector<double> xs = numbers_of(x), ws = numbers_of(w), bs = numbers_of(b);
+            const double tolerance = tolerance_of(dtype);
+            expect_close(op("batch_norm", {x, nullptr, nullptr, w, b}, {{"training", true}}),
+                         expected(xs, 6, size_t(l), 6, true, ws, bs, 1e-5), tolerance);
+            expect_close(op("group_norm", {x, 2, w, b}), expected(xs, 6, size_t(l), 2, false, ws, bs, 1e-5), tolerance);
+            expect_close(op("group_norm", {x, 3}, {{"eps", 0.5}}), expected(xs, 6, size_t(l), 3, false, {}, {}, 0.5),
+                         tolerance);
+            if (l > 1) {
+                expect_close(op("instance_norm", {x, nullptr, nullptr, w, b}),
+                             expected(xs, 6, size_t(l), 6, false, ws, bs, 1e-5), tolerance);
+            }
+        }
+    }
+}
+
+TEST_F(ChannelNorm, OddNumbersOfChannelsWithoutLength) {
+    for (int64_t c : {1, 3, 64, 513, 2000}) {
+        amp_tensor *x = random_tensor(AMP_F32, {7, c}, 4), *w = random_tensor(AMP_F32, {c}, 5);
+        expect_close(op("batch_norm", {x, nullptr, nullptr, w}, {{"training", true}}),
+                     expected(numbers_of(x), size_t(c), 1, size_t(c), true, numbers_of(w), {}, 1e-5), 4e-6);
+    }
+}
+
+TEST_F(ChannelNorm, LayoutsGiveTheSame) {
+    amp_tensor *x = random_tensor(AMP_F32, {3, 5, 6, 7}, 6), *w = random_tensor(AMP_F32, {5}, 7);
+    const std::vector<double> want = expected(numbers_of(x), 5, 42, 5, true, numbers_of(w), {}, 1e-5);
+    const std::vector<double> groups = expected(numbers_of(x), 5, 42, 1, false, numbers_of(w), {}, 1e-5);
+    amp_tensor *last =
+        op("permute", {op("contiguous", {op("permute", {x, AMP_DIMS(0, 2, 3, 1)})}), AMP_DIMS(0, 3, 1, 2)});
+    amp_tensor *turned = op("transpose", {op("contiguous", {op("transpose", {x, 2, 3})}), 2, 3});
+    for (amp_tensor *t : {x, last, turned}) {
+        expect_close(op("batch_norm", {t, nullptr, nullptr, w}, {{"training", true}}), want, 2e-6);
+        expect_close(op("group_norm", {t, 1, w}), groups, 2e-6);
+    }
+    const amp_tensor *y = op("batch_norm", {last, nullptr, nullptr, w}, {{"training", true}});
+    EXPECT_EQ(amp_tensor_strides(y)[1], 1) << "channels stay last";
+}
+
+TEST_F(ChannelNorm, LargeMeansKeepTheirPrecision) {
+    for (int64_t l : {1, 40, 5000}) {
+        amp_tensor *x = op("add", {random_tensor(AMP_F32, {60, 2, l}, 8), tensor(AMP_F32, {2, 1}, {3000, -500})});
+        expect_close(op("batch_norm", {x, nullptr, nullptr}, {{"training", true}}),
+                     expected(numbers_of(x), 2, size_t(l), 2, true, {}, {}, 1e-5), 2e-6);
+    }
+}
+
+TEST_F(ChannelNorm, Bf16InputMayHaveF32Parameters) {
+    amp_tensor *x = random_tensor(AMP_BF16, {4, 3, 50}, 9), *w = random_tensor(AMP_F32, {3}, 10);
+    amp_tensor *mean = tensor(AMP_F32, {3}, {0}), *var = tensor(AMP_F32, {3}, {1});
+    amp_tensor *y = op("batch_norm", {x, mean, var, w}, {{"training", true}});
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_BF16);
+    expect_close(y, expected(numbers_of(x), 3, 50, 3, true, numbers_of(w), {}, 1e-5), 0x1p-7);
+    EXPECT_EQ(op("batch_norm", {op("to", {x, AMP_F32}), mean, op("to", {var, AMP_BF16})}, {{"training", true}}),
+              nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"batch_norm", "f32", "running_var", "bf16"}));
+}
+
+TEST_F(ChannelNorm, RunningStatisticsMove) {
+    for (int64_t l : {3, 100}) {
+        amp_tensor *x = random_tensor(AMP_F64, {4, 2, l}, 11);
+        amp_tensor *mean = tensor(AMP_F64, {2}, {5, 6}), *var = tensor(AMP_F64, {2}, {7, 8});
+        const std::vector<double> xs = numbers_of(x);
+        ASSERT_NE(op("batch_norm", {x, mean, var}, {{"training", true}, {"momentum", 0.25}}), nullptr);
+        for (size_t c = 0; c < 2; c++) {
+            const Statistics s = statistics(xs, [&](size_t i) { return i / size_t(l) % 2 == c; });
+            EXPECT_NEAR(numbers_of(mean)[c], 0.75 * double(5 + c) + 0.25 * s.mean, 1e-12);
+            const double unbiased = s.variance * s.count / (s.count - 1);
+            EXPECT_NEAR(numbers_of(var)[c], 0.75 * double(7 + c) + 0.25 * unbiased, 1e-12);
+        }
+    }
+}
+
+TEST_F(ChannelNorm, RunningStatisticsOfInstancesAreTheirMean) {
+    amp_tensor *x = random_tensor(AMP_F32, {4, 2, 10}, 12);
+    amp_tensor *mean = tensor(AMP_F32, {2}, {0}), *var = tensor(AMP_F32, {2}, {0});
+    ASSERT_NE(op("instance_norm", {x, mean, var}, {{"momentum", 1.0}}), nullptr);
+    for (size_t c = 0; c < 2; c++) {
+        double m = 0, v = 0;
+        for (size_t n = 0; n < 4; n++) {
+            const Statistics s = statistics(numbers_of(x), [&](size_t i) { return i / 10 == n * 2 + c; });
+            m += s.mean / 4, v += s.variance * 10 / 9 / 4;
+        }
+        EXPECT_NEAR(numbers_of(mean)[c], m, 1e-6);
+        EXPECT_NEAR(numbers_of(var)[c], v, 1e-6);
+    }
+}
+
+TEST_F(ChannelNorm, RunningStatisticsAreUsedOutsideOfTraining) {
+    for (int64_t l : {1, 64}) {
+        amp_tensor *x = random_tensor(AMP_F32, {2, 3, l}, 13), *mean = tensor(AMP_F32, {3}, {1, 2, 3});
+        amp_tensor *var = tensor(AMP_F32, {3}, {4, 1, 0.25});
+        const std::vector<double> xs = numbers_of(x), m = {1, 2, 3}, v = {4, 1, 0.25};
+        std::vector<double> want;
+        for (size_t i = 0; i < xs.size(); i++) {
+            const size_t c = i / size_t(l) % 3;
+            want.push_back((xs[i] - m[c]) / std::sqrt(v[c] + 1e-5));
+        }
+        expect_close(op("batch_norm", {x, mean, var}), want, 1e-6);
+        expect_close(op("instance_norm", {x, mean, var}, {{"use_input_stats", false}}), want, 1e-6);
+        expect_close(mean, m, 0);
+    }
+}
+
+TEST_F(ChannelNorm, ThreadsDoNotChangeTheResult) {
+    for (int64_t l : {1, 16, 300}) {
+        amp_tensor *x = random_tensor(AMP_F32, {64, 70, l}, 14);
+        const int before = amp_get_num_threads();
+        amp_set_num_threads(1);
+        const std::vector<double> one = numbers_of(op("batch_norm", {x, nullptr, nullptr}, {{"training", true}}));
+        const std::vector<double> group = numbers_of(op("group_norm", {x, 7}));
+        amp_set_num_threads(3);
+        EXPECT_EQ(one, numbers_of(op("batch_norm", {x, nullptr, nullptr}, {{"training", true}})));
+        EXPECT_EQ(group, numbers_of(op("group_norm", {x, 7})));
+        amp_set_num_threads(before);
+    }
+}
+
+TEST_F(ChannelNorm, Nothing) {
+    amp_tensor *mean = tensor(AMP_F32, {3}, {1}), *var = tensor(AMP_F32, {3}, {2});
+    EXPECT_EQ(amp_tensor_numel(op("batch_norm", {tensor(AMP_F32, {0, 3, 4}), mean, var}, {{"training", true}})), 0);
+    EXPECT_EQ(numbers_of(mean)[0], 1);
+    EXPECT_EQ(amp_tensor_numel(op("group_norm", {tensor(AMP_F32, {0, 4, 4}), 2})), 0);
+    EXPECT_EQ(amp_tensor_numel(op("group_norm", {tensor(AMP_F32, {2, 4, 0}), 2})), 0);
+    EXPECT_EQ(amp_tensor_numel(op("instance_norm", {tensor(AMP_F32, {2, 4, 0})})), 0);
+    EXPECT_EQ(amp_tensor_numel(op("instance_norm", {tensor(AMP_F32, {0, 4, 5})})), 0);
+}
+
+TEST_F(ChannelNorm, RefuseBadInput) {
+    amp_tensor *x = tensor(AMP_F32, {2, 4, 3}), *three = tensor(AMP_F32, {3}), *four = tensor(AMP_F32, {4});
+    EXPECT_EQ(op("batch_norm", {x, nullptr, nullptr}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm", "running_mean", "training"}));
+    EXPECT_EQ(op("batch_norm", {x, four, nullptr}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm", "running_var", "training"}));
+    EXPECT_EQ(op("batch_norm", {x, four, four, three}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm", "weight", "[3]", "[2, 4, 3]", "[4]"}));
+    EXPECT_EQ(op("batch_norm", {tensor(AMP_F32, {1, 4}), four, four}, {{"training", true}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm", "[1, 4]", "more than one"}));
+    EXPECT_EQ(op("batch_norm", {four, four, four}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm", "[4]", "at least 2"}));
+    EXPECT_EQ(op("group_norm", {x, 3}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"group_norm", "num_groups", "3", "[2, 4, 3]"}));
+    EXPECT_EQ(op("group_norm", {x, 0}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"group_norm", "num_groups", "0"}));
+    EXPECT_EQ(op("group_norm", {tensor(AMP_I64, {2, 4}), 2}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"group_norm", "i64", "floating"}));
+    EXPECT_EQ(op("instance_norm", {tensor(AMP_F32, {2, 4})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"instance_norm", "[2, 4]", "more than one"}));
+    EXPECT_EQ(op("instance_norm", {x}, {{"use_input_stats", false}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"instance_norm", "running_mean", "use_input_stats"}));
+}
+
+} // namespace
