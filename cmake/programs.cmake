@@ -5,6 +5,9 @@ if(tool_sources)
     add_executable(amp_tool ${tool_sources})
     set_target_properties(amp_tool PROPERTIES OUTPUT_NAME amp)
     target_link_libraries(amp_tool PRIVATE amp_internal)
+    # What --load opens finds the whole library in the tool.
+    set_target_properties(amp_tool PROPERTIES ENABLE_EXPORTS ON)
+    target_link_options(amp_tool PRIVATE -Wl,--whole-archive $<TARGET_FILE:amp_static> -Wl,--no-whole-archive)
 endif()
 
 # Examples are a user's programs: public headers and the shared library, nothing else. What several programs share of

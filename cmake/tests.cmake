@@ -35,6 +35,11 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
     set_tests_properties(emulated PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 endif()
 
+# What `amp replay --load` and `amp info --load` open.
+add_library(plugin MODULE tests/plugin.c)
+target_include_directories(plugin PRIVATE include)
+set_target_properties(plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests PREFIX "")
+
 include(cmake/fuzz.cmake)
 include(cmake/replay.cmake)
 
@@ -61,8 +66,14 @@ add_test(NAME readme COMMAND python3 tests/check_readme.py README.md examples $<
 set_tests_properties(readme PROPERTIES LABELS fast)
 
 # The tool's commands, options and mistakes.
-add_test(NAME tool COMMAND tests/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+add_test(NAME tool COMMAND tests/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> $<TARGET_FILE:plugin>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(tool PROPERTIES LABELS fast)
+
+# A program's own op.
+add_test(NAME example.own_op COMMAND own_op)
+set_tests_properties(example.own_op PROPERTIES LABELS fast
+    PASS_REGULAR_EXPRESSION "f32, for swiglu: policy fp32.*swiglu gives f32, project bf16")
 
 # The demo, as its user sees it.
 add_test(NAME example.sentence_embedding COMMAND python3 tests/check_sentence_embedding.py $<TARGET_FILE:sentence_embedding>

@@ -1,9 +1,10 @@
 #!/bin/sh
 # The tool's command line: what it prints, and its exit code for every mistake.
-#     check_tool.sh AMP FIRST_STEPS
+#     check_tool.sh AMP FIRST_STEPS PLUGIN
 set -u
 amp=$1
 program=$2
+plugin=$3
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 failed=0
@@ -31,6 +32,15 @@ expect 0 "Instruction sets" "$amp" info
 expect 0 '"best_isa"' "$amp" info --json
 expect 2 "there is no option '--wrong'" "$amp" info --wrong
 expect 2 "takes no argument, not 'xx'" "$amp" info xx
+expect 0 "scaled_dot_product_attention" "$amp" info --ops
+expect 0 "add.scalar" "$amp" info --ops 'add.*'
+expect 0 '"schema": "linear(' "$amp" info --ops linear --json
+expect 1 "no op matches 'plugin_*'" "$amp" info --ops 'plugin_*'
+expect 0 "plugin_twice" "$amp" info --load "$plugin" --ops 'plugin_*'
+expect 0 "plugin_twice" env LC_ALL=C "$amp" info --ops --json --load "$plugin"
+expect 2 "--load" "$amp" info --load "$folder/absent"
+expect 2 "'--load' needs a value" "$amp" info --load
+expect 2 "is defined already" env AMP_PLUGIN_TWICE=1 "$amp" info --load "$plugin"
 expect 2 "there is no option '--wrong'" "$amp" explain --wrong
 expect 2 "'--filter' needs a value" "$amp" replay --filter
 expect 2 "must be one of ref, avx2" env AMP_MAX_ISA=nonsense "$amp" info

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """amp replay against cases made here: what must fail fails, and says why.
 
-tests/test_replay.py build/release/amp
+tests/test_replay.py build/release/amp build/release/tests/plugin.so
 """
 
 import json
 import os
+import pty
 import struct
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import tempfile
 import unittest
 
 AMP = os.path.abspath(sys.argv.pop(1))
+PLUGIN = os.path.abspath(sys.argv.pop(1))
 
 
 def write_safetensors(path, tensors):
@@ -229,6 +231,47 @@ class Replay(unittest.TestCase):
         self.assertEqual((code, report["exit_code"], report["passed"], report["failed"]), (1, 1, 1, 1))
         self.assertEqual(report["ops"][0]["op"], "add")
         self.assertEqual(report["failures"][0]["case"], "add/1/off-f32")
+
+    def test_the_error_is_compared_with_pytorchs(self):
+        def ratio(torch_error, **changes):
+            _, out, _ = self.replay(add_case(outputs=output(torch_error=torch_error, **changes)), options=["--json"])
+            return json.loads(out)["error_ratio"]
+
+        # 0.5 off; half a unit in the last place of 7 is 2^-22
+        self.assertAlmostEqual(ratio(0.25, tensor="wrong"), 2)
+        self.assertAlmostEqual(ratio(0, tensor="wrong"), 0.5 * 2**22)
+        self.assertAlmostEqual(ratio(0), 1)
+        self.assertAlmostEqual(ratio(2**-30), 1)
+        self.assertAlmostEqual(ratio(2**-20), 0.25)
+        self.assertIsNone(ratio(1, compare="exact"))
+        two = [
+            add_case(outputs=output(torch_error=0.25, tensor="wrong", atol=1)),
+            add_case(name="add/1/off-f32", outputs=output(torch_error=2**-19)),
+        ]
+        code, out, _ = self.replay(*two)
+        self.assertEqual(code, 0)
+        self.assertIn("our error over PyTorch's: 0.500 (geometric mean of 2 outputs)", out)
+
+    def test_ops_of_a_plugin_are_replayed(self):
+        m = {"tensor": "a", "dtype": "f32", "shape": [2]}
+        doubled = {**TENSORS, "doubled": ("F32", [2], f32(6, 2))}
+        case = add_case(name="plugin_twice/0/off-f32", op="plugin_twice", inputs={"input": m})
+        case["outputs"] = output(tensor="doubled")
+        self.assertEqual(self.replay(case, options=["--load", PLUGIN], tensors=doubled)[0], 0)
+        code, out, _ = self.replay(case, tensors=doubled)
+        self.assertEqual((code, "not implemented, and not in the list" in out), (1, True))
+        code, _, err = self.replay(case, options=["--load", "/no/such.so"])
+        self.assertEqual((code, "--load" in err), (2, True))
+
+    def test_progress_is_for_terminals(self):
+        self.replay(add_case())
+        terminal, side = pty.openpty()
+        done = subprocess.run([AMP, "replay", self.path], stdout=subprocess.PIPE, stderr=side, check=True)
+        os.close(side)
+        self.assertIn(b"1/1 x/add/0/off-f32", os.read(terminal, 1000))
+        os.close(terminal)
+        self.assertNotIn(b"\r", done.stdout)
+        self.assertEqual(self.replay(add_case())[2], "")
 
     def test_filters_choose_by_op_name_and_file(self):
         cases = [add_case(), add_case(name="sub/0/off-f32", op="sub", outputs=output(tensor="wrong"))]

@@ -13,6 +13,7 @@
 #include "amp/system.h"
 #include "amp/tensor.h"
 #include "amp/types.h"
+#include "amp/user.h"
 #include "amp/version.h"
 
 #endif /* AMP_AMP_H */

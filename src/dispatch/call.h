@@ -2,6 +2,7 @@
 #ifndef AMP_DISPATCH_CALL_H
 #define AMP_DISPATCH_CALL_H
 
+#include "amp/user.h"
 #include "core/tensor_impl.h"
 #include "core/thread.h"
 #include "policy/op_table.h"
@@ -19,7 +20,7 @@ typedef struct amp_call_note {
     const char *kernel; /* the kernel row that ran, static text: "gemm_bf16_amx", "dnnl:brg_matmul:avx512_core" */
 } amp_call_note;
 
-typedef struct amp_call {
+struct amp_call {
     const amp_op_info *op;
     unsigned form; /* one AMP_FORM_* */
     amp_device device;
@@ -31,7 +32,7 @@ typedef struct amp_call {
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
     int cast_count;
     amp_call_note note;
-} amp_call;
+};
 
 enum { AMP_CALL_CASTS = 4 };
 
@@ -51,14 +52,9 @@ amp_tensor *amp_dispatch_below(unsigned layers, const amp_op_info *op, const voi
  * ends in it. */
 amp_status amp_call_next(amp_call *call);
 
-/* What an implementation calls for its result number `index`: a fresh contiguous tensor of that dtype and shape, or,
- * for an in-place or out= call, the target itself where it can be written directly (else a temporary that the
- * dispatcher copies over afterwards). The implementation writes through the strides of what it gets. NULL with an
- * error: the target has another shape, or a dtype that the result cannot be cast to. */
-amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape);
-
-/* Sets the result of an op that returns a list: a copy of the array, the tensors themselves. */
-amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count);
+/* amp_call_output and amp_call_list, by which an implementation gives its results, are in amp/user.h. The tensor of
+ * amp_call_output is the target of an in-place or out= call itself where it can be written directly (else a temporary
+ * that the dispatcher copies over afterwards): the implementation writes through its strides. */
 
 /* Gives a pending cast its memory, from the cast cache or by converting; any other tensor is left alone. Called for
  * every argument before an implementation runs, unless its table row says that it takes pending casts. */

@@ -188,11 +188,11 @@ static const amp_op_info *find_op(const char *name, unsigned *form) {
 /* The first overload of the name that the arguments fit. */
 static amp_status choose_overload(const char *name, const amp_argument *arguments, int count, binding *b) {
     mismatch first = {""}, other = {""};
-    const amp_op_info *op = find_op(name, &b->form), *end = amp_op_table + amp_op_count;
+    const amp_op_info *op = find_op(name, &b->form);
     if (!op) return no_such_op(name);
     b->op = op;
     const bool one_overload = strchr(name, '.') != NULL;
-    for (const amp_op_info *o = op; o < end && strcmp(o->name, op->name) == 0; o++) {
+    for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
         b->op = o;
         if (bind_all(b, arguments, count, o == op ? &first : &other)) return AMP_OK;
         if (one_overload) break;

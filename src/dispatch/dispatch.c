@@ -8,6 +8,7 @@
 #include "dispatch/backend.h"
 #include "dispatch/layers.h"
 #include "dispatch/results.h"
+#include "dispatch/user_calls.h"
 #include "policy/autocast.h"
 
 _Atomic unsigned amp_process_layers;
@@ -79,6 +80,11 @@ static amp_status visit_pending(amp_call *call, const amp_arg_info *arg, amp_ten
     return t->source ? amp_call_materialize(call, t) : AMP_OK;
 }
 
+static amp_backend_op find_row(const amp_backend *backend, const amp_call *call, bool is_alias) {
+    if (__builtin_expect(amp_op_is_user(call->op), 0)) return amp_user_row(call);
+    return backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);
+}
+
 static amp_status run_on_device(amp_call *call) {
     const amp_backend *backend = &amp_cpu_backend;
     /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
@@ -88,7 +94,7 @@ static amp_status run_on_device(amp_call *call) {
         AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
     }
     AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
-    const amp_backend_op row = backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);
+    const amp_backend_op row = find_row(backend, call, is_alias);
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }

@@ -7,6 +7,7 @@
 #include "dispatch/backend.h"
 #include "policy/cast_cache.h"
 #include "policy/promotion.h"
+#include "policy/user_ops.h"
 
 static const char *target_name(const amp_call *call) {
     return call->form == AMP_FORM_INPLACE ? call->op->args[0].name : "out";
@@ -74,6 +75,7 @@ static bool input_allows_direct(const amp_call *call, const amp_tensor *input) {
 }
 
 static bool writable_directly(const amp_call *call) {
+    if (amp_op_is_user(call->op) && !amp_tensor_is_dense(call->target)) return false; /* as amp/user.h promises */
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_TENSOR && !input_allows_direct(call, *amp_call_tensor(call, arg))) return false;
@@ -102,6 +104,10 @@ static amp_status check_target(const amp_call *call, amp_dtype dtype, int rank, 
 }
 
 amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (__builtin_expect((unsigned)index >= AMP_MAX_OUTPUTS, 0)) {
+        amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation makes result number %d", amp_call_name(call), index);
+        return NULL;
+    }
     if (index == 0 && call->target) {
         if (check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
         if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
@@ -234,6 +240,20 @@ static amp_status materialize_cached(const amp_backend *backend, amp_tensor *t, 
     give_memory(t, cast->memory);
     amp_cast_release(cast);
     return AMP_OK;
+}
+
+amp_tensor *amp_cached_cast(const char *op, amp_tensor *source, amp_dtype dtype, amp_cast_life life) {
+    const amp_backend *backend = NULL;
+    bool cached = false;
+    if (amp_backend_for(source->storage->device, op, &backend) != AMP_OK) return NULL;
+    amp_tensor *t = amp_tensor_pending_cast(op, source, dtype);
+    if (!t) return NULL;
+    t->cast_life = life;
+    const amp_status status = materialize_cached(backend, t, &cached);
+    t->source = NULL;
+    if (status == AMP_OK) return t;
+    amp_tensor_drop(t);
+    return NULL;
 }
 
 static amp_status materialize_once(const amp_call *call, const amp_backend *backend, amp_tensor *t) {

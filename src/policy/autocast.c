@@ -27,7 +27,8 @@ static amp_tensor *explicit_cast(amp_call *call, amp_tensor *t, amp_dtype dtype)
     return amp_dispatch_below(call->layers & ~(unsigned)AMP_LAYER_EXPLAIN, &amp_op_table[AMP_OP_ID_to], &args);
 }
 
-static amp_cast_life cast_life(const amp_region_state *region, const amp_tensor *t, amp_dtype dtype, bool weight) {
+amp_cast_life amp_autocast_cast_life(const amp_region_state *region, const amp_tensor *t, amp_dtype dtype,
+                                     bool weight) {
     if (!region->cache_enabled) return AMP_CAST_ONCE;
     const amp_cast_life life = amp_cast_life_of(t, weight);
     const bool cached_as_torch_does =
@@ -44,7 +45,7 @@ static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, 
     }
     amp_tensor *pending = amp_call_pending_cast(call, t, dtype);
     if (!pending) return amp_pending_error();
-    pending->cast_life = cast_life(&amp_region_states[call->device], t, dtype, weight);
+    pending->cast_life = amp_autocast_cast_life(&amp_region_states[call->device], t, dtype, weight);
     *slot = pending;
     return AMP_OK;
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "policy/op_names.h"
-#include "policy/op_table.h"
+#include "policy/user_ops.h"
 
 const amp_op_info *amp_op_find(const char *name) {
     if (!name) return NULL;
@@ -17,5 +17,5 @@ const amp_op_info *amp_op_find(const char *name) {
             low = middle + 1;
         }
     }
-    return NULL;
+    return amp_user_op_find(name);
 }

@@ -106,8 +106,10 @@ extern const amp_op_info amp_op_table[];
 extern const int amp_op_count;
 
 /* First overload of a name ("add"), or the overload itself ("add.scalar"); NULL if there is none. The overloads of a
- * name are adjacent in the table. */
+ * name are adjacent in the table. Those that the program defined (policy/user_ops.h) are found behind them. */
 const amp_op_info *amp_op_find(const char *name);
+/* The overload of the same name that is tried after this one; NULL after the last. */
+const amp_op_info *amp_op_next_overload(const amp_op_info *op);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "amp/autocast.h"
-#include "policy/op_ids.h"
+#include "policy/user_ops.h"
 
 static const char *const policy_names[AMP_POLICY_COUNT] = {
     [AMP_POLICY_FALLTHROUGH] = "fallthrough",
@@ -24,13 +24,15 @@ static const char *const table_names[AMP_TABLE_COUNT] = {
     [AMP_TABLE_TORCH] = "torch", [AMP_TABLE_IPEX] = "ipex", [AMP_TABLE_APEX] = "apex"};
 
 static const amp_policy override_policies[] = {
-    [AMP_OVERRIDE_NONE] = AMP_POLICY_COUNT,
     [AMP_OVERRIDE_ALLOW] = AMP_POLICY_LOWER,
     [AMP_OVERRIDE_DENY] = AMP_POLICY_FP32,
     [AMP_OVERRIDE_CLEAR] = AMP_POLICY_FALLTHROUGH,
 };
 
-static _Atomic unsigned char overrides[AMP_OP_ID_COUNT][AMP_DEVICE_COUNT]; /* amp_override */
+/* What stands above the tables: 1 + amp_policy, 0 for nothing. An override goes over a registration. */
+enum { NO_POLICY = 0 };
+static _Atomic unsigned char forced[AMP_MAX_OP_ID][AMP_DEVICE_COUNT];
+static _Atomic unsigned char registered[AMP_MAX_OP_ID]; /* in force from amp_init() on */
 static atomic_int default_table = AMP_TABLE_TORCH;
 
 const char *amp_policy_name(amp_policy policy) {
@@ -74,8 +76,8 @@ static bool cell_holds(const amp_op_info *op, const amp_policy_cell *cell, const
 }
 
 amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args) {
-    const unsigned char override = atomic_load_explicit(&overrides[op->id][device], memory_order_relaxed);
-    if (override != AMP_OVERRIDE_NONE) return (amp_policy_choice){override_policies[override], true};
+    const unsigned char above = atomic_load_explicit(&forced[op->id][device], memory_order_relaxed);
+    if (above != NO_POLICY) return (amp_policy_choice){(amp_policy)(above - 1), true};
     const amp_policy_cell *cell = &op->policy[table][device];
     return (amp_policy_choice){cell_holds(op, cell, args) ? cell->policy : AMP_POLICY_FALLTHROUGH, false};
 }
@@ -85,12 +87,22 @@ static amp_status set_override(const char *name, amp_device device, amp_override
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) return amp_fail(AMP_ERROR_INVALID, "autocast: there is no op '%s' to override", name ? name : "NULL");
     const bool one_overload = strchr(name, '.') != NULL;
-    const amp_op_info *end = amp_op_table + amp_op_count;
-    for (const amp_op_info *o = op; o < end && strcmp(o->name, op->name) == 0; o++) {
-        atomic_store_explicit(&overrides[o->id][device], (unsigned char) override, memory_order_relaxed);
+    for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
+        unsigned char above = atomic_load_explicit(&registered[o->id], memory_order_relaxed);
+        if (override != AMP_OVERRIDE_NONE) above = (unsigned char)(1 + override_policies[override]);
+        atomic_store_explicit(&forced[o->id][device], above, memory_order_relaxed);
         if (one_overload) break;
     }
     return AMP_OK;
+}
+
+void amp_policy_register(const amp_op_info *op, amp_policy policy) {
+    const unsigned char above = (unsigned char)(1 + policy);
+    atomic_store_explicit(&registered[op->id], above, memory_order_relaxed);
+    for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
+        unsigned char nothing = NO_POLICY;
+        atomic_compare_exchange_strong(&forced[op->id][d], &nothing, above);
+    }
 }
 
 amp_status amp_autocast_override(const char *op, amp_device device, amp_override override) {

@@ -14,6 +14,9 @@ typedef struct amp_policy_choice {
 /* args: the op's argument struct, for predicates; NULL: assume that they hold. */
 amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args);
 
+/* From now on the op has this policy on every device and in every table, below overrides. */
+void amp_policy_register(const amp_op_info *op, amp_policy policy);
+
 const char *amp_policy_name(amp_policy policy);
 const char *amp_table_name(amp_table table);
 /* The table of a name, the process's default for NULL; an error naming the tables if there is none such. */

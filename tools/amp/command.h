@@ -2,6 +2,8 @@
 #ifndef AMP_TOOL_COMMAND_H
 #define AMP_TOOL_COMMAND_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -17,6 +19,11 @@ enum {
 typedef int amp_command_function(int argc, char **argv);
 
 amp_command_function amp_command_info, amp_command_explain, amp_command_replay;
+
+/* --load FILE of a command: opens a shared object that defines ops (amp/user.h). False after saying what is wrong. */
+bool amp_tool_load(const char *command, const char *file);
+/* amp info --ops [GLOB]: the table of ops; pattern NULL: all. */
+int amp_print_ops(const char *pattern, bool json);
 
 #ifdef __cplusplus
 }

@@ -9,11 +9,14 @@
 #include "cpu/isa.h"
 
 static const char help[] =
-    "usage: amp info [--json]\n\n"
+    "usage: amp info [--json]\n"
+    "       amp info --ops [GLOB] [--load FILE] [--json]\n\n"
     "Prints what libamp found on this machine: processor, caches, each instruction set with the\n"
     "check that failed where it cannot be used, threads, libraries, and the CUDA backend.\n\n"
-    "  --json   the same for programs\n"
-    "  --help   this text\n";
+    "  --ops [GLOB]  instead, the ops (those whose name matches): policies, forms, whether they run\n"
+    "  --load FILE   a shared object that defines ops of its own (amp/user.h), which are listed too\n"
+    "  --json        the same for programs\n"
+    "  --help        this text\n";
 
 static void print_size(const char *name, size_t bytes, int shared_by) {
     if (bytes == 0) return;
@@ -78,27 +81,55 @@ static int print_json(void) {
     return AMP_EXIT_OK;
 }
 
-int amp_command_info(int argc, char **argv) {
-    bool json = false;
+typedef struct info_options {
+    bool json, ops, help;
+    const char *pattern;
+} info_options;
+
+static int usage(const char *format, const char *word) {
+    fputs("amp info: ", stderr);
+    fprintf(stderr, format, word);
+    fputs("\nTry 'amp info --help'.\n", stderr);
+    return AMP_EXIT_USAGE;
+}
+
+static int parse(int argc, char **argv, info_options *options) {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            fputs(help, stdout);
-            return AMP_EXIT_OK;
+        const char *word = argv[i];
+        if (strcmp(word, "--help") == 0) {
+            options->help = true;
+        } else if (strcmp(word, "--json") == 0) {
+            options->json = true;
+        } else if (strcmp(word, "--ops") == 0) {
+            options->ops = true;
+        } else if (strcmp(word, "--load") == 0) {
+            if (++i == argc) return usage("'%s' needs a value", word);
+            if (!amp_tool_load("info", argv[i])) return AMP_EXIT_USAGE;
+        } else if (*word == '-') {
+            return usage("there is no option '%s'", word);
+        } else if (!options->ops || options->pattern) {
+            return usage("takes no argument, not '%s'", word);
+        } else {
+            options->pattern = word;
         }
-        if (strcmp(argv[i], "--json") != 0) {
-            fprintf(stderr,
-                    argv[i][0] == '-' ? "amp info: there is no option '%s'\nTry 'amp info --help'.\n"
-                                      : "amp info: takes no argument, not '%s'\nTry 'amp info --help'.\n",
-                    argv[i]);
-            return AMP_EXIT_USAGE;
-        }
-        json = true;
     }
+    return AMP_EXIT_OK;
+}
+
+int amp_command_info(int argc, char **argv) {
+    info_options options = {0};
+    const int wrong = parse(argc, argv, &options);
+    if (wrong) return wrong;
+    if (options.help) {
+        fputs(help, stdout);
+        return AMP_EXIT_OK;
+    }
+    if (options.ops) return amp_print_ops(options.pattern, options.json);
     if (amp_isa_status() != AMP_OK) { /* AMP_MAX_ISA is nonsense */
         fprintf(stderr, "amp info: %s\n", amp_last_error());
         return AMP_EXIT_USAGE;
     }
-    if (json) return print_json();
+    if (options.json) return print_json();
     print_people();
     return AMP_EXIT_OK;
 }

@@ -33,6 +33,7 @@ static const char help[] =
     "  --allow-missing FILE  ops that need not be implemented, one a line, # begins a comment. An op of the list that "
     "is\n"
     "                        implemented is an error: the list may only shrink\n"
+    "  --load FILE           a shared object that defines ops of its own (amp/user.h), before anything else\n"
     "  --json                the report as JSON\n"
     "  --help                this text\n"
     "\n"
@@ -83,6 +84,8 @@ static Options parse_options(int argc, char **argv) {
             options.filter = value;
         } else if ((value = option_value("--allow-missing", argc, argv, &i))) {
             options.allow_missing = value;
+        } else if ((value = option_value("--load", argc, argv, &i))) {
+            options.load.push_back(value);
         } else {
             throw Usage("there is no option '" + word + "'");
         }
@@ -143,6 +146,7 @@ static bool belongs_to(const Case &c, amp_device device) {
 
 static void merge(Comparison *into, const Comparison &from, const std::string &where) {
     if (into->problem.empty() && !from.problem.empty()) into->problem = where + ": " + from.problem;
+    into->ratio.add(from.ratio);
     if (from.share >= into->share) {
         into->share = from.share;
         into->error = from.error;
@@ -225,6 +229,7 @@ static void count_case(const Case &c, Verdict verdict, const Comparison &compari
         op.failed++;
         results->failures.push_back({c.file.name, c.name, c.op, comparison.problem});
     }
+    op.ratio.add(comparison.ratio);
     if (verdict != Verdict::missing && (op.worst_case.empty() || comparison.share > op.worst.share)) {
         op.worst = comparison;
         op.worst_case = c.file.name + "/" + c.name;
@@ -333,6 +338,9 @@ static void judge_missing(const std::set<std::string> &allowed, Results *results
 }
 
 static int run(const Options &options) {
+    for (const std::string &file : options.load) {
+        if (!amp_tool_load("replay", file.c_str())) return AMP_EXIT_USAGE;
+    }
     require_device(options.device);
     install_crash_report();
     const std::set<std::string> allowed = read_list(options.allow_missing);

@@ -25,6 +25,7 @@ struct Malformed : std::runtime_error {
 struct Options {
     amp_device device = AMP_DEVICE_CPU;
     std::string folder, filter, allow_missing;
+    std::vector<std::string> load; // shared objects that define ops
     bool json = false, strided = false;
 };
 
@@ -76,11 +77,26 @@ std::vector<int64_t> shape_field(const json_t *object);
 
 // ---- Comparing ----
 
+// Our error over PyTorch's, as a geometric mean over outputs: those compared as `close`, but f64 and c128. Both errors count
+// as half a unit in the last place of the output's largest value at least, for below that a difference is luck.
+struct ErrorRatio {
+    double log_sum = 0;
+    int outputs = 0;
+
+    void add(const ErrorRatio &other) {
+        log_sum += other.log_sum;
+        outputs += other.outputs;
+    }
+    double mean() const; // negative if there are no outputs
+};
+
 struct Comparison {
     std::string problem;     // empty: it holds
     double share = 0;        // largest error as a share of what is allowed
     double error = 0;        // largest absolute error
     double torch_error = -1; // PyTorch's; negative if it is not recorded
+    double largest = 0;      // finite absolute value of the reference
+    ErrorRatio ratio;
 };
 
 // `expected` is an element of a case's `outputs`.
@@ -94,6 +110,7 @@ struct OpResult {
     int cases = 0, passed = 0, failed = 0, missing = 0;
     Comparison worst; // of the case with the largest share
     std::string worst_case;
+    ErrorRatio ratio;
 };
 
 struct Failure {

@@ -138,6 +138,8 @@ static Comparison compare_elements(const unsigned char *reference, amp_dtype ref
         }
         const double share = rule.share(expected, error);
         if (!(share <= 1)) wrong.add(index, dtype, expected, value, error, share, rule);
+        const double magnitude = std::abs(expected);
+        if (std::isfinite(magnitude) && magnitude > result.largest) result.largest = magnitude;
         if (share > result.share) result.share = share;
         if (error > result.error) result.error = error;
         for (size_t d = shape.size(); d-- > 0;) {
@@ -152,6 +154,24 @@ static Comparison compare_elements(const unsigned char *reference, amp_dtype ref
             wrong.text + " (" + std::to_string(wrong.count) + " of " + std::to_string(count) + " elements are wrong)";
     }
     return result;
+}
+
+double ErrorRatio::mean() const {
+    return outputs ? std::exp(log_sum / outputs) : -1;
+}
+
+// Half a unit in the last place of `value`; 0 for dtypes that the ratio leaves out.
+static double half_unit(amp_dtype dtype, double value) {
+    const int digits = dtype == AMP_F32 || dtype == AMP_C64 ? 24 : dtype == AMP_F16 ? 11 : dtype == AMP_BF16 ? 8 : 0;
+    const int least = dtype == AMP_F16 ? -14 : -126;
+    if (digits == 0) return 0;
+    return std::ldexp(1.0, (value > 0 ? std::max(std::ilogb(value), least) : least) - digits);
+}
+
+static ErrorRatio ratio_of(amp_dtype dtype, const Comparison &c) {
+    const double least = half_unit(dtype, c.largest);
+    if (least == 0 || c.torch_error < 0 || !std::isfinite(c.error) || !std::isfinite(c.torch_error)) return {};
+    return {std::log(std::max(c.error, least) / std::max(c.torch_error, least)), 1};
 }
 
 static double optional_number(const json_t *object, const char *field, double absent) {
@@ -197,7 +217,8 @@ Comparison compare_output(const CaseFile &file, const json_t *expected, const am
         result.problem =
             "expected " + describe(dtype, shape) + ", got " + describe(amp_tensor_dtype(got), shape_of(got));
     } else if (how != "dtype_and_shape" && amp_tensor_numel(got) > 0) {
-        return compare_stored(file, expected, got, how == "exact");
+        result = compare_stored(file, expected, got, how == "exact");
+        if (how == "close") result.ratio = ratio_of(dtype, result);
     }
     return result;
 }

@@ -33,19 +33,23 @@ static OpResult total_of(const Results &results) {
         total.passed += op.passed;
         total.failed += op.failed;
         total.missing += op.missing;
+        total.ratio.add(op.ratio);
     }
     return total;
 }
 
 static void print_ops(const Results &results) {
-    std::printf("%-34s %6s %6s %6s %8s %12s %9s %9s\n", "op", "cases", "passed", "failed", "missing", "worst/allowed",
-                "error", "PyTorch's");
+    std::printf("%-34s %6s %6s %6s %8s %13s %9s %9s %9s\n", "op", "cases", "passed", "failed", "missing",
+                "worst/allowed", "error", "PyTorch's", "ratio*");
     for (const auto &[name, op] : results.ops) {
         if (op.missing == op.cases) continue;
-        std::printf("%-34s %6d %6d %6d %8d %13s %9s %9s\n", name.c_str(), op.cases, op.passed, op.failed, op.missing,
-                    percent(op.worst.share).c_str(), number(op.worst.error).c_str(),
-                    number(op.worst.torch_error).c_str());
+        std::printf("%-34s %6d %6d %6d %8d %13s %9s %9s %9s\n", name.c_str(), op.cases, op.passed, op.failed,
+                    op.missing, percent(op.worst.share).c_str(), number(op.worst.error).c_str(),
+                    number(op.worst.torch_error).c_str(), number(op.ratio.mean()).c_str());
     }
+    std::printf(
+        "* our largest error over PyTorch's, geometric mean of the outputs compared within a tolerance (not f64, "
+        "c128)\n");
 }
 
 void print_table(const Options &options, const Results &results) {
@@ -59,6 +63,10 @@ void print_table(const Options &options, const Results &results) {
     if (total.missing) std::printf(", %d of %zu ops not implemented yet", total.missing, results.missing.size());
     if (results.malformed) std::printf(", %d malformed", results.malformed);
     std::printf("\n");
+    if (total.ratio.outputs) {
+        std::printf("our error over PyTorch's: %.3f (geometric mean of %d outputs)\n", total.ratio.mean(),
+                    total.ratio.outputs);
+    }
     if (results.other_device) {
         std::printf("%d more cases belong to another device's regions and were not run\n", results.other_device);
     }
@@ -84,6 +92,11 @@ static json_t *names(const std::set<std::string> &set) {
     return list;
 }
 
+static void set_ratio(json_t *object, const ErrorRatio &ratio) {
+    json_object_set_new(object, "error_ratio", ratio.outputs ? real(ratio.mean()) : json_null());
+    json_object_set_new(object, "error_ratio_outputs", json_integer(ratio.outputs));
+}
+
 static json_t *op_object(const std::string &name, const OpResult &op) {
     json_t *object = json_pack("{s:s, s:i, s:i, s:i, s:i}", "op", name.c_str(), "cases", op.cases, "passed", op.passed,
                                "failed", op.failed, "missing", op.missing);
@@ -91,6 +104,7 @@ static json_t *op_object(const std::string &name, const OpResult &op) {
     json_object_set_new(object, "worst_share", real(op.worst.share));
     json_object_set_new(object, "error", real(op.worst.error));
     json_object_set_new(object, "torch_error", op.worst.torch_error < 0 ? json_null() : real(op.worst.torch_error));
+    set_ratio(object, op.ratio);
     json_object_set_new(object, "worst_case", json_string(op.worst_case.c_str()));
     return object;
 }
@@ -109,6 +123,7 @@ void print_json(const Options &options, const Results &results, int exit_code) {
                              results.malformed, "other_device", results.other_device, "exit_code", exit_code,
                              "missing_ops", names(results.missing), "not_allowed", names(results.not_allowed),
                              "remove_from_list", names(results.stale), "ops", ops, "failures", failures);
+    set_ratio(root, total.ratio);
     json_dumpf(root, stdout, JSON_INDENT(1));
     std::printf("\n");
     json_decref(root);

@@ -1,0 +1,77 @@
+/* Ops that the program defined: called with their struct, run by their implementation, which sees amp/user.h only. */
+#include "dispatch/user_calls.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static amp_status run_user(amp_call *call) {
+    const amp_status status = amp_user_op_run(call->op, call->device)(call, call->args);
+    if (status == AMP_OK || amp_pending_error() != AMP_OK) return status;
+    return amp_fail(status, "%s: the implementation on %s failed without saying why", amp_call_name(call),
+                    amp_device_name(call->device));
+}
+
+amp_backend_op amp_user_row(const amp_call *call) {
+    return (amp_backend_op){.run = amp_user_op_run(call->op, call->device) ? run_user : NULL};
+}
+
+/* ---- Calling --------------------------------------------------------------------------------------------------- */
+static bool returns(const amp_op *op, bool list) {
+    if (!op) {
+        amp_fail(AMP_ERROR_INVALID, "call_defined: the op is NULL");
+    } else if (list != ((op->flags & AMP_OP_RETURNS_LIST) != 0)) {
+        amp_fail(AMP_ERROR_INVALID, "%s: call it with amp_call_defined%s: it returns %s", op->name, list ? "" : "_list",
+                 list ? "a tensor" : "a list");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+amp_tensor *amp_call_defined(const amp_op *op, const void *args) {
+    return returns(op, false) ? amp_dispatch(op, AMP_FORM_FUNCTION, args, NULL) : NULL;
+}
+
+amp_tensor *amp_call_defined_inplace(const amp_op *op, const void *args) {
+    return returns(op, false) ? amp_dispatch(op, AMP_FORM_INPLACE, args, NULL) : NULL;
+}
+
+amp_tensor *amp_call_defined_out(const amp_op *op, amp_tensor *out, const void *args) {
+    return returns(op, false) ? amp_dispatch(op, AMP_FORM_OUT, args, out) : NULL;
+}
+
+amp_tensor_list amp_call_defined_list(const amp_op *op, const void *args) {
+    return returns(op, true) ? amp_dispatch_list(op, args) : (amp_tensor_list){0};
+}
+
+/* ---- Inside an implementation ---------------------------------------------------------------------------------- */
+amp_status amp_call_return(amp_call *call, int index, amp_tensor *tensor) {
+    if (amp_pending_error()) return amp_pending_error();
+    if (index < 0 || index >= call->op->output_count || !tensor || !amp_tensor_is_live(tensor)) {
+        return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation returns %s as its result number %d of %d",
+                        amp_call_name(call), tensor ? "a tensor" : "NULL", index, call->op->output_count);
+    }
+    call->outputs[index] = tensor;
+    return AMP_OK;
+}
+
+amp_device amp_call_device(const amp_call *call) {
+    return call->device;
+}
+
+void amp_call_set_kernel(amp_call *call, const char *kernel) {
+    call->note.kernel = kernel;
+}
+
+amp_status amp_call_fail(const amp_call *call, amp_status code, const char *format, ...) {
+    char sentence[900];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return amp_fail(code == AMP_OK ? AMP_ERROR_INVALID : code, "%s: %s", amp_call_name(call), sentence);
+}
+
+const char *amp_tensor_text(const amp_tensor *tensor) {
+    return tensor ? amp_describe(tensor) : "NULL";
+}
