@@ -1,0 +1,99 @@
+/* glu and prelu: one half of the input gates the other; a learnt slope below zero. */
+#include <math.h>
+
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "cpu/kernels.h"
+#include "cpu/operands.h"
+#include "ops/shape_rules.h"
+
+static amp_status check_floating(const amp_call *call, const amp_tensor *input) {
+    if (amp_dtype_is_floating(input->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
+                    amp_describe(input));
+}
+
+/* ---- glu ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct gate {
+    amp_unary_function *sigmoid;
+    amp_binary_function *mul;
+} gate;
+
+static void glu_f32(void *context, void *out, const void *const *in, int64_t n) {
+    const gate *g = context;
+    g->sigmoid(out, in[1], n);
+    g->mul(out, in[0], out, n, 0.0F);
+}
+
+static void glu_f64(void *context, void *out, const void *const *in, int64_t n) {
+    const double *a = in[0], *b = in[1];
+    (void)context;
+    for (int64_t i = 0; i < n; i++) {
+        const double z = exp(-fabs(b[i]));
+        ((double *)out)[i] = a[i] * ((b[i] < 0 ? z : 1.0) / (1.0 + z));
+    }
+}
+
+amp_status cpu_glu(amp_call *call) {
+    const amp_glu_args *a = call->args;
+    gate g;
+    int d;
+    AMP_TRY(check_floating(call, a->input));
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
+    if (a->input->rank == 0 || a->input->shape[d] % 2 != 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected an even extent of dimension %d",
+                        amp_call_name(call), amp_describe(a->input), d);
+    }
+    amp_tensor first = *a->input;
+    first.shape[d] /= 2;
+    amp_tensor second = first;
+    second.offset += first.shape[d] * first.strides[d];
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_SIGMOID, AMP_F32, AMP_F32);
+    g.mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
+    if (!kernel || !g.mul) return amp_pending_error();
+    g.sigmoid = (amp_unary_function *)kernel->function;
+    const amp_operand v[2] = {amp_tensor_operand("input", &first), amp_tensor_operand("input", &second)};
+    const amp_dtype compute = amp_compute_dtype(first.dtype);
+    if (compute == AMP_F32) call->note.kernel = kernel->name;
+    amp_tensor *out = amp_call_output(call, 0, first.dtype, first.rank, first.shape);
+    if (!out) return amp_pending_error();
+    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? glu_f32 : glu_f64, &g, 4, out);
+    return AMP_OK;
+}
+
+/* ---- prelu ---------------------------------------------------------------------------------------------------------- */
+
+#define PRELU_LOOP(suffix, type)                                                                                       \
+    static void prelu_##suffix(void *context, void *restrict out, const void *const *in, int64_t n) {                  \
+        const type *x = in[0], *slope = in[1];                                                                         \
+        (void)context;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) ((type *)out)[i] = x[i] > 0 ? x[i] : slope[i] * x[i];                          \
+    }
+PRELU_LOOP(f32, float)
+PRELU_LOOP(f64, double)
+
+amp_status cpu_prelu(amp_call *call) {
+    const amp_prelu_args *a = call->args;
+    const amp_tensor *input = a->input, *weight = a->weight;
+    const int64_t channels = input->rank > 1 ? input->shape[1] : 1, slopes = amp_tensor_elements(weight);
+    AMP_TRY(check_floating(call, input));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "weight", weight));
+    if (weight->rank > 1 || (slopes != 1 && slopes != channels)) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "prelu: 'weight' is %s, input is %s; expected one slope, or one for each of %lld channels",
+                        amp_describe(weight), amp_describe(input), (long long)channels);
+    }
+    amp_tensor slope = *weight; /* along dimension 1, broadcast over all others */
+    slope.rank = input->rank;
+    for (int d = 0; d < input->rank; d++) {
+        slope.shape[d] = d == 1 ? slopes : 1;
+        slope.strides[d] = d == 1 && weight->rank ? weight->strides[0] : 0;
+    }
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("weight", &slope)};
+    const amp_dtype compute = amp_compute_dtype(input->dtype);
+    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+    if (!out) return amp_pending_error();
+    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? prelu_f32 : prelu_f64, NULL, 2, out);
+    return AMP_OK;
+}
