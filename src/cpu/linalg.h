@@ -1,0 +1,86 @@
+/* What the linear algebra ops share: batches of matrices laid out for LAPACK, argument checks, and the loop that runs a
+ * routine for each matrix.
+ *
+ * A matrix is one thread's work: LAPACK runs single-threaded, and a batch is spread over libamp's threads. So no result
+ * depends on the number of threads. Results are row-major, as all of libamp's. */
+#ifndef AMP_CPU_LINALG_H
+#define AMP_CPU_LINALG_H
+
+#include "cpu/lapack.h"
+#include "dispatch/call.h"
+
+/* The dimensions before the matrix. */
+typedef struct amp_batch {
+    int rank;
+    int64_t shape[AMP_MAX_RANK], count;
+} amp_batch;
+
+/* Column-major matrices, one for each index of a batch. */
+typedef struct amp_stack {
+    amp_tensor view;    /* as a tensor (batch…, rows, columns), for copies */
+    amp_tensor *output; /* where amp_stack_finish copies them; NULL: nowhere */
+    int rows, columns, ld;
+} amp_stack;
+
+/* Matrix number `index` of the batch, in row-major order of its shape. */
+void *amp_stack_at(const amp_stack *stack, int64_t index);
+
+/* ---- Checks ---------------------------------------------------------------------------------------------------- */
+
+/* Matrices (rank 2 and more) of f32, f64, c64 or c128, square if asked for. */
+amp_status amp_linalg_check(const amp_call *call, const char *name, const amp_tensor *t, bool square);
+/* "(matrix 3 of the batch) ", or "" where there is no batch. In a buffer of the thread's. */
+const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
+
+/* ---- Batches and stacks ---------------------------------------------------------------------------------------- */
+
+/* The dimensions of t before its last `tail`. */
+amp_batch amp_batch_of(const amp_tensor *t, int tail);
+/* The batch that both broadcast to; an error that names the arguments if there is none. */
+amp_status amp_batch_broadcast(const amp_call *call, const char *name_a, const amp_batch *a, const char *name_b,
+                               const amp_batch *b, amp_batch *both);
+
+/* Uninitialised. */
+amp_status amp_stack_new(const amp_call *call, amp_dtype dtype, const amp_batch *batch, int64_t rows, int64_t columns,
+                         amp_stack *stack);
+/* The upper left part, of t's extents, becomes t, which broadcasts over the batch. */
+amp_status amp_stack_fill(amp_stack *stack, const amp_tensor *t);
+/* A copy, for a routine that overwrites it. */
+amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, const amp_batch *batch, amp_stack *stack);
+/* For reading: t's own memory where its strides are column-major, else a copy. */
+amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, const amp_batch *batch, amp_stack *stack);
+
+/* Result number `index`, (batch…, rows, columns), or (batch…, rows) where columns is AMP_VECTOR: its own memory where
+ * that is column-major, else memory that amp_stack_finish copies. */
+enum { AMP_VECTOR = -1 };
+amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
+                            int64_t columns, amp_stack *stack);
+amp_status amp_stack_finish(const amp_stack *stack);
+/* The upper left rows × columns of the stack as result number `index`. */
+amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, const amp_batch *batch, int64_t rows,
+                            int64_t columns);
+/* An empty result, where an op has nothing to say. */
+amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape);
+
+/* ---- Running --------------------------------------------------------------------------------------------------- */
+
+typedef struct amp_linalg_loop {
+    /* Does matrix `index`; returns LAPACK's info. With work->count −1 it asks its routines for their workspace. */
+    int (*run)(void *context, int64_t index, amp_lapack_work *work);
+    void *context;
+    const amp_lapack *lapack;
+    const amp_batch *batch;
+    int64_t macs;                      /* of one matrix */
+    bool asks;                         /* the routine says how much workspace it wants */
+    int64_t elements, reals, integers; /* workspace that it needs in any case */
+    int32_t *infos;                    /* one for each matrix; NULL: a negative info is all that is kept */
+} amp_linalg_loop;
+
+amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
+
+/* Room for the infos of a batch, all zero. A tensor of the call's; `output` < 0, or the number of the result that it is. */
+amp_status amp_linalg_infos(amp_call *call, const amp_batch *batch, int output, amp_tensor **tensor, int32_t **infos);
+/* The number of the first matrix whose info is not 0; −1: none. */
+int64_t amp_linalg_first_failure(const amp_batch *batch, const int32_t *infos);
+
+#endif /* AMP_CPU_LINALG_H */
