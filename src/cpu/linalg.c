@@ -42,6 +42,26 @@ const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index) {
     return text;
 }
 
+/* ---- Views ----------------------------------------------------------------------------------------------------- */
+
+amp_tensor amp_matrix_transposed(const amp_tensor *t) {
+    amp_tensor view = *t;
+    const int r = t->rank - 2, c = t->rank - 1;
+    view.shape[r] = t->shape[c];
+    view.strides[r] = t->strides[c];
+    view.shape[c] = t->shape[r];
+    view.strides[c] = t->strides[r];
+    return view;
+}
+
+amp_tensor amp_vector_as_matrix(const amp_tensor *t) {
+    amp_tensor view = *t;
+    view.shape[view.rank] = 1;
+    view.strides[view.rank] = 1;
+    view.rank++;
+    return view;
+}
+
 /* ---- Batches and stacks ---------------------------------------------------------------------------------------- */
 
 amp_batch amp_batch_of(const amp_tensor *t, int tail) {
@@ -155,37 +175,49 @@ amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, const amp_b
     return AMP_OK;
 }
 
-amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
-                            int64_t columns, amp_stack *stack) {
-    const bool vector = columns == AMP_VECTOR;
+/* The result's shape: (batch…, rows, columns) or (batch…, rows). */
+static amp_tensor *make_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
+                               int64_t columns) {
     int64_t shape[AMP_MAX_RANK];
-    int ld;
-    AMP_TRY(check_rank(call, batch));
+    if (check_rank(call, batch) != AMP_OK) return NULL;
     memcpy(shape, batch->shape, (size_t)batch->rank * sizeof *shape);
     shape[batch->rank] = rows;
     shape[batch->rank + 1] = columns;
-    amp_tensor *out = amp_call_output(call, index, dtype, batch->rank + (vector ? 1 : 2), shape);
-    if (!out) return amp_pending_error();
-    amp_tensor matrix = *out;
-    if (vector) {
-        matrix.rank++;
-        matrix.shape[matrix.rank - 1] = 1;
-        matrix.strides[matrix.rank - 1] = at_least_one(rows);
-    }
-    if (is_column_major(&matrix, &ld)) {
-        set_direct_view(stack, &matrix, batch, ld);
+    return amp_call_output(call, index, dtype, batch->rank + (columns == AMP_VECTOR ? 1 : 2), shape);
+}
+
+/* A stack for matrices that shall be in `matrix`. */
+static amp_status stack_on(const amp_call *call, const amp_tensor *matrix, const amp_batch *batch, amp_stack *stack) {
+    int ld;
+    if (is_column_major(matrix, &ld)) {
+        set_direct_view(stack, matrix, batch, ld);
         return AMP_OK;
     }
-    AMP_TRY(amp_stack_new(call, dtype, batch, rows, vector ? 1 : columns, stack));
-    stack->output = out;
+    AMP_TRY(amp_stack_new(call, matrix->dtype, batch, matrix->shape[matrix->rank - 2], matrix->shape[matrix->rank - 1],
+                          stack));
+    stack->target = *matrix;
+    stack->has_target = true;
     return AMP_OK;
 }
 
-amp_status amp_stack_finish(const amp_stack *stack) {
-    if (!stack->output) return AMP_OK;
-    amp_tensor made = stack->view;
-    if (stack->output->rank < made.rank) made.rank--; /* vectors */
-    return amp_cpu_copy(stack->output, &made);
+amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
+                            int64_t columns, amp_stack *stack) {
+    const amp_tensor *out = make_output(call, index, dtype, batch, rows, columns);
+    if (!out) return amp_pending_error();
+    const amp_tensor matrix = columns == AMP_VECTOR ? amp_vector_as_matrix(out) : *out;
+    return stack_on(call, &matrix, batch, stack);
+}
+
+amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
+                                       int64_t columns, amp_stack *stack) {
+    const amp_tensor *out = make_output(call, index, dtype, batch, rows, columns);
+    if (!out) return amp_pending_error();
+    const amp_tensor matrix = amp_matrix_transposed(out);
+    return stack_on(call, &matrix, batch, stack);
+}
+
+amp_status amp_stack_finish(amp_stack *stack) {
+    return stack->has_target ? amp_cpu_copy(&stack->target, &stack->view) : AMP_OK;
 }
 
 amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, const amp_batch *batch, int64_t rows,

@@ -17,8 +17,9 @@ typedef struct amp_batch {
 
 /* Column-major matrices, one for each index of a batch. */
 typedef struct amp_stack {
-    amp_tensor view;    /* as a tensor (batch…, rows, columns), for copies */
-    amp_tensor *output; /* where amp_stack_finish copies them; NULL: nowhere */
+    amp_tensor view;   /* as a tensor (batch…, rows, columns), for copies */
+    amp_tensor target; /* where amp_stack_finish copies them, if has_target */
+    bool has_target;
     int rows, columns, ld;
 } amp_stack;
 
@@ -31,6 +32,13 @@ void *amp_stack_at(const amp_stack *stack, int64_t index);
 amp_status amp_linalg_check(const amp_call *call, const char *name, const amp_tensor *t, bool square);
 /* "(matrix 3 of the batch) ", or "" where there is no batch. In a buffer of the thread's. */
 const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
+
+/* ---- Views ----------------------------------------------------------------------------------------------------- */
+
+/* The last two dimensions exchanged. */
+amp_tensor amp_matrix_transposed(const amp_tensor *t);
+/* (…, n) as (…, n, 1). */
+amp_tensor amp_vector_as_matrix(const amp_tensor *t);
 
 /* ---- Batches and stacks ---------------------------------------------------------------------------------------- */
 
@@ -55,7 +63,11 @@ amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, const amp_b
 enum { AMP_VECTOR = -1 };
 amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
                             int64_t columns, amp_stack *stack);
-amp_status amp_stack_finish(const amp_stack *stack);
+/* The same where the stack holds the transposes: for a result (batch…, rows, columns), its matrices are columns × rows.
+ * Without a copy for row-major results. */
+amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
+                                       int64_t columns, amp_stack *stack);
+amp_status amp_stack_finish(amp_stack *stack);
 /* The upper left rows × columns of the stack as result number `index`. */
 amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, const amp_batch *batch, int64_t rows,
                             int64_t columns);
