@@ -42,10 +42,8 @@ typedef struct amp_lapack {
     int (*ormqr)(char side, char trans, int m, int n, int k, const void *a, int lda, const void *tau, void *c, int ldc,
                  amp_lapack_work *work);
     /* job: 'A' all, 'S' the first min(m, n) columns of U and rows of V^H, 'N' neither. Real workspace:
-     * amp_gesdd_reals; integers: 8 min(m, n). Where gesdd does not converge, gesvd may. */
+     * amp_gesdd_reals; integers: 8 min(m, n). */
     int (*gesdd)(char job, int m, int n, void *a, int lda, void *s, void *u, int ldu, void *vh, int ldvh,
-                 amp_lapack_work *work);
-    int (*gesvd)(char job, int m, int n, void *a, int lda, void *s, void *u, int ldu, void *vh, int ldvh,
                  amp_lapack_work *work);
     int (*syevd)(char job, char uplo, int n, void *a, int lda, void *values, amp_lapack_work *work);
     /* Values and vectors are complex for every dtype. Real workspace: amp_geev_reals. */
@@ -61,7 +59,15 @@ typedef struct amp_lapack {
     void (*fill_nan)(int m, int n, void *a, int lda);   /* every element */
     void (*mirror)(char uplo, int n, void *a, int lda); /* the other triangle becomes its conjugate transpose */
     void (*clear_triangle)(char uplo, int m, int n, void *a, int lda); /* zeros strictly below 'L' or above 'U' */
-    double (*first)(const amp_lapack_work *work, double *reals);       /* what a query wrote */
+    void (*conjugate)(int m, int n, void *a, int lda);
+    /* C = A B */
+    void (*gemm)(int m, int n, int k, const void *a, int lda, const void *b, int ldb, void *c, int ldc);
+    /* Row i of a times 1/s[i], or times 0 where s[i] is not above the tolerance. */
+    void (*scale_rows_by_inverse)(int m, int n, void *a, int lda, const void *s, double tolerance);
+    /* Columns of complex eigenvectors (row-major) as geev packs real ones: v and its conjugate become Re v and Im v. */
+    void (*pack_vectors)(int n, const void *values, const void *vectors, void *packed);
+    double (*largest)(int n, const void *s);                     /* of reals, 0 if there is none */
+    double (*first)(const amp_lapack_work *work, double *reals); /* what a query wrote */
 } amp_lapack;
 
 /* NULL for any other dtype. */

@@ -69,11 +69,6 @@ static int LOCAL(gesdd)(char job, int m, int n, void *a, int lda, void *s, void 
     return CALL(gesdd)(LAPACK_COL_MAJOR, job, m, n, a, lda, s, u, ldu, vh, ldvh, work->elements,
                        work->count REALS(work), work->integers);
 }
-static int LOCAL(gesvd)(char job, int m, int n, void *a, int lda, void *s, void *u, int ldu, void *vh, int ldvh,
-                        amp_lapack_work *work) {
-    return CALL(gesvd)(LAPACK_COL_MAJOR, job, job, m, n, a, lda, s, u, ldu, vh, ldvh, work->elements,
-                       work->count REALS(work));
-}
 static int LOCAL(syevd)(char job, char uplo, int n, void *a, int lda, void *values, amp_lapack_work *work) {
     return CALL_S(evd)(LAPACK_COL_MAJOR, job, uplo, n, a, lda, values, work->elements, work->count REAL_COUNT(work),
                        work->integers, work->integer_count);
@@ -202,6 +197,47 @@ static void LOCAL(clear_triangle)(char uplo, int m, int n, void *a, int lda) {
     }
 }
 
+static void LOCAL(conjugate)(int m, int n, void *a, int lda) {
+    for (int j = 0; j < n; j++) {
+        T *column = (T *)a + (size_t)j * lda;
+        for (int i = 0; i < m; i++) column[i] = CONJUGATE(column[i]);
+    }
+}
+
+static void LOCAL(gemm)(int m, int n, int k, const void *a, int lda, const void *b, int ldb, void *c, int ldc) {
+    const T one = 1, zero = 0;
+    BLAS(gemm)
+    (CblasColMajor, CblasNoTrans, CblasNoTrans, m, n, k,
+#if COMPLEX
+     &one, a, lda, b, ldb, &zero,
+#else
+     one, a, lda, b, ldb, zero,
+#endif
+     c, ldc);
+}
+
+static void LOCAL(scale_rows_by_inverse)(int m, int n, void *a, int lda, const void *s, double tolerance) {
+    for (int i = 0; i < m; i++) {
+        const R value = ((const R *)s)[i], scale = value > (R)tolerance ? 1 / value : 0;
+        for (int j = 0; j < n; j++) ((T *)a)[i + (size_t)j * lda] *= scale;
+    }
+}
+
+static void LOCAL(pack_vectors)(int n, const void *values, const void *vectors, void *packed) {
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++) {
+            const C v = ((const C *)vectors)[(size_t)i * n + j];
+            ((R *)packed)[(size_t)i * n + j] = (R)(cimag(((const C *)values)[j]) < 0 ? -cimag(v) : creal(v));
+        }
+    }
+}
+
+static double LOCAL(largest)(int n, const void *s) {
+    R most = 0;
+    for (int i = 0; i < n; i++) most = ((const R *)s)[i] > most ? ((const R *)s)[i] : most;
+    return (double)most;
+}
+
 /* A single-precision count may have been rounded down. */
 static double LOCAL(first)(const amp_lapack_work *work, double *reals) {
     const double room = sizeof(R) == sizeof(float) ? 1.0 + 0x1p-22 : 1.0;
@@ -224,7 +260,6 @@ static const amp_lapack LOCAL(row) = {.dtype = DTYPE,
                                       ROW(orgqr),
                                       ROW(ormqr),
                                       ROW(gesdd),
-                                      ROW(gesvd),
                                       ROW(syevd),
                                       ROW(geev),
                                       ROW(lstsq),
@@ -234,6 +269,11 @@ static const amp_lapack LOCAL(row) = {.dtype = DTYPE,
                                       ROW(fill_nan),
                                       ROW(mirror),
                                       ROW(clear_triangle),
+                                      ROW(conjugate),
+                                      ROW(gemm),
+                                      ROW(scale_rows_by_inverse),
+                                      ROW(pack_vectors),
+                                      ROW(largest),
                                       ROW(first)};
 #undef ROW
 

@@ -42,6 +42,14 @@ const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index) {
     return text;
 }
 
+amp_call amp_linalg_step(const amp_call *call) {
+    amp_call step = *call;
+    step.form = AMP_FORM_FUNCTION;
+    step.target = NULL;
+    memset(step.outputs, 0, sizeof step.outputs);
+    return step;
+}
+
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
 amp_tensor amp_matrix_transposed(const amp_tensor *t) {

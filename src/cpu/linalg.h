@@ -33,6 +33,11 @@ amp_status amp_linalg_check(const amp_call *call, const char *name, const amp_te
 /* "(matrix 3 of the batch) ", or "" where there is no batch. In a buffer of the thread's. */
 const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
 
+/* ---- Steps ----------------------------------------------------------------------------------------------------- */
+
+/* The call without its target and results, for a step whose results are not the op's: errors keep the op's name. */
+amp_call amp_linalg_step(const amp_call *call);
+
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
 /* The last two dimensions exchanged. */

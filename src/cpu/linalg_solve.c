@@ -183,25 +183,10 @@ static bool is_vector_side(const amp_tensor *a, const amp_tensor *b) {
     return vector || b->rank == 1;
 }
 
-/* X A = B is A^T X^T = B^T. */
-static amp_status solve_right(amp_call *call, amp_tensor *a, amp_tensor *b) {
-    AMP_TRY(amp_linalg_check(call, "B", b, false));
-    amp_tensor *x = amp_linalg_solve(amp_transpose(a, -2, -1), amp_transpose(b, -2, -1));
-    amp_tensor *result = x ? amp_contiguous(amp_transpose(x, -2, -1)) : NULL;
-    call->outputs[0] = result;
-    return result ? AMP_OK : amp_pending_error();
-}
-
-amp_status cpu_linalg_solve(amp_call *call) {
-    const amp_linalg_solve_args *args = call->args;
-    AMP_TRY(amp_linalg_check(call, "A", args->A, true));
-    const bool vector = is_vector_side(args->A, args->B);
-    if (!args->left.value && vector) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'B' is %s, a vector; with left false it must be matrices",
-                        amp_call_name(call), amp_describe(args->B));
-    }
-    if (!args->left.value) return solve_right(call, args->A, args->B);
-    const amp_tensor *a = args->A, b = vector ? amp_vector_as_matrix(args->B) : *args->B;
+/* The solutions of A X = B as the call's result. */
+static amp_status solve(amp_call *call, const amp_tensor *a, const amp_tensor *right) {
+    const bool vector = is_vector_side(a, right);
+    const amp_tensor b = vector ? amp_vector_as_matrix(right) : *right;
     AMP_TRY(check_rows(call, "B", &b, "A", a));
     const amp_batch batch_a = amp_batch_of(a, 2), batch_b = amp_batch_of(&b, 2);
     amp_batch batch;
@@ -211,6 +196,26 @@ amp_status cpu_linalg_solve(amp_call *call) {
     AMP_TRY(amp_stack_output(call, 0, a->dtype, &batch, rows_of(&b), vector ? AMP_VECTOR : columns_of(&b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, &b));
     return run_solver(call, &job, &batch, true, -1, "there is no one solution");
+}
+
+/* X A = B is A^T X^T = B^T. */
+static amp_status solve_right(amp_call *call, amp_tensor *a, amp_tensor *b) {
+    AMP_TRY(amp_linalg_check(call, "B", b, false));
+    const amp_tensor a_transposed = amp_matrix_transposed(a), b_transposed = amp_matrix_transposed(b);
+    amp_call step = amp_linalg_step(call);
+    AMP_TRY(solve(&step, &a_transposed, &b_transposed));
+    const amp_tensor x = amp_matrix_transposed(step.outputs[0]);
+    amp_tensor *out = amp_call_output(call, 0, x.dtype, x.rank, x.shape);
+    return out ? amp_cpu_copy(out, &x) : amp_pending_error();
+}
+
+amp_status cpu_linalg_solve(amp_call *call) {
+    const amp_linalg_solve_args *args = call->args;
+    AMP_TRY(amp_linalg_check(call, "A", args->A, true));
+    if (args->left.value) return solve(call, args->A, args->B);
+    if (!is_vector_side(args->A, args->B)) return solve_right(call, args->A, args->B);
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'B' is %s, a vector; with left false it must be matrices",
+                    amp_call_name(call), amp_describe(args->B));
 }
 
 /* ---- Tensors as matrices --------------------------------------------------------------------------------------- */
@@ -228,7 +233,7 @@ static amp_dims dims_of(const int64_t *shape, int count) {
 }
 
 static amp_status return_reshaped(amp_call *call, amp_tensor *t, amp_dims shape) {
-    call->outputs[0] = t ? amp_reshape(t, shape) : NULL;
+    call->outputs[0] = amp_reshape(t, shape);
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
@@ -250,7 +255,10 @@ amp_status cpu_linalg_tensorinv(amp_call *call) {
     amp_dims shape = dims_of(a->shape + ind, a->rank - (int)ind);
     for (int d = 0; d < ind; d++) shape.values[shape.count++] = a->shape[d];
     amp_tensor *matrix = amp_reshape(a, AMP_DIMS(rows, columns));
-    return return_reshaped(call, matrix ? amp_linalg_inv(matrix) : NULL, shape);
+    amp_call step = amp_linalg_step(call);
+    if (!matrix) return amp_pending_error();
+    AMP_TRY(invert(&step, matrix, true, -1));
+    return return_reshaped(call, step.outputs[0], shape);
 }
 
 /* The dimensions named move to the end, in their order. */
@@ -282,7 +290,10 @@ amp_status cpu_linalg_tensorsolve(amp_call *call) {
     }
     amp_tensor *matrix = amp_reshape(a, AMP_DIMS(n, n)), *vector = amp_reshape(b, AMP_DIMS(n));
     if (!matrix || !vector) return amp_pending_error();
-    return return_reshaped(call, amp_linalg_solve(matrix, vector), dims_of(a->shape + from, a->rank - from));
+    amp_call step = amp_linalg_step(call);
+    AMP_TRY(amp_linalg_check(call, "A", matrix, true));
+    AMP_TRY(solve(&step, matrix, vector));
+    return return_reshaped(call, step.outputs[0], dims_of(a->shape + from, a->rank - from));
 }
 
 /* ---- Triangular matrices --------------------------------------------------------------------------------------- */
