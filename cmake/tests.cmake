@@ -35,6 +35,10 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
     set_tests_properties(emulated PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 endif()
 
+# Recorded cases are read and compared by the tool's own code.
+target_sources(test_cuda_cases PRIVATE tools/amp/replay_cases.cc tools/amp/replay_compare.cc tools/amp/replay_device.c)
+target_include_directories(test_cuda_cases PRIVATE tools/amp)
+
 # What `amp replay --load` and `amp info --load` open.
 add_library(plugin MODULE tests/plugin.c)
 target_include_directories(plugin PRIVATE include)

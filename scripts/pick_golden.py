@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Picks the small cases of tests/golden from a folder of recorded operator cases.
 
-    scripts/pick_golden.py FOLDER [tests/golden]
+    scripts/pick_golden.py FOLDER [tests/golden [tests/data/cuda_plans.json]]
 
 Of each operator and mode (off-f32, off-bf16, on-bf16, …) that a CPU runs: the smallest case with a few elements, a
 second one if it is not LARGE, and one without any elements where there is one. Gradients are left out. The output is
 deterministic, and must stay below LIMIT bytes.
+
+Of the calls in CUDA regions one of each operator and mode goes to cuda_plans.json, without values: their dtypes are what
+tests/test_cuda_cases.cc checks.
 """
 
 import json
@@ -15,7 +18,7 @@ import struct
 import sys
 
 FEW = 4
-LARGE = 2800
+LARGE = 2200
 LIMIT = 3_000_000
 
 
@@ -74,11 +77,43 @@ def pick(cases, tensors):
     return [kept[case["name"]] for case in cases if case["name"] in kept]
 
 
+def without_values(value):
+    """The same JSON value, its tensors empty."""
+    if isinstance(value, dict) and isinstance(value.get("tensor"), str):
+        return {"tensor": "-", "dtype": value["dtype"], "shape": [0]}
+    if isinstance(value, dict):
+        return {key: without_values(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [without_values(child) for child in value]
+    return value
+
+
+def plans(cases):
+    """The simplest call of each operator and mode in a CUDA region."""
+    best = {}
+    for case in cases:
+        if not case["autocast"] or case["autocast"]["device"] != "cuda":
+            continue
+        plan = {key: case[key] for key in ("name", "op", "policy", "autocast")}
+        plan["inputs"] = without_values(case["inputs"])
+        plan["outputs"] = [{"dtype": output["dtype"]} for output in case["outputs"]]
+        text = json.dumps(plan, separators=(",", ":"))
+        key = (case["op"], case["name"].rsplit("/", 1)[1])
+        # the call with the most tensors says the most
+        rank = (-len(keys_of(case["inputs"])), len(text), case["name"])
+        if key not in best or rank < best[key][0]:
+            best[key] = (rank, text)
+    return [text for _, text in best.values()]
+
+
 def main():
     source = pathlib.Path(sys.argv[1])
     target = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "tests/golden")
+    plan_file = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else "tests/data/cuda_plans.json")
     target.mkdir(parents=True, exist_ok=True)
-    total = 0
+    planned = [text for path in sorted(source.glob("cuda_*.json")) for text in plans(json.loads(path.read_text()))]
+    plan_file.write_text("[\n" + ",\n".join(planned) + "\n]\n")
+    total = plan_file.stat().st_size
     for path in sorted(source.glob("*.json")):
         if not path.with_suffix(".safetensors").exists() or path.name.startswith("cuda_"):
             continue
