@@ -219,20 +219,28 @@ static const method *find_method(const char *mode) {
     return NULL;
 }
 
+/* upsample_nearest2d says what "nearest" does not. */
+static int wanted_dims(const amp_call *call, const method *m) {
+    const char *name = call->op->name;
+    const size_t length = strlen(name);
+    const bool named = !strncmp(name, "upsample_", 9) && name[length - 1] == 'd';
+    return named ? name[length - 2] - '0' : m->dims;
+}
+
 static amp_status check_request(const amp_call *call, const request *r, const method *m) {
     const amp_tensor *input = r->input;
     const char *name = amp_call_name(call);
-    const int dims = input->rank - 2;
-    if (dims < 1 || dims > AMP_SPATIAL_DIMS || (m->dims && m->dims != dims)) {
+    const int dims = input->rank - 2, wanted = wanted_dims(call, m);
+    if (dims < 1 || dims > AMP_SPATIAL_DIMS || (wanted && wanted != dims)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; mode \"%s\" takes %s", name, amp_describe(input), m->mode,
-                        m->dims == 1   ? "(N, C, W)"
-                        : m->dims == 2 ? "(N, C, H, W)"
-                        : m->dims      ? "(N, C, D, H, W)"
-                                       : "3, 4 or 5 dimensions, batch and channels first");
+                        wanted == 1   ? "(N, C, W)"
+                        : wanted == 2 ? "(N, C, H, W)"
+                        : wanted      ? "(N, C, D, H, W)"
+                                      : "3, 4 or 5 dimensions, batch and channels first");
     }
     if (r->size->set == r->scale_factor->set) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: %s of the size and 'scale_factor' given; expected one", name,
-                        r->size->set ? "both" : "neither");
+        return amp_fail(AMP_ERROR_INVALID, "%s: %s of '%s' and 'scale_factor' given; expected one", name,
+                        r->size->set ? "both" : "neither", call->op->args[1].name);
     }
     if (r->align_corners->set && !m->aligns) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'align_corners' has no meaning for mode \"%s\"", name, m->mode);
@@ -242,7 +250,8 @@ static amp_status check_request(const amp_call *call, const request *r, const me
                         name, m->mode);
     }
     if (r->recompute->value && r->size->set) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'recompute_scale_factor' has no meaning with a size", name);
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'recompute_scale_factor' has no meaning with '%s'", name,
+                        call->op->args[1].name);
     }
     return AMP_OK;
 }
@@ -253,7 +262,7 @@ static amp_status set_size(const amp_call *call, amp_spatial *s, const request *
     for (int d = 0; size.set && size.count == 1 && d < s->dims; d++) size.values[d] = size.values[0];
     if (size.set) {
         if (size.count == 1) size.count = s->dims;
-        AMP_TRY(amp_pool_check_dims(call, "size", &size, s->dims, 1, largest));
+        AMP_TRY(amp_pool_check_dims(call, call->op->args[1].name, &size, s->dims, 1, largest));
     }
     for (int d = 0; d < s->dims; d++) {
         int64_t *extent = amp_spatial_out(s, d);

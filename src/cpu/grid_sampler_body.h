@@ -1,0 +1,55 @@
+/* Lines of samples of TYPE; NAME(x) makes the functions' names. */
+
+/* The taps of output line `row` (of batch, D', H'), W' elements. */
+static void NAME(find_taps)(const sampler *g, int64_t row, const line_taps *t) {
+    const int64_t *in = g->s->in, n = g->s->out[2];
+    const TYPE *grid = (const TYPE *)g->grid + row * n * g->dims;
+    const int each = taps_along(g), each_deep = g->dims == 3 ? each : 1;
+    for (int64_t i = 0; i < n; i++) {
+        const TYPE *at = grid + i * g->dims; /* x, y, z */
+        const place x = find_place(g, (double)at[0], in[2]), y = find_place(g, (double)at[1], in[1]);
+        const place z = g->dims == 3 ? find_place(g, (double)at[2], in[0]) : (place){{0}, {1.0}};
+        int64_t *index = t->index + i;
+        TYPE *weight = (TYPE *)t->weight + i;
+        for (int a = 0; a < each_deep; a++) {
+            for (int b = 0; b < each; b++) {
+                for (int c = 0; c < each; c++, index += n, weight += n) {
+                    const bool inside = z.index[a] >= 0 && y.index[b] >= 0 && x.index[c] >= 0;
+                    *index = inside ? (z.index[a] * in[1] + y.index[b]) * in[2] + x.index[c] : -1;
+                    *weight = (TYPE)(z.weight[a] * y.weight[b] * x.weight[c]);
+                }
+            }
+        }
+    }
+}
+
+/* One channel: what lies outside adds 0 times its weight, which NaN coordinates leave NaN. */
+static void NAME(sample)(const sampler *g, const line_taps *t, const TYPE *in, TYPE *restrict out) {
+    const int64_t n = g->s->out[2];
+    for (int k = 0; k < g->taps; k++) {
+        const int64_t *index = t->index + k * n;
+        const TYPE *weight = (const TYPE *)t->weight + k * n;
+        for (int64_t i = 0; i < n; i++) {
+            const TYPE x = (index[i] < 0 ? (TYPE)0 : in[index[i]]) * weight[i];
+            out[i] = k ? out[i] + x : x;
+        }
+    }
+}
+
+static void NAME(sample_rows)(void *context, int64_t begin, int64_t end, void *scratch) {
+    const sampler *g = context;
+    const amp_spatial *s = g->s;
+    const int64_t n = s->out[2], lines = s->out[0] * s->out[1], plane = s->in[0] * s->in[1] * s->in[2];
+    const line_taps t = {scratch, (int64_t *)scratch + g->taps * n};
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t batch = row / lines, line = row % lines;
+        NAME(find_taps)(g, row, &t);
+        for (int64_t c = 0; c < s->channels; c++) {
+            const int64_t outer = batch * s->channels + c;
+            NAME(sample)(g, &t, (const TYPE *)g->in + outer * plane, (TYPE *)g->out + (outer * lines + line) * n);
+        }
+    }
+}
+
+#undef TYPE
+#undef NAME
