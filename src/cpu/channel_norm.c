@@ -102,24 +102,10 @@ static amp_status start(norm *p, amp_call *call, amp_tensor *input, amp_tensor *
     return p->weight && p->bias ? find_kernels(p) : amp_pending_error();
 }
 
-/* The dimensions from `first` on step as one. */
-static bool tail_is_dense(const amp_tensor *t, int first) {
-    int64_t expected = 1;
-    for (int d = t->rank - 1; d >= first; d--) {
-        if (t->shape[d] != 1 && t->strides[d] != expected) return false;
-        expected *= t->shape[d];
-    }
-    return true;
-}
-
 /* A dense input where its dimensions from `first` on are not. */
 static amp_status make_dense(norm *p, int first) {
-    if (tail_is_dense(p->in, first)) return AMP_OK;
-    amp_tensor *copy = amp_tensor_new(p->call->op->name, p->in->dtype, p->in->rank, p->in->shape);
-    if (!copy) return amp_pending_error();
-    AMP_TRY(amp_cpu_copy(copy, p->in));
-    p->in = copy;
-    return AMP_OK;
+    p->in = amp_cpu_dense(p->call->op->name, p->in, p->in->dtype, first);
+    return p->in ? AMP_OK : amp_pending_error();
 }
 
 static amp_status make_output(norm *p) {

@@ -22,6 +22,21 @@ amp_status amp_cpu_copy(amp_tensor *destination, const amp_tensor *source) {
                             amp_tensor_pointer(source), source->dtype, strides, destination->rank, destination->shape);
 }
 
+static bool tail_is_dense(const amp_tensor *t, int first) {
+    int64_t expected = 1;
+    for (int d = t->rank - 1; d >= first; d--) {
+        if (t->shape[d] != 1 && t->strides[d] != expected) return false;
+        expected *= t->shape[d];
+    }
+    return true;
+}
+
+const amp_tensor *amp_cpu_dense(const char *op, const amp_tensor *tensor, amp_dtype dtype, int first) {
+    if (tensor->dtype == dtype && tail_is_dense(tensor, first)) return tensor;
+    amp_tensor *copy = amp_tensor_new(op, dtype, tensor->rank, tensor->shape);
+    return copy && amp_cpu_copy(copy, tensor) == AMP_OK ? copy : NULL;
+}
+
 static amp_status return_copy(amp_call *call, const amp_tensor *input, amp_dtype dtype) {
     amp_tensor *out = amp_call_output(call, 0, dtype, input->rank, input->shape);
     return out ? amp_cpu_copy(out, input) : amp_pending_error();

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/reduce.h"
 
@@ -41,7 +42,11 @@ static amp_status reduce(const amp_tensor *losses, double scale, amp_tensor *out
 
 amp_status amp_loss_finish(amp_call *call, amp_loss_reduction reduction, const amp_tensor *losses, amp_dtype dtype,
                            double scale) {
-    if (reduction == AMP_LOSS_NONE) return AMP_OK;
+    if (reduction == AMP_LOSS_NONE) {
+        if (losses == call->outputs[0]) return AMP_OK;
+        amp_tensor *each = amp_call_output(call, 0, dtype, losses->rank, losses->shape);
+        return each ? amp_cpu_copy(each, losses) : amp_pending_error();
+    }
     amp_tensor *out = amp_call_output(call, 0, dtype, 0, NULL);
     return out ? reduce(losses, scale, out) : amp_pending_error();
 }

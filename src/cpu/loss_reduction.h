@@ -19,7 +19,8 @@ amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool ba
 amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, int rank,
                             const int64_t *shape);
 
-/* Makes the output from what amp_loss_target gave: Σ losses · scale in `dtype`; nothing for "none". */
+/* Makes the output in `dtype` from losses: Σ losses · scale; for "none" the losses themselves, unless they are already
+ * in it. */
 amp_status amp_loss_finish(amp_call *call, amp_loss_reduction reduction, const amp_tensor *losses, amp_dtype dtype,
                            double scale);
 

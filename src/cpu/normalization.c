@@ -219,28 +219,11 @@ static amp_status check_norm_dtypes(const amp_call *call, const amp_tensor *inpu
     return AMP_OK;
 }
 
-/* Dense values of a parameter in compute type: its own memory, or a tensor of the call's frame. */
+/* Dense values of a parameter in compute type, or NULL. */
 static amp_status dense_parameter(const amp_call *call, const amp_tensor *t, amp_dtype compute, const void **values) {
-    *values = NULL;
-    if (!t) return AMP_OK;
-    amp_tensor *dense = (amp_tensor *)(uintptr_t)t;
-    if (t->dtype != compute || !amp_tensor_is_dense(t)) {
-        dense = amp_tensor_new(call->op->name, compute, t->rank, t->shape);
-        if (!dense) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(dense, t));
-    }
-    *values = amp_tensor_pointer(dense);
-    return AMP_OK;
-}
-
-/* The last `count` dimensions step as one. */
-static bool tail_is_dense(const amp_tensor *t, int first) {
-    int64_t expected = 1;
-    for (int d = t->rank - 1; d >= first; d--) {
-        if (t->shape[d] != 1 && t->strides[d] != expected) return false;
-        expected *= t->shape[d];
-    }
-    return true;
+    const amp_tensor *dense = t ? amp_cpu_dense(call->op->name, t, compute, 0) : NULL;
+    *values = dense ? amp_tensor_pointer(dense) : NULL;
+    return dense || !t ? AMP_OK : amp_pending_error();
 }
 
 static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *shape, amp_tensor *weight,
@@ -258,13 +241,8 @@ static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *sh
     AMP_TRY(dense_parameter(call, bias, r.compute, &c.bias));
     r.out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
     if (!r.out) return amp_pending_error();
-    r.in = input;
-    if (!tail_is_dense(input, r.dim)) {
-        amp_tensor *copy = amp_tensor_new(call->op->name, input->dtype, input->rank, input->shape);
-        if (!copy) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(copy, input));
-        r.in = copy;
-    }
+    r.in = amp_cpu_dense(call->op->name, input, input->dtype, r.dim);
+    if (!r.in) return amp_pending_error();
     r.loop = r.compute == AMP_F32 ? norm_f32 : norm_f64;
     r.context = &c;
     return run_rows(amp_call_name(call), &r);
