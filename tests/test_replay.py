@@ -181,6 +181,21 @@ class Replay(unittest.TestCase):
             self.assertEqual(code, expected, out + err)
             self.assertIn(part, out + err)
 
+    def test_wrongly_recorded_cases_must_fail(self):
+        listed = self.path + "/list.txt"
+        bad = add_case(outputs=output(tensor="wrong", atol=0))
+        for case, text, expected, part in [
+            (bad, "x/add/0/*  # the proof\n", 0, "1 recorded wrongly"),
+            (bad, "x/add/1/*\n", 1, "1 failed"),
+            (add_case(), "x/add/0/*\n", 1, "they pass, so remove them"),
+            (bad, "add\n", 2, "'add': expected FILE/op/sample/mode"),
+        ]:
+            with open(listed, "w", encoding="utf-8") as file:
+                file.write(text)
+            code, out, err = self.replay(case, options=["--allow-wrong", listed])
+            self.assertEqual(code, expected, out + err)
+            self.assertIn(part, out + err)
+
     def test_malformed_cases_are_named(self):
         for change, part in [
             (dict(inputs=None), "'inputs' is missing"),

@@ -33,6 +33,9 @@ static const char help[] =
     "  --allow-missing FILE  ops that need not be implemented, one a line, # begins a comment. An op of the list that "
     "is\n"
     "                        implemented is an error: the list may only shrink\n"
+    "  --allow-wrong FILE    cases whose recorded result is wrong, a glob of FILE/op/sample/mode a line, # begins the "
+    "reason.\n"
+    "                        A case of the list that passes is an error\n"
     "  --load FILE           a shared object that defines ops of its own (amp/user.h), before anything else\n"
     "  --json                the report as JSON\n"
     "  --help                this text\n"
@@ -86,6 +89,8 @@ static Options parse_options(int argc, char **argv) {
             options.allow_missing = value;
         } else if ((value = option_value("--load", argc, argv, &i))) {
             options.load.push_back(value);
+        } else if ((value = option_value("--allow-wrong", argc, argv, &i))) {
+            options.allow_wrong = value;
         } else {
             throw Usage("there is no option '" + word + "'");
         }
@@ -102,7 +107,7 @@ struct Case {
     std::string name, op;
 };
 
-enum class Verdict { passed, failed, missing, other_device };
+enum class Verdict { passed, failed, missing, wrong, other_device };
 
 // Opens the region of a case and closes it again.
 class Region {
@@ -224,13 +229,15 @@ static void count_case(const Case &c, Verdict verdict, const Comparison &compari
     OpResult &op = results->ops[c.op];
     op.cases++;
     if (verdict == Verdict::missing) op.missing++;
+    if (verdict == Verdict::wrong) op.wrong++;
     if (verdict == Verdict::passed) op.passed++;
     if (verdict == Verdict::failed) {
         op.failed++;
         results->failures.push_back({c.file.name, c.name, c.op, comparison.problem});
     }
-    op.ratio.add(comparison.ratio);
-    if (verdict != Verdict::missing && (op.worst_case.empty() || comparison.share > op.worst.share)) {
+    if (verdict != Verdict::wrong) op.ratio.add(comparison.ratio);
+    if (verdict != Verdict::missing && verdict != Verdict::wrong &&
+        (op.worst_case.empty() || comparison.share > op.worst.share)) {
         op.worst = comparison;
         op.worst_case = c.file.name + "/" + c.name;
     }
@@ -268,8 +275,20 @@ static void end_progress() {
     if (isatty(STDERR_FILENO)) std::fputs("\r\033[K", stderr);
 }
 
-static void run_one(const CaseFile &file, const json_t *json, const Options &options, std::set<std::string> *names,
-                    Results *results, size_t number, size_t total) {
+// A case whose recorded result is wrong must fail, or it does not belong on the list.
+static Verdict excuse(const Case &c, Verdict verdict, const std::set<std::string> &wrong, Results *results) {
+    const std::string full = c.file.name + "/" + c.name;
+    for (const std::string &pattern : wrong) {
+        if (fnmatch(pattern.c_str(), full.c_str(), 0) != 0) continue;
+        if (verdict == Verdict::failed) return Verdict::wrong;
+        if (verdict == Verdict::passed) results->right.insert(full);
+    }
+    return verdict;
+}
+
+static void run_one(const CaseFile &file, const json_t *json, const Options &options,
+                    const std::set<std::string> &wrong, std::set<std::string> *names, Results *results, size_t number,
+                    size_t total) {
     Case c = {file, json, "?", "?"};
     try {
         c.name = text_field(json, "name");
@@ -278,7 +297,7 @@ static void run_one(const CaseFile &file, const json_t *json, const Options &opt
         if (!selected(c, options.filter)) return;
         show_progress(number, total, c);
         Comparison comparison;
-        const Verdict verdict = run_case(c, options, &comparison);
+        const Verdict verdict = excuse(c, run_case(c, options, &comparison), wrong, results);
         count_case(c, verdict, comparison, results);
     } catch (const Malformed &problem) {
         const std::string place = c.name == "?" ? "case " + std::to_string(number) : c.name;
@@ -287,21 +306,21 @@ static void run_one(const CaseFile &file, const json_t *json, const Options &opt
     }
 }
 
-static Results run_all(const std::vector<CaseFile> &files, const Options &options) {
+static Results run_all(const std::vector<CaseFile> &files, const Options &options, const std::set<std::string> &wrong) {
     Results results;
     size_t total = 0, number = 0;
     for (const CaseFile &file : files) total += json_array_size(file.cases.get());
     for (const CaseFile &file : files) {
         std::set<std::string> names;
         for (size_t i = 0; i < json_array_size(file.cases.get()); i++) {
-            run_one(file, json_array_get(file.cases.get(), i), options, &names, &results, ++number, total);
+            run_one(file, json_array_get(file.cases.get(), i), options, wrong, &names, &results, ++number, total);
         }
     }
     end_progress();
     return results;
 }
 
-// ---- The list that may only shrink ----
+// ---- The lists that may only shrink ----
 
 static std::string list_problem(const std::string &path, int number, const std::string &line, const char *problem) {
     std::ostringstream text;
@@ -309,11 +328,12 @@ static std::string list_problem(const std::string &path, int number, const std::
     return text.str();
 }
 
-static std::set<std::string> read_list(const std::string &path) {
-    std::set<std::string> ops;
-    if (path.empty()) return ops;
+// Lines without comments; `check` says what is wrong with one, or nullptr.
+static std::set<std::string> read_list(const std::string &path, const char *(*check)(const std::string &line)) {
+    std::set<std::string> lines;
+    if (path.empty()) return lines;
     std::ifstream in(path);
-    if (!in) throw Malformed(path + ": cannot read the list of missing ops");
+    if (!in) throw Malformed(path + ": cannot read the list");
     int number = 0;
     for (std::string line; std::getline(in, line);) {
         number++;
@@ -321,12 +341,19 @@ static std::set<std::string> read_list(const std::string &path) {
         line.erase(line.find_last_not_of(" \t\r") + 1);
         line.erase(0, line.find_first_not_of(" \t"));
         if (line.empty()) continue;
-        const char *problem = !op_is_known(line.c_str()) ? "there is no such op"
-                              : ops.insert(line).second  ? nullptr
-                                                         : "listed twice";
+        const char *problem = check(line);
+        if (!problem && !lines.insert(line).second) problem = "listed twice";
         if (problem) throw Malformed(list_problem(path, number, line, problem));
     }
-    return ops;
+    return lines;
+}
+
+static const char *check_op(const std::string &line) {
+    return op_is_known(line.c_str()) ? nullptr : "there is no such op";
+}
+
+static const char *check_case(const std::string &line) {
+    return line.find('/') == std::string::npos ? "expected FILE/op/sample/mode" : nullptr;
 }
 
 static void judge_missing(const std::set<std::string> &allowed, Results *results) {
@@ -343,13 +370,15 @@ static int run(const Options &options) {
     }
     require_device(options.device);
     install_crash_report();
-    const std::set<std::string> allowed = read_list(options.allow_missing);
-    Results results = run_all(load_folder(options.folder), options);
+    const std::set<std::string> allowed = read_list(options.allow_missing, check_op);
+    const std::set<std::string> wrong = read_list(options.allow_wrong, check_case);
+    Results results = run_all(load_folder(options.folder), options, wrong);
     judge_missing(allowed, &results);
     if (results.ops.empty() && results.malformed == 0 && results.other_device == 0) {
         throw Malformed("no case matches the filter '" + options.filter + "'");
     }
-    const bool held = results.failures.empty() && results.not_allowed.empty() && results.stale.empty();
+    const bool held =
+        results.failures.empty() && results.not_allowed.empty() && results.stale.empty() && results.right.empty();
     const int exit_code = results.malformed ? AMP_EXIT_USAGE : held ? AMP_EXIT_OK : AMP_EXIT_FAILED;
     if (options.json) {
         print_json(options, results, exit_code);

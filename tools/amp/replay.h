@@ -24,7 +24,7 @@ struct Malformed : std::runtime_error {
 
 struct Options {
     amp_device device = AMP_DEVICE_CPU;
-    std::string folder, filter, allow_missing;
+    std::string folder, filter, allow_missing, allow_wrong;
     std::vector<std::string> load; // shared objects that define ops
     bool json = false, strided = false;
 };
@@ -107,7 +107,7 @@ Comparison compare_after(const CaseFile &file, const json_t *expected, const amp
 // ---- Results ----
 
 struct OpResult {
-    int cases = 0, passed = 0, failed = 0, missing = 0;
+    int cases = 0, passed = 0, failed = 0, missing = 0, wrong = 0;
     Comparison worst; // of the case with the largest share
     std::string worst_case;
     ErrorRatio ratio;
@@ -123,6 +123,7 @@ struct Results {
     int other_device = 0; // cases that belong to another device
     int malformed = 0;
     std::set<std::string> missing, not_allowed, stale; // op names
+    std::set<std::string> right;                       // cases listed as wrongly recorded that pass
 };
 
 void print_table(const Options &options, const Results &results);

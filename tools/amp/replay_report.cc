@@ -34,6 +34,7 @@ static OpResult total_of(const Results &results) {
         total.failed += op.failed;
         total.missing += op.missing;
         total.ratio.add(op.ratio);
+        total.wrong += op.wrong;
     }
     return total;
 }
@@ -61,6 +62,7 @@ void print_table(const Options &options, const Results &results) {
     std::printf("\n%d cases on %s%s: %d passed, %d failed", total.cases, amp_device_name(options.device),
                 options.strided ? ", strided inputs" : "", total.passed, total.failed);
     if (total.missing) std::printf(", %d of %zu ops not implemented yet", total.missing, results.missing.size());
+    if (total.wrong) std::printf(", %d recorded wrongly", total.wrong);
     if (results.malformed) std::printf(", %d malformed", results.malformed);
     std::printf("\n");
     if (total.ratio.outputs) {
@@ -76,6 +78,9 @@ void print_table(const Options &options, const Results &results) {
     if (!results.stale.empty()) {
         std::printf("implemented, so remove them from %s, which may only shrink:%s\n", options.allow_missing.c_str(),
                     join(results.stale).c_str());
+    }
+    if (!results.right.empty()) {
+        std::printf("they pass, so remove them from %s:%s\n", options.allow_wrong.c_str(), join(results.right).c_str());
     }
 }
 
@@ -117,12 +122,13 @@ void print_json(const Options &options, const Results &results, int exit_code) {
         json_array_append_new(failures, json_pack("{s:s, s:s, s:s, s:s}", "file", f.file.c_str(), "case",
                                                   f.name.c_str(), "op", f.op.c_str(), "problem", f.problem.c_str()));
     }
-    json_t *root = json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "device",
-                             amp_device_name(options.device), "strided", options.strided, "cases", total.cases,
-                             "passed", total.passed, "failed", total.failed, "missing", total.missing, "malformed",
-                             results.malformed, "other_device", results.other_device, "exit_code", exit_code,
-                             "missing_ops", names(results.missing), "not_allowed", names(results.not_allowed),
-                             "remove_from_list", names(results.stale), "ops", ops, "failures", failures);
+    json_t *root =
+        json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
+                  amp_device_name(options.device), "strided", options.strided, "cases", total.cases, "passed",
+                  total.passed, "failed", total.failed, "missing", total.missing, "wrong", total.wrong, "malformed",
+                  results.malformed, "other_device", results.other_device, "exit_code", exit_code, "missing_ops",
+                  names(results.missing), "not_allowed", names(results.not_allowed), "remove_from_list",
+                  names(results.stale), "remove_from_wrong", names(results.right), "ops", ops, "failures", failures);
     set_ratio(root, total.ratio);
     json_dumpf(root, stdout, JSON_INDENT(1));
     std::printf("\n");

@@ -1,0 +1,59 @@
+/* What gather and scatter and their kin share: tensors of indices, checked, and the walk over the places they name. */
+#ifndef AMP_CPU_INDEX_WALK_H
+#define AMP_CPU_INDEX_WALK_H
+
+#include "dispatch/call.h"
+
+/* A tensor of integers as i64: itself, or a copy that belongs to the call. NULL with an error: it holds no integers. */
+amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index);
+
+/* Every index (i64) is within 0 … size − 1, or from −size on where `negative` ones count from the end. `described`: the
+ * tensor whose dimension `dim` has that size, for the message. */
+amp_status amp_index_check(const amp_call *call, const char *argument, const amp_tensor *index, int64_t size,
+                           const amp_tensor *described, int dim, bool negative);
+
+/* A 0-dim tensor as a vector of one element; any other as it is. */
+amp_tensor amp_index_at_least_vector(const amp_tensor *tensor);
+/* A vector of indices as if it were repeated along all dimensions of `shape` but `dim`. */
+amp_tensor amp_index_along(const amp_tensor *vector, int dim, int rank, const int64_t *shape);
+
+/* The index at `from`. */
+static inline int64_t amp_index_at(const char *from, int64_t wrap) {
+    const int64_t index = *(const int64_t *)(const void *)from;
+    return index + (index >> 63 & wrap);
+}
+
+/* n places: table element i is at table + i·table_step + index·scale, with the index at index + i·index_step; its value
+ * is at values + i·values_step. */
+typedef struct amp_index_run {
+    char *table, *values;
+    const char *index;
+    int64_t table_step, values_step, index_step, scale, n; /* steps in bytes */
+    int64_t wrap;                                          /* added to negative indices */
+} amp_index_run;
+typedef void amp_index_loop(const void *context, const amp_index_run *run);
+
+/* A line of `length` places goes along the indexed dimension; there is one for each element of the other, free
+ * dimensions. */
+typedef struct amp_index_walk {
+    amp_index_loop *loop;
+    const void *context;
+    char *table, *values;
+    const int64_t *index;
+    int64_t scale, length, values_step, index_step; /* bytes */
+    int64_t wrap;                                   /* added to negative indices, where these are allowed */
+    int rank;                                       /* free dimensions */
+    int64_t shape[AMP_MAX_RANK], table_steps[AMP_MAX_RANK], values_steps[AMP_MAX_RANK], index_steps[AMP_MAX_RANK];
+} amp_index_walk;
+
+/* A walk over all places of `index`: their values in `values` (NULL: `constant`, the same everywhere), their elements in
+ * `table`, dimension `dim` of which the index names. All have one rank, from 1 up. */
+amp_index_walk amp_index_walk_of(const amp_tensor *table, const amp_tensor *values, void *constant,
+                                 const amp_tensor *index, int dim);
+
+/* Any order, any thread: for what only reads the table. */
+void amp_index_walk_free(const amp_index_walk *walk);
+/* The places of a line one after the other, on one thread: for what writes the table, where indices may repeat. */
+void amp_index_walk_ordered(const amp_index_walk *walk);
+
+#endif /* AMP_CPU_INDEX_WALK_H */

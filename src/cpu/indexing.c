@@ -1,0 +1,229 @@
+/* gather, take_along_dim, index_select, one_hot: elements read where indices say. */
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/copy.h"
+#include "cpu/index_walk.h"
+#include "cpu/iterate.h"
+#include "ops/shape_rules.h"
+
+/* ---- Elements by size ----------------------------------------------------------------------------------------- */
+
+#define READ_LOOP(bytes)                                                                                               \
+    typedef struct element_##bytes {                                                                                   \
+        _Alignas(bytes > 8 ? 4 : bytes) char byte[bytes];                                                              \
+    } element_##bytes;                                                                                                 \
+    static void read_##bytes(const void *context, const amp_index_run *run) {                                          \
+        const amp_index_run r = *run;                                                                                  \
+        (void)context;                                                                                                 \
+        if (r.index_step == 0 && r.table_step == bytes && r.values_step == bytes) { /* a dense piece of a slice */     \
+            memcpy(r.values, r.table + amp_index_at(r.index, r.wrap) * r.scale, (size_t)r.n * bytes);                  \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < r.n; i++) {                                                                            \
+            const int64_t index = amp_index_at(r.index + i * r.index_step, r.wrap);                                    \
+            *(element_##bytes *)(void *)(r.values + i * r.values_step) =                                               \
+                *(const element_##bytes *)(const void *)(r.table + i * r.table_step + index * r.scale);                \
+        }                                                                                                              \
+    }
+READ_LOOP(1)
+READ_LOOP(2)
+READ_LOOP(4)
+READ_LOOP(8)
+READ_LOOP(16)
+
+static amp_index_loop *reader_of(amp_dtype dtype) {
+    switch (amp_dtype_size(dtype)) {
+    case 1: return read_1;
+    case 2: return read_2;
+    case 4: return read_4;
+    case 8: return read_8;
+    default: return read_16;
+    }
+}
+
+/* out[place] = table[place with dimension dim replaced by index[place]], for every place of the index; `wrap` is added
+ * to negative indices. */
+static void read_all(const amp_tensor *table, const amp_tensor *index, int dim, int64_t wrap, amp_tensor *out) {
+    const amp_tensor t = amp_index_at_least_vector(table), i = amp_index_at_least_vector(index),
+                     o = amp_index_at_least_vector(out);
+    amp_index_walk walk = amp_index_walk_of(&t, &o, NULL, &i, dim);
+    walk.loop = reader_of(table->dtype);
+    walk.wrap = wrap;
+    amp_index_walk_free(&walk);
+}
+
+/* ---- gather, take_along_dim ----------------------------------------------------------------------------------- */
+
+static amp_status check_gather_shapes(const amp_call *call, const amp_tensor *input, const amp_tensor *index, int dim) {
+    const amp_tensor a = amp_index_at_least_vector(input), b = amp_index_at_least_vector(index);
+    bool fits = a.rank == b.rank;
+    for (int d = 0; fits && d < a.rank; d++) fits = d == dim || b.shape[d] <= a.shape[d];
+    if (fits) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'index' is %s, input %s; expected as many dimensions, none of them larger but number %d",
+                    amp_call_name(call), amp_describe(index), amp_describe(input), dim);
+}
+
+amp_status cpu_gather(amp_call *call) {
+    const amp_gather_args *a = call->args;
+    int d;
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    amp_tensor *index = amp_index_tensor(call, "index", a->index);
+    if (!index) return amp_pending_error();
+    if (amp_tensor_elements(index) > 0) {
+        AMP_TRY(check_gather_shapes(call, a->input, index, d));
+        AMP_TRY(amp_index_check(call, "index", index, a->input->rank ? a->input->shape[d] : 1, a->input, d, false));
+    }
+    amp_tensor *out = amp_call_output(call, 0, a->input->dtype, index->rank, index->shape);
+    if (!out) return amp_pending_error();
+    if (amp_tensor_elements(out) > 0) read_all(a->input, index, d, 0, out);
+    return AMP_OK;
+}
+
+/* The tensor as a vector: a view, or a copy that belongs to the call. */
+static amp_status flattened(const amp_call *call, const amp_tensor *t, amp_tensor *flat) {
+    *flat = *t;
+    if (!amp_tensor_is_dense(t)) {
+        amp_tensor *copy = amp_tensor_new(call->op->name, t->dtype, t->rank, t->shape);
+        if (!copy) return amp_pending_error();
+        AMP_TRY(amp_cpu_copy(copy, t));
+        *flat = *copy;
+    }
+    flat->rank = 1;
+    flat->shape[0] = amp_tensor_elements(t);
+    flat->strides[0] = 1;
+    return AMP_OK;
+}
+
+/* Both stretched to their common shape, but each keeps its own extent of `dim`. */
+static bool stretch(amp_tensor *input, amp_tensor *index, int dim) {
+    for (int d = 0; d < input->rank; d++) {
+        if (d == dim || input->shape[d] == index->shape[d]) continue;
+        amp_tensor *narrow = input->shape[d] == 1 ? input : index;
+        if (narrow->shape[d] != 1) return false;
+        narrow->shape[d] = narrow == input ? index->shape[d] : input->shape[d];
+        narrow->strides[d] = 0;
+    }
+    return true;
+}
+
+amp_status cpu_take_along_dim(amp_call *call) {
+    const amp_take_along_dim_args *a = call->args;
+    amp_tensor *converted = amp_index_tensor(call, "indices", a->indices);
+    if (!converted) return amp_pending_error();
+    amp_tensor input = *a->input, index = *converted;
+    int d = 0;
+    if (a->dim.set) {
+        AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, input.rank, &d));
+        if (index.rank != input.rank) {
+            return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' is %s, input %s; expected as many dimensions",
+                            amp_call_name(call), amp_describe(a->indices), amp_describe(a->input));
+        }
+    } else {
+        AMP_TRY(flattened(call, a->input, &input));
+        AMP_TRY(flattened(call, converted, &index));
+    }
+    input = amp_index_at_least_vector(&input);
+    index = amp_index_at_least_vector(&index);
+    if (!stretch(&input, &index, d)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' is %s, input %s; their shapes do not broadcast beside 'dim'",
+                        amp_call_name(call), amp_describe(a->indices), amp_describe(a->input));
+    }
+    AMP_TRY(amp_index_check(call, "indices", converted, input.shape[d], &input, d, true));
+    amp_tensor *out = amp_call_output(call, 0, input.dtype, a->dim.set ? a->indices->rank : 1, index.shape);
+    if (!out) return amp_pending_error();
+    if (amp_tensor_elements(out) > 0) read_all(&input, &index, d, input.shape[d], out);
+    return AMP_OK;
+}
+
+/* ---- index_select --------------------------------------------------------------------------------------------- */
+
+amp_status cpu_index_select(amp_call *call) {
+    const amp_index_select_args *a = call->args;
+    int d;
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    amp_tensor *index = amp_index_tensor(call, "index", a->index);
+    if (!index) return amp_pending_error();
+    const int64_t length = amp_tensor_elements(index);
+    if (index->rank > 1 || (a->input->rank == 0 && length != 1)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'index' is %s, input %s; expected a vector%s", amp_call_name(call),
+                        amp_describe(a->index), amp_describe(a->input), a->input->rank ? "" : " of one index");
+    }
+    const amp_tensor input = amp_index_at_least_vector(a->input);
+    AMP_TRY(amp_index_check(call, "index", index, input.shape[d], a->input, d, false));
+    const amp_tensor repeated = amp_index_along(index, d, input.rank, input.shape);
+    amp_tensor *out = amp_call_output(call, 0, input.dtype, a->input->rank, repeated.shape);
+    if (!out) return amp_pending_error();
+    if (amp_tensor_elements(out) > 0) read_all(&input, &repeated, d, 0, out);
+    return AMP_OK;
+}
+
+/* ---- one_hot -------------------------------------------------------------------------------------------------- */
+
+static void set_hot(void *context, char *const *data, const int64_t *strides, int64_t count) {
+    const int64_t step = *(const int64_t *)context;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t class = *(const int64_t *)(const void *)(data[1] + i * strides[1]);
+        *(int64_t *)(void *)(data[0] + i * strides[0] + class * step) = 1;
+    }
+}
+
+static void find_largest(void *context, char *const *data, const int64_t *strides, int64_t count) {
+    int64_t largest = 0, before = __atomic_load_n((int64_t *)context, __ATOMIC_RELAXED);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t x = *(const int64_t *)(const void *)(data[0] + i * strides[0]);
+        largest = x > largest ? x : largest;
+    }
+    while (largest > before && !__atomic_compare_exchange_n((int64_t *)context, &before, largest, false,
+                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+static amp_status count_classes(const amp_call *call, const amp_tensor *index, int64_t *classes) {
+    if (amp_tensor_elements(index) == 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, from which 'num_classes' cannot be counted: give it",
+                        amp_call_name(call), amp_describe(index));
+    }
+    int64_t largest = 0;
+    amp_iterator it;
+    amp_iterator_start(&it, index->rank, index->shape);
+    amp_iterator_add(&it, index);
+    amp_iterator_run(&it, find_largest, &largest, 1);
+    *classes = largest + (largest < INT64_MAX);
+    return AMP_OK;
+}
+
+amp_status cpu_one_hot(amp_call *call) {
+    const amp_one_hot_args *a = call->args;
+    amp_tensor *index = amp_index_tensor(call, "input", a->input);
+    if (!index) return amp_pending_error();
+    int64_t classes = a->num_classes.value;
+    if (classes == -1) AMP_TRY(count_classes(call, index, &classes));
+    if (index->rank == AMP_MAX_RANK || classes < 1) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: input is %s and 'num_classes' %lld; expected classes from 1 up, and at "
+                        "most %d dimensions",
+                        amp_call_name(call), amp_describe(a->input), (long long)classes, AMP_MAX_RANK - 1);
+    }
+    int64_t shape[AMP_MAX_RANK], elements;
+    memcpy(shape, index->shape, (size_t)index->rank * sizeof *shape);
+    shape[index->rank] = classes;
+    amp_tensor expected = {.dtype = AMP_I64, .rank = index->rank + 1};
+    memcpy(expected.shape, shape, (size_t)expected.rank * sizeof *shape);
+    AMP_TRY(amp_index_check(call, "input", index, classes, &expected, index->rank, false));
+    AMP_TRY(amp_shape_elements(amp_call_name(call), index->rank + 1, shape, &elements));
+    amp_tensor *out = amp_call_output(call, 0, AMP_I64, index->rank + 1, shape);
+    if (!out) return amp_pending_error();
+    const amp_scalar zero = amp_int(0);
+    amp_cpu_fill(out, &zero);
+    amp_tensor first = *out; /* class 0 of every element */
+    first.rank--;
+    int64_t step = out->strides[index->rank] * (int64_t)sizeof(int64_t);
+    amp_iterator it;
+    amp_iterator_start(&it, index->rank, index->shape);
+    amp_iterator_add(&it, &first);
+    amp_iterator_add(&it, index);
+    amp_iterator_run(&it, set_hot, &step, 1);
+    return AMP_OK;
+}
