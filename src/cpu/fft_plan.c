@@ -79,13 +79,19 @@ static bool has_small_factors(int64_t n) {
     return true;
 }
 
+/* At least 2n − 1: a power of two times 1, 3, 5, 9 or 15, whichever is the least. */
 static int64_t chirp_length(int64_t n) {
-    int64_t m = 1;
-    while (m < 2 * n - 1) m *= 2;
-    return m;
+    static const int64_t odd[] = {1, 3, 5, 9, 15};
+    int64_t best = INT64_MAX;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        int64_t m = odd[i];
+        while (m < 2 * n - 1) m *= 2;
+        if (m < best) best = m;
+    }
+    return best;
 }
 
-enum { LONG = 8192, SHORTEST_SPLIT = 16, LONGEST_SPLIT = 1 << 16 };
+enum { LONG = 1 << 15, SHORTEST_SPLIT = 16, LONGEST_SPLIT = 1 << 16 };
 
 /* The divisor of n that is nearest to its root; 1 where none is good enough. */
 static int64_t find_rows(int64_t n) {
@@ -287,7 +293,7 @@ static amp_status fill_plan(amp_fft_plan *plan) {
     const int64_t m = direct ? n : chirp_length(n);
     const int64_t doubles =
         direct_table_size(m, plan->is_long) + (direct ? 0 : 2 * (n + m)) + (is_real ? 2 * (plan->n / 4 + 1) : 0);
-    plan->room = (direct ? n : m) + is_real;
+    plan->room = ((direct ? n : m) + is_real + 1) / 2 * 2; /* even: what follows a buffer stays aligned */
     plan->bytes = sizeof *plan + (size_t)doubles * sizeof(double);
     plan->tables = amp_alloc((size_t)doubles * sizeof(double));
     if (!plan->tables) return amp_fail(AMP_ERROR_MEMORY, "fft: no memory for a plan of length %lld", (long long)n);
