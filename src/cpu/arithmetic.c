@@ -300,3 +300,25 @@ amp_status cpu_pow_scalar_base(amp_call *call) {
     const amp_pow_scalar_base_args *a = call->args;
     return plain(call, &pow_op, amp_number_operand("input", a->input), amp_tensor_operand("exponent", a->exponent));
 }
+
+/* The result has another type than the operands. */
+static void polar_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const double *abs = in[0], *angle = in[1];
+    complex128 *o = out;
+    (void)context;
+    for (int64_t i = 0; i < n; i++) o[i] = __builtin_complex(abs[i] * cos(angle[i]), abs[i] * sin(angle[i]));
+}
+
+amp_status cpu_polar(amp_call *call) {
+    const amp_polar_args *a = call->args;
+    const amp_operand v[2] = {amp_tensor_operand("abs", a->abs), amp_tensor_operand("angle", a->angle)};
+    AMP_TRY(amp_call_check_same_dtype(call, "abs", a->abs, "angle", a->angle));
+    if (a->abs->dtype != AMP_F32 && a->abs->dtype != AMP_F64) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'abs' is %s; expected f32 or f64", amp_call_name(call),
+                        amp_describe(a->abs));
+    }
+    amp_tensor *out = amp_operands_output(call, v, 2, a->abs->dtype == AMP_F32 ? AMP_C64 : AMP_C128);
+    if (!out) return amp_pending_error();
+    amp_operands_run(v, 2, AMP_F64, AMP_C128, polar_loop, NULL, 64, out);
+    return AMP_OK;
+}

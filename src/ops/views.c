@@ -292,6 +292,36 @@ amp_status amp_op_unfold(amp_call *call) {
     return return_geometry(call, a->input, &g);
 }
 
+/* ---- Another dtype -------------------------------------------------------------------------------------------- */
+
+amp_status amp_op_view_as_complex(amp_call *call) {
+    ARGS(view_as_complex);
+    geometry g = geometry_of(a->input);
+    if (a->input->dtype != AMP_F32 && a->input->dtype != AMP_F64) {
+        return amp_fail(AMP_ERROR_DTYPE, "view_as_complex: input is %s; expected f32 or f64", amp_describe(a->input));
+    }
+    const int last = g.rank - 1;
+    if (last < 0 || g.shape[last] != 2) {
+        return amp_fail(AMP_ERROR_INVALID, "view_as_complex: input is %s; expected a last dimension of 2",
+                        amp_describe(a->input));
+    }
+    bool pairs = g.strides[last] == 1 && g.offset % 2 == 0;
+    for (int d = 0; d < last; d++) {
+        pairs = pairs && g.strides[d] % 2 == 0;
+        g.strides[d] /= 2;
+    }
+    if (!pairs) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "view_as_complex: input %s has strides %s and begins at element %lld of its memory; the last "
+                        "stride must be 1, the others and the beginning even",
+                        amp_describe(a->input), amp_describe_shape(a->input->rank, a->input->strides),
+                        (long long)g.offset);
+    }
+    AMP_TRY(amp_return_view(call, a->input, last, g.shape, g.strides, g.offset / 2));
+    call->outputs[0]->dtype = a->input->dtype == AMP_F32 ? AMP_C64 : AMP_C128;
+    return AMP_OK;
+}
+
 /* ---- Lists of views ------------------------------------------------------------------------------------------- */
 
 /* Views along dimension d of the given lengths; length(i) of the last may be what is left. */
