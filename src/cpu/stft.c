@@ -98,7 +98,8 @@ static amp_tensor *pad_signal(const framing *f, amp_tensor *x) {
     if (!strcmp(mode, "constant")) return amp_constant_pad_nd(x, AMP_DIMS(p, p));
     if (!strcmp(mode, "replicate")) return amp_replication_pad1d(x, AMP_DIMS(p, p));
     (void)amp_fail(AMP_ERROR_INVALID,
-                   "stft: 'pad_mode' is \"%s\"; expected \"reflect\", \"constant\", \"replicate\" or \"circular\"", mode);
+                   "stft: 'pad_mode' is \"%s\"; expected \"reflect\", \"constant\", \"replicate\" or \"circular\"",
+                   mode);
     return NULL;
 }
 
@@ -137,7 +138,8 @@ static amp_tensor *make_frames(const framing *f) {
 static amp_status return_spectra(amp_call *call, const framing *f, amp_tensor *spectra) {
     const int skip = f->args->input->rank == 1, scale = f->as_complex ? 1 : 2;
     const int64_t shape[] = {spectra->shape[0], spectra->shape[2], spectra->shape[1], 2};
-    const int64_t strides[] = {scale * spectra->strides[0], scale * spectra->strides[2], scale * spectra->strides[1], 1};
+    const int64_t strides[] = {scale * spectra->strides[0], scale * spectra->strides[2], scale * spectra->strides[1],
+                               1};
     const int rank = f->as_complex ? 3 : 4;
     AMP_TRY(amp_return_view(call, spectra, rank - skip, shape + skip, strides + skip, scale * spectra->offset));
     if (!f->as_complex) call->outputs[0]->dtype = spectra->dtype == AMP_C64 ? AMP_F32 : AMP_F64;
