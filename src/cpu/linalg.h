@@ -38,6 +38,9 @@ const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
 /* The call without its target and results, for a step whose results are not the op's: errors keep the op's name. */
 amp_call amp_linalg_step(const amp_call *call);
 
+/* The singular values, largest first, as a tensor of the call's (batch…, min(m, n)). */
+amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values);
+
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
 /* The last two dimensions exchanged. */

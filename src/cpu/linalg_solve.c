@@ -241,6 +241,7 @@ amp_status cpu_linalg_tensorinv(amp_call *call) {
     const amp_linalg_tensorinv_args *args = call->args;
     amp_tensor *a = args->A;
     const int64_t ind = args->ind.value;
+    AMP_TRY(amp_linalg_check(call, "A", a, false));
     if (ind < 1 || ind > a->rank) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'ind' is %lld; expected 1 to %d, the dimensions of 'A' (%s)",
                         amp_call_name(call), (long long)ind, a->rank, amp_describe(a));
@@ -278,7 +279,9 @@ static amp_tensor *moved_to_end(const amp_call *call, amp_tensor *a, const amp_d
 
 amp_status cpu_linalg_tensorsolve(amp_call *call) {
     const amp_linalg_tensorsolve_args *args = call->args;
-    amp_tensor *b = args->B, *a = moved_to_end(call, args->A, &args->dims);
+    amp_tensor *b = args->B, *a = args->A;
+    AMP_TRY(amp_linalg_check(call, "A", a, false));
+    a = moved_to_end(call, a, &args->dims);
     if (!a) return amp_pending_error();
     const int64_t n = amp_tensor_elements(b);
     const int from = b->rank < a->rank ? b->rank : a->rank;
@@ -291,7 +294,6 @@ amp_status cpu_linalg_tensorsolve(amp_call *call) {
     amp_tensor *matrix = amp_reshape(a, AMP_DIMS(n, n)), *vector = amp_reshape(b, AMP_DIMS(n));
     if (!matrix || !vector) return amp_pending_error();
     amp_call step = amp_linalg_step(call);
-    AMP_TRY(amp_linalg_check(call, "A", matrix, true));
     AMP_TRY(solve(&step, matrix, vector));
     return return_reshaped(call, step.outputs[0], dims_of(a->shape + from, a->rank - from));
 }

@@ -112,6 +112,14 @@ static amp_status decompose(amp_call *call, const char *name, const amp_tensor *
     return amp_stack_finish(&job.vh);
 }
 
+amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a,
+                                      amp_tensor **values) {
+    amp_call step = amp_linalg_step(call);
+    AMP_TRY(decompose(&step, name, a, 'N'));
+    *values = step.outputs[0];
+    return AMP_OK;
+}
+
 static amp_status refuse_driver(const amp_call *call, const char *driver) {
     if (!driver) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'driver' is \"%s\"; on the CPU there is nothing to choose: leave it out",
@@ -210,17 +218,12 @@ static amp_tensor *batch_zeros(const amp_tensor *a, amp_dtype dtype) {
     return amp_zeros(shape, .dtype = dtype);
 }
 
-/* A tensor of the call's; NULL with an error. */
-static amp_tensor *singular_values(const amp_call *call, const amp_tensor *a) {
-    amp_call step = amp_linalg_step(call);
-    return decompose(&step, "input", a, 'N') == AMP_OK ? step.outputs[0] : NULL;
-}
-
 /* atol and rtol: tensors of the values' dtype that broadcast to the batch. */
 static amp_status count_above(amp_call *call, amp_tensor *a, bool hermitian, amp_tensor *atol, amp_tensor *rtol) {
     if (!atol || !rtol) return amp_pending_error();
     if (amp_tensor_elements(a) == 0) return return_tensor(call, batch_zeros(a, AMP_I64));
-    amp_tensor *values = hermitian ? amp_abs(amp_linalg_eigvalsh(a)) : singular_values(call, a);
+    amp_tensor *values = hermitian ? amp_abs(amp_linalg_eigvalsh(a)) : NULL;
+    if (!hermitian) AMP_TRY(amp_linalg_singular_values(call, "input", a, &values));
     if (!values) return amp_pending_error();
     amp_tensor *relative = amp_mul(amp_unsqueeze(rtol, -1), amp_amax(values, AMP_DIMS(-1), true));
     amp_tensor *tolerance = amp_maximum(amp_unsqueeze(atol, -1), relative);
@@ -255,9 +258,27 @@ amp_status cpu_matrix_rank(amp_call *call) {
     return rank_with_numbers(call, a->input, a->tol, (amp_opt_float){0}, a->symmetric);
 }
 
+/* A tolerance for each matrix: real, and it broadcasts to `batch`, which becomes what both broadcast to. */
+static amp_status join_tolerance(const amp_call *call, const char *name, const amp_tensor *t, amp_batch *batch) {
+    if (!t) return AMP_OK;
+    if (amp_dtype_is_complex(t->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected a real tolerance", amp_call_name(call), name,
+                        amp_describe(t));
+    }
+    if (t->rank >= AMP_MAX_RANK) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected less than %d dimensions", amp_call_name(call),
+                        name, amp_describe(t), AMP_MAX_RANK);
+    }
+    const amp_batch own = amp_batch_of(t, 0), before = *batch;
+    return amp_batch_broadcast(call, name, &own, "input", &before, batch);
+}
+
 amp_status cpu_linalg_matrix_rank_tensor(amp_call *call) {
     const amp_linalg_matrix_rank_tensor_args *a = call->args;
     AMP_TRY(amp_linalg_check(call, "input", a->input, a->hermitian));
+    amp_batch batch = amp_batch_of(a->input, 2);
+    AMP_TRY(join_tolerance(call, "atol", a->atol, &batch));
+    AMP_TRY(join_tolerance(call, "rtol", a->rtol, &batch));
     const amp_dtype real = amp_lapack_of(a->input->dtype)->real_dtype;
     const double relative = default_rtol(a->input);
     amp_tensor *atol = a->atol ? amp_to(a->atol, real) : number(0.0, real);
@@ -274,8 +295,8 @@ static amp_tensor *end_value(amp_tensor *values, bool last) {
 }
 
 static amp_status condition_of_values(amp_call *call, amp_tensor *a, bool inverted) {
-    amp_tensor *values = singular_values(call, a);
-    if (!values) return amp_pending_error();
+    amp_tensor *values;
+    AMP_TRY(amp_linalg_singular_values(call, "input", a, &values));
     return return_tensor(call, amp_div(end_value(values, inverted), end_value(values, !inverted)));
 }
 
@@ -315,8 +336,8 @@ amp_status cpu_linalg_cond(amp_call *call) {
 }
 
 static amp_status nuclear_condition(amp_call *call, amp_tensor *a) {
-    amp_tensor *values = singular_values(call, a);
-    if (!values) return amp_pending_error();
+    amp_tensor *values;
+    AMP_TRY(amp_linalg_singular_values(call, "input", a, &values));
     return return_tensor(call, amp_mul(amp_sum(values, AMP_DIMS(-1)), amp_sum(amp_reciprocal(values), AMP_DIMS(-1))));
 }
 
