@@ -1,0 +1,447 @@
+/* Convolutions, layer by layer, beside oneDNN in f32 and bf16.
+ *
+ *     bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--json FILE] LAYERS…
+ *
+ * LAYERS are files of lines "conv|transposed in out size kernel stride padding groups"; # begins a comment. Random data.
+ *
+ * Ours are whole calls of the op on channels-last tensors, result included: in f32, and in a bf16 region with bf16
+ * activations, the weights f32 tensors that the cache packs once. oneDNN's are bare primitives on memory that is there
+ * already, weights packed: "any" in the layouts that it chooses for this layer, "nhwc" in channels-last. All candidates of a
+ * layer run in turn, round after round, so that each meets the same disturbances; figures are medians over the rounds,
+ * the spread is from the 10th to the 90th percentile, and each ratio is the median of the ratios within a round. */
+#define _GNU_SOURCE /* clock_gettime */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "amp/amp.h"
+#include "core/memory.h"
+#include "cpu/convert.h"
+
+enum { MAX_ROUNDS = 400, MAX_CANDIDATES = 8, MAX_LAYERS = 256 };
+
+typedef struct layer {
+    bool transposed;
+    int64_t batch, in, out, size, kernel, stride, padding, groups, out_size;
+} layer;
+
+typedef struct candidate {
+    const char *name;
+    bool ours, half;
+    void (*run)(void *context);
+    void *context;
+    double times[MAX_ROUNDS]; /* seconds per call */
+    int repeats;
+} candidate;
+
+static clockid_t run_clock = CLOCK_MONOTONIC; /* or the thread's CPU time, on a machine that others use too */
+
+static double seconds_of(clockid_t which) {
+    struct timespec t;
+    clock_gettime(which, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void require(bool ok, const char *what) {
+    if (ok) return;
+    fprintf(stderr, "bench_conv: %s failed: %s\n", what, amp_last_error());
+    exit(1);
+}
+
+/* Random values of either type in fresh memory. */
+static void *random_values(int64_t n, bool half) {
+    static uint64_t seed = 1;
+    void *p = amp_alloc((size_t)n * (half ? 2 : 4));
+    require(p != NULL, "allocation");
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const float x = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+        if (half)
+            ((uint16_t *)p)[i] = amp_bf16_from_f32(x);
+        else
+            ((float *)p)[i] = x;
+    }
+    return p;
+}
+
+/* ---- Ours ----------------------------------------------------------------------------------------------------- */
+
+typedef struct op_call {
+    const layer *l;
+    amp_tensor *x, *w, *bias;
+} op_call;
+
+static amp_tensor *random_tensor(bool half, int rank, const int64_t *shape) {
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++) n *= shape[i];
+    void *values = random_values(n, half);
+    amp_tensor *t = amp_from_data(values, half ? AMP_BF16 : AMP_F32, rank, shape);
+    require(t != NULL, "tensor");
+    amp_free(values);
+    return t;
+}
+
+static op_call make_op(const layer *l, bool half) {
+    const int64_t image[] = {l->batch, l->size, l->size, l->in};
+    const int64_t rows = l->transposed ? l->in : l->out, columns = (l->transposed ? l->out : l->in) / l->groups;
+    const int64_t weight[] = {rows, columns, l->kernel, l->kernel};
+    op_call c = {.l = l};
+    c.x = amp_permute(random_tensor(half, 4, image), AMP_DIMS(0, 3, 1, 2));
+    c.w = random_tensor(false, 4, weight);
+    c.bias = random_tensor(false, 1, (const int64_t[]){l->out});
+    return c;
+}
+
+static void run_op(void *context) {
+    const op_call *c = context;
+    const amp_dims stride = AMP_DIMS(c->l->stride), padding = AMP_DIMS(c->l->padding);
+    const amp_opt_int groups = AMP_SET(c->l->groups);
+    amp_tensor *y =
+        c->l->transposed
+            ? amp_conv_transpose2d(c->x, c->w, c->bias, .stride = stride, .padding = padding, .groups = groups)
+            : amp_conv2d(c->x, c->w, c->bias, .stride = stride, .padding = padding, .groups = groups);
+    require(y != NULL, "convolution");
+    amp_release(y);
+}
+
+static void run_op_half(void *context) {
+    require(amp_autocast_enter(&(amp_autocast_args){
+                .struct_size = sizeof(amp_autocast_args), .device = AMP_DEVICE_CPU, .dtype = AMP_BF16}) == AMP_OK,
+            "region");
+    run_op(context);
+    (void)amp_autocast_exit(AMP_DEVICE_CPU);
+}
+
+/* ---- oneDNN --------------------------------------------------------------------------------------------------- */
+
+typedef struct peer {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t x, w, bias, y;
+    void *data[4];
+    const char *implementation;
+} peer;
+
+static void run_peer(void *context) {
+    const peer *p = context;
+    const dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_SRC, p->x}, {DNNL_ARG_WEIGHTS, p->w}, {DNNL_ARG_BIAS, p->bias}, {DNNL_ARG_DST, p->y}};
+    require(dnnl_primitive_execute(p->primitive, p->stream, 4, arguments) == dnnl_success, "oneDNN");
+    dnnl_stream_wait(p->stream);
+}
+
+static dnnl_memory_desc_t describe(int rank, const dnnl_dims_t dims, bool half, dnnl_format_tag_t tag) {
+    dnnl_memory_desc_t d;
+    require(dnnl_memory_desc_create_with_tag(&d, rank, dims, half ? dnnl_bf16 : dnnl_f32, tag) == dnnl_success,
+            "oneDNN descriptor");
+    return d;
+}
+
+/* Memory of the layout that the primitive wants. Where it pads, the values are random too: they cost the same. */
+static dnnl_memory_t make_memory(peer *p, int index, dnnl_primitive_desc_t descriptor, dnnl_query_t what, int which,
+                                 bool half) {
+    const const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(descriptor, what, which);
+    dnnl_memory_t memory;
+    p->data[index] = random_values((int64_t)(dnnl_memory_desc_get_size(d) / (half ? 2 : 4)), half);
+    require(dnnl_memory_create(&memory, d, p->engine, p->data[index]) == dnnl_success, "oneDNN memory");
+    return memory;
+}
+
+/* False where this oneDNN has no such primitive on this CPU. */
+static bool make_peer(peer *p, const layer *l, bool half, dnnl_format_tag_t tag) {
+    memset(p, 0, sizeof *p);
+    require(dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success, "oneDNN engine");
+    require(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) == dnnl_success, "oneDNN stream");
+    const bool grouped = l->groups > 1;
+    const int64_t g = l->groups;
+    const dnnl_dims_t x_dims = {l->batch, l->in, l->size, l->size}, b_dims = {l->out};
+    const dnnl_dims_t y_dims = {l->batch, l->out, l->out_size, l->out_size};
+    const dnnl_dims_t w4 = {l->out, l->in, l->kernel, l->kernel};
+    const dnnl_dims_t w5 = {g, l->out / g, l->in / g, l->kernel, l->kernel};
+    const dnnl_dims_t strides = {l->stride, l->stride}, none = {0, 0}, pads = {l->padding, l->padding};
+    const int64_t reach = l->transposed ? 0 : (l->out_size - 1) * l->stride + l->kernel - l->size - l->padding;
+    const dnnl_dims_t after = {l->transposed ? l->padding : reach, l->transposed ? l->padding : reach};
+    dnnl_memory_desc_t x = describe(4, x_dims, half, tag), y = describe(4, y_dims, half, tag);
+    dnnl_memory_desc_t w = describe(grouped ? 5 : 4, grouped ? w5 : w4, half, dnnl_format_tag_any);
+    dnnl_memory_desc_t bias = describe(1, b_dims, false, dnnl_a);
+    dnnl_primitive_desc_t d = NULL;
+    const dnnl_status_t status =
+        l->transposed ? dnnl_deconvolution_forward_primitive_desc_create(&d, p->engine, dnnl_forward_inference,
+                                                                         dnnl_deconvolution_direct, x, w, bias, y,
+                                                                         strides, none, pads, after, NULL)
+                      : dnnl_convolution_forward_primitive_desc_create(&d, p->engine, dnnl_forward_inference,
+                                                                       dnnl_convolution_direct, x, w, bias, y, strides,
+                                                                       none, pads, after, NULL);
+    if (status == dnnl_success) {
+        dnnl_primitive_desc_query(d, dnnl_query_impl_info_str, 0, &p->implementation);
+        require(dnnl_primitive_create(&p->primitive, d) == dnnl_success, "oneDNN primitive");
+        p->x = make_memory(p, 0, d, dnnl_query_src_md, 0, half);
+        p->w = make_memory(p, 1, d, dnnl_query_weights_md, 0, half);
+        p->bias = make_memory(p, 2, d, dnnl_query_weights_md, 1, false);
+        p->y = make_memory(p, 3, d, dnnl_query_dst_md, 0, half);
+        dnnl_primitive_desc_destroy(d);
+    }
+    dnnl_memory_desc_t all[] = {x, y, w, bias};
+    for (int i = 0; i < 4; i++) dnnl_memory_desc_destroy(all[i]);
+    return status == dnnl_success;
+}
+
+static void free_peer(peer *p) {
+    dnnl_memory_t all[] = {p->x, p->w, p->bias, p->y};
+    for (int i = 0; i < 4; i++) {
+        if (all[i]) dnnl_memory_destroy(all[i]);
+        amp_free(p->data[i]);
+    }
+    if (p->primitive) dnnl_primitive_destroy(p->primitive);
+    dnnl_stream_destroy(p->stream);
+    dnnl_engine_destroy(p->engine);
+}
+
+/* ---- Measurement ---------------------------------------------------------------------------------------------- */
+
+static double time_runs(candidate *c) {
+    const double start = seconds_of(run_clock);
+    for (int i = 0; i < c->repeats; i++) c->run(c->context);
+    return (seconds_of(run_clock) - start) / c->repeats;
+}
+
+/* As many calls at a time as take 500 µs. */
+static void warm_up(candidate *c) {
+    c->repeats = 1;
+    (void)time_runs(c);
+    while (time_runs(c) * c->repeats < 5e-4 && c->repeats < 1 << 16) c->repeats *= 2;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double percentile(const double *values, int n, double share) {
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+    const double place = share * (n - 1);
+    const int below = (int)place, above = below + 1 < n ? below + 1 : below;
+    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+}
+
+static double median(const double *values, int n) {
+    return percentile(values, n, 0.5);
+}
+
+static int measure(candidate *list, int count, double seconds) {
+    for (int i = 0; i < count; i++) warm_up(&list[i]);
+    const double end = seconds_of(CLOCK_MONOTONIC) + seconds;
+    int rounds = 0;
+    while (rounds < MAX_ROUNDS && (rounds < 5 || seconds_of(CLOCK_MONOTONIC) < end)) {
+        for (int i = 0; i < count; i++) list[i].times[rounds] = time_runs(&list[i]);
+        rounds++;
+    }
+    return rounds;
+}
+
+/* How many times faster `a` is than `b`. */
+static double ratio(const candidate *a, const candidate *b, int rounds) {
+    double ratios[MAX_ROUNDS];
+    for (int r = 0; r < rounds; r++) ratios[r] = b->times[r] / a->times[r];
+    return median(ratios, rounds);
+}
+
+static const candidate *fastest(const candidate *list, int count, bool ours, bool half, int rounds) {
+    const candidate *best = NULL;
+    for (int i = 0; i < count; i++) {
+        if (list[i].ours != ours || list[i].half != half) continue;
+        if (!best || median(list[i].times, rounds) < median(best->times, rounds)) best = &list[i];
+    }
+    return best;
+}
+
+/* ---- Output --------------------------------------------------------------------------------------------------- */
+
+/* Ratios over all layers, as sums of logarithms. */
+typedef struct summary {
+    const char *name;
+    double logarithms, least;
+    int count;
+} summary;
+
+static void add_ratio(summary *s, double value) {
+    s->least = s->count == 0 || value < s->least ? value : s->least;
+    s->logarithms += log(value);
+    s->count++;
+}
+
+enum { BF16_OVER_PEER, F32_OVER_PEER, BF16_OVER_F32, SUMMARIES };
+
+static void print_layer(FILE *json, const layer *l, const candidate *list, int count, int rounds, summary *sums,
+                        bool first) {
+    const double outputs = (double)(l->batch * l->out) * (double)(l->out_size * l->out_size);
+    const double meets = l->transposed ? (double)(l->size * l->size) / (double)(l->out_size * l->out_size) : 1.0;
+    const double flop = 2.0 * outputs * meets * (double)(l->in / l->groups * l->kernel * l->kernel);
+    const candidate *f32 = fastest(list, count, true, false, rounds), *half = fastest(list, count, true, true, rounds);
+    const candidate *peer_f32 = fastest(list, count, false, false, rounds);
+    const candidate *peer_half = fastest(list, count, false, true, rounds);
+    const double values[SUMMARIES] = {peer_half ? ratio(half, peer_half, rounds) : NAN,
+                                      peer_f32 ? ratio(f32, peer_f32, rounds) : NAN, ratio(half, f32, rounds)};
+    printf("%s%" PRId64 "→%" PRId64 " %" PRId64 "² k%" PRId64 " s%" PRId64 "%s", l->transposed ? "T " : "", l->in,
+           l->out, l->size, l->kernel, l->stride, l->groups == l->in && l->in > 1 ? " dw" : "");
+    if (json)
+        fprintf(json,
+                "%s\n{\"transposed\": %s, \"batch\": %" PRId64 ", \"in\": %" PRId64 ", \"out\": %" PRId64
+                ", \"size\": %" PRId64 ", \"kernel\": %" PRId64 ", \"stride\": %" PRId64 ", \"padding\": %" PRId64
+                ", \"groups\": %" PRId64 ", \"rounds\": %d, \"results\": [",
+                first ? "" : ",", l->transposed ? "true" : "false", l->batch, l->in, l->out, l->size, l->kernel,
+                l->stride, l->padding, l->groups, rounds);
+    for (int i = 0; i < count; i++) {
+        const double t = median(list[i].times, rounds), low = percentile(list[i].times, rounds, 0.1);
+        const double high = percentile(list[i].times, rounds, 0.9);
+        printf(" | %s %.1f µs %.0f GF ±%.0f%%", list[i].name, t * 1e6, flop / t * 1e-9, 50 * (high - low) / t);
+        if (json)
+            fprintf(json, "%s{\"name\": \"%s\", \"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, \"gflops\": %.2f}",
+                    i ? ", " : "", list[i].name, t * 1e6, low * 1e6, high * 1e6, flop / t * 1e-9);
+    }
+    for (int i = 0; i < SUMMARIES; i++) {
+        if (isnan(values[i])) continue;
+        add_ratio(&sums[i], values[i]);
+        printf(" | %s %.2f", sums[i].name, values[i]);
+    }
+    printf("\n");
+    if (json)
+        fprintf(json, "], \"bf16_over_onednn\": %.4f, \"f32_over_onednn\": %.4f, \"bf16_over_f32\": %.4f}", values[0],
+                values[1], values[2]);
+    fflush(stdout);
+}
+
+static void bench_layer(FILE *json, const layer *l, double seconds, summary *sums, bool first) {
+    static candidate list[MAX_CANDIDATES];
+    peer peers[4];
+    const struct {
+        const char *name;
+        bool half;
+        dnnl_format_tag_t tag;
+    } kinds[] = {{"dnnl f32 any", false, dnnl_format_tag_any},
+                 {"dnnl f32 nhwc", false, dnnl_nhwc},
+                 {"dnnl bf16 any", true, dnnl_format_tag_any},
+                 {"dnnl bf16 nhwc", true, dnnl_nhwc}};
+    require(amp_scope_enter() == AMP_OK, "scope");
+    op_call f32 = make_op(l, false), half = make_op(l, true);
+    int count = 0;
+    list[count++] = (candidate){.name = "f32", .ours = true, .run = run_op, .context = &f32};
+    list[count++] = (candidate){.name = "bf16", .ours = true, .half = true, .run = run_op_half, .context = &half};
+    for (int i = 0; i < 4; i++) {
+        if (!make_peer(&peers[i], l, kinds[i].half, kinds[i].tag)) continue;
+        list[count++] =
+            (candidate){.name = kinds[i].name, .half = kinds[i].half, .run = run_peer, .context = &peers[i]};
+    }
+    const int rounds = measure(list, count, seconds);
+    print_layer(json, l, list, count, rounds, sums, first);
+    for (int i = 0; i < 4; i++) free_peer(&peers[i]);
+    (void)amp_scope_exit();
+}
+
+/* ---- Layers --------------------------------------------------------------------------------------------------- */
+
+static bool read_layer(const char *line, int64_t batch, layer *l) {
+    char kind[16];
+    *l = (layer){.batch = batch};
+    const int fields =
+        sscanf(line, "%15s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, kind,
+               &l->in, &l->out, &l->size, &l->kernel, &l->stride, &l->padding, &l->groups);
+    if (fields != 8 || l->groups < 1 || l->stride < 1) return false;
+    l->transposed = !strcmp(kind, "transposed");
+    l->out_size = l->transposed ? (l->size - 1) * l->stride - 2 * l->padding + l->kernel
+                                : (l->size + 2 * l->padding - l->kernel) / l->stride + 1;
+    return (l->transposed || !strcmp(kind, "conv")) && l->out_size > 0;
+}
+
+static int read_layers(const char *path, int64_t batch, layer *layers) {
+    char line[256];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        perror(path);
+        exit(1);
+    }
+    while (count < MAX_LAYERS && fgets(line, sizeof line, file)) {
+        if (line[strspn(line, " \t\n")] == '\0' || line[0] == '#') continue;
+        if (read_layer(line, batch, &layers[count++])) continue;
+        fprintf(stderr, "bench_conv: %s: not a layer: %s", path, line);
+        exit(1);
+    }
+    fclose(file);
+    return count;
+}
+
+static void bench_file(FILE *json, const char *path, int64_t batch, double seconds, bool *first) {
+    static layer layers[MAX_LAYERS];
+    summary sums[SUMMARIES] = {{.name = "bf16/oneDNN bf16"}, {.name = "f32/oneDNN f32"}, {.name = "bf16/f32"}};
+    const int count = read_layers(path, batch, layers);
+    printf("\n%s, batch %" PRId64 "\n", path, batch);
+    for (int i = 0; i < count; i++) {
+        bench_layer(json, &layers[i], seconds, sums, *first);
+        *first = false;
+    }
+    for (int i = 0; i < SUMMARIES; i++)
+        if (sums[i].count > 0)
+            printf("%s: geometric mean %.3f, least %.3f of %d layers\n", sums[i].name,
+                   exp(sums[i].logarithms / sums[i].count), sums[i].least, sums[i].count);
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--json FILE] LAYERS…\n");
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    double seconds = 0.5;
+    int64_t batch = 1;
+    const char *file = NULL;
+    int i = 1;
+    for (; i < argc && !strncmp(argv[i], "--", 2); i += 2) {
+        if (i + 1 >= argc) return usage();
+        if (!strcmp(argv[i], "--threads")) {
+            if (amp_set_num_threads(atoi(argv[i + 1])) != AMP_OK) return usage();
+        } else if (!strcmp(argv[i], "--batch")) {
+            batch = atoi(argv[i + 1]);
+        } else if (!strcmp(argv[i], "--seconds")) {
+            seconds = atof(argv[i + 1]);
+        } else if (!strcmp(argv[i], "--clock")) {
+            if (strcmp(argv[i + 1], "cpu")) return usage();
+            run_clock = CLOCK_THREAD_CPUTIME_ID;
+        } else if (!strcmp(argv[i], "--json")) {
+            file = argv[i + 1];
+        } else {
+            return usage();
+        }
+    }
+    if (i == argc || batch < 1) return usage();
+    if (run_clock == CLOCK_THREAD_CPUTIME_ID && amp_get_num_threads() > 1) {
+        fprintf(stderr, "bench_conv: --clock cpu counts one thread: it needs --threads 1\n");
+        return 2;
+    }
+    omp_set_num_threads(amp_get_num_threads());
+    FILE *json = file ? fopen(file, "w") : NULL;
+    if (file && !json) {
+        perror(file);
+        return 1;
+    }
+    printf("%s, %d threads, oneDNN %s, %s\n", amp_cpu()->model, amp_get_num_threads(), amp_onednn_version(),
+           amp_openmp_version());
+    if (json)
+        fprintf(json, "{\"cpu\": \"%s\", \"threads\": %d, \"onednn\": \"%s\", \"openmp\": \"%s\", \"layers\": [",
+                amp_cpu()->model, amp_get_num_threads(), amp_onednn_version(), amp_openmp_version());
+    bool first = true;
+    for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, &first);
+    if (json) {
+        fprintf(json, "]}\n");
+        fclose(json);
+    }
+    return 0;
+}
