@@ -199,6 +199,15 @@ static bool is_plain(const amp_conv *c, const plane *x) {
 }
 
 static amp_gemm_window window_of(const amp_conv *c, const plane *x) {
+    const int64_t m = c->batch * amp_conv_pixels(c);
+    if (is_plain(c, x)) /* one line of pixels */
+        return (amp_gemm_window){.out = {1, 1, m},
+                                 .in = {1, 1, m},
+                                 .taps = {1, 1, 1},
+                                 .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1},
+                                 .channels = c->in_channels,
+                                 .step = {0, 0, x->axis[2]}};
     amp_gemm_window w = {.channels = c->in_channels, .image_stride = x->batch};
     for (int i = 0; i < AMP_CONV_AXES; i++) {
         const amp_conv_axis *a = &c->axis[i];
@@ -226,7 +235,7 @@ static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, co
         .a_row_stride = x->axis[2],
         .a_column_stride = 1,
         .a_batch_stride = c->in_channels,
-        .window = is_plain(c, x) || depth_of(c) == 0 ? NULL : &window,
+        .window = depth_of(c) == 0 ? NULL : &window,
         .b = weights,
         .b_batch_stride = (int64_t)packed_bytes(c),
         .c = y->data,

@@ -347,6 +347,7 @@ amp_status amp_gemm_run(const amp_gemm *problem, const amp_gemm_isa *isa) {
     amp_gemm g = *problem;
     AMP_TRY(check(&g));
     if (g.m == 0 || g.n == 0 || g.batch == 0) return AMP_OK;
+    if (amp_gemm_is_direct(&g, isa)) return amp_gemm_run_direct(&g, isa);
     fold_batch(&g);
     plan p = {.g = &g, .isa = isa};
     choose_tiles(&p);

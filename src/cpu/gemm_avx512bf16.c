@@ -9,6 +9,7 @@
  * Source:      Intel SDM volume 2, VDPBF16PS. */
 #include <immintrin.h>
 
+#include "cpu/gemm_direct_avx512.h"
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
 
@@ -69,6 +70,10 @@ static void tile(const amp_gemm_tile *t) {
     }
 }
 
+static void direct(const amp_gemm_direct *t) {
+    direct_any(t, true);
+}
+
 static const amp_gemm_isa isa = {
     .a_f32 = false,
     .max_rows = 14,
@@ -78,6 +83,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
+    .direct = direct,
 };
 
 amp_status amp_gemm_bf16_avx512bf16(const amp_gemm *g) {

@@ -8,6 +8,7 @@
  * Source:      Intel SDM volume 2, VFMADD231PS. */
 #include <immintrin.h>
 
+#include "cpu/gemm_direct_avx512.h"
 #include "cpu/gemm_fma_avx512.h"
 #include "cpu/gemm_simd.h"
 
@@ -17,6 +18,10 @@ static void pack_a(const amp_gemm_pack_a *p, void *dst) {
 
 static void tile(const amp_gemm_tile *t) {
     tile_any(t, true);
+}
+
+static void direct(const amp_gemm_direct *t) {
+    direct_any(t, false);
 }
 
 static const amp_gemm_isa isa = {
@@ -29,6 +34,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
+    .direct = direct,
 };
 
 amp_status amp_gemm_f32_avx512(const amp_gemm *g) {

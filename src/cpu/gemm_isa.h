@@ -63,6 +63,29 @@ typedef struct amp_gemm_place {
     int rows, columns, pitch;
 } amp_gemm_place;
 
+/* Products that read A where it lies: a step is what one broadcast of A meets, 4 bytes of A (a pair of bf16, or an f32) and
+ * 128 of a panel of B; a run is `steps` of them that follow each other on both sides. */
+typedef struct amp_gemm_stretch {
+    int64_t a, b; /* bytes from the tile's first value, and from its first panel's begin */
+} amp_gemm_stretch;
+
+/* A tile from its first product to C = sum + bias: no alpha, residual or activation. */
+typedef struct amp_gemm_direct {
+    const char *a;
+    int64_t row_bytes; /* from row to row of A */
+    const amp_gemm_stretch *runs;
+    int64_t run_count, steps;
+    const char *b;
+    int64_t b_panel_bytes;
+    int rows, panels, columns; /* as in amp_gemm_tile */
+    void *c;
+    amp_dtype c_dtype;
+    int64_t c_row_stride;
+    const void *bias; /* of the first column, or NULL */
+    amp_dtype bias_dtype;
+    const char *next; /* memory that the tiles to come will read: 128 bytes of it for every four steps are fetched */
+} amp_gemm_direct;
+
 typedef struct amp_gemm_isa {
     bool a_f32;             /* packed A is f32 */
     bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
@@ -73,12 +96,16 @@ typedef struct amp_gemm_isa {
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
     void (*tile)(const amp_gemm_tile *t);
     void (*finish)(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
-    void (*begin)(int panel_rows); /* NULL, or called by each thread before its first tile … */
-    void (*end)(void);             /* … and after its last */
+    void (*begin)(int panel_rows);            /* NULL, or called by each thread before its first tile … */
+    void (*end)(void);                        /* … and after its last */
+    void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows */
 } amp_gemm_isa;
 
 /* Plans `g` for that ISA and runs it. */
 amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
+/* The same for a product over windows that `isa->direct` can do; called by amp_gemm_run. */
+bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa);
+amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 
 /* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel, or one per row where no more than
  * 16 columns are wanted: all (rows, panels, vectors), and the max_panels that goes with them. */

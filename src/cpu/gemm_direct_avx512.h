@@ -1,0 +1,168 @@
+/* Tiles of the AVX-512 kernels that read A where it lies, rows any distance apart. Only for files that are compiled for
+ * AVX-512; `bf16` needs AVX512_BF16. */
+#ifndef AMP_CPU_GEMM_DIRECT_AVX512_H
+#define AMP_CPU_GEMM_DIRECT_AVX512_H
+
+#include <immintrin.h>
+
+#include "cpu/gemm_isa.h"
+#include "cpu/gemm_simd.h"
+
+enum { DIRECT_BASES = 5 }; /* rows 0, 3, 6, 9, 12: each row is at most two row distances behind one of them */
+
+/* The four bytes of row `row` at `offset`, in every lane. In assembly, for gcc makes a pointer of its own for each row,
+ * and has not enough registers for them. */
+static inline __attribute__((always_inline)) __m512 direct_broadcast(const char *const *bases, int64_t row_bytes,
+                                                                     const int row, const int offset) {
+    __m512 x;
+    const char *base = bases[row / 3];
+    if (row % 3 == 0)
+        __asm__("vbroadcastss %c2(%1), %0" : "=v"(x) : "r"(base), "i"(offset) : "memory");
+    else if (row % 3 == 1)
+        __asm__("vbroadcastss %c2(%1,%3,1), %0" : "=v"(x) : "r"(base), "i"(offset), "r"(row_bytes) : "memory");
+    else
+        __asm__("vbroadcastss %c2(%1,%3,2), %0" : "=v"(x) : "r"(base), "i"(offset), "r"(row_bytes) : "memory");
+    return x;
+}
+
+static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, __m512 a, __m512 b, const bool bf16) {
+#ifdef __AVX512BF16__
+    if (bf16) {
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+        return;
+    }
+#endif
+    (void)bf16;
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+}
+
+/* `count` steps: rows · panels · vectors accumulators, at most 28; beside them two vectors of B and one of A. */
+static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], const char *const *bases,
+                                                               int64_t row_bytes, const char *b, int64_t b_panel,
+                                                               const int count, const int rows, const int panels,
+                                                               const int vectors, const bool bf16) {
+#pragma GCC unroll 4
+    for (int s = 0; s < count; s++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < panels; p++) {
+            const __m512 b0 = _mm512_load_ps(b + p * b_panel + s * 128);
+            const __m512 b1 = vectors == 2 ? _mm512_load_ps(b + p * b_panel + s * 128 + 64) : b0;
+#pragma GCC unroll 14
+            for (int r = 0; r < rows; r++) {
+                const __m512 x = direct_broadcast(bases, row_bytes, r, s * 4);
+                __m512 *const at = &acc[(r * panels + p) * vectors];
+                direct_multiply(&at[0], x, b0, bf16);
+                if (vectors == 2) direct_multiply(&at[1], x, b1, bf16);
+            }
+        }
+    }
+}
+
+/* Whole vectors of columns, of the type that the product is in; bf16 by vcvtne2ps2bf16: the sums' denormals were flushed
+ * already. */
+static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, const __m512 acc[28],
+                                                               const int rows, const int panels, const int vectors,
+                                                               const bool bf16) {
+#pragma GCC unroll 8
+    for (int p = 0; p < panels; p++) {
+        __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+        for (int v = 0; t->bias && v < vectors; v++)
+            bias[v] = (__m512)simd_load(t->bias, t->bias_dtype, p * 32 + v * 16, 1, 16);
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; r++) {
+            const __m512 *const sums = &acc[(r * panels + p) * vectors];
+            const __m512 low = _mm512_add_ps(sums[0], bias[0]);
+            const __m512 high = vectors == 2 ? _mm512_add_ps(sums[1], bias[1]) : low;
+            const int64_t at = r * t->c_row_stride + p * 32;
+#ifdef __AVX512BF16__
+            if (bf16) {
+                const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+                if (vectors == 2)
+                    _mm512_storeu_si512((uint16_t *)t->c + at, halves);
+                else
+                    _mm256_storeu_si256((__m256i *)((uint16_t *)t->c + at), _mm512_castsi512_si256(halves));
+                continue;
+            }
+#endif
+            _mm512_storeu_ps((float *)t->c + at, low);
+            if (vectors == 2) _mm512_storeu_ps((float *)t->c + at + 16, high);
+        }
+    }
+    (void)bf16;
+}
+
+static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, const __m512 acc[28],
+                                                                const int rows, const int panels, const int vectors,
+                                                                const bool bf16) {
+    if (t->columns == panels * 16 * vectors && t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
+        direct_store(t, acc, rows, panels, vectors, bf16);
+        return;
+    }
+    _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
+#pragma GCC unroll 28
+    for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(tile + 32 / vectors * i, acc[i]);
+    const amp_gemm_finish finish = {.c = t->c,
+                                    .c_dtype = t->c_dtype,
+                                    .c_row_stride = t->c_row_stride,
+                                    .alpha = 1.0f,
+                                    .bias = t->bias,
+                                    .bias_dtype = t->bias_dtype};
+    const amp_gemm_place place = {.rows = rows, .columns = t->columns, .pitch = panels * AMP_GEMM_BLOCK};
+    amp_gemm_finish_avx512(&finish, &place, tile);
+}
+
+/* C's lines are there when the sums are. */
+static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_direct *t, const int rows,
+                                                                 const int panels) {
+    const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2, line = AMP_GEMM_BLOCK * size;
+    const char *c = (const char *)t->c;
+#pragma GCC unroll 1
+    for (int r = 0; r < rows; r++, c += t->c_row_stride * size)
+#pragma GCC unroll 1
+        for (int64_t i = 0; i < panels * line; i += 64) __asm__ volatile("prefetchw %0" : : "m"(c[i]));
+}
+
+static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direct *t, const int rows, const int panels,
+                                                            const int vectors, const bool bf16) {
+    __m512 acc[28];
+#pragma GCC unroll 28
+    for (int i = 0; i < rows * panels * vectors; i++) acc[i] = _mm512_setzero_ps();
+    const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
+    const char *next = t->next;
+    direct_fetch_c(t, rows, panels);
+    for (int64_t i = 0; i < t->run_count; i++) {
+        const char *bases[DIRECT_BASES], *b = t->b + t->runs[i].b;
+#pragma GCC unroll 5
+        for (int j = 0; j < DIRECT_BASES; j++) bases[j] = t->a + t->runs[i].a + 3 * j * row_bytes;
+        int64_t left = t->steps;
+        for (; left >= 4; left -= 4) {
+            _mm_prefetch(next, _MM_HINT_T0);
+            _mm_prefetch(next + 64, _MM_HINT_T0);
+            next += 128;
+            direct_steps(acc, bases, row_bytes, b, b_panel, 4, rows, panels, vectors, bf16);
+#pragma GCC unroll 5
+            for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 16;
+            b += 512;
+        }
+#pragma GCC unroll 1
+        for (; left > 0; left--) {
+            direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16);
+#pragma GCC unroll 5
+            for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 4;
+            b += 128;
+        }
+    }
+    direct_finish(t, acc, rows, panels, vectors, bf16);
+}
+
+static inline __attribute__((always_inline)) void direct_any(const amp_gemm_direct *t, const bool bf16) {
+    switch (AMP_GEMM_TILE_KEY(t->rows, t->panels, t->columns > 16 ? 2 : 1)) {
+#define TILE(rows, panels, vectors)                                                                                    \
+    case AMP_GEMM_TILE_KEY(rows, panels, vectors): direct_of(t, rows, panels, vectors, bf16); break;
+        AMP_GEMM_TILES_28(TILE)
+#undef TILE
+    default: __builtin_unreachable();
+    }
+}
+
+#endif /* AMP_CPU_GEMM_DIRECT_AVX512_H */
