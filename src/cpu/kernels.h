@@ -10,6 +10,7 @@
 #include "cpu/convert.h"
 #include "cpu/gates.h"
 #include "cpu/fft.h"
+#include "cpu/distance.h"
 #include "cpu/gemm.h"
 #include "cpu/vector.h"
 

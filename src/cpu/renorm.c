@@ -1,0 +1,151 @@
+/* renorm and local_response_norm. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "core/parallel.h"
+#include "cpu/element.h"
+#include "cpu/kernels.h"
+#include "cpu/operands.h"
+#include "cpu/reduce.h"
+#include "ops/shape_rules.h"
+
+/* ---- renorm --------------------------------------------------------------------------------------------------------- */
+
+#define SCALE_LOOP(suffix, type)                                                                                       \
+    static void scale_##suffix(void *context, void *out, const void *const *in, int64_t n) {                           \
+        const double limit = *(const double *)context, *norm = in[1];                                                  \
+        const type *x = in[0];                                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const type scale = norm[i] > limit ? (type)(limit / (norm[i] + 1e-7)) : (type)1;                           \
+            ((type *)out)[i] = x[i] * scale;                                                                           \
+        }                                                                                                              \
+    }
+SCALE_LOOP(f32, float)
+SCALE_LOOP(f64, double)
+
+amp_status cpu_renorm(amp_call *call) {
+    const amp_renorm_args *a = call->args;
+    const amp_tensor *input = a->input;
+    const double p = amp_constant_of(&a->p, AMP_F64).f64;
+    double limit = amp_constant_of(&a->maxnorm, AMP_F64).f64;
+    int d;
+    if (!amp_dtype_is_floating(input->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
+                        amp_describe(input));
+    }
+    if (input->rank < 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected at least 2 dimensions", amp_call_name(call),
+                        amp_describe(input));
+    }
+    if (!(p > 0.0) || !(limit >= 0.0)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'p' is %g, 'maxnorm' is %g; expected more than 0, and 0 or more",
+                        amp_call_name(call), p, limit);
+    }
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, input->rank, &d));
+    const amp_dtype compute = amp_compute_dtype(input->dtype);
+    const amp_reduce_work work = {.kind = amp_norm_reduction(p),
+                                  .input = input,
+                                  .mask = ((1u << input->rank) - 1) & ~(1u << d),
+                                  .compute = compute,
+                                  .power = p,
+                                  .scale = 1.0,
+                                  .root = isinf(p) ? 1.0 : 1.0 / p};
+    int64_t shape[AMP_MAX_RANK];
+    const int rank = amp_reduced_shape(input, work.mask, true, shape);
+    amp_tensor *norms = amp_tensor_new(call->op->name, AMP_F64, rank, shape);
+    if (!norms) return amp_pending_error();
+    AMP_TRY(amp_cpu_reduce(&work, norms));
+    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+    if (!out) return amp_pending_error();
+    const amp_elementwise scaling = {
+        .function = compute == AMP_F32 ? scale_f32 : scale_f64,
+        .context = &limit,
+        .out_compute = compute,
+        .inputs = 2,
+        .in = {{.tensor = input, .compute = compute}, {.tensor = norms, .compute = AMP_F64}},
+        .cost = 2};
+    amp_elementwise_run(&scaling, out);
+    return AMP_OK;
+}
+
+/* ---- local_response_norm -------------------------------------------------------------------------------------------- */
+
+enum { BLOCK = 256 }; /* positions that are walked together */
+
+typedef struct response {
+    amp_dtype compute;
+    int64_t channels, inner, size;
+    double alpha, beta, k;
+    const char *x; /* dense, compute type */
+    char *out;     /* … */
+} response;
+
+/* x/s^beta in the forms that need no power. */
+static double damped(double x, double s, double beta) {
+    if (beta == 0.75) return x / (sqrt(s) * sqrt(sqrt(s)));
+    if (beta == 0.5) return x / sqrt(s);
+    return beta == 1.0 ? x / s : x / pow(s, beta);
+}
+
+/* One channel of one sample, positions [at, at + n). Squares of the window are added in the order of its channels. */
+#define RESPONSE_LOOP(suffix, type)                                                                                    \
+    static void respond_##suffix(const response *r, int64_t sample, int64_t c, int64_t at, int64_t n) {                \
+        const int64_t first = c - r->size / 2, last = c + (r->size - 1) / 2;                                           \
+        const int64_t from = first < 0 ? 0 : first, to = last < r->channels ? last : r->channels - 1;                  \
+        const type *x = (const type *)(const void *)r->x + sample * r->channels * r->inner + at;                       \
+        type *out = (type *)(void *)r->out + (sample * r->channels + c) * r->inner + at;                               \
+        double sum[BLOCK] = {0};                                                                                       \
+        for (int64_t w = from; w <= to; w++) {                                                                         \
+            for (int64_t i = 0; i < n; i++) sum[i] += (double)x[w * r->inner + i] * (double)x[w * r->inner + i];       \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const double s = r->k + r->alpha * (sum[i] / (double)r->size);                                             \
+            out[i] = (type)damped((double)x[c * r->inner + i], s, r->beta);                                            \
+        }                                                                                                              \
+    }
+RESPONSE_LOOP(f32, float)
+RESPONSE_LOOP(f64, double)
+
+static void run_response(const response *r, int64_t samples) {
+    const int64_t blocks = (r->inner + BLOCK - 1) / BLOCK, units = samples * r->channels * blocks;
+    const int64_t window = r->size < r->channels ? r->size : r->channels;
+    const int threads = amp_parallel_threads(samples * r->channels * r->inner * (window + 16), AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t u = 0; u < units; u++) {
+        const int64_t row = u / blocks, at = u % blocks * BLOCK, n = r->inner - at < BLOCK ? r->inner - at : BLOCK;
+        (r->compute == AMP_F32 ? respond_f32 : respond_f64)(r, row / r->channels, row % r->channels, at, n);
+    }
+}
+
+amp_status cpu_local_response_norm(amp_call *call) {
+    const amp_local_response_norm_args *a = call->args;
+    const amp_tensor *input = a->input;
+    if (!amp_dtype_is_floating(input->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
+                        amp_describe(input));
+    }
+    if (input->rank < 3 || a->size < 1) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: input is %s, 'size' is %lld; expected [N, C, …] of at least 3 dimensions, and 1 or more",
+                        amp_call_name(call), amp_describe(input), (long long)a->size);
+    }
+    response r = {.compute = amp_compute_dtype(input->dtype),
+                  .channels = input->shape[1],
+                  .inner = 1,
+                  .size = a->size,
+                  .alpha = a->alpha.value,
+                  .beta = a->beta.value,
+                  .k = a->k.value};
+    for (int d = 2; d < input->rank; d++) r.inner *= input->shape[d];
+    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+    const amp_tensor *x = out ? amp_cpu_dense(call->op->name, input, r.compute, 0) : NULL;
+    amp_tensor *results =
+        x && out->dtype != r.compute ? amp_tensor_new(call->op->name, r.compute, input->rank, input->shape) : out;
+    if (!x || !results) return amp_pending_error();
+    r.x = amp_tensor_pointer(x);
+    r.out = amp_tensor_pointer(results);
+    if (amp_tensor_elements(out) > 0) run_response(&r, input->shape[0]);
+    return results == out ? AMP_OK : amp_cpu_copy(out, results);
+}
