@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/choices.h"
 #include "cpu/gemm_isa.h"
 #include "cpu/kernels.h"
 
@@ -365,6 +366,11 @@ bool amp_gemm_suits_tiles(const void *problem) {
            (double)m * (double)g->n * (double)g->k >= TILES_MIN_PRODUCTS;
 }
 
+bool amp_gemm_dot_pays(const void *problem) {
+    (void)problem;
+    return amp_choose(AMP_CHOICE_GEMM_DOT);
+}
+
 static amp_status run_best(amp_dtype in, const amp_gemm *g, const char **kernel_name) {
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, in, AMP_F32);
     if (kernel && kernel->predicate && !kernel->predicate(g))
@@ -380,9 +386,4 @@ amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
 
 amp_status amp_gemm_f32(const amp_gemm *g, const char **kernel_name) {
     return run_best(AMP_F32, g, kernel_name);
-}
-
-bool amp_gemm_f32_is_fast(void) {
-    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, AMP_F32, AMP_F32);
-    return kernel && kernel->isa != AMP_ISA_REF;
 }

@@ -89,7 +89,7 @@ typedef void amp_gemm_pack_function(uint16_t *dst, const void *src, amp_dtype sr
 
 /* Predicates of rows; they take an amp_gemm, or NULL: is there any shape? */
 bool amp_gemm_suits_tiles(const void *problem); /* enough rows and products for AMX */
-bool amp_gemm_dot_pays(const void *problem);    /* vdpbf16ps is not slower than up-conversion and FMA: timed once */
+bool amp_gemm_dot_pays(const void *problem);    /* vdpbf16ps is not slower than up-conversion and FMA (cpu/choices.h) */
 
 /* Runs the bf16 product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel that
  * ran ("gemm_bf16_amx"). */
@@ -99,8 +99,6 @@ amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name);
 size_t amp_gemm_f32_packed_bytes(int64_t n, int64_t k);
 amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k);
 amp_status amp_gemm_f32(const amp_gemm *g, const char **kernel_name);
-/* True where it has a vector kernel; without one, a library is faster. */
-bool amp_gemm_f32_is_fast(void);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/fail.h"
+#include "cpu/choices.h"
 #include "cpu/kernels.h"
 
 static const char *const isa_names[AMP_ISA_COUNT] = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
@@ -203,7 +204,7 @@ static void detect_once(void) {
 
 amp_status amp_isa_status(void) {
     detect_once();
-    if (!*state.invalid) return AMP_OK;
+    if (!*state.invalid) return amp_choices_status();
     return amp_fail(AMP_ERROR_INVALID, "AMP_MAX_ISA is '%s'; it must be one of ref, avx2, avx512, avx512bf16, amx",
                     state.invalid);
 }

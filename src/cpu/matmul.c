@@ -5,6 +5,7 @@
 
 #include "amp/ops.h"
 #include "core/memory.h"
+#include "cpu/choices.h"
 #include "cpu/dnnl_matmul.h"
 #include "cpu/matmul_loops.h"
 #include "policy/autocast.h"
@@ -180,7 +181,7 @@ static amp_status fresh_b(amp_call *call, const amp_matmul *p, const packing *pa
 
 static const packing *packing_of(const amp_matmul *p) {
     if (p->b.tensor->dtype == AMP_BF16) return &bf16_packing;
-    return amp_gemm_f32_is_fast() ? &f32_packing : &dnnl_packing;
+    return amp_choose(AMP_CHOICE_GEMM_F32) ? &f32_packing : &dnnl_packing;
 }
 
 /* oneDNN's extents are ints inside: 2³² of them are 0, and it divides by that. */
@@ -301,7 +302,7 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     merge_batches(p);
     const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(p);
     if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, packing_of(p), life, &own));
-    const bool ours = b->data && amp_gemm_f32_is_fast();
+    const bool ours = b->data && amp_choose(AMP_CHOICE_GEMM_F32);
     const int64_t outer = outer_batches(p);
     amp_status status = AMP_OK;
     for (int64_t i = 0; status == AMP_OK && i < outer; i++) {

@@ -2,11 +2,9 @@
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "cpu/probe.h"
 
-#include <stdatomic.h>
 #include <time.h>
 
 #include "amp/system.h"
-#include "cpu/gemm.h"
 
 static const struct {
     const char *name;
@@ -52,24 +50,4 @@ double amp_probe_rate(amp_probe probe, int rounds, double microseconds) {
         round++;
     }
     return best;
-}
-
-/* On some CPUs vdpbf16ps runs at half the rate of FMA, on others it does twice the work; nothing but a clock tells.
- * Minima of interleaved runs: the ratio is 2 or 1/2 where it was measured, so noise does not change the answer. */
-bool amp_gemm_dot_pays(const void *problem) {
-    static _Atomic int answer; /* 0: not asked yet */
-    (void)problem;
-    int known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (!known) {
-        double fma = 0.0, dot = 0.0;
-        for (int i = 0; i < 4; i++) {
-            const double f = amp_probe_rate(AMP_PROBE_FMA_AVX512, 2, 10.0);
-            const double d = amp_probe_rate(AMP_PROBE_DOT_AVX512BF16, 2, 10.0);
-            if (f > fma) fma = f;
-            if (d > dot) dot = d;
-        }
-        known = dot >= fma ? 1 : -1;
-        atomic_store_explicit(&answer, known, memory_order_relaxed);
-    }
-    return known > 0;
 }

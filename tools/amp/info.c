@@ -7,12 +7,15 @@
 #include "amp/amp.h"
 #include "command.h"
 #include "cpu/isa.h"
+#include "info_kernels.h"
 
 static const char help[] =
-    "usage: amp info [--json]\n"
+    "usage: amp info [--kernels] [--json]\n"
     "       amp info --ops [GLOB] [--load FILE] [--json]\n\n"
     "Prints what libamp found on this machine: processor, caches, each instruction set with the\n"
     "check that failed where it cannot be used, threads, libraries, and the CUDA backend.\n\n"
+    "  --kernels     also which kernel each family runs, why not a faster one, and the choices made\n"
+    "                by timing two ways (AMP_TUNE=off: by fixed rules; AMP_TUNE=fresh: time again)\n"
     "  --ops [GLOB]  instead, the ops (those whose name matches): policies, forms, whether they run\n"
     "  --load FILE   a shared object that defines ops of its own (amp/user.h), which are listed too\n"
     "  --json        the same for programs\n"
@@ -58,7 +61,7 @@ static json_t *isas_json(void) {
     return list;
 }
 
-static int print_json(void) {
+static int print_json(bool kernels) {
     const amp_cpu_info *cpu = amp_cpu();
     const char *why = "";
     (void)amp_device_is_usable(AMP_DEVICE_CUDA, &why);
@@ -70,6 +73,10 @@ static int print_json(void) {
                   (json_int_t)cpu->cache_bytes[2], "isas", isas_json(), "best_isa", amp_isa_name(amp_isa_best()),
                   "threads", amp_get_num_threads(), "onednn", amp_onednn_version(), "openmp", amp_openmp_version(),
                   "cuda", "usable", (int)(*why == '\0'), "reason", why);
+    if (root && kernels) {
+        json_object_set_new(root, "kernels", amp_kernels_json());
+        json_object_set_new(root, "choices", amp_choices_json());
+    }
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     if (!text) {
@@ -82,7 +89,7 @@ static int print_json(void) {
 }
 
 typedef struct info_options {
-    bool json, ops, help;
+    bool json, kernels, ops, help;
     const char *pattern;
 } info_options;
 
@@ -100,6 +107,8 @@ static int parse(int argc, char **argv, info_options *options) {
             options->help = true;
         } else if (strcmp(word, "--json") == 0) {
             options->json = true;
+        } else if (strcmp(word, "--kernels") == 0) {
+            options->kernels = true;
         } else if (strcmp(word, "--ops") == 0) {
             options->ops = true;
         } else if (strcmp(word, "--load") == 0) {
@@ -125,11 +134,12 @@ int amp_command_info(int argc, char **argv) {
         return AMP_EXIT_OK;
     }
     if (options.ops) return amp_print_ops(options.pattern, options.json);
-    if (amp_isa_status() != AMP_OK) { /* AMP_MAX_ISA is nonsense */
+    if (amp_isa_status() != AMP_OK) { /* AMP_MAX_ISA or AMP_TUNE is nonsense */
         fprintf(stderr, "amp info: %s\n", amp_last_error());
         return AMP_EXIT_USAGE;
     }
-    if (options.json) return print_json();
+    if (options.json) return print_json(options.kernels);
     print_people();
+    if (options.kernels) amp_print_kernels();
     return AMP_EXIT_OK;
 }

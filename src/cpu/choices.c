@@ -1,0 +1,338 @@
+/* The table of choices, their measurements, and the file that keeps them. */
+#define _GNU_SOURCE /* clock_gettime, mkdir */
+#include "cpu/choices.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "amp/system.h"
+#include "core/fail.h"
+#include "core/memory.h"
+#include "cpu/dnnl_matmul.h"
+#include "cpu/gemm.h"
+#include "cpu/probe.h"
+
+/* Operations per second of the two ways; a way that is not there has the rate 0. */
+typedef struct rates {
+    double yes, no;
+} rates;
+
+static rates measure_gemm_dot(void);
+static rates measure_gemm_f32(void);
+static bool rule_gemm_dot(void);
+static bool rule_gemm_f32(void);
+
+static const struct {
+    const char *name, *yes, *no;
+    rates (*measure)(void);
+    bool (*rule)(void);
+} choices[AMP_CHOICE_COUNT] = {
+    [AMP_CHOICE_GEMM_DOT] = {"gemm_dot", "vdpbf16ps", "up-conversion and FMA", measure_gemm_dot, rule_gemm_dot},
+    [AMP_CHOICE_GEMM_F32] = {"gemm_f32", "libamp's packed kernel", "oneDNN", measure_gemm_f32, rule_gemm_f32},
+};
+
+/* The other way must be clearly faster, so that a noisy moment does not flip the answer, and our own kernels, whose
+ * results do not depend on the number of threads, are not given up for little. */
+static bool yes_wins(rates r) {
+    return r.yes >= 0.9 * r.no;
+}
+
+typedef struct answer {
+    bool known, yes;
+    amp_choice_origin origin;
+    rates rates;
+} answer;
+
+typedef enum tune_mode { TUNE_FILE, TUNE_OFF, TUNE_FRESH, TUNE_MEMORY, TUNE_INVALID } tune_mode;
+
+static struct {
+    pthread_mutex_t lock;
+    bool ready; /* the environment and the file have been read */
+    tune_mode mode;
+    char word[32]; /* AMP_TUNE where it is invalid */
+    char path[PATH_MAX];
+    answer answers[AMP_CHOICE_COUNT];
+    atomic_int quick[AMP_CHOICE_COUNT]; /* 0: not known yet; 1: yes; -1: no */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- Measurements --------------------------------------------------------------------------------------------- */
+static double best_of(double a, double b) {
+    return a > b ? a : b;
+}
+
+/* Interleaved, so that a slow moment of the machine hits both. */
+static rates measure_gemm_dot(void) {
+    rates best = {0.0, 0.0};
+    for (int i = 0; i < 4; i++) {
+        best.no = best_of(best.no, amp_probe_rate(AMP_PROBE_FMA_AVX512, 2, 10.0));
+        best.yes = best_of(best.yes, amp_probe_rate(AMP_PROBE_DOT_AVX512BF16, 2, 10.0));
+    }
+    return best;
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A linear layer of a small transformer: some 100 µs. */
+enum { ROWS = 64, COLUMNS = 256, DEPTH = 512, F32_ROUNDS = 5 };
+
+typedef struct f32_problem {
+    float *a, *b, *c;
+    void *ours, *theirs; /* B packed */
+} f32_problem;
+
+static void free_problem(f32_problem *p) {
+    amp_free(p->a);
+    amp_free(p->ours);
+    amp_free(p->theirs);
+}
+
+static bool make_problem(f32_problem *p) {
+    const size_t values = ROWS * DEPTH + COLUMNS * DEPTH + ROWS * COLUMNS;
+    uint32_t random = 1;
+    *p = (f32_problem){
+        .a = amp_alloc(values * sizeof(float)),
+        .ours = amp_alloc(amp_gemm_f32_packed_bytes(COLUMNS, DEPTH)),
+        .theirs = amp_alloc(amp_dnnl_weight_bytes(COLUMNS, DEPTH)),
+    };
+    if (!p->a || !p->ours || !p->theirs) return false;
+    for (size_t i = 0; i < values; i++) {
+        random = random * 1664525u + 1013904223u;
+        p->a[i] = (float)(int32_t)random * 0x1p-31f;
+    }
+    p->b = p->a + ROWS * DEPTH;
+    p->c = p->b + COLUMNS * DEPTH;
+    return amp_gemm_f32_pack(p->ours, p->b, COLUMNS, DEPTH, DEPTH, 1) == AMP_OK &&
+           amp_dnnl_weight_pack(p->theirs, p->b, COLUMNS, DEPTH, 1, DEPTH) == AMP_OK;
+}
+
+static bool run_ours(const f32_problem *p) {
+    const amp_gemm g = {
+        .m = ROWS,
+        .n = COLUMNS,
+        .k = DEPTH,
+        .batch = 1,
+        .a = p->a,
+        .a_dtype = AMP_F32,
+        .a_row_stride = DEPTH,
+        .a_column_stride = 1,
+        .b = p->ours,
+        .c = p->c,
+        .c_dtype = AMP_F32,
+        .c_row_stride = COLUMNS,
+        .alpha = 1.0f,
+    };
+    return amp_gemm_f32(&g, NULL) == AMP_OK;
+}
+
+static bool run_theirs(const f32_problem *p) {
+    const amp_dnnl_matmul d = {
+        .m = ROWS,
+        .n = COLUMNS,
+        .k = DEPTH,
+        .batch = 1,
+        .a = p->a,
+        .a_row_stride = DEPTH,
+        .a_column_stride = 1,
+        .packed_b = p->theirs,
+        .c = p->c,
+        .c_row_stride = COLUMNS,
+        .alpha = 1.0f,
+    };
+    return amp_dnnl_matmul_f32(&d, NULL) == AMP_OK;
+}
+
+static double rate_of(bool (*run)(const f32_problem *p), const f32_problem *p) {
+    const double start = seconds();
+    return run(p) ? 2.0 * ROWS * COLUMNS * DEPTH / (seconds() - start) : 0.0;
+}
+
+/* Whatever goes wrong here (memory) is not the caller's business: it leaves rates of 0, and the rule decides. */
+static rates measure_gemm_f32(void) {
+    rates best = {0.0, 0.0};
+    f32_problem p;
+    if (amp_isa_best() == AMP_ISA_REF || amp_pending_error()) return best;
+    if (make_problem(&p)) {
+        (void)run_ours(&p); /* self-tests, primitives and caches */
+        (void)run_theirs(&p);
+        for (int i = 0; i < F32_ROUNDS; i++) {
+            best.yes = best_of(best.yes, rate_of(run_ours, &p));
+            best.no = best_of(best.no, rate_of(run_theirs, &p));
+        }
+    }
+    free_problem(&p);
+    amp_clear_error();
+    return best;
+}
+
+/* ---- Rules ---------------------------------------------------------------------------------------------------- */
+
+/* Where it was measured: twice the rate of FMA on Zen 4 and 5, half of it on the Xeons that have AMX. */
+static bool rule_gemm_dot(void) {
+    return strstr(amp_cpu()->model, "AMD") != NULL;
+}
+
+static bool rule_gemm_f32(void) {
+    return amp_isa_best() >= AMP_ISA_AVX2;
+}
+
+/* ---- File ----------------------------------------------------------------------------------------------------- */
+enum { FORMAT = 1 };
+
+static void find_path(void) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char about[512];
+    state.path[0] = 0;
+    if (state.mode == TUNE_OFF || state.mode == TUNE_MEMORY || state.mode == TUNE_INVALID) return;
+    const bool has_cache = cache && cache[0] == '/', has_home = home && home[0] == '/';
+    if (!has_cache && !has_home) return;
+    snprintf(about, sizeof about, "%d;%s;%s;%s;%s", FORMAT, amp_cpu()->model, amp_isa_name(amp_isa_best()),
+             amp_version_string(), amp_onednn_version());
+    const int length = snprintf(state.path, sizeof state.path, "%s%s/libamp/choices-%016llx", has_cache ? cache : home,
+                                has_cache ? "" : "/.cache", (unsigned long long)XXH64(about, strlen(about), 0));
+    if (length >= (int)sizeof state.path) state.path[0] = 0;
+}
+
+static int choice_named(const char *name) {
+    for (int i = 0; i < AMP_CHOICE_COUNT; i++) {
+        if (strcmp(choices[i].name, name) == 0) return i;
+    }
+    return -1;
+}
+
+/* Lines "name yes_rate no_rate"; what does not read as one is skipped, and measured again. */
+static void read_file(void) {
+    FILE *file = *state.path ? fopen(state.path, "re") : NULL;
+    char line[128], name[32];
+    rates r;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%31s %lf %lf", name, &r.yes, &r.no) != 3) continue;
+        const int i = choice_named(name);
+        if (i < 0 || !(r.yes >= 0.0 && r.no >= 0.0 && r.yes + r.no > 0.0) || isinf(r.yes + r.no)) continue;
+        state.answers[i] = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
+    }
+    if (file) fclose(file);
+}
+
+/* Makes every folder above the file. */
+static void make_folders(void) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", state.path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(folder, 0755) != 0 && errno != EEXIST) return;
+        *slash = '/';
+    }
+}
+
+/* Under a name of its own first: a reader sees the old file or the new one. */
+static void write_file(void) {
+    char temporary[PATH_MAX + 32];
+    if (!*state.path) return;
+    make_folders();
+    snprintf(temporary, sizeof temporary, "%s.%ld", state.path, (long)getpid());
+    FILE *file = fopen(temporary, "we");
+    if (!file) return;
+    fprintf(file, "# libamp: operations per second of two ways each, on %s\n", amp_cpu()->model);
+    for (int i = 0; i < AMP_CHOICE_COUNT; i++) {
+        const answer *a = &state.answers[i];
+        if (a->known && a->origin != AMP_CHOICE_BY_RULE)
+            fprintf(file, "%s %.6g %.6g\n", choices[i].name, a->rates.yes, a->rates.no);
+    }
+    const bool written = !ferror(file);
+    if (fclose(file) != 0 || !written || rename(temporary, state.path) != 0) unlink(temporary);
+}
+
+/* ---- Answers -------------------------------------------------------------------------------------------------- */
+static tune_mode mode_of(const char *word) {
+    static const struct {
+        const char *word;
+        tune_mode mode;
+    } words[] = {{"", TUNE_FILE}, {"off", TUNE_OFF}, {"fresh", TUNE_FRESH}, {"memory", TUNE_MEMORY}};
+    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i].word) == 0) return words[i].mode;
+    }
+    return word ? TUNE_INVALID : TUNE_FILE;
+}
+
+static void prepare(void) {
+    if (state.ready) return;
+    const char *word = getenv("AMP_TUNE");
+    state.mode = mode_of(word);
+    snprintf(state.word, sizeof state.word, "%s", state.mode == TUNE_INVALID ? word : "");
+    find_path();
+    if (state.mode == TUNE_FILE) read_file();
+    state.ready = true;
+}
+
+static answer measured(amp_choice choice) {
+    const rates r = choices[choice].measure();
+    return r.yes + r.no > 0.0 ? (answer){true, yes_wins(r), AMP_CHOICE_MEASURED, r}
+                              : (answer){true, choices[choice].rule(), AMP_CHOICE_BY_RULE, r};
+}
+
+static answer answer_of(amp_choice choice) {
+    pthread_mutex_lock(&state.lock);
+    prepare();
+    answer *a = &state.answers[choice];
+    if (!a->known && (state.mode == TUNE_OFF || state.mode == TUNE_INVALID)) {
+        *a = (answer){true, choices[choice].rule(), AMP_CHOICE_BY_RULE, {0.0, 0.0}};
+    } else if (!a->known) {
+        *a = measured(choice);
+        write_file();
+    }
+    const answer copy = *a;
+    pthread_mutex_unlock(&state.lock);
+    atomic_store_explicit(&state.quick[choice], copy.yes ? 1 : -1, memory_order_relaxed);
+    return copy;
+}
+
+bool amp_choose(amp_choice choice) {
+    const int quick = atomic_load_explicit(&state.quick[choice], memory_order_relaxed);
+    return quick ? quick > 0 : answer_of(choice).yes;
+}
+
+amp_choice_report amp_choice_explain(amp_choice choice) {
+    const answer a = answer_of(choice);
+    return (amp_choice_report){choices[choice].name, choices[choice].yes, choices[choice].no, a.yes, a.origin,
+                               a.rates.yes,          a.rates.no};
+}
+
+static void prepare_locked(void) {
+    pthread_mutex_lock(&state.lock);
+    prepare();
+    pthread_mutex_unlock(&state.lock);
+}
+
+const char *amp_choices_path(void) {
+    prepare_locked();
+    return state.path;
+}
+
+amp_status amp_choices_status(void) {
+    prepare_locked();
+    if (state.mode != TUNE_INVALID) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "AMP_TUNE is '%s'; it must be one of off, fresh, memory, or unset", state.word);
+}
+
+void amp_choices_forget_for_test(void) {
+    pthread_mutex_lock(&state.lock);
+    state.ready = false;
+    memset(state.answers, 0, sizeof state.answers);
+    for (int i = 0; i < AMP_CHOICE_COUNT; i++) atomic_store(&state.quick[i], 0);
+    pthread_mutex_unlock(&state.lock);
+}

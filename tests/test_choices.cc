@@ -1,0 +1,141 @@
+// Choices that a clock makes: from the rule, measured, and from the file; AMP_TUNE; a file that is damaged or cannot be.
+#include "amp_test.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "cpu/choices.h"
+
+using namespace amp_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+class Choices : public Test {
+  protected:
+    void SetUp() override {
+        Test::SetUp();
+        folder_ = fs::path(testing::TempDir()) / ("amp_choices_" + std::to_string(getpid()));
+        fs::create_directories(folder_);
+        use(folder_.string().c_str(), "");
+    }
+
+    void TearDown() override {
+        unsetenv("XDG_CACHE_HOME");
+        setenv("AMP_TUNE", "off", 1);
+        amp_choices_forget_for_test();
+        fs::permissions(folder_, fs::perms::owner_all);
+        fs::remove_all(folder_);
+        Test::TearDown();
+    }
+
+    static void use(const char *cache, const char *tune) {
+        setenv("XDG_CACHE_HOME", cache, 1);
+        setenv("AMP_TUNE", tune, 1);
+        amp_choices_forget_for_test();
+    }
+    void write(const std::string &text) {
+        const fs::path path = amp_choices_path();
+        fs::create_directories(path.parent_path());
+        std::ofstream(path) << text;
+        amp_choices_forget_for_test();
+    }
+    static std::string read() {
+        std::ifstream file(amp_choices_path());
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    static amp_choice_origin origin() {
+        return amp_choice_explain(AMP_CHOICE_GEMM_F32).origin;
+    }
+
+    fs::path folder_;
+};
+
+bool measurable() {
+    return amp_isa_best() >= AMP_ISA_AVX2;
+}
+
+} // namespace
+
+TEST_F(Choices, AreMeasuredOnceAndThenReadFromTheFile) {
+    if (!measurable()) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
+    const amp_choice_report first = amp_choice_explain(AMP_CHOICE_GEMM_F32);
+    EXPECT_EQ(first.origin, AMP_CHOICE_MEASURED);
+    EXPECT_GT(first.yes_rate, 1e8);
+    EXPECT_GT(first.no_rate, 1e8);
+    EXPECT_EQ(first.answer, amp_choose(AMP_CHOICE_GEMM_F32));
+    EXPECT_NE(read().find("gemm_f32 "), std::string::npos);
+    amp_choices_forget_for_test();
+    const amp_choice_report again = amp_choice_explain(AMP_CHOICE_GEMM_F32);
+    EXPECT_EQ(again.origin, AMP_CHOICE_FROM_FILE);
+    EXPECT_EQ(again.answer, first.answer);
+}
+
+TEST_F(Choices, TheFileDecides) {
+    write("# comment\ngemm_f32 1e9 5e9\ngemm_dot 7e9 1e9\n");
+    EXPECT_FALSE(amp_choose(AMP_CHOICE_GEMM_F32));
+    EXPECT_TRUE(amp_choose(AMP_CHOICE_GEMM_DOT));
+    write("gemm_f32 5e9 1e9\ngemm_dot 1e9 7e9\n");
+    EXPECT_TRUE(amp_choose(AMP_CHOICE_GEMM_F32));
+    EXPECT_FALSE(amp_choose(AMP_CHOICE_GEMM_DOT));
+}
+
+TEST_F(Choices, AnAnswerStaysForTheProcess) {
+    write("gemm_f32 1e9 5e9\n");
+    EXPECT_FALSE(amp_choose(AMP_CHOICE_GEMM_F32));
+    std::ofstream(amp_choices_path()) << "gemm_f32 5e9 1e9\n";
+    EXPECT_FALSE(amp_choose(AMP_CHOICE_GEMM_F32));
+}
+
+TEST_F(Choices, ADamagedFileIsMeasuredAgainAndReplaced) {
+    if (!measurable()) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
+    for (const char *text : {"", "gemm_f32\n", "gemm_f32 nan 1\n", "gemm_f32 -1 2\n", "gemm_f32 0 0\n",
+                             "gemm_f32 inf inf\n", "gemm_f3", "\xff\xfe\x00garbage", "unknown 1 2\n"}) {
+        write(text);
+        EXPECT_EQ(origin(), AMP_CHOICE_MEASURED) << text;
+        EXPECT_NE(read().find("gemm_f32 "), std::string::npos) << text;
+    }
+}
+
+TEST_F(Choices, OffMeasuresNothingAndTouchesNoFile) {
+    write("gemm_f32 1e9 5e9\n");
+    use(folder_.string().c_str(), "off");
+    EXPECT_EQ(origin(), AMP_CHOICE_BY_RULE);
+    EXPECT_EQ(amp_choose(AMP_CHOICE_GEMM_F32), measurable());
+    EXPECT_STREQ(amp_choices_path(), "");
+}
+
+TEST_F(Choices, MemoryMeasuresAndTouchesNoFile) {
+    if (!measurable()) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
+    use(folder_.string().c_str(), "memory");
+    EXPECT_EQ(origin(), AMP_CHOICE_MEASURED);
+    EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(Choices, FreshMeasuresAnewAndReplacesTheFile) {
+    if (!measurable()) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
+    write("gemm_f32 1 5\n");
+    use(folder_.string().c_str(), "fresh");
+    EXPECT_EQ(origin(), AMP_CHOICE_MEASURED);
+    EXPECT_EQ(read().find("gemm_f32 1 5"), std::string::npos);
+}
+
+TEST_F(Choices, AFolderThatCannotBeMadeIsNoError) {
+    if (!measurable()) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
+    std::ofstream(folder_ / "file") << "not a folder";
+    use((folder_ / "file").string().c_str(), "");
+    EXPECT_EQ(origin(), AMP_CHOICE_MEASURED);
+    EXPECT_TRUE(no_error());
+}
+
+TEST_F(Choices, ARelativeCacheFolderIsNotUsed) {
+    use("here", "");
+    EXPECT_EQ(std::string(amp_choices_path()).find("here"), std::string::npos);
+}
+
+TEST_F(Choices, AWordThatIsNoneOfThemIsAnErrorWithTheWords) {
+    use(folder_.string().c_str(), "fast");
+    EXPECT_EQ(amp_choices_status(), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"AMP_TUNE", "'fast'", "off", "fresh", "memory"}));
+}

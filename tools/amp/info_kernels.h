@@ -1,0 +1,13 @@
+/* What `amp info --kernels` adds. */
+#ifndef AMP_TOOLS_INFO_KERNELS_H
+#define AMP_TOOLS_INFO_KERNELS_H
+
+#include <jansson.h>
+
+/* For people, on standard output. */
+void amp_print_kernels(void);
+/* For programs; NULL without memory. The caller owns the arrays. */
+json_t *amp_kernels_json(void);
+json_t *amp_choices_json(void);
+
+#endif /* AMP_TOOLS_INFO_KERNELS_H */
