@@ -58,7 +58,7 @@ typedef enum tune_mode { TUNE_FILE, TUNE_OFF, TUNE_FRESH, TUNE_MEMORY, TUNE_INVA
 
 static struct {
     pthread_mutex_t lock;
-    bool ready; /* the environment and the file have been read */
+    atomic_bool ready; /* the environment and the file have been read */
     tune_mode mode;
     char word[32]; /* AMP_TUNE where it is invalid */
     char path[PATH_MAX];
@@ -87,8 +87,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A linear layer of a small transformer: some 100 µs. */
-enum { ROWS = 64, COLUMNS = 256, DEPTH = 512, F32_ROUNDS = 5 };
+/* So small that one thread computes it: other programs of the machine disturb a team more than a thread. */
+enum { ROWS = 32, COLUMNS = 64, DEPTH = 128, F32_ROUNDS = 100 };
 
 typedef struct f32_problem {
     float *a, *b, *c;
@@ -269,14 +269,15 @@ static tune_mode mode_of(const char *word) {
     return word ? TUNE_INVALID : TUNE_FILE;
 }
 
+/* Under the lock. */
 static void prepare(void) {
-    if (state.ready) return;
+    if (atomic_load_explicit(&state.ready, memory_order_relaxed)) return;
     const char *word = getenv("AMP_TUNE");
     state.mode = mode_of(word);
     snprintf(state.word, sizeof state.word, "%s", state.mode == TUNE_INVALID ? word : "");
     find_path();
     if (state.mode == TUNE_FILE) read_file();
-    state.ready = true;
+    atomic_store_explicit(&state.ready, true, memory_order_release);
 }
 
 static answer measured(amp_choice choice) {
@@ -312,26 +313,28 @@ amp_choice_report amp_choice_explain(amp_choice choice) {
                                a.rates.yes,          a.rates.no};
 }
 
-static void prepare_locked(void) {
+/* Without the lock where all is read: a measurement, which holds it, selects kernels, and that asks for the status. */
+static void prepare_once(void) {
+    if (atomic_load_explicit(&state.ready, memory_order_acquire)) return;
     pthread_mutex_lock(&state.lock);
     prepare();
     pthread_mutex_unlock(&state.lock);
 }
 
 const char *amp_choices_path(void) {
-    prepare_locked();
+    prepare_once();
     return state.path;
 }
 
 amp_status amp_choices_status(void) {
-    prepare_locked();
+    prepare_once();
     if (state.mode != TUNE_INVALID) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "AMP_TUNE is '%s'; it must be one of off, fresh, memory, or unset", state.word);
 }
 
 void amp_choices_forget_for_test(void) {
     pthread_mutex_lock(&state.lock);
-    state.ready = false;
+    atomic_store(&state.ready, false);
     memset(state.answers, 0, sizeof state.answers);
     for (int i = 0; i < AMP_CHOICE_COUNT; i++) atomic_store(&state.quick[i], 0);
     pthread_mutex_unlock(&state.lock);
