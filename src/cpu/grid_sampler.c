@@ -4,14 +4,15 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/copy.h"
 #include "cpu/element.h"
+#include "cpu/kernels.h"
 #include "cpu/spatial.h"
 
 typedef enum interpolation { LINEAR, NEAREST, CUBIC } interpolation;
 typedef enum border { ZEROS, EDGE, MIRROR } border;
 
 enum { MOST_TAPS = 16 };
+
 typedef struct sampler {
     const amp_spatial *s;
     int dims, taps; /* taps of one output element */
@@ -20,6 +21,9 @@ typedef struct sampler {
     bool align;
     const void *in, *grid;
     void *out;
+    const void *zeros; /* a pixel of them, channels last */
+    amp_gather_taps_function *gather;
+    amp_lines_function *combine;
 } sampler;
 
 /* ---- Places, along one dimension ------------------------------------------------------------------------------ */
@@ -96,9 +100,35 @@ static place find_place(const sampler *g, double coordinate, int64_t extent) {
 
 /* Indices into a plane, −1 for a zero, and weights: tap k of element i is at k·n + i. */
 typedef struct line_taps {
-    int64_t *index;
     void *weight;
+    int32_t *index;
 } line_taps;
+
+static void gather_f32(const sampler *g, float *out, const float *in, const line_taps *t) {
+    g->gather(out, in, t->index, t->weight, g->taps, g->s->out[2]);
+}
+static void gather_f64(const sampler *g, double *restrict out, const double *in, const line_taps *t) {
+    const int64_t n = g->s->out[2];
+    for (int k = 0; k < g->taps; k++) {
+        const int32_t *index = t->index + k * n;
+        const double *weight = (const double *)t->weight + k * n;
+        for (int64_t i = 0; i < n; i++) {
+            const double x = (index[i] < 0 ? 0.0 : in[index[i]]) * weight[i];
+            out[i] = k ? out[i] + x : x;
+        }
+    }
+}
+
+static void combine_f32(const sampler *g, float *out, const float *const *in, const float *weights) {
+    g->combine(out, in, weights, g->taps, g->s->inner);
+}
+static void combine_f64(const sampler *g, double *restrict out, const double *const *in, const double *weights) {
+    for (int k = 0; k < g->taps; k++) {
+        for (int64_t c = 0; c < g->s->inner; c++) {
+            out[c] = k ? out[c] + weights[k] * in[k][c] : weights[0] * in[0][c];
+        }
+    }
+}
 
 #define TYPE float
 #define NAME(x) x##_f32
@@ -140,13 +170,30 @@ static amp_status check(const amp_call *call, const request *r, int dims) {
     return AMP_OK;
 }
 
+static amp_status find_kernels(amp_call *call, sampler *g, amp_dtype compute) {
+    const bool pixels = g->s->channels_last;
+    const amp_kernel *gather = amp_kernel_select(AMP_KERNEL_GATHER_TAPS, AMP_F32, AMP_F32);
+    const amp_kernel *combine = gather ? amp_kernel_select(AMP_KERNEL_COMBINE_LINES, AMP_F32, AMP_F32) : NULL;
+    if (!combine) return amp_pending_error();
+    g->gather = (amp_gather_taps_function *)gather->function;
+    g->combine = (amp_lines_function *)combine->function;
+    if (compute == AMP_F32) call->note.kernel = pixels ? combine->name : gather->name;
+    if (!pixels) return AMP_OK;
+    void *zeros = amp_spatial_table(call, g->s->inner, sizeof(double));
+    if (!zeros) return amp_pending_error();
+    memset(zeros, 0, (size_t)g->s->inner * sizeof(double));
+    g->zeros = zeros;
+    return AMP_OK;
+}
+
 static amp_status run(amp_call *call, const request *r, int dims) {
     amp_spatial s;
     AMP_TRY(check(call, r, dims));
     AMP_TRY(amp_spatial_start(call, &s, r->input, dims));
-    s.channels_last = false;
-    s.outer = s.batch * s.channels;
-    s.inner = 1;
+    if (s.in[0] * s.in[1] * s.in[2] > INT32_MAX) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; planes may have 2³¹ − 1 elements", amp_call_name(call),
+                        amp_describe(r->input));
+    }
     for (int d = 0; d < dims; d++) *amp_spatial_out(&s, d) = r->grid->shape[1 + d];
     const amp_dtype dtype = r->input->dtype, compute = amp_compute_dtype(dtype);
     const amp_spatial dense = {.rank = dims + 2};
@@ -156,10 +203,11 @@ static amp_status run(amp_call *call, const request *r, int dims) {
     AMP_TRY(amp_spatial_read(call, &s, r->input, compute, &g.in));
     AMP_TRY(amp_spatial_read(call, &dense, r->grid, compute, &g.grid));
     g.out = result.data;
+    AMP_TRY(find_kernels(call, &g, compute));
     g.taps = 1;
     for (int d = 0; d < dims; d++) g.taps *= taps_along(&g);
     const int64_t rows = s.batch * s.out[0] * s.out[1];
-    const size_t scratch = (size_t)(g.taps * s.out[2]) * (sizeof(int64_t) + sizeof(double));
+    const size_t scratch = (size_t)(g.taps * s.out[2]) * (sizeof(int32_t) + sizeof(double));
     AMP_TRY(amp_spatial_run(call, rows, s.out[2] * g.taps * (s.channels + 8), scratch,
                             compute == AMP_F32 ? sample_rows_f32 : sample_rows_f64, &g));
     return amp_spatial_finish(&result);

@@ -12,6 +12,7 @@
 #include "cpu/fft.h"
 #include "cpu/distance.h"
 #include "cpu/gemm.h"
+#include "cpu/lines.h"
 #include "cpu/vector.h"
 
 typedef enum amp_kernel_family {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/element.h"
+#include "cpu/kernels.h"
 
 typedef struct resample {
     const amp_spatial *s;
@@ -13,6 +14,11 @@ typedef struct resample {
     const void *in;
     void *out;
     int64_t size;
+    const int32_t
+        *columns; /* taps[2].index where there is one channel: tap k of column i at k·n + i, −1 where it has … */
+    const void *column_weights; /* … fewer */
+    amp_lines_function *combine;
+    amp_gather_taps_function *gather;
     int64_t lines;   /* under one output line, at most */
     bool down_first; /* else each line of the input goes along the row first */
     bool round;      /* to a byte */
@@ -21,7 +27,7 @@ typedef struct resample {
 /* What a thread has for itself. */
 typedef struct workspace {
     int64_t *lines, *kept;
-    const void **pointers;
+    const void **pointers, **pixels;
     void *weights, *rows;
 } workspace;
 
@@ -30,7 +36,7 @@ static int64_t row_elements(const resample *r) {
 }
 
 static size_t scratch_bytes(const resample *r) {
-    return (size_t)(r->lines * 4) * sizeof(int64_t) + (size_t)(row_elements(r) * r->size);
+    return (size_t)(r->lines * 4 + r->taps[2].most) * sizeof(int64_t) + (size_t)(row_elements(r) * r->size);
 }
 
 static workspace divide_scratch(const resample *r, void *scratch) {
@@ -38,8 +44,9 @@ static workspace divide_scratch(const resample *r, void *scratch) {
     const workspace w = {.lines = numbers,
                          .kept = numbers + r->lines,
                          .pointers = (const void **)(void *)(numbers + 2 * r->lines),
-                         .weights = numbers + 3 * r->lines,
-                         .rows = numbers + 4 * r->lines};
+                         .pixels = (const void **)(void *)(numbers + 3 * r->lines),
+                         .weights = numbers + 3 * r->lines + r->taps[2].most,
+                         .rows = numbers + 4 * r->lines + r->taps[2].most};
     for (int64_t k = 0; k < r->lines; k++) w.kept[k] = -1;
     return w;
 }
@@ -50,32 +57,35 @@ static double rounded_byte(double x) {
 
 /* ---- Sums ----------------------------------------------------------------------------------------------------- */
 
-/* DEFINE(name, type): out = Σ weights[k]·in[k]; and a line of W pixels to one of W' pixels. */
-#define DEFINE(name, type)                                                                                             \
-    static void combine_##name(const resample *r, type *restrict out, const void *const *in, const type *weights,      \
-                               int64_t count, int64_t n) {                                                             \
-        (void)r;                                                                                                       \
-        for (int64_t k = 0; k < count; k++) {                                                                          \
-            const type *restrict x = in[k];                                                                            \
-            const type w = weights[k];                                                                                 \
-            for (int64_t i = 0; i < n; i++) out[i] = k ? out[i] + w * x[i] : w * x[i];                                 \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void along_##name(const resample *r, type *restrict out, const type *restrict in) {                         \
-        const amp_taps *t = &r->taps[2];                                                                               \
-        const int64_t inner = r->s->inner, n = r->s->out[2];                                                           \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const int64_t *index = t->index + i * t->most;                                                             \
-            const type *w = (const type *)r->weights[2] + i * t->most;                                                 \
-            for (int64_t c = 0; c < inner; c++) {                                                                      \
-                type sum = w[0] * in[index[0] * inner + c];                                                            \
-                for (int64_t k = 1; k < t->counts[i]; k++) sum += w[k] * in[index[k] * inner + c];                     \
-                out[i * inner + c] = sum;                                                                              \
-            }                                                                                                          \
-        }                                                                                                              \
+/* DEFINE(name, type, …): out = Σ weights[k]·in[k]; the same of elements by their indices; and a line of W pixels to one
+ * of W' pixels. */
+static void combine_f64(const resample *r, double *restrict out, const void *const *in, const double *weights,
+                        int64_t count, int64_t n) {
+    (void)r;
+    for (int64_t k = 0; k < count; k++) {
+        const double *restrict x = in[k];
+        for (int64_t i = 0; i < n; i++) out[i] = k ? out[i] + weights[k] * x[i] : weights[0] * x[i];
     }
-DEFINE(f32, float)
-DEFINE(f64, double)
+}
+static void combine_f32(const resample *r, float *out, const void *const *in, const float *weights, int64_t count,
+                        int64_t n) {
+    r->combine(out, (const float *const *)in, weights, count, n);
+}
+
+static void gather_f64(const resample *r, double *restrict out, const double *in) {
+    const int64_t n = r->s->out[2];
+    const double *weights = r->column_weights;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = 0.0;
+        for (int64_t k = i; r->columns[k] >= 0; k += n) {
+            out[i] += weights[k] * in[r->columns[k]];
+            if (k + n >= n * r->taps[2].most) break;
+        }
+    }
+}
+static void gather_f32(const resample *r, float *out, const float *in) {
+    r->gather(out, in, r->columns, r->column_weights, r->taps[2].most, r->s->out[2]);
+}
 
 #define TYPE float
 #define NAME(x) x##_f32
@@ -94,6 +104,34 @@ amp_status amp_taps_make(const amp_call *call, int64_t elements, int64_t most, a
     taps->index = taps->counts ? amp_spatial_table(call, room, sizeof *taps->index) : NULL;
     taps->weights = taps->index ? amp_spatial_table(call, room, sizeof *taps->weights) : NULL;
     return taps->weights ? AMP_OK : amp_pending_error();
+}
+
+/* The taps of columns, transposed for the gathering kernels. */
+static amp_status make_columns(const amp_call *call, resample *r) {
+    const amp_taps *t = &r->taps[2];
+    const int64_t n = r->s->out[2];
+    if (r->s->inner > 1) return AMP_OK;
+    if (r->s->in[2] > INT32_MAX) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: rows of %lld elements; at most 2³¹ − 1 are possible",
+                        amp_call_name(call), (long long)r->s->in[2]);
+    }
+    int32_t *columns = amp_spatial_table(call, n * t->most, sizeof *columns);
+    char *weights = columns ? amp_spatial_table(call, n * t->most, (size_t)r->size) : NULL;
+    if (!weights) return amp_pending_error();
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < t->most; k++) {
+            const bool used = k < t->counts[i];
+            columns[k * n + i] = used ? (int32_t)t->index[i * t->most + k] : -1;
+            const double w = used ? t->weights[i * t->most + k] : 0.0;
+            if (r->size == sizeof(double))
+                ((double *)(void *)weights)[k * n + i] = w;
+            else
+                ((float *)(void *)weights)[k * n + i] = (float)w;
+        }
+    }
+    r->columns = columns;
+    r->column_weights = weights;
+    return AMP_OK;
 }
 
 /* The weights in the type that is computed in. */
@@ -128,6 +166,13 @@ amp_status amp_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
     /* Enlarging, an input line serves several output lines; shrinking, many of its pixels would serve none. */
     r.down_first = r.lines == 1 || s->in[0] * s->in[1] >= s->out[0] * s->out[1];
     AMP_TRY(convert_weights(call, &r));
+    AMP_TRY(make_columns(call, &r));
+    const amp_kernel *combine = amp_kernel_select(AMP_KERNEL_COMBINE_LINES, AMP_F32, AMP_F32);
+    if (!combine) return amp_pending_error();
+    r.combine = (amp_lines_function *)combine->function;
+    r.gather = (amp_gather_taps_function *)amp_kernel_get(AMP_KERNEL_GATHER_TAPS, AMP_F32, AMP_F32);
+    if (!r.gather) return amp_pending_error();
+    if (compute == AMP_F32) call->note.kernel = combine->name;
     const int64_t cost = s->out[2] * s->inner * (taps[2].most + r.lines / 4 + 1);
     AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(s), cost, scratch_bytes(&r),
                             compute == AMP_F32 ? rows_f32 : rows_f64, &r));

@@ -1,4 +1,18 @@
-/* Resampling of rows of TYPE; NAME(x) makes the functions' names, COMBINE and ALONG are what they are made of. */
+/* Resampling of rows of TYPE; NAME(x) makes the functions' names. */
+
+/* A line of W pixels to one of W' pixels. */
+static void NAME(along)(const resample *r, const workspace *w, TYPE *out, const TYPE *in) {
+    const amp_taps *t = &r->taps[2];
+    const int64_t inner = r->s->inner;
+    if (inner == 1) {
+        NAME(gather)(r, out, in);
+        return;
+    }
+    for (int64_t i = 0; i < r->s->out[2]; i++) {
+        for (int64_t k = 0; k < t->counts[i]; k++) w->pixels[k] = in + t->index[i * t->most + k] * inner;
+        NAME(combine)(r, out + i * inner, w->pixels, (const TYPE *)r->weights[2] + i * t->most, t->counts[i], inner);
+    }
+}
 
 /* The lines under one output line, with the products of their weights. */
 static int64_t NAME(collect)(const resample *r, amp_spatial_row row, const workspace *w) {
@@ -26,7 +40,7 @@ static void NAME(down_first)(const resample *r, amp_spatial_row row, const works
         NAME(combine)(r, w->rows, w->pointers, w->weights, count, n);
         sum = w->rows;
     }
-    NAME(along)(r, out, sum);
+    NAME(along)(r, w, out, sum);
 }
 
 /* … or every line along the row first, kept for the output lines that follow. Lines that are needed together are
@@ -38,7 +52,7 @@ static void NAME(along_first)(const resample *r, amp_spatial_row row, const work
         const int64_t line = w->lines[k];
         const int64_t place = line / height % r->taps[0].most * r->taps[1].most + line % height % r->taps[1].most;
         TYPE *kept = (TYPE *)w->rows + place * n;
-        if (w->kept[place] != line) NAME(along)(r, kept, (const TYPE *)r->in + line * in);
+        if (w->kept[place] != line) NAME(along)(r, w, kept, (const TYPE *)r->in + line * in);
         w->kept[place] = line;
         w->pointers[k] = kept;
     }

@@ -30,6 +30,16 @@ static inline vf v_load_first(const float *p, int64_t n) {
 static inline void v_store_first(float *p, vf x, int64_t n) {
     _mm256_maskstore_ps(p, v_first(n), x);
 }
+static inline vf v_gather_lanes(const float *in, __m256i index, __m256i lanes) {
+    const __m256i inside = _mm256_andnot_si256(_mm256_srai_epi32(index, 31), lanes);
+    return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), in, index, _mm256_castsi256_ps(inside), 4);
+}
+static inline vf v_gather(const float *in, const int32_t *index) {
+    return v_gather_lanes(in, _mm256_loadu_si256((const __m256i *)(const void *)index), _mm256_set1_epi32(-1));
+}
+static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
+    return v_gather_lanes(in, _mm256_maskload_epi32(index, v_first(n)), v_first(n));
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }

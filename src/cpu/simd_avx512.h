@@ -30,6 +30,16 @@ static inline vf v_load_first(const float *p, int64_t n) {
 static inline void v_store_first(float *p, vf x, int64_t n) {
     _mm512_mask_storeu_ps(p, v_first(n), x);
 }
+static inline vf v_gather_lanes(const float *in, __m512i index) {
+    const __mmask16 inside = _mm512_cmpge_epi32_mask(index, _mm512_setzero_si512());
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, index, in, 4);
+}
+static inline vf v_gather(const float *in, const int32_t *index) {
+    return v_gather_lanes(in, _mm512_loadu_si512(index));
+}
+static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
+    return v_gather_lanes(in, _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), v_first(n), index));
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }

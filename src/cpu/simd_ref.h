@@ -34,6 +34,13 @@ static inline vf v_load_first(const float *p, int64_t n) {
 static inline void v_store_first(float *p, vf x, int64_t n) {
     if (n > 0) *p = x;
 }
+/* in[index[lane]], 0 where the index is negative. */
+static inline vf v_gather(const float *in, const int32_t *index) {
+    return *index < 0 ? 0.0f : in[*index];
+}
+static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
+    return n > 0 ? v_gather(in, index) : 0.0f;
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return fmaf(a, b, c);
 }

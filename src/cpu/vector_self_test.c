@@ -155,3 +155,57 @@ bool amp_norm_self_test(const amp_kernel *kernel, const amp_kernel *reference, c
     }
     return true;
 }
+
+enum { LINES = 5 };
+
+bool amp_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float lines[LINES][LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
+    const float weights[LINES] = {0.75f, -1.5f, 3.0f, 0.0f, 1e-3f};
+    const float *in[LINES];
+    for (int k = 0; k < LINES; k++) {
+        fill(lines[k], k);
+        in[k] = lines[k];
+    }
+    for (int n = 0; n <= LENGTH; n++) {
+        const int64_t count = 1 + n % LINES;
+        prepare(got);
+        ((amp_lines_function *)kernel->function)(got, in, weights, count, n);
+        ((amp_lines_function *)reference->function)(want, in, weights, count, n);
+        if (!agree(got, want, n, true, message, size)) return false;
+    }
+    return true;
+}
+
+bool amp_argmax_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float lines[LINES][LENGTH], got[2][LENGTH + GUARD], want[2][LENGTH + GUARD];
+    const float *in[LINES] = {lines[0], lines[1], lines[2], lines[1], lines[3]};
+    for (int k = 0; k < LINES; k++) fill(lines[k], k);
+    for (int n = 0; n <= LENGTH; n++) {
+        const int64_t count = 1 + n % LINES;
+        for (int i = 0; i < 2; i++) prepare(got[i]);
+        ((amp_argmax_lines_function *)kernel->function)(got[0], got[1], in, count, n);
+        ((amp_argmax_lines_function *)reference->function)(want[0], want[1], in, count, n);
+        for (int i = 0; i < 2; i++) {
+            if (!agree(got[i], want[i], n, true, message, size)) return false;
+        }
+    }
+    return true;
+}
+
+bool amp_gather_taps_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float in[LENGTH], weights[LINES * LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
+    int32_t index[LINES * LENGTH];
+    fill(in, 0);
+    for (int i = 0; i < LINES * LENGTH; i++) {
+        index[i] = i % 11 ? i * 31 % LENGTH : -1 - i;
+        weights[i] = (float)(i % 7) - 3.0f;
+    }
+    for (int n = 0; n <= LENGTH; n++) {
+        const int64_t count = 1 + n % LINES;
+        prepare(got);
+        ((amp_gather_taps_function *)kernel->function)(got, in, index, weights, count, n);
+        ((amp_gather_taps_function *)reference->function)(want, in, index, weights, count, n);
+        if (!agree(got, want, n, true, message, size)) return false;
+    }
+    return true;
+}
