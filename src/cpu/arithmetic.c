@@ -97,7 +97,7 @@ DEFINE_LOOP(add, int64_t, i64, (int64_t)((uint64_t)x + (uint64_t)c->alpha_whole 
 DEFINE_LOOP(add, complex128, c128, x + c->alpha_complex * y)
 DEFINE_LOOP(mul, double, f64, x *y)
 DEFINE_LOOP(mul, int64_t, i64, WRAP(*))
-DEFINE_LOOP(mul, complex128, c128, x *y)
+DEFINE_LOOP(mul, complex128, c128, amp_complex_product(x, y))
 DEFINE_LOOP(div, double, f64, x / y)
 DEFINE_LOOP(div, complex128, c128, x / y)
 DEFINE_LOOP(div_trunc, double, f64, trunc(x / y))

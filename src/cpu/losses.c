@@ -244,10 +244,29 @@ static amp_status run_pair(amp_call *call, const loss_op *op, amp_tensor *input,
         return run_pair(call, &row, a->input, a->target, a->reduction, (loss_context){__VA_ARGS__});                   \
     }
 DEFINE(mse_loss, mse, NULL, false, 2, .p = 0.0)
-DEFINE(l1_loss, l1, l1_i64, false, 2, .p = 0.0)
 DEFINE(soft_margin_loss, soft_margin, NULL, false, 8, .p = 0.0)
 DEFINE(hinge_embedding_loss, hinge_embedding, NULL, true, 4, .p = a->margin.value)
 DEFINE(poisson_nll_loss, poisson, NULL, true, 8, .p = a->eps.value, .flag = a->log_input.value, .full = a->full)
+
+/* The distance of complex numbers is real. */
+amp_status cpu_l1_loss(amp_call *call) {
+    static const loss_op row = {l1_f32, l1_f64, l1_i64, false, 2};
+    const amp_l1_loss_args *a = call->args;
+    loss_context c = {.p = 0.0};
+    if (!amp_dtype_is_complex(a->input->dtype) && !amp_dtype_is_complex(a->target->dtype)) {
+        return run_pair(call, &row, a->input, a->target, a->reduction, c);
+    }
+    amp_loss_reduction how;
+    int64_t shape[AMP_MAX_RANK];
+    int rank;
+    const amp_operand given[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("target", a->target)};
+    AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &how));
+    AMP_TRY(amp_operands_shape(call, given, 2, &rank, shape));
+    amp_tensor *difference = amp_sub(a->input, a->target), *distance = difference ? amp_abs(difference) : NULL;
+    if (!distance) return amp_pending_error();
+    const amp_operand v[2] = {amp_tensor_operand("input", distance), amp_number_operand("target", amp_int(0))};
+    return run(call, &row, v, 2, how, &c);
+}
 
 amp_status cpu_smooth_l1_loss(amp_call *call) {
     static const loss_op row = {smooth_l1_f32, smooth_l1_f64, NULL, false, 2};

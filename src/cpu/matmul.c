@@ -339,6 +339,8 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
             .bias_stride = p->bias && p->bias->rank > 0 ? p->bias->strides[p->bias->rank - 1] : 0,
             .alpha = p->alpha,
             .beta = p->beta,
+            .alpha_imaginary = p->alpha_imaginary,
+            .beta_imaginary = p->beta_imaginary,
         };
         AMP_TRY(amp_matmul_loops(amp_call_name(call), p->c.tensor->dtype, &one));
     }

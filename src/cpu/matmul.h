@@ -27,10 +27,10 @@ typedef struct amp_matmul {
     int64_t batch_shape[AMP_MAX_RANK];
     amp_matrix a, b, residual, c; /* c: column stride 1 */
     amp_tensor *bias;
-    double alpha, beta;
-    amp_gemm_activation activation; /* none, relu or gelu */
-    bool b_is_weight;               /* B stands in a weight position: its packed form may be cached */
-    const amp_packed_b *packed;     /* B by amp_cpu_matmul_pack; NULL: amp_cpu_matmul sees to it */
+    double alpha, beta, alpha_imaginary, beta_imaginary; /* imaginary parts: of complex products only */
+    amp_gemm_activation activation;                      /* none, relu or gelu */
+    bool b_is_weight;           /* B stands in a weight position: its packed form may be cached */
+    const amp_packed_b *packed; /* B by amp_cpu_matmul_pack; NULL: amp_cpu_matmul sees to it */
 } amp_matmul;
 
 /* Called for A and B before their strides are taken: gives a pending cast its memory, unless the kernel of its dtype

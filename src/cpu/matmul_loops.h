@@ -10,7 +10,7 @@ typedef struct amp_loops_matmul {
     const void *a, *b, *residual, *bias; /* residual and bias may be NULL */
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row, residual_row, residual_column, bias_stride;
-    double alpha, beta;
+    double alpha, beta, alpha_imaginary, beta_imaginary;
 } amp_loops_matmul;
 
 /* f32 sums in f64, f64 and c128 in their own type, c64 in c128, integers modulo 2^bits. AMP_ERROR_DTYPE for other types,

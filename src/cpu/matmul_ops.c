@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/copy.h"
 #include "cpu/matmul.h"
 #include "policy/promotion.h"
 
@@ -71,8 +72,17 @@ static amp_status broadcast_residual(const amp_call *call, const char *name, amp
     return AMP_OK;
 }
 
-static double number(amp_scalar s) {
-    return s.kind == AMP_SCALAR_FLOAT ? s.re : (double)s.i;
+/* A factor of a product in `dtype`. */
+static amp_status read_number(const amp_call *call, const char *name, amp_scalar s, amp_dtype dtype, double *real,
+                              double *imaginary) {
+    const amp_constant c = amp_constant_of(&s, AMP_C128);
+    if (c.c128[1] != 0 && !amp_dtype_is_complex(dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is a complex number, the matrices are %s", amp_call_name(call), name,
+                        amp_dtype_name(dtype));
+    }
+    *real = c.c128[0];
+    *imaginary = c.c128[1];
+    return AMP_OK;
 }
 
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
@@ -275,9 +285,9 @@ static amp_status add_residual(amp_call *call, amp_tensor *input, amp_scalar bet
     AMP_TRY(amp_call_check_same_dtype(call, "input", input, call->op->args[1].name, p->a.tensor));
     AMP_TRY(amp_call_materialize(call, input));
     AMP_TRY(broadcast_residual(call, "input", input, p, &residual));
-    p->alpha = number(alpha);
-    p->beta = number(beta);
-    if (p->beta != 0) p->residual = residual;
+    AMP_TRY(read_number(call, "alpha", alpha, input->dtype, &p->alpha, &p->alpha_imaginary));
+    AMP_TRY(read_number(call, "beta", beta, input->dtype, &p->beta, &p->beta_imaginary));
+    if (p->beta != 0 || p->beta_imaginary != 0) p->residual = residual;
     return AMP_OK;
 }
 

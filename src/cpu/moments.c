@@ -249,16 +249,37 @@ static void exponentials_f64(const fold *f, partial *p, const void *given, int64
     for (int64_t i = 0; i < n; i++) p->squares[0] += exp(x[i] - max);
 }
 
+/* The maximum is that of the real parts. */
+static void exponentials_c128(const fold *f, partial *p, const void *given, int64_t n) {
+    const double _Complex *x = given;
+    double _Complex sum = 0.0;
+    double max = creal(x[0]);
+    (void)f;
+    for (int64_t i = 1; i < n; i++) max = creal(x[i]) > max || creal(x[i]) != creal(x[i]) ? creal(x[i]) : max;
+    p->mean[0] = max;
+    for (int64_t i = 0; i < n && isfinite(max); i++) sum += cexp(x[i] - max);
+    p->squares[0] = isfinite(max) ? creal(sum) : max != -INFINITY;
+    p->squares[1] = cimag(sum);
+}
+
 static void join_exponentials(partial *all, const partial *next) {
     const bool larger = next->mean[0] > all->mean[0] || next->mean[0] != next->mean[0];
     const partial *high = larger ? next : all, *low = larger ? all : next;
     const double shift = low->mean[0] - high->mean[0];
-    const double sum = high->squares[0] + (isfinite(high->mean[0]) ? low->squares[0] * exp(shift) : 0.0);
-    *all = (partial){.n = all->n + next->n, .mean = {high->mean[0]}, .squares = {sum}};
+    const double factor = isfinite(high->mean[0]) ? exp(shift) : 0.0;
+    const double sum = high->squares[0] + (factor == 0.0 ? 0.0 : low->squares[0] * factor);
+    const double imaginary = high->squares[1] + (factor == 0.0 ? 0.0 : low->squares[1] * factor);
+    *all = (partial){.n = all->n + next->n, .mean = {high->mean[0]}, .squares = {sum, imaginary}};
 }
 
 static void finish_exponentials(const fold *f, int64_t row, const partial *all) {
     const double max = all->n ? all->mean[0] : -INFINITY;
+    if (f->compute == AMP_C128) {
+        const double _Complex sum = __builtin_complex(all->squares[0], all->squares[1]);
+        const double _Complex result = isfinite(max) ? max + clog(sum) : max;
+        amp_block_store(AMP_C128, &result, f->out.dtype, f->out.data + row * f->out.size, 0, 1);
+        return;
+    }
     const double result = isfinite(max) ? max + log(all->squares[0]) : max;
     amp_block_store(AMP_F64, &result, f->out.dtype, f->out.data + row * f->out.size, 0, 1);
 }
@@ -269,11 +290,7 @@ amp_status cpu_logsumexp(amp_call *call) {
     fold f = {.compute = amp_compute_dtype(dtype), .join = join_exponentials, .finish = finish_exponentials};
     unsigned mask;
     AMP_TRY(amp_wrap_dims(call, "dim", &a->dim, true, a->input->rank, &mask));
-    if (f.compute == AMP_C128) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a real dtype", amp_call_name(call),
-                        amp_describe(a->input));
-    }
-    f.of_chunk = f.compute == AMP_F32 ? exponentials_f32 : exponentials_f64;
+    f.of_chunk = f.compute == AMP_F32 ? exponentials_f32 : f.compute == AMP_F64 ? exponentials_f64 : exponentials_c128;
     f.first_f32 = (amp_reduce_function *)amp_kernel_get(AMP_KERNEL_ROW_MAX, AMP_F32, AMP_F32);
     f.then_f32 = (amp_centred_function *)amp_kernel_get(AMP_KERNEL_SUM_EXPONENTIALS, AMP_F32, AMP_F32);
     if (!f.first_f32 || !f.then_f32) return amp_pending_error();

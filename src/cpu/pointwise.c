@@ -73,6 +73,22 @@ static double erfinv(double y) {
 static double sinc(double x) {
     return x == 0.0 ? 1.0 : sin(M_PI * x) / (M_PI * x);
 }
+static complex128 sinc_complex(complex128 x) {
+    return x == 0.0 ? 1.0 : csin(M_PI * x) / (M_PI * x);
+}
+
+/* The real part's terms cancel near 0: e^x·cos(y) − 1 = (e^x − 1)·cos(y) − 2·sin²(y/2). */
+static complex128 expm1_complex(complex128 z) {
+    const double x = creal(z), y = cimag(z), s = sin(0.5 * y);
+    return __builtin_complex(expm1(x) * cos(y) - 2.0 * s * s, y == 0.0 ? y : exp(x) * sin(y));
+}
+
+/* Near 0: ln|1 + z| = log1p(x·(2 + x) + y²)/2. */
+static complex128 log1p_complex(complex128 z) {
+    const double x = creal(z), y = cimag(z);
+    if (!(fabs(x) < 0.5 && fabs(y) < 0.5)) return clog(__builtin_complex(1.0 + x, y));
+    return __builtin_complex(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, 1.0 + x));
+}
 
 static double round_at(double x, double scale) {
     return scale == 1.0 ? nearbyint(x) : nearbyint(x * scale) / scale;
@@ -84,6 +100,10 @@ static double gelu_erf(double x) {
 }
 static double gelu_tanh(double x) {
     return x * sigmoid(2.0 * M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x));
+}
+
+static double to_number(const unary_context *c, double x) {
+    return x != x ? c->p : x == INFINITY ? c->q : x == -INFINITY ? c->r : x;
 }
 
 REAL(neg, -x)
@@ -104,17 +124,21 @@ REAL(rsqrt, 1.0 / sqrt(x))
 COMPLEX(rsqrt, 1.0 / csqrt(x))
 REAL(square, x *x)
 WHOLE(square, (int64_t)((uint64_t)x *(uint64_t)x))
-COMPLEX(square, x *x)
+COMPLEX(square, amp_complex_product(x, x))
 REAL(reciprocal, 1.0 / x)
 COMPLEX(reciprocal, 1.0 / x)
 REAL(exp, exp(x))
 COMPLEX(exp, cexp(x))
 REAL(expm1, expm1(x))
+COMPLEX(expm1, expm1_complex(x))
 REAL(log, log(x))
 COMPLEX(log, clog(x))
 REAL(log2, log2(x))
+COMPLEX(log2, clog(x) * M_LOG2E)
 REAL(log10, log10(x))
+COMPLEX(log10, clog(x) * M_LOG10E)
 REAL(log1p, log1p(x))
+COMPLEX(log1p, log1p_complex(x))
 REAL(sin, sin(x))
 COMPLEX(sin, csin(x))
 REAL(cos, cos(x))
@@ -134,11 +158,13 @@ COMPLEX(cosh, ccosh(x))
 REAL(tanh, tanh(x))
 COMPLEX(tanh, ctanh(x))
 REAL(sinc, sinc(x))
+COMPLEX(sinc, sinc_complex(x))
 REAL(erf, erf(x))
 REAL(erfinv, erfinv(x))
 REAL(sigmoid, sigmoid(x))
 COMPLEX(sigmoid, 1.0 / (1.0 + cexp(-x)))
-REAL(nan_to_num, x != x ? c->p : x == INFINITY ? c->q : x == -INFINITY ? c->r : x)
+REAL(nan_to_num, to_number(c, x))
+COMPLEX(nan_to_num, __builtin_complex(to_number(c, creal(x)), to_number(c, cimag(x))))
 REAL(relu, x > 0 || x != x ? x : 0.0)
 WHOLE(relu, x > 0 ? x : 0)
 REAL(relu6, clip(x, 0.0, 6.0))
@@ -154,6 +180,7 @@ COMPLEX(silu, x / (1.0 + cexp(-x)))
 REAL(mish, x *tanh(softplus(x)))
 REAL(softplus, x * c->p > c->q ? x : softplus(x * c->p) / c->p)
 REAL(softsign, x / (1.0 + fabs(x)))
+COMPLEX(softsign, x / (1.0 + cabs(x)))
 REAL(logsigmoid, -softplus(-x))
 REAL(hardsigmoid, clip(x + 3.0, 0.0, 6.0) / 6.0)
 REAL(hardswish, x *clip(x + 3.0, 0.0, 6.0) / 6.0)
@@ -209,11 +236,11 @@ DEFINE(rsqrt, AMP_KERNEL_RSQRT, rsqrt_f64, NULL, rsqrt_c128)
 DEFINE(square, AMP_KERNEL_SQUARE, square_f64, square_i64, square_c128)
 DEFINE(reciprocal, AMP_KERNEL_RECIPROCAL, reciprocal_f64, NULL, reciprocal_c128)
 DEFINE(exp, AMP_KERNEL_EXP, exp_f64, NULL, exp_c128)
-DEFINE(expm1, NO_KERNEL, expm1_f64, NULL, NULL)
+DEFINE(expm1, NO_KERNEL, expm1_f64, NULL, expm1_c128)
 DEFINE(log, AMP_KERNEL_LOG, log_f64, NULL, log_c128)
-DEFINE(log2, NO_KERNEL, log2_f64, NULL, NULL)
-DEFINE(log10, NO_KERNEL, log10_f64, NULL, NULL)
-DEFINE(log1p, NO_KERNEL, log1p_f64, NULL, NULL)
+DEFINE(log2, NO_KERNEL, log2_f64, NULL, log2_c128)
+DEFINE(log10, NO_KERNEL, log10_f64, NULL, log10_c128)
+DEFINE(log1p, NO_KERNEL, log1p_f64, NULL, log1p_c128)
 DEFINE(sin, NO_KERNEL, sin_f64, NULL, sin_c128)
 DEFINE(cos, NO_KERNEL, cos_f64, NULL, cos_c128)
 DEFINE(tan, NO_KERNEL, tan_f64, NULL, tan_c128)
@@ -223,7 +250,7 @@ DEFINE(atan, NO_KERNEL, atan_f64, NULL, atan_c128)
 DEFINE(sinh, NO_KERNEL, sinh_f64, NULL, sinh_c128)
 DEFINE(cosh, NO_KERNEL, cosh_f64, NULL, cosh_c128)
 DEFINE(tanh, AMP_KERNEL_TANH, tanh_f64, NULL, tanh_c128)
-DEFINE(sinc, NO_KERNEL, sinc_f64, NULL, NULL)
+DEFINE(sinc, NO_KERNEL, sinc_f64, NULL, sinc_c128)
 DEFINE(erf, AMP_KERNEL_ERF, erf_f64, NULL, NULL)
 DEFINE(erfinv, NO_KERNEL, erfinv_f64, NULL, NULL)
 DEFINE(sigmoid, AMP_KERNEL_SIGMOID, sigmoid_f64, NULL, sigmoid_c128)
@@ -232,39 +259,40 @@ DEFINE(relu6, NO_KERNEL, relu6_f64, relu6_i64, NULL)
 DEFINE(selu, NO_KERNEL, selu_f64, NULL, NULL)
 DEFINE(silu, AMP_KERNEL_SILU, silu_f64, NULL, silu_c128)
 DEFINE(mish, NO_KERNEL, mish_f64, NULL, NULL)
-DEFINE(softsign, NO_KERNEL, softsign_f64, NULL, NULL)
+DEFINE(softsign, NO_KERNEL, softsign_f64, NULL, softsign_c128)
 DEFINE(logsigmoid, NO_KERNEL, logsigmoid_f64, NULL, NULL)
 DEFINE(hardsigmoid, NO_KERNEL, hardsigmoid_f64, NULL, NULL)
 DEFINE(hardswish, NO_KERNEL, hardswish_f64, NULL, NULL)
 
-/* With numbers: DEFINE_WITH(op, f64 loop, i64 loop, numbers …) */
-#define DEFINE_WITH(op, f64, i64, ...)                                                                                 \
+/* With numbers: DEFINE_WITH(op, f64 loop, i64 loop, c128 loop, numbers …) */
+#define DEFINE_WITH(op, f64, i64, c128, ...)                                                                           \
     amp_status cpu_##op(amp_call *call) {                                                                              \
-        static const unary_op row = {NO_KERNEL, f64, i64, NULL};                                                       \
+        static const unary_op row = {NO_KERNEL, f64, i64, c128};                                                       \
         const amp_##op##_args *a = call->args;                                                                         \
         return run(call, &row, a->input, (unary_context){__VA_ARGS__});                                                \
     }
 static double real(amp_scalar number) {
     return amp_constant_of(&number, AMP_F64).f64;
 }
-DEFINE_WITH(round, round_f64, same_i64, .p = pow(10.0, (double)a->decimals))
-DEFINE_WITH(leaky_relu, leaky_relu_f64, NULL, .p = a->negative_slope.value)
-DEFINE_WITH(elu, elu_f64, NULL, .p = a->alpha.value)
-DEFINE_WITH(celu, celu_f64, NULL, .p = a->alpha.value)
-DEFINE_WITH(softplus, softplus_f64, NULL, .p = real(a->beta), .q = real(a->threshold))
-DEFINE_WITH(hardtanh, hardtanh_f64, NULL, .p = real(a->min_val), .q = real(a->max_val))
-DEFINE_WITH(threshold, threshold_f64, NULL, .p = real(a->threshold), .q = real(a->value))
+DEFINE_WITH(round, round_f64, same_i64, NULL, .p = pow(10.0, (double)a->decimals))
+DEFINE_WITH(leaky_relu, leaky_relu_f64, NULL, NULL, .p = a->negative_slope.value)
+DEFINE_WITH(elu, elu_f64, NULL, NULL, .p = a->alpha.value)
+DEFINE_WITH(celu, celu_f64, NULL, NULL, .p = a->alpha.value)
+DEFINE_WITH(softplus, softplus_f64, NULL, NULL, .p = real(a->beta), .q = real(a->threshold))
+DEFINE_WITH(hardtanh, hardtanh_f64, NULL, NULL, .p = real(a->min_val), .q = real(a->max_val))
+DEFINE_WITH(threshold, threshold_f64, NULL, NULL, .p = real(a->threshold), .q = real(a->value))
 
 static double largest(amp_dtype dtype) {
     switch (dtype) {
-    case AMP_F64: return DBL_MAX;
+    case AMP_F64:
+    case AMP_C128: return DBL_MAX;
     case AMP_F16: return 65504.0;
     case AMP_BF16: return 0x1.fep127;
     default: return FLT_MAX;
     }
 }
 
-DEFINE_WITH(nan_to_num, nan_to_num_f64, same_i64, .p = a->nan,
+DEFINE_WITH(nan_to_num, nan_to_num_f64, same_i64, nan_to_num_c128, .p = a->nan,
             .q = a->posinf.set ? a->posinf.value : largest(a->input->dtype),
             .r = a->neginf.set ? a->neginf.value : -largest(a->input->dtype))
 

@@ -104,6 +104,15 @@ amp_status cpu_min(amp_call *call) {
 DIVIDE_LOOP(f32, float)
 DIVIDE_LOOP(f64, double)
 
+static void divide_c128(void *context, void *out, const void *const *in, int64_t n) {
+    const double eps = *(const double *)context;
+    const double _Complex *x = in[0], *norm = in[1];
+    for (int64_t i = 0; i < n; i++) {
+        const double length = __real__ norm[i];
+        ((double _Complex *)out)[i] = x[i] / (length < eps ? eps : length);
+    }
+}
+
 amp_status cpu_normalize(amp_call *call) {
     const amp_normalize_args *a = call->args;
     const double p = a->p.value;
@@ -111,25 +120,29 @@ amp_status cpu_normalize(amp_call *call) {
     double eps = a->eps.value;
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
-    if (!amp_dtype_is_floating(a->input->dtype)) {
+    const bool is_complex = compute == AMP_C128;
+    if (!is_complex && !amp_dtype_is_floating(a->input->dtype)) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
                         amp_describe(a->input));
     }
+    const amp_tensor *lengths = is_complex ? amp_abs(a->input) : a->input;
+    if (!lengths) return amp_pending_error();
     const amp_reduce_work work = {.kind = amp_norm_reduction(p),
-                                  .input = a->input,
+                                  .input = lengths,
                                   .mask = a->input->rank ? 1u << d : 0,
-                                  .compute = compute,
+                                  .compute = is_complex ? AMP_F64 : compute,
                                   .power = p,
                                   .scale = 1.0,
                                   .root = p == 0.0 || isinf(p) ? 1.0 : 1.0 / p};
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(a->input, work.mask, true, shape);
-    amp_tensor *norm = amp_tensor_new(call->op->name, compute, rank, shape);
+    amp_tensor *norm = amp_tensor_new(call->op->name, work.compute, rank, shape);
     if (!norm) return amp_pending_error();
     AMP_TRY(amp_cpu_reduce(&work, norm));
     const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norm)};
     amp_tensor *out = amp_operands_output(call, v, 2, a->input->dtype);
     if (!out) return amp_pending_error();
-    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? divide_f32 : divide_f64, &eps, 2, out);
+    amp_dense_function *divide = is_complex ? divide_c128 : compute == AMP_F32 ? divide_f32 : divide_f64;
+    amp_operands_run(v, 2, compute, compute, divide, &eps, 2, out);
     return AMP_OK;
 }
