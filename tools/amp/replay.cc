@@ -4,6 +4,8 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -36,6 +38,7 @@ static const char help[] =
     "  --allow-wrong FILE    cases whose recorded result is wrong, a glob of FILE/op/sample/mode a line, # begins the "
     "reason.\n"
     "                        A case of the list that passes is an error\n"
+    "  --time                also time each op's largest f32 case that passes, called again and again\n"
     "  --load FILE           a shared object that defines ops of its own (amp/user.h), before anything else\n"
     "  --json                the report as JSON\n"
     "  --help                this text\n"
@@ -81,6 +84,8 @@ static Options parse_options(int argc, char **argv) {
             options.json = true;
         } else if (word == "--strided") {
             options.strided = true;
+        } else if (word == "--time") {
+            options.time = true;
         } else if ((value = option_value("--device", argc, argv, &i))) {
             options.device = parse_device(value);
         } else if ((value = option_value("--filter", argc, argv, &i))) {
@@ -185,19 +190,27 @@ static void compare_inputs(const Case &c, const Arguments &arguments, Comparison
     }
 }
 
+// Room for the results of a case, and for those of a wrong number of them.
+static std::vector<amp_tensor *> room_for_outputs(const Case &c) {
+    return std::vector<amp_tensor *>(json_array_size(require(c.json, "outputs", JSON_ARRAY)) + 8);
+}
+
+static amp_status call(const Case &c, const Arguments &arguments, std::vector<amp_tensor *> *outputs, int *count) {
+    return amp_call_op(c.op.c_str(), arguments.list.data(), static_cast<int>(arguments.list.size()), outputs->data(),
+                       static_cast<int>(outputs->size()), count);
+}
+
 static Verdict run_case(const Case &c, const Options &options, Comparison *all) {
     const json_t *inputs = require(c.json, "inputs", JSON_OBJECT);
-    const size_t recorded = json_array_size(require(c.json, "outputs", JSON_ARRAY));
+    std::vector<amp_tensor *> outputs = room_for_outputs(c);
     if (!belongs_to(c, options.device)) return Verdict::other_device;
     Scope scope;
     const Arguments arguments = make_arguments(c.file, c.op, inputs, options.strided);
-    std::vector<amp_tensor *> outputs(recorded + 8);
     int count = 0;
     amp_status status;
     {
         Region region(json_object_get(c.json, "autocast"), options.device);
-        status = amp_call_op(c.op.c_str(), arguments.list.data(), static_cast<int>(arguments.list.size()),
-                             outputs.data(), static_cast<int>(outputs.size()), &count);
+        status = call(c, arguments, &outputs, &count);
     }
     if (status == AMP_ERROR_NOT_IMPLEMENTED || (status != AMP_OK && !op_is_known(c.op.c_str())))
         return Verdict::missing;
@@ -208,6 +221,64 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
     *all = compare_outputs(c, outputs, count, op_returns_list(c.op.c_str()));
     compare_inputs(c, arguments, all);
     return all->problem.empty() ? Verdict::passed : Verdict::failed;
+}
+
+// ---- Timing ----
+
+static double seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Elements of all tensors among the inputs; 0 for a case that is not to be timed.
+static int64_t timed_size(const Case &c) {
+    static const std::string mode = "/off-f32";
+    const bool f32 = c.name.size() > mode.size() && c.name.compare(c.name.size() - mode.size(), mode.size(), mode) == 0;
+    int64_t elements = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(const_cast<json_t *>(require(c.json, "inputs", JSON_OBJECT)), key, value) {
+        if (!f32 || !json_object_get(value, "tensor")) continue;
+        int64_t product = 1;
+        for (int64_t extent : shape_field(value)) product *= extent;
+        elements += product;
+    }
+    return elements;
+}
+
+// Seconds that `calls` calls of the case take.
+static double time_calls(const Case &c, const Arguments &arguments, std::vector<amp_tensor *> *outputs, int calls) {
+    const double start = seconds();
+    for (int i = 0; i < calls; i++) {
+        Scope scope;
+        int count = 0;
+        (void)call(c, arguments, outputs, &count);
+    }
+    return seconds() - start;
+}
+
+// Median time of a call over rounds of at least a millisecond.
+static double nanoseconds_of(const Case &c) {
+    enum { rounds = 21 };
+    Scope scope;
+    const Arguments arguments = make_arguments(c.file, c.op, require(c.json, "inputs", JSON_OBJECT), false);
+    std::vector<amp_tensor *> outputs = room_for_outputs(c);
+    std::vector<double> times(rounds);
+    int calls = 1;
+    while (time_calls(c, arguments, &outputs, calls) < 1e-3 && calls < 1 << 20) calls *= 2;
+    for (double &time : times) time = time_calls(c, arguments, &outputs, calls) / calls * 1e9;
+    std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
+    return times[rounds / 2];
+}
+
+// The largest case of each op.
+using Largest = std::map<std::string, std::pair<int64_t, Case>>;
+
+static void time_largest(const Largest &largest, Results *results) {
+    for (const auto &[op, entry] : largest) {
+        const Case &c = entry.second;
+        results->ops[op].timed_case = c.file.name + "/" + c.name;
+        results->ops[op].nanoseconds = nanoseconds_of(c);
+    }
 }
 
 // ---- All cases ----
@@ -286,9 +357,17 @@ static Verdict excuse(const Case &c, Verdict verdict, const std::set<std::string
     return verdict;
 }
 
+static void keep_largest(const Case &c, Largest *largest) {
+    const int64_t size = timed_size(c);
+    const auto found = largest->find(c.op);
+    if (size == 0 || (found != largest->end() && found->second.first >= size)) return;
+    if (found != largest->end()) largest->erase(found);
+    largest->emplace(c.op, std::make_pair(size, c));
+}
+
 static void run_one(const CaseFile &file, const json_t *json, const Options &options,
-                    const std::set<std::string> &wrong, std::set<std::string> *names, Results *results, size_t number,
-                    size_t total) {
+                    const std::set<std::string> &wrong, std::set<std::string> *names, Results *results,
+                    Largest *largest, size_t number, size_t total) {
     Case c = {file, json, "?", "?"};
     try {
         c.name = text_field(json, "name");
@@ -299,6 +378,7 @@ static void run_one(const CaseFile &file, const json_t *json, const Options &opt
         Comparison comparison;
         const Verdict verdict = excuse(c, run_case(c, options, &comparison), wrong, results);
         count_case(c, verdict, comparison, results);
+        if (options.time && verdict == Verdict::passed) keep_largest(c, largest);
     } catch (const Malformed &problem) {
         const std::string place = c.name == "?" ? "case " + std::to_string(number) : c.name;
         results->failures.push_back({file.name, place, c.op, std::string("malformed case: ") + problem.what()});
@@ -308,14 +388,17 @@ static void run_one(const CaseFile &file, const json_t *json, const Options &opt
 
 static Results run_all(const std::vector<CaseFile> &files, const Options &options, const std::set<std::string> &wrong) {
     Results results;
+    Largest largest;
     size_t total = 0, number = 0;
     for (const CaseFile &file : files) total += json_array_size(file.cases.get());
     for (const CaseFile &file : files) {
         std::set<std::string> names;
         for (size_t i = 0; i < json_array_size(file.cases.get()); i++) {
-            run_one(file, json_array_get(file.cases.get(), i), options, wrong, &names, &results, ++number, total);
+            run_one(file, json_array_get(file.cases.get(), i), options, wrong, &names, &results, &largest, ++number,
+                    total);
         }
     }
+    time_largest(largest, &results);
     end_progress();
     return results;
 }

@@ -26,7 +26,7 @@ struct Options {
     amp_device device = AMP_DEVICE_CPU;
     std::string folder, filter, allow_missing, allow_wrong;
     std::vector<std::string> load; // shared objects that define ops
-    bool json = false, strided = false;
+    bool json = false, strided = false, time = false;
 };
 
 struct JsonDeleter {
@@ -111,6 +111,8 @@ struct OpResult {
     Comparison worst; // of the case with the largest share
     std::string worst_case;
     ErrorRatio ratio;
+    std::string timed_case;  // the largest f32 case that passed
+    double nanoseconds = -1; // of a call of it; negative: not timed
 };
 
 struct Failure {

@@ -39,14 +39,16 @@ static OpResult total_of(const Results &results) {
     return total;
 }
 
-static void print_ops(const Results &results) {
-    std::printf("%-34s %6s %6s %6s %8s %13s %9s %9s %9s\n", "op", "cases", "passed", "failed", "missing",
-                "worst/allowed", "error", "PyTorch's", "ratio*");
+static void print_ops(const Results &results, bool time) {
+    std::printf("%-34s %6s %6s %6s %8s %13s %9s %9s %9s%s\n", "op", "cases", "passed", "failed", "missing",
+                "worst/allowed", "error", "PyTorch's", "ratio*", time ? "        ns" : "");
     for (const auto &[name, op] : results.ops) {
         if (op.missing == op.cases) continue;
-        std::printf("%-34s %6d %6d %6d %8d %13s %9s %9s %9s\n", name.c_str(), op.cases, op.passed, op.failed,
-                    op.missing, percent(op.worst.share).c_str(), number(op.worst.error).c_str(),
+        std::printf("%-34s %6d %6d %6d %8d %13s %9s %9s %9s", name.c_str(), op.cases, op.passed, op.failed, op.missing,
+                    percent(op.worst.share).c_str(), number(op.worst.error).c_str(),
                     number(op.worst.torch_error).c_str(), number(op.ratio.mean()).c_str());
+        if (op.nanoseconds >= 0) std::printf(" %9.0f", op.nanoseconds);
+        std::printf("\n");
     }
     std::printf(
         "* our largest error over PyTorch's, geometric mean of the outputs compared within a tolerance (not f64, "
@@ -57,7 +59,7 @@ void print_table(const Options &options, const Results &results) {
     for (const Failure &f : results.failures)
         std::printf("FAILED %s/%s: %s\n", f.file.c_str(), f.name.c_str(), f.problem.c_str());
     if (!results.failures.empty()) std::printf("\n");
-    print_ops(results);
+    print_ops(results, options.time);
     const OpResult total = total_of(results);
     std::printf("\n%d cases on %s%s: %d passed, %d failed", total.cases, amp_device_name(options.device),
                 options.strided ? ", strided inputs" : "", total.passed, total.failed);
@@ -111,6 +113,10 @@ static json_t *op_object(const std::string &name, const OpResult &op) {
     json_object_set_new(object, "torch_error", op.worst.torch_error < 0 ? json_null() : real(op.worst.torch_error));
     set_ratio(object, op.ratio);
     json_object_set_new(object, "worst_case", json_string(op.worst_case.c_str()));
+    if (op.nanoseconds >= 0) {
+        json_object_set_new(object, "timed_case", json_string(op.timed_case.c_str()));
+        json_object_set_new(object, "nanoseconds", real(op.nanoseconds));
+    }
     return object;
 }
 

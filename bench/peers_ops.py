@@ -1,0 +1,166 @@
+"""Every recorded op beside PyTorch: `amp replay --time` against the same case called in eager PyTorch.
+
+    python bench/peers_ops.py [--amp build/release/amp] [--threads N] [--markdown] FOLDER
+
+in an environment with torch. Each op's largest recorded f32 case, both in the same order, one thread unless told
+otherwise; PyTorch's time includes what its Python call costs, ours what amp_call_op costs. Medians. A ratio above 1 says
+that libamp is slower. An op that PyTorch has under no name found here is listed at the end.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+ROUNDS, LEAST_SECONDS = 21, 1e-3
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
+          "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool,
+          "c64": torch.complex64, "c128": torch.complex128}
+STORED = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
+          "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
+RENAMED = {"threshold": F.threshold, "index_put": torch.index_put, "rnn_tanh_cell": torch.rnn_tanh_cell,
+           "contiguous": torch.Tensor.contiguous, "view": torch.Tensor.view, "expand": torch.Tensor.expand,
+           "to": torch.Tensor.to, "fill": torch.fill, "new_full": torch.Tensor.new_full,
+           "addmm_activation": torch._addmm_activation, "repeat": torch.Tensor.repeat,
+           "grid_sampler_2d": torch.grid_sampler_2d, "grid_sampler_3d": torch.grid_sampler_3d}
+
+
+class File:
+    """NAME.json and NAME.safetensors."""
+
+    def __init__(self, folder, name):
+        self.cases = {case["name"]: case for case in json.loads((folder / f"{name}.json").read_text())}
+        data = (folder / f"{name}.safetensors").read_bytes()
+        (length,) = struct.unpack_from("<Q", data)
+        self.header, self.body = json.loads(data[8:8 + length]), data[8 + length:]
+
+    def tensor(self, argument):
+        entry = self.header[argument["tensor"]]
+        begin, end = entry["data_offsets"]
+        if begin == end:
+            return torch.empty(argument["shape"], dtype=DTYPES[argument["dtype"]])
+        t = torch.frombuffer(bytearray(self.body[begin:end]), dtype=STORED[entry["dtype"]]).reshape(entry["shape"])
+        if argument["dtype"] in ("c64", "c128"):
+            t = torch.view_as_complex(t)
+        return t.to(DTYPES[argument["dtype"]])
+
+    def value(self, argument):
+        if isinstance(argument, list):
+            return [self.value(a) for a in argument]
+        if not isinstance(argument, dict):
+            return argument
+        if "tensor" in argument:
+            return self.tensor(argument)
+        if "float" in argument:
+            return float(argument["float"])
+        if "complex" in argument:
+            return complex(*argument["complex"])
+        if "dtype_value" in argument:
+            return DTYPES[argument["dtype_value"]]
+        return slice(*argument["slice"])
+
+
+def candidates(op):
+    """Functions of PyTorch that may be the op, most public first."""
+    if op in RENAMED:
+        yield RENAMED[op]
+    for prefix, module in (("linalg_", torch.linalg), ("fft_", torch.fft), ("special_", torch.special)):
+        if op.startswith(prefix) and hasattr(module, op[len(prefix):]):
+            yield getattr(module, op[len(prefix):])
+    for module in (F, torch, torch.Tensor, torch.special, torch.linalg):
+        if hasattr(module, op):
+            yield getattr(module, op)
+    if hasattr(torch.ops.aten, op):
+        yield getattr(torch.ops.aten, op)
+
+
+def call_of(op, values):
+    """A function without arguments that runs the op, or None."""
+    for function in candidates(op):
+        for call in (lambda f=function: f(**values), lambda f=function: f(*values.values())):
+            try:
+                call()
+                return call
+            except Exception:  # another signature: the next one
+                continue
+    return None
+
+
+def nanoseconds_of(call):
+    calls = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        if time.perf_counter() - start >= LEAST_SECONDS or calls >= 1 << 20:
+            break
+        calls *= 2
+    rounds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        rounds.append((time.perf_counter() - start) / calls * 1e9)
+    return statistics.median(rounds)
+
+
+def time_ours(amp, folder, threads):
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    run = subprocess.run([amp, "replay", "--time", "--json", str(folder)], env=environment, capture_output=True, text=True)
+    return [op for op in json.loads(run.stdout)["ops"] if "nanoseconds" in op]
+
+
+def compare(options):
+    folder, files, rows, unknown = Path(options.folder), {}, [], []
+    for op in time_ours(options.amp, folder, options.threads):
+        name, case = op["timed_case"].split("/", 1)
+        file = files.setdefault(name, None) or File(folder, name)
+        files[name] = file
+        call = call_of(op["op"], {k: file.value(v) for k, v in file.cases[case]["inputs"].items()})
+        if call is None:
+            unknown.append(op["op"])
+            continue
+        theirs = nanoseconds_of(call)
+        rows.append({"op": op["op"], "case": op["timed_case"], "libamp_ns": op["nanoseconds"], "torch_ns": theirs,
+                     "ratio": op["nanoseconds"] / theirs})
+    return rows, unknown
+
+
+def print_table(rows, unknown, markdown):
+    line = "| {:<30} | {:>10} | {:>10} | {:>6} |" if markdown else "{:<30} {:>10} {:>10} {:>6}"
+    print(line.format("op", "libamp, ns", "torch, ns", "ratio"))
+    if markdown:
+        print("|---|---:|---:|---:|")
+    for row in sorted(rows, key=lambda r: -r["ratio"]):
+        print(line.format(row["op"], f"{row['libamp_ns']:.0f}", f"{row['torch_ns']:.0f}", f"{row['ratio']:.2f}"))
+    mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in rows))
+    print(f"\n{len(rows)} ops, geometric mean {mean:.2f}; above 2: "
+          f"{' '.join(r['op'] for r in rows if r['ratio'] > 2) or 'none'}; not found in PyTorch: {' '.join(unknown) or 'none'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--amp", default="build/release/amp")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    with torch.inference_mode():
+        rows, unknown = compare(options)
+    if options.json:
+        print(json.dumps({"torch": torch.__version__, "threads": options.threads, "ops": rows, "unknown": unknown}, indent=1))
+    else:
+        print_table(rows, unknown, options.markdown)
+
+
+if __name__ == "__main__":
+    main()
