@@ -170,6 +170,39 @@ TEST_F(Attention, NanInAQueryStaysInItsRow) {
     }
 }
 
+// Few rows: keys in parts, read where they lie; heads that share keys as rows of one problem.
+TEST_F(Attention, DecodingMatchesF64) {
+    for (int64_t rows : {1, 3, 8}) {
+        for (int64_t keys : {1, 1025}) {
+            check(Problem{1, 2, 2, rows, keys, 33, 65, false, 0});
+            check(Problem{2, 1, 1, rows, keys, 8, 3, true, 0});
+        }
+    }
+    for (int64_t heads : {2, 3}) check(Problem{2, 2 * heads, 2, 1, 1100, 64, 128, false, 0});
+}
+
+TEST_F(Attention, DecodingWithAPartHiddenOrAllOfIt) {
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        amp_tensor *q = random_tensor(dtype, {4, 1, 16}, 31), *k = random_tensor(dtype, {2, 2100, 16}, 32);
+        std::vector<double> shown(4 * 2100, 0);
+        for (size_t j = 1500; j < 1600; j++)
+            shown[2100 + j] = 1; // head 1 sees keys of the second part alone, the others none
+        amp_tensor *mask = tensor(AMP_BOOL, {4, 1, 2100}, shown);
+        const std::vector<double> y =
+            numbers_of(op("scaled_dot_product_attention", {q, k, k, mask}, {{"enable_gqa", true}}));
+        ASSERT_EQ(y.size(), 64u) << amp_last_error();
+        amp_tensor *part = op("narrow", {op("narrow", {k, 0, 0, 1}), 1, 1500, 100});
+        const std::vector<double> seen =
+            numbers_of(op("scaled_dot_product_attention", {op("narrow", {q, 0, 1, 1}), part, part}));
+        for (size_t i = 0; i < 64; i++) {
+            if (i / 16 == 1)
+                EXPECT_NEAR(y[i], seen[i - 16], dtype == AMP_F32 ? 1e-6 : 0.004);
+            else
+                EXPECT_EQ(y[i], 0);
+        }
+    }
+}
+
 TEST_F(Attention, NoKeysAndNoRows) {
     amp_tensor *q = tensor(AMP_F32, {2, 4}), *none = tensor(AMP_F32, {0, 4});
     EXPECT_EQ(numbers_of(op("scaled_dot_product_attention", {q, none, none})), std::vector<double>(8, 0.0));
@@ -184,6 +217,14 @@ TEST_F(Attention, ThreadsDoNotChangeABit) {
         for (int threads : {1, 2, 5}) {
             ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
             results.push_back(numbers_of(op("scaled_dot_product_attention", {q, k, k})));
+        }
+        EXPECT_EQ(results[0], results[1]);
+        EXPECT_EQ(results[0], results[2]);
+        q = random_tensor(dtype, {2, 12, 1, 64}, 17), k = random_tensor(dtype, {2, 3, 5000, 64}, 18);
+        results.clear();
+        for (int threads : {1, 2, 5}) {
+            ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
+            results.push_back(numbers_of(op("scaled_dot_product_attention", {q, k, k}, {{"enable_gqa", true}})));
         }
         EXPECT_EQ(results[0], results[1]);
         EXPECT_EQ(results[0], results[2]);

@@ -1,6 +1,4 @@
 /* scaled_dot_product_attention: checks, broadcasting of batches and heads, one kernel call for each head. */
-#include "cpu/attention.h"
-
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -8,11 +6,11 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/attention_problem.h"
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/iterate.h"
 #include "cpu/kernels.h"
-#include "dispatch/call.h"
 
 size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width) {
     const size_t blocks = (size_t)(keys + 63) / 64 * 64, columns = (size_t)(width + 15) / 16 * 16;
@@ -24,17 +22,6 @@ bool amp_attention_depth_is_even(const void *problem) {
     const amp_attention_head *h = problem;
     return !h || h->depth % 2 == 0;
 }
-
-/* The call in terms of heads: every combination of the leading dimensions. */
-typedef struct attention {
-    amp_tensor *q, *k, *v, *mask, *out; /* mask: f32, or f64 for f64 inputs; NULL: none */
-    int batch_rank;
-    int64_t batch[AMP_MAX_RANK];
-    int64_t group; /* query heads that share a key head */
-    int64_t rows, keys, depth, width;
-    double scale;
-    bool causal;
-} attention;
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
@@ -78,10 +65,10 @@ static amp_status misfit(const amp_call *call, const amp_scaled_dot_product_atte
                                   : " (enable_gqa lets heads of key and value be shared)");
 }
 
-static amp_status check_shapes(const amp_call *call, const amp_scaled_dot_product_attention_args *a, attention *t) {
+static amp_status check_shapes(const amp_call *call, const amp_scaled_dot_product_attention_args *a, amp_attention *t) {
     int64_t shape[AMP_MAX_RANK], k_shape[AMP_MAX_RANK], v_shape[AMP_MAX_RANK];
     const amp_tensor *q = a->query, *k = a->key, *v = a->value;
-    *t = (attention){
+    *t = (amp_attention){
         .rows = extent(q, 2), .keys = extent(k, 2), .depth = extent(q, 1), .width = extent(v, 1), .group = 1};
     memcpy(k_shape, k->shape, (size_t)k->rank * sizeof *k_shape);
     memcpy(v_shape, v->shape, (size_t)v->rank * sizeof *v_shape);
@@ -99,7 +86,7 @@ static amp_status check_shapes(const amp_call *call, const amp_scaled_dot_produc
     return AMP_OK;
 }
 
-static amp_status check_mask_shape(const amp_call *call, const amp_tensor *mask, const attention *t) {
+static amp_status check_mask_shape(const amp_call *call, const amp_tensor *mask, const amp_attention *t) {
     int64_t full[AMP_MAX_RANK], both[AMP_MAX_RANK];
     const int rank = t->batch_rank + 2;
     int both_rank;
@@ -148,7 +135,7 @@ static amp_status prepare_input(const amp_call *call, amp_tensor *input, amp_dty
 }
 
 /* Offset, in elements, of the matrix that head `index` uses; `group` heads in a row share one. */
-static int64_t head_offset(const attention *t, const amp_tensor *x, int64_t index, int64_t group) {
+static int64_t head_offset(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group) {
     int64_t offset = 0;
     for (int d = t->batch_rank - 1; d >= 0; d--) {
         int64_t at = index % t->batch[d];
@@ -161,12 +148,12 @@ static int64_t head_offset(const attention *t, const amp_tensor *x, int64_t inde
     return offset;
 }
 
-static const char *matrix(const attention *t, const amp_tensor *x, int64_t index, int64_t group) {
+static const char *matrix(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group) {
     return (const char *)amp_tensor_pointer(x) + head_offset(t, x, index, group) * (int64_t)amp_dtype_size(x->dtype);
 }
 
 /* The result lies in memory as [batch, L, heads, E], so that joining the heads of each row costs no copy. */
-static amp_tensor *make_output(amp_call *call, const attention *t, amp_dtype dtype) {
+static amp_tensor *make_output(amp_call *call, const amp_attention *t, amp_dtype dtype) {
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
     const int rank = t->batch_rank + 2, h = t->batch_rank - 1;
     memcpy(shape, t->batch, (size_t)t->batch_rank * sizeof *shape);
@@ -185,9 +172,15 @@ static amp_tensor *make_output(amp_call *call, const attention *t, amp_dtype dty
     return call->outputs[0] = amp_tensor_view(call->op->name, memory, rank, shape, strides, memory->offset);
 }
 
+int64_t amp_attention_heads(const amp_attention *t) {
+    int64_t heads = 1;
+    for (int d = 0; d < t->batch_rank; d++) heads *= t->batch[d];
+    return heads;
+}
+
 /* ---- f32 and bf16: the kernels -------------------------------------------------------------------------------- */
 
-static amp_attention_head head_at(const attention *t, int64_t index, int64_t row, int64_t rows) {
+amp_attention_head amp_attention_head_at(const amp_attention *t, int64_t index, int64_t row, int64_t rows) {
     const int64_t size = (int64_t)amp_dtype_size(t->q->dtype);
     amp_attention_head h = {.q_step = t->q->strides[t->q->rank - 2],
                             .k_step = t->k->strides[t->k->rank - 2],
@@ -215,9 +208,8 @@ static amp_attention_head head_at(const attention *t, int64_t index, int64_t row
 
 enum { ROWS_PER_PART = 256 }; /* query rows of one piece of work */
 
-static amp_status run_kernel(amp_call *call, const attention *t, amp_attention_function *run) {
-    int64_t heads = 1;
-    for (int d = 0; d < t->batch_rank; d++) heads *= t->batch[d];
+static amp_status run_kernel(amp_call *call, const amp_attention *t, amp_attention_function *run) {
+    const int64_t heads = amp_attention_heads(t);
     const int64_t parts = (t->rows + ROWS_PER_PART - 1) / ROWS_PER_PART, work = heads * parts;
     int threads = amp_parallel_threads(heads * t->rows * t->keys * (t->depth + t->width), AMP_GRAIN_MACS);
     if (threads > work) threads = (int)work;
@@ -234,7 +226,8 @@ static amp_status run_kernel(amp_call *call, const attention *t, amp_attention_f
         const void *last_k = NULL, *last_v = NULL;
         for (int64_t i = part.begin; i < part.end; i++) {
             const int64_t row = i % parts * ROWS_PER_PART, left = t->rows - row;
-            const amp_attention_head h = head_at(t, i / parts, row, left < ROWS_PER_PART ? left : ROWS_PER_PART);
+            const amp_attention_head h =
+                amp_attention_head_at(t, i / parts, row, left < ROWS_PER_PART ? left : ROWS_PER_PART);
             run(&h, mine, i > part.begin && h.k == last_k && h.v == last_v);
             last_k = h.k;
             last_v = h.v;
@@ -254,9 +247,10 @@ static const amp_kernel *choose_bf16(amp_dtype dtype, int64_t depth) {
     return fits ? kernel : NULL;
 }
 
-static amp_status run_narrow(amp_call *call, attention *t, const amp_scaled_dot_product_attention_args *a) {
+static amp_status run_narrow(amp_call *call, amp_attention *t, const amp_scaled_dot_product_attention_args *a) {
     const amp_kernel *kernel = choose_bf16(a->query->dtype, t->depth);
-    const amp_dtype compute = kernel ? AMP_BF16 : AMP_F32;
+    const bool is_short = amp_attention_is_short(t, kernel != NULL);
+    const amp_dtype compute = kernel || (is_short && a->query->dtype == AMP_BF16) ? AMP_BF16 : AMP_F32;
     if (!kernel) kernel = amp_kernel_select(AMP_KERNEL_ATTENTION, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     call->note.kernel = kernel->name;
@@ -268,18 +262,19 @@ static amp_status run_narrow(amp_call *call, attention *t, const amp_scaled_dot_
     t->out = out;
     if (compute != out->dtype) t->out = amp_tensor_new(call->op->name, compute, out->rank, out->shape);
     if (!t->out) return amp_pending_error();
-    AMP_TRY(run_kernel(call, t, (amp_attention_function *)kernel->function));
+    AMP_TRY(is_short ? amp_attention_run_parts(call, t)
+                     : run_kernel(call, t, (amp_attention_function *)kernel->function));
     return t->out == out ? AMP_OK : amp_cpu_copy(out, t->out);
 }
 
 /* ---- f64 ------------------------------------------------------------------------------------------------------ */
 
-static const double *f64_row(const attention *t, const amp_tensor *x, int64_t index, int64_t group, int64_t row) {
+static const double *f64_row(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group, int64_t row) {
     return (const double *)(const void *)matrix(t, x, index, group) + row * x->strides[x->rank - 2];
 }
 
 /* One query row; `s` has room for a score of every key. */
-static void attend_f64(const attention *t, int64_t index, int64_t row, double *s) {
+static void attend_f64(const amp_attention *t, int64_t index, int64_t row, double *s) {
     const double *q = f64_row(t, t->q, index, 1, row);
     double *out = (double *)(uintptr_t)f64_row(t, t->out, index, 1, row), max = -INFINITY, sum = 0.0;
     for (int64_t j = 0; j < t->keys; j++) {
@@ -304,7 +299,7 @@ static void attend_f64(const attention *t, int64_t index, int64_t row, double *s
     }
 }
 
-static amp_status run_f64(amp_call *call, attention *t, const amp_scaled_dot_product_attention_args *a) {
+static amp_status run_f64(amp_call *call, amp_attention *t, const amp_scaled_dot_product_attention_args *a) {
     AMP_TRY(prepare_input(call, a->query, AMP_F64, &t->q));
     AMP_TRY(prepare_input(call, a->key, AMP_F64, &t->k));
     AMP_TRY(prepare_input(call, a->value, AMP_F64, &t->v));
@@ -319,7 +314,7 @@ static amp_status run_f64(amp_call *call, attention *t, const amp_scaled_dot_pro
 }
 
 /* Expanded keys and values reach any size, and the scratch for them does not. */
-static amp_status check_scratch(const amp_call *call, const attention *t) {
+static amp_status check_scratch(const amp_call *call, const amp_attention *t) {
     if (((double)t->keys + 64.0) * ((double)t->depth + (double)t->width + 16.0) < 0x1p58) return AMP_OK;
     return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for packed keys [%lld, %lld] and values [%lld, %lld]",
                     amp_call_name(call), (long long)t->keys, (long long)t->depth, (long long)t->keys,
@@ -329,7 +324,7 @@ static amp_status check_scratch(const amp_call *call, const attention *t) {
 amp_status cpu_scaled_dot_product_attention(amp_call *call) {
     const amp_scaled_dot_product_attention_args *a = call->args;
     const bool wide = a->query->dtype == AMP_F64;
-    attention t;
+    amp_attention t;
     AMP_TRY(check_arguments(call, a));
     AMP_TRY(check_shapes(call, a, &t));
     AMP_TRY(check_scratch(call, &t));

@@ -28,6 +28,16 @@ typedef void amp_attention_function(const amp_attention_head *head, void *packed
 
 enum { AMP_ATTENTION_ROWS = 4, AMP_ATTENTION_KEYS = 256 };
 
+/* What a query row knows about the keys seen so far: the largest score, and the sum of e^(score − max). */
+typedef struct amp_attention_state {
+    float max, sum;
+} amp_attention_state;
+
+/* For few rows against many keys, which are read where they lie, once: keys [first_key, first_key + keys) of the head.
+ * Sets the state of each row, and its sums, Σ e^(score − max)·v, [rows][width] dense. `out` is not written. */
+typedef void amp_attention_part_function(const amp_attention_head *head, int64_t first_key, int64_t keys,
+                                         amp_attention_state *state, float *sums);
+
 /* Enough for every row of the registry. */
 size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width);
 

@@ -4,10 +4,7 @@
 
 #include "cpu/attention.h"
 
-/* What a query row knows about the keys seen so far. */
-typedef struct row_state {
-    float max, sum;
-} row_state;
+typedef amp_attention_state row_state;
 
 /* Scores of `n` keys from `first_key` on, scaled, masked; −inf where causality hides a key. Returns their maximum. */
 static inline float finish_scores(const amp_attention_head *h, float *s, int64_t row, int64_t first_key, int64_t n) {

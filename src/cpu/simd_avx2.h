@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SIMD_ISA avx2
 enum { VL = 8 };
@@ -39,6 +40,17 @@ static inline vf v_gather(const float *in, const int32_t *index) {
 }
 static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
     return v_gather_lanes(in, _mm256_maskload_epi32(index, v_first(n)), v_first(n));
+}
+static inline vf v_widen_bf16(__m128i x) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
+static inline vf v_load_bf16(const uint16_t *p) {
+    return v_widen_bf16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline vf v_load_bf16_first(const uint16_t *p, int64_t n) {
+    uint16_t first[8] = {0};
+    memcpy(first, p, (size_t)n * sizeof *first);
+    return v_load_bf16(first);
 }
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);

@@ -41,6 +41,16 @@ static inline vf v_gather(const float *in, const int32_t *index) {
 static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
     return n > 0 ? v_gather(in, index) : 0.0f;
 }
+/* bf16, widened. */
+static inline vf v_load_bf16(const uint16_t *p) {
+    const uint32_t bits = (uint32_t)*p << 16;
+    vf x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline vf v_load_bf16_first(const uint16_t *p, int64_t n) {
+    return n > 0 ? v_load_bf16(p) : 0.0f;
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return fmaf(a, b, c);
 }
