@@ -6,6 +6,7 @@
 
 The notation of ops.def is described at its head. Standard library only.
 """
+import json
 import re
 import sys
 from pathlib import Path
@@ -537,10 +538,41 @@ def docs_page(ops, families):
     return out[:-1]
 
 
+def c_forms(op):
+    """How the op is called in C."""
+    required = [a.field for a in op.args if "AMP_ARG_REQUIRED" in a.flags]
+    arguments = ", ".join(required + (["…"] if len(required) < len(op.args) else []))
+    names = [f"amp_{op.c_name}({arguments})"]
+    if "_" in op.forms:
+        names.append(f"amp_{op.c_name}_({arguments})")
+    if "out" in op.forms:
+        names.append(f"amp_{op.c_name}_out(out, {arguments})")
+    return names
+
+
+def page_row(op, title, runs):
+    """What the searchable page knows of an op."""
+    ipex, cpu = op.cell("ipex", "cpu"), op.cell("torch", "cpu")
+    return {"key": op.key, "name": op.name, "c_name": op.c_name, "family": title, "schema": op.schema, "doc": op.doc,
+            "runs": runs, "forms": c_forms(op), "cpu": cell_text(cpu), "cuda": cell_text(op.cell("torch", "cuda")),
+            "ipex": cell_text(ipex) if ipex != cpu else None, "apex": cell_text(op.cell("apex", "cuda")),
+            "banned": op.banned, "no_grad": op.no_grad, "alias": op.alias}
+
+
+def html_page(ops, families):
+    """tools/ops_page.html with the table as JSON, an op a line."""
+    on_cpu, titles = implemented_on_cpu(), dict(families)
+    rows = [page_row(op, titles[op.family], (op.alias or op.c_name) in on_cpu) for op in ops]
+    lines = [json.dumps({k: v for k, v in row.items() if v is not None}, ensure_ascii=False).replace("</", "<\\/")
+             for row in rows]
+    page = (ROOT / "tools/ops_page.html").read_text(encoding="utf-8")
+    return page.replace("@BANNER@", BANNER).replace("@OPS@", "[\n" + ",\n".join(lines) + "\n]").rstrip("\n").split("\n")
+
+
 def outputs(ops, families):
     files = {"include/amp/ops.h": ops_header(families), "src/policy/op_ids.h": ids_header(ops),
              "src/policy/op_table.c": table_source(ops), "src/ops/ops_generated.c": functions_source(ops),
-             "docs/ops.md": docs_page(ops, families)}
+             "docs/ops.md": docs_page(ops, families), "docs/ops.html": html_page(ops, families)}
     for family, title in families:
         files[f"include/amp/ops/{family}_ops.h"] = family_header(ops, family, title)
     return {path: "\n".join(lines) + "\n" for path, lines in files.items()}
