@@ -2,7 +2,10 @@
 #ifndef AMP_CPU_CONV_H
 #define AMP_CPU_CONV_H
 
+#include "cpu/depthwise.h"
+#include "cpu/gemm.h"
 #include "dispatch/call.h"
+#include "policy/cast_cache.h"
 
 enum { AMP_CONV_AXES = 3 }; /* depth, height, width; an op of fewer has extents of 1 in front */
 
@@ -51,6 +54,30 @@ static inline int64_t amp_conv_source(const amp_conv_axis *a, bool transposed, i
     }
     return i >= 0 && i < a->in ? i : -1;
 }
+
+/* The memory of an image, bias or result as the kernels take it, and what to free after it. */
+typedef struct amp_conv_plane {
+    char *data;
+    amp_dtype dtype;
+    int64_t batch, axis[AMP_CONV_AXES]; /* strides in elements; channels lie together */
+    void *scratch;
+} amp_conv_plane;
+
+/* One channel in and one out in each of several groups: what has a kernel of its own. */
+static inline bool amp_conv_is_depthwise(const amp_conv *c) {
+    return c->groups > 1 && c->in_channels == 1 && c->out_channels == 1 &&
+           c->axis[0].kernel * c->axis[1].kernel <= AMP_DEPTHWISE_LINES;
+}
+/* The window that an output pixel sees of a prepared input. */
+amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_plane *x);
+/* The weights in the layout `layout` of the cast cache, as `build` makes them; it gets the weights' own geometry, groups
+ * apart: (groups, outputs, taps…, channels). */
+amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
+                                   amp_cast_builder build, amp_cast **cast);
+/* A depthwise convolution that is not transposed. x and y have the same dtype, f32 or bf16; the bias is f32; y's pixels are
+ * y->axis[2] apart. */
+amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
+                              const amp_conv_plane *y);
 
 /* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm.h), f16 in f32; the packed weights
  * may be cached. A transposed convolution is one such product for each place of an output between two inputs. Sets the

@@ -11,13 +11,7 @@
 
 enum { RANK = 2 + AMP_CONV_AXES };
 
-/* The memory of an image, bias or result as a product takes it, and what to free after it. */
-typedef struct plane {
-    char *data;
-    amp_dtype dtype;
-    int64_t batch, axis[AMP_CONV_AXES]; /* strides; channels lie together */
-    void *scratch;
-} plane;
+typedef amp_conv_plane plane;
 
 static bool in_bf16(const amp_conv *c) {
     return c->y.tensor->dtype == AMP_BF16;
@@ -63,7 +57,8 @@ static amp_status copy_image(const amp_conv_image *image, const int64_t extents[
 static amp_status prepare_input(const amp_call *call, const amp_conv *c, plane *x) {
     const amp_tensor *t = memory_of(c->x.tensor);
     const int64_t extents[] = {c->axis[0].in, c->axis[1].in, c->axis[2].in}, channels = c->groups * c->in_channels;
-    const bool readable = t->dtype == AMP_F32 || (t->dtype == AMP_BF16 && in_bf16(c));
+    const bool same = t->dtype == (in_bf16(c) ? AMP_BF16 : AMP_F32);
+    const bool readable = same || (t->dtype == AMP_F32 && !amp_conv_is_depthwise(c)); /* products round f32 */
     if (readable && (c->x.channel == 1 || channels == 1)) {
         *x = (plane){.data = address(t, c->x.offset), .dtype = t->dtype, .batch = c->x.batch};
         memcpy(x->axis, c->x.axis, sizeof x->axis);
@@ -107,11 +102,12 @@ static amp_status finish_output(const amp_conv *c, const plane *y) {
     return y->scratch ? copy_image(&c->y, extents, c->batch, c->groups * c->out_channels, y, false) : AMP_OK;
 }
 
-static amp_status prepare_bias(const amp_call *call, const amp_tensor *bias, plane *p) {
+static amp_status prepare_bias(const amp_call *call, const amp_conv *c, plane *p) {
+    const amp_tensor *bias = c->bias;
     if (!bias) return AMP_OK;
     *p = (plane){.data = address(bias, 0), .dtype = bias->dtype};
-    if ((bias->strides[0] == 1 || bias->shape[0] == 1) && (bias->dtype == AMP_F32 || bias->dtype == AMP_BF16))
-        return AMP_OK;
+    const bool dense = bias->strides[0] == 1 || bias->shape[0] == 1;
+    if (dense && (bias->dtype == AMP_F32 || (bias->dtype == AMP_BF16 && !amp_conv_is_depthwise(c)))) return AMP_OK;
     p->dtype = AMP_F32;
     p->data = p->scratch = amp_alloc((size_t)bias->shape[0] * sizeof(float));
     if (!p->scratch) return no_memory(call, "the bias");
@@ -172,12 +168,11 @@ static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *co
     return NULL;
 }
 
-static amp_status obtain_weights(amp_call *call, const amp_conv *c, amp_cast **cast) {
+amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
+                                   amp_cast_builder build, amp_cast **cast) {
     bool cached = false;
     const amp_tensor key = weight_key(c);
-    const amp_dtype dtype = in_bf16(c) ? AMP_BF16 : AMP_F32;
-    *cast = amp_cast_obtain(&key, dtype, in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32,
-                            amp_cpu_weight_life(c->w.tensor, true), build_packed, (void *)c, &cached);
+    *cast = amp_cast_obtain(&key, dtype, layout, amp_cpu_weight_life(c->w.tensor, true), build, (void *)c, &cached);
     if (!*cast) return amp_pending_error();
     call->note.casts_cached += cached;
     call->note.casts_made += !cached;
@@ -198,7 +193,7 @@ static bool is_plain(const amp_conv *c, const plane *x) {
     return c->batch == 1 || x->batch == expected;
 }
 
-static amp_gemm_window window_of(const amp_conv *c, const plane *x) {
+amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x) {
     const int64_t m = c->batch * amp_conv_pixels(c);
     if (is_plain(c, x)) /* one line of pixels */
         return (amp_gemm_window){.out = {1, 1, m},
@@ -222,9 +217,9 @@ static amp_gemm_window window_of(const amp_conv *c, const plane *x) {
     return w;
 }
 
-static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y,
+static amp_status run_gemm(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y,
                            const void *weights) {
-    const amp_gemm_window window = window_of(c, x);
+    const amp_gemm_window window = amp_conv_window(c, x);
     const amp_gemm g = {
         .m = c->batch * amp_conv_pixels(c),
         .n = c->out_channels,
@@ -250,16 +245,25 @@ static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, co
     return in_bf16(c) ? amp_gemm_bf16(&g, &call->note.kernel) : amp_gemm_f32(&g, &call->note.kernel);
 }
 
+static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y) {
+    amp_cast *weights = NULL;
+    const amp_dtype dtype = in_bf16(c) ? AMP_BF16 : AMP_F32;
+    const amp_layout layout = in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32;
+    if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, build_packed, &weights));
+    const amp_status status = run_gemm(call, c, x, bias, y, weights ? weights->memory->data : NULL);
+    amp_cast_release(weights);
+    return status;
+}
+
 /* A convolution that is not transposed; one of no taps or no channels is its bias. */
 static amp_status convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
     plane y = {0};
-    amp_cast *weights = NULL;
-    if (depth_of(c) > 0) AMP_TRY(obtain_weights(call, c, &weights));
     amp_status status = prepare_output(call, c, &y);
-    if (status == AMP_OK) status = multiply(call, c, x, bias, &y, weights ? weights->memory->data : NULL);
+    if (status == AMP_OK)
+        status = amp_conv_is_depthwise(c) && depth_of(c) > 0 ? amp_conv_depthwise(call, c, x, bias, &y)
+                                                             : multiply(call, c, x, bias, &y);
     if (status == AMP_OK) status = finish_output(c, &y);
     amp_free(y.scratch);
-    amp_cast_release(weights);
     return status;
 }
 
@@ -318,7 +322,7 @@ amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
     if (c->bias) AMP_TRY(amp_call_materialize(call, c->bias));
     call->note.casts_fused += c->x.tensor->storage == NULL;
     amp_status status = prepare_input(call, c, &x);
-    if (status == AMP_OK) status = prepare_bias(call, c->bias, &bias);
+    if (status == AMP_OK) status = prepare_bias(call, c, &bias);
     if (status == AMP_OK)
         status = c->transposed ? convolve_transposed(call, c, &x, &bias) : convolve(call, c, &x, &bias);
     amp_free(bias.scratch);

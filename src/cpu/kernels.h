@@ -8,6 +8,7 @@
 #include "cpu/attention.h"
 #include "cpu/channel.h"
 #include "cpu/convert.h"
+#include "cpu/depthwise.h"
 #include "cpu/gates.h"
 #include "cpu/fft.h"
 #include "cpu/distance.h"

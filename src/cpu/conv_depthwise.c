@@ -1,0 +1,63 @@
+/* Depthwise convolutions: the weights as taps of all channels, lines of the output shared among threads. */
+#include <omp.h>
+
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/conv.h"
+#include "cpu/kernels.h"
+#include "cpu/strided_copy.h"
+
+/* [taps][channels] in f32; rounded to the dtype of the convolution on the way. */
+static amp_tensor *build_taps(const amp_tensor *key, amp_dtype dtype, void *context) {
+    const amp_conv *c = context;
+    const int64_t taps = amp_conv_taps(c), shape[] = {taps, c->groups};
+    const int64_t from_shape[] = {c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel, c->groups};
+    const int64_t from[] = {key->strides[2], key->strides[3], key->strides[4], key->strides[0]};
+    const int64_t dense[] = {taps * c->groups, 1};
+    int64_t to[4];
+    amp_dense_strides(4, from_shape, to);
+    amp_tensor *made = amp_tensor_new("conv: weights", AMP_F32, 2, shape);
+    if (!made) return NULL;
+    float *values = made->storage->data;
+    void *rounded = amp_alloc((size_t)dense[0] * amp_dtype_size(dtype));
+    amp_status status =
+        rounded ? amp_strided_copy(rounded, dtype, to, amp_tensor_pointer(key), key->dtype, from, 4, from_shape)
+                : amp_fail(AMP_ERROR_MEMORY, "conv: no memory for weights");
+    if (status == AMP_OK) status = amp_strided_copy(values, AMP_F32, dense + 1, rounded, dtype, dense + 1, 1, dense);
+    amp_free(rounded);
+    if (status == AMP_OK) return made;
+    amp_tensor_drop(made);
+    return NULL;
+}
+
+amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
+                              const amp_conv_plane *y) {
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_DEPTHWISE, AMP_F32, AMP_F32);
+    if (!kernel) return amp_last_status();
+    amp_cast *weights = NULL;
+    AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, AMP_LAYOUT_CONV_TAPS, build_taps, &weights));
+    amp_gemm_window window = amp_conv_window(c, x);
+    window.channels = c->groups;
+    const amp_depthwise d = {.window = &window,
+                             .dtype = x->dtype,
+                             .x = x->data,
+                             .taps = weights->memory->data,
+                             .bias = (const float *)bias->data,
+                             .y = y->data,
+                             .y_step = y->axis[2]};
+    const int64_t lines = c->batch * c->axis[0].out * c->axis[1].out;
+    const int threads = amp_parallel_threads(lines * c->axis[2].out * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);
+    amp_depthwise_function *const run = (amp_depthwise_function *)kernel->function;
+    if (threads == 1) {
+        run(&d, 0, lines);
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+            const amp_range mine = amp_parallel_part(lines, 1, omp_get_thread_num(), omp_get_num_threads());
+            run(&d, mine.begin, mine.end);
+        }
+    }
+    call->note.kernel = kernel->name;
+    amp_cast_release(weights);
+    return AMP_OK;
+}

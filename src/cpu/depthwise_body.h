@@ -1,0 +1,210 @@
+/* Kernel of the depthwise convolution.
+ *
+ * Formula:     y = bias + Σ x · w over the taps that meet the image, in order, each fused; rounded once.
+ * Accumulator: f32, one per element of y, in a register.
+ * Error bound: |y - exact| ≤ (taps + 1) · 2⁻²⁴ · (|bias| + Σ|x w|) to first order; then half an ulp of y's type.
+ * ISA:         that of the simd header which is included before.
+ * Source:      none beyond the definition of convolution.
+ *
+ * A register holds VL channels of one output; up to eight outputs of a line share the loads of the weights, and each
+ * input is loaded once for all outputs that it meets. The order of a sum is that of the taps either way. */
+#ifndef AMP_CPU_DEPTHWISE_BODY_H
+#define AMP_CPU_DEPTHWISE_BODY_H
+
+#include "cpu/convert.h"
+#include "cpu/kernels.h"
+
+#define BODY_NAME_(isa) amp_depthwise_f32_##isa
+#define BODY_NAME(isa) BODY_NAME_(isa)
+
+enum { OUTPUTS = 8, WEIGHTS = 5 };
+
+/* A line of the image that the windows of an output line meet. */
+typedef struct meeting {
+    const char *x;     /* channel 0 of its first pixel */
+    const float *taps; /* channel 0 of the first tap there */
+} meeting;
+
+/* One line of the output, for VL channels or fewer. */
+typedef struct line {
+    const amp_depthwise *d;
+    meeting meet[AMP_DEPTHWISE_LINES];
+    int meets;
+    int64_t channel;
+    char *y; /* channel 0 of the first pixel */
+} line;
+
+#define BODY_INLINE static inline __attribute__((always_inline))
+
+BODY_INLINE vf load_pixel(const char *p, const bool half, int count) {
+    if (!half) return count == VL ? v_load((const float *)p) : v_load_first((const float *)p, count);
+#if defined(__AVX512F__)
+    const __m256i h = count == VL ? _mm256_loadu_si256((const __m256i *)p)
+                                  : _mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1u), p);
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
+#else
+    const amp_u16_unaligned *h = (const amp_u16_unaligned *)p;
+#if defined(__AVX2__)
+    if (count == VL) return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
+#endif
+    float wide[VL] = {0};
+    for (int i = 0; i < count; i++) wide[i] = amp_f32_from_bf16(h[i]);
+    return v_load(wide);
+#endif
+}
+
+BODY_INLINE void store_pixel(char *p, vf x, const bool half, int count) {
+    if (!half) {
+        if (count == VL)
+            v_store((float *)p, x);
+        else
+            v_store_first((float *)p, x, count);
+        return;
+    }
+#if defined(__AVX512F__)
+    const __m512i u = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    const __m512i even = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_mask_or_epi32(even, nan, u, _mm512_set1_epi32(0x400000));
+    const __m256i h = _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
+    if (count == VL)
+        _mm256_storeu_si256((__m256i *)p, h);
+    else
+        _mm256_mask_storeu_epi16(p, (__mmask16)((1u << count) - 1u), h);
+#else
+    float wide[VL];
+    v_store(wide, x);
+    for (int i = 0; i < count; i++) ((amp_u16_unaligned *)p)[i] = amp_bf16_from_f32(wide[i]);
+#endif
+}
+
+BODY_INLINE vf load_weight(const float *p, int count) {
+    return count == VL ? v_load(p) : v_load_first(p, count);
+}
+
+BODY_INLINE vf first_sum(const line *l, int count) {
+    return l->d->bias ? load_weight(l->d->bias + l->channel, count) : v_set1(0.0f);
+}
+
+/* Any output, tap by tap. */
+BODY_INLINE void one_output(const line *l, int64_t o, const bool half, int count) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t size = half ? 2 : 4, first = o * w->stride[2] - w->pad[2];
+    vf sum = first_sum(l, count);
+    for (int m = 0; m < l->meets; m++) {
+        const char *from = l->meet[m].x + l->channel * size;
+        for (int64_t k = 0; k < w->taps[2]; k++) {
+            const int64_t i = first + k * w->dilation[2];
+            if (i < 0 || i >= w->in[2]) continue;
+            sum = v_fma(load_pixel(from + i * w->step[2] * size, half, count),
+                        load_weight(l->meet[m].taps + l->channel + k * w->channels, count), sum);
+        }
+    }
+    store_pixel(l->y + (o * l->d->y_step + l->channel) * size, sum, half, count);
+}
+
+/* `n` outputs of dilation 1; with `inside` all their windows lie within the width. */
+BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool half,
+                              int count, const bool inside) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t size = half ? 2 : 4, step = w->step[2] * size, y_step = l->d->y_step * size;
+    const int64_t first = o * stride - w->pad[2], channels = w->channels, width = w->in[2];
+    vf sums[OUTPUTS];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) sums[i] = first_sum(l, count);
+    for (int m = 0; m < l->meets; m++) {
+        const char *from = l->meet[m].x + l->channel * size + first * step;
+        const float *at = l->meet[m].taps + l->channel;
+        vf weights[WEIGHTS];
+#pragma GCC unroll 5
+        for (int k = 0; k < taps; k++) weights[k] = load_weight(at + k * channels, count);
+#pragma GCC unroll 20
+        for (int i = 0; i < (n - 1) * stride + taps; i++, from += step) {
+            if (!inside && (first + i < 0 || first + i >= width)) continue;
+            const vf x = load_pixel(from, half, count);
+#pragma GCC unroll 5
+            for (int k = 0; k < taps; k++) {
+                const int to = (i - k) / stride;
+                if (i >= k && (i - k) % stride == 0 && to < n) sums[to] = v_fma(x, weights[k], sums[to]);
+            }
+        }
+    }
+    char *y = l->y + l->channel * size + o * y_step;
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++, y += y_step) store_pixel(y, sums[i], half, count);
+}
+
+BODY_INLINE void some_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool half,
+                              int count) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t first = o * stride - w->pad[2];
+    if (first >= 0 && first + (n - 1) * stride + taps <= w->in[2])
+        many_outputs(l, o, n, taps, stride, half, count, true);
+    else
+        many_outputs(l, o, n, taps, stride, half, count, false);
+}
+
+/* A line by eights, or sevens where that leaves none (maps of 7, 14, 28), and what is left. */
+BODY_INLINE void all_outputs(const line *l, const int taps, const int stride, const bool half, int count) {
+    const int64_t out = l->d->window->out[2];
+    int64_t o = 0;
+    if (out % 7 == 0 && out % 8 != 0 && count == VL) {
+        for (; o < out; o += 7) some_outputs(l, o, 7, taps, stride, half, count);
+        return;
+    }
+    if (count == VL)
+        for (; o + OUTPUTS <= out; o += OUTPUTS) some_outputs(l, o, OUTPUTS, taps, stride, half, count);
+    for (; o + 4 <= out; o += 4) some_outputs(l, o, 4, taps, stride, half, count);
+    for (; o < out; o++) one_output(l, o, half, count);
+}
+
+BODY_INLINE void run_line(const line *l, const bool half, int count) {
+    const amp_gemm_window *w = l->d->window;
+    switch (w->dilation[2] == 1 && w->stride[2] <= 2 ? w->taps[2] * 2 + w->stride[2] : 0) {
+    case 3 * 2 + 1: all_outputs(l, 3, 1, half, count); break;
+    case 3 * 2 + 2: all_outputs(l, 3, 2, half, count); break;
+    case 5 * 2 + 1: all_outputs(l, 5, 1, half, count); break;
+    case 5 * 2 + 2: all_outputs(l, 5, 2, half, count); break;
+    default:
+        for (int64_t o = 0; o < w->out[2]; o++) one_output(l, o, half, count);
+    }
+}
+
+static void find_meetings(line *l, int64_t number, int64_t size) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t h = number % w->out[1] * w->stride[1] - w->pad[1];
+    const int64_t d = number / w->out[1] % w->out[0] * w->stride[0] - w->pad[0];
+    const int64_t image = number / w->out[1] / w->out[0] * w->image_stride;
+    l->meets = 0;
+    for (int64_t t = 0; t < w->taps[0] * w->taps[1]; t++) {
+        const int64_t depth = d + t / w->taps[1] * w->dilation[0], height = h + t % w->taps[1] * w->dilation[1];
+        if (depth < 0 || depth >= w->in[0] || height < 0 || height >= w->in[1]) continue;
+        l->meet[l->meets++] = (meeting){
+            (const char *)l->d->x + (image + depth * w->step[0] + height * w->step[1]) * size,
+            l->d->taps + t * w->taps[2] * w->channels,
+        };
+    }
+}
+
+BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, const bool half) {
+    const int64_t size = half ? 2 : 4, channels = d->window->channels;
+    for (int64_t i = first; i < last; i++) {
+        line l = {.d = d, .y = (char *)d->y + i * d->window->out[2] * d->y_step * size};
+        find_meetings(&l, i, size);
+        for (; l.channel + VL <= channels; l.channel += VL) run_line(&l, half, VL);
+        if (VL > 1 && l.channel < channels) run_line(&l, half, (int)(channels - l.channel));
+    }
+}
+
+void BODY_NAME(SIMD_ISA)(const amp_depthwise *d, int64_t first, int64_t last) {
+    if (d->dtype == AMP_BF16)
+        run_lines(d, first, last, true);
+    else
+        run_lines(d, first, last, false);
+}
+
+#undef BODY_INLINE
+#undef BODY_NAME
+#undef BODY_NAME_
+
+#endif /* AMP_CPU_DEPTHWISE_BODY_H */
