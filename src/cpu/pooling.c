@@ -62,6 +62,12 @@ static amp_status check_options(const amp_call *call, int dims, const amp_pool_o
     return AMP_OK;
 }
 
+static int64_t largest_count(const amp_window *windows, int64_t n) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; i++) most = windows[i].count > most ? windows[i].count : most;
+    return most;
+}
+
 /* Tables for dimension k of D, H, W. */
 static amp_status place_all(const amp_call *call, amp_pool *p, int k, const placement *where) {
     amp_window *table = amp_spatial_table(call, p->s.out[k], sizeof *table);
@@ -69,6 +75,7 @@ static amp_status place_all(const amp_call *call, amp_pool *p, int k, const plac
     for (int64_t i = 0; i < p->s.out[k]; i++) table[i] = place(where, i);
     p->windows[k] = table;
     p->step[k] = where->dilation;
+    p->most[k] = largest_count(table, p->s.out[k]);
     return AMP_OK;
 }
 
@@ -90,6 +97,9 @@ amp_status amp_pool_start(const amp_call *call, amp_pool *p, const amp_tensor *i
                         input->rank - dims + d, amp_describe(input));
     }
     for (int k = 0; k < AMP_SPATIAL_DIMS; k++) AMP_TRY(place_all(call, p, k, &where[k]));
+    p->kernel = where[2].kernel;
+    p->stride = where[2].stride;
+    p->padding = where[2].padding;
     return AMP_OK;
 }
 
@@ -112,6 +122,37 @@ amp_status amp_pool_start_adaptive(const amp_call *call, amp_pool *p, const amp_
         }
         p->windows[k] = table;
         p->step[k] = 1;
+        p->most[k] = largest_count(table, out);
     }
+    p->kernel = 0;
     return AMP_OK;
+}
+
+int64_t amp_pool_lines(const amp_pool_line *l, const float **lines) {
+    const amp_pool *p = l->pool;
+    const int64_t n = p->s.in[2] * p->s.inner;
+    int64_t count = 0;
+    for (int64_t a = 0; a < l->d->count; a++) {
+        for (int64_t b = 0; b < l->h->count; b++) {
+            const int64_t d = l->d->start + a * p->step[0], h = l->h->start + b * p->step[1];
+            lines[count++] = (const float *)l->in + (d * p->s.in[1] + h) * n;
+        }
+    }
+    return count;
+}
+
+int64_t amp_pool_pixels(const amp_pool_line *l, const amp_window *w, const float **pixels, int64_t *places) {
+    const amp_pool *p = l->pool;
+    int64_t count = 0;
+    for (int64_t a = 0; a < l->d->count; a++) {
+        for (int64_t b = 0; b < l->h->count; b++) {
+            const int64_t d = l->d->start + a * p->step[0], h = l->h->start + b * p->step[1];
+            int64_t place = (d * p->s.in[1] + h) * p->s.in[2] + w->start;
+            for (int64_t c = 0; c < w->count; c++, place += p->step[2]) {
+                if (places) places[count] = place;
+                pixels[count++] = (const float *)l->in + place * p->s.inner;
+            }
+        }
+    }
+    return count;
 }

@@ -14,6 +14,8 @@ typedef struct amp_pool {
     amp_spatial s;
     const amp_window *windows[AMP_SPATIAL_DIMS]; /* of every output element along D, H, W */
     int64_t step[AMP_SPATIAL_DIMS];
+    int64_t most[AMP_SPATIAL_DIMS];  /* elements of a window inside of the input */
+    int64_t kernel, stride, padding; /* along W; kernel 0: the windows differ */
 } amp_pool;
 
 typedef struct amp_pool_options {
@@ -40,10 +42,20 @@ typedef struct amp_pool_line {
     const void *in;   /* the plane */
     void *out;        /* the line */
     int64_t *indices; /* NULL: not wanted */
+    void *scratch;
 } amp_pool_line;
 typedef void amp_pool_line_function(const amp_pool_line *line);
 /* For f32, f64 or i64. */
 amp_pool_line_function *amp_pool_maximum(amp_dtype compute);
+
+/* The pixels of a window, channels last, and, unless NULL, their numbers in the plane; returns how many. */
+int64_t amp_pool_pixels(const amp_pool_line *line, const amp_window *columns, const float **pixels, int64_t *places);
+/* The same for whole lines of the input under one of the output. */
+int64_t amp_pool_lines(const amp_pool_line *line, const float **lines);
+/* How many there are at most. */
+static inline int64_t amp_pool_most_lines(const amp_pool *p) {
+    return p->most[0] * p->most[1];
+}
 
 /* One extent of a list of `dims` sizes that must lie within [least, most]. */
 amp_status amp_pool_check_dims(const amp_call *call, const char *name, const amp_dims *values, int dims, int64_t least,

@@ -7,16 +7,22 @@
 #include "cpu/kernels.h"
 #include "cpu/pooling.h"
 
-typedef struct average {
+typedef struct average average;
+typedef void average_function(const average *a, const amp_pool_line *l);
+
+struct average {
+    average_function *function;
     const amp_pool *pool;
     amp_accumulate_function *add_f32;
+    amp_lines_function *sum_lines;
+    amp_reduce_function *sum_row;
     const char *in;
     char *out;
     amp_dtype dtype;
     size_t size;
     bool count_padding;
     int64_t divisor; /* 0: the window's elements */
-} average;
+};
 
 /* ---- Down ----------------------------------------------------------------------------------------------------- */
 
@@ -35,13 +41,15 @@ static void add_line(const average *a, void *sums, const char *line, int64_t n) 
 }
 
 /* sums[W·inner] = all lines under the windows of one output line. */
-static void add_lines(const average *a, const amp_window *d, const amp_window *h, int64_t outer, void *sums) {
+static void add_lines(const average *a, const amp_pool_line *l, void *sums) {
     const amp_spatial *s = &a->pool->s;
     const int64_t n = s->in[2] * s->inner;
     memset(sums, 0, (size_t)n * sizeof(double));
-    for (int64_t i = d->start; i < d->start + d->count; i++) {
-        const int64_t line = (outer * s->in[0] + i) * s->in[1] + h->start;
-        for (int64_t k = 0; k < h->count; k++) add_line(a, sums, a->in + (line + k) * n * (int64_t)a->size, n);
+    for (int64_t i = l->d->start; i < l->d->start + l->d->count; i++) {
+        const int64_t line = i * s->in[1] + l->h->start;
+        for (int64_t k = 0; k < l->h->count; k++) {
+            add_line(a, sums, (const char *)l->in + (line + k) * n * (int64_t)a->size, n);
+        }
     }
 }
 
@@ -74,46 +82,115 @@ static void along_i64(int64_t *out, const uint64_t *sums, const amp_window *w, i
     }
 }
 
-static void average_line(const average *a, const amp_window *d, const amp_window *h, char *out, const void *sums) {
+/* What the window's sum is divided by. One that lies in the padding holds nothing: 0 / 1. */
+static int64_t divisor_of(const average *a, const amp_pool_line *l, const amp_window *w) {
+    const int64_t counted = l->d->count * l->h->count * w->count;
+    if (counted == 0) return 1;
+    return a->divisor ? a->divisor : a->count_padding ? l->d->padded * l->h->padded * w->padded : counted;
+}
+
+static void average_line(const average *a, const amp_pool_line *l) {
     const amp_spatial *s = &a->pool->s;
     const int64_t inner = s->inner;
+    const void *sums = l->scratch;
+    add_lines(a, l, l->scratch);
     for (int64_t i = 0; i < s->out[2]; i++) {
         const amp_window *w = &a->pool->windows[2][i];
-        const int64_t counted = d->count * h->count * w->count;
-        int64_t divisor = a->divisor ? a->divisor : a->count_padding ? d->padded * h->padded * w->padded : counted;
-        if (counted == 0) divisor = 1; /* a window in the padding: zero */
-        const int64_t at = counted ? w->start * inner : 0;
-        const amp_window none = {0, 0, 0}, *along = counted ? w : &none;
-        void *to = out + i * inner * (int64_t)a->size;
+        const int64_t divisor = divisor_of(a, l, w), at = w->count ? w->start * inner : 0;
+        void *to = (char *)l->out + i * inner * (int64_t)a->size;
         if (a->dtype == AMP_F32) {
-            along_f32(to, (const double *)sums + at, along, (double)divisor, inner);
+            along_f32(to, (const double *)sums + at, w, (double)divisor, inner);
         } else if (a->dtype == AMP_F64) {
-            along_f64(to, (const double *)sums + at, along, (double)divisor, inner);
+            along_f64(to, (const double *)sums + at, w, (double)divisor, inner);
         } else {
-            along_i64(to, (const uint64_t *)sums + at, along, divisor, inner);
+            along_i64(to, (const uint64_t *)sums + at, w, divisor, inner);
         }
     }
 }
 
-static void average_rows(void *context, int64_t begin, int64_t end, void *sums) {
+/* ---- f32, other ways ------------------------------------------------------------------------------------------ */
+
+enum { PIXELS_AT_ONCE = 64 }; /* whose sums are f32, before they are added up in f64 */
+
+/* Channels last: the pixels of a window are lines of channels. */
+static void average_pixels(const average *a, const amp_pool_line *l) {
+    const amp_pool *p = a->pool;
+    const int64_t inner = p->s.inner;
+    double *sums = l->scratch;
+    float *part = (float *)(void *)(sums + inner);
+    const float **pixels = (const float **)(void *)(part + (inner + inner % 2)), *const one_by_one =
+                                                                                     &(const float){1.0f};
+    for (int64_t i = 0; i < p->s.out[2]; i++) {
+        const amp_window *w = &p->windows[2][i];
+        const double divisor = (double)divisor_of(a, l, w);
+        const int64_t count = amp_pool_pixels(l, w, pixels, NULL);
+        float *out = (float *)l->out + i * inner;
+        if (count > 0 && count <= PIXELS_AT_ONCE) {
+            a->sum_lines(out, pixels, &(const float){(float)divisor}, count, inner);
+            continue;
+        }
+        memset(sums, 0, (size_t)inner * sizeof *sums);
+        for (int64_t k = 0; k < count; k += PIXELS_AT_ONCE) {
+            const int64_t some = count - k < PIXELS_AT_ONCE ? count - k : PIXELS_AT_ONCE;
+            a->sum_lines(part, pixels + k, one_by_one, some, inner);
+            a->add_f32(sums, part, inner);
+        }
+        for (int64_t c = 0; c < inner; c++) out[c] = (float)(sums[c] / divisor);
+    }
+}
+
+/* One channel, wide windows: each is rows of neighbours, or, where it is as wide as the input, fewer and longer ones. */
+static void average_wide(const average *a, const amp_pool_line *l) {
+    const amp_pool *p = a->pool;
+    const float **lines = l->scratch;
+    const int64_t count = amp_pool_lines(l, lines);
+    for (int64_t i = 0; i < p->s.out[2]; i++) {
+        const amp_window *w = &p->windows[2][i];
+        double sum = 0.0;
+        for (int64_t k = 0; k < count;) {
+            int64_t together = 1;
+            while (w->count == p->s.in[2] && k + together < count &&
+                   lines[k + together] == lines[k] + together * w->count)
+                together++;
+            sum += a->sum_row(lines[k] + w->start, together * w->count);
+            k += together;
+        }
+        ((float *)l->out)[i] = (float)(sum / (double)divisor_of(a, l, w));
+    }
+}
+
+static average_function *choose(const average *a, size_t *scratch) {
+    const amp_pool *p = a->pool;
+    const int64_t inner = p->s.inner, lines = amp_pool_most_lines(p);
+    *scratch = (size_t)(p->s.in[2] * inner) * sizeof(double);
+    if (a->dtype != AMP_F32) return average_line;
+    if (inner > 1) {
+        *scratch = (size_t)(inner * 2 + 1 + lines * p->most[2]) * sizeof(double);
+        return average_pixels;
+    }
+    if (p->s.out[2] && p->windows[2][p->s.out[2] / 2].count < 32) return average_line;
+    *scratch = (size_t)lines * sizeof(void *);
+    return average_wide;
+}
+
+static void average_rows(void *context, int64_t begin, int64_t end, void *scratch) {
     const average *a = context;
     const amp_pool *p = a->pool;
-    const int64_t bytes = p->s.out[2] * p->s.inner * (int64_t)a->size;
+    const amp_spatial *s = &p->s;
+    const int64_t bytes = s->out[2] * s->inner * (int64_t)a->size;
+    const int64_t plane = s->in[0] * s->in[1] * s->in[2] * s->inner * (int64_t)a->size;
     for (int64_t index = begin; index < end; index++) {
-        const amp_spatial_row row = amp_spatial_row_at(&p->s, index);
-        const amp_window *d = &p->windows[0][row.d], *h = &p->windows[1][row.h];
-        add_lines(a, d, h, row.outer, sums);
-        average_line(a, d, h, a->out + index * bytes, sums);
+        const amp_spatial_row row = amp_spatial_row_at(s, index);
+        a->function(a, &(amp_pool_line){.pool = p,
+                                        .d = &p->windows[0][row.d],
+                                        .h = &p->windows[1][row.h],
+                                        .in = a->in + row.outer * plane,
+                                        .out = a->out + index * bytes,
+                                        .scratch = scratch});
     }
 }
 
 /* ---- Ops ------------------------------------------------------------------------------------------------------ */
-
-static int64_t largest_count(const amp_window *windows, int64_t n) {
-    int64_t most = 0;
-    for (int64_t i = 0; i < n; i++) most = windows[i].count > most ? windows[i].count : most;
-    return most;
-}
 
 amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input, bool count_padding,
                             const int64_t *divisor) {
@@ -122,8 +199,13 @@ amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ACCUMULATE, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     if (compute == AMP_F32) call->note.kernel = kernel->name;
+    const amp_kernel *lines = amp_kernel_select(AMP_KERNEL_SUM_LINES, AMP_F32, AMP_F32);
+    const amp_kernel *row = lines ? amp_kernel_select(AMP_KERNEL_SUM, AMP_F32, AMP_F32) : NULL;
+    if (!row) return amp_pending_error();
     average a = {.pool = p, .add_f32 = (amp_accumulate_function *)kernel->function, .dtype = compute};
     a.size = amp_dtype_size(compute);
+    a.sum_lines = (amp_lines_function *)lines->function;
+    a.sum_row = (amp_reduce_function *)row->function;
     a.count_padding = count_padding;
     a.divisor = divisor ? *divisor : 0;
     amp_spatial_result result;
@@ -132,11 +214,10 @@ amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input
     AMP_TRY(amp_spatial_read(call, s, input, compute, &in));
     a.in = in;
     a.out = result.data;
-    const int64_t lines = largest_count(p->windows[0], s->out[0]) * largest_count(p->windows[1], s->out[1]);
-    const int64_t columns = largest_count(p->windows[2], s->out[2]) * s->out[2];
-    const int64_t cost = (lines * s->in[2] / 4 + columns) * s->inner;
-    AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(s), cost, (size_t)(s->in[2] * s->inner) * sizeof(double),
-                            average_rows, &a));
+    size_t scratch;
+    a.function = choose(&a, &scratch);
+    const int64_t cost = (amp_pool_most_lines(p) * s->in[2] / 4 + p->most[2] * s->out[2]) * s->inner;
+    AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(s), cost, scratch, average_rows, &a));
     return amp_spatial_finish(&result);
 }
 

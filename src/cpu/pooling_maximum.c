@@ -1,8 +1,10 @@
 /* max_pool1d … 3d and the adaptive forms. */
 #include <math.h>
+#include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/element.h"
+#include "cpu/kernels.h"
 #include "cpu/pooling.h"
 
 #define TYPE float
@@ -22,29 +24,148 @@ amp_pool_line_function *amp_pool_maximum(amp_dtype compute) {
     return compute == AMP_F32 ? line_f32 : compute == AMP_F64 ? line_f64 : line_i64;
 }
 
+/* ---- f32, through the kernels on lines ------------------------------------------------------------------------ */
+
 typedef struct maximum {
     const amp_pool *pool;
-    amp_pool_line_function *function;
+    amp_pool_line_function *function; /* for what follows does not fit */
+    amp_lines_function *max;
+    amp_argmax_lines_function *argmax;
+    bool by_pixels, by_columns;
     const char *in;
     char *out;
     int64_t *indices;
     int64_t size;
 } maximum;
 
+/* Channels last: the pixels of a window are lines of channels. */
+static int64_t window_elements(const amp_pool *p) {
+    return amp_pool_most_lines(p) * p->most[2];
+}
+
+static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
+    const amp_pool *p = l->pool;
+    const int64_t inner = p->s.inner, most = window_elements(p);
+    int64_t *places = l->scratch;
+    const float **pixels = (const float **)(void *)(places + most);
+    float *which = (float *)(void *)(pixels + most);
+    for (int64_t i = 0; i < p->s.out[2]; i++) {
+        const amp_window *w = &p->windows[2][i];
+        float *out = (float *)l->out + i * inner;
+        const int64_t count = amp_pool_pixels(l, w, pixels, places);
+        if (!l->indices && count) {
+            m->max(out, pixels, NULL, count, inner);
+            continue;
+        }
+        if (!count) { /* a window in the padding */
+            places[0] = (l->d->start * p->s.in[1] + l->h->start) * p->s.in[2] + w->start;
+            for (int64_t c = 0; c < inner; c++) out[c] = -INFINITY;
+            for (int64_t c = 0; c < inner; c++) which[c] = 0.0f;
+        } else {
+            m->argmax(out, which, pixels, count, inner);
+        }
+        for (int64_t c = 0; l->indices && c < inner; c++) l->indices[i * inner + c] = places[(int64_t)which[c]];
+    }
+}
+
+/* One channel, windows all alike: lines down into one with its padding, then that one shifted by each column of the
+ * window against itself. With a stride of s, every s-th element of it, from 0 … s − 1, is a line of its own first. */
+static int64_t padded_width(const amp_pool *p) {
+    return (p->s.out[2] - 1) * p->stride + p->step[2] * (p->kernel - 1) + 1;
+}
+static int64_t part_width(const amp_pool *p) {
+    return (padded_width(p) + p->stride - 1) / p->stride;
+}
+
+static bool suits_columns(const amp_pool *p) {
+    if (p->kernel == 0 || p->kernel > 64 || p->stride > 8 || p->step[2] > 64) return false;
+    return padded_width(p) <= 4 * p->s.in[2] + 256;
+}
+
+static void split(float *parts, const float *line, int64_t width, int64_t stride, int64_t part) {
+    if (stride == 2) {
+        for (int64_t i = 0; i < width / 2; i++) {
+            parts[i] = line[2 * i];
+            parts[part + i] = line[2 * i + 1];
+        }
+        if (width % 2) parts[width / 2] = line[width - 1];
+        return;
+    }
+    for (int64_t r = 0; r < stride; r++) {
+        for (int64_t i = 0; r + i * stride < width; i++) parts[r * part + i] = line[r + i * stride];
+    }
+}
+
+static void maximum_columns(const maximum *m, const amp_pool_line *l) {
+    const amp_pool *p = l->pool;
+    const int64_t width = padded_width(p), part = part_width(p), stride = p->stride;
+    const int64_t room = width - p->padding, columns = room < p->s.in[2] ? room : p->s.in[2];
+    const float **lines = l->scratch, *taps[64];
+    float *line = (float *)(void *)(lines + amp_pool_most_lines(p)), *parts = line + width;
+    const int64_t count = amp_pool_lines(l, lines);
+    for (int64_t i = 0; i < p->padding; i++) line[i] = -INFINITY;
+    for (int64_t i = p->padding + columns; i < width; i++) line[i] = -INFINITY;
+    if (count == 0) {
+        for (int64_t i = 0; i < columns; i++) line[p->padding + i] = -INFINITY;
+    } else if (count == 1) {
+        memcpy(line + p->padding, lines[0], (size_t)columns * sizeof *line);
+    } else {
+        m->max(line + p->padding, lines, NULL, count, columns);
+    }
+    if (stride > 1) split(parts, line, width, stride, part);
+    for (int64_t k = 0; k < p->kernel; k++) {
+        const int64_t shift = k * p->step[2];
+        taps[k] = stride > 1 ? parts + shift % stride * part + shift / stride : line + shift;
+    }
+    m->max(l->out, taps, NULL, p->kernel, p->s.out[2]);
+}
+
+/* ---- Any type ------------------------------------------------------------------------------------------------- */
+
 static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratch) {
     const maximum *m = context;
     const amp_spatial *s = &m->pool->s;
-    const int64_t line = s->out[2] * s->inner, plane = s->in[0] * s->in[1] * s->in[2] * s->inner;
-    (void)scratch;
+    const int64_t width = s->out[2] * s->inner, plane = s->in[0] * s->in[1] * s->in[2] * s->inner;
     for (int64_t index = begin; index < end; index++) {
         const amp_spatial_row row = amp_spatial_row_at(s, index);
-        m->function(&(amp_pool_line){.pool = m->pool,
-                                     .d = &m->pool->windows[0][row.d],
-                                     .h = &m->pool->windows[1][row.h],
-                                     .in = m->in + row.outer * plane * m->size,
-                                     .out = m->out + index * line * m->size,
-                                     .indices = m->indices ? m->indices + index * line : NULL});
+        const amp_pool_line line = {.pool = m->pool,
+                                    .d = &m->pool->windows[0][row.d],
+                                    .h = &m->pool->windows[1][row.h],
+                                    .in = m->in + row.outer * plane * m->size,
+                                    .out = m->out + index * width * m->size,
+                                    .indices = m->indices ? m->indices + index * width : NULL,
+                                    .scratch = scratch};
+        if (m->by_pixels)
+            maximum_pixels(m, &line);
+        else if (m->by_columns)
+            maximum_columns(m, &line);
+        else
+            m->function(&line);
     }
+}
+
+/* Chooses the kernels; returns what a thread needs. */
+static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
+    const amp_pool *p = m->pool;
+    *scratch = 0;
+    m->by_pixels = p->s.inner > 1 && window_elements(p) < 1 << 20;
+    m->by_columns = p->s.inner == 1 && !m->indices && suits_columns(p);
+    if (m->size != sizeof(float) || (!m->by_pixels && !m->by_columns)) {
+        m->by_pixels = m->by_columns = false;
+        return AMP_OK;
+    }
+    const amp_kernel *max = amp_kernel_select(AMP_KERNEL_MAX_LINES, AMP_F32, AMP_F32);
+    const amp_kernel *argmax = max ? amp_kernel_select(AMP_KERNEL_ARGMAX_LINES, AMP_F32, AMP_F32) : NULL;
+    if (!argmax) return amp_pending_error();
+    m->max = (amp_lines_function *)max->function;
+    m->argmax = (amp_argmax_lines_function *)argmax->function;
+    call->note.kernel = m->indices ? argmax->name : max->name;
+    const int64_t pixels =
+        (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * m->size;
+    const int64_t columns = amp_pool_most_lines(p) * (int64_t)sizeof(void *) +
+                            (m->by_columns ? (padded_width(p) + part_width(p) * p->stride) * m->size : 0);
+    *scratch = (size_t)(m->by_pixels ? pixels : columns);
+    return AMP_OK;
 }
 
 static amp_status run(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices) {
@@ -55,11 +176,13 @@ static amp_status run(amp_call *call, const amp_pool *p, amp_tensor *input, bool
     if (return_indices) AMP_TRY(amp_spatial_write(call, &p->s, 1, AMP_I64, AMP_I64, &places));
     AMP_TRY(amp_spatial_read(call, &p->s, input, compute, &in));
     maximum m = {.pool = p, .function = amp_pool_maximum(compute), .in = in, .out = result.data};
+    size_t scratch;
     m.indices = places.data;
     m.size = (int64_t)amp_dtype_size(compute);
-    int64_t cost = p->s.out[2] * p->s.inner;
-    for (int k = 0; k < AMP_SPATIAL_DIMS; k++) cost *= p->s.out[k] ? p->windows[k][p->s.out[k] / 2].count : 0;
-    AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(&p->s), cost, 0, maximum_rows, &m));
+    AMP_TRY(find_kernels(call, &m, &scratch));
+    const int64_t cost = p->s.out[2] * p->s.inner * (window_elements(p) + 1);
+    AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(&p->s), m.by_pixels || m.by_columns ? cost / 4 : cost, scratch,
+                            maximum_rows, &m));
     return amp_spatial_finish(&result);
 }
 
