@@ -1,4 +1,6 @@
 /* constant_pad_nd, reflection and replication padding: moves of whole elements of any dtype. */
+#include <string.h>
+
 #include "amp/ops.h"
 #include "cpu/copy.h"
 #include "cpu/spatial.h"
@@ -40,6 +42,29 @@ static amp_status copy_inside(amp_tensor *out, amp_tensor *input, const int64_t 
     return amp_strided_copy(to, out->dtype, out->strides, from, input->dtype, input->strides, input->rank, shape);
 }
 
+/* The elements around them: for each dimension what lies before and after, within what the dimensions in front have left. */
+static amp_status fill_outside(amp_tensor *out, const amp_tensor *input, const int64_t *before,
+                               const amp_scalar *value) {
+    int64_t shape[AMP_MAX_RANK], offset = out->offset;
+    memcpy(shape, out->shape, sizeof shape);
+    for (int d = 0; d < out->rank; d++) {
+        const int64_t extent = out->shape[d], first = smaller(larger(before[d], 0), extent);
+        const int64_t last = larger(smaller(before[d] + input->shape[d], extent), first);
+        const int64_t begins[] = {0, last}, lengths[] = {first, extent - last};
+        for (int side = 0; side < 2; side++) {
+            shape[d] = lengths[side];
+            if (shape[d] == 0) continue;
+            amp_tensor *slab = amp_tensor_view("constant_pad_nd", out, out->rank, shape, out->strides,
+                                               offset + begins[side] * out->strides[d]);
+            if (!slab) return amp_pending_error();
+            amp_cpu_fill(slab, value);
+        }
+        shape[d] = last - first;
+        offset += first * out->strides[d];
+    }
+    return AMP_OK;
+}
+
 amp_status cpu_constant_pad_nd(amp_call *call) {
     const amp_constant_pad_nd_args *a = call->args;
     amp_tensor *input = a->input;
@@ -57,8 +82,9 @@ amp_status cpu_constant_pad_nd(amp_call *call) {
     amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, shape);
     if (!out) return amp_pending_error();
     if (out != call->target) amp_spatial_keep_layout(input, out);
-    amp_cpu_fill(out, &a->value);
-    return amp_tensor_elements(out) ? copy_inside(out, input, before) : AMP_OK;
+    if (amp_tensor_elements(out) == 0) return AMP_OK;
+    AMP_TRY(fill_outside(out, input, before, &a->value));
+    return copy_inside(out, input, before);
 }
 
 /* ---- By what is there ----------------------------------------------------------------------------------------- */

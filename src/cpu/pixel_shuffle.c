@@ -29,6 +29,29 @@ static blocks read_blocks(const amp_tensor *t, int first, int64_t r, bool fine) 
     return b;
 }
 
+/* Small blocks are copied one of their elements after the other: rows of W elements rather than of r. */
+enum { SMALL_BLOCK = 4 };
+
+static amp_status copy_matrix(const blocks *to, char *dst, const blocks *from, const char *src, int64_t r,
+                              amp_dtype dtype) {
+    const int64_t size = (int64_t)amp_dtype_size(dtype);
+    const int leading = to->rank - OWN_DIMENSIONS;
+    if (r > SMALL_BLOCK)
+        return amp_strided_copy(dst, dtype, to->strides, src, dtype, from->strides, to->rank, to->shape);
+    blocks t = *to, f = *from;
+    t.shape[leading + 2] = to->shape[leading + 3]; /* C, H, W */
+    t.strides[leading + 2] = to->strides[leading + 3];
+    f.strides[leading + 2] = from->strides[leading + 3];
+    for (int64_t i = 0; i < r * r; i++) {
+        const int64_t row = i / r, column = i % r;
+        const int64_t to_offset = row * to->strides[leading + 2] + column * to->strides[leading + 4];
+        const int64_t from_offset = row * from->strides[leading + 2] + column * from->strides[leading + 4];
+        AMP_TRY(amp_strided_copy(dst + to_offset * size, dtype, t.strides, src + from_offset * size, dtype, f.strides,
+                                 leading + 3, t.shape));
+    }
+    return AMP_OK;
+}
+
 /* Dimensions in front of what one copy takes are walked here. */
 static amp_status copy_blocks(amp_tensor *out, amp_tensor *in, int64_t r, bool fine) {
     const int leading = in->rank - 3, first = leading > LEADING_AT_ONCE ? leading - LEADING_AT_ONCE : 0;
@@ -44,7 +67,7 @@ static amp_status copy_blocks(amp_tensor *out, amp_tensor *in, int64_t r, bool f
             src += rest % in->shape[d] * in->strides[d] * size;
             rest /= in->shape[d];
         }
-        AMP_TRY(amp_strided_copy(dst, out->dtype, to.strides, src, in->dtype, from.strides, to.rank, to.shape));
+        AMP_TRY(copy_matrix(&to, dst, &from, src, r, in->dtype));
     }
     return AMP_OK;
 }

@@ -68,6 +68,8 @@ static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
     }
 }
 
+enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
+
 /* One channel, windows all alike: lines down into one with its padding, then that one shifted by each column of the
  * window against itself. With a stride of s, every s-th element of it, from 0 … s − 1, is a line of its own first. */
 static int64_t padded_width(const amp_pool *p) {
@@ -78,8 +80,9 @@ static int64_t part_width(const amp_pool *p) {
 }
 
 static bool suits_columns(const amp_pool *p) {
-    if (p->kernel == 0 || p->kernel > 64 || p->stride > 8 || p->step[2] > 64) return false;
-    return padded_width(p) <= 4 * p->s.in[2] + 256;
+    if (p->kernel == 0 || p->kernel > MOST_COLUMNS || p->stride > MOST_STRIDE || p->step[2] > MOST_COLUMNS)
+        return false;
+    return padded_width(p) <= 4 * p->s.in[2] + 256 && amp_pool_most_lines(p) < 1 << 20;
 }
 
 static void split(float *parts, const float *line, int64_t width, int64_t stride, int64_t part) {
@@ -96,28 +99,88 @@ static void split(float *parts, const float *line, int64_t width, int64_t stride
     }
 }
 
-static void maximum_columns(const maximum *m, const amp_pool_line *l) {
-    const amp_pool *p = l->pool;
+/* What a thread has for that. */
+typedef struct columns_scratch {
+    const float **lines, **values; /* of the input; their maxima along the row */
+    float *line, *parts, *rows, *which;
+} columns_scratch;
+
+static columns_scratch divide_scratch(const amp_pool *p, void *scratch) {
+    const int64_t most = amp_pool_most_lines(p);
+    columns_scratch c = {.lines = scratch};
+    c.values = c.lines + most;
+    c.line = (float *)(void *)(c.values + most);
+    c.parts = c.line + padded_width(p);
+    c.which = c.parts + part_width(p) * p->stride; /* one for all lines together, and one each */
+    c.rows = c.which + (most + 1) * p->s.out[2];
+    return c;
+}
+
+static int64_t columns_bytes(const amp_pool *p) {
+    const int64_t most = amp_pool_most_lines(p);
+    const int64_t floats = padded_width(p) + part_width(p) * p->stride + (2 * most + 1) * p->s.out[2];
+    return 2 * most * (int64_t)sizeof(void *) + floats * (int64_t)sizeof(float);
+}
+
+static int64_t used_columns(const amp_pool *p) {
+    const int64_t room = padded_width(p) - p->padding;
+    return room < p->s.in[2] ? room : p->s.in[2];
+}
+
+/* Pads and splits c->line, which has its columns already; the taps of every output column. */
+static void find_taps(const amp_pool *p, const columns_scratch *c, const float **taps) {
     const int64_t width = padded_width(p), part = part_width(p), stride = p->stride;
-    const int64_t room = width - p->padding, columns = room < p->s.in[2] ? room : p->s.in[2];
-    const float **lines = l->scratch, *taps[64];
-    float *line = (float *)(void *)(lines + amp_pool_most_lines(p)), *parts = line + width;
-    const int64_t count = amp_pool_lines(l, lines);
-    for (int64_t i = 0; i < p->padding; i++) line[i] = -INFINITY;
-    for (int64_t i = p->padding + columns; i < width; i++) line[i] = -INFINITY;
-    if (count == 0) {
-        for (int64_t i = 0; i < columns; i++) line[p->padding + i] = -INFINITY;
-    } else if (count == 1) {
-        memcpy(line + p->padding, lines[0], (size_t)columns * sizeof *line);
-    } else {
-        m->max(line + p->padding, lines, NULL, count, columns);
-    }
-    if (stride > 1) split(parts, line, width, stride, part);
+    for (int64_t i = 0; i < p->padding; i++) c->line[i] = -INFINITY;
+    for (int64_t i = p->padding + used_columns(p); i < width; i++) c->line[i] = -INFINITY;
+    if (stride > 1) split(c->parts, c->line, width, stride, part);
     for (int64_t k = 0; k < p->kernel; k++) {
         const int64_t shift = k * p->step[2];
-        taps[k] = stride > 1 ? parts + shift % stride * part + shift / stride : line + shift;
+        taps[k] = stride > 1 ? c->parts + shift % stride * part + shift / stride : c->line + shift;
     }
+}
+
+static void maximum_columns(const maximum *m, const amp_pool_line *l) {
+    const amp_pool *p = l->pool;
+    const int64_t columns = used_columns(p);
+    const columns_scratch c = divide_scratch(p, l->scratch);
+    const float *taps[MOST_COLUMNS];
+    float *line = c.line + p->padding;
+    const int64_t count = amp_pool_lines(l, c.lines);
+    if (count == 0) {
+        for (int64_t i = 0; i < columns; i++) line[i] = -INFINITY;
+    } else if (count == 1) {
+        memcpy(line, c.lines[0], (size_t)columns * sizeof *line);
+    } else {
+        m->max(line, c.lines, NULL, count, columns);
+    }
+    find_taps(p, &c, taps);
     m->max(l->out, taps, NULL, p->kernel, p->s.out[2]);
+}
+
+/* With places, each line goes along the row first: then the first of equal ones is the first in the order of the plane. */
+static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
+    const amp_pool *p = l->pool;
+    const int64_t n = p->s.out[2];
+    const columns_scratch c = divide_scratch(p, l->scratch);
+    const float *taps[MOST_COLUMNS];
+    const int64_t count = amp_pool_lines(l, c.lines);
+    for (int64_t k = 0; k < count; k++) {
+        memcpy(c.line + p->padding, c.lines[k], (size_t)used_columns(p) * sizeof *c.line);
+        find_taps(p, &c, taps);
+        m->argmax(c.rows + k * n, c.which + (k + 1) * n, taps, p->kernel, n);
+        c.values[k] = c.rows + k * n;
+    }
+    if (count == 0) { /* windows in the padding */
+        m->function(l);
+        return;
+    }
+    m->argmax(l->out, c.which, c.values, count, n);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = (int64_t)c.which[i], tap = (int64_t)c.which[(k + 1) * n + i];
+        const int64_t column = i * p->stride - p->padding + tap * p->step[2], first = p->windows[2][i].start;
+        /* in the padding only if everything is −inf */
+        l->indices[i] = c.lines[k] - (const float *)l->in + (column < first ? first : column);
+    }
 }
 
 /* ---- Any type ------------------------------------------------------------------------------------------------- */
@@ -138,7 +201,7 @@ static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratc
         if (m->by_pixels)
             maximum_pixels(m, &line);
         else if (m->by_columns)
-            maximum_columns(m, &line);
+            (m->indices ? maximum_columns_placed : maximum_columns)(m, &line);
         else
             m->function(&line);
     }
@@ -149,7 +212,7 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
     const amp_pool *p = m->pool;
     *scratch = 0;
     m->by_pixels = p->s.inner > 1 && window_elements(p) < 1 << 20;
-    m->by_columns = p->s.inner == 1 && !m->indices && suits_columns(p);
+    m->by_columns = p->s.inner == 1 && suits_columns(p);
     if (m->size != sizeof(float) || (!m->by_pixels && !m->by_columns)) {
         m->by_pixels = m->by_columns = false;
         return AMP_OK;
@@ -162,9 +225,7 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
     call->note.kernel = m->indices ? argmax->name : max->name;
     const int64_t pixels =
         (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * m->size;
-    const int64_t columns = amp_pool_most_lines(p) * (int64_t)sizeof(void *) +
-                            (m->by_columns ? (padded_width(p) + part_width(p) * p->stride) * m->size : 0);
-    *scratch = (size_t)(m->by_pixels ? pixels : columns);
+    *scratch = (size_t)(m->by_pixels ? pixels : columns_bytes(p));
     return AMP_OK;
 }
 
