@@ -82,6 +82,38 @@ TEST_F(VectorNorm, KeepsNanAndInfinity) {
     EXPECT_EQ(one(op("linalg_vector_norm", {x, 0})), 3);
 }
 
+TEST_F(VectorNorm, OfLongVectorsOnAnyNumberOfThreads) {
+    const int threads = amp_get_num_threads();
+    for (int64_t n : {31, 1000, 40000, 100003}) {
+        for (amp_dtype dtype : {AMP_F32, AMP_F64}) {
+            amp_tensor *x = random_tensor(dtype, {n}, 9);
+            const std::vector<double> numbers = numbers_of(x);
+            for (double p : {0.0, 1.0, 2.0, 3.0, 2.5, -1.0, infinity, -infinity}) {
+                double sum = 0, most = 0, least = infinity;
+                for (double v : numbers) {
+                    sum += std::pow(std::fabs(v), p);
+                    most = std::max(most, std::fabs(v));
+                    least = std::min(least, std::fabs(v));
+                }
+                const double expected = std::isinf(p) ? (p > 0 ? most : least)
+                                        : p == 0      ? double(n)
+                                                      : std::pow(sum, 1 / p);
+                const double norm = one(op("norm", {x, amp_float(p)}));
+                EXPECT_NEAR(norm / expected, 1, dtype == AMP_F64 ? 1e-12 : 1e-6) << p << " of " << n;
+                ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
+                EXPECT_EQ(one(op("norm", {x, amp_float(p)})), norm);
+                ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
+            }
+        }
+    }
+    std::vector<double> tail(50000, 1.0);
+    tail.back() = nan_number;
+    EXPECT_TRUE(std::isnan(one(op("norm", {vector_of(AMP_F32, tail), amp_float(infinity)}))));
+    EXPECT_EQ(one(op("norm", {vector_of(AMP_F32, tail), 0})), 50000);
+    tail.back() = -infinity;
+    for (amp_dtype dtype : {AMP_F32, AMP_F64}) EXPECT_EQ(one(op("norm", {vector_of(dtype, tail), 1})), infinity);
+}
+
 TEST_F(VectorNorm, ComputesIn16BitTypesAndTheDtypeAskedFor) {
     amp_tensor *x = tensor(AMP_BF16, {300}, {1.0}), *norm = op("linalg_vector_norm", {x, 1});
     EXPECT_EQ(one(norm), 300) << "300 is a bf16, 257 is not: the sum is not in bf16";

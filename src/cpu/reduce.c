@@ -197,7 +197,11 @@ static void take_f64(const plan *p, accumulators *acc, const double *x, int64_t 
     case AMP_REDUCE_SUM: EACH(add_exactly(&value[k], &rest[k], x[i]));
     case AMP_REDUCE_SUM_ABS: EACH(add_exactly(&value[k], &rest[k], fabs(x[i])));
     case AMP_REDUCE_SUM_SQUARES: EACH(add_exactly(&value[k], &rest[k], x[i] * x[i]));
-    case AMP_REDUCE_SUM_POWERS: EACH(add_exactly(&value[k], &rest[k], pow(fabs(x[i]), p->work->power)));
+    case AMP_REDUCE_SUM_POWERS:
+        if (p->work->power == 3.0) {
+            EACH(add_exactly(&value[k], &rest[k], fabs(x[i]) * (x[i] * x[i])));
+        }
+        EACH(add_exactly(&value[k], &rest[k], pow(fabs(x[i]), p->work->power)));
     case AMP_REDUCE_PRODUCT:
         if (!step) {
             value[0] *= product_of(x, n);
@@ -235,17 +239,24 @@ static void take_c128(const plan *p, accumulators *acc, const double *x, int64_t
     EACH(acc->value[k] += x[2 * i]; acc->rest[k] += x[2 * i + 1]);
 }
 
+/* What a part of the elements gave. */
+static void join(const plan *p, accumulators *acc, double part) {
+    switch (p->work->kind) {
+    case AMP_REDUCE_MAX:
+    case AMP_REDUCE_MAX_ABS: acc->value[0] = larger(part, acc->value[0]); break;
+    case AMP_REDUCE_MIN:
+    case AMP_REDUCE_MIN_ABS: acc->value[0] = smaller(part, acc->value[0]); break;
+    case AMP_REDUCE_PRODUCT: acc->value[0] *= part; break;
+    default: acc->value[0] += part; break;
+    }
+}
+
 static void take_f32(const plan *p, accumulators *acc, const float *x, int64_t n, int64_t step) {
     if (step) {
         p->column_kernel(acc->value, x, n);
         return;
     }
-    const double part = p->row_kernel(x, n);
-    switch (p->work->kind) {
-    case AMP_REDUCE_MAX: acc->value[0] = larger(part, acc->value[0]); break;
-    case AMP_REDUCE_MIN: acc->value[0] = smaller(part, acc->value[0]); break;
-    default: acc->value[0] += part; break;
-    }
+    join(p, acc, p->row_kernel(x, n));
 }
 
 /* n elements, `stride` bytes apart. */
@@ -331,18 +342,11 @@ static amp_status reduce_long_run(const plan *p, int64_t n) {
         accumulators acc;
         start(p, &acc, 1);
         take(p, &acc, p->in + i * CHUNK * stride, stride, n - i * CHUNK < CHUNK ? n - i * CHUNK : CHUNK, 0);
-        partial[i] = acc.value[0] + acc.rest[0];
+        partial[i] = isfinite(acc.value[0]) ? acc.value[0] + acc.rest[0] : acc.value[0];
     }
     accumulators acc;
     start(p, &acc, 1);
-    for (int64_t i = 0; i < parts; i++) {
-        if (p->work->kind == AMP_REDUCE_MAX)
-            acc.value[0] = larger(partial[i], acc.value[0]);
-        else if (p->work->kind == AMP_REDUCE_MIN)
-            acc.value[0] = smaller(partial[i], acc.value[0]);
-        else
-            acc.value[0] += partial[i];
-    }
+    for (int64_t i = 0; i < parts; i++) join(p, &acc, partial[i]);
     finish(p, &acc, p->out, 0, 1);
     amp_free(partial);
     return AMP_OK;
@@ -356,6 +360,10 @@ static amp_kernel_family row_family(amp_reduction kind) {
     case AMP_REDUCE_SUM_SQUARES: return AMP_KERNEL_SUM_SQUARES;
     case AMP_REDUCE_MAX: return AMP_KERNEL_ROW_MAX;
     case AMP_REDUCE_MIN: return AMP_KERNEL_ROW_MIN;
+    case AMP_REDUCE_SUM_ABS: return AMP_KERNEL_SUM_ABS;
+    case AMP_REDUCE_COUNT: return AMP_KERNEL_COUNT_NONZERO;
+    case AMP_REDUCE_MAX_ABS: return AMP_KERNEL_ROW_MAX_ABS;
+    case AMP_REDUCE_MIN_ABS: return AMP_KERNEL_ROW_MIN_ABS;
     default: return AMP_KERNEL_FAMILY_COUNT;
     }
 }
@@ -374,10 +382,8 @@ static amp_status choose_compute(plan *p) {
 }
 
 static bool is_long_run(const plan *p, int64_t results, int64_t each) {
-    const amp_reduction kind = p->work->kind;
-    return results == 1 && each > CHUNK && p->reduced.rank == 1 && p->compute == AMP_F32 &&
-           (kind == AMP_REDUCE_SUM || kind == AMP_REDUCE_SUM_SQUARES || kind == AMP_REDUCE_MAX ||
-            kind == AMP_REDUCE_MIN);
+    return results == 1 && each > CHUNK && p->reduced.rank == 1 &&
+           (p->compute == AMP_F32 || (p->compute == AMP_F64 && p->work->kind != AMP_REDUCE_PRODUCT));
 }
 
 amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out) {

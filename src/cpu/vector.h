@@ -38,13 +38,18 @@ typedef void amp_binary_function(float *out, const float *a, const float *b, int
     X(MAXIMUM, maximum)                                                                                                \
     X(MINIMUM, minimum)
 
-/* Reductions of n ≥ 0 elements. maximum of nothing is −inf; a NaN gives NaN. */
+/* Reductions of n ≥ 0 elements. maximum of nothing is −inf, of magnitudes 0; a NaN gives NaN, and is one of the elements
+ * other than zero that count counts. */
 typedef double amp_reduce_function(const float *in, int64_t n);
 #define AMP_VECTOR_REDUCE(X)                                                                                           \
     X(SUM, sum)                                                                                                        \
     X(SUM_SQUARES, sum_squares)                                                                                        \
     X(ROW_MAX, row_max)                                                                                                \
-    X(ROW_MIN, row_min)
+    X(ROW_MIN, row_min)                                                                                                \
+    X(SUM_ABS, sum_abs)                                                                                                \
+    X(COUNT_NONZERO, count_nonzero)                                                                                    \
+    X(ROW_MAX_ABS, row_max_abs)                                                                                        \
+    X(ROW_MIN_ABS, row_min_abs)
 
 /* Sums of n ≥ 0 elements about a centre. deviations: Σ(x − centre) and Σ(x − centre)²; exponentials: Σ e^(x − centre). */
 typedef void amp_centred_function(double *sums, const float *in, int64_t n, float centre);

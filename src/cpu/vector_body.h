@@ -68,6 +68,11 @@ AMP_VECTOR_BINARY(DEFINE_BINARY)
 
 enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
 
+/* 1 for every number but 0, and for NaN. */
+static inline vf v_nonzero(vf x) {
+    return v_select(v_eq(x, v_set1(0.0f)), v_set1(0.0f), v_set1(1.0f));
+}
+
 /* Σ term(x) over at most SUM_BLOCK elements, in four vectors; `centre` is what term subtracts. */
 #define DEFINE_BLOCK_SUM(name, term)                                                                                   \
     static inline float block_##name(const float *in, int64_t n, vf centre) {                                          \
@@ -95,6 +100,8 @@ enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
     }
 DEFINE_BLOCK_SUM(sum, acc[k] + (x - centre))
 DEFINE_BLOCK_SUM(squares, v_fma(x - centre, x - centre, acc[k]))
+DEFINE_BLOCK_SUM(abs, acc[k] + v_abs(x - centre))
+DEFINE_BLOCK_SUM(count, acc[k] + v_nonzero(x))
 
 /* Both sums of the deviations from the centre in one pass. */
 static inline void block_deviations(const float *in, int64_t n, vf centre, double *sum, double *squares) {
@@ -121,20 +128,18 @@ static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-double KERNEL(sum)(const float *in, int64_t n) {
-    double total = 0.0;
-    for (int64_t i = 0; i < n; i += SUM_BLOCK)
-        total += (double)block_sum(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));
-    return total;
-}
-
-double KERNEL(sum_squares)(const float *in, int64_t n) {
-    double total = 0.0;
-    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
-        total += (double)block_squares(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));
+#define DEFINE_SUM(name, block)                                                                                        \
+    double KERNEL(name)(const float *in, int64_t n) {                                                                  \
+        double total = 0.0;                                                                                            \
+        for (int64_t i = 0; i < n; i += SUM_BLOCK) {                                                                   \
+            total += (double)block_##block(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));                             \
+        }                                                                                                              \
+        return total;                                                                                                  \
     }
-    return total;
-}
+DEFINE_SUM(sum, sum)
+DEFINE_SUM(sum_squares, squares)
+DEFINE_SUM(sum_abs, abs)
+DEFINE_SUM(count_nonzero, count)
 
 void KERNEL(sum_deviations)(double *sums, const float *in, int64_t n, float centre) {
     sums[0] = sums[1] = 0.0;
@@ -162,6 +167,14 @@ void KERNEL(sum_deviations)(double *sums, const float *in, int64_t n, float cent
     }
 DEFINE_EXTREME(row_max, v_max, v_max_lane(best), -INFINITY)
 DEFINE_EXTREME(row_min, v_min, -v_max_lane(v_neg(best)), INFINITY)
+static inline vf larger_magnitude(vf x, vf best) {
+    return v_max(v_abs(x), best);
+}
+static inline vf smaller_magnitude(vf x, vf best) {
+    return v_min(v_abs(x), best);
+}
+DEFINE_EXTREME(row_max_abs, larger_magnitude, v_max_lane(best), 0.0f)
+DEFINE_EXTREME(row_min_abs, smaller_magnitude, -v_max_lane(v_neg(best)), INFINITY)
 
 void KERNEL(accumulate)(double *acc, const float *in, int64_t n) {
     int64_t i = 0;
