@@ -44,6 +44,10 @@ function(amp_apply_isa sources_variable)
                 continue()
             endif()
             set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS ${AMP_FLAGS_${isa}})
+        elseif(CMAKE_C_COMPILER_ID STREQUAL GNU AND source MATCHES "/src/cpu/")
+            # gcc's -O2 vectorises only loops of known length, clang's all; and nobody reads the exception flags, for the
+            # sake of which gcc keeps branches where a choice of two values would do.
+            set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-trapping-math)
         endif()
         list(APPEND kept ${source})
     endforeach()

@@ -133,13 +133,17 @@ DEFINE_KIND(isfinite, AMP_C128, is_finite)
 
 /* ---- where, masked_fill --------------------------------------------------------------------------------------- */
 
+/* Both values are read whatever the condition, so that there is no branch. */
 #define CHOOSE_LOOP(suffix, type)                                                                                      \
     static void choose_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
         const uint8_t *condition = in[0];                                                                              \
         const type *yes = in[1], *no = in[2];                                                                          \
         type *o = out;                                                                                                 \
         (void)context;                                                                                                 \
-        for (int64_t i = 0; i < n; i++) o[i] = condition[i] ? yes[i] : no[i];                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const type a = yes[i], b = no[i];                                                                          \
+            o[i] = condition[i] ? a : b;                                                                               \
+        }                                                                                                              \
     }
 CHOOSE_LOOP(f32, float)
 CHOOSE_LOOP(f64, double)

@@ -1,5 +1,6 @@
 /* lerp, addcmul, addcdiv: functions of three operands, element by element. */
 #include <complex.h>
+#include <math.h>
 
 #include "amp/ops.h"
 #include "cpu/element.h"
@@ -20,11 +21,20 @@ typedef struct ternary_op {
         for (int64_t i = 0; i < n; i++) o[i] = (expression);                                                           \
     }
 
-/* From the end that is nearer, so that weights 0 and 1 give the ends themselves. */
-#define LERP(type, wide) ((wide) < (type)0.5 ? a[i] + c[i] * (b[i] - a[i]) : b[i] - (b[i] - a[i]) * ((type)1.0 - c[i]))
-LOOP(lerp, f32, float, LERP(float, c[i] < 0 ? -c[i] : c[i]))
-LOOP(lerp, f64, double, LERP(double, c[i] < 0 ? -c[i] : c[i]))
-LOOP(lerp, c128, complex128, LERP(double, cabs(c[i])))
+/* From the end that is nearer, so that weights 0 and 1 give the ends themselves. Both ways are computed: no branch. */
+#define LERP_LOOP(suffix, type, magnitude)                                                                             \
+    static void lerp_##suffix(void *context, void *out, const void *const *in, int64_t n) {                            \
+        const type *a = in[0], *b = in[1], *c = in[2];                                                                 \
+        type *o = out;                                                                                                 \
+        (void)context;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const type step = b[i] - a[i], low = a[i] + c[i] * step, high = b[i] - step * ((type)1.0 - c[i]);          \
+            o[i] = magnitude(c[i]) < 0.5f ? low : high;                                                                \
+        }                                                                                                              \
+    }
+LERP_LOOP(f32, float, fabsf)
+LERP_LOOP(f64, double, fabs)
+LERP_LOOP(c128, complex128, cabs)
 static const ternary_op lerp_op = {lerp_f32, lerp_f64, NULL, lerp_c128};
 
 static complex128 complex_of(const amp_constant *number) {
