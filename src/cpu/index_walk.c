@@ -25,14 +25,26 @@ typedef struct bounds {
     bool bad; /* only ever set: threads may race to do it */
 } bounds;
 
+/* Below `least` or above `greatest` one of the differences is negative; it is too where it overflows. */
+static bool in_bounds(const char *at, int64_t step, int64_t n, int64_t least, int64_t greatest) {
+    const uint64_t low = (uint64_t)least, high = (uint64_t)greatest;
+    uint64_t signs = 0;
+    if (step == sizeof(int64_t)) {
+        const uint64_t *index = (const void *)at;
+        for (int64_t i = 0; i < n; i++) signs |= (index[i] - low) | (high - index[i]);
+    } else {
+        for (int64_t i = 0; i < n; i++, at += step) {
+            const uint64_t index = *(const uint64_t *)(const void *)at;
+            signs |= (index - low) | (high - index);
+        }
+    }
+    return !(signs >> 63);
+}
+
 static void check_run(void *context, char *const *data, const int64_t *strides, int64_t count) {
     bounds *b = context;
-    const uint64_t low = (uint64_t)b->least, span = (uint64_t)b->greatest - low;
-    const char *at = data[0];
-    const int64_t step = strides[0];
-    bool bad = false;
-    for (int64_t i = 0; i < count; i++) bad |= (uint64_t) * (const int64_t *)(const void *)(at + i * step) - low > span;
-    if (bad) __atomic_store_n(&b->bad, true, __ATOMIC_RELAXED);
+    if (in_bounds(data[0], strides[0], count, b->least, b->greatest)) return;
+    __atomic_store_n(&b->bad, true, __ATOMIC_RELAXED);
 }
 
 /* The first index out of bounds, in row-major order. */
@@ -114,6 +126,28 @@ amp_index_walk amp_index_walk_of(const amp_tensor *table, const amp_tensor *valu
     return w;
 }
 
+enum { CHECKED = 512 }; /* places whose indices are looked at before they are used */
+
+static void run_loop(const amp_index_walk *w, const amp_index_run *run) {
+    if (!w->check) {
+        w->loop(w->context, run);
+        return;
+    }
+    amp_index_run part = *run;
+    for (int64_t left = run->n; left > 0; left -= part.n) {
+        part.n = left < CHECKED || run->index_step == 0 ? left : CHECKED;
+        const int64_t looked_at = run->index_step ? part.n : 1;
+        if (!in_bounds(part.index, part.index_step, looked_at, w->wrap ? -w->size : 0, w->size - 1)) {
+            __atomic_store_n(w->bad, true, __ATOMIC_RELAXED);
+            return;
+        }
+        w->loop(w->context, &part);
+        part.table += part.n * part.table_step;
+        part.values += part.n * part.values_step;
+        part.index += part.n * part.index_step;
+    }
+}
+
 static void run_places(void *context, char *const *data, const int64_t *strides, int64_t count) {
     const amp_index_walk *w = context;
     const amp_index_run run = {.table = data[1],
@@ -125,7 +159,7 @@ static void run_places(void *context, char *const *data, const int64_t *strides,
                                .scale = w->scale,
                                .n = count,
                                .wrap = w->wrap};
-    w->loop(w->context, &run);
+    run_loop(w, &run);
 }
 
 static void add_operands(amp_iterator *it, const amp_index_walk *w, bool values_first) {
@@ -135,7 +169,8 @@ static void add_operands(amp_iterator *it, const amp_index_walk *w, bool values_
     amp_iterator_add_memory(it, (void *)(uintptr_t)w->index, w->index_steps);
 }
 
-void amp_index_walk_free(const amp_index_walk *walk) {
+bool amp_index_walk_free(const amp_index_walk *walk) {
+    bool bad = false;
     amp_index_walk w = *walk; /* with the line as one more dimension, in which the table stays where it is */
     w.shape[w.rank] = w.length;
     w.table_steps[w.rank] = 0;
@@ -144,7 +179,9 @@ void amp_index_walk_free(const amp_index_walk *walk) {
     amp_iterator it;
     amp_iterator_start(&it, w.rank, w.shape);
     add_operands(&it, &w, true);
+    w.bad = &bad;
     amp_iterator_run(&it, run_places, &w, 2);
+    return !bad;
 }
 
 static int64_t magnitude(int64_t x) {
@@ -162,7 +199,7 @@ static void run_lines(void *context, char *const *data, const int64_t *strides, 
         run.index_step = w->index_step;
         run.n = w->length;
         for (int64_t i = 0; i < count; i++) {
-            w->loop(w->context, &run);
+            run_loop(w, &run);
             run.table += strides[0];
             run.values += strides[1];
             run.index += strides[2];
@@ -174,15 +211,19 @@ static void run_lines(void *context, char *const *data, const int64_t *strides, 
     run.index_step = strides[2];
     run.n = count;
     for (int64_t j = 0; j < w->length; j++) {
-        w->loop(w->context, &run);
+        run_loop(w, &run);
         run.values += w->values_step;
         run.index += w->index_step;
     }
 }
 
-void amp_index_walk_ordered(const amp_index_walk *walk) {
+bool amp_index_walk_ordered(const amp_index_walk *walk) {
+    bool bad = false;
+    amp_index_walk w = *walk;
     amp_iterator it;
-    amp_iterator_start(&it, walk->rank, walk->shape);
-    add_operands(&it, walk, false);
-    if (walk->length > 0) amp_iterator_run(&it, run_lines, (void *)(uintptr_t)walk, 2 * walk->length);
+    amp_iterator_start(&it, w.rank, w.shape);
+    add_operands(&it, &w, false);
+    w.bad = &bad;
+    if (w.length > 0) amp_iterator_run(&it, run_lines, &w, 2 * w.length);
+    return !bad;
 }

@@ -42,6 +42,9 @@ typedef struct amp_index_walk {
     const int64_t *index;
     int64_t scale, length, values_step, index_step; /* bytes */
     int64_t wrap;                                   /* added to negative indices, where these are allowed */
+    int64_t size;                                   /* extent of the indexed dimension, with `check` … */
+    bool check;                                     /* … to see that indices are in range on the way */
+    bool *bad;                                      /* set while walking */
     int rank;                                       /* free dimensions */
     int64_t shape[AMP_MAX_RANK], table_steps[AMP_MAX_RANK], values_steps[AMP_MAX_RANK], index_steps[AMP_MAX_RANK];
 } amp_index_walk;
@@ -51,9 +54,10 @@ typedef struct amp_index_walk {
 amp_index_walk amp_index_walk_of(const amp_tensor *table, const amp_tensor *values, void *constant,
                                  const amp_tensor *index, int dim);
 
-/* Any order, any thread: for what only reads the table. */
-void amp_index_walk_free(const amp_index_walk *walk);
+/* Any order, any thread: for what only reads the table. False: an index was out of range, and the walk stopped there;
+ * only where `check` is set. */
+bool amp_index_walk_free(const amp_index_walk *walk);
 /* The places of a line one after the other, on one thread: for what writes the table, where indices may repeat. */
-void amp_index_walk_ordered(const amp_index_walk *walk);
+bool amp_index_walk_ordered(const amp_index_walk *walk);
 
 #endif /* AMP_CPU_INDEX_WALK_H */

@@ -9,10 +9,17 @@
 
 /* ---- Elements by size ----------------------------------------------------------------------------------------- */
 
+typedef uint8_t unit_1;
+typedef uint16_t unit_2 __attribute__((may_alias));
+typedef uint32_t unit_4 __attribute__((may_alias));
+typedef uint64_t unit_8 __attribute__((may_alias));
+typedef double _Complex unit_16 __attribute__((may_alias));
+
 #define READ_LOOP(bytes)                                                                                               \
-    typedef struct element_##bytes {                                                                                   \
-        _Alignas(bytes > 8 ? 4 : bytes) char byte[bytes];                                                              \
-    } element_##bytes;                                                                                                 \
+    static void read_dense_##bytes(unit_##bytes *restrict values, const char *restrict table,                          \
+                                   const int64_t *restrict index, int64_t scale, int64_t n) {                          \
+        for (int64_t i = 0; i < n; i++) values[i] = *(const unit_##bytes *)(const void *)(table + index[i] * scale);   \
+    }                                                                                                                  \
     static void read_##bytes(const void *context, const amp_index_run *run) {                                          \
         const amp_index_run r = *run;                                                                                  \
         (void)context;                                                                                                 \
@@ -20,10 +27,13 @@
             memcpy(r.values, r.table + amp_index_at(r.index, r.wrap) * r.scale, (size_t)r.n * bytes);                  \
             return;                                                                                                    \
         }                                                                                                              \
+        if (r.index_step == sizeof(int64_t) && r.table_step == 0 && r.values_step == bytes && r.wrap == 0) {           \
+            read_dense_##bytes((unit_##bytes *)(void *)r.values, r.table, (const void *)r.index, r.scale, r.n);        \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r.n; i++) {                                                                            \
             const int64_t index = amp_index_at(r.index + i * r.index_step, r.wrap);                                    \
-            *(element_##bytes *)(void *)(r.values + i * r.values_step) =                                               \
-                *(const element_##bytes *)(const void *)(r.table + i * r.table_step + index * r.scale);                \
+            memcpy(r.values + i * r.values_step, r.table + i * r.table_step + index * r.scale, bytes);                 \
         }                                                                                                              \
     }
 READ_LOOP(1)
@@ -42,15 +52,32 @@ static amp_index_loop *reader_of(amp_dtype dtype) {
     }
 }
 
-/* out[place] = table[place with dimension dim replaced by index[place]], for every place of the index; `wrap` is added
- * to negative indices. */
-static void read_all(const amp_tensor *table, const amp_tensor *index, int dim, int64_t wrap, amp_tensor *out) {
-    const amp_tensor t = amp_index_at_least_vector(table), i = amp_index_at_least_vector(index),
-                     o = amp_index_at_least_vector(out);
-    amp_index_walk walk = amp_index_walk_of(&t, &o, NULL, &i, dim);
-    walk.loop = reader_of(table->dtype);
-    walk.wrap = wrap;
-    amp_index_walk_free(&walk);
+/* What is read: out[place] = table[place with dimension dim replaced by index[place]], for every place of the index. */
+typedef struct reading {
+    const char *argument;    /* the index's name, … */
+    const amp_tensor *given; /* … and the index as i64 in the shape that it was given in, for messages */
+    amp_tensor table, index;
+    int dim;
+    bool negative; /* indices may count from the end */
+} reading;
+
+/* Indices are checked on the way where that writes into a fresh tensor only, which an error makes unseen. */
+static amp_status read_all(const amp_call *call, const reading *r, amp_tensor *out) {
+    const amp_tensor table = amp_index_at_least_vector(&r->table), index = amp_index_at_least_vector(&r->index);
+    const amp_tensor to = amp_index_at_least_vector(out);
+    const int64_t size = table.shape[r->dim];
+    const bool check_first = call->target || amp_tensor_elements(r->given) < amp_tensor_elements(out);
+    if (check_first) {
+        AMP_TRY(amp_index_check(call, r->argument, r->given, size, &r->table, r->dim, r->negative));
+    }
+    if (amp_tensor_elements(out) == 0) return AMP_OK;
+    amp_index_walk walk = amp_index_walk_of(&table, &to, NULL, &index, r->dim);
+    walk.loop = reader_of(table.dtype);
+    walk.wrap = r->negative ? size : 0;
+    walk.size = size;
+    walk.check = !check_first;
+    if (amp_index_walk_free(&walk)) return AMP_OK;
+    return amp_index_check(call, r->argument, r->given, size, &r->table, r->dim, r->negative);
 }
 
 /* ---- gather, take_along_dim ----------------------------------------------------------------------------------- */
@@ -71,14 +98,11 @@ amp_status cpu_gather(amp_call *call) {
     AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
     amp_tensor *index = amp_index_tensor(call, "index", a->index);
     if (!index) return amp_pending_error();
-    if (amp_tensor_elements(index) > 0) {
-        AMP_TRY(check_gather_shapes(call, a->input, index, d));
-        AMP_TRY(amp_index_check(call, "index", index, a->input->rank ? a->input->shape[d] : 1, a->input, d, false));
-    }
+    if (amp_tensor_elements(index) > 0) AMP_TRY(check_gather_shapes(call, a->input, index, d));
     amp_tensor *out = amp_call_output(call, 0, a->input->dtype, index->rank, index->shape);
     if (!out) return amp_pending_error();
-    if (amp_tensor_elements(out) > 0) read_all(a->input, index, d, 0, out);
-    return AMP_OK;
+    const reading r = {"index", index, *a->input, *index, d, false};
+    return amp_tensor_elements(out) > 0 ? read_all(call, &r, out) : AMP_OK;
 }
 
 /* The tensor as a vector: a view, or a copy that belongs to the call. */
@@ -130,11 +154,10 @@ amp_status cpu_take_along_dim(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' is %s, input %s; their shapes do not broadcast beside 'dim'",
                         amp_call_name(call), amp_describe(a->indices), amp_describe(a->input));
     }
-    AMP_TRY(amp_index_check(call, "indices", converted, input.shape[d], &input, d, true));
     amp_tensor *out = amp_call_output(call, 0, input.dtype, a->dim.set ? a->indices->rank : 1, index.shape);
     if (!out) return amp_pending_error();
-    if (amp_tensor_elements(out) > 0) read_all(&input, &index, d, input.shape[d], out);
-    return AMP_OK;
+    const reading r = {"indices", converted, input, index, d, true};
+    return read_all(call, &r, out);
 }
 
 /* ---- index_select --------------------------------------------------------------------------------------------- */
@@ -151,12 +174,11 @@ amp_status cpu_index_select(amp_call *call) {
                         amp_describe(a->index), amp_describe(a->input), a->input->rank ? "" : " of one index");
     }
     const amp_tensor input = amp_index_at_least_vector(a->input);
-    AMP_TRY(amp_index_check(call, "index", index, input.shape[d], a->input, d, false));
     const amp_tensor repeated = amp_index_along(index, d, input.rank, input.shape);
     amp_tensor *out = amp_call_output(call, 0, input.dtype, a->input->rank, repeated.shape);
     if (!out) return amp_pending_error();
-    if (amp_tensor_elements(out) > 0) read_all(&input, &repeated, d, 0, out);
-    return AMP_OK;
+    const reading r = {"index", index, *a->input, repeated, d, false};
+    return read_all(call, &r, out);
 }
 
 /* ---- one_hot -------------------------------------------------------------------------------------------------- */

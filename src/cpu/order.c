@@ -10,7 +10,8 @@ enum {
     LARGE_BITS = 11, /* … in rows of MANY and more */
     MANY = 4096,
     MOST_DIGITS = 8,
-    LEAST_BUFFER = 1024 /* items among which the first k are kept */
+    LEAST_BUFFER = 1024, /* items among which the first k are kept */
+    FEW_WANTED = 32      /* firsts that are kept in order all the time */
 };
 
 /* ---- Keys ----------------------------------------------------------------------------------------------------- */
@@ -170,12 +171,37 @@ static bool begin_buckets(int64_t *counts, int64_t buckets, int64_t n) {
         }                                                                                                                \
         return items;                                                                                                    \
     }                                                                                                                    \
+    /* The first k of n elements, k ≤ FEW_WANTED: one that is better than the last of them is inserted. */             \
+    static item *insert_best_##item(const amp_order *o, const void *row, int64_t k, item *items) {                       \
+        const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;                               \
+        const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;                               \
+        item piece[64];                                                                                                  \
+        for (int64_t at = 0; at < o->n; at += 64) {                                                                      \
+            const int64_t n = o->n - at < 64 ? o->n - at : 64;                                                           \
+            make_items_##item(o->dtype, row, first + at * step, step, n, flip, piece);                                   \
+            int64_t i = 0;                                                                                               \
+            if (at == 0) {                                                                                               \
+                memcpy(items, piece, (size_t)k * sizeof *items);                                                         \
+                insert_##item(items, k);                                                                                 \
+                i = k;                                                                                                   \
+            }                                                                                                            \
+            for (; i < n; i++) {                                                                                         \
+                const uint64_t key = key_of_##item(piece[i]);                                                            \
+                if (key >= key_of_##item(items[k - 1])) continue;                                                        \
+                int64_t place = k - 1;                                                                                   \
+                for (; place > 0 && key_of_##item(items[place - 1]) > key; place--) items[place] = items[place - 1];     \
+                items[place] = piece[i];                                                                                 \
+            }                                                                                                            \
+        }                                                                                                                \
+        return items;                                                                                                    \
+    }                                                                                                                    \
     /* The first k of n elements: items that may be among them gather behind the best so far, and are sorted in when   \
      * the buffer is full. */ \
     static item *select_##item(const amp_order *o, const void *row, int64_t k, item *items, item *spare,                 \
                                int64_t *counts) {                                                                        \
         const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;                               \
         const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;                               \
+        if (k <= FEW_WANTED && k * 4 < o->n) return insert_best_##item(o, row, k, items);                                \
         const int64_t room = k * 4 > LEAST_BUFFER ? k * 4 : LEAST_BUFFER;                                                \
         if (room * 2 >= o->n) {                                                                                          \
             make_items_##item(o->dtype, row, first, step, o->n, flip, items);                                            \

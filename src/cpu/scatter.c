@@ -16,9 +16,6 @@ typedef double _Complex complex128;
 /* ---- Loops ---------------------------------------------------------------------------------------------------- */
 
 #define WRITE_LOOP(bytes)                                                                                              \
-    typedef struct element_##bytes {                                                                                   \
-        _Alignas(bytes > 8 ? 4 : bytes) char byte[bytes];                                                              \
-    } element_##bytes;                                                                                                 \
     static void write_##bytes(const void *context, const amp_index_run *run) {                                         \
         const amp_index_run r = *run;                                                                                  \
         (void)context;                                                                                                 \
@@ -28,8 +25,7 @@ typedef double _Complex complex128;
         }                                                                                                              \
         for (int64_t i = 0; i < r.n; i++) {                                                                            \
             const int64_t index = amp_index_at(r.index + i * r.index_step, r.wrap);                                    \
-            *(element_##bytes *)(void *)(r.table + i * r.table_step + index * r.scale) =                               \
-                *(const element_##bytes *)(const void *)(r.values + i * r.values_step);                                \
+            memcpy(r.table + i * r.table_step + index * r.scale, r.values + i * r.values_step, bytes);                 \
         }                                                                                                              \
     }
 WRITE_LOOP(1)
@@ -48,12 +44,34 @@ static amp_index_loop *writer_of(amp_dtype dtype) {
     }
 }
 
-/* The table's element and `alpha` times the value, joined. */
+/* The table's element and `alpha` times the value, joined. Where one index is for all, there are no duplicates. */
 #define JOIN_LOOP(name, suffix, type, number, expression)                                                              \
+    static void name##_dense_##suffix(type *restrict to, const type *restrict values, type alpha, int64_t n) {         \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const type x = to[i], y = alpha * values[i];                                                               \
+            to[i] = expression;                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void name##_##suffix(const void *context, const amp_index_run *run) {                                       \
         const amp_index_run r = *run;                                                                                  \
+        const int64_t size = (int64_t)sizeof(type);                                                                    \
         const type alpha = number;                                                                                     \
         (void)context;                                                                                                 \
+        if (r.index_step == 0 && r.table_step == size && r.values_step == size) {                                      \
+            type *to = (type *)(void *)(r.table + amp_index_at(r.index, r.wrap) * r.scale);                            \
+            name##_dense_##suffix(to, (const type *)(const void *)r.values, alpha, r.n);                               \
+            return;                                                                                                    \
+        }                                                                                                              \
+        if (r.index_step == sizeof(int64_t) && r.table_step == 0 && r.values_step == size && r.scale == size) {        \
+            type *to = (type *)(void *)r.table;                                                                        \
+            const type *values = (const type *)(const void *)r.values;                                                 \
+            const int64_t *index = (const int64_t *)(const void *)r.index;                                             \
+            for (int64_t i = 0; i < r.n; i++) {                                                                        \
+                const type x = to[index[i]], y = alpha * values[i];                                                    \
+                to[index[i]] = expression;                                                                             \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r.n; i++) {                                                                            \
             const int64_t index = amp_index_at(r.index + i * r.index_step, r.wrap);                                    \
             type *to = (type *)(void *)(r.table + i * r.table_step + index * r.scale);                                 \
