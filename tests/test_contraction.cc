@@ -142,6 +142,46 @@ TEST_F(Contraction, DotOfNothingIsZero) {
     }
 }
 
+// Both ways of dots.c, and both sides: rows that are dense, and columns.
+TEST_F(Contraction, MatrixTimesVectorInAnyLayout) {
+    for (const amp_dtype dtype : {AMP_F32, AMP_F64, AMP_BF16, AMP_I32}) {
+        for (const int64_t m : {1, 17, 530}) {
+            for (const int64_t k : {1, 63, 130, 2100}) {
+                Numbers a, x;
+                for (int64_t i = 0; i < m * k; i++) a.push_back(double(i * 7 % 5 - 2));
+                for (int64_t i = 0; i < k; i++) x.push_back(i % 97 == 0 ? double(i % 3 - 1) : 0); // sums stay exact
+                amp_tensor *dense = tensor(dtype, {m, k}, a), *v = tensor(dtype, {k}, x);
+                amp_tensor *turned = op("t", {op("contiguous", {op("t", {dense})})});
+                Numbers expected(size_t(m), 0.0);
+                for (size_t i = 0; i < size_t(m * k); i++) expected[i / size_t(k)] += a[i] * x[i % size_t(k)];
+                for (amp_tensor *matrix : {dense, turned}) {
+                    EXPECT_EQ(numbers_of(op("matmul", {matrix, v})), expected) << amp_last_error();
+                    EXPECT_EQ(numbers_of(op("matmul", {v, op("t", {matrix})})), expected);
+                    EXPECT_EQ(numbers_of(einsum("ij,j->i", {matrix, v})), expected);
+                }
+                if (dtype == AMP_F32 || dtype == AMP_F64) {
+                    amp_tensor *added =
+                        op("addmv", {tensor(dtype, {m}, {3}), op("mul", {dense, 1}), v}, {{"alpha", 2}});
+                    for (double &y : expected) y = 2 * y + 3;
+                    EXPECT_EQ(numbers_of(added), expected);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(Contraction, OuterProductsKeepTheSignOfZero) {
+    amp_tensor *v = tensor(AMP_F32, {2}, {0, -1}), *w = tensor(AMP_F32, {3}, {-1, 1, 0});
+    const Numbers y = numbers_of(op("outer", {v, w}));
+    EXPECT_EQ(y, (Numbers{0, 0, 0, 1, -1, 0}));
+    EXPECT_TRUE(std::signbit(y[0]) && !std::signbit(y[1]) && std::signbit(y[5]));
+    amp_tensor *m = tensor(AMP_F32, {3}, {1, 2, 3});
+    EXPECT_EQ(numbers_of(op("addr", {m, v, w})), (Numbers{1, 2, 3, 2, 1, 3}));
+    EXPECT_EQ(numbers_of(op("addr", {op("expand", {m, AMP_DIMS(2, 3)}), v, w}, {{"alpha", 2}})),
+              (Numbers{1, 2, 3, 3, 0, 3}));
+    EXPECT_EQ(numbers_of(op("addr", {m, v, w}, {{"beta", 2}})), (Numbers{2, 4, 6, 3, 3, 6}));
+}
+
 TEST_F(Contraction, TheFirstOperandOfVdotAndVecdotIsConjugated) {
     const double i_and_2[] = {0, 1, 2, 0}, values[] = {3, 0, 0, 1};
     const int64_t two = 2;

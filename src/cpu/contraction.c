@@ -3,7 +3,6 @@
 #include "cpu/contraction.h"
 
 #include "amp/ops.h"
-#include "cpu/dots.h"
 
 typedef uint64_t label_set;
 
@@ -80,20 +79,8 @@ typedef struct pair {
     int64_t batch, m, n, k;
 } pair;
 
-/* Products of rows with one vector; narrow types would be packed for a matrix product that they are not worth. */
-static amp_tensor *vector_products(const char *op, const pair *p) {
-    const int64_t shape[3] = {p->batch, p->m, p->n}, rows = p->m * p->n;
-    amp_tensor *out = amp_tensor_new(op, p->a->dtype, 3, shape);
-    amp_tensor *x = amp_expand(p->a, AMP_DIMS(p->batch, rows, p->k));
-    amp_tensor *y = amp_expand(amp_transpose(p->b, 1, 2), AMP_DIMS(p->batch, rows, p->k));
-    amp_tensor *flat = out ? amp_view(out, AMP_DIMS(p->batch, rows)) : NULL;
-    return flat && x && y && amp_cpu_dots(op, flat, x, y, false) == AMP_OK ? out : NULL;
-}
-
-static amp_tensor *multiply(const char *op, const pair *p, bool summed) {
-    const amp_dtype dtype = p->a->dtype;
+static amp_tensor *multiply(const pair *p, bool summed) {
     if (!summed) return amp_mul(p->a, p->b);
-    if ((p->m == 1 || p->n == 1) && ((p->m == 1 && p->n == 1) || dtype != AMP_F32)) return vector_products(op, p);
     const bool parameter = atomic_load_explicit(&p->b->storage->parameter, memory_order_relaxed);
     if (p->batch != 1 || !parameter) return amp_bmm(p->a, p->b);
     amp_tensor *c = amp_mm(amp_select(p->a, 0, 0), amp_select(p->b, 0, 0)); /* its packed form is kept */
@@ -129,7 +116,7 @@ static amp_status contract_pair(const char *op, amp_term *a, amp_term *b, label_
     }
     p.a = amp_reshape(amp_permute(a->tensor, a_order), AMP_DIMS(p.batch, p.m, p.k));
     p.b = p.a ? amp_reshape(amp_permute(b->tensor, b_order), AMP_DIMS(p.batch, p.k, p.n)) : NULL;
-    amp_tensor *c = p.b ? multiply(op, &p, summed != 0) : NULL;
+    amp_tensor *c = p.b ? multiply(&p, summed != 0) : NULL;
     a->tensor = c ? amp_reshape(c, shape) : NULL;
     if (!a->tensor) return amp_pending_error();
     for (int d = 0; d < rank; d++) a->labels[d] = labels[d];

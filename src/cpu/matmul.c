@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "cpu/choices.h"
 #include "cpu/dnnl_matmul.h"
+#include "cpu/dots.h"
 #include "cpu/matmul_loops.h"
 #include "policy/autocast.h"
 #include "policy/cast_cache.h"
@@ -360,7 +361,53 @@ amp_status amp_cpu_check_product_dtype(const amp_call *call, const char *name, c
                     amp_describe(t));
 }
 
+/* ---- One row, or one column ------------------------------------------------------------------------------------ */
+
+/* A vector against a matrix that is not kept packed: each result is a dot product, of operands as they lie. */
+static bool is_vector_product(const amp_matmul *p) {
+    const amp_tensor *r = p->residual.tensor, *c = p->c.tensor;
+    const bool plain = p->alpha == 1 && !r && !p->bias && p->activation == AMP_GEMM_NONE;
+    const bool scaled = c->dtype == AMP_F32 && p->batch_rank == 0 && !p->bias && p->activation == AMP_GEMM_NONE &&
+                        !(r && amp_tensor_overlaps(r, c));
+    return (p->m == 1 || p->n == 1) && (plain || scaled) && !p->packed && p->a.tensor->storage &&
+           p->b.tensor->storage && life_of_b(p) == AMP_CAST_ONCE && p->batch_rank + 3 <= AMP_MAX_RANK;
+}
+
+/* The operand as (batch…, m, n, k), for the header of a dot product; `row` and `column` are steps along m and n. */
+static amp_tensor in_dots(const amp_matmul *p, const amp_matrix *x, int64_t row, int64_t column, int64_t inner) {
+    amp_tensor t = *x->tensor;
+    const int rank = p->batch_rank;
+    memcpy(t.shape, p->batch_shape, sizeof t.shape);
+    memcpy(t.strides, x->batch, sizeof t.strides);
+    t.rank = rank + 3;
+    t.shape[rank] = p->m;
+    t.shape[rank + 1] = p->n;
+    t.shape[rank + 2] = p->k;
+    t.strides[rank] = row;
+    t.strides[rank + 1] = column;
+    t.strides[rank + 2] = inner;
+    return t;
+}
+
+static amp_status vector_product(amp_call *call, const amp_matmul *p) {
+    const amp_tensor a = in_dots(p, &p->a, p->a.row, 0, p->a.column), b = in_dots(p, &p->b, 0, p->b.column, p->b.row);
+    amp_tensor c = in_dots(p, &p->c, p->c.row, p->c.column, 0);
+    c.rank--;
+    call->note.kernel = "dots";
+    AMP_TRY(amp_cpu_dots(amp_call_name(call), &c, &a, &b, false));
+    const amp_matrix *r = &p->residual;
+    if (p->alpha == 1 && !r->tensor) return AMP_OK;
+    const float alpha = (float)p->alpha, beta = (float)p->beta;
+    float *to = (float *)(uintptr_t)element_at(&p->c, 0);
+    const float *from = (const float *)(const void *)element_at(r, 0);
+    const int64_t step = p->m == 1 ? p->c.column : p->c.row, more = p->m == 1 ? r->column : r->row;
+    for (int64_t i = 0; i < p->m * p->n; i++)
+        to[i * step] = alpha * to[i * step] + (from ? beta * from[i * more] : 0.0f);
+    return AMP_OK;
+}
+
 amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
+    if (is_vector_product(p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);
     return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);
 }

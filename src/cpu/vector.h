@@ -57,6 +57,9 @@ typedef void amp_centred_function(double *sums, const float *in, int64_t n, floa
     X(SUM_DEVIATIONS, sum_deviations)                                                                                  \
     X(SUM_EXPONENTIALS, sum_exponentials)
 
+/* Σ a[i]·b[i]; blocks of 64 vectors in f32, each product fused into its sum. */
+typedef double amp_dot_function(const float *a, const float *b, int64_t n);
+
 /* acc[i] += in[i], in f64: the step of a reduction over an outer dimension. */
 typedef void amp_accumulate_function(double *acc, const float *in, int64_t n);
 

@@ -147,6 +147,23 @@ void KERNEL(sum_deviations)(double *sums, const float *in, int64_t n, float cent
         block_deviations(in + i, least(n - i, SUM_BLOCK), v_set1(centre), &sums[0], &sums[1]);
 }
 
+double KERNEL(dot)(const float *a, const float *b, int64_t n) {
+    double total = 0.0;
+    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
+        const int64_t end = start + least(n - start, SUM_BLOCK);
+        vf acc[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};
+        int64_t i = start;
+        for (; i + 4 * VL <= end; i += 4 * VL) {
+            AMP_UNROLL
+            for (int k = 0; k < 4; k++) acc[k] = v_fma(v_load(a + i + k * VL), v_load(b + i + k * VL), acc[k]);
+        }
+        for (; i + VL <= end; i += VL) acc[0] = v_fma(v_load(a + i), v_load(b + i), acc[0]);
+        if (i < end) acc[3] = v_fma(v_load_first(a + i, end - i), v_load_first(b + i, end - i), acc[3]);
+        total += (double)v_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+    }
+    return total;
+}
+
 /* The extreme of a row by `pick`, and whether there was a NaN. */
 #define DEFINE_EXTREME(name, pick, pick_lane, start)                                                                   \
     double KERNEL(name)(const float *in, int64_t n) {                                                                  \

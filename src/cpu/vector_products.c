@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/parallel.h"
 #include "cpu/dots.h"
 #include "cpu/element.h"
 #include "cpu/iterate.h"
+#include "cpu/kernels.h"
 #include "cpu/matmul.h"
 #include "cpu/operands.h"
 #include "ops/shape_rules.h"
@@ -94,9 +96,9 @@ typedef struct addr_context {
         type *o = out;                                                                                                 \
         const type a = (type)(alpha), b = (type)(beta);                                                                \
         if (c->add) {                                                                                                  \
-            for (int64_t i = 0; i < n; i++) o[i] = b * x[i] + a * (y[i] * z[i]);                                       \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = b * x[i] + a * (y[i] * z[i]);                   \
         } else {                                                                                                       \
-            for (int64_t i = 0; i < n; i++) o[i] = a * (y[i] * z[i]);                                                  \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = a * (y[i] * z[i]);                              \
         }                                                                                                              \
     }
 DEFINE_ADDR(f32, float, c->alpha, c->beta)
@@ -125,6 +127,41 @@ static amp_status check_whole(const amp_call *call, const char *name, const amp_
                     amp_call_name(call), name, factor->re);
 }
 
+/* The common case, a row at a time: f32, rows of `input` and `out` dense, input as it is or not at all. */
+static bool suits_rows(const addr_context *c, const amp_tensor *input, const amp_tensor *vec1, const amp_tensor *vec2,
+                       const amp_tensor *out) {
+    const bool f32 = vec1->dtype == AMP_F32 && vec2->dtype == AMP_F32 && out->dtype == AMP_F32;
+    const bool no_input = !input || !c->add;
+    const bool fits = no_input || (input->dtype == AMP_F32 && c->beta == 1 && input->rank == 2 &&
+                                   input->shape[1] == out->shape[1] && input->strides[1] == 1);
+    return f32 && fits && vec2->strides[0] == 1 && out->strides[1] == 1 && out->shape[1] > 1;
+}
+
+static amp_status run_rows(amp_call *call, const addr_context *c, const amp_tensor *input, const amp_tensor *vec1,
+                           const amp_tensor *vec2, amp_tensor *out) {
+    enum { BLOCK = AMP_BLOCK_BYTES / sizeof(float) };
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ADD_SCALED, AMP_F32, AMP_F32);
+    if (!kernel) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    amp_binary_function *const add_scaled = (amp_binary_function *)kernel->function;
+    const int64_t rows = out->shape[0], columns = out->shape[1];
+    const int64_t input_step = c->add && input && input->shape[0] > 1 ? input->strides[0] : 0;
+    const float *first = amp_tensor_pointer(vec1), *second = amp_tensor_pointer(vec2);
+    const float *from = c->add && input ? amp_tensor_pointer(input) : NULL;
+    float *to = amp_tensor_pointer(out), nothing[BLOCK];
+    for (int i = 0; i < BLOCK; i++) nothing[i] = -0.0f; /* the number that changes no other when it is added */
+    const int threads = amp_parallel_threads(rows * columns, AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t i = 0; i < rows; i++) {
+        const float scale = (float)c->alpha * first[i * vec1->strides[0]];
+        for (int64_t j = 0; j < columns; j += BLOCK) {
+            const int64_t n = columns - j < BLOCK ? columns - j : BLOCK;
+            add_scaled(to + i * out->strides[0] + j, from ? from + i * input_step + j : nothing, second + j, n, scale);
+        }
+    }
+    return AMP_OK;
+}
+
 /* input is NULL for outer. */
 static amp_status run_addr(amp_call *call, const addr_context *c, amp_tensor *input, amp_tensor *vec1,
                            amp_tensor *vec2) {
@@ -135,6 +172,7 @@ static amp_status run_addr(amp_call *call, const addr_context *c, amp_tensor *in
     const amp_dtype dtype = amp_operands_dtype(input ? v : v + 1, input ? 3 : 2), compute = amp_compute_dtype(dtype);
     amp_tensor *out = amp_operands_output(call, v, 3, dtype);
     if (!out) return amp_pending_error();
+    if (suits_rows(c, input, vec1, vec2, out)) return run_rows(call, c, input, vec1, vec2, out);
     amp_dense_function *loop = compute == AMP_F32    ? addr_f32
                                : compute == AMP_F64  ? addr_f64
                                : compute == AMP_C128 ? addr_c128

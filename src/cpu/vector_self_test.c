@@ -110,6 +110,21 @@ bool amp_centred_self_test(const amp_kernel *kernel, const amp_kernel *reference
     return true;
 }
 
+bool amp_dot_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float a[LENGTH], b[LENGTH];
+    for (int n = 0; n <= LENGTH; n++) {
+        fill_plain(a, n);
+        fill_plain(b, 200 + n);
+        if (n % 5 == 4) a[n / 2] = NAN;
+        const double got = ((amp_dot_function *)kernel->function)(a, b, n);
+        const double want = ((amp_dot_function *)reference->function)(a, b, n);
+        if ((got != got && want != want) || fabs(got - want) <= 1e-4) continue; /* of at most 67 products up to 16 */
+        snprintf(message, size, "%d elements give %a, the reference %a", n, got, want);
+        return false;
+    }
+    return true;
+}
+
 bool amp_accumulate_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     float in[LENGTH];
     fill(in, 3);
