@@ -71,6 +71,8 @@ Image random_image(Random *r) {
         w.pad[d] = r->from(-1, 2);
         w.out[d] = r->from(1, 5);
     }
+    w.run_taps = w.dilation[2] == 1 && r->from(0, 2) ? w.taps[2] : 1;
+    w.run_padding = w.run_taps * w.channels % 2 * r->from(0, 1);
     w.step[2] = w.channels + (r->from(0, 2) ? 0 : r->from(1, 3));
     w.step[1] = w.step[2] * w.in[2];
     w.step[0] = w.step[1] * w.in[1];
@@ -80,7 +82,9 @@ Image random_image(Random *r) {
 }
 
 int64_t offset_of(const amp_gemm_window &w, int64_t row, int64_t k) {
-    int64_t tap = k / w.channels, offset = k % w.channels;
+    const int64_t run = w.run_taps * w.channels + w.run_padding, in_run = k % run;
+    int64_t tap = k / run * w.run_taps + in_run / w.channels, offset = in_run % w.channels;
+    if (in_run >= w.run_taps * w.channels) return -1;
     for (int d = 2; d >= 0; d--) {
         const int64_t at = row % w.out[d] * w.stride[d] - w.pad[d] + tap % w.taps[d] * w.dilation[d];
         if (at < 0 || at >= w.in[d]) return -1;
@@ -120,7 +124,7 @@ void fill(T *data, const Image &image, Random *r) {
 void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r) {
     const amp_gemm_window &w = image.window;
     const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = r->from(1, 40);
-    const int64_t k = w.channels * w.taps[0] * w.taps[1] * w.taps[2];
+    const int64_t k = amp_gemm_window_k(&w);
     const size_t size = amp_dtype_size(dtype);
     Enclosed memory(size_t(image.elements) * size, at_end);
     if (dtype == AMP_F32)
@@ -168,7 +172,8 @@ TEST_P(GemmWindow, OfManyChannels) {
     if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
     Image image = {};
     image.images = 2;
-    image.window = {{1, 9, 9}, {1, 9, 9}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, 200, 16200, {16200, 1800, 200}};
+    image.window = {{1, 9, 9}, {1, 9, 9}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1},         {1, 1, 1},
+                    200,       3,         0,         16200,     {16200, 1800, 200}};
     image.elements = 2 * 16200;
     for (bool at_end : {false, true}) {
         Random r{std::mt19937(7)};

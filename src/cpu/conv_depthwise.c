@@ -45,8 +45,8 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
                              .bias = (const float *)bias->data,
                              .y = y->data,
                              .y_step = y->axis[2]};
-    const int64_t lines = c->batch * c->axis[0].out * c->axis[1].out;
-    const int threads = amp_parallel_threads(lines * c->axis[2].out * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);
+    const int64_t pixels = c->batch * amp_conv_pixels(c), lines = pixels / window.out[2]; /* windows may join lines */
+    const int threads = amp_parallel_threads(pixels * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);
     amp_depthwise_function *const run = (amp_depthwise_function *)kernel->function;
     if (threads == 1) {
         run(&d, 0, lines);

@@ -117,8 +117,18 @@ static amp_status prepare_bias(const amp_call *call, const amp_conv *c, plane *p
 
 /* ---- Weights -------------------------------------------------------------------------------------------------- */
 
+/* Taps that a window's run has, and zeros behind it: pairs of bf16 do not straddle runs. */
+static int64_t run_taps(const amp_conv *c) {
+    return c->axis[2].dilation == 1 && c->groups == 1 ? c->axis[2].kernel : 1;
+}
+static int64_t run_padding(const amp_conv *c) {
+    return in_bf16(c) ? run_taps(c) * c->in_channels % 2 : 0;
+}
+
+/* K of the product. */
 static int64_t depth_of(const amp_conv *c) {
-    return c->in_channels * amp_conv_taps(c);
+    const int64_t terms = c->in_channels * amp_conv_taps(c);
+    return terms == 0 ? 0 : terms + amp_conv_taps(c) / run_taps(c) * run_padding(c);
 }
 
 /* The weights' own geometry, groups apart: what the cache knows them by. */
@@ -153,11 +163,12 @@ static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *co
     const amp_conv *c = context;
     const size_t bytes = packed_bytes(c);
     const int64_t shape[] = {c->groups, (int64_t)bytes};
-    int64_t strides[AMP_MAX_RANK];
+    const int64_t k = depth_of(c), tap = c->in_channels + (run_taps(c) == 1 ? run_padding(c) : 0);
+    const int64_t line = tap * c->axis[2].kernel + (run_taps(c) == 1 ? 0 : run_padding(c));
+    const int64_t strides[] = {c->out_channels * k, k, line * c->axis[1].kernel, line, tap, 1};
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 2, shape);
     if (!made) return NULL;
-    amp_dense_strides(key->rank, key->shape, strides);
-    char *dense = amp_alloc((size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(dtype));
+    char *dense = amp_alloc_zeroed((size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(dtype));
     amp_status status = dense ? amp_strided_copy(dense, dtype, strides, amp_tensor_pointer(key), key->dtype,
                                                  key->strides, key->rank, key->shape)
                               : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
@@ -202,8 +213,12 @@ amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x) {
                                  .stride = {1, 1, 1},
                                  .dilation = {1, 1, 1},
                                  .channels = c->in_channels,
+                                 .run_taps = 1,
+                                 .run_padding = run_padding(c),
                                  .step = {0, 0, x->axis[2]}};
     amp_gemm_window w = {.channels = c->in_channels, .image_stride = x->batch};
+    w.run_taps = run_taps(c);
+    w.run_padding = run_padding(c);
     for (int i = 0; i < AMP_CONV_AXES; i++) {
         const amp_conv_axis *a = &c->axis[i];
         w.out[i] = a->out;

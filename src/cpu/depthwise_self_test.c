@@ -74,6 +74,7 @@ bool amp_depthwise_self_test(const amp_kernel *kernel, const amp_kernel *referen
                 const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
                                            .in = {1, HEIGHT, WIDTH},
                                            .taps = {1, 3, taps},
+                                           .run_taps = taps,
                                            .stride = {1, stride, stride},
                                            .pad = {0, 1, 1},
                                            .dilation = {1, 1, 1},

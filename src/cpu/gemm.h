@@ -36,9 +36,19 @@ typedef enum amp_gemm_activation {
  * and is not read. */
 typedef struct amp_gemm_window {
     int64_t out[3], in[3], taps[3], stride[3], pad[3], dilation[3]; /* depth, height, width */
-    int64_t channels;                                               /* K is channels · all taps */
-    int64_t image_stride, step[3];                                  /* from image to image, pixel to pixel */
+    int64_t channels;
+    int64_t run_taps;              /* along the width: taps[2], or 1 */
+    int64_t run_padding;           /* zeros in K after the values of so many taps: 0, or 1 to make them even */
+    int64_t image_stride, step[3]; /* from image to image, pixel to pixel */
 } amp_gemm_window;
+
+static inline int64_t amp_gemm_window_run(const amp_gemm_window *w) {
+    return w->run_taps * w->channels + w->run_padding;
+}
+/* What K has to be. */
+static inline int64_t amp_gemm_window_k(const amp_gemm_window *w) {
+    return w->taps[0] * w->taps[1] * (w->taps[2] / w->run_taps) * amp_gemm_window_run(w);
+}
 
 /* Strides are in elements of the operand's type. */
 typedef struct amp_gemm {

@@ -32,8 +32,9 @@ typedef struct plan {
     const amp_gemm_isa *isa;
     amp_convert_function *convert; /* NULL: A has the product's type */
     int64_t size, source_size;     /* of an element of the product's A, and of the image */
-    bool paired;                   /* a step is two elements */
-    int64_t run_taps, run_values;  /* along the width: taps that follow each other in memory */
+    int64_t run_bytes;             /* of the values of a run, without padding */
+    int64_t row_bytes[3];          /* from row to row, by place */
+    bool readable;                 /* the image as it lies, as far as windows are within it */
     int64_t runs;
     place copies;                 /* how what cannot be read in the image is copied */
     int64_t line_pixels;          /* of a copy in lines */
@@ -51,6 +52,7 @@ typedef struct tile {
     int64_t item, line, first;
     int rows;
     place place;
+    int64_t at[2]; /* depth and height of the first tap */
     const char *a; /* IN_IMAGE: the value that the first window's first tap would meet; else the copy */
 } tile;
 
@@ -64,25 +66,29 @@ static int64_t round_up(int64_t a, int64_t unit) {
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
+/* Runs of whole steps. */
+static bool suits_steps(const amp_gemm_window *w, bool paired) {
+    return paired ? amp_gemm_window_run(w) % 2 == 0 : w->run_padding == 0;
+}
+
 bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
-    return isa->direct && g->window && g->k > 0 && g->alpha == 1.0f && !g->residual && g->activation == AMP_GEMM_NONE &&
-           (g->a_dtype == AMP_F32 || !isa->b_f32);
+    return isa->direct && g->window && g->k > 0 && suits_steps(g->window, !isa->b_f32) && g->alpha == 1.0f &&
+           !g->residual && g->activation == AMP_GEMM_NONE && (g->a_dtype == AMP_F32 || !isa->b_f32);
 }
 
 static void choose_runs(plan *p) {
     const amp_gemm_window *w = p->w;
-    const bool merged = w->dilation[2] == 1 && w->step[2] == w->channels;
-    p->run_taps = merged ? w->taps[2] : 1;
-    p->run_values = p->run_taps * w->channels;
-    p->runs = w->taps[0] * w->taps[1] * (w->taps[2] / p->run_taps);
+    p->run_bytes = w->run_taps * w->channels * p->size;
+    p->runs = w->taps[0] * w->taps[1] * (w->taps[2] / w->run_taps);
     p->line_pixels = (p->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2] + 1;
-    const bool whole_steps = !p->paired || p->run_values % 2 == 0;
-    const bool overlap = w->stride[2] < (w->taps[2] - 1) * w->dilation[2] + 1;
-    p->copies = whole_steps && overlap ? IN_LINES : IN_ROWS;
-    const int64_t lines = w->taps[0] * w->taps[1];
-    const int64_t in_lines = lines * p->line_pixels * w->channels * p->size;
-    const int64_t in_rows = p->rows * (round_up(p->g->k * p->size, 64) + 64);
-    p->copy_bytes = round_up(p->copies == IN_LINES ? in_lines : in_rows, 64) + 64;
+    p->copies = w->stride[2] < (w->taps[2] - 1) * w->dilation[2] + 1 ? IN_LINES : IN_ROWS;
+    p->row_bytes[IN_IMAGE] = w->stride[2] * w->step[2] * p->size;
+    p->row_bytes[IN_LINES] = w->stride[2] * w->channels * p->size;
+    p->row_bytes[IN_ROWS] = round_up(p->g->k * p->size, 64) + 64; /* rows begin in different sets of L1 */
+    const int64_t in_lines = w->taps[0] * w->taps[1] * p->line_pixels * w->channels * p->size;
+    p->copy_bytes = round_up(p->copies == IN_LINES ? in_lines : p->rows * p->row_bytes[IN_ROWS], 64) + 64;
+    p->readable =
+        !p->convert && (w->run_taps == 1 || w->step[2] == w->channels) && p->row_bytes[IN_IMAGE] % ALIAS_BYTES != 0;
     int64_t last = (p->g->batch - 1) * p->g->a_batch_stride +
                    (p->g->m / w->out[0] / w->out[1] / w->out[2] - 1) * w->image_stride + w->channels;
     for (int i = 0; i < 3; i++) last += (w->in[i] - 1) * w->step[i];
@@ -117,8 +123,7 @@ static void choose_chunk(plan *p) {
 static amp_status make_plan(plan *p) {
     const amp_gemm *g = p->g;
     const amp_gemm_window *w = p->w;
-    p->paired = !p->isa->b_f32;
-    p->size = p->paired ? 2 : 4;
+    p->size = p->isa->b_f32 ? 4 : 2;
     p->source_size = g->a_dtype == AMP_F32 ? 4 : 2;
     if (p->size != p->source_size) {
         p->convert = (amp_convert_function *)amp_kernel_get(AMP_KERNEL_CONVERT, AMP_F32, AMP_BF16);
@@ -147,7 +152,13 @@ typedef struct origin {
 
 static origin origin_of(const plan *p, const tile *t, int64_t column) {
     const amp_gemm_window *w = p->w;
-    const int64_t h = t->line % w->out[1], d = t->line / w->out[1] % w->out[0], image = t->line / w->out[1] / w->out[0];
+    int64_t h = t->line, d = 0, image = 0;
+    if (h >= w->out[1]) {
+        d = h / w->out[1];
+        h %= w->out[1];
+        image = d / w->out[0];
+        d %= w->out[0];
+    }
     return (origin){
         .image = (const char *)p->g->a + (t->item * p->g->a_batch_stride + image * w->image_stride) * p->source_size,
         .at = {d * w->stride[0] - w->pad[0], h * w->stride[1] - w->pad[1], column * w->stride[2] - w->pad[2]},
@@ -203,65 +214,52 @@ static void copy_lines(const plan *p, const tile *t, char *to) {
     }
 }
 
-static int64_t row_bytes_of_copy(const plan *p) {
-    return round_up(p->g->k * p->size, 64) + 64; /* rows begin in different sets of L1 */
-}
-
-/* Pixels from x on of one line, into the place of that line in each row. */
-static void copy_line_of_rows(const plan *p, const tile *t, const origin *o, int64_t d, int64_t h, char *to) {
-    const amp_gemm_window *w = p->w;
-    const int64_t row_bytes = row_bytes_of_copy(p), step = w->stride[2] * w->step[2] * p->source_size;
-    const int64_t last = o->at[2] + (t->rows - 1) * w->stride[2];
-    const char *from = o->image + (d * w->step[0] + h * w->step[1] + o->at[2] * w->step[2]) * p->source_size;
-    const bool inside = d >= 0 && d < w->in[0] && h >= 0 && h < w->in[1] && o->at[2] >= 0 &&
-                        last + (w->taps[2] - 1) * w->dilation[2] < w->in[2];
-    const bool small = !p->convert && p->run_taps == w->taps[2] && p->run_values * p->size <= SMALL_BYTES;
-    if (inside && small && from + (t->rows - 1) * step + SMALL_BYTES <= p->image_end) {
-        for (int r = 0; r < t->rows; r++) memcpy(to + r * row_bytes, from + r * step, SMALL_BYTES);
-        return;
-    }
-    for (int r = 0; r < t->rows; r++)
-        (void)put_pixels(p, to + r * row_bytes, o, d, h, o->at[2] + r * w->stride[2], w->taps[2], w->dilation[2]);
-}
-
+/* The windows of a tile, run by run. */
 static void copy_rows(const plan *p, const tile *t, char *to) {
     const amp_gemm_window *w = p->w;
-    const origin o = origin_of(p, t, t->first);
-    const int64_t line_bytes = w->taps[2] * w->channels * p->size;
-    for (int64_t i = 0; i < w->taps[0] * w->taps[1]; i++) {
-        const int64_t d = o.at[0] + i / w->taps[1] * w->dilation[0], h = o.at[1] + i % w->taps[1] * w->dilation[1];
-        copy_line_of_rows(p, t, &o, d, h, to + i * line_bytes);
+    const int64_t per_line = w->taps[2] / w->run_taps, padding = w->run_padding * p->size;
+    origin o = origin_of(p, t, t->first);
+    for (int r = 0; r < t->rows; r++, to += p->row_bytes[IN_ROWS], o.at[2] += w->stride[2]) {
+        char *at = to;
+        for (int64_t i = 0; i < p->runs; i++) {
+            const int64_t line = i / per_line, x = o.at[2] + i % per_line * w->dilation[2];
+            const int64_t d = o.at[0] + line / w->taps[1] * w->dilation[0];
+            const int64_t h = o.at[1] + line % w->taps[1] * w->dilation[1];
+            at = put_pixels(p, at, &o, d, h, x, w->run_taps, w->dilation[2]);
+            memset(at, 0, (size_t)padding);
+            at += padding;
+        }
     }
-    if (!p->paired || p->g->k % 2 == 0) return;
-    for (int r = 0; r < t->rows; r++) memset(to + r * row_bytes_of_copy(p) + p->g->k * p->size, 0, (size_t)p->size);
 }
 
 static bool is_readable(const plan *p, const tile *t) {
     const amp_gemm_window *w = p->w;
-    const int64_t row_bytes = w->stride[2] * w->step[2] * p->size, x = t->first * w->stride[2] - w->pad[2];
-    const int64_t end = x + (t->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2];
-    if (p->convert || (p->paired && p->run_values % 2) || row_bytes % ALIAS_BYTES == 0) return false;
-    return x >= 0 && end < w->in[2];
+    const int64_t x = t->first * w->stride[2] - w->pad[2];
+    const int64_t last = x + (t->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2];
+    /* A half step reads a value more. */
+    return p->readable && x >= 0 && last + (w->run_padding > 0) < w->in[2];
 }
 
 static void prepare_tile(const plan *p, int64_t index, char *scratch, tile *t) {
     const amp_gemm_window *w = p->w;
-    const int64_t in_item = index % p->tiles;
-    *t = (tile){.item = index / p->tiles,
-                .line = in_item / p->tiles_of_line,
-                .first = in_item % p->tiles_of_line * p->rows,
-                .a = scratch};
+    *t = (tile){.first = index * p->rows, .a = scratch};
+    if (p->tiles_of_line != p->tiles || p->g->batch > 1) {
+        t->item = index / p->tiles;
+        t->line = index % p->tiles / p->tiles_of_line;
+        t->first = index % p->tiles % p->tiles_of_line * p->rows;
+    }
     const int64_t left = w->out[2] - t->first;
     t->rows = left < p->rows ? (int)left : p->rows;
     t->place = is_readable(p, t) ? IN_IMAGE : p->copies;
-    if (t->place == IN_ROWS) {
+    const origin o = origin_of(p, t, t->first);
+    t->at[0] = o.at[0];
+    t->at[1] = o.at[1];
+    if (t->place == IN_ROWS)
         copy_rows(p, t, scratch);
-    } else if (t->place == IN_LINES) {
+    else if (t->place == IN_LINES)
         copy_lines(p, t, scratch);
-    } else {
-        const origin o = origin_of(p, t, t->first);
+    else
         t->a = o.image + (o.at[0] * w->step[0] + o.at[1] * w->step[1] + o.at[2] * w->step[2]) * p->size;
-    }
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------- */
@@ -269,20 +267,24 @@ static void prepare_tile(const plan *p, int64_t index, char *scratch, tile *t) {
 /* The runs of a tile. In the image, lines above and below it are left out; in copies they are zeros. */
 static int64_t list_runs(const plan *p, const tile *t, amp_gemm_stretch *runs) {
     const amp_gemm_window *w = p->w;
-    const int64_t per_line = w->taps[2] / p->run_taps, b_run = p->run_values * p->size / STEP * B_STEP;
-    const origin o = origin_of(p, t, t->first);
-    int64_t count = 0;
+    const int64_t b_run = amp_gemm_window_run(w) * p->size / STEP * B_STEP;
+    int64_t count = 0, i = 0;
     if (t->place == IN_ROWS) {
         runs[0] = (amp_gemm_stretch){0, 0};
         return 1;
     }
-    for (int64_t i = 0; i < p->runs; i++) {
-        const int64_t line = i / per_line, x = i % per_line * w->dilation[2];
-        const int64_t d = line / w->taps[1] * w->dilation[0], h = line % w->taps[1] * w->dilation[1];
-        if (t->place == IN_LINES) {
-            runs[count++] = (amp_gemm_stretch){(line * p->line_pixels + x) * w->channels * p->size, i * b_run};
-        } else if (o.at[0] + d >= 0 && o.at[0] + d < w->in[0] && o.at[1] + h >= 0 && o.at[1] + h < w->in[1]) {
-            runs[count++] = (amp_gemm_stretch){(d * w->step[0] + h * w->step[1] + x * w->step[2]) * p->size, i * b_run};
+    for (int64_t td = 0, d = t->at[0]; td < w->taps[0]; td++, d += w->dilation[0]) {
+        for (int64_t th = 0, h = t->at[1]; th < w->taps[1]; th++, h += w->dilation[1]) {
+            const bool outside = d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1];
+            const int64_t copied = (td * w->taps[1] + th) * p->line_pixels * w->channels;
+            const int64_t lying = td * w->dilation[0] * w->step[0] + th * w->dilation[1] * w->step[1];
+            for (int64_t tw = 0; tw < w->taps[2]; tw += w->run_taps, i++) {
+                const int64_t x = tw * w->dilation[2];
+                if (t->place == IN_LINES)
+                    runs[count++] = (amp_gemm_stretch){(copied + x * w->channels) * p->size, i * b_run};
+                else if (!outside)
+                    runs[count++] = (amp_gemm_stretch){(lying + x * w->step[2]) * p->size, i * b_run};
+            }
         }
     }
     return count;
@@ -304,12 +306,11 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
     const int64_t row = t->line * w->out[2] + t->first;
     amp_gemm_direct d = {
         .a = t->a,
-        .row_bytes = t->place == IN_ROWS    ? row_bytes_of_copy(p)
-                     : t->place == IN_LINES ? w->stride[2] * w->channels * p->size
-                                            : w->stride[2] * w->step[2] * p->size,
+        .row_bytes = p->row_bytes[t->place],
         .runs = runs,
         .run_count = list_runs(p, t, runs),
-        .steps = divide_up((t->place == IN_ROWS ? g->k : p->run_values) * p->size, STEP),
+        .steps = divide_up(t->place == IN_ROWS ? g->k * p->size : p->run_bytes, STEP),
+        .half_step = t->place != IN_ROWS && w->run_padding > 0,
         .b_panel_bytes = p->panel_bytes,
         .rows = t->rows,
         .c_dtype = g->c_dtype,

@@ -40,7 +40,8 @@ static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, _
 static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], const char *const *bases,
                                                                int64_t row_bytes, const char *b, int64_t b_panel,
                                                                const int count, const int rows, const int panels,
-                                                               const int vectors, const bool bf16) {
+                                                               const int vectors, const bool bf16,
+                                                               const bool half_step) {
 #pragma GCC unroll 4
     for (int s = 0; s < count; s++) {
 #pragma GCC unroll 8
@@ -49,7 +50,8 @@ static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], c
             const __m512 b1 = vectors == 2 ? _mm512_load_ps(b + p * b_panel + s * 128 + 64) : b0;
 #pragma GCC unroll 14
             for (int r = 0; r < rows; r++) {
-                const __m512 x = direct_broadcast(bases, row_bytes, r, s * 4);
+                __m512 x = direct_broadcast(bases, row_bytes, r, s * 4);
+                if (half_step) x = (__m512)_mm512_and_si512((__m512i)x, _mm512_set1_epi32(0xffff));
                 __m512 *const at = &acc[(r * panels + p) * vectors];
                 direct_multiply(&at[0], x, b0, bf16);
                 if (vectors == 2) direct_multiply(&at[1], x, b1, bf16);
@@ -58,44 +60,67 @@ static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], c
     }
 }
 
-/* Whole vectors of columns, of the type that the product is in; bf16 by vcvtne2ps2bf16: the sums' denormals were flushed
- * already. */
+/* The first `lanes` of 16 · vectors columns of a row, in the type that the product is in; bf16 by vcvtne2ps2bf16: the
+ * sums' denormals were flushed already. */
+static inline __attribute__((always_inline)) void direct_store_row(void *c, int64_t at, __m512 low, __m512 high,
+                                                                   const int vectors, const bool whole, int lanes,
+                                                                   const bool bf16) {
+    const uint32_t mask = (uint32_t)((UINT64_C(1) << lanes) - 1);
+#ifdef __AVX512BF16__
+    if (bf16) {
+        uint16_t *const to = (uint16_t *)c + at;
+        const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+        if (!whole)
+            _mm512_mask_storeu_epi16(to, (__mmask32)mask, halves);
+        else if (vectors == 2)
+            _mm512_storeu_si512(to, halves);
+        else
+            _mm256_storeu_si256((__m256i *)to, _mm512_castsi512_si256(halves));
+        return;
+    }
+#endif
+    (void)bf16;
+    float *const to = (float *)c + at;
+    if (whole) {
+        _mm512_storeu_ps(to, low);
+        if (vectors == 2) _mm512_storeu_ps(to + 16, high);
+    } else {
+        _mm512_mask_storeu_ps(to, (__mmask16)mask, low);
+        if (vectors == 2) _mm512_mask_storeu_ps(to + 16, (__mmask16)(mask >> 16), high);
+    }
+}
+
 static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, const __m512 acc[28],
                                                                const int rows, const int panels, const int vectors,
-                                                               const bool bf16) {
+                                                               const bool whole, const bool bf16) {
 #pragma GCC unroll 8
     for (int p = 0; p < panels; p++) {
+        const int left = t->columns - p * 32, lanes = whole || left > 16 * vectors ? 16 * vectors : left;
         __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-        for (int v = 0; t->bias && v < vectors; v++)
-            bias[v] = (__m512)simd_load(t->bias, t->bias_dtype, p * 32 + v * 16, 1, 16);
+        for (int v = 0; t->bias && v < vectors; v++) {
+            const int rest = lanes - v * 16, count = whole || rest > 16 ? 16 : rest;
+            if (count <= 0) continue;
+            bias[v] = (__m512)simd_load(t->bias, t->bias_dtype, p * 32 + v * 16, 1, count);
+        }
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++) {
             const __m512 *const sums = &acc[(r * panels + p) * vectors];
             const __m512 low = _mm512_add_ps(sums[0], bias[0]);
             const __m512 high = vectors == 2 ? _mm512_add_ps(sums[1], bias[1]) : low;
-            const int64_t at = r * t->c_row_stride + p * 32;
-#ifdef __AVX512BF16__
-            if (bf16) {
-                const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-                if (vectors == 2)
-                    _mm512_storeu_si512((uint16_t *)t->c + at, halves);
-                else
-                    _mm256_storeu_si256((__m256i *)((uint16_t *)t->c + at), _mm512_castsi512_si256(halves));
-                continue;
-            }
-#endif
-            _mm512_storeu_ps((float *)t->c + at, low);
-            if (vectors == 2) _mm512_storeu_ps((float *)t->c + at + 16, high);
+            direct_store_row(t->c, r * t->c_row_stride + p * 32, low, high, vectors, whole, lanes, bf16);
         }
     }
-    (void)bf16;
 }
 
+/* A result of the other type goes through memory. */
 static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, const __m512 acc[28],
                                                                 const int rows, const int panels, const int vectors,
                                                                 const bool bf16) {
-    if (t->columns == panels * 16 * vectors && t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
-        direct_store(t, acc, rows, panels, vectors, bf16);
+    if (t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
+        if (t->columns == panels * 16 * vectors)
+            direct_store(t, acc, rows, panels, vectors, true, bf16);
+        else
+            direct_store(t, acc, rows, panels, vectors, false, bf16);
         return;
     }
     _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
@@ -134,23 +159,25 @@ static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direc
         const char *bases[DIRECT_BASES], *b = t->b + t->runs[i].b;
 #pragma GCC unroll 5
         for (int j = 0; j < DIRECT_BASES; j++) bases[j] = t->a + t->runs[i].a + 3 * j * row_bytes;
-        int64_t left = t->steps;
+        const bool half = t->half_step;
+        int64_t left = t->steps - half;
         for (; left >= 4; left -= 4) {
             _mm_prefetch(next, _MM_HINT_T0);
             _mm_prefetch(next + 64, _MM_HINT_T0);
             next += 128;
-            direct_steps(acc, bases, row_bytes, b, b_panel, 4, rows, panels, vectors, bf16);
+            direct_steps(acc, bases, row_bytes, b, b_panel, 4, rows, panels, vectors, bf16, false);
 #pragma GCC unroll 5
             for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 16;
             b += 512;
         }
 #pragma GCC unroll 1
         for (; left > 0; left--) {
-            direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16);
+            direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, false);
 #pragma GCC unroll 5
             for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 4;
             b += 128;
         }
+        if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, true);
     }
     direct_finish(t, acc, rows, panels, vectors, bf16);
 }

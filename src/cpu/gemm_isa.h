@@ -75,6 +75,7 @@ typedef struct amp_gemm_direct {
     int64_t row_bytes; /* from row to row of A */
     const amp_gemm_stretch *runs;
     int64_t run_count, steps;
+    bool half_step; /* the last step of a run has one bf16, and what follows it in A does not count */
     const char *b;
     int64_t b_panel_bytes;
     int rows, panels, columns; /* as in amp_gemm_tile */

@@ -32,7 +32,9 @@ static inline void scalar_store(void *p, amp_dtype dtype, int64_t i, float x) {
 
 /* Where element k of a row of windows lies. */
 static inline int64_t scalar_window_offset(const amp_gemm_window *w, int64_t row, int64_t k) {
-    int64_t offset = k % w->channels, tap = k / w->channels;
+    const int64_t run = k / amp_gemm_window_run(w), in_run = k % amp_gemm_window_run(w);
+    int64_t offset = in_run % w->channels, tap = run * w->run_taps + in_run / w->channels;
+    if (in_run >= w->run_taps * w->channels) return SCALAR_OUTSIDE;
     for (int i = 2; i >= 0; i--) {
         const int64_t at = row % w->out[i] * w->stride[i] - w->pad[i] + tap % w->taps[i] * w->dilation[i];
         if (at < 0 || at >= w->in[i]) return SCALAR_OUTSIDE;

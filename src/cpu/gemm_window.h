@@ -55,52 +55,69 @@ typedef struct simd_window_row {
     int64_t begin, end; /* elements of k, the first a multiple of 32 */
 } simd_window_row;
 
-/* Values of a run that lie within the image: [low, high) of them, and where value 0 would be. */
-SIMD_INLINE const char *simd_find_run(const amp_gemm_window *w, const simd_window_row *row, int64_t run,
-                                      const int64_t run_taps, const int64_t size, int64_t *low, int64_t *high) {
-    const int64_t groups = w->taps[2] / run_taps; /* one, or as many as taps */
-    const int64_t tw = run % groups, th = run / groups % w->taps[1], td = run / groups / w->taps[1];
-    const int64_t d = row->first[0] + td * w->dilation[0], h = row->first[1] + th * w->dilation[1];
-    const int64_t x = row->first[2] + tw * w->dilation[2];
-    *low = x < 0 ? -x * w->channels : 0;
-    *high = (w->in[2] - x < run_taps ? w->in[2] - x : run_taps) * w->channels;
-    if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1] || *high < *low) *high = *low = 0;
-    return row->image + (d * w->step[0] + h * w->step[1] + x * w->step[2]) * size;
+/* A packed row as it grows: `at` is the block that gathers. */
+typedef struct simd_row_out {
+    void *dst;
+    int64_t at, step;
+    int lane;
+    simd_gather gather;
+} simd_row_out;
+
+SIMD_INLINE void simd_next_lanes(simd_row_out *out, int count, const amp_dtype dtype, const simd_a_form form) {
+    out->lane += count;
+    if (out->lane < AMP_GEMM_BLOCK) return;
+    simd_gather_store(&out->gather, dtype, out->dst, out->at, form);
+    out->at += out->step;
+    out->lane = 0;
+}
+
+/* Values position … last - 1 of a piece that lies together, of which [low, high) are within the image. */
+SIMD_INLINE void simd_pack_piece(simd_row_out *out, const char *src, int64_t position, int64_t last, int64_t low,
+                                 int64_t high, const amp_dtype dtype, const simd_a_form form) {
+    const int64_t size = dtype == AMP_F32 ? 4 : 2;
+    while (position < last) {
+        const int room = AMP_GEMM_BLOCK - out->lane, count = last - position < room ? (int)(last - position) : room;
+        const int64_t from = low > position ? low : position;
+        const int64_t to = high < position + count ? high : position + count;
+        if (to - from == AMP_GEMM_BLOCK) {
+            simd_pack_a_row(src, dtype, position, out->dst, out->at, form);
+            out->at += out->step;
+        } else {
+            if (from < to)
+                simd_gather_add(&out->gather, src + from * size, dtype, out->lane + (int)(from - position),
+                                (int)(to - from));
+            simd_next_lanes(out, count, dtype, form);
+        }
+        position += count;
+    }
 }
 
 SIMD_INLINE void simd_pack_window(const amp_gemm_window *w, const simd_window_row *row, const amp_dtype dtype,
                                   void *dst, int64_t at, const int64_t step, const simd_a_form form) {
-    const int64_t size = dtype == AMP_F32 ? 4 : 2;
-    const bool merged = w->dilation[2] == 1 && w->step[2] == w->channels;
-    const int64_t run_taps = merged ? w->taps[2] : 1, length = run_taps * w->channels;
-    int64_t run = row->begin / length, position = row->begin % length, low, high;
-    simd_gather gather = {0};
-    int lane = 0;
+    const int64_t size = dtype == AMP_F32 ? 4 : 2, run_length = amp_gemm_window_run(w);
+    const int64_t piece_taps = w->run_taps > 1 && w->step[2] == w->channels ? w->run_taps : 1;
+    const int64_t length = piece_taps * w->channels, per_line = w->taps[2] / w->run_taps;
+    simd_row_out out = {.dst = dst, .at = at, .step = step};
+    int64_t run = row->begin / run_length, position = row->begin % run_length;
     for (int64_t k = row->begin; k < row->end; run++, position = 0) {
-        const char *src = simd_find_run(w, row, run, run_taps, size, &low, &high);
-        const int64_t last = length - position < row->end - k ? length : position + row->end - k;
-        k += last - position;
-        while (position < last) {
-            const int count = last - position < AMP_GEMM_BLOCK - lane ? (int)(last - position) : AMP_GEMM_BLOCK - lane;
-            const int64_t from = low > position ? low : position;
-            const int64_t to = high < position + count ? high : position + count;
-            if (to - from == AMP_GEMM_BLOCK) {
-                simd_pack_a_row(src, dtype, position, dst, at, form);
-                at += step;
-                position += AMP_GEMM_BLOCK;
-                continue;
-            }
-            if (from < to)
-                simd_gather_add(&gather, src + from * size, dtype, lane + (int)(from - position), (int)(to - from));
-            position += count;
-            lane += count;
-            if (lane < AMP_GEMM_BLOCK) continue;
-            simd_gather_store(&gather, dtype, dst, at, form);
-            at += step;
-            lane = 0;
+        const int64_t run_end = run_length - position < row->end - k ? run_length : position + row->end - k;
+        const int64_t th = run / per_line % w->taps[1], td = run / per_line / w->taps[1];
+        const int64_t d = row->first[0] + td * w->dilation[0], h = row->first[1] + th * w->dilation[1];
+        const bool line = d >= 0 && d < w->in[0] && h >= 0 && h < w->in[1];
+        k += run_end - position;
+        while (position < run_end && position < w->run_taps * w->channels) {
+            const int64_t tap = run % per_line * w->run_taps + position / length * piece_taps;
+            const int64_t x = row->first[2] + tap * w->dilation[2], begin = position / length * length;
+            const int64_t last = run_end - begin < length ? run_end - begin : length;
+            const int64_t inside = w->in[2] - x < piece_taps ? w->in[2] - x : piece_taps;
+            const char *src = row->image + (d * w->step[0] + h * w->step[1] + x * w->step[2]) * size;
+            simd_pack_piece(&out, src, position - begin, last, x < 0 ? -x * w->channels : 0,
+                            line && inside > 0 ? inside * w->channels : 0, dtype, form);
+            position = begin + last;
         }
+        if (position < run_end) simd_next_lanes(&out, 1, dtype, form); /* the zero after a run */
     }
-    if (lane > 0) simd_gather_store(&gather, dtype, dst, at, form);
+    if (out.lane > 0) simd_gather_store(&out.gather, dtype, dst, out.at, form);
 }
 
 SIMD_INLINE void simd_pack_windows(const amp_gemm_pack_a *p, void *dst, const amp_dtype dtype, const simd_a_form form) {
