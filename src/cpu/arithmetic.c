@@ -288,13 +288,46 @@ DEFINE_BOTH(div, input, other, divide(call, x, y, a->rounding_mode))
 DEFINE_BOTH(floor_divide, input, other, plain(call, &div_floor_op, x, y))
 DEFINE_BOTH(remainder, input, other, plain(call, &remainder_op, x, y))
 DEFINE_BOTH(fmod, input, other, plain(call, &fmod_op, x, y))
-DEFINE_BOTH(pow, input, exponent, plain(call, &pow_op, x, y))
+DEFINE_TENSOR(pow, input, exponent, plain(call, &pow_op, x, y))
 DEFINE_TENSOR(atan2, input, other, floating(call, &atan2_op, x, y))
 DEFINE_TENSOR(logaddexp, input, other, plain(call, &logaddexp_op, x, y))
 DEFINE_TENSOR(maximum, input, other, plain(call, &maximum_op, x, y))
 DEFINE_TENSOR(minimum, input, other, plain(call, &minimum_op, x, y))
 DEFINE_TENSOR(max_other, input, other, plain(call, &maximum_op, x, y))
 DEFINE_TENSOR(min_other, input, other, plain(call, &minimum_op, x, y))
+
+/* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0. */
+static int family_of_power(amp_dtype dtype, const amp_scalar *exponent) {
+    static const struct {
+        double exponent;
+        int family;
+    } known[] = {
+        {2.0, AMP_KERNEL_SQUARE}, {0.5, AMP_KERNEL_SQRT}, {-0.5, AMP_KERNEL_RSQRT}, {-1.0, AMP_KERNEL_RECIPROCAL}};
+    if (!amp_dtype_is_floating(dtype) || dtype == AMP_F64 || exponent->kind == AMP_SCALAR_COMPLEX) return NO_KERNEL;
+    const double e = exponent->kind == AMP_SCALAR_FLOAT ? exponent->re : (double)exponent->i;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].exponent == e) return known[i].family;
+    }
+    return NO_KERNEL;
+}
+
+static void power_loop(void *context, void *out, const void *const *in, int64_t n) {
+    ((amp_unary_function *)*(amp_kernel_function *const *)context)(out, in[0], n);
+}
+
+amp_status cpu_pow_scalar(amp_call *call) {
+    const amp_pow_scalar_args *a = call->args;
+    const amp_operand x = amp_tensor_operand("input", a->input);
+    const int family = family_of_power(a->input->dtype, &a->exponent);
+    if (family == NO_KERNEL) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));
+    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, AMP_F32, AMP_F32);
+    amp_tensor *out = kernel ? amp_operands_output(call, &x, 1, a->input->dtype) : NULL;
+    if (!out) return amp_pending_error();
+    amp_kernel_function *function = kernel->function;
+    call->note.kernel = kernel->name;
+    amp_operands_run(&x, 1, AMP_F32, AMP_F32, power_loop, &function, 1, out);
+    return AMP_OK;
+}
 
 amp_status cpu_pow_scalar_base(amp_call *call) {
     const amp_pow_scalar_base_args *a = call->args;

@@ -14,8 +14,9 @@
 typedef double _Complex complex128;
 
 typedef struct unary_context {
-    amp_unary_function *f32;
-    double p, q, r; /* the op's numbers: slope, alpha, bounds … */
+    amp_kernel_function *f32; /* amp_unary_function, or amp_unary_with_function */
+    double p, q, r;           /* the op's numbers: slope, alpha, bounds … */
+    bool with_numbers;        /* the kernel takes p and q */
 } unary_context;
 
 enum { NO_KERNEL = -1 };
@@ -191,7 +192,12 @@ REAL(threshold, x > c->p || x != x ? x : c->q)
 
 static void f32_loop(void *context, void *out, const void *const *in, int64_t n) {
     const unary_context *c = context;
-    c->f32(out, in[0], n);
+    ((amp_unary_function *)c->f32)(out, in[0], n);
+}
+
+static void f32_loop_with(void *context, void *out, const void *const *in, int64_t n) {
+    const unary_context *c = context;
+    ((amp_unary_with_function *)c->f32)(out, in[0], n, (float)c->p, (float)c->q);
 }
 
 static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, unary_context c) {
@@ -210,8 +216,8 @@ static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, una
         const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)op->family, AMP_F32, AMP_F32);
         if (!kernel) return amp_pending_error();
         call->note.kernel = kernel->name;
-        c.f32 = (amp_unary_function *)kernel->function;
-        loop = f32_loop;
+        c.f32 = kernel->function;
+        loop = c.with_numbers ? f32_loop_with : f32_loop;
         cost = 2;
     }
     amp_tensor *out = amp_operands_output(call, &v, 1, dtype);
@@ -227,60 +233,66 @@ static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, una
         return run(call, &row, ((const amp_##op##_args *)call->args)->input, (unary_context){0});                      \
     }
 DEFINE(neg, AMP_KERNEL_NEG, neg_f64, neg_i64, neg_c128)
-DEFINE(sign, NO_KERNEL, sign_f64, sign_i64, NULL)
-DEFINE(ceil, NO_KERNEL, ceil_f64, same_i64, NULL)
-DEFINE(floor, NO_KERNEL, floor_f64, same_i64, NULL)
-DEFINE(trunc, NO_KERNEL, trunc_f64, same_i64, NULL)
+DEFINE(sign, AMP_KERNEL_SIGN, sign_f64, sign_i64, NULL)
+DEFINE(ceil, AMP_KERNEL_CEIL, ceil_f64, same_i64, NULL)
+DEFINE(floor, AMP_KERNEL_FLOOR, floor_f64, same_i64, NULL)
+DEFINE(trunc, AMP_KERNEL_TRUNC, trunc_f64, same_i64, NULL)
 DEFINE(sqrt, AMP_KERNEL_SQRT, sqrt_f64, NULL, sqrt_c128)
 DEFINE(rsqrt, AMP_KERNEL_RSQRT, rsqrt_f64, NULL, rsqrt_c128)
 DEFINE(square, AMP_KERNEL_SQUARE, square_f64, square_i64, square_c128)
 DEFINE(reciprocal, AMP_KERNEL_RECIPROCAL, reciprocal_f64, NULL, reciprocal_c128)
 DEFINE(exp, AMP_KERNEL_EXP, exp_f64, NULL, exp_c128)
-DEFINE(expm1, NO_KERNEL, expm1_f64, NULL, expm1_c128)
+DEFINE(expm1, AMP_KERNEL_EXPM1, expm1_f64, NULL, expm1_c128)
 DEFINE(log, AMP_KERNEL_LOG, log_f64, NULL, log_c128)
-DEFINE(log2, NO_KERNEL, log2_f64, NULL, log2_c128)
-DEFINE(log10, NO_KERNEL, log10_f64, NULL, log10_c128)
-DEFINE(log1p, NO_KERNEL, log1p_f64, NULL, log1p_c128)
-DEFINE(sin, NO_KERNEL, sin_f64, NULL, sin_c128)
-DEFINE(cos, NO_KERNEL, cos_f64, NULL, cos_c128)
-DEFINE(tan, NO_KERNEL, tan_f64, NULL, tan_c128)
-DEFINE(asin, NO_KERNEL, asin_f64, NULL, asin_c128)
-DEFINE(acos, NO_KERNEL, acos_f64, NULL, acos_c128)
-DEFINE(atan, NO_KERNEL, atan_f64, NULL, atan_c128)
-DEFINE(sinh, NO_KERNEL, sinh_f64, NULL, sinh_c128)
-DEFINE(cosh, NO_KERNEL, cosh_f64, NULL, cosh_c128)
+DEFINE(log2, AMP_KERNEL_LOG2, log2_f64, NULL, log2_c128)
+DEFINE(log10, AMP_KERNEL_LOG10, log10_f64, NULL, log10_c128)
+DEFINE(log1p, AMP_KERNEL_LOG1P, log1p_f64, NULL, log1p_c128)
+DEFINE(sin, AMP_KERNEL_SIN, sin_f64, NULL, sin_c128)
+DEFINE(cos, AMP_KERNEL_COS, cos_f64, NULL, cos_c128)
+DEFINE(tan, AMP_KERNEL_TAN, tan_f64, NULL, tan_c128)
+DEFINE(asin, AMP_KERNEL_ASIN, asin_f64, NULL, asin_c128)
+DEFINE(acos, AMP_KERNEL_ACOS, acos_f64, NULL, acos_c128)
+DEFINE(atan, AMP_KERNEL_ATAN, atan_f64, NULL, atan_c128)
+DEFINE(sinh, AMP_KERNEL_SINH, sinh_f64, NULL, sinh_c128)
+DEFINE(cosh, AMP_KERNEL_COSH, cosh_f64, NULL, cosh_c128)
 DEFINE(tanh, AMP_KERNEL_TANH, tanh_f64, NULL, tanh_c128)
 DEFINE(sinc, NO_KERNEL, sinc_f64, NULL, sinc_c128)
 DEFINE(erf, AMP_KERNEL_ERF, erf_f64, NULL, NULL)
 DEFINE(erfinv, NO_KERNEL, erfinv_f64, NULL, NULL)
 DEFINE(sigmoid, AMP_KERNEL_SIGMOID, sigmoid_f64, NULL, sigmoid_c128)
 DEFINE(relu, AMP_KERNEL_RELU, relu_f64, relu_i64, NULL)
-DEFINE(relu6, NO_KERNEL, relu6_f64, relu6_i64, NULL)
-DEFINE(selu, NO_KERNEL, selu_f64, NULL, NULL)
+DEFINE(relu6, AMP_KERNEL_RELU6, relu6_f64, relu6_i64, NULL)
+DEFINE(selu, AMP_KERNEL_SELU, selu_f64, NULL, NULL)
 DEFINE(silu, AMP_KERNEL_SILU, silu_f64, NULL, silu_c128)
-DEFINE(mish, NO_KERNEL, mish_f64, NULL, NULL)
-DEFINE(softsign, NO_KERNEL, softsign_f64, NULL, softsign_c128)
-DEFINE(logsigmoid, NO_KERNEL, logsigmoid_f64, NULL, NULL)
-DEFINE(hardsigmoid, NO_KERNEL, hardsigmoid_f64, NULL, NULL)
-DEFINE(hardswish, NO_KERNEL, hardswish_f64, NULL, NULL)
+DEFINE(mish, AMP_KERNEL_MISH, mish_f64, NULL, NULL)
+DEFINE(softsign, AMP_KERNEL_SOFTSIGN, softsign_f64, NULL, softsign_c128)
+DEFINE(logsigmoid, AMP_KERNEL_LOGSIGMOID, logsigmoid_f64, NULL, NULL)
+DEFINE(hardsigmoid, AMP_KERNEL_HARDSIGMOID, hardsigmoid_f64, NULL, NULL)
+DEFINE(hardswish, AMP_KERNEL_HARDSWISH, hardswish_f64, NULL, NULL)
 
-/* With numbers: DEFINE_WITH(op, f64 loop, i64 loop, c128 loop, numbers …) */
-#define DEFINE_WITH(op, f64, i64, c128, ...)                                                                           \
+/* With numbers: DEFINE_WITH(op, family, f64 loop, i64 loop, c128 loop, numbers …) */
+#define DEFINE_WITH(op, family, f64, i64, c128, ...)                                                                   \
     amp_status cpu_##op(amp_call *call) {                                                                              \
-        static const unary_op row = {NO_KERNEL, f64, i64, c128};                                                       \
+        static const unary_op row = {family, f64, i64, c128};                                                          \
         const amp_##op##_args *a = call->args;                                                                         \
-        return run(call, &row, a->input, (unary_context){__VA_ARGS__});                                                \
+        return run(call, &row, a->input, (unary_context){.with_numbers = true, __VA_ARGS__});                          \
     }
 static double real(amp_scalar number) {
     return amp_constant_of(&number, AMP_F64).f64;
 }
-DEFINE_WITH(round, round_f64, same_i64, NULL, .p = pow(10.0, (double)a->decimals))
-DEFINE_WITH(leaky_relu, leaky_relu_f64, NULL, NULL, .p = a->negative_slope.value)
-DEFINE_WITH(elu, elu_f64, NULL, NULL, .p = a->alpha.value)
-DEFINE_WITH(celu, celu_f64, NULL, NULL, .p = a->alpha.value)
-DEFINE_WITH(softplus, softplus_f64, NULL, NULL, .p = real(a->beta), .q = real(a->threshold))
-DEFINE_WITH(hardtanh, hardtanh_f64, NULL, NULL, .p = real(a->min_val), .q = real(a->max_val))
-DEFINE_WITH(threshold, threshold_f64, NULL, NULL, .p = real(a->threshold), .q = real(a->value))
+DEFINE_WITH(leaky_relu, AMP_KERNEL_LEAKY_RELU, leaky_relu_f64, NULL, NULL, .p = a->negative_slope.value)
+DEFINE_WITH(elu, AMP_KERNEL_ELU, elu_f64, NULL, NULL, .p = a->alpha.value, .q = 1.0)
+DEFINE_WITH(celu, AMP_KERNEL_ELU, celu_f64, NULL, NULL, .p = a->alpha.value, .q = 1.0 / a->alpha.value)
+DEFINE_WITH(softplus, AMP_KERNEL_SOFTPLUS, softplus_f64, NULL, NULL, .p = real(a->beta), .q = real(a->threshold))
+DEFINE_WITH(hardtanh, AMP_KERNEL_HARDTANH, hardtanh_f64, NULL, NULL, .p = real(a->min_val), .q = real(a->max_val))
+DEFINE_WITH(threshold, AMP_KERNEL_THRESHOLD, threshold_f64, NULL, NULL, .p = real(a->threshold), .q = real(a->value))
+
+amp_status cpu_round(amp_call *call) {
+    static const unary_op whole = {AMP_KERNEL_ROUND, round_f64, same_i64, NULL};
+    static const unary_op decimal = {NO_KERNEL, round_f64, same_i64, NULL};
+    const amp_round_args *a = call->args;
+    return run(call, a->decimals ? &decimal : &whole, a->input, (unary_context){.p = pow(10.0, (double)a->decimals)});
+}
 
 static double largest(amp_dtype dtype) {
     switch (dtype) {
@@ -292,7 +304,7 @@ static double largest(amp_dtype dtype) {
     }
 }
 
-DEFINE_WITH(nan_to_num, nan_to_num_f64, same_i64, nan_to_num_c128, .p = a->nan,
+DEFINE_WITH(nan_to_num, NO_KERNEL, nan_to_num_f64, same_i64, nan_to_num_c128, .p = a->nan,
             .q = a->posinf.set ? a->posinf.value : largest(a->input->dtype),
             .r = a->neginf.set ? a->neginf.value : -largest(a->input->dtype))
 

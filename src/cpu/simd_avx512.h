@@ -3,6 +3,7 @@
 #define AMP_CPU_SIMD_AVX512_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SIMD_ISA avx512
@@ -58,6 +59,21 @@ static inline vf v_min(vf a, vf b) {
 }
 static inline vf v_sqrt(vf x) {
     return _mm512_sqrt_ps(x);
+}
+static inline vf v_floor(vf x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+static inline vf v_ceil(vf x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
+static inline vf v_trunc(vf x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+static inline vf v_round(vf x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline bool v_any(vm m) {
+    return m != 0;
 }
 static inline vi v_bits(vf x) {
     return (vi)_mm512_castps_si512(x);

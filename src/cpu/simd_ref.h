@@ -3,6 +3,7 @@
  *
  * Every ISA's header defines: VL, the lane count; vf, vi, vm: floats, int32s and a lane mask, with C's operators on vf and vi;
  * v_max(a, b) = a > b ? a : b and v_min(a, b) = a < b ? a : b per lane (so the second operand is what a NaN gives);
+ * v_round: to nearest even; v_any: whether the mask holds in a lane;
  * v_scale2(x, n) = x·2^n for integral n, rounded once; *_first(…, n): the first n lanes only, n < VL. */
 #ifndef AMP_CPU_SIMD_REF_H
 #define AMP_CPU_SIMD_REF_H
@@ -62,6 +63,21 @@ static inline vf v_min(vf a, vf b) {
 }
 static inline vf v_sqrt(vf x) {
     return sqrtf(x);
+}
+static inline vf v_floor(vf x) {
+    return floorf(x);
+}
+static inline vf v_ceil(vf x) {
+    return ceilf(x);
+}
+static inline vf v_trunc(vf x) {
+    return truncf(x);
+}
+static inline vf v_round(vf x) {
+    return rintf(x);
+}
+static inline bool v_any(vm m) {
+    return m;
 }
 static inline vi v_bits(vf x) {
     vi bits;

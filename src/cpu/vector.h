@@ -25,7 +25,41 @@ typedef void amp_unary_function(float *out, const float *in, int64_t n);
     X(GELU, gelu)                                                                                                      \
     X(GELU_TANH, gelu_tanh)                                                                                            \
     X(RELU, relu)                                                                                                      \
-    X(SILU, silu)
+    X(SILU, silu)                                                                                                      \
+    X(SIGN, sign)                                                                                                      \
+    X(CEIL, ceil)                                                                                                      \
+    X(FLOOR, floor)                                                                                                    \
+    X(TRUNC, trunc)                                                                                                    \
+    X(ROUND, round)                                                                                                    \
+    X(RELU6, relu6)                                                                                                    \
+    X(HARDSIGMOID, hardsigmoid)                                                                                        \
+    X(HARDSWISH, hardswish)                                                                                            \
+    X(SOFTSIGN, softsign)                                                                                              \
+    X(LOG2, log2)                                                                                                      \
+    X(LOG10, log10)                                                                                                    \
+    X(LOG1P, log1p)                                                                                                    \
+    X(EXPM1, expm1)                                                                                                    \
+    X(SINH, sinh)                                                                                                      \
+    X(COSH, cosh)                                                                                                      \
+    X(LOGSIGMOID, logsigmoid)                                                                                          \
+    X(MISH, mish)                                                                                                      \
+    X(SELU, selu)                                                                                                      \
+    X(SIN, sin)                                                                                                        \
+    X(COS, cos)                                                                                                        \
+    X(TAN, tan)                                                                                                        \
+    X(ASIN, asin)                                                                                                      \
+    X(ACOS, acos)                                                                                                      \
+    X(ATAN, atan)
+
+/* out[i] = f(in[i]; p, q): leaky_relu (slope p), elu (p·(e^(q·x) − 1) below 0), hardtanh (between p and q), threshold
+ * (q up to p), softplus (factor p, x itself above q/p). */
+typedef void amp_unary_with_function(float *out, const float *in, int64_t n, float p, float q);
+#define AMP_VECTOR_UNARY_WITH(X)                                                                                       \
+    X(LEAKY_RELU, leaky_relu)                                                                                          \
+    X(ELU, elu)                                                                                                        \
+    X(HARDTANH, hardtanh)                                                                                              \
+    X(THRESHOLD, threshold)                                                                                            \
+    X(SOFTPLUS, softplus)
 
 /* out[i] = f(a[i], b[i]); out may be a or b. add_scaled: a + scale·b, one rounding; scale is ignored by the others. */
 typedef void amp_binary_function(float *out, const float *a, const float *b, int64_t n, float scale);

@@ -3,7 +3,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/unroll.h"
-#include "cpu/vmath_body.h"
+#include "cpu/vmath_more_body.h"
 
 #define PASTE_(name, isa) amp_##name##_f32_##isa
 #define PASTE(name, isa) PASTE_(name, isa)
@@ -31,6 +31,15 @@ static inline vf v_square(vf x) {
         if (i < n) v_store_first(out + i, v_##name(v_load_first(in + i, n - i)), n - i);                               \
     }
 AMP_VECTOR_UNARY(DEFINE_UNARY)
+
+#define DEFINE_UNARY_WITH(NAME, name)                                                                                  \
+    void KERNEL(name)(float *out, const float *in, int64_t n, float p, float q) {                                      \
+        const vf vp = v_set1(p), vq = v_set1(q);                                                                       \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL) v_store(out + i, v_with_##name(v_load(in + i), vp, vq));                          \
+        if (i < n) v_store_first(out + i, v_with_##name(v_load_first(in + i, n - i), vp, vq), n - i);                  \
+    }
+AMP_VECTOR_UNARY_WITH(DEFINE_UNARY_WITH)
 
 static inline vf v_op_add(vf a, vf b, vf s) {
     return (void)s, a + b;

@@ -68,6 +68,18 @@ bool amp_unary_self_test(const amp_kernel *kernel, const amp_kernel *reference, 
     return true;
 }
 
+bool amp_unary_with_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float in[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
+    fill(in, 4);
+    for (int n = 0; n <= LENGTH; n++) {
+        prepare(got);
+        ((amp_unary_with_function *)kernel->function)(got, in, n, 0.75f, 2.5f);
+        ((amp_unary_with_function *)reference->function)(want, in, n, 0.75f, 2.5f);
+        if (!agree(got, want, n, true, message, size)) return false;
+    }
+    return true;
+}
+
 bool amp_binary_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     float a[LENGTH], b[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
     fill(a, 1);
