@@ -18,13 +18,14 @@ enum { TILE_BYTES = 16 * 1024, TILE_LEAST = 64 }; /* of transposed points, which
 
 typedef struct distances {
     amp_dtype compute;
+    bool narrow; /* the points are of f32 or less */
     double p;
     int64_t depth;
     amp_distance_function *kernel; /* NULL: row by row, in f64 */
 } distances;
 
 static amp_status start(amp_call *call, distances *w, double p, amp_dtype dtype, int64_t depth) {
-    *w = (distances){.compute = amp_compute_dtype(dtype), .p = p, .depth = depth};
+    *w = (distances){.compute = amp_compute_dtype(dtype), .narrow = dtype != AMP_F64, .p = p, .depth = depth};
     if (!(p >= 0.0)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'p' is %g; expected 0 or more", amp_call_name(call), p);
     }
@@ -44,11 +45,15 @@ static amp_status start(amp_call *call, distances *w, double p, amp_dtype dtype,
     return AMP_OK;
 }
 
-static double power(double x, double p) {
-    double result = 1.0;
-    if (p > 16.0 || p != floor(p)) return pow(x, p);
-    for (int i = 0; i < (int)p; i++) result *= x;
-    return result;
+/* x^p. For f32 and narrower, an error of p·log(x) units in the last place of f64 does no harm. */
+static double power(const distances *w, double x) {
+    const double whole = floor(w->p), rest = w->p - whole;
+    if (whole <= 16.0 && (rest == 0.0 || rest == 0.5)) {
+        double result = rest == 0.0 ? 1.0 : sqrt(x);
+        for (int i = 0; i < (int)whole; i++) result *= x;
+        return result;
+    }
+    return w->narrow ? exp(w->p * log(x)) : pow(x, w->p);
 }
 
 static double row_distance(const distances *w, const double *a, const double *b) {
@@ -60,7 +65,7 @@ static double row_distance(const distances *w, const double *a, const double *b)
         else if (w->p == 0.0)
             sum += d != 0.0;
         else
-            sum += w->p == 1.0 ? d : w->p == 2.0 ? d * d : power(d, w->p);
+            sum += w->p == 1.0 ? d : w->p == 2.0 ? d * d : power(w, d);
     }
     if (w->p == 2.0) return sqrt(sum);
     return w->p == 0.0 || w->p == 1.0 || isinf(w->p) ? sum : pow(sum, 1.0 / w->p);
@@ -141,25 +146,46 @@ typedef struct grid {
     int64_t batches, rows, columns;
 } grid;
 
-/* All distances of a grid, dense, in compute type: a tile of columns stays while the rows pass. */
-static void run_grid(const distances *w, const grid *g, char *out) {
+/* A tile of a grid: distances of its columns [from, from + n) of batch b from rows [begin, end). Its columns are packed
+ * into `room` where they would lie a long step apart. */
+static void run_tile(const distances *w, const grid *g, int64_t b, int64_t from, int64_t n, amp_range rows, float *room,
+                     char *out) {
+    const int64_t size = (int64_t)amp_dtype_size(w->compute);
+    const void *many = at(w, g->many, b * g->columns * w->depth + (w->kernel ? from : from * w->depth));
+    int64_t step = g->columns;
+    if (room && n < step && rows.end - rows.begin > 4) {
+        for (int64_t k = 0; k < w->depth; k++) {
+            memcpy(room + k * n, (const float *)many + k * step, (size_t)n * sizeof *room);
+        }
+        many = room;
+        step = n;
+    }
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+        const int64_t row = b * g->rows + i;
+        point_distances(w, out + (row * g->columns + from) * size, at(w, g->one, row * w->depth), many, step, n);
+    }
+}
+
+/* All distances of a grid, dense, in compute type: a tile of columns stays in the cache while the rows pass. */
+static amp_status run_grid(const amp_call *call, const distances *w, const grid *g, char *out) {
     const int64_t size = (int64_t)amp_dtype_size(w->compute), fits = TILE_BYTES / size / (w->depth + 1);
     const int64_t width = fits / TILE_LEAST * TILE_LEAST > 0 ? fits / TILE_LEAST * TILE_LEAST : TILE_LEAST;
     const int64_t tiles = (g->columns + width - 1) / width, units = g->batches * tiles;
     const int64_t parts = units < 64 ? (g->rows < 16 ? g->rows : 16) : 1; /* of the rows, so that threads find work */
     const int threads =
         amp_parallel_threads(g->batches * g->rows * g->columns * (w->depth + 4), 4 * AMP_GRAIN_ELEMENTS);
+    const int64_t shape[2] = {threads, w->kernel && tiles > 1 ? w->depth * width : 0};
+    amp_tensor *room = amp_tensor_new(call->op->name, AMP_F32, 2, shape);
+    if (!room) return amp_pending_error();
+    float *packed = amp_tensor_pointer(room);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t u = 0; u < units * parts; u++) {
-        const int64_t unit = u / parts, b = unit / tiles, from = unit % tiles * width, left = g->columns - from;
-        const int64_t begin = g->rows * (u % parts) / parts, end = g->rows * (u % parts + 1) / parts;
-        const int64_t first = b * g->columns * w->depth + (w->kernel ? from : from * w->depth);
-        for (int64_t i = begin; i < end; i++) {
-            char *to = out + ((b * g->rows + i) * g->columns + from) * size;
-            point_distances(w, to, at(w, g->one, (b * g->rows + i) * w->depth), at(w, g->many, first), g->columns,
-                            left < width ? left : width);
-        }
+        const int64_t unit = u / parts, from = unit % tiles * width, left = g->columns - from;
+        const amp_range rows = {g->rows * (u % parts) / parts, g->rows * (u % parts + 1) / parts};
+        run_tile(w, g, unit / tiles, from, left < width ? left : width, rows,
+                 shape[1] ? packed + shape[1] * omp_get_thread_num() : NULL, out);
     }
+    return AMP_OK;
 }
 
 /* Results in compute type: where they belong, or in a tensor that finish_results copies there. */
@@ -193,7 +219,7 @@ amp_status cpu_cdist(amp_call *call) {
     amp_tensor *out = amp_call_output(call, 0, dtype, rank + 2, shape);
     amp_tensor *results = out ? results_for(call, &w, out) : NULL;
     if (!results) return amp_pending_error();
-    if (amp_tensor_elements(out) > 0) run_grid(&w, &g, amp_tensor_pointer(results));
+    if (amp_tensor_elements(out) > 0) AMP_TRY(run_grid(call, &w, &g, amp_tensor_pointer(results)));
     return results == out ? AMP_OK : amp_cpu_copy(out, results);
 }
 

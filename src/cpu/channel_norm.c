@@ -14,6 +14,7 @@
 
 enum {
     BLOCK = AMP_BLOCK_BYTES / sizeof(float),
+    TINY_ROW = 16,      /* rows up to this are not worth a kernel */
     SHORT_ROW = 32,     /* rows below this are walked as columns */
     COLUMN_WIDTH = 512, /* least width of a column walk: short periods are repeated */
     COLUMN_UNIT = 64    /* columns that one thread takes at least */
@@ -137,6 +138,13 @@ static amp_moments row_moments(const norm *p, int64_t n, int64_t c) {
     const char *x = (const char *)amp_tensor_pointer(p->in) + row_offset(p->in, n, c);
     amp_moments m = {0.0, 0.0, 0.0};
     if (dtype == AMP_F64) return moments_f64((const double *)(const void *)x, p->inner);
+    if (p->inner <= TINY_ROW) {
+        double wide[TINY_ROW];
+        if (dtype != AMP_F32) amp_block_load(AMP_F64, wide, dtype, x, size, p->inner);
+        for (int64_t i = 0; dtype == AMP_F32 && i < p->inner; i++)
+            wide[i] = (double)((const float *)(const void *)x)[i];
+        return moments_f64(wide, p->inner);
+    }
     if (dtype == AMP_F32) {
         p->moments(&m, (const float *)(const void *)x, p->inner);
         return m;
@@ -220,6 +228,34 @@ static amp_status batch_moments_of_rows(const norm *p, double *mean, double *squ
         for (int64_t n = 1; n < p->outer; n++) m = amp_moments_join(m, moments[n * p->channels + c]);
         mean[c] = m.mean;
         squares[c] = m.squares;
+    }
+    return AMP_OK;
+}
+
+/* A group of short rows is one row of layer_norm's kernel; weight and bias are spread over its elements. */
+static amp_status run_short_groups(const norm *p, int64_t each) {
+    const int64_t period = p->channels * p->inner, length = each * p->inner, units = p->outer * p->channels / each;
+    const amp_dtype dtype = p->in->dtype;
+    const int64_t size = (int64_t)amp_dtype_size(dtype);
+    const int threads = threads_for(p);
+    float *weight = (float *)(void *)numbers(p->call, period), *bias = weight + period;
+    float *rows = (float *)(void *)numbers(p->call, (length + 16) / 2 * threads);
+    if (!weight || !rows) return amp_pending_error();
+    for (int64_t j = 0; j < period; j++) {
+        weight[j] = (float)p->weight[j / p->inner];
+        bias[j] = (float)p->bias[j / p->inner];
+    }
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t u = 0; u < units; u++) {
+        const int64_t first = u * length % period;
+        const char *x = (const char *)amp_tensor_pointer(p->in) + u * length * size;
+        char *y = (char *)amp_tensor_pointer(p->out) + u * length * size;
+        float *row = rows + (length + 16) / 2 * 2 * omp_get_thread_num();
+        if (dtype != AMP_F32) amp_block_load(AMP_F32, row, dtype, x, size, length);
+        p->layer_norm(dtype == AMP_F32 ? (float *)(void *)y : row,
+                      dtype == AMP_F32 ? (const float *)(const void *)x : row, weight + first, bias + first, length,
+                      p->eps);
+        if (dtype != AMP_F32) amp_block_store(AMP_F32, row, dtype, y, size, length);
     }
     return AMP_OK;
 }
@@ -465,6 +501,10 @@ amp_status cpu_instance_norm(amp_call *call) {
         run_channels(&p, s.mean, s.variance);
         return AMP_OK;
     }
+    if (p.in->dtype != AMP_F64 && p.inner < SHORT_ROW && !a->running_mean && !a->running_var) {
+        AMP_TRY(make_dense(&p, 0));
+        return run_short_groups(&p, 1);
+    }
     amp_moments *moments = NULL;
     if (a->running_mean || a->running_var) {
         const int64_t room = p.outer * p.channels * (int64_t)(sizeof *moments / sizeof(double));
@@ -476,34 +516,6 @@ amp_status cpu_instance_norm(amp_call *call) {
 }
 
 /* ---- group_norm ----------------------------------------------------------------------------------------------------- */
-
-/* A group of short rows is one row of layer_norm's kernel; weight and bias are spread over its elements. */
-static amp_status run_short_groups(const norm *p, int64_t each) {
-    const int64_t period = p->channels * p->inner, length = each * p->inner, units = p->outer * p->channels / each;
-    const amp_dtype dtype = p->in->dtype;
-    const int64_t size = (int64_t)amp_dtype_size(dtype);
-    const int threads = threads_for(p);
-    float *weight = (float *)(void *)numbers(p->call, period), *bias = weight + period;
-    float *rows = (float *)(void *)numbers(p->call, (length + 16) / 2 * threads);
-    if (!weight || !rows) return amp_pending_error();
-    for (int64_t j = 0; j < period; j++) {
-        weight[j] = (float)p->weight[j / p->inner];
-        bias[j] = (float)p->bias[j / p->inner];
-    }
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t u = 0; u < units; u++) {
-        const int64_t first = u * length % period;
-        const char *x = (const char *)amp_tensor_pointer(p->in) + u * length * size;
-        char *y = (char *)amp_tensor_pointer(p->out) + u * length * size;
-        float *row = rows + (length + 16) / 2 * 2 * omp_get_thread_num();
-        if (dtype != AMP_F32) amp_block_load(AMP_F32, row, dtype, x, size, length);
-        p->layer_norm(dtype == AMP_F32 ? (float *)(void *)y : row,
-                      dtype == AMP_F32 ? (const float *)(const void *)x : row, weight + first, bias + first, length,
-                      p->eps);
-        if (dtype != AMP_F32) amp_block_store(AMP_F32, row, dtype, y, size, length);
-    }
-    return AMP_OK;
-}
 
 amp_status cpu_group_norm(amp_call *call) {
     const amp_group_norm_args *a = call->args;

@@ -15,6 +15,7 @@
 
 enum {
     TILE = 256,  /* positions whose classes are walked together */
+    RUN = 1024,  /* samples that are picked together */
     ROW_COST = 8 /* simple operations for one class of one sample */
 };
 
@@ -31,7 +32,8 @@ typedef struct entropy {
     char *room;          /* a row of classes for each thread */
     amp_row_function *log_softmax;
     amp_unary_function *exp, *log;
-    amp_binary_function *add, *sub, *maximum;
+    amp_binary_function *add, *sub, *mul, *maximum;
+    amp_reduce_function *sum;
 } entropy;
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------ */
@@ -84,17 +86,19 @@ static amp_status count_classes(const amp_call *call, entropy *e) {
     const int64_t n = e->classes;
     amp_tensor *counts = amp_tensor_new(call->op->name, AMP_I64, 1, &n);
     if (!counts) return amp_pending_error();
-    int64_t *count = memset(amp_tensor_pointer(counts), 0, (size_t)n * sizeof *count);
+    int64_t *count = memset(amp_tensor_pointer(counts), 0, (size_t)n * sizeof *count), all = 0;
     for (int64_t i = 0; i < e->samples; i++) {
         const int64_t t = e->target[i];
         if (t >= 0 && t < n && t != e->ignore) {
-            count[t]++;
+            all++;
+            if (e->weight) count[t]++;
         } else if (t != e->ignore) {
             return amp_fail(AMP_ERROR_INVALID, "%s: element %lld of 'target' is %lld, input has classes 0 to %lld",
                             amp_call_name(call), (long long)i, (long long)t, (long long)n - 1);
         }
     }
-    for (int64_t c = 0; c < n; c++) e->total_weight += (double)count[c] * weight_of(e, c);
+    if (!e->weight) e->total_weight = (double)all;
+    for (int64_t c = 0; e->weight && c < n; c++) e->total_weight += (double)count[c] * weight_of(e, c);
     return AMP_OK;
 }
 
@@ -143,34 +147,47 @@ static amp_status finish(amp_call *call, const entropy *e, amp_loss_reduction re
 
 /* ---- nll_loss ------------------------------------------------------------------------------------------------------- */
 
-static double element_at(const amp_tensor *t, int64_t offset) {
-    const char *at = (const char *)amp_tensor_pointer(t) + offset * (int64_t)amp_dtype_size(t->dtype);
-    if (t->dtype == AMP_F32) return (double)*(const float *)(const void *)at;
-    if (t->dtype == AMP_F64) return *(const double *)(const void *)at;
-    return amp_element_double(t->dtype, at);
+static double element_at(amp_dtype dtype, const char *at) {
+    if (dtype == AMP_F32) return (double)*(const float *)(const void *)at;
+    if (dtype == AMP_F64) return *(const double *)(const void *)at;
+    return amp_element_double(dtype, at);
 }
 
-/* Offset of class 0 of a sample, in elements. */
-static int64_t sample_offset(const amp_tensor *input, int64_t sample) {
+/* Byte offset of class 0 of position `index`, counted over the dimensions from `first` on without that of the classes. */
+static int64_t position_offset(const amp_tensor *input, int first, int64_t index) {
     int64_t offset = 0;
-    for (int d = input->rank - 1; d >= 0; d--) {
+    for (int d = input->rank - 1; d >= first; d--) {
         if (d == (input->rank > 1)) continue;
-        offset += sample % input->shape[d] * input->strides[d];
-        sample /= input->shape[d];
+        offset += index % input->shape[d] * input->strides[d];
+        index /= input->shape[d];
     }
-    return offset;
+    return offset * (int64_t)amp_dtype_size(input->dtype);
+}
+
+/* The losses of samples [from, to), which are neighbours in the last of their dimensions. */
+static void pick_run(const entropy *e, int64_t from, int64_t to, int64_t step) {
+    const amp_tensor *input = e->input;
+    const amp_dtype dtype = input->dtype;
+    const int64_t class_step = input->strides[input->rank > 1] * (int64_t)amp_dtype_size(dtype);
+    const char *at = (const char *)amp_tensor_pointer(input) + position_offset(input, 0, from);
+    for (int64_t i = from; i < to; i++, at += step) {
+        const int64_t t = e->target[i];
+        put_loss(e, i, t == e->ignore ? 0.0 : -weight_of(e, t) * element_at(dtype, at + t * class_step));
+    }
 }
 
 static void pick_losses(const entropy *e) {
     const amp_tensor *input = e->input;
-    const int64_t step = input->strides[input->rank > 1];
+    const int last = input->rank == 2 ? 0 : input->rank - 1; /* the samples' own last dimension */
+    const int64_t row = input->rank > 1 ? input->shape[last] : 1;
+    const int64_t step = input->rank > 1 ? input->strides[last] * (int64_t)amp_dtype_size(input->dtype) : 0;
+    const int64_t run = row < RUN ? row : RUN, runs = row ? (row + run - 1) / run : 0;
+    const int64_t units = row ? e->samples / row * runs : 0;
     const int threads = amp_parallel_threads(e->samples * ROW_COST, AMP_GRAIN_ELEMENTS);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t i = 0; i < e->samples; i++) {
-        const int64_t t = e->target[i];
-        const double loss =
-            t == e->ignore ? 0.0 : -weight_of(e, t) * element_at(input, sample_offset(input, i) + t * step);
-        put_loss(e, i, loss);
+    for (int64_t u = 0; u < units; u++) {
+        const int64_t from = u / runs * row + u % runs * run, end = (u / runs + 1) * row;
+        pick_run(e, from, from + run < end ? from + run : end, step);
     }
 }
 
@@ -189,26 +206,39 @@ amp_status cpu_nll_loss(amp_call *call) {
 
 /* ---- cross_entropy: rows of classes --------------------------------------------------------------------------------- */
 
+/* Σ w·ℓ and Σ p·w·ℓ over the classes of a row; `logs` is written over. p may be NULL. */
+static void row_sums_f32(const entropy *e, float *logs, const float *p, double *all, double *hit) {
+    const int64_t n = e->classes;
+    if (e->weight) e->mul(logs, logs, e->weight, n, 0.0F);
+    if (e->smoothing > 0.0) *all = e->sum(logs, n);
+    for (int64_t c = 0; p && e->inner > 1 && c < n; c++) logs[c] *= p[c * e->inner];
+    if (p && e->inner == 1) e->mul(logs, logs, p, n, 0.0F);
+    if (p) *hit = e->sum(logs, n);
+}
+static void row_sums_f64(const entropy *e, const double *logs, const double *p, double *all, double *hit) {
+    const double *w = e->weight;
+    for (int64_t c = 0; c < e->classes; c++) {
+        const double l = w ? w[c] * logs[c] : logs[c];
+        *all += l;
+        if (p) *hit += l * p[c * e->inner];
+    }
+}
+
 /* The loss of a sample from the logarithms of its softmax: −w·ℓ at the target, or −Σ p·w·ℓ over all classes; smoothing
  * moves a share of either to −Σ w·ℓ/C. */
-#define ROW_LOSS(suffix, type)                                                                                         \
-    static double row_loss_##suffix(const entropy *e, int64_t sample, const type *logs) {                              \
-        const type *p = e->probabilities ? (const type *)e->probabilities +                                            \
-                                               sample / e->inner * e->classes * e->inner + sample % e->inner           \
-                                         : NULL;                                                                       \
-        double picked = 0.0, all = 0.0;                                                                                \
-        if (!p && e->target[sample] == e->ignore) return 0.0;                                                          \
-        if (!p) picked = weight_of(e, e->target[sample]) * (double)logs[e->target[sample]];                            \
-        for (int64_t c = 0; (p || e->smoothing > 0.0) && c < e->classes; c++) {                                        \
-            const double l = e->weight ? (double)((const type *)e->weight)[c] * (double)logs[c] : (double)logs[c];     \
-            all += l;                                                                                                  \
-            if (p) picked += l * (double)p[c * e->inner];                                                              \
-        }                                                                                                              \
-        const double smooth = e->smoothing > 0.0 ? e->smoothing / (double)e->classes * all : 0.0;                      \
-        return -((1.0 - e->smoothing) * picked + smooth);                                                              \
-    }
-ROW_LOSS(f32, float)
-ROW_LOSS(f64, double)
+static double row_loss(const entropy *e, int64_t sample, int64_t at, void *logs) {
+    const bool wide = e->compute == AMP_F64, by_index = e->target;
+    const int64_t t = by_index ? e->target[sample] : 0;
+    double hit = 0.0, all = 0.0;
+    if (by_index && t == e->ignore) return 0.0;
+    if (by_index) hit = weight_of(e, t) * (wide ? ((const double *)logs)[t] : (double)((const float *)logs)[t]);
+    if (wide)
+        row_sums_f64(e, logs, by_index ? NULL : (const double *)e->probabilities + at, &all, &hit);
+    else if (!by_index || e->smoothing > 0.0)
+        row_sums_f32(e, logs, by_index ? NULL : (const float *)e->probabilities + at, &all, &hit);
+    const double smooth = e->smoothing > 0.0 ? e->smoothing / (double)e->classes * all : 0.0;
+    return -((1.0 - e->smoothing) * hit + smooth);
+}
 
 static void log_softmax_f64(double *out, const double *x, int64_t step, int64_t n) {
     double max = -INFINITY, sum = 0.0;
@@ -222,14 +252,14 @@ static void run_row(const entropy *e, int64_t sample, void *room) {
     const int64_t at = sample / e->inner * e->classes * e->inner + sample % e->inner;
     if (e->compute == AMP_F64) {
         log_softmax_f64(room, (const double *)e->x + at, e->inner, e->classes);
-        put_loss(e, sample, row_loss_f64(e, sample, room));
+        put_loss(e, sample, row_loss(e, sample, at, room));
         return;
     }
     const float *x = (const float *)e->x + at;
     float *logs = room;
     for (int64_t c = 0; e->inner > 1 && c < e->classes; c++) logs[c] = x[c * e->inner];
     e->log_softmax(logs, e->inner > 1 ? logs : x, e->classes);
-    put_loss(e, sample, row_loss_f32(e, sample, logs));
+    put_loss(e, sample, row_loss(e, sample, at, logs));
 }
 
 static amp_status run_rows(const amp_call *call, entropy *e) {
@@ -286,8 +316,11 @@ static amp_status find_kernels(amp_call *call, entropy *e) {
     e->log = (amp_unary_function *)amp_kernel_get(AMP_KERNEL_LOG, AMP_F32, AMP_F32);
     e->add = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_ADD, AMP_F32, AMP_F32);
     e->sub = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_SUB, AMP_F32, AMP_F32);
+    e->mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
+    e->sum = (amp_reduce_function *)amp_kernel_get(AMP_KERNEL_SUM, AMP_F32, AMP_F32);
     e->maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32);
-    if (!kernel || !e->exp || !e->log || !e->add || !e->sub || !e->maximum) return amp_pending_error();
+    if (!kernel || !e->exp || !e->log || !e->add || !e->sub || !e->mul || !e->sum || !e->maximum)
+        return amp_pending_error();
     e->log_softmax = (amp_row_function *)kernel->function;
     if (e->compute == AMP_F32) call->note.kernel = kernel->name;
     return AMP_OK;

@@ -1,6 +1,8 @@
 /* Blocks of any dtype to and from the compute types: conversions of cpu/convert_any.h. */
 #include "cpu/element.h"
 
+#include <string.h>
+
 #include "cpu/convert_any.h"
 
 amp_dtype amp_compute_dtype(amp_dtype dtype) {
@@ -25,7 +27,20 @@ void amp_block_prepare(void) {
     }
 }
 
+/* A broadcast element: converted once, then copied in runs that double. */
+static void fill_block(amp_dtype compute, char *dst, amp_dtype dtype, const char *src, int64_t n) {
+    const size_t size = amp_dtype_size(compute), bytes = (size_t)n * size;
+    amp_block_load(compute, dst, dtype, src, (int64_t)amp_dtype_size(dtype), 1);
+    for (size_t done = size; done < bytes; done *= 2) {
+        memcpy(dst + done, dst, done < bytes - done ? done : bytes - done);
+    }
+}
+
 void amp_block_load(amp_dtype compute, void *dst, amp_dtype dtype, const char *src, int64_t stride, int64_t n) {
+    if (stride == 0 && n > 1) {
+        fill_block(compute, dst, dtype, src, n);
+        return;
+    }
     amp_conversion conversion;
     (void)amp_conversion_find(compute, dtype, &conversion);
     amp_conversion_run_strided(&conversion, dst, (int64_t)conversion.dst_size, src, stride, n);

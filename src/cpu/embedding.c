@@ -120,7 +120,7 @@ typedef struct bags {
     bag_mode mode;
     amp_dtype compute;
     const void *scales; /* per_sample_weights, dense, of compute type; or NULL */
-    amp_binary_function *add_scaled;
+    amp_binary_function *add_scaled, *div;
     char *out; /* dense, of compute type */
 } bags;
 
@@ -160,17 +160,25 @@ static void take_row(const bags *b, char *out, int64_t i, bool first) {
         }
         if (b->mode == BAG_MAX)
             TAKE_GREATER(float, o, x, n, first)
+        else if (first && scale == 1.0)
+            memcpy(o, x, (size_t)n * sizeof *o);
         else
             b->add_scaled(o, o, x, n, (float)scale);
     }
 }
 
 static void divide(const bags *b, char *out, int64_t taken) {
-    for (int64_t k = 0; taken > 1 && k < b->table->shape[1]; k++) {
-        if (b->compute == AMP_F64)
-            ((double *)(void *)out)[k] /= (double)taken;
-        else
-            ((float *)(void *)out)[k] /= (float)taken;
+    const int64_t width = b->table->shape[1];
+    float divisor[BLOCK];
+    if (taken < 2) return;
+    if (b->compute == AMP_F64) {
+        for (int64_t k = 0; k < width; k++) ((double *)(void *)out)[k] /= (double)taken;
+        return;
+    }
+    for (int64_t k = 0; k < width && k < BLOCK; k++) divisor[k] = (float)taken;
+    for (int64_t at = 0; at < width; at += BLOCK) {
+        float *o = (float *)(void *)out + at;
+        b->div(o, o, divisor, width - at < BLOCK ? width - at : BLOCK, 0.0F);
     }
 }
 
@@ -279,7 +287,8 @@ amp_status cpu_embedding_bag(amp_call *call) {
     amp_tensor *results = out && out->dtype != b.compute ? amp_tensor_new(call->op->name, b.compute, 2, shape) : out;
     b.table = results ? amp_cpu_dense(call->op->name, a->weight, a->weight->dtype, 1) : NULL;
     b.add_scaled = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_ADD_SCALED, AMP_F32, AMP_F32);
-    if (!b.table || !b.add_scaled) return amp_pending_error();
+    b.div = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_DIV, AMP_F32, AMP_F32);
+    if (!b.table || !b.add_scaled || !b.div) return amp_pending_error();
     b.out = amp_tensor_pointer(results);
     amp_block_prepare();
     const int threads = amp_parallel_threads(b.l.count * shape[1], AMP_GRAIN_ELEMENTS);

@@ -9,11 +9,14 @@
 #include "cpu/channel.h"
 #include "cpu/convert.h"
 #include "cpu/depthwise.h"
-#include "cpu/gates.h"
 #include "cpu/fft.h"
+#include "cpu/gates.h"
 #include "cpu/distance.h"
+#include "cpu/fft.h"
+#include "cpu/gates.h"
 #include "cpu/gemm.h"
 #include "cpu/lines.h"
+#include "cpu/loss.h"
 #include "cpu/vector.h"
 
 typedef enum amp_kernel_family {

@@ -15,15 +15,24 @@ typedef double _Complex complex128;
 
 /* ---- Differences ---------------------------------------------------------------------------------------------------- */
 
-#define MODULUS_LOOP(suffix, type, real, modulus)                                                                      \
+typedef struct modulus {
+    amp_loss_function *f32;
+    double eps;
+} modulus;
+
+static void modulus_f32(void *context, void *out, const void *const *in, int64_t n) {
+    const modulus *m = context;
+    m->f32(out, in[0], in[1], NULL, n, (float)m->eps);
+}
+
+#define MODULUS_LOOP(suffix, type, modulus_of)                                                                         \
     static void modulus_##suffix(void *context, void *out, const void *const *in, int64_t n) {                         \
         const type *a = in[0], *b = in[1];                                                                             \
-        const real eps = (real) * (const double *)context;                                                             \
-        for (int64_t i = 0; i < n; i++) ((real *)out)[i] = modulus(a[i] - b[i] + eps);                                 \
+        const modulus *m = context;                                                                                    \
+        for (int64_t i = 0; i < n; i++) ((double *)out)[i] = modulus_of(a[i] - b[i] + m->eps);                         \
     }
-MODULUS_LOOP(f32, float, float, fabsf)
-MODULUS_LOOP(f64, double, double, fabs)
-MODULUS_LOOP(c128, complex128, double, cabs)
+MODULUS_LOOP(f64, double, fabs)
+MODULUS_LOOP(c128, complex128, cabs)
 
 amp_tensor *amp_difference_norms(const amp_call *call, const amp_operand pair[2], amp_dtype compute, double eps,
                                  double p, bool all) {
@@ -31,13 +40,14 @@ amp_tensor *amp_difference_norms(const amp_call *call, const amp_operand pair[2]
     int rank;
     const amp_dtype real = compute == AMP_F32 ? AMP_F32 : AMP_F64;
     if (amp_operands_shape(call, pair, 2, &rank, shape) != AMP_OK) return NULL;
-    amp_tensor *moduli = amp_tensor_new(call->op->name, real, rank, shape);
+    modulus m = {(amp_loss_function *)amp_kernel_get(AMP_KERNEL_LOSS_L1, AMP_F32, AMP_F32), eps};
+    amp_tensor *moduli = m.f32 ? amp_tensor_new(call->op->name, real, rank, shape) : NULL;
     if (!moduli) return NULL;
     amp_operands_run(pair, 2, compute, real,
                      compute == AMP_F32   ? modulus_f32
                      : compute == AMP_F64 ? modulus_f64
                                           : modulus_c128,
-                     &eps, 2, moduli);
+                     &m, 2, moduli);
     const amp_reduce_work work = {.kind = amp_norm_reduction(p),
                                   .input = moduli,
                                   .mask = all    ? (1u << rank) - 1

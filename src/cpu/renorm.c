@@ -13,23 +13,27 @@
 
 /* ---- renorm --------------------------------------------------------------------------------------------------------- */
 
-#define SCALE_LOOP(suffix, type)                                                                                       \
-    static void scale_##suffix(void *context, void *out, const void *const *in, int64_t n) {                           \
-        const double limit = *(const double *)context, *norm = in[1];                                                  \
-        const type *x = in[0];                                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const type scale = norm[i] > limit ? (type)(limit / (norm[i] + 1e-7)) : (type)1;                           \
-            ((type *)out)[i] = x[i] * scale;                                                                           \
-        }                                                                                                              \
-    }
-SCALE_LOOP(f32, float)
-SCALE_LOOP(f64, double)
+static void scale_f32(void *context, void *out, const void *const *in, int64_t n) {
+    (*(amp_binary_function **)context)(out, in[0], in[1], n, 0.0F);
+}
+static void scale_f64(void *context, void *out, const void *const *in, int64_t n) {
+    const double *x = in[0], *scale = in[1];
+    (void)context;
+    for (int64_t i = 0; i < n; i++) ((double *)out)[i] = x[i] * scale[i];
+}
+
+/* What each slice is multiplied by, from its norm, in place. */
+static void scales_from_norms(amp_tensor *norms, double limit) {
+    double *norm = amp_tensor_pointer(norms);
+    const int64_t n = amp_tensor_elements(norms);
+    for (int64_t i = 0; i < n; i++) norm[i] = norm[i] > limit ? limit / (norm[i] + 1e-7) : 1.0;
+}
 
 amp_status cpu_renorm(amp_call *call) {
     const amp_renorm_args *a = call->args;
     const amp_tensor *input = a->input;
     const double p = amp_constant_of(&a->p, AMP_F64).f64;
-    double limit = amp_constant_of(&a->maxnorm, AMP_F64).f64;
+    const double limit = amp_constant_of(&a->maxnorm, AMP_F64).f64;
     int d;
     if (!amp_dtype_is_floating(input->dtype)) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
@@ -55,18 +59,14 @@ amp_status cpu_renorm(amp_call *call) {
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, work.mask, true, shape);
     amp_tensor *norms = amp_tensor_new(call->op->name, AMP_F64, rank, shape);
-    if (!norms) return amp_pending_error();
+    amp_binary_function *mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
+    if (!norms || !mul) return amp_pending_error();
     AMP_TRY(amp_cpu_reduce(&work, norms));
+    scales_from_norms(norms, limit);
     amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
     if (!out) return amp_pending_error();
-    const amp_elementwise scaling = {
-        .function = compute == AMP_F32 ? scale_f32 : scale_f64,
-        .context = &limit,
-        .out_compute = compute,
-        .inputs = 2,
-        .in = {{.tensor = input, .compute = compute}, {.tensor = norms, .compute = AMP_F64}},
-        .cost = 2};
-    amp_elementwise_run(&scaling, out);
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norms)};
+    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? scale_f32 : scale_f64, &mul, 2, out);
     return AMP_OK;
 }
 

@@ -64,14 +64,15 @@ amp_status cpu_glu(amp_call *call) {
 
 /* ---- prelu ---------------------------------------------------------------------------------------------------------- */
 
-#define PRELU_LOOP(suffix, type)                                                                                       \
-    static void prelu_##suffix(void *context, void *restrict out, const void *const *in, int64_t n) {                  \
-        const type *x = in[0], *slope = in[1];                                                                         \
-        (void)context;                                                                                                 \
-        for (int64_t i = 0; i < n; i++) ((type *)out)[i] = x[i] > 0 ? x[i] : slope[i] * x[i];                          \
-    }
-PRELU_LOOP(f32, float)
-PRELU_LOOP(f64, double)
+static void prelu_f32(void *context, void *out, const void *const *in, int64_t n) {
+    (*(amp_loss_function **)context)(out, in[0], in[1], NULL, n, 0.0F);
+}
+
+static void prelu_f64(void *context, void *out, const void *const *in, int64_t n) {
+    const double *x = in[0], *slope = in[1];
+    (void)context;
+    for (int64_t i = 0; i < n; i++) ((double *)out)[i] = x[i] > 0 ? x[i] : slope[i] * x[i];
+}
 
 amp_status cpu_prelu(amp_call *call) {
     const amp_prelu_args *a = call->args;
@@ -92,8 +93,11 @@ amp_status cpu_prelu(amp_call *call) {
     }
     const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("weight", &slope)};
     const amp_dtype compute = amp_compute_dtype(input->dtype);
-    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_PRELU, AMP_F32, AMP_F32);
+    amp_tensor *out = kernel ? amp_call_output(call, 0, input->dtype, input->rank, input->shape) : NULL;
     if (!out) return amp_pending_error();
-    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? prelu_f32 : prelu_f64, NULL, 2, out);
+    amp_loss_function *f32 = (amp_loss_function *)kernel->function;
+    if (compute == AMP_F32) call->note.kernel = kernel->name;
+    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? prelu_f32 : prelu_f64, &f32, 2, out);
     return AMP_OK;
 }

@@ -5,7 +5,7 @@ using namespace amp_test;
 
 namespace {
 
-class Gates : public Test {};
+class Glu : public Test {};
 class FakeQuantize : public Test {};
 
 void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
@@ -18,7 +18,7 @@ void expect_near(const amp_tensor *got, const std::vector<double> &want, double 
     }
 }
 
-TEST_F(Gates, GluOfEitherDimension) {
+TEST_F(Glu, OfEitherDimension) {
     for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16, AMP_BF16}) {
         amp_tensor *x = random_tensor(dtype, {6, 34}, 1);
         const std::vector<double> xs = numbers_of(x);
@@ -34,7 +34,7 @@ TEST_F(Gates, GluOfEitherDimension) {
     }
 }
 
-TEST_F(Gates, GluRefusesAnOddExtent) {
+TEST_F(Glu, RefusesAnOddExtent) {
     EXPECT_EQ(op("glu", {tensor(AMP_F32, {2, 3})}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"glu", "[2, 3]", "even"}));
     EXPECT_EQ(op("glu", {tensor(AMP_F32, {})}), nullptr);
@@ -45,7 +45,7 @@ TEST_F(Gates, GluRefusesAnOddExtent) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"glu", "dim"}));
 }
 
-TEST_F(Gates, PreluBySlopeOrChannel) {
+TEST_F(Glu, PreluBySlopeOrChannel) {
     amp_tensor *x = tensor(AMP_F32, {2, 3, 2}, {-1, 2, -3, 4, -5, NAN});
     amp_tensor *one = tensor(AMP_F32, {1}, {0.5}), *each = tensor(AMP_F32, {3}, {0.5, 2, -1});
     expect_near(op("prelu", {x, one}), {-0.5, 2, -1.5, 4, -2.5, NAN, -0.5, 2, -1.5, 4, -2.5, NAN}, 0);
@@ -54,7 +54,7 @@ TEST_F(Gates, PreluBySlopeOrChannel) {
     expect_near(op("prelu", {turned, tensor(AMP_F32, {2}, {1, 0})}), {-1, 2, 0, 2, -3, 4, 0, 4, -5, NAN, 0, NAN}, 0);
 }
 
-TEST_F(Gates, PreluRefusesBadWeights) {
+TEST_F(Glu, PreluRefusesBadWeights) {
     amp_tensor *x = tensor(AMP_F32, {2, 3});
     EXPECT_EQ(op("prelu", {x, tensor(AMP_F32, {2})}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"prelu", "weight", "[2]", "[2, 3]", "3 channels"}));
