@@ -499,6 +499,18 @@ TEST_F(Linalg, ResultsDoNotDependOnTheNumberOfThreads) {
     EXPECT_TRUE(results[0] == results[2]);
 }
 
+TEST_F(Linalg, SmallMatricesOfSinglePrecisionAreRoundedOnce) {
+    amp_tensor *a = random_tensor(AMP_F32, {3, 7, 7}, seed), *wide = op("to", {a, AMP_F64});
+    for (const char *name : {"linalg_svdvals", "linalg_inv", "linalg_eigvalsh"}) {
+        amp_tensor *narrow = op(name, {a}), *expected = op("to", {op(name, {wide}), AMP_F32});
+        ASSERT_TRUE(narrow && expected) << amp_last_error();
+        EXPECT_EQ(amp_tensor_dtype(narrow), AMP_F32);
+        EXPECT_EQ(numbers_of(narrow), numbers_of(expected)) << name;
+    }
+    EXPECT_EQ(amp_tensor_dtype(all("linalg_svd", {a})[1]), AMP_F32);
+    EXPECT_EQ(amp_tensor_dtype(all("linalg_eigh", {a})[1]), AMP_F32);
+}
+
 TEST_F(Linalg, EmptyMatricesHaveEmptyFactors) {
     for (amp_dtype dtype : dtypes) {
         amp_tensor *none = tensor(dtype, {0, 0}), *flat = tensor(dtype, {0, 3}), *tall = tensor(dtype, {3, 0});

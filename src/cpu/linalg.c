@@ -93,6 +93,14 @@ amp_status amp_batch_broadcast(const amp_call *call, const char *name_a, const a
     return AMP_OK;
 }
 
+/* Up to here the calls cost more than the arithmetic. */
+enum { SMALL = 32 };
+
+amp_dtype amp_linalg_compute_dtype(amp_dtype dtype, int64_t rows, int64_t columns) {
+    if (rows > SMALL || columns > SMALL) return dtype;
+    return dtype == AMP_F32 ? AMP_F64 : dtype == AMP_C64 ? AMP_C128 : dtype;
+}
+
 /* Byte offset of matrix `index`. */
 static int64_t offset_of(const amp_stack *stack, int64_t index) {
     const amp_tensor *v = &stack->view;
@@ -148,8 +156,9 @@ amp_status amp_stack_fill(amp_stack *stack, const amp_tensor *t) {
     return amp_cpu_copy(&part, t);
 }
 
-amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, const amp_batch *batch, amp_stack *stack) {
-    AMP_TRY(amp_stack_new(call, t->dtype, batch, t->shape[t->rank - 2], t->shape[t->rank - 1], stack));
+amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
+                          amp_stack *stack) {
+    AMP_TRY(amp_stack_new(call, compute, batch, t->shape[t->rank - 2], t->shape[t->rank - 1], stack));
     return amp_stack_fill(stack, t);
 }
 
@@ -175,10 +184,11 @@ static void set_direct_view(amp_stack *stack, const amp_tensor *t, const amp_bat
     }
 }
 
-amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, const amp_batch *batch, amp_stack *stack) {
+amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
+                          amp_stack *stack) {
     int ld;
     AMP_TRY(check_rank(call, batch));
-    if (!is_column_major(t, &ld)) return amp_stack_copy(call, t, batch, stack);
+    if (t->dtype != compute || !is_column_major(t, &ld)) return amp_stack_copy(call, t, compute, batch, stack);
     set_direct_view(stack, t, batch, ld);
     return AMP_OK;
 }
@@ -195,33 +205,34 @@ static amp_tensor *make_output(amp_call *call, int index, amp_dtype dtype, const
 }
 
 /* A stack for matrices that shall be in `matrix`. */
-static amp_status stack_on(const amp_call *call, const amp_tensor *matrix, const amp_batch *batch, amp_stack *stack) {
+static amp_status stack_on(const amp_call *call, const amp_tensor *matrix, amp_dtype compute, const amp_batch *batch,
+                           amp_stack *stack) {
     int ld;
-    if (is_column_major(matrix, &ld)) {
+    if (matrix->dtype == compute && is_column_major(matrix, &ld)) {
         set_direct_view(stack, matrix, batch, ld);
         return AMP_OK;
     }
-    AMP_TRY(amp_stack_new(call, matrix->dtype, batch, matrix->shape[matrix->rank - 2], matrix->shape[matrix->rank - 1],
-                          stack));
+    AMP_TRY(
+        amp_stack_new(call, compute, batch, matrix->shape[matrix->rank - 2], matrix->shape[matrix->rank - 1], stack));
     stack->target = *matrix;
     stack->has_target = true;
     return AMP_OK;
 }
 
-amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
-                            int64_t columns, amp_stack *stack) {
+amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, amp_dtype compute, const amp_batch *batch,
+                            int64_t rows, int64_t columns, amp_stack *stack) {
     const amp_tensor *out = make_output(call, index, dtype, batch, rows, columns);
     if (!out) return amp_pending_error();
     const amp_tensor matrix = columns == AMP_VECTOR ? amp_vector_as_matrix(out) : *out;
-    return stack_on(call, &matrix, batch, stack);
+    return stack_on(call, &matrix, compute, batch, stack);
 }
 
-amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
-                                       int64_t columns, amp_stack *stack) {
+amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtype, amp_dtype compute,
+                                       const amp_batch *batch, int64_t rows, int64_t columns, amp_stack *stack) {
     const amp_tensor *out = make_output(call, index, dtype, batch, rows, columns);
     if (!out) return amp_pending_error();
     const amp_tensor matrix = amp_matrix_transposed(out);
-    return stack_on(call, &matrix, batch, stack);
+    return stack_on(call, &matrix, compute, batch, stack);
 }
 
 amp_status amp_stack_finish(amp_stack *stack) {

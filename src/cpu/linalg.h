@@ -1,6 +1,9 @@
 /* What the linear algebra ops share: batches of matrices laid out for LAPACK, argument checks, and the loop that runs a
  * routine for each matrix.
  *
+ * Small matrices of single precision may be computed in double precision and rounded once: their time is not in the
+ * arithmetic. The last dtype argument of the functions below is the one to compute in.
+ *
  * A matrix is one thread's work: LAPACK runs single-threaded, and a batch is spread over libamp's threads. So no result
  * depends on the number of threads. Results are row-major, as all of libamp's. */
 #ifndef AMP_CPU_LINALG_H
@@ -56,25 +59,30 @@ amp_batch amp_batch_of(const amp_tensor *t, int tail);
 amp_status amp_batch_broadcast(const amp_call *call, const char *name_a, const amp_batch *a, const char *name_b,
                                const amp_batch *b, amp_batch *both);
 
+/* The dtype to compute matrices of these extents in. */
+amp_dtype amp_linalg_compute_dtype(amp_dtype dtype, int64_t rows, int64_t columns);
+
 /* Uninitialised. */
 amp_status amp_stack_new(const amp_call *call, amp_dtype dtype, const amp_batch *batch, int64_t rows, int64_t columns,
                          amp_stack *stack);
 /* The upper left part, of t's extents, becomes t, which broadcasts over the batch. */
 amp_status amp_stack_fill(amp_stack *stack, const amp_tensor *t);
 /* A copy, for a routine that overwrites it. */
-amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, const amp_batch *batch, amp_stack *stack);
-/* For reading: t's own memory where its strides are column-major, else a copy. */
-amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, const amp_batch *batch, amp_stack *stack);
+amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
+                          amp_stack *stack);
+/* For reading: t's own memory where its strides are column-major and the dtype is the same, else a copy. */
+amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
+                          amp_stack *stack);
 
 /* Result number `index`, (batch…, rows, columns), or (batch…, rows) where columns is AMP_VECTOR: its own memory where
  * that is column-major, else memory that amp_stack_finish copies. */
 enum { AMP_VECTOR = -1 };
-amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
-                            int64_t columns, amp_stack *stack);
+amp_status amp_stack_output(amp_call *call, int index, amp_dtype dtype, amp_dtype compute, const amp_batch *batch,
+                            int64_t rows, int64_t columns, amp_stack *stack);
 /* The same where the stack holds the transposes: for a result (batch…, rows, columns), its matrices are columns × rows.
  * Without a copy for row-major results. */
-amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtype, const amp_batch *batch, int64_t rows,
-                                       int64_t columns, amp_stack *stack);
+amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtype, amp_dtype compute,
+                                       const amp_batch *batch, int64_t rows, int64_t columns, amp_stack *stack);
 amp_status amp_stack_finish(amp_stack *stack);
 /* The upper left rows × columns of the stack as result number `index`. */
 amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, const amp_batch *batch, int64_t rows,

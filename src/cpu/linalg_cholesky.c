@@ -30,7 +30,7 @@ static amp_status factorise(amp_call *call, const amp_tensor *input, bool upper,
     cholesky_job job = {.lapack = amp_lapack_of(input->dtype), .uplo = upper ? 'U' : 'L'};
     amp_linalg_loop loop = {
         .run = factorise_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = cube(n) / 6};
-    AMP_TRY(amp_stack_output(call, 0, input->dtype, &batch, n, n, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, input->dtype, input->dtype, &batch, n, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, input));
     AMP_TRY(amp_linalg_infos(call, &batch, info_output, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
@@ -74,7 +74,7 @@ amp_status cpu_cholesky_inverse(amp_call *call) {
     cholesky_job job = {.lapack = amp_lapack_of(input->dtype), .uplo = args->upper ? 'U' : 'L'};
     amp_linalg_loop loop = {
         .run = invert_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = cube(n) / 3};
-    AMP_TRY(amp_stack_output(call, 0, input->dtype, &batch, n, n, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, input->dtype, input->dtype, &batch, n, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, input));
     AMP_TRY(amp_linalg_infos(call, &batch, -1, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
@@ -110,8 +110,8 @@ amp_status cpu_cholesky_solve(amp_call *call) {
     cholesky_job job = {.lapack = amp_lapack_of(b->dtype), .uplo = args->upper ? 'U' : 'L'};
     const amp_linalg_loop loop = {
         .run = solve_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = n * n * columns};
-    AMP_TRY(amp_stack_read(call, l, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, 0, b->dtype, &batch, n, columns, &job.b));
+    AMP_TRY(amp_stack_read(call, l, l->dtype, &batch, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, b->dtype, b->dtype, &batch, n, columns, &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (n > 0 && columns > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.b);

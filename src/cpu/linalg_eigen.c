@@ -52,9 +52,9 @@ static amp_status decompose(amp_call *call, const amp_tensor *a, char mode) {
                             .macs = 13 * n * n * n,
                             .asks = true,
                             .reals = amp_geev_reals(mode, n)};
-    AMP_TRY(amp_stack_copy(call, a, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, 0, complex_dtype, &batch, n, AMP_VECTOR, &job.values));
-    if (mode == 'V') AMP_TRY(amp_stack_output(call, 1, complex_dtype, &batch, n, n, &job.vectors));
+    AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, complex_dtype, complex_dtype, &batch, n, AMP_VECTOR, &job.values));
+    if (mode == 'V') AMP_TRY(amp_stack_output(call, 1, complex_dtype, complex_dtype, &batch, n, n, &job.vectors));
     AMP_TRY(amp_linalg_infos(call, &batch, -1, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
     AMP_TRY(explain(call, &batch, loop.infos));
@@ -97,7 +97,8 @@ static amp_status decompose_hermitian(amp_call *call, const amp_tensor *a, const
     AMP_TRY(amp_linalg_check(call, "input", a, true));
     const amp_batch batch = amp_batch_of(a, 2);
     const int64_t n = a->shape[a->rank - 1];
-    eigen_job job = {.lapack = amp_lapack_of(a->dtype), .job = mode};
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, n, n), real = amp_lapack_of(a->dtype)->real_dtype;
+    eigen_job job = {.lapack = amp_lapack_of(compute), .job = mode};
     AMP_TRY(find_triangle(call, uplo, &job.uplo));
     amp_linalg_loop loop = {.run = decompose_hermitian_one,
                             .context = &job,
@@ -105,11 +106,11 @@ static amp_status decompose_hermitian(amp_call *call, const amp_tensor *a, const
                             .batch = &batch,
                             .macs = 4 * n * n * n,
                             .asks = true};
-    AMP_TRY(amp_stack_output(call, 0, job.lapack->real_dtype, &batch, n, AMP_VECTOR, &job.values));
+    AMP_TRY(amp_stack_output(call, 0, real, job.lapack->real_dtype, &batch, n, AMP_VECTOR, &job.values));
     if (mode == 'V')
-        AMP_TRY(amp_stack_output(call, 1, a->dtype, &batch, n, n, &job.a));
+        AMP_TRY(amp_stack_output(call, 1, a->dtype, compute, &batch, n, n, &job.a));
     else
-        AMP_TRY(amp_stack_new(call, a->dtype, &batch, n, n, &job.a));
+        AMP_TRY(amp_stack_new(call, compute, &batch, n, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, a));
     AMP_TRY(amp_linalg_infos(call, &batch, -1, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));

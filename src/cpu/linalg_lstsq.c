@@ -84,7 +84,7 @@ static amp_status start(amp_call *call, lstsq_job *job, const char *name_a, cons
     const amp_batch batch_a = amp_batch_of(a, 2), batch_b = amp_batch_of(b, 2);
     AMP_TRY(amp_batch_broadcast(call, name_a, &batch_a, name_b, &batch_b, batch));
     job->lapack = amp_lapack_of(a->dtype);
-    AMP_TRY(amp_stack_copy(call, a, batch, &job->a));
+    AMP_TRY(amp_stack_copy(call, a, a->dtype, batch, &job->a));
     AMP_TRY(amp_stack_new(call, a->dtype, batch, larger(rows_of(a), columns_of(a)), columns_of(b), &job->b));
     const amp_scalar zero = amp_int(0);
     if (rows_of(a) < columns_of(a)) amp_cpu_fill(&job->b.view, &zero);
@@ -122,7 +122,7 @@ static amp_status make_ranks(amp_call *call, lstsq_job *job, const amp_batch *ba
 static amp_status make_values(amp_call *call, lstsq_job *job, const amp_batch *batch) {
     const amp_dtype real = job->lapack->real_dtype;
     if (!has_values(job->driver)) return return_nothing(call, 3, real);
-    return amp_stack_output(call, 3, real, batch, smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
+    return amp_stack_output(call, 3, real, real, batch, smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
 }
 
 /* Rows n to m of LAPACK's answer hold what is left over, where every matrix has full rank. */

@@ -47,9 +47,9 @@ amp_status cpu_geqrf(amp_call *call) {
                                   .batch = &batch,
                                   .macs = m * n * k,
                                   .elements = n * BLOCK};
-    AMP_TRY(amp_stack_output(call, 0, a->dtype, &batch, m, n, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, a->dtype, a->dtype, &batch, m, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, a));
-    AMP_TRY(amp_stack_output(call, 1, a->dtype, &batch, k, AMP_VECTOR, &job.tau));
+    AMP_TRY(amp_stack_output(call, 1, a->dtype, a->dtype, &batch, k, AMP_VECTOR, &job.tau));
     if (k > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.a);
 }
@@ -97,11 +97,11 @@ static amp_status factorise(amp_call *call, const char *name, const amp_tensor *
                                   .batch = &batch,
                                   .macs = m * k * (n + inner),
                                   .elements = larger(inner, n) * BLOCK + k};
-    AMP_TRY(amp_stack_copy(call, a, &batch, &job.a));
+    AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     if (mode == ONLY_R)
         AMP_TRY(amp_linalg_return_empty(call, 0, a->dtype, 1, (const int64_t[]){0}));
     else
-        AMP_TRY(amp_stack_output(call, 0, a->dtype, &batch, m, inner, &job.q));
+        AMP_TRY(amp_stack_output(call, 0, a->dtype, a->dtype, &batch, m, inner, &job.q));
     if (m > 0) AMP_TRY(amp_linalg_run(call, &loop));
     AMP_TRY(amp_stack_return(call, 1, &job.a, &batch, inner, n));
     return amp_stack_finish(&job.q);
@@ -153,15 +153,16 @@ amp_status cpu_linalg_householder_product(amp_call *call) {
     }
     const amp_batch batch = amp_batch_of(a, 2);
     const amp_tensor tau = amp_vector_as_matrix(args->tau);
-    qr_job job = {.lapack = amp_lapack_of(a->dtype)};
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, m, n);
+    qr_job job = {.lapack = amp_lapack_of(compute)};
     const amp_linalg_loop loop = {.run = multiply_out_one,
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = m * n * rows_of(&tau),
                                   .elements = n * BLOCK};
-    AMP_TRY(amp_stack_read(call, &tau, &batch, &job.tau));
-    AMP_TRY(amp_stack_output(call, 0, a->dtype, &batch, m, n, &job.q));
+    AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
+    AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.q));
     AMP_TRY(amp_stack_fill(&job.q, a));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.q);
@@ -196,17 +197,18 @@ amp_status cpu_ormqr(amp_call *call) {
     const amp_batch batch = amp_batch_of(a, 2);
     const amp_tensor tau = amp_vector_as_matrix(args->tau);
     const int64_t m = rows_of(other), n = columns_of(other);
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, m, n);
     qr_job job = {
-        .lapack = amp_lapack_of(a->dtype), .side = args->left.value ? 'L' : 'R', .trans = args->transpose ? 'T' : 'N'};
+        .lapack = amp_lapack_of(compute), .side = args->left.value ? 'L' : 'R', .trans = args->transpose ? 'T' : 'N'};
     const amp_linalg_loop loop = {.run = multiply_one,
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = 2 * m * n * rows_of(&tau),
                                   .elements = larger(m, n) * BLOCK + TRIANGLE};
-    AMP_TRY(amp_stack_copy(call, a, &batch, &job.a));
-    AMP_TRY(amp_stack_read(call, &tau, &batch, &job.tau));
-    AMP_TRY(amp_stack_output(call, 0, a->dtype, &batch, m, n, &job.c));
+    AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.a));
+    AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
+    AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.c));
     AMP_TRY(amp_stack_fill(&job.c, other));
     if (m > 0 && n > 0 && job.tau.rows > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.c);

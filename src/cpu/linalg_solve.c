@@ -46,9 +46,9 @@ amp_status cpu_lu_with_info(amp_call *call) {
     lu_job job = {.lapack = amp_lapack_of(a->input->dtype), .pivoted = a->pivot.value};
     amp_linalg_loop loop = {
         .run = factorise_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = m * n * k / 3};
-    AMP_TRY(amp_stack_output(call, 0, a->input->dtype, &batch, m, n, &job.lu));
+    AMP_TRY(amp_stack_output(call, 0, a->input->dtype, a->input->dtype, &batch, m, n, &job.lu));
     AMP_TRY(amp_stack_fill(&job.lu, a->input));
-    AMP_TRY(amp_stack_output(call, 1, AMP_I32, &batch, k, AMP_VECTOR, &job.pivots));
+    AMP_TRY(amp_stack_output(call, 1, AMP_I32, AMP_I32, &batch, k, AMP_VECTOR, &job.pivots));
     AMP_TRY(amp_linalg_infos(call, &batch, 2, NULL, &loop.infos));
     if (k > 0) AMP_TRY(amp_linalg_run(call, &loop));
     const int64_t bad = a->check_errors.value ? amp_linalg_first_failure(&batch, loop.infos) : -1;
@@ -118,16 +118,17 @@ amp_status cpu_lu_solve(amp_call *call) {
     const amp_tensor pivots = amp_vector_as_matrix(a->LU_pivots);
     amp_batch batch;
     AMP_TRY(amp_batch_broadcast(call, "b", &batch_b, "LU_data", &batch_lu, &batch));
-    lu_job job = {.lapack = amp_lapack_of(b->dtype), .trans = 'N'};
+    const amp_dtype compute = amp_linalg_compute_dtype(b->dtype, rows_of(b), columns_of(b));
+    lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'N'};
     const amp_linalg_loop loop = {.run = solve_one,
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = rows_of(b) * rows_of(b) * columns_of(b)};
-    AMP_TRY(amp_stack_read(call, lu, &batch, &job.lu));
-    AMP_TRY(amp_stack_read(call, &pivots, &batch, &job.pivots));
+    AMP_TRY(amp_stack_read(call, lu, compute, &batch, &job.lu));
+    AMP_TRY(amp_stack_read(call, &pivots, AMP_I32, &batch, &job.pivots));
     AMP_TRY(check_pivots(call, &job, &batch));
-    AMP_TRY(amp_stack_output(call, 0, b->dtype, &batch, rows_of(b), columns_of(b), &job.b));
+    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, rows_of(b), columns_of(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (amp_tensor_elements(&job.b.view) > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.b);
@@ -160,9 +161,10 @@ static amp_status invert(amp_call *call, const amp_tensor *a, bool check, int in
     AMP_TRY(amp_linalg_check(call, "A", a, true));
     const amp_batch batch = amp_batch_of(a, 2);
     const int64_t n = rows_of(a);
-    lu_job job = {.lapack = amp_lapack_of(a->dtype), .trans = 'T', .pivoted = true, .invert = true};
-    AMP_TRY(amp_stack_copy(call, a, &batch, &job.lu));
-    AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, &batch, n, n, &job.b));
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, n, n);
+    lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'T', .pivoted = true, .invert = true};
+    AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.lu));
+    AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, compute, &batch, n, n, &job.b));
     return run_solver(call, &job, &batch, check, info_output, "it has no inverse");
 }
 
@@ -191,9 +193,11 @@ static amp_status solve(amp_call *call, const amp_tensor *a, const amp_tensor *r
     const amp_batch batch_a = amp_batch_of(a, 2), batch_b = amp_batch_of(&b, 2);
     amp_batch batch;
     AMP_TRY(amp_batch_broadcast(call, "B", &batch_b, "A", &batch_a, &batch));
-    lu_job job = {.lapack = amp_lapack_of(a->dtype), .trans = 'N', .pivoted = true};
-    AMP_TRY(amp_stack_copy(call, a, &batch, &job.lu));
-    AMP_TRY(amp_stack_output(call, 0, a->dtype, &batch, rows_of(&b), vector ? AMP_VECTOR : columns_of(&b), &job.b));
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, rows_of(&b), columns_of(&b));
+    lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'N', .pivoted = true};
+    AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.lu));
+    AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, rows_of(&b), vector ? AMP_VECTOR : columns_of(&b),
+                             &job.b));
     AMP_TRY(amp_stack_fill(&job.b, &b));
     return run_solver(call, &job, &batch, true, -1, "there is no one solution");
 }
@@ -333,7 +337,8 @@ amp_status cpu_triangular_solve(amp_call *call) {
     /* A row-major A is the transpose of a column-major matrix, whose other triangle counts. */
     const bool flip = columns_of(a) > 1 && a->strides[a->rank - 1] == 1;
     const amp_tensor read = flip ? amp_matrix_transposed(a) : *a;
-    triangular_job job = {.lapack = amp_lapack_of(a->dtype),
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, rows_of(b), columns_of(b));
+    triangular_job job = {.lapack = amp_lapack_of(compute),
                           .uplo = args->upper.value != flip ? 'U' : 'L',
                           .trans = args->transpose != flip ? 'T' : 'N',
                           .diag = args->unitriangular ? 'U' : 'N'};
@@ -342,8 +347,8 @@ amp_status cpu_triangular_solve(amp_call *call) {
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = rows_of(b) * rows_of(b) * columns_of(b) / 2};
-    AMP_TRY(amp_stack_read(call, &read, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, 0, b->dtype, &batch, rows_of(b), columns_of(b), &job.b));
+    AMP_TRY(amp_stack_read(call, &read, compute, &batch, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, rows_of(b), columns_of(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (amp_tensor_elements(&job.b.view) > 0) AMP_TRY(amp_linalg_run(call, &loop));
     AMP_TRY(copy_coefficient(call, a, &batch));

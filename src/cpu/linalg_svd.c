@@ -99,12 +99,13 @@ static amp_status decompose(amp_call *call, const char *name, const amp_tensor *
     const amp_batch batch = amp_batch_of(a, 2);
     const amp_tensor transposed = amp_matrix_transposed(a);
     const int64_t m = rows_of(a), n = columns_of(a), k = smaller(m, n);
-    svd_job job = {.lapack = amp_lapack_of(a->dtype), .job = mode};
-    AMP_TRY(amp_stack_copy(call, &transposed, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, mode == 'N' ? 0 : 1, job.lapack->real_dtype, &batch, k, AMP_VECTOR, &job.s));
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, m, n), real = amp_lapack_of(a->dtype)->real_dtype;
+    svd_job job = {.lapack = amp_lapack_of(compute), .job = mode};
+    AMP_TRY(amp_stack_copy(call, &transposed, compute, &batch, &job.a));
+    AMP_TRY(amp_stack_output(call, mode == 'N' ? 0 : 1, real, job.lapack->real_dtype, &batch, k, AMP_VECTOR, &job.s));
     if (mode != 'N') {
-        AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, &batch, m, mode == 'A' ? m : k, &job.vh));
-        AMP_TRY(amp_stack_output_transposed(call, 2, a->dtype, &batch, mode == 'A' ? n : k, n, &job.u));
+        AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, compute, &batch, m, mode == 'A' ? m : k, &job.vh));
+        AMP_TRY(amp_stack_output_transposed(call, 2, a->dtype, compute, &batch, mode == 'A' ? n : k, n, &job.u));
     }
     AMP_TRY(run_job(call, name, &job, &batch, decompose_one));
     AMP_TRY(amp_stack_finish(&job.s));
@@ -194,9 +195,9 @@ amp_status cpu_pinverse(amp_call *call) {
     const amp_batch batch = amp_batch_of(a, 2);
     const int64_t m = rows_of(a), n = columns_of(a), k = smaller(m, n);
     svd_job job = {.lapack = amp_lapack_of(a->dtype), .job = 'S', .rcond = args->rcond.value};
-    AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, &batch, n, m, &job.out));
+    AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, a->dtype, &batch, n, m, &job.out));
     if (amp_tensor_elements(a) == 0) return AMP_OK;
-    AMP_TRY(amp_stack_copy(call, a, &batch, &job.a));
+    AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     AMP_TRY(amp_stack_new(call, job.lapack->real_dtype, &batch, k, 1, &job.s));
     AMP_TRY(amp_stack_new(call, a->dtype, &batch, m, k, &job.u));
     AMP_TRY(amp_stack_new(call, a->dtype, &batch, k, n, &job.vh));
