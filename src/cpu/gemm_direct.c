@@ -15,6 +15,7 @@ enum {
     MAX_ROWS = 14,
     GROUP_B_BYTES = 320 * 1024, /* panels of B that a chunk of tiles meets while they are in L2 */
     CHUNK_A_BYTES = 256 * 1024, /* what the tiles of a chunk read of A */
+    REPEAT_A_BYTES = 16 * 1024, /* tiles in a row that are one call */
     ALIAS_BYTES = 4096,         /* rows that far apart meet in one set of L1 */
     SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
 };
@@ -43,6 +44,7 @@ typedef struct plan {
     int rows, tile_panels;        /* of a tile */
     int64_t tiles_of_line, tiles; /* of one matrix */
     int64_t panels, panel_bytes, group, chunk;
+    int64_t most_repeats;
     int threads, grid_m, grid_n;
     size_t scratch_bytes; /* of a thread */
 } plan;
@@ -51,6 +53,7 @@ typedef struct plan {
 typedef struct tile {
     int64_t item, line, first;
     int rows;
+    int64_t repeat; /* so many tiles follow each other */
     place place;
     int64_t at[2]; /* depth and height of the first tap */
     const char *a; /* IN_IMAGE: the value that the first window's first tap would meet; else the copy */
@@ -118,6 +121,7 @@ static void choose_chunk(plan *p) {
     p->group = fit < p->tile_panels ? p->tile_panels : fit / p->tile_panels * p->tile_panels;
     p->chunk = p->group >= panels ? 1 : CHUNK_A_BYTES / p->copy_bytes;
     if (p->chunk < 1) p->chunk = 1;
+    p->most_repeats = REPEAT_A_BYTES / (p->rows * p->g->k * p->size);
 }
 
 static amp_status make_plan(plan *p) {
@@ -240,9 +244,21 @@ static bool is_readable(const plan *p, const tile *t) {
     return p->readable && x >= 0 && last + (w->run_padding > 0) < w->in[2];
 }
 
-static void prepare_tile(const plan *p, int64_t index, char *scratch, tile *t) {
+/* Whole tiles of this line that follow, can be read like this one, and are below `end`. */
+static int64_t count_repeats(const plan *p, const tile *t, int64_t index, int64_t end) {
+    tile next = *t;
+    int64_t n = 1;
+    for (; n < p->most_repeats && index + n < end; n++) {
+        next.first += p->rows;
+        if (next.first + p->rows > p->w->out[2] || !is_readable(p, &next)) break;
+    }
+    return n;
+}
+
+/* Returns how many tiles it stands for. */
+static int64_t prepare_tile(const plan *p, int64_t index, int64_t end, char *scratch, tile *t) {
     const amp_gemm_window *w = p->w;
-    *t = (tile){.first = index * p->rows, .a = scratch};
+    *t = (tile){.first = index * p->rows, .repeat = 1, .a = scratch};
     if (p->tiles_of_line != p->tiles || p->g->batch > 1) {
         t->item = index / p->tiles;
         t->line = index % p->tiles / p->tiles_of_line;
@@ -260,6 +276,8 @@ static void prepare_tile(const plan *p, int64_t index, char *scratch, tile *t) {
         copy_lines(p, t, scratch);
     else
         t->a = o.image + (o.at[0] * w->step[0] + o.at[1] * w->step[1] + o.at[2] * w->step[2]) * p->size;
+    if (t->place == IN_IMAGE && t->rows == p->rows) t->repeat = count_repeats(p, t, index, end);
+    return t->repeat;
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------- */
@@ -296,7 +314,7 @@ static const void *element(const void *base, amp_dtype dtype, int64_t i) {
 
 /* What the tiles after this one read for the first time: the same distance behind it as this one reads. */
 static const char *after(const plan *p, const tile *t, int64_t row_bytes) {
-    const char *next = t->a + t->rows * row_bytes;
+    const char *next = t->a + t->repeat * t->rows * row_bytes;
     return t->place == IN_IMAGE && next < p->image_end ? next : t->a;
 }
 
@@ -313,6 +331,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         .half_step = t->place != IN_ROWS && w->run_padding > 0,
         .b_panel_bytes = p->panel_bytes,
         .rows = t->rows,
+        .repeat = t->repeat,
         .c_dtype = g->c_dtype,
         .c_row_stride = g->c_row_stride,
         .bias_dtype = g->bias_dtype,
@@ -327,7 +346,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         d.c = (void *)element(g->c, g->c_dtype, t->item * g->c_batch_stride + row * g->c_row_stride + column);
         if (g->bias) d.bias = element(g->bias, g->bias_dtype, t->item * g->bias_batch_stride + column);
         p->isa->direct(&d);
-        if (d.next != t->a && d.next < p->image_end) d.next += d.run_count * (d.steps / 4) * 128;
+        if (d.next != t->a && d.next < p->image_end) d.next += d.repeat * d.run_count * (d.steps / 4) * 128;
         if (d.next >= p->image_end) d.next = t->a;
     }
 }
@@ -346,9 +365,10 @@ static void run_part(const plan *p, int part, char *scratch) {
     amp_gemm_stretch *const runs = (amp_gemm_stretch *)(scratch + scratch_copies(p) + scratch_tiles(p));
     const amp_range mine = amp_parallel_part(p->tiles * p->g->batch, 1, part / p->grid_n, p->grid_m);
     const amp_range panels = amp_parallel_part(p->panels, p->tile_panels, part % p->grid_n, p->grid_n);
-    for (int64_t first = mine.begin; first < mine.end; first += p->chunk) {
-        const int64_t count = mine.end - first < p->chunk ? mine.end - first : p->chunk;
-        for (int64_t i = 0; i < count; i++) prepare_tile(p, first + i, copies + i * p->copy_bytes, &tiles[i]);
+    for (int64_t next = mine.begin; next < mine.end;) {
+        int64_t count = 0;
+        for (; count < p->chunk && next < mine.end; count++)
+            next += prepare_tile(p, next, mine.end, copies + count * p->copy_bytes, &tiles[count]);
         for (int64_t n = panels.begin; n < panels.end; n += p->group) {
             const int64_t end = n + p->group < panels.end ? n + p->group : panels.end;
             for (int64_t i = 0; i < count; i++) run_tile(p, &tiles[i], n, end, runs);

@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) void direct_store_row(void *c, int6
     }
 }
 
-static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, const __m512 acc[28],
+static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, char *c, const __m512 acc[28],
                                                                const int rows, const int panels, const int vectors,
                                                                const bool whole, const bool bf16) {
 #pragma GCC unroll 8
@@ -107,26 +107,26 @@ static inline __attribute__((always_inline)) void direct_store(const amp_gemm_di
             const __m512 *const sums = &acc[(r * panels + p) * vectors];
             const __m512 low = _mm512_add_ps(sums[0], bias[0]);
             const __m512 high = vectors == 2 ? _mm512_add_ps(sums[1], bias[1]) : low;
-            direct_store_row(t->c, r * t->c_row_stride + p * 32, low, high, vectors, whole, lanes, bf16);
+            direct_store_row(c, r * t->c_row_stride + p * 32, low, high, vectors, whole, lanes, bf16);
         }
     }
 }
 
 /* A result of the other type goes through memory. */
-static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, const __m512 acc[28],
+static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, char *c, const __m512 acc[28],
                                                                 const int rows, const int panels, const int vectors,
                                                                 const bool bf16) {
     if (t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
         if (t->columns == panels * 16 * vectors)
-            direct_store(t, acc, rows, panels, vectors, true, bf16);
+            direct_store(t, c, acc, rows, panels, vectors, true, bf16);
         else
-            direct_store(t, acc, rows, panels, vectors, false, bf16);
+            direct_store(t, c, acc, rows, panels, vectors, false, bf16);
         return;
     }
     _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(tile + 32 / vectors * i, acc[i]);
-    const amp_gemm_finish finish = {.c = t->c,
+    const amp_gemm_finish finish = {.c = c,
                                     .c_dtype = t->c_dtype,
                                     .c_row_stride = t->c_row_stride,
                                     .alpha = 1.0f,
@@ -137,28 +137,28 @@ static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_d
 }
 
 /* C's lines are there when the sums are. */
-static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_direct *t, const int rows,
-                                                                 const int panels) {
+static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_direct *t, const char *c,
+                                                                 const int rows, const int panels) {
     const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2, line = AMP_GEMM_BLOCK * size;
-    const char *c = (const char *)t->c;
 #pragma GCC unroll 1
     for (int r = 0; r < rows; r++, c += t->c_row_stride * size)
 #pragma GCC unroll 1
         for (int64_t i = 0; i < panels * line; i += 64) __asm__ volatile("prefetchw %0" : : "m"(c[i]));
 }
 
-static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direct *t, const int rows, const int panels,
-                                                            const int vectors, const bool bf16) {
+/* One tile; returns what is to be fetched next. */
+static inline __attribute__((always_inline)) const char *direct_tile(const amp_gemm_direct *t, const char *a, char *c,
+                                                                     const char *next, const int rows, const int panels,
+                                                                     const int vectors, const bool bf16) {
+    const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
     __m512 acc[28];
+    direct_fetch_c(t, c, rows, panels);
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) acc[i] = _mm512_setzero_ps();
-    const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
-    const char *next = t->next;
-    direct_fetch_c(t, rows, panels);
     for (int64_t i = 0; i < t->run_count; i++) {
         const char *bases[DIRECT_BASES], *b = t->b + t->runs[i].b;
 #pragma GCC unroll 5
-        for (int j = 0; j < DIRECT_BASES; j++) bases[j] = t->a + t->runs[i].a + 3 * j * row_bytes;
+        for (int j = 0; j < DIRECT_BASES; j++) bases[j] = a + t->runs[i].a + 3 * j * row_bytes;
         const bool half = t->half_step;
         int64_t left = t->steps - half;
         for (; left >= 4; left -= 4) {
@@ -179,7 +179,16 @@ static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direc
         }
         if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, true);
     }
-    direct_finish(t, acc, rows, panels, vectors, bf16);
+    direct_finish(t, c, acc, rows, panels, vectors, bf16);
+    return next;
+}
+
+static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direct *t, const int rows, const int panels,
+                                                            const int vectors, const bool bf16) {
+    const int64_t a_step = rows * t->row_bytes, c_step = rows * t->c_row_stride * (t->c_dtype == AMP_F32 ? 4 : 2);
+    const char *next = t->next;
+    for (int64_t i = 0; i < t->repeat; i++)
+        next = direct_tile(t, t->a + i * a_step, (char *)t->c + i * c_step, next, rows, panels, vectors, bf16);
 }
 
 static inline __attribute__((always_inline)) void direct_any(const amp_gemm_direct *t, const bool bf16) {
