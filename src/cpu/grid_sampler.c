@@ -40,15 +40,17 @@ static double mirrored(double x, int64_t twice_low, int64_t twice_high) {
     return fmod(floor(distance / span), 2.0) == 0.0 ? rest + low : span - rest + low;
 }
 
-/* NaN goes to the first element. */
-static double clipped(double x, int64_t extent) {
-    return x > 0.0 ? x < (double)(extent - 1) ? x : (double)(extent - 1) : 0.0;
+/* NaN goes, as in PyTorch, to the first element in two dimensions and to the last in three. */
+static double clipped(const sampler *g, double x, int64_t extent) {
+    const double last = (double)(extent - 1);
+    if (x != x) return g->dims == 2 ? 0.0 : last;
+    return x > 0.0 ? x < last ? x : last : 0.0;
 }
 
 static double bounded(const sampler *g, double x, int64_t extent) {
     if (g->border == ZEROS) return x;
     if (g->border == MIRROR) x = g->align ? mirrored(x, 0, 2 * (extent - 1)) : mirrored(x, -1, 2 * extent - 1);
-    return clipped(x, extent);
+    return clipped(g, x, extent);
 }
 
 /* −1 for what lies outside. Beyond any extent, and NaN, is outside. */

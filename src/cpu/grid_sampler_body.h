@@ -16,14 +16,15 @@ static void NAME(find_taps)(const sampler *g, int64_t row, const line_taps *t) {
                 for (int c = 0; c < each; c++, index += n, weight += n) {
                     const bool inside = z.index[a] >= 0 && y.index[b] >= 0 && x.index[c] >= 0;
                     *index = inside ? (int32_t)((z.index[a] * in[1] + y.index[b]) * in[2] + x.index[c]) : -1;
-                    *weight = (TYPE)(z.weight[a] * y.weight[b] * x.weight[c]);
+                    *weight = inside || g->dims == 2 ? (TYPE)(z.weight[a] * y.weight[b] * x.weight[c]) : (TYPE)0;
                 }
             }
         }
     }
 }
 
-/* Channel by channel. What lies outside adds 0 times its weight, which NaN coordinates leave NaN. */
+/* Channel by channel. What lies outside adds 0 times its weight: in two dimensions, as in PyTorch, NaN coordinates leave
+ * that NaN. */
 static void NAME(sample_planes)(const sampler *g, const line_taps *t, int64_t batch, int64_t line) {
     const amp_spatial *s = g->s;
     const int64_t lines = s->out[0] * s->out[1], plane = s->in[0] * s->in[1] * s->in[2];

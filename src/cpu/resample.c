@@ -21,7 +21,7 @@ typedef struct resample {
     amp_gather_taps_function *gather;
     int64_t lines;   /* under one output line, at most */
     bool down_first; /* else each line of the input goes along the row first */
-    bool round;      /* to a byte */
+    bool round;      /* to a byte, after each pass and along the row first, as PyTorch does */
 } resample;
 
 /* What a thread has for itself. */
@@ -164,7 +164,7 @@ amp_status amp_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
     r.size = (int64_t)amp_dtype_size(compute);
     r.lines = taps[0].most * taps[1].most;
     /* Enlarging, an input line serves several output lines; shrinking, many of its pixels would serve none. */
-    r.down_first = r.lines == 1 || s->in[0] * s->in[1] >= s->out[0] * s->out[1];
+    r.down_first = r.lines == 1 || (s->in[0] * s->in[1] >= s->out[0] * s->out[1] && !r.round);
     AMP_TRY(convert_weights(call, &r));
     AMP_TRY(make_columns(call, &r));
     const amp_kernel *combine = amp_kernel_select(AMP_KERNEL_COMBINE_LINES, AMP_F32, AMP_F32);

@@ -31,6 +31,10 @@ static int64_t NAME(collect)(const resample *r, amp_spatial_row row, const works
     return count;
 }
 
+static void NAME(round)(TYPE *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] = (TYPE)rounded_byte((double)x[i]);
+}
+
 /* Lines of the input first into one, and that along the row … */
 static void NAME(down_first)(const resample *r, amp_spatial_row row, const workspace *w, TYPE *out) {
     const int64_t n = r->s->in[2] * r->s->inner, count = NAME(collect)(r, row, w);
@@ -52,9 +56,11 @@ static void NAME(along_first)(const resample *r, amp_spatial_row row, const work
         const int64_t line = w->lines[k];
         const int64_t place = line / height % r->taps[0].most * r->taps[1].most + line % height % r->taps[1].most;
         TYPE *kept = (TYPE *)w->rows + place * n;
-        if (w->kept[place] != line) NAME(along)(r, w, kept, (const TYPE *)r->in + line * in);
-        w->kept[place] = line;
         w->pointers[k] = kept;
+        if (w->kept[place] == line) continue;
+        w->kept[place] = line;
+        NAME(along)(r, w, kept, (const TYPE *)r->in + line * in);
+        if (r->round) NAME(round)(kept, n);
     }
     NAME(combine)(r, out, w->pointers, w->weights, count, n);
 }
@@ -66,7 +72,7 @@ static void NAME(rows)(void *context, int64_t begin, int64_t end, void *scratch)
     for (int64_t index = begin; index < end; index++) {
         TYPE *out = (TYPE *)r->out + index * n;
         (r->down_first ? NAME(down_first) : NAME(along_first))(r, amp_spatial_row_at(r->s, index), &w, out);
-        for (int64_t i = 0; r->round && i < n; i++) out[i] = (TYPE)rounded_byte((double)out[i]);
+        if (r->round) NAME(round)(out, n);
     }
 }
 
