@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 #include <complex.h>
+#include <float.h>
 #include <lapacke.h>
 #include <math.h>
 #include <string.h>
@@ -12,6 +13,7 @@ _Static_assert(sizeof(lapack_int) == sizeof(int), "LAPACK with 32-bit integers")
 #define LETTER s
 #define T float
 #define R float
+#define EPSILON FLT_EPSILON
 #define C float _Complex
 #define COMPLEX 0
 #define DTYPE AMP_F32
@@ -22,6 +24,7 @@ _Static_assert(sizeof(lapack_int) == sizeof(int), "LAPACK with 32-bit integers")
 #define LETTER d
 #define T double
 #define R double
+#define EPSILON DBL_EPSILON
 #define C double _Complex
 #define COMPLEX 0
 #define DTYPE AMP_F64
@@ -32,6 +35,7 @@ _Static_assert(sizeof(lapack_int) == sizeof(int), "LAPACK with 32-bit integers")
 #define LETTER c
 #define T float _Complex
 #define R float
+#define EPSILON FLT_EPSILON
 #define C float _Complex
 #define COMPLEX 1
 #define DTYPE AMP_C64
@@ -42,6 +46,7 @@ _Static_assert(sizeof(lapack_int) == sizeof(int), "LAPACK with 32-bit integers")
 #define LETTER z
 #define T double _Complex
 #define R double
+#define EPSILON DBL_EPSILON
 #define C double _Complex
 #define COMPLEX 1
 #define DTYPE AMP_C128

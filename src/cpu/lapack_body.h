@@ -1,7 +1,9 @@
 /* The rows of lapack.h for one dtype; no include guard: one file, one letter. The includer defines
  *   LETTER   s, d, c or z
  *   T, R, C  the element type, its real and its complex type
- *   COMPLEX  0 or 1 */
+ *   EPSILON  the real type's
+ *   COMPLEX  0 or 1
+ *   DTYPE, REAL_DTYPE, COMPLEX_DTYPE */
 #define PASTE3_(a, b, c) a##b##c
 #define PASTE3(a, b, c) PASTE3_(a, b, c)
 #define LOCAL(name) PASTE3(LETTER, _, name)
@@ -149,7 +151,8 @@ static int LOCAL(getrf_plain)(int m, int n, void *a, int lda) {
 /* 0·x is zero for every finite x. */
 static amp_lapack_content LOCAL(content)(int m, int n, const void *a, int lda) {
     const int parts = COMPLEX + 1;
-    R zero = 0, nan = 0;
+    R zero = 0;
+    bool nan = false;
     for (int j = 0; j < n; j++) {
         const R *column = (const R *)((const T *)a + (size_t)j * lda);
         for (int i = 0; i < m * parts; i++) zero += 0 * column[i];
@@ -157,9 +160,9 @@ static amp_lapack_content LOCAL(content)(int m, int n, const void *a, int lda) {
     if (zero == 0) return AMP_LAPACK_FINITE;
     for (int j = 0; j < n; j++) {
         const R *column = (const R *)((const T *)a + (size_t)j * lda);
-        for (int i = 0; i < m * parts; i++) nan += column[i] != column[i];
+        for (int i = 0; i < m * parts; i++) nan |= isnan(column[i]);
     }
-    return nan > 0 ? AMP_LAPACK_NAN : AMP_LAPACK_INFINITE;
+    return nan ? AMP_LAPACK_NAN : AMP_LAPACK_INFINITE;
 }
 
 static void LOCAL(identity)(int m, int n, void *a, int lda) {
@@ -240,7 +243,7 @@ static double LOCAL(largest)(int n, const void *s) {
 
 /* A single-precision count may have been rounded down. */
 static double LOCAL(first)(const amp_lapack_work *work, double *reals) {
-    const double room = sizeof(R) == sizeof(float) ? 1.0 + 0x1p-22 : 1.0;
+    const double room = 1.0 + 2.0 * EPSILON;
     *reals = (double)*(const R *)work->reals * room;
     return (double)*(const R *)work->elements * room;
 }
@@ -249,7 +252,7 @@ static double LOCAL(first)(const amp_lapack_work *work, double *reals) {
 static const amp_lapack LOCAL(row) = {.dtype = DTYPE,
                                       .real_dtype = REAL_DTYPE,
                                       .complex_dtype = COMPLEX_DTYPE,
-                                      .epsilon = sizeof(R) == 4 ? 0x1p-23 : 0x1p-52,
+                                      .epsilon = EPSILON,
                                       ROW(potrf),
                                       ROW(potri),
                                       ROW(potrs),
@@ -292,6 +295,7 @@ static const amp_lapack LOCAL(row) = {.dtype = DTYPE,
 #undef R
 #undef C
 #undef COMPLEX
+#undef EPSILON
 #undef DTYPE
 #undef REAL_DTYPE
 #undef COMPLEX_DTYPE
