@@ -53,6 +53,15 @@ BODY_INLINE vf load_pixel(const char *p, const bool half, int count) {
 #endif
 }
 
+#if defined(__AVX512F__)
+/* In the upper halves. */
+BODY_INLINE __m512i rounded(vf x) {
+    const __m512i u = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    const __m512i even = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    return _mm512_mask_or_epi32(even, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
+}
+#endif
+
 BODY_INLINE void store_pixel(char *p, vf x, const bool half, int count) {
     if (!half) {
         if (count == VL)
@@ -62,11 +71,7 @@ BODY_INLINE void store_pixel(char *p, vf x, const bool half, int count) {
         return;
     }
 #if defined(__AVX512F__)
-    const __m512i u = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    const __m512i even = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __m512i bits = _mm512_mask_or_epi32(even, nan, u, _mm512_set1_epi32(0x400000));
-    const __m256i h = _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
+    const __m256i h = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded(x), 16));
     if (count == VL)
         _mm256_storeu_si256((__m256i *)p, h);
     else
@@ -84,6 +89,49 @@ BODY_INLINE vf load_weight(const float *p, int count) {
 
 BODY_INLINE vf first_sum(const line *l, int count) {
     return l->d->bias ? load_weight(l->d->bias + l->channel, count) : v_set1(0.0f);
+}
+
+/* One vector of channels, or two where the channels of a vector of bf16 come out of it as the even and the odd ones. */
+typedef struct group {
+    vf v[2];
+} group;
+
+#if defined(__AVX512F__)
+enum { PAIRED = 1 };
+
+BODY_INLINE group split(const float *p) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    const vf low = v_load(p), high = v_load(p + VL);
+    return (group){{_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)}};
+}
+BODY_INLINE group load_pair(const char *p) {
+    const __m512i x = _mm512_loadu_si512(p);
+    return (group){{(vf)_mm512_slli_epi32(x, 16), (vf)_mm512_and_si512(x, _mm512_set1_epi32((int)0xffff0000))}};
+}
+BODY_INLINE void store_pair(char *p, group x) {
+    const __m512i even = _mm512_srli_epi32(rounded(x.v[0]), 16);
+    _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xaaaaaaaau, even, rounded(x.v[1])));
+}
+#else
+enum { PAIRED = 0 };
+
+BODY_INLINE group split(const float *p) {
+    return (group){{v_load(p), v_set1(0.0f)}};
+}
+BODY_INLINE group load_pair(const char *p) {
+    return split((const float *)p);
+}
+BODY_INLINE void store_pair(char *p, group x) {
+    v_store((float *)p, x.v[0]);
+}
+#endif
+
+BODY_INLINE group load_group(const char *p, const bool half, int count, const bool pair) {
+    return pair ? load_pair(p) : (group){{load_pixel(p, half, count), v_set1(0.0f)}};
+}
+BODY_INLINE group load_weights(const float *p, int count, const bool pair) {
+    return pair ? split(p) : (group){{load_weight(p, count), v_set1(0.0f)}};
 }
 
 /* Any output, tap by tap. */
@@ -105,68 +153,88 @@ BODY_INLINE void one_output(const line *l, int64_t o, const bool half, int count
 
 /* `n` outputs of dilation 1; with `inside` all their windows lie within the width. */
 BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool half,
-                              int count, const bool inside) {
+                              int count, const bool pair, const bool inside) {
     const amp_gemm_window *w = l->d->window;
     const int64_t size = half ? 2 : 4, step = w->step[2] * size, y_step = l->d->y_step * size;
     const int64_t first = o * stride - w->pad[2], channels = w->channels, width = w->in[2];
-    vf sums[OUTPUTS];
+    const int vectors = pair ? 2 : 1;
+    const group zero = {{v_set1(0.0f), v_set1(0.0f)}};
+    const group bias = l->d->bias ? load_weights(l->d->bias + l->channel, count, pair) : zero;
+    group sums[OUTPUTS];
 #pragma GCC unroll 8
-    for (int i = 0; i < n; i++) sums[i] = first_sum(l, count);
+    for (int i = 0; i < n; i++) sums[i] = bias;
     for (int m = 0; m < l->meets; m++) {
         const char *from = l->meet[m].x + l->channel * size + first * step;
         const float *at = l->meet[m].taps + l->channel;
-        vf weights[WEIGHTS];
+        group weights[WEIGHTS];
 #pragma GCC unroll 5
-        for (int k = 0; k < taps; k++) weights[k] = load_weight(at + k * channels, count);
+        for (int k = 0; k < taps; k++) weights[k] = load_weights(at + k * channels, count, pair);
 #pragma GCC unroll 20
         for (int i = 0; i < (n - 1) * stride + taps; i++, from += step) {
             if (!inside && (first + i < 0 || first + i >= width)) continue;
-            const vf x = load_pixel(from, half, count);
+            const group x = load_group(from, half, count, pair);
 #pragma GCC unroll 5
             for (int k = 0; k < taps; k++) {
                 const int to = (i - k) / stride;
-                if (i >= k && (i - k) % stride == 0 && to < n) sums[to] = v_fma(x, weights[k], sums[to]);
+                if (i < k || (i - k) % stride != 0 || to >= n) continue;
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++) sums[to].v[v] = v_fma(x.v[v], weights[k].v[v], sums[to].v[v]);
             }
         }
     }
     char *y = l->y + l->channel * size + o * y_step;
 #pragma GCC unroll 8
-    for (int i = 0; i < n; i++, y += y_step) store_pixel(y, sums[i], half, count);
+    for (int i = 0; i < n; i++, y += y_step) {
+        if (pair)
+            store_pair(y, sums[i]);
+        else
+            store_pixel(y, sums[i].v[0], half, count);
+    }
 }
 
 BODY_INLINE void some_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool half,
-                              int count) {
+                              int count, const bool pair) {
     const amp_gemm_window *w = l->d->window;
     const int64_t first = o * stride - w->pad[2];
     if (first >= 0 && first + (n - 1) * stride + taps <= w->in[2])
-        many_outputs(l, o, n, taps, stride, half, count, true);
+        many_outputs(l, o, n, taps, stride, half, count, pair, true);
     else
-        many_outputs(l, o, n, taps, stride, half, count, false);
+        many_outputs(l, o, n, taps, stride, half, count, pair, false);
+}
+
+/* Outputs o … of a line one by one. */
+BODY_INLINE void single_outputs(const line *l, int64_t o, const bool half, int count, const bool pair) {
+    line upper = *l;
+    upper.channel += VL;
+    for (; o < l->d->window->out[2]; o++) {
+        one_output(l, o, half, count);
+        if (pair) one_output(&upper, o, half, count);
+    }
 }
 
 /* A line by eights, or sevens where that leaves none (maps of 7, 14, 28), and what is left. */
-BODY_INLINE void all_outputs(const line *l, const int taps, const int stride, const bool half, int count) {
+BODY_INLINE void all_outputs(const line *l, const int taps, const int stride, const bool half, int count,
+                             const bool pair) {
     const int64_t out = l->d->window->out[2];
     int64_t o = 0;
     if (out % 7 == 0 && out % 8 != 0 && count == VL) {
-        for (; o < out; o += 7) some_outputs(l, o, 7, taps, stride, half, count);
+        for (; o < out; o += 7) some_outputs(l, o, 7, taps, stride, half, count, pair);
         return;
     }
     if (count == VL)
-        for (; o + OUTPUTS <= out; o += OUTPUTS) some_outputs(l, o, OUTPUTS, taps, stride, half, count);
-    for (; o + 4 <= out; o += 4) some_outputs(l, o, 4, taps, stride, half, count);
-    for (; o < out; o++) one_output(l, o, half, count);
+        for (; o + OUTPUTS <= out; o += OUTPUTS) some_outputs(l, o, OUTPUTS, taps, stride, half, count, pair);
+    for (; o + 4 <= out; o += 4) some_outputs(l, o, 4, taps, stride, half, count, pair);
+    single_outputs(l, o, half, count, pair);
 }
 
-BODY_INLINE void run_line(const line *l, const bool half, int count) {
+BODY_INLINE void run_line(const line *l, const bool half, int count, const bool pair) {
     const amp_gemm_window *w = l->d->window;
     switch (w->dilation[2] == 1 && w->stride[2] <= 2 ? w->taps[2] * 2 + w->stride[2] : 0) {
-    case 3 * 2 + 1: all_outputs(l, 3, 1, half, count); break;
-    case 3 * 2 + 2: all_outputs(l, 3, 2, half, count); break;
-    case 5 * 2 + 1: all_outputs(l, 5, 1, half, count); break;
-    case 5 * 2 + 2: all_outputs(l, 5, 2, half, count); break;
-    default:
-        for (int64_t o = 0; o < w->out[2]; o++) one_output(l, o, half, count);
+    case 3 * 2 + 1: all_outputs(l, 3, 1, half, count, pair); break;
+    case 3 * 2 + 2: all_outputs(l, 3, 2, half, count, pair); break;
+    case 5 * 2 + 1: all_outputs(l, 5, 1, half, count, pair); break;
+    case 5 * 2 + 2: all_outputs(l, 5, 2, half, count, pair); break;
+    default: single_outputs(l, 0, half, count, pair);
     }
 }
 
@@ -191,8 +259,10 @@ BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, 
     for (int64_t i = first; i < last; i++) {
         line l = {.d = d, .y = (char *)d->y + i * d->window->out[2] * d->y_step * size};
         find_meetings(&l, i, size);
-        for (; l.channel + VL <= channels; l.channel += VL) run_line(&l, half, VL);
-        if (VL > 1 && l.channel < channels) run_line(&l, half, (int)(channels - l.channel));
+        if (PAIRED && half)
+            for (; l.channel + 2 * VL <= channels; l.channel += 2 * VL) run_line(&l, half, VL, true);
+        for (; l.channel + VL <= channels; l.channel += VL) run_line(&l, half, VL, false);
+        if (VL > 1 && l.channel < channels) run_line(&l, half, (int)(channels - l.channel), false);
     }
 }
 
