@@ -9,8 +9,6 @@
 #include "cpu/channel.h"
 #include "cpu/convert.h"
 #include "cpu/depthwise.h"
-#include "cpu/fft.h"
-#include "cpu/gates.h"
 #include "cpu/distance.h"
 #include "cpu/fft.h"
 #include "cpu/gates.h"
