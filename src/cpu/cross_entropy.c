@@ -106,7 +106,7 @@ static amp_status prepare(amp_call *call, entropy *e, const amp_tensor *input, c
     const char *op = call->op->name;
     int64_t shape[AMP_MAX_RANK];
     const int rank = sample_shape(input, shape);
-    e->compute = amp_compute_dtype(input->dtype);
+    e->compute = amp_loss_compute(input->dtype, amp_tensor_elements(input));
     e->classes = input->shape[input->rank > 1];
     e->inner = 1;
     for (int d = 2; d < input->rank; d++) e->inner *= input->shape[d];

@@ -24,10 +24,17 @@ amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool ba
                     text, batchmean ? ", \"sum\" or \"batchmean\"" : " or \"sum\"");
 }
 
-amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, int rank,
+enum { FEW = 1024 };
+
+amp_dtype amp_loss_compute(amp_dtype dtype, int64_t elements) {
+    const amp_dtype compute = amp_compute_dtype(dtype);
+    return compute == AMP_F32 && elements <= FEW ? AMP_F64 : compute;
+}
+
+amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, amp_dtype compute, int rank,
                             const int64_t *shape) {
     if (reduction == AMP_LOSS_NONE) return amp_call_output(call, 0, dtype, rank, shape);
-    return amp_tensor_new(call->op->name, amp_compute_dtype(dtype), rank, shape);
+    return amp_tensor_new(call->op->name, compute, rank, shape);
 }
 
 static amp_status reduce(const amp_tensor *losses, double scale, amp_tensor *out) {

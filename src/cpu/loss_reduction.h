@@ -14,9 +14,13 @@ typedef enum amp_loss_reduction {
 /* Reads the argument 'reduction'; AMP_ERROR_INVALID for anything else. */
 amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean, amp_loss_reduction *reduction);
 
-/* Where an implementation writes its losses: the output itself for "none", else a tensor of the call's in the compute
- * type of `dtype`, so that nothing is rounded before the sum. NULL with an error. */
-amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, int rank,
+/* What losses of `dtype` over that many elements of input are computed in: its compute type, or f64 where they are so
+ * few that it costs nothing, so that the result is rounded once. */
+amp_dtype amp_loss_compute(amp_dtype dtype, int64_t elements);
+
+/* Where an implementation writes its losses: the output itself for "none", else a tensor of the call's of dtype
+ * `compute`, so that nothing is rounded before the sum. NULL with an error. */
+amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, amp_dtype compute, int rank,
                             const int64_t *shape);
 
 /* Makes the output in `dtype` from losses: Σ losses · scale; for "none" the losses themselves, unless they are already

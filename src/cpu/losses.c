@@ -1,5 +1,5 @@
-/* Losses that are a formula of one element of each input: f32, f16 and bf16 in the vector kernels of loss.h, f64 in the
- * loops here. */
+/* Losses that are a formula of one element of each input: f32, f16 and bf16 in the vector kernels of loss.h; f64, and what
+ * is small, in the loops here. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -153,6 +153,12 @@ static amp_status find_kernels(amp_call *call, const loss_op *op, amp_dtype comp
     return AMP_OK;
 }
 
+static int64_t elements_of(int rank, const int64_t *shape) {
+    int64_t n = 1;
+    for (int d = 0; d < rank; d++) n *= shape[d];
+    return n;
+}
+
 static amp_status run(amp_call *call, const loss_op *op, const amp_operand *v, int count, amp_loss_reduction reduction,
                       loss_context *c) {
     int64_t shape[AMP_MAX_RANK];
@@ -160,9 +166,9 @@ static amp_status run(amp_call *call, const loss_op *op, const amp_operand *v, i
     amp_dtype dtype;
     AMP_TRY(check_dtype(call, op, v, count, reduction, &dtype));
     AMP_TRY(amp_operands_shape(call, v, count, &rank, shape));
-    const amp_dtype compute = amp_compute_dtype(dtype);
+    const amp_dtype compute = amp_loss_compute(dtype, elements_of(rank, shape));
     AMP_TRY(find_kernels(call, op, compute, c));
-    amp_tensor *losses = amp_loss_target(call, reduction, dtype, rank, shape);
+    amp_tensor *losses = amp_loss_target(call, reduction, dtype, compute, rank, shape);
     if (!losses) return amp_pending_error();
     amp_dense_function *function = compute == AMP_F32 ? loss_f32 : compute == AMP_F64 ? op->f64 : op->i64;
     amp_operands_run(v, count, compute, compute, function, c, op->cost, losses);

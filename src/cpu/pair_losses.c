@@ -12,7 +12,7 @@ static amp_status finish(amp_call *call, amp_loss_reduction reduction, const amp
     int64_t shape[AMP_MAX_RANK];
     int rank;
     AMP_TRY(amp_operands_shape(call, sums, count, &rank, shape));
-    amp_tensor *losses = amp_loss_target(call, reduction, dtype, rank, shape);
+    amp_tensor *losses = amp_loss_target(call, reduction, dtype, AMP_F64, rank, shape);
     if (!losses) return amp_pending_error();
     amp_operands_run(sums, count, AMP_F64, AMP_F64, function, context, 8, losses);
     const double scale = reduction == AMP_LOSS_MEAN ? 1.0 / (double)amp_tensor_elements(losses) : 1.0;
@@ -56,7 +56,8 @@ amp_status cpu_cosine_embedding_loss(amp_call *call) {
             "%s: 'input1' is %s, 'input2' is %s, 'target' is %s; expected [N, D], [N, D] and [N], or [D], [D] and []",
             amp_call_name(call), amp_describe(a->input1), amp_describe(a->input2), amp_describe(a->target));
     }
-    AMP_TRY(amp_cosine_sums_of(call, v, amp_compute_dtype(dtype), target_rank, &s));
+    const amp_dtype compute = amp_loss_compute(dtype, amp_tensor_elements(a->input1));
+    AMP_TRY(amp_cosine_sums_of(call, v, compute, target_rank, &s));
     const amp_operand sums[4] = {amp_tensor_operand("input1", s.product), amp_tensor_operand("input1", s.first),
                                  amp_tensor_operand("input2", s.second), amp_tensor_operand("target", a->target)};
     return finish(call, reduction, sums, 4, dtype, cosine_losses, &margin);
