@@ -2,8 +2,6 @@
  * windows written out as a matrix; nothing outside of the image is read. */
 // emulate: *amx*
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <limits>
 #include <random>
@@ -16,31 +14,9 @@
 extern "C" {
 #include "cpu/kernels.h"
 }
+#include "guard.h"
 
 namespace {
-
-/* Memory between two unreadable pages, at the first or at the last of its bytes. */
-class Enclosed {
-  public:
-    Enclosed(size_t bytes, bool at_end) {
-        const size_t page = size_t(sysconf(_SC_PAGESIZE)), used = (bytes + page - 1) / page * page;
-        size_ = used + 2 * page;
-        base_ = static_cast<char *>(mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        if (base_ == MAP_FAILED || mprotect(base_ + page, used, PROT_READ | PROT_WRITE)) abort();
-        data = base_ + page + (at_end ? used - bytes : 0);
-    }
-    ~Enclosed() {
-        munmap(base_, size_);
-    }
-    Enclosed(const Enclosed &) = delete;
-    Enclosed &operator=(const Enclosed &) = delete;
-
-    char *data;
-
-  private:
-    char *base_;
-    size_t size_;
-};
 
 struct Random {
     std::mt19937 engine;
@@ -126,16 +102,16 @@ void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool
     const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = r->from(1, 40);
     const int64_t k = amp_gemm_window_k(&w);
     const size_t size = amp_dtype_size(dtype);
-    Enclosed memory(size_t(image.elements) * size, at_end);
+    EnclosedBuffer memory(size_t(image.elements) * size, at_end);
     if (dtype == AMP_F32)
-        fill(reinterpret_cast<float *>(memory.data), image, r);
+        fill(memory.as<float>(), image, r);
     else
-        fill(reinterpret_cast<uint16_t *>(memory.data), image, r);
+        fill(memory.as<uint16_t>(), image, r);
     std::vector<char> rows(size_t(m * k) * size, 0);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < k; j++) {
             const int64_t offset = offset_of(w, i, j);
-            if (offset >= 0) memcpy(&rows[size_t(i * k + j) * size], memory.data + size_t(offset) * size, size);
+            if (offset >= 0) memcpy(&rows[size_t(i * k + j) * size], memory.as() + size_t(offset) * size, size);
         }
     }
     const Packed packed(kernel->in, n, k, r);
@@ -145,7 +121,7 @@ void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool
     g.a_dtype = dtype, g.a_column_stride = 1, g.a_row_stride = k, g.a = rows.data();
     g.b = packed.data, g.c = want.data(), g.c_dtype = AMP_F32, g.c_row_stride = n;
     ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
-    g.a = memory.data, g.a_row_stride = 0, g.window = &w, g.c = got.data();
+    g.a = memory.as(), g.a_row_stride = 0, g.window = &w, g.c = got.data();
     ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
     for (size_t i = 0; i < got.size(); i++) ASSERT_EQ(got[i], want[i]) << "element " << i;
 }
