@@ -25,7 +25,7 @@ typedef struct meeting {
     const float *taps; /* channel 0 of the first tap there */
 } meeting;
 
-/* One line of the output, for VL channels or fewer. */
+/* One line of the output, and the first of the VL channels, or fewer, that are at work. */
 typedef struct line {
     const amp_depthwise *d;
     meeting meet[AMP_DEPTHWISE_LINES];
@@ -160,9 +160,13 @@ BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int t
     const int vectors = pair ? 2 : 1;
     const group zero = {{v_set1(0.0f), v_set1(0.0f)}};
     const group bias = l->d->bias ? load_weights(l->d->bias + l->channel, count, pair) : zero;
+    char *y = l->y + l->channel * size + o * y_step;
     group sums[OUTPUTS];
 #pragma GCC unroll 8
-    for (int i = 0; i < n; i++) sums[i] = bias;
+    for (int i = 0; i < n; i++) {
+        sums[i] = bias;
+        __builtin_prefetch(y + i * y_step, 1);
+    }
     for (int m = 0; m < l->meets; m++) {
         const char *from = l->meet[m].x + l->channel * size + first * step;
         const float *at = l->meet[m].taps + l->channel;
@@ -182,7 +186,6 @@ BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int t
             }
         }
     }
-    char *y = l->y + l->channel * size + o * y_step;
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++, y += y_step) {
         if (pair)
@@ -202,39 +205,50 @@ BODY_INLINE void some_outputs(const line *l, int64_t o, const int n, const int t
         many_outputs(l, o, n, taps, stride, half, count, pair, false);
 }
 
-/* Outputs o … of a line one by one. */
-BODY_INLINE void single_outputs(const line *l, int64_t o, const bool half, int count, const bool pair) {
-    line upper = *l;
-    upper.channel += VL;
+/* `n` outputs of all channels: the image is read along memory. */
+BODY_INLINE void block_of_outputs(line *l, int64_t o, const int n, const int taps, const int stride, const bool half) {
+    const int64_t channels = l->d->window->channels;
+    l->channel = 0;
+    if (PAIRED && half)
+        for (; l->channel + 2 * VL <= channels; l->channel += 2 * VL)
+            some_outputs(l, o, n, taps, stride, half, VL, true);
+    for (; l->channel + VL <= channels; l->channel += VL) some_outputs(l, o, n, taps, stride, half, VL, false);
+    const int left = VL > 1 ? (int)(channels - l->channel) : 0;
+    int i = 0;
+    for (; left > 0 && i + 4 <= n; i += 4) some_outputs(l, o + i, 4, taps, stride, half, left, false);
+    for (; left > 0 && i < n; i++) one_output(l, o + i, half, left);
+}
+
+BODY_INLINE void single_outputs(line *l, int64_t o, const bool half) {
+    const int64_t channels = l->d->window->channels;
     for (; o < l->d->window->out[2]; o++) {
-        one_output(l, o, half, count);
-        if (pair) one_output(&upper, o, half, count);
+        l->channel = 0;
+        for (; l->channel + VL <= channels; l->channel += VL) one_output(l, o, half, VL);
+        if (VL > 1 && l->channel < channels) one_output(l, o, half, (int)(channels - l->channel));
     }
 }
 
 /* A line by eights, or sevens where that leaves none (maps of 7, 14, 28), and what is left. */
-BODY_INLINE void all_outputs(const line *l, const int taps, const int stride, const bool half, int count,
-                             const bool pair) {
+BODY_INLINE void all_outputs(line *l, const int taps, const int stride, const bool half) {
     const int64_t out = l->d->window->out[2];
     int64_t o = 0;
-    if (out % 7 == 0 && out % 8 != 0 && count == VL) {
-        for (; o < out; o += 7) some_outputs(l, o, 7, taps, stride, half, count, pair);
+    if (out % 7 == 0 && out % 8 != 0) {
+        for (; o < out; o += 7) block_of_outputs(l, o, 7, taps, stride, half);
         return;
     }
-    if (count == VL)
-        for (; o + OUTPUTS <= out; o += OUTPUTS) some_outputs(l, o, OUTPUTS, taps, stride, half, count, pair);
-    for (; o + 4 <= out; o += 4) some_outputs(l, o, 4, taps, stride, half, count, pair);
-    single_outputs(l, o, half, count, pair);
+    for (; o + OUTPUTS <= out; o += OUTPUTS) block_of_outputs(l, o, OUTPUTS, taps, stride, half);
+    for (; o + 4 <= out; o += 4) block_of_outputs(l, o, 4, taps, stride, half);
+    single_outputs(l, o, half);
 }
 
-BODY_INLINE void run_line(const line *l, const bool half, int count, const bool pair) {
+BODY_INLINE void run_line(line *l, const bool half) {
     const amp_gemm_window *w = l->d->window;
     switch (w->dilation[2] == 1 && w->stride[2] <= 2 ? w->taps[2] * 2 + w->stride[2] : 0) {
-    case 3 * 2 + 1: all_outputs(l, 3, 1, half, count, pair); break;
-    case 3 * 2 + 2: all_outputs(l, 3, 2, half, count, pair); break;
-    case 5 * 2 + 1: all_outputs(l, 5, 1, half, count, pair); break;
-    case 5 * 2 + 2: all_outputs(l, 5, 2, half, count, pair); break;
-    default: single_outputs(l, 0, half, count, pair);
+    case 3 * 2 + 1: all_outputs(l, 3, 1, half); break;
+    case 3 * 2 + 2: all_outputs(l, 3, 2, half); break;
+    case 5 * 2 + 1: all_outputs(l, 5, 1, half); break;
+    case 5 * 2 + 2: all_outputs(l, 5, 2, half); break;
+    default: single_outputs(l, 0, half);
     }
 }
 
@@ -255,14 +269,11 @@ static void find_meetings(line *l, int64_t number, int64_t size) {
 }
 
 BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, const bool half) {
-    const int64_t size = half ? 2 : 4, channels = d->window->channels;
+    const int64_t size = half ? 2 : 4;
     for (int64_t i = first; i < last; i++) {
         line l = {.d = d, .y = (char *)d->y + i * d->window->out[2] * d->y_step * size};
         find_meetings(&l, i, size);
-        if (PAIRED && half)
-            for (; l.channel + 2 * VL <= channels; l.channel += 2 * VL) run_line(&l, half, VL, true);
-        for (; l.channel + VL <= channels; l.channel += VL) run_line(&l, half, VL, false);
-        if (VL > 1 && l.channel < channels) run_line(&l, half, (int)(channels - l.channel), false);
+        run_line(&l, half);
     }
 }
 
