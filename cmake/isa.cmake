@@ -44,6 +44,13 @@ function(amp_apply_isa sources_variable)
                 continue()
             endif()
             set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS ${AMP_FLAGS_${isa}})
+            if(name MATCHES "^formula_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags
+                set(vectorise -fno-math-errno -fno-trapping-math)
+                if(isa STREQUAL avx512)
+                    list(APPEND vectorise -mprefer-vector-width=512)
+                endif()
+                set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${vectorise})
+            endif()
         elseif(CMAKE_C_COMPILER_ID STREQUAL GNU AND source MATCHES "/src/cpu/")
             # gcc's -O2 vectorises only loops of known length, clang's all; and nobody reads the exception flags, for the
             # sake of which gcc keeps branches where a choice of two values would do.

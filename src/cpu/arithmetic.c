@@ -1,5 +1,5 @@
 /* add, sub, mul, div and their kin: two operands, each a tensor or a number. f32, f16 and bf16 run in the vector
- * kernels, or in f64 where there is none; f64, integers and complex numbers in the typed loops here. */
+ * kernels; f64, integers and complex numbers in the typed loops here. */
 #include <complex.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -23,10 +23,8 @@ typedef struct binary_context {
     atomic_bool divided_by_zero; /* an integer quotient has no value */
 } binary_context;
 
-enum { NO_KERNEL = -1 };
-
 typedef struct binary_op {
-    int family;                           /* of f32 kernels, or NO_KERNEL: narrow floats are computed in f64 */
+    amp_kernel_family family;             /* of f32 kernels */
     amp_dense_function *f64, *i64, *c128; /* NULL: no such type */
 } binary_op;
 
@@ -123,15 +121,15 @@ static const binary_op sub_op = {AMP_KERNEL_SUB, add_f64, add_i64, add_c128}; /*
 static const binary_op add_scaled_op = {AMP_KERNEL_ADD_SCALED, add_f64, add_i64, add_c128};
 static const binary_op mul_op = {AMP_KERNEL_MUL, mul_f64, mul_i64, mul_c128};
 static const binary_op div_op = {AMP_KERNEL_DIV, div_f64, NULL, div_c128};
-static const binary_op div_trunc_op = {NO_KERNEL, div_trunc_f64, div_trunc_i64, NULL};
-static const binary_op div_floor_op = {NO_KERNEL, div_floor_f64, div_floor_i64, NULL};
+static const binary_op div_trunc_op = {AMP_KERNEL_DIV_TRUNC, div_trunc_f64, div_trunc_i64, NULL};
+static const binary_op div_floor_op = {AMP_KERNEL_DIV_FLOOR, div_floor_f64, div_floor_i64, NULL};
 static const binary_op maximum_op = {AMP_KERNEL_MAXIMUM, maximum_f64, maximum_i64, NULL};
 static const binary_op minimum_op = {AMP_KERNEL_MINIMUM, minimum_f64, minimum_i64, NULL};
-static const binary_op pow_op = {NO_KERNEL, pow_f64, pow_i64, pow_c128};
-static const binary_op fmod_op = {NO_KERNEL, fmod_f64, fmod_i64, NULL};
-static const binary_op remainder_op = {NO_KERNEL, remainder_f64, remainder_i64, NULL};
-static const binary_op atan2_op = {NO_KERNEL, atan2_f64, NULL, NULL};
-static const binary_op logaddexp_op = {NO_KERNEL, logaddexp_f64, NULL, NULL};
+static const binary_op pow_op = {AMP_KERNEL_POW, pow_f64, pow_i64, pow_c128};
+static const binary_op fmod_op = {AMP_KERNEL_FMOD, fmod_f64, fmod_i64, NULL};
+static const binary_op remainder_op = {AMP_KERNEL_REMAINDER, remainder_f64, remainder_i64, NULL};
+static const binary_op atan2_op = {AMP_KERNEL_ATAN2, atan2_f64, NULL, NULL};
+static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, NULL};
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 
@@ -150,8 +148,8 @@ static bool fits_at_once(const amp_operand v[2]) {
            amp_tensor_is_dense(a) && amp_tensor_is_dense(b);
 }
 
-static amp_status run_at_once(amp_call *call, int family, const amp_operand v[2]) {
-    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, AMP_F32, AMP_F32);
+static amp_status run_at_once(amp_call *call, amp_kernel_family family, const amp_operand v[2]) {
+    const amp_kernel *kernel = amp_kernel_select(family, AMP_F32, AMP_F32);
     amp_tensor *out = kernel ? amp_call_output(call, 0, AMP_F32, v[0].tensor->rank, v[0].tensor->shape) : NULL;
     if (!out) return amp_pending_error();
     call->note.kernel = kernel->name;
@@ -196,12 +194,11 @@ static binary_context context_of(const amp_scalar *alpha, int sign) {
 static amp_status binary(amp_call *call, const binary_op *op, const amp_operand v[2], amp_dtype dtype,
                          binary_context c) {
     amp_dtype compute = amp_compute_dtype(dtype);
-    if (compute == AMP_F32 && op->family == NO_KERNEL) compute = AMP_F64;
     if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128)) return no_such_type(call, dtype, v);
     amp_tensor *out = amp_operands_output(call, v, 2, dtype);
     if (!out) return amp_pending_error();
     if (compute != AMP_F32) return run_typed(call, op, &c, v, compute, out);
-    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)op->family, AMP_F32, AMP_F32);
+    const amp_kernel *kernel = amp_kernel_select(op->family, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     call->note.kernel = kernel->name;
     c.f32 = (amp_binary_function *)kernel->function;
@@ -250,14 +247,14 @@ DEFINE_SUM(sub, -1)
 
 static amp_status plain(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
     const amp_operand v[2] = {a, b};
-    if (op->family != NO_KERNEL && fits_at_once(v)) return run_at_once(call, op->family, v);
+    if (fits_at_once(v)) return run_at_once(call, op->family, v);
     return binary(call, op, v, amp_operands_dtype(v, 2), context_of(NULL, 1));
 }
 
 /* Integers give f32. */
 static amp_status floating(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
     const amp_operand v[2] = {a, b};
-    if (op->family != NO_KERNEL && fits_at_once(v)) return run_at_once(call, op->family, v);
+    if (fits_at_once(v)) return run_at_once(call, op->family, v);
     return binary(call, op, v, amp_floating_result(amp_operands_dtype(v, 2)), context_of(NULL, 1));
 }
 
@@ -303,12 +300,13 @@ static int family_of_power(amp_dtype dtype, const amp_scalar *exponent) {
         int family;
     } known[] = {
         {2.0, AMP_KERNEL_SQUARE}, {0.5, AMP_KERNEL_SQRT}, {-0.5, AMP_KERNEL_RSQRT}, {-1.0, AMP_KERNEL_RECIPROCAL}};
-    if (!amp_dtype_is_floating(dtype) || dtype == AMP_F64 || exponent->kind == AMP_SCALAR_COMPLEX) return NO_KERNEL;
+    if (!amp_dtype_is_floating(dtype) || dtype == AMP_F64 || exponent->kind == AMP_SCALAR_COMPLEX)
+        return AMP_KERNEL_FAMILY_COUNT;
     const double e = exponent->kind == AMP_SCALAR_FLOAT ? exponent->re : (double)exponent->i;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].exponent == e) return known[i].family;
     }
-    return NO_KERNEL;
+    return AMP_KERNEL_FAMILY_COUNT;
 }
 
 static void power_loop(void *context, void *out, const void *const *in, int64_t n) {
@@ -319,7 +317,7 @@ amp_status cpu_pow_scalar(amp_call *call) {
     const amp_pow_scalar_args *a = call->args;
     const amp_operand x = amp_tensor_operand("input", a->input);
     const int family = family_of_power(a->input->dtype, &a->exponent);
-    if (family == NO_KERNEL) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));
+    if (family == AMP_KERNEL_FAMILY_COUNT) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));
     const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, AMP_F32, AMP_F32);
     amp_tensor *out = kernel ? amp_operands_output(call, &x, 1, a->input->dtype) : NULL;
     if (!out) return amp_pending_error();

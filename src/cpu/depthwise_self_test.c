@@ -6,7 +6,8 @@
 
 #include "cpu/kernels.h"
 
-enum { CHANNELS = 35, WIDTH = 23, HEIGHT = 4, TAPS = 5 * 3, STEP = CHANNELS + 1, PIXELS = WIDTH * HEIGHT };
+/* With two taps and a pixel around it the output is one pixel wider than the image. */
+enum { CHANNELS = 35, WIDTH = 23, HEIGHT = 4, TAPS = 5 * 3, STEP = CHANNELS + 1, PIXELS = (WIDTH + 1) * HEIGHT };
 
 typedef struct test_data {
     float x[PIXELS * STEP], taps[TAPS * CHANNELS], bias[CHANNELS], got[PIXELS * STEP], want[PIXELS * STEP];

@@ -11,6 +11,7 @@
 #include "cpu/depthwise.h"
 #include "cpu/distance.h"
 #include "cpu/fft.h"
+#include "cpu/formula.h"
 #include "cpu/gates.h"
 #include "cpu/gemm.h"
 #include "cpu/lines.h"
