@@ -83,19 +83,19 @@ static int LOCAL(geev)(char job, int n, void *a, int lda, void *values, void *ve
 }
 #else
 /* A pair of conjugate values has its vectors as real parts in one column, imaginary parts in the next. */
-static void LOCAL(unpack_vectors)(int n, const R *imaginary, const R *real, C *vectors, int ldv) {
+static void LOCAL(unpack_vectors)(int n, const R *imaginary, const R *packed, void *vectors, int ldv) {
     for (int j = 0; j < n; j++) {
-        const R *re = real + (size_t)j * n;
-        C *v = vectors + (size_t)j * ldv;
-        if (imaginary[j] == 0 || j + 1 == n) {
-            for (int i = 0; i < n; i++) v[i] = re[i];
-            continue;
-        }
+        const R *re = packed + (size_t)j * n, *im = re + n;
+        R *v = (R *)vectors + (size_t)j * ldv * 2, *conjugate = v + (size_t)ldv * 2;
+        const bool is_pair = imaginary[j] != 0 && j + 1 < n;
         for (int i = 0; i < n; i++) {
-            v[i] = CMPLX(re[i], re[i + n]);
-            v[i + ldv] = CMPLX(re[i], -re[i + n]);
+            v[2 * i] = re[i];
+            v[2 * i + 1] = is_pair ? im[i] : 0;
+            if (!is_pair) continue;
+            conjugate[2 * i] = re[i];
+            conjugate[2 * i + 1] = -im[i];
         }
-        j++;
+        j += is_pair;
     }
 }
 static int LOCAL(geev)(char job, int n, void *a, int lda, void *values, void *vectors, int ldv, amp_lapack_work *work) {
@@ -104,7 +104,10 @@ static int LOCAL(geev)(char job, int n, void *a, int lda, void *values, void *ve
     const int info = CALL(geev)(LAPACK_COL_MAJOR, 'N', job, n, a, lda, real, imaginary, NULL, 1, packed, n > 1 ? n : 1,
                                 work->elements, work->count);
     if (work->count < 0 || info) return info;
-    for (int i = 0; i < n; i++) ((C *)values)[i] = CMPLX(real[i], imaginary[i]);
+    for (int i = 0; i < n; i++) {
+        ((R *)values)[2 * i] = real[i];
+        ((R *)values)[2 * i + 1] = imaginary[i];
+    }
     if (job == 'V') LOCAL(unpack_vectors)(n, imaginary, packed, vectors, ldv);
     return 0;
 }
