@@ -503,8 +503,28 @@ def implemented_on_cpu():
     return set(re.findall(r"^CPU_OP\w*\((\w+),", rows, re.M))
 
 
+def probed():
+    """{name: (dtypes, kernels)} as tools/probe_ops.py found them."""
+    lines = (ROOT / "src/policy/op_dtypes.txt").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    return {name: (dtypes.split(), kernels.split()) for name, dtypes, kernels in rows}
+
+
+DTYPE_GROUPS = {"float": ["f32", "f64", "bf16", "f16"], "int": ["i64", "i32", "i16", "i8", "u8"], "complex": ["c64", "c128"]}
+
+
+def dtypes_text(dtypes):
+    """The dtypes in short, whole groups by their names."""
+    words = []
+    for dtype in dtypes:
+        group = next((g for g, members in DTYPE_GROUPS.items() if dtype in members and set(members) <= set(dtypes)), dtype)
+        if group not in words:
+            words.append(group)
+    return " ".join(words)
+
+
 def docs_page(ops, families):
-    on_cpu = implemented_on_cpu()
+    on_cpu, found = implemented_on_cpu(), probed()
     runs = {op.c_name: (op.alias or op.c_name) in on_cpu for op in ops}
     out = ["# Ops", "", f"<!-- {BANNER} -->", "",
            "Every overload that libamp knows, with its autocast policy. `_` is the in-place form (`amp_add_`), `out` the",
@@ -520,9 +540,15 @@ def docs_page(ops, families):
            "Policies, in a region: `lower` casts every floating argument but f64 to the region's dtype; `fp32` to f32;",
            "`promote` to the widest of them; `fp32_set_opt_dtype` sets the op's `dtype` option to f32 unless it is given;",
            "`fp32_append_dtype` asks for an f32 result; `fallthrough` runs in the types of the arguments; `banned` is an error",
-           "that says what to call instead.", ""]
+           "that says what to call instead.", "",
+           "Dtypes: those of the floating arguments of a call without a region that the CPU runs, found by running recorded",
+           "cases of the op (`tools/probe_ops.py`), for all overloads of a name. `float` is f32, f64, bf16 and f16, `int` is i64,",
+           "i32, i16, i8 and u8, `complex` is c64 and c128; `-`: the op takes no floating argument; nothing: no case is recorded.",
+           "Kernels are those of our own and of oneDNN (`dnnl`) that ran then, without their instruction set; what has none",
+           "runs in plain loops or in LAPACK.", ""]
     for family, title in families:
-        out += [f"## {title}", "", "| op | runs | forms | CPU | CUDA | apex | differentiable |", "|---|---|---|---|---|---|---|"]
+        out += [f"## {title}", "", "| op | runs | dtypes | kernel | forms | CPU | CUDA | apex | differentiable |",
+                "|---|---|---|---|---|---|---|---|---|"]
         for op in ops:
             if op.family != family:
                 continue
@@ -532,7 +558,9 @@ def docs_page(ops, families):
             note = markdown(op.doc) + (f" Another name of `{op.alias}`." if op.alias else "")
             gradient = "yes" if not op.no_grad else "no: " + markdown(op.no_grad)
             forms = " ".join(f"`{f}`" for f in op.forms)
-            out.append(f"| `{op.schema}`<br>{note} | {'yes' if runs[op.c_name] else 'not yet'} | {forms} | {cpu} | {cell_text(op.cell('torch', 'cuda'))} "
+            dtypes, kernels = found.get(op.name, ([], [])) if runs[op.c_name] else ([], [])
+            out.append(f"| `{op.schema}`<br>{note} | {'yes' if runs[op.c_name] else 'not yet'} | {dtypes_text(dtypes)} "
+                       f"| {' '.join(f'`{k}`' for k in kernels)} | {forms} | {cpu} | {cell_text(op.cell('torch', 'cuda'))} "
                        f"| {cell_text(op.cell('apex', 'cuda'))} | {gradient} |")
         out.append("")
     return out[:-1]
@@ -550,19 +578,21 @@ def c_forms(op):
     return names
 
 
-def page_row(op, title, runs):
+def page_row(op, title, runs, found):
     """What the searchable page knows of an op."""
+    dtypes, kernels = found.get(op.name, ([], [])) if runs else ([], [])
     ipex, cpu = op.cell("ipex", "cpu"), op.cell("torch", "cpu")
     return {"key": op.key, "name": op.name, "c_name": op.c_name, "family": title, "schema": op.schema, "doc": op.doc,
             "runs": runs, "forms": c_forms(op), "cpu": cell_text(cpu), "cuda": cell_text(op.cell("torch", "cuda")),
             "ipex": cell_text(ipex) if ipex != cpu else None, "apex": cell_text(op.cell("apex", "cuda")),
+            "dtypes": [d for d in dtypes if d != "-"] or None, "kernel": ", ".join(kernels) or None,
             "banned": op.banned, "no_grad": op.no_grad, "alias": op.alias}
 
 
 def html_page(ops, families):
     """tools/ops_page.html with the table as JSON, an op a line."""
-    on_cpu, titles = implemented_on_cpu(), dict(families)
-    rows = [page_row(op, titles[op.family], (op.alias or op.c_name) in on_cpu) for op in ops]
+    on_cpu, titles, found = implemented_on_cpu(), dict(families), probed()
+    rows = [page_row(op, titles[op.family], (op.alias or op.c_name) in on_cpu, found) for op in ops]
     lines = [json.dumps({k: v for k, v in row.items() if v is not None}, ensure_ascii=False).replace("</", "<\\/")
              for row in rows]
     page = (ROOT / "tools/ops_page.html").read_text(encoding="utf-8")

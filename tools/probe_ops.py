@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Finds out in which dtypes each op runs on the CPU, and by which kernels, by running the recorded cases of tests/golden.
+
+    tools/probe_ops.py AMP            write src/policy/op_dtypes.txt (committed; tools/gen_ops.py puts it into docs)
+    tools/probe_ops.py AMP --check    exit 1 and name the ops whose dtypes are not the written ones
+
+AMP is the amp tool. The floating inputs of a few small cases of each op are converted to one dtype after the other; what
+amp replay then runs without an error counts. Values are not compared here. Kernels are those of this machine, so --check
+does not look at them. Standard library only.
+"""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests/golden"
+OUT = ROOT / "src/policy/op_dtypes.txt"
+HEAD = "# Written by tools/probe_ops.py: op, the dtypes of its floating arguments that the CPU runs, kernels without their ISA.\n"
+
+INTEGERS = {"i64": "q", "i32": "i", "i16": "h", "i8": "b", "u8": "B", "bool": "?"}
+FLOATS = {"f32": "f", "f64": "d", "f16": "e", "bf16": None}
+COMPLEX = {"c64": "f", "c128": "d"}
+DTYPES = ["f32", "f64", "bf16", "f16", *INTEGERS, *COMPLEX]
+NAMES = {"f32": "F32", "f64": "F64", "f16": "F16", "bf16": "BF16", "i64": "I64", "i32": "I32", "i16": "I16", "i8": "I8",
+         "u8": "U8", "bool": "BOOL", "c64": "F32", "c128": "F64"}
+CASES, ELEMENTS = 6, 4096  # of one op: how many, and how large
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+def load(path):
+    """Cases of a file, and its tensors as (shape, bytes)."""
+    raw = path.with_suffix(".safetensors").read_bytes()
+    size = struct.unpack_from("<Q", raw)[0]
+    tensors = {key: (t["shape"], raw[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]])
+               for key, t in json.loads(raw[8:8 + size]).items() if key != "__metadata__"}
+    return json.loads(path.read_text("utf-8")), tensors
+
+
+def tensors_of(value):
+    if isinstance(value, list):
+        return [t for v in value for t in tensors_of(v)]
+    return [value] if isinstance(value, dict) and "tensor" in value else []
+
+
+def elements(tensor):
+    n = 1
+    for extent in tensor["shape"]:
+        n *= extent
+    return n
+
+
+def dtypes_of(case):
+    return {t["dtype"] for t in tensors_of(list(case["inputs"].values()))}
+
+
+def choose():
+    """Small cases of each op, without a region, with f32 inputs (or with none of floating type, where the op has no other
+    case): [(case, tensors)], and the ops that have no others."""
+    found = {}
+    for path in sorted(GOLDEN.glob("*.json")):
+        cases, tensors = load(path)
+        for case in cases:
+            sizes = [elements(t) for t in tensors_of(list(case["inputs"].values()))]
+            if "dtype" in case["inputs"]:  # the op converts first
+                continue
+            if case["autocast"] is None and sum(sizes) <= ELEMENTS and not dtypes_of(case) & (set(DTYPES) - set(INTEGERS) - {"f32"}):
+                found.setdefault(case["op"], []).append(("f32" not in dtypes_of(case), 0 in sizes, sum(sizes), case, tensors))
+    chosen, fixed = [], set()
+    for op, options in found.items():
+        options.sort(key=lambda o: o[:3])
+        if options[0][0]:
+            fixed.add(op)
+        chosen += [(case, tensors) for *kind, _, case, tensors in options[:CASES] if kind == list(options[0][:2])]
+    return chosen, fixed
+
+
+# ---- converting ----------------------------------------------------------------------------------------------------
+
+def whole(value, dtype):
+    """An integer that is not zero, for some ops divide."""
+    value = max(-100, min(100, round(4 * value) or 1)) if value == value else 1
+    return value > 0 if dtype == "bool" else abs(value) if dtype == "u8" else value
+
+
+def pack(values, dtype):
+    if dtype in INTEGERS:
+        return struct.pack(f"<{len(values)}{INTEGERS[dtype]}", *(whole(v, dtype) for v in values))
+    if dtype in COMPLEX:
+        return struct.pack(f"<{2 * len(values)}{COMPLEX[dtype]}", *(part for v in values for part in (v, 0.0)))
+    if dtype == "bf16":
+        return b"".join(struct.pack("<f", v)[2:] for v in values)
+    if dtype == "f16":
+        values = [max(-65504.0, min(65504.0, v)) if abs(v) != float("inf") else v for v in values]
+    return struct.pack(f"<{len(values)}{FLOATS[dtype]}", *values)
+
+
+def convert(value, dtype, tensors, name, out):
+    """The JSON of an argument with its f32 tensors in `dtype`; their bytes go into `out`."""
+    if isinstance(value, list):
+        return [convert(v, dtype, tensors, f"{name}.{i}", out) for i, v in enumerate(value)]
+    if isinstance(value, float) and dtype in INTEGERS:
+        return max(1, round(value)) if abs(value) < 1e9 else value
+    if not isinstance(value, dict) or "tensor" not in value:
+        return value
+    shape, data = tensors[value["tensor"]]
+    target = dtype if value["dtype"] == "f32" else value["dtype"]
+    if value["dtype"] == "f32":
+        data = pack(struct.unpack(f"<{len(data) // 4}f", data), dtype)
+        shape = value["shape"] + [2] * (dtype in COMPLEX)
+    out[name] = (NAMES[target], shape, data)
+    return {"tensor": name, "dtype": target, "shape": value["shape"]}
+
+
+def write_folder(folder, chosen, dtype):
+    """The chosen cases in one dtype, as a folder for amp replay."""
+    cases, out = [], {}
+    for number, (case, tensors) in enumerate(chosen):
+        inputs = {arg: convert(value, dtype, tensors, f"{number}.{arg}", out) for arg, value in case["inputs"].items()}
+        outputs = [{"dtype": o["dtype"], "shape": o["shape"], "compare": "dtype_and_shape"} for o in case["outputs"]]
+        cases.append({"name": f"{case['op']}/{number}/{dtype}", "op": case["op"], "policy": case["policy"], "autocast": None,
+                      "inputs": inputs, "outputs": outputs})
+    header, offset = {}, 0
+    for key, (name, shape, data) in out.items():
+        header[key] = {"dtype": name, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "probe.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(d for *_, d in out.values()))
+    (folder / "probe.json").write_text(json.dumps(cases), "utf-8")
+
+
+# ---- running -------------------------------------------------------------------------------------------------------
+
+def kernel_family(name):
+    return re.sub(r"_(ref|avx2|avx512|avx512bf16|amx)$", "", re.sub(r"^dnnl:.*", "dnnl", name))
+
+
+def probe(amp, chosen, dtype):
+    """{op: kernels} of the ops that run in `dtype`."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        report = folder / "explain.json"
+        (folder / "cases").mkdir()
+        write_folder(folder / "cases", chosen, dtype)
+        done = subprocess.run([amp, "replay", folder / "cases"], env={**os.environ, "AMP_EXPLAIN": str(report)},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"probe_ops: amp replay failed in {dtype}:\n{done.stdout.decode()[-2000:]}")
+        runs = {}
+        for row in json.loads(report.read_text("utf-8"))["ops"]:
+            if row["calls"] > row["failures"]:
+                runs.setdefault(row["op"].split(".")[0], set()).update([kernel_family(row["kernel"])] if row["kernel"] else [])
+        return runs
+
+
+def main():
+    check = sys.argv[2:] == ["--check"]
+    if len(sys.argv) < 2 or (sys.argv[2:] and not check):
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    (chosen, fixed), dtypes, kernels = choose(), {}, {}
+    for dtype in DTYPES:
+        for op, names in probe(sys.argv[1], chosen, dtype).items():
+            dtypes.setdefault(op, []).append(dtype)
+            kernels.setdefault(op, set()).update(names - {"loops"})
+    known = {case["op"] for case, _ in chosen}
+    lines = {op: ("-" if op in fixed else " ".join(found), " ".join(sorted(kernels[op])))
+             for op, found in dtypes.items() if op in known}
+    if check:
+        written = {line.split("\t")[0]: line.split("\t")[1] for line in OUT.read_text("utf-8").splitlines()[1:]}
+        stale = [op for op in sorted(written.keys() | lines.keys()) if lines.get(op, ("",))[0] != written.get(op, "")]
+        for op in stale:
+            print(f"{op}: runs in {lines.get(op, ('nothing',))[0]}; written is {written.get(op, 'nothing')}", file=sys.stderr)
+        if stale:
+            print(f"{OUT.relative_to(ROOT)} is stale: run tools/probe_ops.py {sys.argv[1]}", file=sys.stderr)
+        return 1 if stale else 0
+    OUT.write_text(HEAD + "".join(f"{op}\t{found}\t{names}\n" for op, (found, names) in sorted(lines.items())), "utf-8")
+    print(f"{len(lines)} ops")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
