@@ -194,10 +194,26 @@ static amp_status run_pair(amp_call *call, const loss_op *op, amp_tensor *input,
         return run_pair(call, row, a->input, a->target, a->reduction, (loss_context){__VA_ARGS__});                    \
     }
 DEFINE(mse_loss, &mse, .p = 0.0)
-DEFINE(l1_loss, &l1, .p = 0.0)
 DEFINE(soft_margin_loss, &soft_margin, .p = 0.0)
 DEFINE(hinge_embedding_loss, &hinge_embedding, .p = a->margin.value)
 DEFINE(poisson_nll_loss, a->log_input.value ? &poisson : &poisson_plain, .p = a->eps.value, .full = a->full)
+
+/* The distance of complex numbers is real. */
+amp_status cpu_l1_loss(amp_call *call) {
+    const amp_l1_loss_args *a = call->args;
+    if (!amp_dtype_is_complex(a->input->dtype) && !amp_dtype_is_complex(a->target->dtype)) {
+        return run_pair(call, &l1, a->input, a->target, a->reduction, (loss_context){.p = 0.0});
+    }
+    int64_t shape[AMP_MAX_RANK];
+    int rank;
+    const amp_operand given[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("target", a->target)};
+    AMP_TRY(amp_operands_shape(call, given, 2, &rank, shape));
+    amp_tensor *difference = amp_sub(a->input, a->target), *distance = difference ? amp_abs(difference) : NULL;
+    const amp_full_like_args zero = {.struct_size = sizeof zero, .input = distance, .fill_value = amp_int(0)};
+    amp_tensor *nothing = distance ? amp_full_like_call(&zero) : NULL;
+    if (!nothing) return amp_pending_error();
+    return run_pair(call, &l1, distance, nothing, a->reduction, (loss_context){.p = 0.0});
+}
 
 amp_status cpu_smooth_l1_loss(amp_call *call) {
     const amp_smooth_l1_loss_args *a = call->args;
