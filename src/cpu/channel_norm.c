@@ -299,7 +299,8 @@ static void sum_columns(const columns *k, double *sum, double *squares, int64_t 
 
 static amp_status batch_moments_of_columns(const columns *k, double *mean, double *squares) {
     const norm *p = k->p;
-    const double count = (double)(k->total / p->channels);
+    const int64_t each = k->total / p->channels;
+    const double count = (double)each;
     double *sums = numbers(p->call, 2 * k->width);
     if (!sums) return amp_pending_error();
     memset(sums, 0, 2 * (size_t)k->width * sizeof *sums);
