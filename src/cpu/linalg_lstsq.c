@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/memory.h"
 #include "cpu/copy.h"
 #include "cpu/linalg.h"
 
@@ -13,8 +14,8 @@ typedef struct lstsq_job {
     amp_lstsq_driver driver;
 } lstsq_job;
 
-/* An info that LAPACK has not: a matrix holds NaN or infinity. */
-enum { NOT_FINITE = -1000 };
+/* Infos that LAPACK has not: a matrix holds NaN or infinity; no memory. */
+enum { NOT_FINITE = -1000, NO_MEMORY = -1001 };
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -43,8 +44,12 @@ static int solve_one(void *context, int64_t index, amp_lapack_work *work) {
                              l->content(m, job->b.columns, b, job->b.ld) != AMP_LAPACK_FINITE)) {
         return NOT_FINITE;
     }
-    const int info = l->lstsq(job->driver, m, n, job->b.columns, a, job->a.ld, b, job->b.ld,
+    /* gelss writes a right-hand side even where there is none */
+    void *spare = job->b.columns == 0 ? amp_alloc_zeroed((size_t)job->b.ld * sizeof(double[2])) : NULL;
+    if (job->b.columns == 0 && !spare) return NO_MEMORY;
+    const int info = l->lstsq(job->driver, m, n, job->b.columns, a, job->a.ld, spare ? spare : b, job->b.ld,
                               job->s.view.rank ? amp_stack_at(&job->s, index) : NULL, job->rcond, &rank, work);
+    amp_free(spare);
     if (work->count >= 0 && job->ranks) job->ranks[index] = rank;
     return info;
 }
@@ -67,6 +72,9 @@ static amp_status solve(amp_call *call, lstsq_job *job, const amp_batch *batch, 
     if (loop.infos[bad] == NOT_FINITE) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %s'%s' or '%s' holds NaN or infinity", amp_call_name(call),
                         amp_linalg_matrix_name(batch, bad), name_a, name_b);
+    }
+    if (loop.infos[bad] == NO_MEMORY) {
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for the solution", amp_call_name(call));
     }
     return amp_fail(AMP_ERROR_INVALID, "%s: %sthe algorithm did not converge, or '%s' has not full rank (info is %d)",
                     amp_call_name(call), amp_linalg_matrix_name(batch, bad), name_a, (int)loop.infos[bad]);
