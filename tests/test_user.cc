@@ -343,7 +343,7 @@ TEST_F(UserOp, WithABadImplementationFails) {
     });
     EXPECT_EQ(amp_call_defined(inner, &args), nullptr);
     EXPECT_NE(amp_last_status(), AMP_OK);
-    EXPECT_EQ(std::string(amp_last_error()).rfind("mm: ", 0), 0u) << amp_last_error();
+    EXPECT_EQ(std::string(amp_last_error()).rfind("bad_inner: mm: ", 0), 0u) << amp_last_error();
     amp_clear_error();
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/thread.h"
 
@@ -20,6 +21,17 @@ amp_status(amp_fail)(amp_status code, const char *format, ...) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     }
     return code;
+}
+
+void amp_fail_within(const char *op) {
+    char *message = amp_this_thread_text()->message;
+    const size_t room = sizeof amp_this_thread_text()->message, name = strlen(op);
+    if (strncmp(message, op, name) == 0 || name + 3 > room) return;
+    const size_t length = strlen(message), kept = length < room - name - 3 ? length : room - name - 3;
+    memmove(message + name + 2, message, kept);
+    memcpy(message, op, name);
+    memcpy(message + name, ": ", 2);
+    message[name + 2 + kept] = '\0';
 }
 
 amp_status amp_pending_error(void) {

@@ -11,6 +11,9 @@ amp_status amp_fail(amp_status code, const char *format, ...) __attribute__((for
 #define amp_fail(code, ...) (amp_fail((code), __VA_ARGS__), AMP_ERROR_INTERNAL)
 #endif
 
+/* Puts the op that the user called in front of a standing error that another op made inside it: "einsum: bmm: …". */
+void amp_fail_within(const char *op);
+
 /* The status of the error that stands on this thread. */
 amp_status amp_pending_error(void);
 

@@ -105,6 +105,7 @@ static amp_status run_on_device(amp_call *call) {
     amp_status status = row.run(call);
     amp_this_thread.layers = layers;
     if (status == AMP_OK) status = amp_pending_error();
+    if (status != AMP_OK && !(layers & AMP_INSIDE_OP)) amp_fail_within(call->op->name);
     return status;
 }
 
