@@ -2,6 +2,8 @@
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
+include(cmake/fuzz.cmake)
+
 # Tests whose suite is called <Unit>Full take minutes and carry the label `full`: `ctest --preset full` runs them.
 file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.cc)
 set(emulated)
@@ -13,7 +15,7 @@ foreach(source IN LISTS test_sources)
     file(GLOB c_sources CONFIGURE_DEPENDS tests/${unit}_*.c)
     target_sources(${name} PRIVATE ${c_sources})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    target_link_libraries(${name} PRIVATE example_support amp_internal OpenMP::OpenMP_CXX GTest::gtest_main)
+    target_link_libraries(${name} PRIVATE example_support op_calls amp_internal OpenMP::OpenMP_CXX GTest::gtest_main)
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
         TEST_FILTER -*Full.* PROPERTIES LABELS fast TIMEOUT 600)
 
@@ -35,16 +37,11 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
     set_tests_properties(emulated PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 endif()
 
-# Recorded cases are read and compared by the tool's own code.
-target_sources(test_cuda_cases PRIVATE tools/amp/replay_cases.cc tools/amp/replay_compare.cc tools/amp/replay_device.c)
-target_include_directories(test_cuda_cases PRIVATE tools/amp)
-
 # What `amp replay --load` and `amp info --load` open.
 add_library(plugin MODULE tests/plugin.c)
 target_include_directories(plugin PRIVATE include)
 set_target_properties(plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests PREFIX "")
 
-include(cmake/fuzz.cmake)
 include(cmake/replay.cmake)
 
 # The rest looks at what a user gets. Instrumented libraries are not for users.

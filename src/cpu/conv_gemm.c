@@ -332,9 +332,6 @@ static amp_status convolve_transposed(amp_call *call, const amp_conv *c, const p
 
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
     plane x = {0}, bias = {0};
-    AMP_TRY(amp_cpu_matmul_operand(call, c->x.tensor, false));
-    AMP_TRY(amp_cpu_matmul_operand(call, c->w.tensor, true));
-    if (c->bias) AMP_TRY(amp_call_materialize(call, c->bias));
     call->note.casts_fused += c->x.tensor->storage == NULL;
     amp_status status = prepare_input(call, c, &x);
     if (status == AMP_OK) status = prepare_bias(call, c, &bias);

@@ -5,6 +5,7 @@
 #include "amp/ops.h"
 #include "cpu/conv.h"
 #include "cpu/element.h"
+#include "cpu/matmul.h"
 
 /* What the ops of one to three dimensions have in common. */
 typedef struct request {
@@ -229,10 +230,19 @@ static amp_status run(amp_call *call, amp_conv *c) {
     if (amp_tensor_elements(c->y.tensor) == 0) return AMP_OK;
     if (amp_compute_dtype(c->y.tensor->dtype) == AMP_F32) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
-    AMP_TRY(amp_call_materialize(call, c->x.tensor));
-    AMP_TRY(amp_call_materialize(call, c->w.tensor));
-    if (c->bias) AMP_TRY(amp_call_materialize(call, c->bias));
     return amp_conv_loops(call, c);
+}
+
+/* Gives pending casts that the kernels cannot read as they are their memory, and with it their strides. */
+static amp_status settle_operands(amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias) {
+    if (amp_compute_dtype(input->dtype) == AMP_F32) {
+        AMP_TRY(amp_cpu_matmul_operand(call, input, false));
+        AMP_TRY(amp_cpu_matmul_operand(call, weight, true));
+    } else {
+        AMP_TRY(amp_call_materialize(call, input));
+        AMP_TRY(amp_call_materialize(call, weight));
+    }
+    return bias ? amp_call_materialize(call, bias) : AMP_OK;
 }
 
 static amp_status convolve(amp_call *call, const request *r) {
@@ -242,6 +252,7 @@ static amp_status convolve(amp_call *call, const request *r) {
     AMP_TRY(check_options(call, r));
     AMP_TRY(check_groups(call, r));
     AMP_TRY(check_channels(call, r));
+    AMP_TRY(settle_operands(call, r->input, r->weight, r->bias));
     AMP_TRY(make_problem(call, r, &c));
     amp_tensor *y = make_result(call, r, &c);
     if (!y) return amp_pending_error();
@@ -359,6 +370,7 @@ amp_status cpu_conv_tbc(amp_call *call) {
                         "conv_tbc: 'input' is %s, 'weight' is %s, 'pad' is %lld; the kernel does not fit the input",
                         amp_describe(x), amp_describe(w), (long long)a->pad);
     }
+    AMP_TRY(settle_operands(call, a->input, a->weight, a->bias));
     amp_tensor *y = amp_call_output(call, 0, x->dtype, 3, (const int64_t[]){out, x->shape[1], w->shape[2]});
     if (!y) return amp_pending_error();
     amp_conv c = {

@@ -1,8 +1,10 @@
-/* A fuzzer's main without libFuzzer: runs it on every file of the folders that are given. */
+/* A fuzzer's main without libFuzzer: runs it on every file of the folders that are given; `--random COUNT SEED` instead on
+ * COUNT inputs of random bytes, the same on every machine. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,8 +25,24 @@ static int replay_file(const char *path) {
     return 1;
 }
 
+static int replay_random(int count, uint64_t state) {
+    for (int i = 0; i < count; i++) {
+        uint8_t data[48];
+        for (size_t k = 0; k < sizeof data; k++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            data[k] = (uint8_t)(state >> 56);
+        }
+        LLVMFuzzerTestOneInput(data, sizeof data);
+    }
+    return count;
+}
+
 int main(int argc, char **argv) {
     int count = 0;
+    if (argc == 4 && strcmp(argv[1], "--random") == 0) {
+        count = replay_random(atoi(argv[2]), strtoull(argv[3], NULL, 10));
+        argc = 0;
+    }
     for (int i = 1; i < argc; i++) {
         DIR *folder = opendir(argv[i]);
         for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
