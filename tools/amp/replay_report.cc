@@ -63,7 +63,8 @@ void print_table(const Options &options, const Results &results) {
     const OpResult total = total_of(results);
     std::printf("\n%d cases on %s%s: %d passed, %d failed", total.cases, amp_device_name(options.device),
                 options.strided ? ", strided inputs" : "", total.passed, total.failed);
-    if (total.missing) std::printf(", %d of %zu ops that are not implemented yet", total.missing, results.missing.size());
+    if (total.missing)
+        std::printf(", %d of %zu ops that are not implemented yet", total.missing, results.missing.size());
     if (total.wrong) std::printf(", %d recorded wrongly", total.wrong);
     if (results.malformed) std::printf(", %d malformed", results.malformed);
     std::printf("\n");
