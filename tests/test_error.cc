@@ -117,11 +117,6 @@ TEST_F(Errors, AnOutOfAnotherShapeIsRefused) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"add_", "'input'", "[3]", "[2, 3]"}));
 }
 
-TEST_F(Errors, AnOpWithoutAKernelSaysSo) {
-    EXPECT_EQ(op("linalg_inv", {tensor(AMP_F32, {2, 2})}), nullptr);
-    EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, {"linalg_inv", "not implemented on cpu"}));
-}
-
 TEST_F(Errors, ALongSentenceIsCutNotOverrun) {
     const std::string name(5000, 'x');
     EXPECT_EQ(amp_call_op(name.c_str(), nullptr, 0, nullptr, 0, nullptr), AMP_ERROR_INVALID);
