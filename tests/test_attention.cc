@@ -1,5 +1,6 @@
 // scaled_dot_product_attention against f64: shapes, masks, causality, shared heads, broadcasting, strides, kernels of
 // every instruction set, hidden rows, NaN, threads, what bad input is told.
+// emulate: Attention.Tiles*
 #include "amp_test.h"
 
 using namespace amp_test;
@@ -67,8 +68,8 @@ std::string describe(const Problem &p, amp_dtype dtype) {
 }
 
 // In every dtype, without a mask and with a bool and a float one of each kind of shape.
-void check(const Problem &p) {
-    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16, AMP_BF16}) {
+void check(const Problem &p, const std::vector<amp_dtype> &dtypes = {AMP_F64, AMP_F32, AMP_F16, AMP_BF16}) {
+    for (amp_dtype dtype : dtypes) {
         const Scope inner;
         amp_tensor *q = random_tensor(dtype, {p.batch, p.heads, p.rows, p.depth}, 1);
         amp_tensor *k = random_tensor(dtype, {p.batch, p.key_heads, p.keys, p.depth}, 2);
@@ -168,6 +169,26 @@ TEST_F(Attention, NanInAQueryStaysInItsRow) {
         ASSERT_EQ(y.size(), 48u) << amp_last_error();
         for (size_t i = 0; i < y.size(); i++) EXPECT_EQ(std::isnan(y[i]), i / 8 == 2) << amp_dtype_name(dtype) << i;
     }
+}
+
+// Depths that the AMX kernel takes, around the sizes of its tiles and blocks; elsewhere the next kernel runs.
+TEST_F(Attention, TilesMatchF64) {
+    const std::vector<amp_dtype> narrow = {AMP_BF16};
+    for (int64_t rows : {4, 16, 17, 32, 33}) {
+        for (int64_t keys : {1, 31, 32, 65, 257}) check(Problem{1, 2, 1, rows, keys, 32, 33, false, 0}, narrow);
+    }
+    for (int64_t depth : {64, 96}) check(Problem{1, 1, 1, 40, 300, depth, 80, false, 0}, narrow);
+    for (int64_t rows : {5, 40, 290}) check(Problem{1, 1, 1, rows, 290, 32, 64, true, 0}, narrow);
+}
+
+TEST_F(Attention, TilesKeepNanInItsRow) {
+    std::vector<double> numbers(40 * 32, 0.25);
+    numbers[7 * 32 + 3] = NAN;
+    amp_tensor *q = op("to", {tensor(AMP_F32, {40, 32}, numbers), AMP_BF16}),
+               *k = random_tensor(AMP_BF16, {77, 32}, 41);
+    const std::vector<double> y = numbers_of(op("scaled_dot_product_attention", {q, k, k}));
+    ASSERT_EQ(y.size(), numbers.size()) << amp_last_error();
+    for (size_t i = 0; i < y.size(); i++) EXPECT_EQ(std::isnan(y[i]), i / 32 == 7) << i;
 }
 
 // Few rows: keys in parts, read where they lie; heads that share keys as rows of one problem.

@@ -13,14 +13,19 @@
 #include "cpu/kernels.h"
 
 size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width) {
-    const size_t blocks = (size_t)(keys + 63) / 64 * 64, columns = (size_t)(width + 15) / 16 * 16;
-    return sizeof(float) * (blocks * (size_t)depth + (size_t)(keys + 1) / 2 * columns + AMP_ATTENTION_ROWS * columns) +
-           128;
+    const size_t blocks = (size_t)(keys + 63) / 64 * 64, columns = (size_t)(width + 15) / 16 * 16, d = (size_t)depth;
+    const size_t query = AMP_ATTENTION_TILE_ROWS * d * sizeof(uint16_t);
+    return sizeof(float) * (blocks * d + blocks / 2 * columns + AMP_ATTENTION_TILE_ROWS * columns) + query + 256;
 }
 
 bool amp_attention_depth_is_even(const void *problem) {
     const amp_attention_head *h = problem;
     return !h || h->depth % 2 == 0;
+}
+
+bool amp_attention_suits_tiles(const void *problem) {
+    const amp_attention_head *h = problem;
+    return !h || h->depth % 32 == 0;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -242,9 +247,8 @@ static amp_status run_kernel(amp_call *call, const amp_attention *t, amp_attenti
 static const amp_kernel *choose_bf16(amp_dtype dtype, int64_t depth) {
     const amp_attention_head problem = {.depth = depth};
     if (dtype != AMP_BF16) return NULL;
-    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ATTENTION, AMP_BF16, AMP_BF16);
-    const bool fits = kernel && kernel->isa != AMP_ISA_REF && (!kernel->predicate || kernel->predicate(&problem));
-    return fits ? kernel : NULL;
+    const amp_kernel *kernel = amp_kernel_select_for(AMP_KERNEL_ATTENTION, AMP_BF16, AMP_BF16, &problem);
+    return kernel && kernel->isa != AMP_ISA_REF ? kernel : NULL;
 }
 
 static amp_status run_narrow(amp_call *call, amp_attention *t, const amp_scaled_dot_product_attention_args *a) {

@@ -1,6 +1,6 @@
 /* Attention of one head: softmax(scale·q·kᵀ + mask)·v without the matrix of scores.
  *
- * Blocks of 4 query rows against 256 keys; running maximum and sum per row (online softmax: Milakov and Gimelshein,
+ * Blocks of 4 query rows (32 with AMX) against 256 keys; running maximum and sum per row (online softmax: Milakov and Gimelshein,
  * arXiv 1805.02867; in blocks: Dao et al., arXiv 2205.14135). Scores and sums are f32. The order of sums follows from
  * S, D and the ISA alone. A row whose keys are all masked (scores of −inf) gives zeros; a NaN score gives a row of NaN. */
 #ifndef AMP_CPU_ATTENTION_H
@@ -26,7 +26,7 @@ typedef struct amp_attention_head {
  * says that it still holds this k and v from the call before. */
 typedef void amp_attention_function(const amp_attention_head *head, void *packed, bool reuse);
 
-enum { AMP_ATTENTION_ROWS = 4, AMP_ATTENTION_KEYS = 256 };
+enum { AMP_ATTENTION_ROWS = 4, AMP_ATTENTION_TILE_ROWS = 32, AMP_ATTENTION_KEYS = 256 };
 
 /* What a query row knows about the keys seen so far: the largest score, and the sum of e^(score − max). */
 typedef struct amp_attention_state {
@@ -41,7 +41,9 @@ typedef void amp_attention_part_function(const amp_attention_head *head, int64_t
 /* Enough for every row of the registry. */
 size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width);
 
-/* Requirement of the AVX512_BF16 kernel: depth is even. The problem is the head; NULL holds. */
+/* Requirements of the bf16 kernels: depth is even (AVX512_BF16), or a multiple of 32 (AMX). The problem is the head; NULL
+ * holds. */
 bool amp_attention_depth_is_even(const void *problem);
+bool amp_attention_suits_tiles(const void *problem);
 
 #endif /* AMP_CPU_ATTENTION_H */

@@ -6,7 +6,7 @@
 
 #include "cpu/kernels.h"
 
-enum { MAX_ROWS = 9, MAX_KEYS = 300, MAX_DEPTH = 34, STEP = 40, PACKED_BYTES = 80 * 1024 };
+enum { MAX_ROWS = 9, MAX_KEYS = 300, MAX_DEPTH = 34, STEP = 40, PACKED_BYTES = 96 * 1024 };
 
 typedef struct inputs {
     float q[MAX_ROWS * STEP], k[MAX_KEYS * STEP], v[MAX_KEYS * STEP], mask[MAX_ROWS * MAX_KEYS];
@@ -59,6 +59,8 @@ static void attend(const amp_kernel *kernel, inputs *x, const shape *s, void *pa
 
 static bool run_shape(const amp_kernel *kernel, const amp_kernel *reference, inputs *x, const shape *s, void *packed,
                       char *message, size_t size) {
+    const amp_attention_head problem = {.depth = s->depth};
+    if (kernel->predicate && !kernel->predicate(&problem)) return true;
     const float tolerance = kernel->in == AMP_BF16 ? 0x1p-7f : 2e-6f;
     for (int j = 0; j < s->keys; j++) x->mask[(s->rows - 1) * MAX_KEYS + j] = -INFINITY; /* a row without a key */
     attend(kernel, x, s, packed, x->got);
@@ -86,7 +88,8 @@ static void fill_inputs(inputs *x) {
 bool amp_attention_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     static const shape shapes[] = {{1, 1, 2, 1, false, false},   {4, 64, 32, 32, false, false},
                                    {5, 65, 34, 17, false, true}, {9, 300, 6, 34, false, true},
-                                   {9, 9, 16, 16, true, false},  {7, 33, 32, 33, true, false}};
+                                   {9, 9, 16, 16, true, false},  {7, 33, 32, 33, true, false},
+                                   {9, 300, 32, 40, false, true}};
     /* Static: no failing allocation may quarantine a kernel. The registry's lock keeps other threads out. */
     static inputs x;
     static _Alignas(64) char packed[PACKED_BYTES];

@@ -1,0 +1,105 @@
+/* What the bf16 kernels of attention share: packing, rounding of weights and of results. AVX512BF16; keys are packed [block of
+ * 64][depth/2][64][2], values [keys/2][width][2], zero padded. */
+#ifndef AMP_CPU_ATTENTION_BF16_H
+#define AMP_CPU_ATTENTION_BF16_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "cpu/kernels.h"
+#include "cpu/simd_avx512.h"
+#include "cpu/unroll.h"
+
+enum { KEY_BLOCK = 64 };
+
+/* 16 rows of 16 pairs each, turned into columns: out[i] holds pair i of every row. */
+AMP_ALWAYS_INLINE void transpose_pairs(__m512i out[16], const uint16_t *from, int64_t step, int64_t rows,
+                                       __mmask16 pairs) {
+    __m512i a[16], b[16];
+    AMP_UNROLL
+    for (int i = 0; i < 16; i++) {
+        a[i] = i < rows ? _mm512_maskz_loadu_epi32(pairs, from + i * step) : _mm512_setzero_si512();
+    }
+    AMP_UNROLL
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    AMP_UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+        a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+        a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+        a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+    }
+    AMP_UNROLL
+    for (int i = 0; i < 4; i++) { /* 128-bit lanes: a[4g + i] holds pairs i, 4+i, 8+i, 12+i of rows 4g … 4g + 3 */
+        const __m512i low01 = _mm512_shuffle_i32x4(a[i], a[4 + i], 0x88),
+                      high01 = _mm512_shuffle_i32x4(a[i], a[4 + i], 0xdd);
+        const __m512i low23 = _mm512_shuffle_i32x4(a[8 + i], a[12 + i], 0x88);
+        const __m512i high23 = _mm512_shuffle_i32x4(a[8 + i], a[12 + i], 0xdd);
+        out[i] = _mm512_shuffle_i32x4(low01, low23, 0x88);
+        out[8 + i] = _mm512_shuffle_i32x4(low01, low23, 0xdd);
+        out[4 + i] = _mm512_shuffle_i32x4(high01, high23, 0x88);
+        out[12 + i] = _mm512_shuffle_i32x4(high01, high23, 0xdd);
+    }
+}
+
+static void pack_keys(const amp_attention_head *h, uint32_t *packed) {
+    const uint16_t *k = h->k;
+    const int64_t pairs = h->depth / 2;
+    for (int64_t first = 0; first < h->keys; first += KEY_BLOCK, packed += pairs * KEY_BLOCK) {
+        for (int64_t d = 0; d < pairs; d += 16) {
+            const int64_t count = pairs - d < 16 ? pairs - d : 16;
+            for (int64_t j = 0; j < KEY_BLOCK; j += 16) {
+                __m512i columns[16];
+                transpose_pairs(columns, k + (first + j) * h->k_step + 2 * d, h->k_step, h->keys - first - j,
+                                (__mmask16)((1u << count) - 1u));
+                for (int64_t i = 0; i < count; i++) _mm512_storeu_si512(packed + (d + i) * KEY_BLOCK + j, columns[i]);
+            }
+        }
+    }
+}
+
+/* Two rows of values interleaved, 16 columns at a time; `padded`: rows, with those of zeros behind the last. */
+static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t padded) {
+    const uint16_t *v = h->v;
+    const int64_t vectors = (h->width + 15) / 16;
+    for (int64_t j = 0; j < h->keys; j += 2) {
+        for (int64_t c = 0; c < vectors; c++, packed += 16) {
+            const int64_t left = h->width - c * 16;
+            const __mmask16 lanes = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
+            const uint16_t *at = v + j * h->v_step + c * 16;
+            const __m256i low = _mm256_maskz_loadu_epi16(lanes, at);
+            const __m256i high =
+                j + 1 < h->keys ? _mm256_maskz_loadu_epi16(lanes, at + h->v_step) : _mm256_setzero_si256();
+            const __m512i pair =
+                _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+            _mm512_storeu_si512(packed, pair);
+        }
+    }
+    memset(packed, 0, (size_t)((padded - h->keys) / 2 * vectors * 16) * sizeof *packed);
+}
+
+/* Weights of n keys to bf16, and a zero behind an odd last one. */
+static inline void round_weights(uint16_t *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + i)));
+    }
+    if (i < n) {
+        const __m512 rest = _mm512_maskz_loadu_ps(v_first(n - i), from + i);
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(rest));
+    }
+}
+
+static void store_row(uint16_t *out, const float *sums, int64_t width, float scale) {
+    const __m512 s = _mm512_set1_ps(scale);
+    for (int64_t i = 0; i < width; i += 16) {
+        const __mmask16 lanes = (__mmask16)(width - i >= 16 ? 0xffffu : (1u << (width - i)) - 1u);
+        const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, sums + i), s));
+        _mm256_mask_storeu_epi16(out + i, lanes, rounded);
+    }
+}
+
+#endif /* AMP_CPU_ATTENTION_BF16_H */
