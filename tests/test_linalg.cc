@@ -1,6 +1,8 @@
 // Linear algebra by its properties: A = L L^H, A X = B, A = Q R, A = U S V^H, A v = λ v, least squares; random sizes up to
 // 64 in all four dtypes, batches, layouts, thread counts, and what cannot be computed.
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <limits>
 
 #include "linalg_test.h"
@@ -587,6 +589,51 @@ TEST_F(Linalg, NanAndInfinityAreAnsweredWithoutAWordOnStderr) {
     }
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
+// A system that gives so many blocks and no more.
+std::atomic<long> blocks_left;
+
+TEST_F(Linalg, EveryAllocationMayFail) {
+    const std::vector<std::string> unary{"linalg_cholesky",
+                                         "linalg_inv",
+                                         "linalg_eig",
+                                         "linalg_eigh",
+                                         "linalg_qr",
+                                         "svd",
+                                         "pinverse",
+                                         "geqrf",
+                                         "eig",
+                                         "lu_with_info",
+                                         "linalg_cond",
+                                         "linalg_matrix_rank",
+                                         "nuclear_norm",
+                                         "linalg_matrix_norm.str"};
+    amp_allocator allocator = {};
+    allocator.allocate = [](void *, size_t bytes, size_t alignment) -> void * {
+        void *block = nullptr;
+        return blocks_left-- <= 0 || posix_memalign(&block, alignment, bytes) != 0 ? nullptr : block;
+    };
+    allocator.release = [](void *, void *block, size_t) { std::free(block); };
+    amp_tensor *a = tensor_of(AMP_C64, Random(seed).positive(AMP_C64, 40)), *b = random_tensor(AMP_C64, {40, 3}, seed);
+    const auto try_one = [&](const std::string &name, const std::vector<Value> &values) {
+        bool failed = true;
+        for (long given = 0; failed && given < 200; given++) {
+            amp_memory_trim();
+            Scope scope;
+            blocks_left = given;
+            ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+            failed = !op(name, values);
+            ASSERT_EQ(amp_set_allocator(nullptr), AMP_OK);
+            if (failed) {
+                EXPECT_TRUE(failed_with(AMP_ERROR_MEMORY, {"no memory"})) << name << " with " << given;
+            }
+        }
+        EXPECT_FALSE(failed) << name;
+    };
+    for (const std::string &name : unary) try_one(name, {a});
+    for (const char *name : {"linalg_solve", "linalg_lstsq"}) try_one(name, {a, b});
+    for (const char *name : {"cholesky_solve", "triangular_solve", "lstsq"}) try_one(name, {b, a});
 }
 
 TEST_F(Linalg, PivotsOutOfRangeAreRefused) {
