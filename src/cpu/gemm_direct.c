@@ -15,7 +15,7 @@ enum {
     MAX_ROWS = 14,
     GROUP_B_BYTES = 320 * 1024, /* panels of B that a chunk of tiles meets while they are in L2 */
     CHUNK_A_BYTES = 256 * 1024, /* what the tiles of a chunk read of A */
-    REPEAT_A_BYTES = 16 * 1024, /* tiles in a row that are one call */
+    REPEAT_BYTES = 16 * 1024,   /* of A, and of C, in tiles in a row that are one call */
     ALIAS_BYTES = 4096,         /* rows that far apart meet in one set of L1 */
     SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
 };
@@ -121,7 +121,10 @@ static void choose_chunk(plan *p) {
     p->group = fit < p->tile_panels ? p->tile_panels : fit / p->tile_panels * p->tile_panels;
     p->chunk = p->group >= panels ? 1 : CHUNK_A_BYTES / p->copy_bytes;
     if (p->chunk < 1) p->chunk = 1;
-    p->most_repeats = REPEAT_A_BYTES / (p->rows * p->g->k * p->size);
+    p->most_repeats = REPEAT_BYTES / (p->rows * p->g->k * p->size);
+    /* A line of C that two calls share is still in L1 for the second. */
+    const int64_t shared = REPEAT_BYTES / (p->rows * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2));
+    if (p->panels > p->tile_panels && shared < p->most_repeats) p->most_repeats = shared;
 }
 
 static amp_status make_plan(plan *p) {
