@@ -17,7 +17,7 @@
 #define BODY_NAME_(isa) amp_depthwise_f32_##isa
 #define BODY_NAME(isa) BODY_NAME_(isa)
 
-enum { OUTPUTS = 8, WEIGHTS = 5 };
+enum { OUTPUTS = 8, WEIGHTS = 5, LAST_BYTE = VL * sizeof(float) - 1, NEAR_BYTES = 768 * 1024 };
 
 /* A line of the image that the windows of an output line meet. */
 typedef struct meeting {
@@ -30,6 +30,7 @@ typedef struct line {
     const amp_depthwise *d;
     meeting meet[AMP_DEPTHWISE_LINES];
     int meets;
+    bool far; /* the image comes from beyond L2: it is fetched ahead, which costs a little where it is near */
     int64_t channel;
     char *y; /* channel 0 of the first pixel */
 } line;
@@ -151,6 +152,20 @@ BODY_INLINE void one_output(const line *l, int64_t o, const bool half, int count
     store_pixel(l->y + (o * l->d->y_step + l->channel) * size, sum, half, count);
 }
 
+/* The lowest line that windows meet is new to the cache: what the block from output `o` on will read of it first. */
+BODY_INLINE void fetch_next(const line *l, int64_t o, const int pixels, const bool half) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t size = half ? 2 : 4, step = w->step[2] * size;
+    const int64_t first = o * w->stride[2] - w->pad[2] + w->taps[2] - w->stride[2];
+    if (l->meets == 0 || first + pixels > w->in[2]) return;
+    const char *from = l->meet[l->meets - 1].x + l->channel * size + first * step;
+#pragma GCC unroll 1
+    for (int i = 0; i < pixels; i++, from += step) {
+        __builtin_prefetch(from);
+        __builtin_prefetch(from + LAST_BYTE);
+    }
+}
+
 /* `n` outputs of dilation 1; with `inside` all their windows lie within the width. */
 BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool half,
                               int count, const bool pair, const bool inside) {
@@ -165,8 +180,11 @@ BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int t
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++) {
         sums[i] = bias;
+        if (!l->far) continue;
         __builtin_prefetch(y + i * y_step, 1);
+        __builtin_prefetch(y + i * y_step + LAST_BYTE, 1); /* a vector may lie in two lines */
     }
+    if (l->far) fetch_next(l, o + n, n * stride, half);
     for (int m = 0; m < l->meets; m++) {
         const char *from = l->meet[m].x + l->channel * size + first * step;
         const float *at = l->meet[m].taps + l->channel;
@@ -269,9 +287,10 @@ static void find_meetings(line *l, int64_t number, int64_t size) {
 }
 
 BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, const bool half) {
-    const int64_t size = half ? 2 : 4;
+    const int64_t size = half ? 2 : 4, pixels = (last - first) * d->window->out[2];
+    const bool far = pixels * d->window->stride[1] * d->window->stride[2] * d->window->channels * size > NEAR_BYTES;
     for (int64_t i = first; i < last; i++) {
-        line l = {.d = d, .y = (char *)d->y + i * d->window->out[2] * d->y_step * size};
+        line l = {.d = d, .far = far, .y = (char *)d->y + i * d->window->out[2] * d->y_step * size};
         find_meetings(&l, i, size);
         run_line(&l, half);
     }
