@@ -34,7 +34,7 @@ void amp_fail_within(const char *op) {
     message[name + 2 + kept] = '\0';
 }
 
-amp_status amp_pending_error(void) {
+amp_status(amp_pending_error)(void) {
     return amp_this_thread.error;
 }
 

@@ -16,6 +16,9 @@ void amp_fail_within(const char *op);
 
 /* The status of the error that stands on this thread. */
 amp_status amp_pending_error(void);
+#ifdef __clang_analyzer__ /* asked after a failure */
+#define amp_pending_error() ((amp_pending_error)(), AMP_ERROR_INTERNAL)
+#endif
 
 #define AMP_TRY(expr)                                                                                                  \
     do {                                                                                                               \

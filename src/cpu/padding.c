@@ -48,6 +48,7 @@ static amp_status fill_outside(amp_tensor *out, const amp_tensor *input, const i
     int64_t shape[AMP_MAX_RANK], offset = out->offset;
     memcpy(shape, out->shape, sizeof shape);
     for (int d = 0; d < out->rank; d++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): `before` has out->rank numbers */
         const int64_t extent = out->shape[d], first = smaller(larger(before[d], 0), extent);
         const int64_t last = larger(smaller(before[d] + input->shape[d], extent), first);
         const int64_t begins[] = {0, last}, lengths[] = {first, extent - last};

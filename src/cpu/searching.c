@@ -145,9 +145,10 @@ static amp_status run(amp_call *call, const search_args *a) {
     search s = {0};
     AMP_TRY(check_search_shapes(call, a));
     AMP_TRY(read_side(call, a, &s.right));
-    const amp_operand v[2] = {amp_tensor_operand(a->sequence_name, a->sequence),
-                              a->values ? amp_tensor_operand(a->values_name, a->values)
-                                        : amp_number_operand(a->values_name, *a->number)};
+    const amp_operand v[2] = {
+        amp_tensor_operand(a->sequence_name, a->sequence),
+        a->values ? amp_tensor_operand(a->values_name, a->values)
+                  : amp_number_operand(a->values_name, *a->number)}; /* NOLINT(clang-analyzer-core.NullDereference) */
     s.compute = amp_compute_dtype(amp_operands_dtype(v, 2));
     if (s.compute == AMP_C128) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order ('%s' is %s)", amp_call_name(call),

@@ -71,7 +71,7 @@ void amp_spatial_keep_layout(const amp_tensor *input, amp_tensor *fresh) {
 }
 
 static bool has_layout(const amp_spatial *s, const amp_tensor *t) {
-    int64_t strides[AMP_MAX_RANK];
+    int64_t strides[AMP_MAX_RANK] = {0};
     layout_strides(s, t->shape, strides);
     for (int d = 0; d < t->rank; d++) {
         if (t->shape[d] != 1 && t->strides[d] != strides[d]) return false;
