@@ -169,6 +169,37 @@ TEST_P(Unary, GivesTheReferencesBitsForEverySixteenBitInput) {
     }
 }
 
+class UnaryBf16 : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, UnaryBf16, ::testing::ValuesIn(rows_of([](amp_kernel_family f) {
+                             return f >= AMP_KERNEL_NEG_BF16 && f < AMP_KERNEL_ADD_BF16;
+                         })),
+                         row_name);
+
+TEST_P(UnaryBf16, GivesTheF32ReferenceRoundedOnceForEveryInput) {
+    auto function = reinterpret_cast<amp_unary_bf16_function *>(kernel->function);
+    const std::string name = kernel->name;
+    const amp_kernel *reference = amp_kernel_find((name.substr(0, name.rfind("_bf16")) + "_f32_ref").c_str());
+    ASSERT_NE(reference, nullptr) << name;
+    std::vector<uint16_t> in(65536), got(65536);
+    std::vector<float> wide(65536), want(65536);
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        in[bits] = static_cast<uint16_t>(bits);
+        wide[bits] = from_bits(bits << 16);
+    }
+    function(got.data(), in.data(), 65536);
+    reinterpret_cast<amp_unary_function *>(reference->function)(want.data(), wide.data(), 65536);
+    for (uint32_t i = 0; i < 65536; i++) {
+        const bool is_nan = (got[i] & 0x7fff) > 0x7f80;
+        uint32_t bits;
+        memcpy(&bits, &want[i], sizeof bits);
+        if (std::isnan(want[i])) {
+            ASSERT_TRUE(is_nan) << wide[i];
+        } else {
+            ASSERT_EQ(got[i], static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)) << wide[i];
+        }
+    }
+}
+
 // An array that ends where readable memory ends.
 class GuardedArray {
   public:

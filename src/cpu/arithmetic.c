@@ -15,10 +15,10 @@ typedef double _Complex complex128;
 
 /* What a loop gets besides its operands. */
 typedef struct binary_context {
-    amp_binary_function *f32;
-    float scale;         /* of the second operand, as f32 … */
-    double alpha;        /* … as f64 … */
-    int64_t alpha_whole; /* … and as an integer */
+    amp_kernel_function *kernel; /* amp_binary_function, or amp_binary_bf16_function */
+    float scale;                 /* of the second operand, as f32 … */
+    double alpha;                /* … as f64 … */
+    int64_t alpha_whole;         /* … and as an integer */
     complex128 alpha_complex;
     atomic_bool divided_by_zero; /* an integer quotient has no value */
 } binary_context;
@@ -135,7 +135,12 @@ static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL
 
 static void f32_loop(void *context, void *out, const void *const *in, int64_t n) {
     const binary_context *c = context;
-    c->f32(out, in[0], in[1], n, c->scale);
+    ((amp_binary_function *)c->kernel)(out, in[0], in[1], n, c->scale);
+}
+
+static void bf16_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const binary_context *c = context;
+    ((amp_binary_bf16_function *)c->kernel)(out, in[0], in[1], n, c->scale);
 }
 
 enum { AT_ONCE = 16384 }; /* elements that are not worth a second thread */
@@ -157,7 +162,7 @@ static amp_status run_at_once(amp_call *call, amp_kernel_family family, const am
         ((amp_binary_function *)kernel->function)(amp_tensor_pointer(out), amp_tensor_pointer(v[0].tensor),
                                                   amp_tensor_pointer(v[1].tensor), amp_tensor_elements(out), 1.0f);
     } else { /* a strided target of an in-place or out= form */
-        binary_context c = {.f32 = (amp_binary_function *)kernel->function, .scale = 1.0f};
+        binary_context c = {.kernel = kernel->function, .scale = 1.0f};
         amp_operands_run(v, 2, AMP_F32, AMP_F32, f32_loop, &c, 1, out);
     }
     return AMP_OK;
@@ -171,10 +176,11 @@ static amp_status no_such_type(const amp_call *call, amp_dtype dtype, const amp_
 static amp_status run_typed(amp_call *call, const binary_op *op, binary_context *c, const amp_operand *v,
                             amp_dtype compute, amp_tensor *out) {
     amp_dense_function *loop = compute == AMP_F32    ? f32_loop
+                               : compute == AMP_BF16 ? bf16_loop
                                : compute == AMP_F64  ? op->f64
                                : compute == AMP_C128 ? op->c128
                                                      : op->i64;
-    amp_operands_run(v, 2, compute, compute, loop, c, compute == AMP_F32 ? 1 : 4, out);
+    amp_operands_run(v, 2, compute, compute, loop, c, compute == AMP_F32 || compute == AMP_BF16 ? 1 : 4, out);
     if (!atomic_load_explicit(&c->divided_by_zero, memory_order_relaxed)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has a zero, and integers cannot be divided by it", amp_call_name(call),
                     v[1].name);
@@ -198,10 +204,16 @@ static amp_status binary(amp_call *call, const binary_op *op, const amp_operand 
     amp_tensor *out = amp_operands_output(call, v, 2, dtype);
     if (!out) return amp_pending_error();
     if (compute != AMP_F32) return run_typed(call, op, &c, v, compute, out);
-    const amp_kernel *kernel = amp_kernel_select(op->family, AMP_F32, AMP_F32);
+    /* the bf16 families follow in the same order; numbers come as f32 */
+    const bool narrow = v[0].tensor && v[1].tensor && v[0].tensor->dtype == AMP_BF16 &&
+                        v[1].tensor->dtype == AMP_BF16 && op->family >= AMP_KERNEL_ADD &&
+                        op->family <= AMP_KERNEL_MINIMUM;
+    const int family = (int)op->family + (narrow ? AMP_KERNEL_ADD_BF16 - AMP_KERNEL_ADD : 0);
+    if (narrow) compute = AMP_BF16;
+    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, compute, compute);
     if (!kernel) return amp_pending_error();
     call->note.kernel = kernel->name;
-    c.f32 = (amp_binary_function *)kernel->function;
+    c.kernel = kernel->function;
     return run_typed(call, op, &c, v, compute, out);
 }
 

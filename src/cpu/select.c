@@ -1,5 +1,6 @@
 /* Comparisons, logic, and choices by element: eq … ge, logical_*, isnan …, where, masked_fill, clamp. */
 #include <math.h>
+#include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/convert_any.h"
@@ -292,4 +293,21 @@ amp_status cpu_clamp_tensor(amp_call *call) {
     const amp_clamp_tensor_args *a = call->args;
     const amp_operand low = amp_tensor_operand("min", a->min), high = amp_tensor_operand("max", a->max);
     return clamp(call, a->input, a->min ? &low : NULL, a->max ? &high : NULL);
+}
+
+/* ---- equal ---------------------------------------------------------------------------------------------------- */
+
+amp_status cpu_equal(amp_call *call) {
+    const amp_equal_args *a = call->args;
+    const bool fits = a->input->rank == a->other->rank &&
+                      !memcmp(a->input->shape, a->other->shape, (size_t)a->input->rank * sizeof *a->input->shape);
+    amp_tensor *out = amp_call_output(call, 0, AMP_BOOL, 0, NULL);
+    if (!out) return amp_pending_error();
+    if (!fits || amp_tensor_elements(a->input) == 0) {
+        const amp_scalar answer = amp_bool(fits);
+        amp_cpu_fill(out, &answer);
+        return AMP_OK;
+    }
+    amp_tensor *same = amp_eq(a->input, a->other), *all = same ? amp_amin(same) : NULL;
+    return all ? amp_cpu_copy(out, all) : amp_pending_error();
 }

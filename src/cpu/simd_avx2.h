@@ -53,6 +53,23 @@ static inline vf v_load_bf16_first(const uint16_t *p, int64_t n) {
     memcpy(first, p, (size_t)n * sizeof *first);
     return v_load_bf16(first);
 }
+static inline __m128i v_narrow_bf16(vf x) {
+    const __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i words = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), quiet, nan);
+    return _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+static inline void v_store_bf16(uint16_t *p, vf x) {
+    _mm_storeu_si128((__m128i *)(void *)p, v_narrow_bf16(x));
+}
+static inline void v_store_bf16_first(uint16_t *p, vf x, int64_t n) {
+    uint16_t all[8];
+    v_store_bf16(all, x);
+    memcpy(p, all, (size_t)n * sizeof *all);
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }

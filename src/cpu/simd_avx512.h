@@ -48,6 +48,20 @@ static inline vf v_load_bf16(const uint16_t *p) {
 static inline vf v_load_bf16_first(const uint16_t *p, int64_t n) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p)), 16));
 }
+static inline __m256i v_narrow_bf16(vf x) {
+    const __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, _mm512_srli_epi32(sum, 16), quiet));
+}
+static inline void v_store_bf16(uint16_t *p, vf x) {
+    _mm256_storeu_si256((__m256i *)(void *)p, v_narrow_bf16(x));
+}
+static inline void v_store_bf16_first(uint16_t *p, vf x, int64_t n) {
+    _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1u), v_narrow_bf16(x));
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }

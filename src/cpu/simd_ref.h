@@ -52,6 +52,15 @@ static inline vf v_load_bf16(const uint16_t *p) {
 static inline vf v_load_bf16_first(const uint16_t *p, int64_t n) {
     return n > 0 ? v_load_bf16(p) : 0.0f;
 }
+/* Rounded to nearest even; a NaN stays one. */
+static inline void v_store_bf16(uint16_t *p, vf x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    *p = x != x ? (uint16_t)(bits >> 16 | 0x40u) : (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+static inline void v_store_bf16_first(uint16_t *p, vf x, int64_t n) {
+    if (n > 0) v_store_bf16(p, x);
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return fmaf(a, b, c);
 }

@@ -94,6 +94,11 @@ typedef void amp_centred_function(double *sums, const float *in, int64_t n, floa
 /* Σ a[i]·b[i]; blocks of 64 vectors in f32, each product fused into its sum. */
 typedef double amp_dot_function(const float *a, const float *b, int64_t n);
 
+/* Elementwise ones with bf16 on both sides, computed in f32 and rounded once: families NAME_BF16 in the order of the f32
+ * lists, functions amp_<name>_bf16_<isa>. */
+typedef void amp_unary_bf16_function(uint16_t *out, const uint16_t *in, int64_t n);
+typedef void amp_binary_bf16_function(uint16_t *out, const uint16_t *a, const uint16_t *b, int64_t n, float scale);
+
 /* acc[i] += in[i], in f64: the step of a reduction over an outer dimension. */
 typedef void amp_accumulate_function(double *acc, const float *in, int64_t n);
 

@@ -8,6 +8,9 @@
 #define PASTE_(name, isa) amp_##name##_f32_##isa
 #define PASTE(name, isa) PASTE_(name, isa)
 #define KERNEL(name) PASTE(name, SIMD_ISA)
+#define PASTE_BF16_(name, isa) amp_##name##_bf16_##isa
+#define PASTE_BF16(name, isa) PASTE_BF16_(name, isa)
+#define KERNEL_BF16(name) PASTE_BF16(name, SIMD_ISA)
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------- */
 
@@ -31,6 +34,14 @@ static inline vf v_square(vf x) {
         if (i < n) v_store_first(out + i, v_##name(v_load_first(in + i, n - i)), n - i);                               \
     }
 AMP_VECTOR_UNARY(DEFINE_UNARY)
+
+#define DEFINE_UNARY_BF16(NAME, name)                                                                                  \
+    void KERNEL_BF16(name)(uint16_t * out, const uint16_t *in, int64_t n) {                                            \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL) v_store_bf16(out + i, v_##name(v_load_bf16(in + i)));                             \
+        if (i < n) v_store_bf16_first(out + i, v_##name(v_load_bf16_first(in + i, n - i)), n - i);                     \
+    }
+AMP_VECTOR_UNARY(DEFINE_UNARY_BF16)
 
 #define DEFINE_UNARY_WITH(NAME, name)                                                                                  \
     void KERNEL(name)(float *out, const float *in, int64_t n, float p, float q) {                                      \
@@ -72,6 +83,18 @@ static inline vf v_op_minimum(vf a, vf b, vf s) {
             v_store_first(out + i, v_op_##name(v_load_first(a + i, n - i), v_load_first(b + i, n - i), s), n - i);     \
     }
 AMP_VECTOR_BINARY(DEFINE_BINARY)
+
+#define DEFINE_BINARY_BF16(NAME, name)                                                                                 \
+    void KERNEL_BF16(name)(uint16_t * out, const uint16_t *a, const uint16_t *b, int64_t n, float scale) {             \
+        const vf s = v_set1(scale);                                                                                    \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL) v_store_bf16(out + i, v_op_##name(v_load_bf16(a + i), v_load_bf16(b + i), s));    \
+        if (i < n) {                                                                                                   \
+            const vf x = v_load_bf16_first(a + i, n - i), y = v_load_bf16_first(b + i, n - i);                         \
+            v_store_bf16_first(out + i, v_op_##name(x, y, s), n - i);                                                  \
+        }                                                                                                              \
+    }
+AMP_VECTOR_BINARY(DEFINE_BINARY_BF16)
 
 /* ---- Reductions ----------------------------------------------------------------------------------------------- */
 
