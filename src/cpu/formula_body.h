@@ -32,7 +32,10 @@ INLINE double from_bits(uint64_t bits) {
 INLINE double magnitude(double x) {
     return from_bits(bits_of(x) & ~(UINT64_C(1) << 63));
 }
-/* Both values are there already: a blend, no branch. */
+/* The arguments are there already: no branch. */
+INLINE bool both(bool a, bool b) {
+    return (int)a & (int)b;
+}
 INLINE double choose(bool condition, double yes, double no) {
     return condition ? yes : no;
 }
@@ -104,7 +107,7 @@ INLINE double logarithm(double x, double log_e, double log_2) {
 
 INLINE double log_1_plus(double x) {
     const double near = log_near_1(x < -0.29 ? -0.29 : x > 0.41 ? 0.41 : x);
-    return choose((x > -0.29) & (x < 0.41), near, logarithm(1.0 + x, 1.0, M_LN2));
+    return choose(both(x > -0.29, x < 0.41), near, logarithm(1.0 + x, 1.0, M_LN2));
 }
 
 /* ---- Trigonometry --------------------------------------------------------------------------------------------- */
@@ -281,14 +284,14 @@ INLINE double truncated_rest(double x, double y) {
     return with_sign(choose(rest < 0.0, rest + b, rest), x);
 }
 INLINE double floored_rest(double y, double rest) {
-    return choose((rest != 0.0) & ((y < 0.0) != (rest < 0.0)), rest + y, rest);
+    return choose(both(rest != 0.0, (y < 0.0) != (rest < 0.0)), rest + y, rest);
 }
 /* ⌊x/y⌋ from the exact rest, so that no quotient is rounded up to the next integer first. */
 INLINE double floored_quotient(double x, double y, double rest) {
-    const double q = (x - rest) / y, floored = choose((rest != 0.0) & ((y < 0.0) != (rest < 0.0)), q - 1.0, q);
+    const double q = (x - rest) / y, floored = choose(both(rest != 0.0, (y < 0.0) != (rest < 0.0)), q - 1.0, q);
     return choose(floored == 0.0, with_sign(0.0, x / y), __builtin_rint(floored));
 }
-#define REST_NEEDS_CARE !((magnitude(y) > 0.0) & (magnitude(y) < INFINITY) & (magnitude(x) < magnitude(y) * 0x1p28))
+#define REST_NEEDS_CARE !both(both(magnitude(y) > 0.0, magnitude(y) < INFINITY), magnitude(x) < magnitude(y) * 0x1p28)
 
 INLINE double angle(double y, double x) {
     const double a = magnitude(x), b = magnitude(y), t = arctangent_to_1(least(a, b) / most(a, b));
@@ -307,9 +310,9 @@ static double log_add_exp(double x, double y) {
 FORMULA2(div_trunc, __builtin_trunc(x / y), 0, x)
 FORMULA2(div_floor, floored_quotient(x, y, truncated_rest(x, y)), REST_NEEDS_CARE,
          y == 0.0 ? x / y : floored_quotient(x, y, fmod(x, y)))
-FORMULA2(pow, power(x, y), !((x > 0.0) & (x < INFINITY) & (magnitude(y) < 0x1p40)), pow(x, y))
+FORMULA2(pow, power(x, y), !both(both(x > 0.0, x < INFINITY), magnitude(y) < 0x1p40), pow(x, y))
 FORMULA2(fmod, truncated_rest(x, y), REST_NEEDS_CARE, fmod(x, y))
 FORMULA2(remainder, floored_rest(y, truncated_rest(x, y)), REST_NEEDS_CARE, floored_rest(y, fmod(x, y)))
-FORMULA2(atan2, angle(x, y), !((magnitude(x) + magnitude(y) > 0.0) & (magnitude(x) + magnitude(y) < INFINITY)),
+FORMULA2(atan2, angle(x, y), !both(magnitude(x) + magnitude(y) > 0.0, magnitude(x) + magnitude(y) < INFINITY),
          atan2(x, y))
 FORMULA2(logaddexp, log_of_sum(x, y), !(magnitude(x) + magnitude(y) < INFINITY), log_add_exp(x, y))
