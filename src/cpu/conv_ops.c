@@ -380,9 +380,9 @@ amp_status cpu_conv_tbc(amp_call *call) {
         .out_channels = w->shape[2],
         .axis = {{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {x->shape[0], out, w->shape[0], 1, a->pad, 1}},
         .bias = a->bias,
-        .x = {a->input, x->strides[1], x->strides[2], {0, 0, x->strides[0]}},
-        .y = {y, y->strides[1], y->strides[2], {0, 0, y->strides[0]}},
-        .w = {a->weight, 0, w->strides[2], w->strides[1], {0, 0, w->strides[0]}},
+        .x = {a->input, x->strides[1], x->strides[2], {0, 0, x->strides[0]}, 0},
+        .y = {y, y->strides[1], y->strides[2], {0, 0, y->strides[0]}, 0},
+        .w = {a->weight, 0, w->strides[2], w->strides[1], {0, 0, w->strides[0]}, 0},
     };
     return run(call, &c);
 }
