@@ -14,11 +14,12 @@ enum { DIRECT_BASES = 5 }; /* rows 0, 3, 6, 9, 12: each row is at most two row d
  * and has not enough registers for them. */
 static inline __attribute__((always_inline)) __m512 direct_broadcast(const char *const *bases, int64_t row_bytes,
                                                                      const int row, const int offset) {
-    __m512 x;
     const char *base = bases[row / 3];
-#ifdef __SANITIZE_ADDRESS__ /* built with too little optimisation to know the offset */
-    return _mm512_set1_ps(*(const float *)(base + row % 3 * row_bytes + offset));
-#endif
+/* The assembly needs the offset as a constant, which a build without optimisation and clang's front end do not see. */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+    return _mm512_set1_ps(*(const float *)(const void *)(base + row % 3 * row_bytes + offset));
+#else
+    __m512 x;
     if (row % 3 == 0)
         __asm__("vbroadcastss %c2(%1), %0" : "=v"(x) : "r"(base), "i"(offset) : "memory");
     else if (row % 3 == 1)
@@ -26,6 +27,7 @@ static inline __attribute__((always_inline)) __m512 direct_broadcast(const char 
     else
         __asm__("vbroadcastss %c2(%1,%3,2), %0" : "=v"(x) : "r"(base), "i"(offset), "r"(row_bytes) : "memory");
     return x;
+#endif
 }
 
 static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, __m512 a, __m512 b, const bool bf16) {
