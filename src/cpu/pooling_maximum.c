@@ -8,14 +8,17 @@
 #include "cpu/pooling.h"
 
 #define TYPE float
+#define IS_NAN(x) isnan(x)
 #define LEAST (-INFINITY)
 #define NAME(x) x##_f32
 #include "cpu/pooling_maximum_body.h"
 #define TYPE double
+#define IS_NAN(x) isnan(x)
 #define LEAST (-INFINITY)
 #define NAME(x) x##_f64
 #include "cpu/pooling_maximum_body.h"
 #define TYPE int64_t
+#define IS_NAN(x) false
 #define LEAST INT64_MIN
 #define NAME(x) x##_i64
 #include "cpu/pooling_maximum_body.h"

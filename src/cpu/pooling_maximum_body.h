@@ -17,7 +17,7 @@ static void NAME(columns)(const amp_pool_line *l, int64_t size) {
                 const int64_t line = (d * height + h) * width + w->start;
                 for (int64_t c = 0; c < w->count; c++) {
                     const TYPE x = in[line + c * step];
-                    const bool more = x > best || x != x; /* NOLINT(misc-redundant-expression): NaN */
+                    const bool more = x > best || IS_NAN(x);
                     best = more ? x : best;
                     at = more ? line + c * step : at;
                 }
@@ -31,12 +31,11 @@ static void NAME(columns)(const amp_pool_line *l, int64_t size) {
 /* The channels of one element against the best of those before. */
 static void NAME(take)(TYPE *best, int64_t *at, const TYPE *x, int64_t index, int64_t n) {
     if (!at) {
-        /* NOLINTNEXTLINE(misc-redundant-expression): NaN */
-        for (int64_t c = 0; c < n; c++) best[c] = x[c] > best[c] || x[c] != x[c] ? x[c] : best[c];
+        for (int64_t c = 0; c < n; c++) best[c] = x[c] > best[c] || IS_NAN(x[c]) ? x[c] : best[c];
         return;
     }
     for (int64_t c = 0; c < n; c++) {
-        const bool more = x[c] > best[c] || x[c] != x[c]; /* NOLINT(misc-redundant-expression): NaN */
+        const bool more = x[c] > best[c] || IS_NAN(x[c]);
         best[c] = more ? x[c] : best[c];
         at[c] = more ? index : at[c];
     }
@@ -69,6 +68,7 @@ static void NAME(line)(const amp_pool_line *l) {
     (l->pool->s.inner == 1 ? NAME(columns) : NAME(pixels))(l, l->pool->s.inner);
 }
 
+#undef IS_NAN
 #undef TYPE
 #undef LEAST
 #undef NAME

@@ -80,7 +80,7 @@ static amp_index_loop *writer_of(amp_dtype dtype) {
         }                                                                                                              \
     }
 #define ALPHA ((const amp_constant *)context)
-#define COMPLEX_ALPHA (CMPLX(ALPHA->c128[0], ALPHA->c128[1]))
+#define COMPLEX_ALPHA (__builtin_complex(ALPHA->c128[0], ALPHA->c128[1]))
 JOIN_LOOP(add, f32, float, ALPHA->f32, x + y)
 JOIN_LOOP(add, f64, double, ALPHA->f64, x + y)
 JOIN_LOOP(add, i64, uint64_t, (uint64_t)ALPHA->i64, x + y)

@@ -38,7 +38,7 @@ LERP_LOOP(c128, complex128, cabs)
 static const ternary_op lerp_op = {lerp_f32, lerp_f64, NULL, lerp_c128};
 
 static complex128 complex_of(const amp_constant *number) {
-    return CMPLX(number->c128[0], number->c128[1]);
+    return __builtin_complex(number->c128[0], number->c128[1]);
 }
 LOOP(addcmul, f32, float, a[i] + number->f32 * b[i] * c[i])
 LOOP(addcmul, f64, double, a[i] + number->f64 * b[i] * c[i])

@@ -96,9 +96,9 @@ typedef struct addr_context {
         type *o = out;                                                                                                 \
         const type a = (type)(alpha), b = (type)(beta);                                                                \
         if (c->add) {                                                                                                  \
-            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = b * x[i] + a * (y[i] * z[i]);                   \
+            for (int64_t i = 0; i < n; i++) o[i] = b * x[i] + a * (y[i] * z[i]);                                       \
         } else {                                                                                                       \
-            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = a * (y[i] * z[i]);                              \
+            for (int64_t i = 0; i < n; i++) o[i] = a * (y[i] * z[i]);                                                  \
         }                                                                                                              \
     }
 DEFINE_ADDR(f32, float, c->alpha, c->beta)
