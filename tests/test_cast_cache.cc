@@ -198,7 +198,9 @@ TEST_F(CastCache, ACastThatWasWrittenItselfIsMadeAnew) {
     amp_tensor *weight = tensor(AMP_F32, {2}), *made = nullptr;
     const auto build = [](const amp_tensor *source, amp_dtype dtype, void *kept) {
         amp_tensor *t = amp_tensor_new("test", dtype, source->rank, source->shape);
-        *static_cast<amp_tensor **>(kept) = t;
+        amp_tensor **last = static_cast<amp_tensor **>(kept);
+        if (*last) amp_release(*last);
+        *last = t;
         return t ? amp_retain(t) : nullptr;
     };
     const auto is_cached = [&] {
@@ -212,6 +214,7 @@ TEST_F(CastCache, ACastThatWasWrittenItselfIsMadeAnew) {
     ASSERT_EQ(op("fill_", {made, 2.0}), made);
     EXPECT_FALSE(is_cached());
     EXPECT_TRUE(is_cached());
+    amp_release(made);
 }
 
 TEST_F(CastCache, LookingDoesNotMakeStale) {
