@@ -10,7 +10,7 @@ typedef struct amp_order {
     int64_t n;
     bool descending;
     bool last_first; /* equal ones in the opposite of the row's order; set it before a run */
-    size_t scratch; /* bytes that one run needs, aligned to 64 */
+    size_t scratch;  /* bytes that one run needs, aligned to 64 */
 } amp_order;
 
 amp_order amp_order_of(amp_dtype dtype, int64_t n, bool descending);
