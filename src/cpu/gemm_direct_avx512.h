@@ -4,6 +4,7 @@
 #define AMP_CPU_GEMM_DIRECT_AVX512_H
 
 #include <immintrin.h>
+#include <string.h>
 
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
@@ -17,7 +18,9 @@ static inline __attribute__((always_inline)) __m512 direct_broadcast(const char 
     const char *base = bases[row / 3];
 /* The assembly needs the offset as a constant, which a build without optimisation and clang's front end do not see. */
 #if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-    return _mm512_set1_ps(*(const float *)(const void *)(base + row % 3 * row_bytes + offset));
+    float x; /* a pair of bf16 lies at any even address */
+    memcpy(&x, base + row % 3 * row_bytes + offset, sizeof x);
+    return _mm512_set1_ps(x);
 #else
     __m512 x;
     if (row % 3 == 0)

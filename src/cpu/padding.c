@@ -133,7 +133,9 @@ static amp_status pad(amp_call *call, amp_tensor *input, const amp_dims *padding
         const int64_t before = pair < dims ? padding->values[2 * pair] : 0;
         int64_t *table = amp_spatial_table(call, s.out[k], sizeof *table);
         if (!table) return amp_pending_error();
-        for (int64_t i = 0; i < s.out[k]; i++) table[i] = rule->source(i - before, s.in[k]);
+        for (int64_t i = 0; i < s.out[k]; i++) {
+            table[i] = rule->source((int64_t)((uint64_t)i - (uint64_t)before), s.in[k]);
+        }
         tables[k] = table;
     }
     return amp_spatial_gather(call, &s, input, tables);

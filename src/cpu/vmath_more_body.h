@@ -125,7 +125,8 @@ static inline vf cosine_of(vf r) {
 static inline vf sine_in_quadrant(vf r, vi n) {
     const vm odd = v_eq(v_from_int(n & v_set1_int(1)), v_set1(1.0f));
     const vf value = v_select(odd, cosine_of(r), sine_of(r));
-    return v_from_bits(v_bits(value) ^ ((n & v_set1_int(2)) << 30));
+    const vi negative = -((n >> 1) & v_set1_int(1));
+    return v_from_bits(v_bits(value) ^ (negative & v_set1_int(INT32_MIN)));
 }
 
 /* Lanes beyond what reduce_angle can do, one by one through the C library. */
