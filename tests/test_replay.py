@@ -280,7 +280,10 @@ class Replay(unittest.TestCase):
 
     def test_progress_is_for_terminals(self):
         self.replay(add_case())
-        terminal, side = pty.openpty()
+        try:
+            terminal, side = pty.openpty()
+        except OSError as problem:  # a container may have none
+            self.skipTest(f"no terminal here: {problem}")
         done = subprocess.run([AMP, "replay", self.path], stdout=subprocess.PIPE, stderr=side, check=True)
         os.close(side)
         self.assertIn(b"1/1 x/add/0/off-f32", os.read(terminal, 1000))
