@@ -2,6 +2,8 @@
 #ifndef AMP_CORE_FAIL_H
 #define AMP_CORE_FAIL_H
 
+#include <stdbool.h>
+
 #include "amp/error.h"
 
 /* Records `code` and the formatted sentence as this thread's error, unless one stands already; returns `code`.
@@ -16,7 +18,13 @@ void amp_fail_within(const char *op);
 
 /* The status of the error that stands on this thread. */
 amp_status amp_pending_error(void);
-#ifdef __clang_analyzer__ /* asked after a failure */
+
+/* Whether an error stands on this thread. */
+static inline bool amp_failed(void) {
+    return amp_pending_error() != AMP_OK;
+}
+
+#ifdef __clang_analyzer__ /* to forward it: asked for where something has failed */
 #define amp_pending_error() ((amp_pending_error)(), AMP_ERROR_INTERNAL)
 #endif
 

@@ -376,7 +376,7 @@ static amp_status check_strides(int rank, const int64_t *shape, const int64_t *s
 amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                             void (*deleter)(void *context), void *context) {
     size_t bytes = 0;
-    if (amp_pending_error() || data_bytes("from_memory", dtype, rank, shape, &bytes) != AMP_OK) return NULL;
+    if (amp_failed() || data_bytes("from_memory", dtype, rank, shape, &bytes) != AMP_OK) return NULL;
     if (strides && check_strides(rank, shape, strides) != AMP_OK) return NULL;
     if (!data && bytes > 0) {
         amp_fail(AMP_ERROR_INVALID, "from_memory: data is NULL, but shape %s of %s has %zu bytes",
@@ -404,7 +404,7 @@ amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t
 }
 
 amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int64_t *shape) {
-    if (amp_pending_error()) return NULL;
+    if (amp_failed()) return NULL;
     amp_tensor *t = amp_tensor_new("from_data", dtype, rank, shape);
     if (!t || t->storage->bytes == 0) return t;
     if (!data) {

@@ -111,7 +111,7 @@ static amp_tensor *build_packed(const amp_tensor *source, amp_dtype dtype, void 
     const amp_matmul *p = c->problem;
     const size_t bytes = packed_total(p, c->packing->bytes(p->n, p->k), 1);
     (void)dtype;
-    if (amp_pending_error()) return NULL;
+    if (amp_failed()) return NULL;
     const int64_t shape[1] = {bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
     amp_tensor *made = amp_tensor_new("matmul: packed weights", AMP_U8, 1, shape);
     if (!made) return NULL;

@@ -213,7 +213,7 @@ static void point_outputs(binding *b, amp_tensor **outputs, int capacity) {
 
 static amp_status run_list(const binding *b, amp_tensor **outputs, int capacity, int *produced) {
     const amp_tensor_list list = amp_dispatch_list(b->op, b->args);
-    if (amp_pending_error()) return amp_pending_error();
+    if (amp_failed()) return amp_pending_error();
     *produced = (int)list.count;
     for (int64_t i = 0; i < list.count; i++) {
         if (i < capacity) {
@@ -242,7 +242,7 @@ amp_status amp_call_op(const char *name, const amp_argument *arguments, int argu
                        int output_capacity, int *output_count) {
     binding b;
     int produced = 0;
-    if (amp_pending_error()) return amp_pending_error();
+    if (amp_failed()) return amp_pending_error();
     if ((argument_count > 0 && !arguments) || (output_capacity > 0 && !outputs)) {
         return amp_fail(AMP_ERROR_INVALID, "call_op: the %s array is NULL", outputs ? "argument" : "output");
     }

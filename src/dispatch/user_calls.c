@@ -6,7 +6,7 @@
 
 static amp_status run_user(amp_call *call) {
     const amp_status status = amp_user_op_run(call->op, call->device)(call, call->args);
-    if (status == AMP_OK || amp_pending_error() != AMP_OK) return status;
+    if (status == AMP_OK || amp_failed()) return status;
     return amp_fail(status, "%s: the implementation on %s failed without saying why", amp_call_name(call),
                     amp_device_name(call->device));
 }
@@ -46,7 +46,7 @@ amp_tensor_list amp_call_defined_list(const amp_op *op, const void *args) {
 
 /* ---- Inside an implementation ---------------------------------------------------------------------------------- */
 amp_status amp_call_return(amp_call *call, int index, amp_tensor *tensor) {
-    if (amp_pending_error()) return amp_pending_error();
+    if (amp_failed()) return amp_pending_error();
     if (index < 0 || index >= call->op->output_count || !tensor || !amp_tensor_is_live(tensor)) {
         return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation returns %s as its result number %d of %d",
                         amp_call_name(call), tensor ? "a tensor" : "NULL", index, call->op->output_count);

@@ -58,7 +58,7 @@ static void delete_unversioned(DLManagedTensor *self) {
 }
 
 static exported *export_tensor(amp_tensor *tensor, DLTensor *view) {
-    if (amp_pending_error() != AMP_OK || amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK) return NULL;
+    if (amp_failed() || amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK) return NULL;
     exported *e = amp_alloc_zeroed(sizeof *e);
     if (!e) {
         amp_fail(AMP_ERROR_MEMORY, "to_dlpack: no memory for the managed tensor");
@@ -158,7 +158,7 @@ static void call_unversioned_deleter(void *managed) {
 }
 
 amp_tensor *amp_from_dlpack(DLManagedTensorVersioned *managed) {
-    if (amp_pending_error() != AMP_OK) return NULL;
+    if (amp_failed()) return NULL;
     if (!managed) {
         amp_fail(AMP_ERROR_INVALID, "from_dlpack: managed is NULL");
         return NULL;
@@ -174,7 +174,7 @@ amp_tensor *amp_from_dlpack(DLManagedTensorVersioned *managed) {
 }
 
 amp_tensor *amp_from_dlpack_unversioned(DLManagedTensor *managed) {
-    if (amp_pending_error() != AMP_OK) return NULL;
+    if (amp_failed()) return NULL;
     if (!managed) {
         amp_fail(AMP_ERROR_INVALID, "from_dlpack_unversioned: managed is NULL");
         return NULL;

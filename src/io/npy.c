@@ -96,7 +96,7 @@ static amp_status read_elements(const char *path, int file, const amp_npy_header
 }
 
 amp_tensor *amp_load_npy(const char *path) {
-    if (amp_pending_error() != AMP_OK) return NULL;
+    if (amp_failed()) return NULL;
     uint64_t file_bytes = 0;
     const int file = amp_file_open("load_npy", path, &file_bytes);
     if (file < 0) return NULL;

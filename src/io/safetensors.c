@@ -32,7 +32,7 @@ static amp_safetensors *new_file(const char *path) {
 }
 
 amp_safetensors *amp_safetensors_open(const char *path) {
-    if (amp_pending_error() != AMP_OK) return NULL;
+    if (amp_failed()) return NULL;
     amp_file_map *map = amp_file_map_open("safetensors_open", path);
     if (!map) return NULL;
     amp_safetensors *file = new_file(path);
@@ -156,7 +156,7 @@ static amp_tensor *make_tensor(amp_safetensors *file, const amp_safetensors_entr
 }
 
 amp_tensor *amp_safetensors_get(amp_safetensors *file, const char *name) {
-    if (amp_pending_error() != AMP_OK) return NULL;
+    if (amp_failed()) return NULL;
     if (!file || !name) {
         amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s is NULL", file ? "name" : "file");
         return NULL;

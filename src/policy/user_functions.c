@@ -53,7 +53,7 @@ static amp_tensor *cast(amp_tensor *t, amp_dtype dtype, const amp_region_state *
 
 amp_function_casts amp_function_begin(amp_function_rule rule, amp_tensor **const *arguments, int count) {
     amp_function_casts casts = {.count = 0};
-    if (amp_pending_error() || check_arguments(arguments, count) != AMP_OK) return casts;
+    if (amp_failed() || check_arguments(arguments, count) != AMP_OK) return casts;
     amp_dtype promoted[AMP_DEVICE_COUNT];
     for (int d = 0; d < AMP_DEVICE_COUNT; d++) promoted[d] = widest(arguments, count, (amp_device)d);
     for (int i = 0; i < count; i++) {
@@ -86,7 +86,7 @@ static amp_status too_late(const char *what, const char *name) {
 }
 
 static amp_status register_function(const char *what, const char *name, amp_policy policy) {
-    if (amp_pending_error()) return amp_pending_error();
+    if (amp_failed()) return amp_pending_error();
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) return amp_fail(AMP_ERROR_INVALID, "%s: there is no op '%.80s'", what, name ? name : "NULL");
     const bool one_overload = strchr(name, '.') != NULL;
@@ -139,7 +139,7 @@ static amp_status read_init_args(const amp_init_args *given, bool *enabled) {
 
 amp_status amp_init(const amp_init_args *args) {
     bool enabled = true;
-    if (amp_pending_error()) return amp_pending_error();
+    if (amp_failed()) return amp_pending_error();
     AMP_TRY(amp_policy_environment());
     AMP_TRY(read_init_args(args, &enabled));
     pthread_mutex_lock(&lock);

@@ -198,7 +198,7 @@ static amp_status read_definition(const amp_op_definition *given, amp_op_definit
 const amp_op *amp_define_op_call(const amp_op_definition *given) {
     amp_op_definition d = {0};
     user_op *op = NULL;
-    if (amp_pending_error() || read_definition(given, &d) != AMP_OK) return NULL;
+    if (amp_failed() || read_definition(given, &d) != AMP_OK) return NULL;
     if (define(&op, &d) == AMP_OK) return &op->info;
     amp_free(op);
     return NULL;
