@@ -7,13 +7,10 @@
  * round; figures are medians. With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the seconds of
  * one call, the mean of a burst: bench/peers_attention.py lets it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
+#define BENCH_NAME "bench_attention"
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "amp/amp.h"
+#include "bench_common.h"
 
 enum { MAX_ROUNDS = 400, DTYPES = 2 };
 
@@ -27,18 +24,9 @@ static const char default_shapes[] =
     "1,32,8,1024,1024,128,1;1,12,12,32,32,32,0;32,12,12,64,64,32,0;1,32,32,1,4096,128,0;1,32,8,1,4096,128,0";
 
 static const amp_dtype dtypes[DTYPES] = {AMP_F32, AMP_BF16};
-static clockid_t run_clock = CLOCK_MONOTONIC; /* or the thread's CPU time, on a machine that others use too */
-
-static double seconds_of(clockid_t which) {
-    struct timespec t;
-    clock_gettime(which, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void *require(void *p) {
-    if (p) return p;
-    fprintf(stderr, "bench_attention: %s\n", amp_last_error());
-    exit(1);
+    bench_require(p != NULL, "a call");
+    return p;
 }
 
 /* ---- One shape -------------------------------------------------------------------------------------------------- */
@@ -49,17 +37,11 @@ typedef struct problem {
     int repeats[DTYPES];
 } problem;
 
-static amp_tensor *random_tensor(int64_t batch, int64_t heads, int64_t rows, int64_t depth, uint64_t seed) {
+static amp_tensor *random_tensor(int64_t batch, int64_t heads, int64_t rows, int64_t depth) {
     const int64_t sizes[4] = {batch, heads, rows, depth}, n = batch * heads * rows * depth;
     float *x = malloc((size_t)n * sizeof *x);
-    if (!x) {
-        fprintf(stderr, "bench_attention: no memory\n");
-        exit(1);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (float)(int32_t)(seed >> 32) * 0x1p-30f;
-    }
+    bench_require(x != NULL, "allocation");
+    for (int64_t i = 0; i < n; i++) x[i] = 2.0f * bench_uniform();
     amp_tensor *t = require(amp_from_data(x, AMP_F32, 4, sizes));
     free(x);
     return t;
@@ -73,9 +55,9 @@ static void run_once(const problem *p, int which) {
 }
 
 static double time_runs(const problem *p, int which) {
-    const double start = seconds_of(run_clock);
+    const double start = bench_now();
     for (int i = 0; i < p->repeats[which]; i++) run_once(p, which);
-    return (seconds_of(run_clock) - start) / p->repeats[which];
+    return (bench_now() - start) / p->repeats[which];
 }
 
 /* As many calls at a time as take a millisecond. */
@@ -87,9 +69,9 @@ static void warm_up(problem *p, int which) {
 
 static problem make_problem(shape s) {
     problem p = {.s = s};
-    p.q[0] = random_tensor(s.batch, s.heads, s.rows, s.depth, 1);
-    p.k[0] = random_tensor(s.batch, s.key_heads, s.keys, s.depth, 2);
-    p.v[0] = random_tensor(s.batch, s.key_heads, s.keys, s.depth, 3);
+    p.q[0] = random_tensor(s.batch, s.heads, s.rows, s.depth);
+    p.k[0] = random_tensor(s.batch, s.key_heads, s.keys, s.depth);
+    p.v[0] = random_tensor(s.batch, s.key_heads, s.keys, s.depth);
     p.q[1] = require(amp_to(p.q[0], .dtype = AMP_BF16));
     p.k[1] = require(amp_to(p.k[0], .dtype = AMP_BF16));
     p.v[1] = require(amp_to(p.v[0], .dtype = AMP_BF16));
@@ -104,16 +86,6 @@ static bool read_shape(const char *text, shape *s, int *used) {
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
-
 /* Multiply-adds count twice; half of them where causality hides half of the scores. */
 static double operations(const shape *s) {
     const double scores = (double)s->batch * (double)s->heads * (double)s->rows * (double)s->keys;
@@ -124,9 +96,9 @@ static void bench_shape(FILE *json, shape s, double seconds, bool first) {
     static double times[DTYPES][MAX_ROUNDS];
     (void)amp_scope_enter();
     const problem p = make_problem(s);
-    const double end = seconds_of(CLOCK_MONOTONIC) + seconds;
+    const double end = bench_wall() + seconds;
     int rounds = 0;
-    for (; rounds < MAX_ROUNDS && (rounds < 5 || seconds_of(CLOCK_MONOTONIC) < end); rounds++) {
+    for (; rounds < MAX_ROUNDS && (rounds < 5 || bench_wall() < end); rounds++) {
         for (int i = 0; i < DTYPES; i++) times[i][rounds] = time_runs(&p, i);
     }
     printf("%3" PRId64 " × %2" PRId64 "/%-2" PRId64 " heads, %4" PRId64 " × %4" PRId64 ", depth %3" PRId64 "%s",
@@ -138,9 +110,12 @@ static void bench_shape(FILE *json, shape s, double seconds, bool first) {
                 first ? "" : ",", s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal, rounds);
     }
     for (int i = 0; i < DTYPES; i++) {
-        const double t = median(times[i], rounds), rate = operations(&s) / t * 1e-9;
+        const bench_figure f = bench_figure_of(times[i], rounds);
+        const double t = f.median, rate = operations(&s) / t * 1e-9;
         printf("  %s %10.1f µs %7.1f GFLOP/s", amp_dtype_name(dtypes[i]), t * 1e6, rate);
-        if (json) fprintf(json, ", \"%s\": {\"us\": %.3f, \"gflops\": %.2f}", amp_dtype_name(dtypes[i]), t * 1e6, rate);
+        if (json)
+            fprintf(json, ", \"%s\": {\"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, \"gflops\": %.2f}",
+                    amp_dtype_name(dtypes[i]), t * 1e6, f.low * 1e6, f.high * 1e6, rate);
     }
     printf("\n");
     fflush(stdout);
@@ -149,14 +124,13 @@ static void bench_shape(FILE *json, shape s, double seconds, bool first) {
 }
 
 static int bench_all(const char *shapes, double seconds, const char *file) {
-    FILE *json = file ? fopen(file, "w") : NULL;
-    if (file && !json) {
-        perror(file);
-        return 1;
-    }
+    FILE *json = file ? bench_open(file, "w") : NULL;
     printf("%s, %d threads\n", amp_cpu()->model, amp_get_num_threads());
-    if (json)
-        fprintf(json, "{\"cpu\": \"%s\", \"threads\": %d, \"shapes\": [", amp_cpu()->model, amp_get_num_threads());
+    if (json) {
+        fprintf(json, "{");
+        bench_print_machine(json);
+        fprintf(json, ", \"threads\": %d, \"shapes\": [", amp_get_num_threads());
+    }
     bool first = true;
     for (const char *at = shapes; *at; first = false) {
         shape s;
@@ -218,17 +192,13 @@ int main(int argc, char **argv) {
         } else if (!strcmp(argv[i - 1], "--shapes")) {
             shapes = value;
         } else if (!strcmp(argv[i - 1], "--clock")) {
-            if (strcmp(value, "cpu") != 0) return usage();
-            run_clock = CLOCK_THREAD_CPUTIME_ID;
+            if (!bench_parse_clock(value)) return usage();
         } else if (!strcmp(argv[i - 1], "--json")) {
             file = value;
         } else {
             return usage();
         }
     }
-    if (run_clock == CLOCK_THREAD_CPUTIME_ID && amp_get_num_threads() > 1) {
-        fprintf(stderr, "bench_attention: --clock cpu counts one thread: it needs --threads 1\n");
-        return 2;
-    }
+    if (!bench_clock_suits(amp_get_num_threads())) return 2;
     return serving ? serve() : bench_all(shapes, seconds, file);
 }

@@ -10,16 +10,13 @@
  * layer run in turn, round after round, so that each meets the same disturbances; figures are medians over the rounds,
  * the spread is from the 10th to the 90th percentile, and each ratio is the median of the ratios within a round. */
 #define _GNU_SOURCE /* clock_gettime */
+#define BENCH_NAME "bench_conv"
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "amp/amp.h"
+#include "bench_common.h"
 #include "core/memory.h"
 #include "cpu/convert.h"
 
@@ -39,28 +36,12 @@ typedef struct candidate {
     int repeats;
 } candidate;
 
-static clockid_t run_clock = CLOCK_MONOTONIC; /* or the thread's CPU time, on a machine that others use too */
-
-static double seconds_of(clockid_t which) {
-    struct timespec t;
-    clock_gettime(which, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void require(bool ok, const char *what) {
-    if (ok) return;
-    fprintf(stderr, "bench_conv: %s failed: %s\n", what, amp_last_error());
-    exit(1);
-}
-
 /* Random values of either type in fresh memory. */
 static void *random_values(int64_t n, bool half) {
-    static uint64_t seed = 1;
     void *p = amp_alloc((size_t)n * (half ? 2 : 4));
-    require(p != NULL, "allocation");
+    bench_require(p != NULL, "allocation");
     for (int64_t i = 0; i < n; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        const float x = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+        const float x = bench_uniform();
         if (half)
             ((uint16_t *)p)[i] = amp_bf16_from_f32(x);
         else
@@ -81,7 +62,7 @@ static amp_tensor *random_tensor(bool half, int rank, const int64_t *shape) {
     for (int i = 0; i < rank; i++) n *= shape[i];
     void *values = random_values(n, half);
     amp_tensor *t = amp_from_data(values, half ? AMP_BF16 : AMP_F32, rank, shape);
-    require(t != NULL, "tensor");
+    bench_require(t != NULL, "tensor");
     amp_free(values);
     return t;
 }
@@ -105,14 +86,14 @@ static void run_op(void *context) {
         c->l->transposed
             ? amp_conv_transpose2d(c->x, c->w, c->bias, .stride = stride, .padding = padding, .groups = groups)
             : amp_conv2d(c->x, c->w, c->bias, .stride = stride, .padding = padding, .groups = groups);
-    require(y != NULL, "convolution");
+    bench_require(y != NULL, "convolution");
     amp_release(y);
 }
 
 static void run_op_half(void *context) {
-    require(amp_autocast_enter(&(amp_autocast_args){
-                .struct_size = sizeof(amp_autocast_args), .device = AMP_DEVICE_CPU, .dtype = AMP_BF16}) == AMP_OK,
-            "region");
+    bench_require(amp_autocast_enter(&(amp_autocast_args){
+                      .struct_size = sizeof(amp_autocast_args), .device = AMP_DEVICE_CPU, .dtype = AMP_BF16}) == AMP_OK,
+                  "region");
     run_op(context);
     (void)amp_autocast_exit(AMP_DEVICE_CPU);
 }
@@ -132,14 +113,14 @@ static void run_peer(void *context) {
     const peer *p = context;
     const dnnl_exec_arg_t arguments[] = {
         {DNNL_ARG_SRC, p->x}, {DNNL_ARG_WEIGHTS, p->w}, {DNNL_ARG_BIAS, p->bias}, {DNNL_ARG_DST, p->y}};
-    require(dnnl_primitive_execute(p->primitive, p->stream, 4, arguments) == dnnl_success, "oneDNN");
+    bench_require(dnnl_primitive_execute(p->primitive, p->stream, 4, arguments) == dnnl_success, "oneDNN");
     dnnl_stream_wait(p->stream);
 }
 
 static dnnl_memory_desc_t describe(int rank, const dnnl_dims_t dims, bool half, dnnl_format_tag_t tag) {
     dnnl_memory_desc_t d;
-    require(dnnl_memory_desc_create_with_tag(&d, rank, dims, half ? dnnl_bf16 : dnnl_f32, tag) == dnnl_success,
-            "oneDNN descriptor");
+    bench_require(dnnl_memory_desc_create_with_tag(&d, rank, dims, half ? dnnl_bf16 : dnnl_f32, tag) == dnnl_success,
+                  "oneDNN descriptor");
     return d;
 }
 
@@ -149,15 +130,16 @@ static dnnl_memory_t make_memory(peer *p, int index, dnnl_primitive_desc_t descr
     const const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(descriptor, what, which);
     dnnl_memory_t memory;
     p->data[index] = random_values((int64_t)(dnnl_memory_desc_get_size(d) / (half ? 2 : 4)), half);
-    require(dnnl_memory_create(&memory, d, p->engine, p->data[index]) == dnnl_success, "oneDNN memory");
+    bench_require(dnnl_memory_create(&memory, d, p->engine, p->data[index]) == dnnl_success, "oneDNN memory");
     return memory;
 }
 
 /* False where this oneDNN has no such primitive on this CPU. */
 static bool make_peer(peer *p, const layer *l, bool half, dnnl_format_tag_t tag) {
     memset(p, 0, sizeof *p);
-    require(dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success, "oneDNN engine");
-    require(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) == dnnl_success, "oneDNN stream");
+    bench_require(dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success, "oneDNN engine");
+    bench_require(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) == dnnl_success,
+                  "oneDNN stream");
     const bool grouped = l->groups > 1;
     const int64_t g = l->groups;
     const dnnl_dims_t x_dims = {l->batch, l->in, l->size, l->size}, b_dims = {l->out};
@@ -180,7 +162,7 @@ static bool make_peer(peer *p, const layer *l, bool half, dnnl_format_tag_t tag)
                                                                        none, pads, after, NULL);
     if (status == dnnl_success) {
         dnnl_primitive_desc_query(d, dnnl_query_impl_info_str, 0, &p->implementation);
-        require(dnnl_primitive_create(&p->primitive, d) == dnnl_success, "oneDNN primitive");
+        bench_require(dnnl_primitive_create(&p->primitive, d) == dnnl_success, "oneDNN primitive");
         p->x = make_memory(p, 0, d, dnnl_query_src_md, 0, half);
         p->w = make_memory(p, 1, d, dnnl_query_weights_md, 0, half);
         p->bias = make_memory(p, 2, d, dnnl_query_weights_md, 1, false);
@@ -206,9 +188,9 @@ static void free_peer(peer *p) {
 /* ---- Measurement ---------------------------------------------------------------------------------------------- */
 
 static double time_runs(candidate *c) {
-    const double start = seconds_of(run_clock);
+    const double start = bench_now();
     for (int i = 0; i < c->repeats; i++) c->run(c->context);
-    return (seconds_of(run_clock) - start) / c->repeats;
+    return (bench_now() - start) / c->repeats;
 }
 
 /* As many calls at a time as take 500 µs. */
@@ -218,29 +200,11 @@ static void warm_up(candidate *c) {
     while (time_runs(c) * c->repeats < 5e-4 && c->repeats < 1 << 16) c->repeats *= 2;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile(const double *values, int n, double share) {
-    double sorted[MAX_ROUNDS];
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    const double place = share * (n - 1);
-    const int below = (int)place, above = below + 1 < n ? below + 1 : below;
-    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
-}
-
-static double median(const double *values, int n) {
-    return percentile(values, n, 0.5);
-}
-
 static int measure(candidate *list, int count, double seconds) {
     for (int i = 0; i < count; i++) warm_up(&list[i]);
-    const double end = seconds_of(CLOCK_MONOTONIC) + seconds;
+    const double end = bench_wall() + seconds;
     int rounds = 0;
-    while (rounds < MAX_ROUNDS && (rounds < 5 || seconds_of(CLOCK_MONOTONIC) < end)) {
+    while (rounds < MAX_ROUNDS && (rounds < 5 || bench_wall() < end)) {
         for (int i = 0; i < count; i++) list[i].times[rounds] = time_runs(&list[i]);
         rounds++;
     }
@@ -251,14 +215,14 @@ static int measure(candidate *list, int count, double seconds) {
 static double ratio(const candidate *a, const candidate *b, int rounds) {
     double ratios[MAX_ROUNDS];
     for (int r = 0; r < rounds; r++) ratios[r] = b->times[r] / a->times[r];
-    return median(ratios, rounds);
+    return bench_median(ratios, rounds);
 }
 
 static const candidate *fastest(const candidate *list, int count, bool ours, bool half, int rounds) {
     const candidate *best = NULL;
     for (int i = 0; i < count; i++) {
         if (list[i].ours != ours || list[i].half != half) continue;
-        if (!best || median(list[i].times, rounds) < median(best->times, rounds)) best = &list[i];
+        if (!best || bench_median(list[i].times, rounds) < bench_median(best->times, rounds)) best = &list[i];
     }
     return best;
 }
@@ -300,8 +264,8 @@ static void print_layer(FILE *json, const layer *l, const candidate *list, int c
                 first ? "" : ",", l->transposed ? "true" : "false", l->batch, l->in, l->out, l->size, l->kernel,
                 l->stride, l->padding, l->groups, rounds);
     for (int i = 0; i < count; i++) {
-        const double t = median(list[i].times, rounds), low = percentile(list[i].times, rounds, 0.1);
-        const double high = percentile(list[i].times, rounds, 0.9);
+        const bench_figure figure = bench_figure_of(list[i].times, rounds);
+        const double t = figure.median, low = figure.low, high = figure.high;
         printf(" | %s %.1f µs %.0f GF ±%.0f%%", list[i].name, t * 1e6, flop / t * 1e-9, 50 * (high - low) / t);
         if (json)
             fprintf(json, "%s{\"name\": \"%s\", \"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, \"gflops\": %.2f}",
@@ -330,7 +294,7 @@ static void bench_layer(FILE *json, const layer *l, double seconds, summary *sum
                  {"dnnl f32 nhwc", false, dnnl_nhwc},
                  {"dnnl bf16 any", true, dnnl_format_tag_any},
                  {"dnnl bf16 nhwc", true, dnnl_nhwc}};
-    require(amp_scope_enter() == AMP_OK, "scope");
+    bench_require(amp_scope_enter() == AMP_OK, "scope");
     op_call f32 = make_op(l, false), half = make_op(l, true);
     int count = 0;
     list[count++] = (candidate){.name = "f32", .ours = true, .run = run_op, .context = &f32};
@@ -364,11 +328,7 @@ static bool read_layer(const char *line, int64_t batch, layer *l) {
 static int read_layers(const char *path, int64_t batch, layer *layers) {
     char line[256];
     int count = 0;
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        perror(path);
-        exit(1);
-    }
+    FILE *file = bench_open(path, "r");
     while (count < MAX_LAYERS && fgets(line, sizeof line, file)) {
         if (line[strspn(line, " \t\n")] == '\0' || line[0] == '#') continue;
         if (read_layer(line, batch, &layers[count++])) continue;
@@ -413,8 +373,7 @@ int main(int argc, char **argv) {
         } else if (!strcmp(argv[i], "--seconds")) {
             seconds = atof(argv[i + 1]);
         } else if (!strcmp(argv[i], "--clock")) {
-            if (strcmp(argv[i + 1], "cpu")) return usage();
-            run_clock = CLOCK_THREAD_CPUTIME_ID;
+            if (!bench_parse_clock(argv[i + 1])) return usage();
         } else if (!strcmp(argv[i], "--json")) {
             file = argv[i + 1];
         } else {
@@ -422,21 +381,16 @@ int main(int argc, char **argv) {
         }
     }
     if (i == argc || batch < 1) return usage();
-    if (run_clock == CLOCK_THREAD_CPUTIME_ID && amp_get_num_threads() > 1) {
-        fprintf(stderr, "bench_conv: --clock cpu counts one thread: it needs --threads 1\n");
-        return 2;
-    }
+    if (!bench_clock_suits(amp_get_num_threads())) return 2;
     omp_set_num_threads(amp_get_num_threads());
-    FILE *json = file ? fopen(file, "w") : NULL;
-    if (file && !json) {
-        perror(file);
-        return 1;
-    }
+    FILE *json = file ? bench_open(file, "w") : NULL;
     printf("%s, %d threads, oneDNN %s, %s\n", amp_cpu()->model, amp_get_num_threads(), amp_onednn_version(),
            amp_openmp_version());
-    if (json)
-        fprintf(json, "{\"cpu\": \"%s\", \"threads\": %d, \"onednn\": \"%s\", \"openmp\": \"%s\", \"layers\": [",
-                amp_cpu()->model, amp_get_num_threads(), amp_onednn_version(), amp_openmp_version());
+    if (json) {
+        fprintf(json, "{");
+        bench_print_machine(json);
+        fprintf(json, ", \"threads\": %d, \"layers\": [", amp_get_num_threads());
+    }
     bool first = true;
     for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, &first);
     if (json) {

@@ -2,12 +2,9 @@
  * thread, random data, median of rounds in which all take turns.
  *
  *     bench_convert [--json] [--rounds N] */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "amp/system.h"
+#define _GNU_SOURCE /* clock_gettime */
+#define BENCH_NAME "bench_convert"
+#include "bench_common.h"
 #include "cpu/kernels.h"
 #include "cpu/strided_copy.h"
 
@@ -28,17 +25,6 @@ typedef struct subject {
 
 static subject subjects[MAX_SUBJECTS];
 static int subject_count;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* what others run meanwhile is not ours */
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void add_subject(const char *name, amp_dtype dst, amp_dtype src, const amp_kernel *kernel, bool transposed) {
     subject *s = &subjects[subject_count++];
@@ -78,12 +64,12 @@ static void run_once(const subject *s, void *dst, const void *src, int64_t n) {
 static double time_subject(const subject *s, void *dst, const void *src, int64_t n) {
     int64_t runs = 1;
     for (;;) {
-        const double start = now();
+        const double start = bench_now();
         for (int64_t i = 0; i < runs; i++) {
             run_once(s, dst, src, n);
             __asm__ volatile("" : : "r"(dst) : "memory");
         }
-        const double spent = now() - start;
+        const double spent = bench_now() - start;
         if (spent > 2e-3) return spent / (double)runs;
         runs = spent > 1e-4 ? (int64_t)((double)runs * 2.5e-3 / spent) + 1 : runs * 8;
     }
@@ -91,12 +77,8 @@ static double time_subject(const subject *s, void *dst, const void *src, int64_t
 
 /* Uniform in ±4. */
 static void fill(void *data, amp_dtype dtype, int64_t n) {
-    uint64_t x = 88172645463325252u;
     for (int64_t i = 0; i < n; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        const float value = (float)(int32_t)(x >> 32) * 0x1p-29f;
+        const float value = 4.0f * bench_uniform();
         if (dtype == AMP_F32) ((float *)data)[i] = value;
         if (dtype == AMP_BF16) ((uint16_t *)data)[i] = amp_bf16_from_f32(value);
         if (dtype == AMP_F16) ((uint16_t *)data)[i] = amp_f16_from_f32(value);
@@ -121,10 +103,9 @@ static void measure(int place, int rounds, bool json) {
             subjects[i].seconds[r] = time_subject(&subjects[i], dst, src[subjects[i].src], n);
     }
     for (int i = 0; i < subject_count; i++) {
-        subject *s = &subjects[i];
-        qsort(s->seconds, (size_t)rounds, sizeof *s->seconds, by_value);
-        const double rate = gigabytes(s, n) / s->seconds[rounds / 2];
-        const double of_memcpy = rate / (gigabytes(&subjects[0], n) / subjects[0].seconds[rounds / 2]);
+        const subject *s = &subjects[i];
+        const double rate = gigabytes(s, n) / bench_median(s->seconds, rounds);
+        const double of_memcpy = rate / (gigabytes(&subjects[0], n) / bench_median(subjects[0].seconds, rounds));
         if (json)
             printf("%s\n  {\"place\": \"%s\", \"elements\": %lld, \"name\": \"%s\", \"gb_per_s\": %.2f, \"of_memcpy\": "
                    "%.3f}",
@@ -154,13 +135,16 @@ int main(int argc, char **argv) {
         }
     }
     if (amp_set_num_threads(1) != AMP_OK) return 1;
+    bench_clock = CLOCK_THREAD_CPUTIME_ID; /* what others run meanwhile is not ours */
     add_subjects();
-    if (json)
-        printf("{\"cpu\": \"%s\", \"libamp\": \"%s\", \"isa\": \"%s\", \"rounds\": %d, \"results\": [",
-               amp_cpu()->model, amp_version_string(), amp_isa_name(amp_isa_best()), rounds);
-    else
+    if (json) {
+        printf("{");
+        bench_print_machine(stdout);
+        printf(", \"rounds\": %d, \"results\": [", rounds);
+    } else {
         printf("%s, libamp %s, best instruction set %s, one thread, median of %d rounds\n", amp_cpu()->model,
                amp_version_string(), amp_isa_name(amp_isa_best()), rounds);
+    }
     for (int place = 0; place < (int)(sizeof places / sizeof *places); place++) measure(place, rounds, json);
     if (json) printf("\n]}\n");
     return 0;

@@ -11,12 +11,8 @@
  * One thread, random data. All cases run in turn, round after round; figures are medians over the rounds, and
  * differences are medians of the differences within a round. */
 #define _GNU_SOURCE /* clock_gettime */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "amp/amp.h"
+#define BENCH_NAME "bench_dispatch"
+#include "bench_common.h"
 #include "core/memory.h"
 #include "cpu/gemm.h"
 
@@ -35,44 +31,27 @@ typedef struct bench_case {
     double nanoseconds[MAX_ROUNDS]; /* per call */
 } bench_case;
 
-static clockid_t run_clock = CLOCK_MONOTONIC; /* or the thread's CPU time, on a machine that others use too */
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(run_clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void require(bool ok, const char *what) {
-    if (ok) return;
-    fprintf(stderr, "bench_dispatch: %s failed: %s\n", what, amp_last_error());
-    exit(1);
-}
-
 /* ---- Operands ------------------------------------------------------------------------------------------------- */
-static amp_tensor *random_tensor(int rank, const int64_t *shape, uint64_t seed) {
+static amp_tensor *random_tensor(int rank, const int64_t *shape) {
     float values[WIDTH * WIDTH];
-    for (int i = 0; i < WIDTH * WIDTH; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        values[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
-    }
+    bench_fill(values, WIDTH * WIDTH);
     amp_tensor *t = amp_from_data(values, AMP_F32, rank, shape);
-    require(t != NULL, "a tensor");
+    bench_require(t != NULL, "a tensor");
     return t;
 }
 
 static operands make_operands(void) {
     const int64_t one[] = {1}, row[] = {1, WIDTH}, square[] = {WIDTH, WIDTH};
     operands o = {
-        .a = random_tensor(1, one, 1),
-        .b = random_tensor(1, one, 2),
-        .x = random_tensor(2, row, 3),
-        .w = random_tensor(2, square, 4),
+        .a = random_tensor(1, one),
+        .b = random_tensor(1, one),
+        .x = random_tensor(2, row),
+        .w = random_tensor(2, square),
         .packed = amp_alloc(amp_gemm_packed_bytes(WIDTH, WIDTH)),
         .y = amp_alloc(WIDTH * sizeof(uint16_t)),
     };
-    require(o.packed && o.y, "memory");
-    require(amp_gemm_pack(o.packed, amp_data(o.w), AMP_F32, WIDTH, WIDTH, WIDTH, 1) == AMP_OK, "packing");
+    bench_require(o.packed && o.y, "memory");
+    bench_require(amp_gemm_pack(o.packed, amp_data(o.w), AMP_F32, WIDTH, WIDTH, WIDTH, 1) == AMP_OK, "packing");
     return o;
 }
 
@@ -120,7 +99,7 @@ static void run_gemm(const operands *o) {
         .c_row_stride = WIDTH,
         .alpha = 1.0f,
     };
-    for (int i = 0; i < CALLS; i++) require(amp_gemm_bf16(&g, NULL) == AMP_OK, "gemm");
+    for (int i = 0; i < CALLS; i++) bench_require(amp_gemm_bf16(&g, NULL) == AMP_OK, "gemm");
 }
 
 enum { ADD, ADD_DISABLED, ADD_REGION, LINEAR_REGION, GEMM, CASES };
@@ -136,28 +115,22 @@ static bench_case cases[CASES] = {
 static void measure(const operands *o, int rounds) {
     for (int round = -3; round < rounds; round++) { /* the first ones warm up */
         for (int i = 0; i < CASES; i++) {
-            const double start = seconds();
+            const double start = bench_now();
             cases[i].run(o);
-            if (round >= 0) cases[i].nanoseconds[round] = (seconds() - start) / CALLS * 1e9;
+            if (round >= 0) cases[i].nanoseconds[round] = (bench_now() - start) / CALLS * 1e9;
         }
     }
-    require(amp_last_status() == AMP_OK, "a case");
+    bench_require(amp_last_status() == AMP_OK, "a case");
 }
 
 /* ---- Figures -------------------------------------------------------------------------------------------------- */
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median of one case, or of its distance from another (base >= 0). */
-static double median(int which, int base, int rounds) {
-    double sorted[MAX_ROUNDS];
+static bench_figure figure_of(int which, int base, int rounds) {
+    double values[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++) {
-        sorted[i] = cases[which].nanoseconds[i] - (base >= 0 ? cases[base].nanoseconds[i] : 0);
+        values[i] = cases[which].nanoseconds[i] - (base >= 0 ? cases[base].nanoseconds[i] : 0);
     }
-    qsort(sorted, (size_t)rounds, sizeof *sorted, ascending);
-    return sorted[rounds / 2];
+    return bench_figure_of(values, rounds);
 }
 
 static const struct {
@@ -174,23 +147,25 @@ enum { FIGURES = sizeof figures / sizeof figures[0] };
 static void print_text(int rounds) {
     printf("libamp %s on %s, %s, one thread, median of %d rounds of %d calls\n", amp_version_string(), amp_cpu()->model,
            amp_isa_name(amp_isa_best()), rounds, CALLS);
-    for (int i = 0; i < CASES; i++) printf("%-36s %8.1f ns\n", cases[i].name, median(i, -1, rounds));
+    for (int i = 0; i < CASES; i++) printf("%-36s %8.1f ns\n", cases[i].name, figure_of(i, -1, rounds).median);
     printf("\n%-36s %11s %9s\n", "figure", "measured", "target");
     for (int i = 0; i < FIGURES; i++) {
-        printf("%-36s %8.1f ns %6.0f ns\n", figures[i].name, median(figures[i].which, figures[i].base, rounds),
-               figures[i].target);
+        printf("%-36s %8.1f ns %6.0f ns\n", figures[i].name,
+               figure_of(figures[i].which, figures[i].base, rounds).median, figures[i].target);
     }
 }
 
 static void print_json(int rounds) {
-    printf("{\"libamp\": \"%s\", \"cpu\": \"%s\", \"isa\": \"%s\", \"threads\": 1, \"rounds\": %d, \"calls\": %d, "
-           "\"nanoseconds\": {",
-           amp_version_string(), amp_cpu()->model, amp_isa_name(amp_isa_best()), rounds, CALLS);
-    for (int i = 0; i < CASES; i++) printf("%s\"%s\": %.2f", i ? ", " : "", cases[i].name, median(i, -1, rounds));
+    printf("{");
+    bench_print_machine(stdout);
+    printf(", \"threads\": 1, \"rounds\": %d, \"calls\": %d, \"nanoseconds\": {", rounds, CALLS);
+    for (int i = 0; i < CASES; i++)
+        printf("%s\"%s\": %.2f", i ? ", " : "", cases[i].name, figure_of(i, -1, rounds).median);
     printf("}, \"figures\": [");
     for (int i = 0; i < FIGURES; i++) {
-        printf("%s{\"name\": \"%s\", \"nanoseconds\": %.2f, \"target\": %.0f}", i ? ", " : "", figures[i].name,
-               median(figures[i].which, figures[i].base, rounds), figures[i].target);
+        const bench_figure f = figure_of(figures[i].which, figures[i].base, rounds);
+        printf("%s{\"name\": \"%s\", \"nanoseconds\": %.2f, \"low\": %.2f, \"high\": %.2f, \"target\": %.0f}",
+               i ? ", " : "", figures[i].name, f.median, f.low, f.high, figures[i].target);
     }
     printf("]}\n");
 }
@@ -208,15 +183,14 @@ int main(int argc, char **argv) {
             json = true;
         } else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) {
             rounds = atoi(argv[++i]);
-        } else if (strcmp(argv[i], "--clock") == 0 && i + 1 < argc && strcmp(argv[i + 1], "cpu") == 0) {
-            run_clock = CLOCK_THREAD_CPUTIME_ID;
+        } else if (strcmp(argv[i], "--clock") == 0 && i + 1 < argc && bench_parse_clock(argv[i + 1])) {
             i++;
         } else {
             return usage();
         }
     }
     if (rounds < 1 || rounds > MAX_ROUNDS) return usage();
-    require(amp_set_num_threads(1) == AMP_OK, "one thread");
+    bench_require(amp_set_num_threads(1) == AMP_OK, "one thread");
     operands o = make_operands();
     measure(&o, rounds);
     (json ? print_json : print_text)(rounds);

@@ -4,16 +4,14 @@
  *     bench_elementwise --serve            a worker for bench/peers_elementwise.py, which says what passes between them
  * Times are medians of single calls by name, results released within them. GB/s counts each operand's elements once;
  * its share is of the bandwidth of memcpy over f32 tensors of this size with as many threads. */
-#include <amp/amp.h>
+#define BENCH_NAME "bench_elementwise"
 #include <getopt.h>
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-enum { SIDE = 1024, ELEMENTS = SIDE * SIDE, MAX_CALLS = 1 << 14, MAX_ARGUMENTS = 6, MAX_THREAD_COUNTS = 8 };
+#include "bench_common.h"
+
+enum { SIDE = 1024, ELEMENTS = SIDE * SIDE, MAX_CALLS = 1 << 14, MAX_ARGUMENTS = 6 };
 enum { F32, BF16, PRECISIONS };
 
 static const char *const precision_names[] = {"f32", "bf16"};
@@ -111,25 +109,11 @@ static const struct bench_row {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 typedef struct options {
-    int threads[MAX_THREAD_COUNTS], thread_counts;
+    bench_threads threads;
     double seconds;
     const char *filter;
     bool json, serve;
 } options;
-
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
-
-static uint64_t random_number(void) { /* xorshift64* */
-    static uint64_t state = 88172645463325252u;
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * 0x2545f4914f6cdd1du >> 16;
-}
 
 static void die(const char *what) {
     fprintf(stderr, "bench_elementwise: %s: %s\n", what, amp_last_error());
@@ -148,7 +132,7 @@ static amp_tensor *random_tensor(int rank, const int64_t *shape, bool positive) 
     if (!x) exit(1);
     for (int64_t i = 0; i < n; i++) {
         x[i] = 0.0f;
-        for (int k = 0; k < 4; k++) x[i] += (float)(random_number() % 65536) / 65536.0f - 0.5f;
+        for (int k = 0; k < 4; k++) x[i] += (float)(bench_random() % 65536) / 65536.0f - 0.5f;
         if (positive) x[i] = fabsf(x[i]) + 0.01f;
     }
     amp_tensor *t = amp_from_data(x, AMP_F32, rank, shape);
@@ -161,7 +145,7 @@ static amp_tensor *random_indices(int rank, const int64_t *shape, uint64_t limit
     const int64_t n = rank == 2 ? ELEMENTS : shape[0];
     int64_t *x = malloc((size_t)n * sizeof *x);
     if (!x) exit(1);
-    for (int64_t i = 0; i < n; i++) x[i] = (int64_t)(random_number() % limit);
+    for (int64_t i = 0; i < n; i++) x[i] = (int64_t)(bench_random() % limit);
     amp_tensor *t = amp_from_data(x, AMP_I64, rank, shape);
     free(x);
     if (!t) die("operands");
@@ -219,23 +203,13 @@ static double time_call(const struct bench_row *row, int precision) {
     for (const char *letter = row->arguments; *letter; letter++) {
         arguments[given++].value = value_of(*letter, precision);
     }
-    const double start = now_ns();
+    const double start = bench_wall();
     if (amp_call_op(row->op, arguments, given, outputs, 4, &count) != AMP_OK) die(row->name);
     for (int i = 0; i < count; i++) amp_release(outputs[i]);
-    return now_ns() - start;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return 1e9 * (bench_wall() - start);
 }
 
 static double times[MAX_CALLS];
-
-static double median_of(int n) {
-    qsort(times, (size_t)n, sizeof *times, ascending);
-    return times[n / 2];
-}
 
 /* Bytes per nanosecond that memcpy reads and writes. */
 static double copy_bandwidth(int threads, double seconds) {
@@ -245,14 +219,14 @@ static double copy_bandwidth(int threads, double seconds) {
     if (!to) exit(1);
     memset(to, 1, ELEMENTS * sizeof(float));
     int n = 0;
-    for (const double end = now_ns() + 1e9 * seconds; n < MAX_CALLS && (n < 20 || now_ns() < end); n++) {
-        const double start = now_ns();
+    for (const double end = bench_wall() + seconds; n < MAX_CALLS && (n < 20 || bench_wall() < end); n++) {
+        const double start = bench_wall();
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (int i = 0; i < threads; i++) memcpy(to + (size_t)i * part, from + (size_t)i * part, part);
-        times[n] = now_ns() - start;
+        times[n] = 1e9 * (bench_wall() - start);
     }
     free(to);
-    return 2.0 * ELEMENTS * sizeof(float) / median_of(n);
+    return 2.0 * ELEMENTS * sizeof(float) / bench_median(times, n);
 }
 
 static double bytes_of(const struct bench_row *row, int precision) {
@@ -261,14 +235,14 @@ static double bytes_of(const struct bench_row *row, int precision) {
     return (row->streams * size + row->bytes) * ELEMENTS;
 }
 
-static double measure(const struct bench_row *row, int precision, double seconds, int *calls) {
+static bench_figure measure(const struct bench_row *row, int precision, double seconds, int *calls) {
     time_call(row, precision);
     int n = 0;
-    for (const double end = now_ns() + 1e9 * seconds; n < MAX_CALLS && (n < 5 || now_ns() < end); n++) {
+    for (const double end = bench_wall() + seconds; n < MAX_CALLS && (n < 5 || bench_wall() < end); n++) {
         times[n] = time_call(row, precision);
     }
     *calls = n;
-    return median_of(n);
+    return bench_figure_of(times, n);
 }
 
 /* ---- The worker --------------------------------------------------------------------------------------------------- */
@@ -311,47 +285,53 @@ static void serve(double seconds) {
 
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
-static void print_figures(const struct bench_row *row, int threads, const double *ns, const int *calls, double copy,
-                          const options *o, bool first) {
+static void print_figures(const struct bench_row *row, int threads, const bench_figure *ns, const int *calls,
+                          double copy, const options *o, bool first) {
     if (o->json) {
         printf("%s\n {\"name\": \"%s\", \"threads\": %d", first ? "" : ",", row->name, threads);
         for (int p = 0; p < PRECISIONS; p++) {
-            const double rate = bytes_of(row, p) / ns[p];
-            printf(", \"%s\": {\"ns\": %.0f, \"gb_per_s\": %.2f, \"share\": %.3f, \"calls\": %d}", precision_names[p],
-                   ns[p], rate, rate / copy, calls[p]);
+            const double rate = bytes_of(row, p) / ns[p].median;
+            printf(", \"%s\": {\"ns\": %.0f, \"low_ns\": %.0f, \"high_ns\": %.0f, \"gb_per_s\": %.2f, \"share\": %.3f, "
+                   "\"calls\": %d}",
+                   precision_names[p], ns[p].median, ns[p].low, ns[p].high, rate, rate / copy, calls[p]);
         }
         printf("}");
         return;
     }
     printf("%-22s%8d", row->name, threads);
     for (int p = 0; p < PRECISIONS; p++) {
-        const double rate = bytes_of(row, p) / ns[p];
-        printf("%14.1f%9.1f%7.0f %%", ns[p] * 1e-3, rate, 100 * rate / copy);
+        const double rate = bytes_of(row, p) / ns[p].median;
+        printf("%14.1f%9.1f%7.0f %%", ns[p].median * 1e-3, rate, 100 * rate / copy);
     }
-    printf("%9.2f\n", ns[BF16] / ns[F32]);
+    printf("%9.2f\n", ns[BF16].median / ns[F32].median);
     fflush(stdout);
 }
 
 static void print_table(const options *o) {
-    printf(o->json ? "{\"cpu\": \"%s\", \"isa\": \"%s\", \"libamp\": \"%s\", \"elements\": %d, \"copy_gb_per_s\": ["
-                   : "%s, best instruction set %s, libamp %s, %d elements\n",
-           amp_cpu()->model, amp_isa_name(amp_isa_best()), amp_version_string(), ELEMENTS);
-    double copies[MAX_THREAD_COUNTS];
-    for (int t = 0; t < o->thread_counts; t++) {
-        copies[t] = copy_bandwidth(o->threads[t], o->seconds);
+    if (o->json) {
+        printf("{");
+        bench_print_machine(stdout);
+        printf(", \"elements\": %d, \"copy_gb_per_s\": [", ELEMENTS);
+    } else {
+        printf("%s, best instruction set %s, libamp %s, %d elements\n", amp_cpu()->model, amp_isa_name(amp_isa_best()),
+               amp_version_string(), ELEMENTS);
+    }
+    double copies[BENCH_MAX_THREAD_COUNTS];
+    for (int t = 0; t < o->threads.n; t++) {
+        copies[t] = copy_bandwidth(o->threads.counts[t], o->seconds);
         printf(o->json ? "%s%.2f" : "%smemcpy: %.1f GB/s\n", o->json && t ? ", " : "", copies[t]);
     }
     printf(o->json ? "], \"rows\": [" : "\n%-22s%8s%14s%9s%9s%14s%9s%9s%9s\n", "", "threads", "f32 us", "GB/s", "share",
            "bf16 us", "GB/s", "share", "bf16/f32");
     bool first = true;
-    for (int t = 0; t < o->thread_counts; t++) {
-        if (amp_set_num_threads(o->threads[t]) != AMP_OK) die("threads");
+    for (int t = 0; t < o->threads.n; t++) {
+        if (amp_set_num_threads(o->threads.counts[t]) != AMP_OK) die("threads");
         for (int i = 0; i < ROWS; i++) {
             if (o->filter && !strstr(rows[i].name, o->filter)) continue;
-            double ns[PRECISIONS];
+            bench_figure ns[PRECISIONS];
             int calls[PRECISIONS];
             for (int p = 0; p < PRECISIONS; p++) ns[p] = measure(&rows[i], p, o->seconds, &calls[p]);
-            print_figures(&rows[i], o->threads[t], ns, calls, copies[t], o, first);
+            print_figures(&rows[i], o->threads.counts[t], ns, calls, copies[t], o, first);
             first = false;
         }
     }
@@ -360,27 +340,17 @@ static void print_table(const options *o) {
 
 /* ---- Options ------------------------------------------------------------------------------------------------------ */
 
-static bool parse_threads(options *o, const char *text) {
-    char *end = (char *)text;
-    for (o->thread_counts = 0; o->thread_counts < MAX_THREAD_COUNTS; text = end + 1) {
-        o->threads[o->thread_counts++] = (int)strtol(text, &end, 10);
-        if (end == text || o->threads[o->thread_counts - 1] < 1) return false;
-        if (*end != ',') break;
-    }
-    return *end == '\0';
-}
-
 static bool parse_options(options *o, int argc, char **argv) {
     enum { THREADS = 256, SECONDS, FILTER, JSON, SERVE };
     static const struct option known[] = {
         {"threads", required_argument, NULL, THREADS}, {"seconds", required_argument, NULL, SECONDS},
         {"filter", required_argument, NULL, FILTER},   {"json", no_argument, NULL, JSON},
         {"serve", no_argument, NULL, SERVE},           {NULL, 0, NULL, 0}};
-    *o = (options){.threads = {1, 2}, .thread_counts = 2, .seconds = 0.2};
+    *o = (options){.threads = {.counts = {1, 2}, .n = 2}, .seconds = 0.2};
     bool good = true;
     for (int c; good && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == THREADS)
-            good = parse_threads(o, optarg);
+            good = bench_parse_threads(&o->threads, optarg);
         else if (c == SECONDS)
             good = (o->seconds = atof(optarg)) > 0;
         else if (c == FILTER)

@@ -1,86 +1,72 @@
-/* bf16 GEMM by instruction set, beside f32 and bf16 of oneDNN (and of MKL, where its library can be loaded).
+/* Products by instruction set, bf16 and f32, beside those of oneDNN and MKL, and beside what the machine can do.
  *
- *     bench_gemm [--threads N] [--seconds S] [--shapes all|model|m,n,k;m,n,k…] [--clock cpu] [--json FILE]
+ *     bench_gemm [--threads N[,N…]] [--seconds S] [--clock cpu] [--peers DIR] [--only NAME[,NAME…]] [--json FILE]
+ *                [--shapes M,N,K;…] [FILE…]
  *
- * Random data. All candidates of a shape run in turn, round after round, so that each meets the same disturbances; the
- * figures are medians over the rounds. A is f32 for all but "dnnl bf16"; weights are packed beforehand. Each ratio is
- * the median of the ratios within a round, of the fastest f32 candidate's time to the kernel's. */
+ * FILEs (bench/shapes/…) have lines "M N K"; # begins a comment. oneDNN is linked; MKL is loaded where it is found: in
+ * DIR/lib, as in a Python environment with the package mkl, or on the loader's path. --only keeps candidates whose name
+ * contains one of the words.
+ *
+ * Random data, weights packed beforehand. A is f32 for ours, and for oneDNN and MKL of the type that their product is
+ * of; C is of that type too, but f32 for MKL. "call" is the whole call of amp_linear in a bf16 region, its result allocated
+ * and released; the others are bare kernels. "peak …" runs nothing but the instruction; "read weights" reads the packed
+ * bf16 weights once, "read weights f32" the packed f32 ones.
+ *
+ * All candidates of a shape run in turn, round after round, so that each meets the same disturbances. Figures are medians,
+ * with the 10th and the 90th percentile; every ratio is the median of the ratios within a round. */
 #define _GNU_SOURCE /* clock_gettime, RTLD_* */
-#include <dlfcn.h>
+#define BENCH_NAME "bench_gemm"
 #include <inttypes.h>
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "amp/system.h"
+#include "bench_common.h"
 #include "core/memory.h"
 #include "cpu/convert.h"
-#include "cpu/dnnl_matmul.h"
 #include "cpu/kernels.h"
 #include "cpu/probe.h"
+#include "gemm_peers.h"
 
-enum { MAX_CANDIDATES = 16, MAX_ROUNDS = 400 };
+enum { MAX_CANDIDATES = 48, MAX_ROUNDS = 400, MAX_SHAPES = 512, LEAST_ROUNDS = 5 };
 
 typedef struct shape {
     int64_t m, n, k;
 } shape;
 
-static const shape model_shapes[] = {{32, 384, 384},   {32, 1536, 384},   {32, 384, 1536},
-                                     {2048, 384, 384}, {2048, 1536, 384}, {2048, 384, 1536}};
-static const shape other_shapes[] = {{512, 512, 512},  {1024, 1024, 1024}, {2048, 2048, 2048}, {1, 4096, 4096},
-                                     {16, 4096, 4096}, {32, 768, 768},     {128, 768, 768},    {128, 3072, 768},
-                                     {128, 768, 3072}, {512, 4096, 4096},  {1, 64, 64},        {1, 384, 384},
-                                     {4, 384, 1536},   {8, 1536, 384},     {17, 131, 257},     {100, 33, 1000}};
-
 /* Operands of one shape in every form that a candidate wants. */
 typedef struct operands {
-    shape s;
-    float *a, *b, *c; /* b is [N, K], as a linear layer holds it */
-    uint16_t *a_half, *b_half, *c_half;
-    void *packed, *packed_f32, *packed_dnnl;
+    gemm_problem g;
+    amp_tensor *x, *w;
+    void *packed, *packed_f32;
+    size_t packed_bytes, packed_f32_bytes;
 } operands;
+
+typedef enum candidate_kind { OURS, ONEDNN, MKL, MACHINE } candidate_kind;
 
 typedef struct candidate {
     char name[48];
+    candidate_kind kind;
     bool f32;
-    void (*run)(const operands *o, void *context);
-    void *context;
-    double times[MAX_ROUNDS]; /* seconds per product */
+    int threads;
+    void (*run)(const struct candidate *c);
+    const void *context; /* of a peer, a kernel */
+    const operands *o;
+    amp_probe probe;
+    double flop;              /* of one run */
+    double times[MAX_ROUNDS]; /* seconds per run */
     int repeats;
 } candidate;
 
-static clockid_t run_clock = CLOCK_MONOTONIC; /* or the thread's CPU time, on a machine that others use too */
-
-static double seconds_of(clockid_t which) {
-    struct timespec t;
-    clock_gettime(which, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void *obtain(size_t bytes) {
-    void *p = amp_alloc(bytes);
-    if (p) return p;
-    fprintf(stderr, "bench_gemm: no memory\n");
-    exit(1);
-}
-
-static void require(bool ok, const char *what) {
-    if (ok) return;
-    fprintf(stderr, "bench_gemm: %s failed: %s\n", what, amp_last_error());
-    exit(1);
-}
+typedef struct options {
+    bench_threads threads;
+    double seconds;
+    const char *shapes, *json, *peers, *only;
+} options;
 
 /* ---- Operands ------------------------------------------------------------------------------------------------- */
 
-static float *random_values(int64_t n, uint64_t seed) {
-    float *p = obtain((size_t)n * sizeof *p);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        p[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
-    }
+static void *obtain(size_t bytes) {
+    void *p = amp_alloc(bytes);
+    bench_require(p != NULL, "allocation");
     return p;
 }
 
@@ -90,241 +76,237 @@ static uint16_t *halves(const float *x, int64_t n) {
     return p;
 }
 
+static amp_tensor *random_tensor(int64_t rows, int64_t columns) {
+    amp_tensor *t = amp_empty(AMP_DIMS(rows, columns), AMP_F32);
+    bench_require(t != NULL, "a tensor");
+    bench_fill(amp_data_mut(t), rows * columns);
+    bench_require(amp_tensor_mark_parameter(t) == AMP_OK, "a parameter"); /* the cache packs weights once */
+    return t;
+}
+
 static operands make_operands(shape s) {
-    operands o = {.s = s, .a = random_values(s.m * s.k, 1), .b = random_values(s.n * s.k, 2)};
-    o.a_half = halves(o.a, s.m * s.k);
-    o.b_half = halves(o.b, s.n * s.k);
-    o.c = obtain((size_t)(s.m * s.n) * sizeof *o.c);
-    o.c_half = obtain((size_t)(s.m * s.n) * sizeof *o.c_half);
-    o.packed = obtain(amp_gemm_packed_bytes(s.n, s.k));
-    require(amp_gemm_pack(o.packed, o.b, AMP_F32, s.n, s.k, s.k, 1) == AMP_OK, "packing");
-    o.packed_f32 = obtain(amp_gemm_f32_packed_bytes(s.n, s.k));
-    require(amp_gemm_f32_pack(o.packed_f32, o.b, s.n, s.k, s.k, 1) == AMP_OK, "packing f32");
-    o.packed_dnnl = obtain(amp_dnnl_weight_bytes(s.n, s.k));
-    require(amp_dnnl_weight_pack(o.packed_dnnl, o.b, s.n, s.k, 1, s.k) == AMP_OK, "packing f32 for oneDNN");
+    operands o = {.x = random_tensor(s.m, s.k), .w = random_tensor(s.n, s.k)};
+    gemm_problem *g = &o.g;
+    *g = (gemm_problem){.m = s.m, .n = s.n, .k = s.k, .a = amp_data(o.x), .b = amp_data(o.w)};
+    g->a_half = halves(g->a, s.m * s.k);
+    g->b_half = halves(g->b, s.n * s.k);
+    g->c = obtain((size_t)(s.m * s.n) * sizeof *g->c);
+    g->c_half = obtain((size_t)(s.m * s.n) * sizeof *g->c_half);
+    o.packed_bytes = amp_gemm_packed_bytes(s.n, s.k);
+    o.packed = obtain(o.packed_bytes);
+    bench_require(amp_gemm_pack(o.packed, g->b, AMP_F32, s.n, s.k, s.k, 1) == AMP_OK, "packing");
+    o.packed_f32_bytes = amp_gemm_f32_packed_bytes(s.n, s.k);
+    o.packed_f32 = obtain(o.packed_f32_bytes);
+    bench_require(amp_gemm_f32_pack(o.packed_f32, g->b, s.n, s.k, s.k, 1) == AMP_OK, "packing f32");
     return o;
 }
 
 static void free_operands(operands *o) {
-    void *all[] = {o->a, o->b, o->c, o->a_half, o->b_half, o->c_half, o->packed, o->packed_f32, o->packed_dnnl};
+    void *all[] = {(void *)o->g.a_half, (void *)o->g.b_half, o->g.c, o->g.c_half, o->packed, o->packed_f32};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) amp_free(all[i]);
+    amp_release(o->x);
+    amp_release(o->w);
 }
 
 /* ---- Candidates ----------------------------------------------------------------------------------------------- */
 
-static void run_kernel(const operands *o, void *context) {
-    const amp_kernel *kernel = context;
-    const bool f32 = kernel->in == AMP_F32;
-    const amp_gemm g = {.m = o->s.m,
-                        .n = o->s.n,
-                        .k = o->s.k,
+static void run_kernel(const candidate *c) {
+    const amp_kernel *kernel = c->context;
+    const gemm_problem *p = &c->o->g;
+    const amp_gemm g = {.m = p->m,
+                        .n = p->n,
+                        .k = p->k,
                         .batch = 1,
-                        .a = o->a,
+                        .a = p->a,
                         .a_dtype = AMP_F32,
-                        .a_row_stride = o->s.k,
+                        .a_row_stride = p->k,
                         .a_column_stride = 1,
-                        .b = f32 ? o->packed_f32 : o->packed,
-                        .c = f32 ? (void *)o->c : o->c_half,
-                        .c_dtype = f32 ? AMP_F32 : AMP_BF16,
-                        .c_row_stride = o->s.n,
+                        .b = c->f32 ? c->o->packed_f32 : c->o->packed,
+                        .c = c->f32 ? (void *)p->c : p->c_half,
+                        .c_dtype = c->f32 ? AMP_F32 : AMP_BF16,
+                        .c_row_stride = p->n,
                         .alpha = 1.0f};
-    require(((amp_gemm_function *)kernel->function)(&g) == AMP_OK, kernel->name);
+    bench_require(((amp_gemm_function *)kernel->function)(&g) == AMP_OK, kernel->name);
 }
 
-static void run_dnnl_f32(const operands *o, void *context) {
-    const bool packed = context != NULL;
-    const amp_dnnl_matmul p = {.m = o->s.m,
-                               .n = o->s.n,
-                               .k = o->s.k,
-                               .batch = 1,
-                               .a = o->a,
-                               .a_row_stride = o->s.k,
-                               .a_column_stride = 1,
-                               .b = packed ? NULL : o->b,
-                               .b_row_stride = 1,
-                               .b_column_stride = o->s.k,
-                               .packed_b = packed ? o->packed_dnnl : NULL,
-                               .c = o->c,
-                               .c_row_stride = o->s.n,
-                               .alpha = 1.0f};
-    require(amp_dnnl_matmul_f32(&p, NULL) == AMP_OK, "oneDNN f32");
-}
-
-/* oneDNN bf16 from end to end, weights in the layout that it likes for this very shape. */
-typedef struct peer_bf16 {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_memory_t a, b, c;
-    const char *implementation;
-} peer_bf16;
-
-static void run_dnnl_bf16(const operands *o, void *context) {
-    const peer_bf16 *d = context;
-    (void)o;
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, d->a}, {DNNL_ARG_WEIGHTS, d->b}, {DNNL_ARG_DST, d->c}};
-    require(dnnl_primitive_execute(d->primitive, d->stream, 3, arguments) == dnnl_success, "oneDNN bf16");
-    dnnl_stream_wait(d->stream);
-}
-
-static dnnl_memory_desc_t bf16_matrix(int64_t rows, int64_t columns, dnnl_format_tag_t tag) {
-    const dnnl_dims_t dims = {rows, columns};
-    dnnl_memory_desc_t d;
-    require(dnnl_memory_desc_create_with_tag(&d, 2, dims, dnnl_bf16, tag) == dnnl_success, "oneDNN descriptor");
-    return d;
-}
-
-static void reorder_weights(peer_bf16 *d, const operands *o, const_dnnl_memory_desc_t wanted) {
-    const dnnl_memory_desc_t plain = bf16_matrix(o->s.k, o->s.n, dnnl_ba);
-    dnnl_memory_t from;
-    dnnl_primitive_desc_t descriptor = NULL;
-    dnnl_primitive_t reorder = NULL;
-    bool ok = dnnl_memory_create(&from, plain, d->engine, o->b_half) == dnnl_success;
-    ok = ok && dnnl_memory_create(&d->b, wanted, d->engine, DNNL_MEMORY_ALLOCATE) == dnnl_success;
-    ok = ok &&
-         dnnl_reorder_primitive_desc_create(&descriptor, plain, d->engine, wanted, d->engine, NULL) == dnnl_success;
-    ok = ok && dnnl_primitive_create(&reorder, descriptor) == dnnl_success;
-    require(ok, "oneDNN reorder");
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, d->b}};
-    require(dnnl_primitive_execute(reorder, d->stream, 2, arguments) == dnnl_success, "oneDNN reorder");
-    dnnl_stream_wait(d->stream);
-    dnnl_primitive_destroy(reorder);
-    dnnl_primitive_desc_destroy(descriptor);
-    dnnl_memory_destroy(from);
-    dnnl_memory_desc_destroy(plain);
-}
-
-/* False where this oneDNN has no bf16 on this CPU. */
-static bool make_dnnl_bf16(peer_bf16 *d, const operands *o) {
-    memset(d, 0, sizeof *d);
-    require(dnnl_engine_create(&d->engine, dnnl_cpu, 0) == dnnl_success, "oneDNN engine");
-    require(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags) == dnnl_success, "oneDNN stream");
-    const dnnl_memory_desc_t a = bf16_matrix(o->s.m, o->s.k, dnnl_ab), c = bf16_matrix(o->s.m, o->s.n, dnnl_ab);
-    const dnnl_memory_desc_t b = bf16_matrix(o->s.k, o->s.n, dnnl_format_tag_any);
-    dnnl_primitive_desc_t descriptor = NULL;
-    const bool made = dnnl_matmul_primitive_desc_create(&descriptor, d->engine, a, b, NULL, c, NULL) == dnnl_success;
-    if (made) {
-        reorder_weights(d, o, dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
-        dnnl_primitive_desc_query(descriptor, dnnl_query_impl_info_str, 0, &d->implementation);
-        bool ok = dnnl_primitive_create(&d->primitive, descriptor) == dnnl_success;
-        ok = ok && dnnl_memory_create(&d->a, a, d->engine, o->a_half) == dnnl_success;
-        ok = ok && dnnl_memory_create(&d->c, c, d->engine, o->c_half) == dnnl_success;
-        require(ok, "oneDNN bf16");
-        dnnl_primitive_desc_destroy(descriptor);
+static void run_call(const candidate *c) {
+    amp_autocast(AMP_DEVICE_CPU, .enabled = AMP_SET(!c->f32)) {
+        amp_tensor *y = amp_linear(c->o->x, c->o->w);
+        bench_require(y != NULL, "linear");
+        amp_release(y);
     }
-    dnnl_memory_desc_destroy(a);
-    dnnl_memory_desc_destroy(b);
-    dnnl_memory_desc_destroy(c);
-    return made;
 }
 
-static void free_dnnl_bf16(peer_bf16 *d) {
-    if (d->primitive) dnnl_primitive_destroy(d->primitive);
-    if (d->a) dnnl_memory_destroy(d->a);
-    if (d->b) dnnl_memory_destroy(d->b);
-    if (d->c) dnnl_memory_destroy(d->c);
-    dnnl_stream_destroy(d->stream);
-    dnnl_engine_destroy(d->engine);
+static void run_peer_dnnl(const candidate *c) {
+    run_dnnl(c->context);
+}
+static void run_peer_mkl(const candidate *c) {
+    (c->f32 ? run_mkl_f32 : run_mkl_bf16)(c->context);
 }
 
-/* MKL by name, as ctypes would find it: rows, no transposition of A, B transposed. */
-typedef void (*sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
-                               float *, int);
+static volatile double sink;
 
-static void run_mkl(const operands *o, void *context) {
-    sgemm_function sgemm;
-    memcpy(&sgemm, &context, sizeof sgemm);
-    const int m = (int)o->s.m, n = (int)o->s.n, k = (int)o->s.k;
-    sgemm(101, 111, 112, m, n, k, 1.0f, o->a, k, o->b, k, 0.0f, o->c, n);
+enum { PEAK_ROUNDS = 1 << 14 };
+
+static void run_peak(const candidate *c) {
+#pragma omp parallel num_threads(c->threads) if (c->threads > 1)
+    (void)amp_probe_work(c->probe, PEAK_ROUNDS);
 }
 
-static void *find_mkl(void) {
-    static const char *const names[] = {"libmkl_rt.so", "libmkl_rt.so.2", "libmkl_rt.so.3"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) return dlsym(library, "cblas_sgemm");
+static void run_read(const candidate *c) {
+    const char *data = c->f32 ? c->o->packed_f32 : c->o->packed;
+    const size_t bytes = c->f32 ? c->o->packed_f32_bytes : c->o->packed_bytes;
+    const size_t part = bytes / (size_t)c->threads / 512 * 512;
+#pragma omp parallel num_threads(c->threads) if (c->threads > 1)
+    sink = amp_probe_read(data + part * (size_t)omp_get_thread_num(), part);
+}
+
+/* What make_candidates fills; peers live as long as the candidates that run them. */
+typedef struct field {
+    candidate list[MAX_CANDIDATES];
+    int count;
+    const options *options;
+    const operands *o;
+    dnnl_peer dnnl[3];
+    mkl_peer mkl;
+} field;
+
+/* One candidate for each number of threads. */
+static void add_candidate(field *f, candidate c) {
+    char word[48];
+    bool wanted = !f->options->only || c.kind == MACHINE;
+    for (const char *at = f->options->only; at && *at && !wanted; at += strcspn(at, ","), at += *at == ',') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        wanted = strstr(c.name, word) != NULL;
     }
-    return NULL;
+    for (int t = 0; wanted && t < f->options->threads.n && f->count < MAX_CANDIDATES; t++) {
+        c.o = f->o;
+        c.threads = f->options->threads.counts[t];
+        c.flop = 2.0 * (double)f->o->g.m * (double)f->o->g.n * (double)f->o->g.k;
+        f->list[f->count++] = c;
+    }
 }
 
-static int make_candidates(candidate *list, const operands *o, peer_bf16 *bf16, void *mkl) {
-    int count = 0;
+static void add_ours(field *f) {
     for (int i = 0; i < amp_kernel_count(); i++) {
         const amp_kernel *kernel = amp_kernel_at(i);
         if (kernel->family != AMP_KERNEL_GEMM || kernel->isa == AMP_ISA_REF) continue;
         if (!amp_isa_usable(kernel->isa) || !kernel->function) continue;
-        candidate *c = &list[count++];
-        *c = (candidate){.f32 = kernel->in == AMP_F32, .run = run_kernel, .context = (void *)kernel};
-        snprintf(c->name, sizeof c->name, "%s", kernel->name + strlen("gemm_"));
+        candidate c = {.kind = OURS, .f32 = kernel->in == AMP_F32, .run = run_kernel, .context = kernel};
+        snprintf(c.name, sizeof c.name, "%s", kernel->name + strlen("gemm_"));
+        add_candidate(f, c);
     }
-    list[count++] = (candidate){.name = "dnnl f32", .f32 = true, .run = run_dnnl_f32};
-    list[count++] = (candidate){.name = "dnnl f32 packed", .f32 = true, .run = run_dnnl_f32, .context = o->packed_dnnl};
-    if (mkl) list[count++] = (candidate){.name = "mkl f32", .f32 = true, .run = run_mkl, .context = mkl};
-    if (make_dnnl_bf16(bf16, o))
-        list[count++] = (candidate){.name = "dnnl bf16", .run = run_dnnl_bf16, .context = bf16};
-    return count;
+    add_candidate(f, (candidate){.name = "call bf16", .kind = OURS, .run = run_call});
+    add_candidate(f, (candidate){.name = "call f32", .kind = OURS, .f32 = true, .run = run_call});
+}
+
+static void add_peers(field *f) {
+    static const struct {
+        const char *name;
+        bool half, packed;
+    } kinds[3] = {{"dnnl f32 plain", false, false}, {"dnnl f32", false, true}, {"dnnl bf16", true, true}};
+    for (int i = 0; i < 3; i++) {
+        if (!make_dnnl(&f->dnnl[i], &f->o->g, kinds[i].half, kinds[i].packed)) continue;
+        candidate c = {.kind = ONEDNN, .f32 = !kinds[i].half, .run = run_peer_dnnl, .context = &f->dnnl[i]};
+        snprintf(c.name, sizeof c.name, "%s", kinds[i].name);
+        add_candidate(f, c);
+    }
+    if (!mkl.there) return;
+    f->mkl = make_mkl(&f->o->g);
+    add_candidate(f, (candidate){.name = "mkl f32", .kind = MKL, .f32 = true, .run = run_peer_mkl, .context = &f->mkl});
+    add_candidate(f, (candidate){.name = "mkl bf16", .kind = MKL, .run = run_peer_mkl, .context = &f->mkl});
+}
+
+static void add_machine(field *f) {
+    for (int i = 0; i < AMP_PROBE_COUNT; i++) {
+        candidate c = {.kind = MACHINE, .probe = (amp_probe)i, .run = run_peak};
+        const double work = amp_probe_work(c.probe, PEAK_ROUNDS);
+        if (work == 0.0) continue;
+        snprintf(c.name, sizeof c.name, "peak %s", amp_probe_name(c.probe));
+        const int first = f->count;
+        add_candidate(f, c);
+        for (int j = first; j < f->count; j++) f->list[j].flop = work * f->list[j].threads;
+    }
+    add_candidate(f, (candidate){.name = "read weights", .kind = MACHINE, .run = run_read});
+    add_candidate(f, (candidate){.name = "read weights f32", .kind = MACHINE, .f32 = true, .run = run_read});
+}
+
+static void free_peers(field *f) {
+    for (int i = 0; i < 3; i++) free_dnnl(&f->dnnl[i]);
+    if (mkl.there) free_mkl(&f->mkl);
 }
 
 /* ---- Measurement ---------------------------------------------------------------------------------------------- */
 
-static double time_runs(candidate *c, const operands *o) {
-    const double start = seconds_of(run_clock);
-    for (int i = 0; i < c->repeats; i++) c->run(o, c->context);
-    return (seconds_of(run_clock) - start) / c->repeats;
+static void use_threads(int threads) {
+    if (omp_get_max_threads() == threads && amp_get_num_threads() == threads) return;
+    bench_require(amp_set_num_threads(threads) == AMP_OK, "threads");
+    omp_set_num_threads(threads);
+    if (mkl.there) mkl.set_threads(threads);
 }
 
-/* As many products at a time as take 200 µs. */
-static void warm_up(candidate *c, const operands *o) {
-    c->repeats = 1;
-    for (;;) {
-        const double t = time_runs(c, o) * c->repeats;
-        if (t >= 2e-4 || c->repeats >= 1 << 16) return;
-        c->repeats *= 2;
-    }
+static double time_runs(candidate *c) {
+    use_threads(c->threads);
+    c->run(c); /* brings its data back to where the others left them */
+    const double start = bench_now();
+    for (int i = 0; i < c->repeats; i++) c->run(c);
+    return (bench_now() - start) / c->repeats;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* As many runs at a time as take 200 µs. */
+static void warm_up(candidate *c) {
+    for (c->repeats = 1; time_runs(c) * c->repeats < 2e-4 && c->repeats < 1 << 16;) c->repeats *= 2;
 }
 
-static double median(const double *values, int n) {
-    double sorted[MAX_ROUNDS];
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
-}
-
-static int measure(candidate *list, int count, const operands *o, double seconds) {
-    const double end = seconds_of(CLOCK_MONOTONIC) + seconds;
+/* Forwards, then backwards, so that no candidate always follows the same one. */
+static int measure(field *f, double seconds) {
+    for (int i = 0; i < f->count; i++) warm_up(&f->list[i]);
+    const double end = bench_wall() + seconds;
     int rounds = 0;
-    for (int i = 0; i < count; i++) warm_up(&list[i], o);
-    while (rounds < MAX_ROUNDS && (rounds < 5 || seconds_of(CLOCK_MONOTONIC) < end)) {
-        for (int i = 0; i < count; i++) list[i].times[rounds] = time_runs(&list[i], o);
-        rounds++;
+    for (; rounds < MAX_ROUNDS && (rounds < LEAST_ROUNDS || bench_wall() < end); rounds++) {
+        for (int i = 0; i < f->count; i++) {
+            candidate *c = &f->list[rounds % 2 ? f->count - 1 - i : i];
+            c->times[rounds] = time_runs(c);
+        }
     }
     return rounds;
 }
 
-/* Median over the rounds of (fastest f32 candidate) / (this one). */
-static double speed_up(const candidate *list, int count, int which, int rounds) {
-    int best = -1;
-    for (int i = 0; i < count; i++)
-        if (list[i].f32 && (best < 0 || median(list[i].times, rounds) < median(list[best].times, rounds))) best = i;
+/* How many times the speed of `b` that of `a` is: by operations for a peak, else by runs. */
+static double ratio(const candidate *a, const candidate *b, int rounds) {
     double ratios[MAX_ROUNDS];
-    for (int r = 0; r < rounds; r++) ratios[r] = list[best].times[r] / list[which].times[r];
-    return median(ratios, rounds);
+    for (int r = 0; r < rounds; r++) ratios[r] = a->flop / a->times[r] / (b->flop / b->times[r]);
+    return bench_median(ratios, rounds);
 }
 
 /* ---- Output --------------------------------------------------------------------------------------------------- */
 
-static void print_machine(FILE *json, int threads) {
+/* GB/s that a thread, or `threads` of them, read from `bytes` of memory: the best of rounds that take 10 ms together. */
+static double read_rate(size_t bytes, int threads) {
+    char *data = obtain(bytes);
+    double best = 0.0, spent = 0.0;
+    const size_t part = bytes / (size_t)threads / 512 * 512;
+    const int repeats = bytes < (size_t)1 << 22 ? (int)(((size_t)1 << 22) / bytes) : 1;
+    memset(data, 1, bytes);
+    for (int i = 0; i < 5 || spent < 0.1; i++) {
+        const double start = bench_wall();
+#pragma omp parallel num_threads(threads) if (threads > 1)
+        for (int r = 0; r < repeats; r++) sink = amp_probe_read(data + part * (size_t)omp_get_thread_num(), part);
+        const double seconds = bench_wall() - start, rate = (double)part * threads * repeats / seconds * 1e-9;
+        spent += seconds;
+        if (rate > best) best = rate;
+    }
+    amp_free(data);
+    return best;
+}
+
+static void print_roofs(FILE *json) {
     const amp_cpu_info *cpu = amp_cpu();
-    printf("%s, %d threads, oneDNN %s, %s\n", cpu->model, threads, amp_onednn_version(), amp_openmp_version());
-    if (json)
-        fprintf(json, "{\"cpu\": \"%s\", \"threads\": %d, \"onednn\": \"%s\", \"openmp\": \"%s\", \"peak_gflops\": {",
-                cpu->model, threads, amp_onednn_version(), amp_openmp_version());
+    const size_t sizes[4] = {cpu->cache_bytes[0] / 2, cpu->cache_bytes[1] / 2, cpu->cache_bytes[2] / 4,
+                             (size_t)1 << 28};
+    static const char *const names[4] = {"L1", "L2", "L3", "DRAM"};
     const char *separator = "";
+    if (json) fprintf(json, ", \"peak_gflops\": {");
     for (int i = 0; i < AMP_PROBE_COUNT; i++) {
         const double rate = amp_probe_rate((amp_probe)i, 20, 2000.0) * 1e-9;
         if (rate == 0.0) continue;
@@ -332,94 +314,180 @@ static void print_machine(FILE *json, int threads) {
         if (json) fprintf(json, "%s\"%s\": %.2f", separator, amp_probe_name((amp_probe)i), rate);
         separator = ", ";
     }
-    if (json) fprintf(json, "}, \"shapes\": [");
+    if (json) fprintf(json, "}, \"read_gb_per_s\": {");
+    separator = "";
+    for (int i = 0; i < 4; i++) {
+        const size_t bytes = sizes[i] / 512 * 512;
+        if (bytes == 0) continue;
+        const double rate = read_rate(bytes, 1);
+        printf("one core reads from %-4s %8.1f GB/s\n", names[i], rate);
+        if (json) fprintf(json, "%s\"%s\": %.2f", separator, names[i], rate);
+        separator = ", ";
+    }
+    if (json) fprintf(json, "}");
 }
 
-static void print_shape(FILE *json, const candidate *list, int count, const operands *o, int rounds, bool first) {
-    const double flop = 2.0 * (double)o->s.m * (double)o->s.n * (double)o->s.k;
-    printf("\n%" PRId64 " × %" PRId64 " × %" PRId64 " (M × N × K), %d rounds\n", o->s.m, o->s.n, o->s.k, rounds);
-    if (json)
-        fprintf(json, "%s\n{\"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"rounds\": %d, \"results\": [",
-                first ? "" : ",", o->s.m, o->s.n, o->s.k, rounds);
-    for (int i = 0; i < count; i++) {
-        const double t = median(list[i].times, rounds), ratio = speed_up(list, count, i, rounds);
-        printf("  %-17s %10.2f µs %9.1f GFLOP/s  %5.2f × best f32\n", list[i].name, t * 1e6, flop / t * 1e-9, ratio);
-        if (json)
-            fprintf(json, "%s{\"name\": \"%s\", \"us\": %.3f, \"gflops\": %.2f, \"over_best_f32\": %.4f}",
-                    i ? ", " : "", list[i].name, t * 1e6, flop / t * 1e-9, ratio);
+static void print_header(FILE *json) {
+    printf("%s, oneDNN %s, %s, MKL: %s\n", amp_cpu()->model, amp_onednn_version(), amp_openmp_version(),
+           mkl.there ? mkl.version : "not found");
+    if (json) {
+        fprintf(json, "{");
+        bench_print_machine(json);
+        fprintf(json, ", \"mkl\": \"%s\"", mkl.there ? mkl.version : "");
     }
+    print_roofs(json);
+    if (json) fprintf(json, ", \"shapes\": [");
+}
+
+static const candidate *find(const field *f, const char *name, int threads) {
+    for (int i = 0; i < f->count; i++)
+        if (f->list[i].threads == threads && !strcmp(f->list[i].name, name)) return &f->list[i];
+    return NULL;
+}
+
+/* The fastest peak that this candidate could use. */
+static const candidate *roof_of(const field *f, const candidate *c, int rounds) {
+    const candidate *best = NULL;
+    for (int i = 0; i < f->count; i++) {
+        const candidate *p = &f->list[i];
+        if (p->kind != MACHINE || p->run != run_peak || p->threads != c->threads) continue;
+        const bool avx2 = strstr(c->name, "avx2") != NULL, fma = c->f32 || !strcmp(c->name, "bf16_avx512");
+        if (avx2 ? p->probe != AMP_PROBE_FMA_AVX2 : fma && p->probe > AMP_PROBE_FMA_AVX512) continue;
+        if (strstr(c->name, "avx512bf16") && p->probe > AMP_PROBE_DOT_AVX512BF16) continue;
+        if (!best || ratio(p, best, rounds) > 1.0) best = p;
+    }
+    return best;
+}
+
+static void print_candidate(FILE *json, const field *f, const candidate *c, int rounds) {
+    const bench_figure t = bench_figure_of(c->times, rounds);
+    const candidate *roof = roof_of(f, c, rounds),
+                    *read = find(f, c->f32 ? "read weights f32" : "read weights", c->threads);
+    const bool machine = c->kind == MACHINE;
+    const double peak = roof && !machine ? ratio(c, roof, rounds) : 0.0,
+                 reads = !machine ? ratio(c, read, rounds) : 0.0;
+    printf("  %-17s %2d %11.2f µs ±%4.1f %% %9.1f GFLOP/s", c->name, c->threads, t.median * 1e6,
+           50 * (t.high - t.low) / t.median, c->flop / t.median * 1e-9);
+    if (!machine) printf("  %5.1f %% of peak, %5.1f %% of reading the weights", 100 * peak, 100 * reads);
+    printf("\n");
+    if (!json) return;
+    fprintf(json,
+            "%s\n {\"name\": \"%s\", \"kind\": \"%s\", \"f32\": %s, \"threads\": %d, \"us\": %.3f, \"low_us\": %.3f, "
+            "\"high_us\": %.3f, \"gflops\": %.3f, \"peak_share\": %.4f, \"read_share\": %.4f, \"over\": {",
+            c == f->list ? "" : ",", c->name, (const char *[]){"ours", "onednn", "mkl", "machine"}[c->kind],
+            c->f32 ? "true" : "false", c->threads, t.median * 1e6, t.low * 1e6, t.high * 1e6, c->flop / t.median * 1e-9,
+            peak, reads);
+    for (int i = 0; i < f->count && c->kind == OURS; i++)
+        fprintf(json, "%s\"%s/%d\": %.4f", i ? ", " : "", f->list[i].name, f->list[i].threads,
+                ratio(c, &f->list[i], rounds));
+    fprintf(json, "}}");
+}
+
+static void bench_shape(FILE *json, shape s, const char *list, const options *options, bool first) {
+    static field f;
+    operands o = make_operands(s);
+    f = (field){.options = options, .o = &o};
+    add_ours(&f);
+    add_peers(&f);
+    add_machine(&f);
+    const int rounds = measure(&f, options->seconds);
+    printf("\n%" PRId64 " × %" PRId64 " × %" PRId64 " (M × N × K), %d rounds\n", s.m, s.n, s.k, rounds);
+    if (json)
+        fprintf(json,
+                "%s\n{\"list\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64
+                ", \"rounds\": %d, \"weight_bytes\": %zu, \"onednn_bf16\": \"%s\", \"results\": [",
+                first ? "" : ",", list, s.m, s.n, s.k, rounds, o.packed_bytes,
+                f.dnnl[2].implementation ? f.dnnl[2].implementation : "");
+    for (int i = 0; i < f.count; i++) print_candidate(json, &f, &f.list[i], rounds);
     if (json) fprintf(json, "]}");
     fflush(stdout);
-}
-
-static void bench_shape(FILE *json, shape s, double seconds, void *mkl, bool first) {
-    static candidate list[MAX_CANDIDATES];
-    operands o = make_operands(s);
-    peer_bf16 bf16;
-    const int count = make_candidates(list, &o, &bf16, mkl);
-    const int rounds = measure(list, count, &o, seconds);
-    print_shape(json, list, count, &o, rounds, first);
-    free_dnnl_bf16(&bf16);
+    free_peers(&f);
     free_operands(&o);
 }
 
+/* ---- Shapes ----------------------------------------------------------------------------------------------------- */
+
+static int read_shapes(const char *path, shape *shapes) {
+    char line[256];
+    int count = 0;
+    FILE *file = bench_open(path, "r");
+    while (count < MAX_SHAPES && fgets(line, sizeof line, file)) {
+        shape *s = &shapes[count];
+        if (line[strspn(line, " \t\n")] == '\0' || line[0] == '#') continue;
+        const bool read = sscanf(line, "%" SCNd64 " %" SCNd64 " %" SCNd64, &s->m, &s->n, &s->k) == 3;
+        if (!read || s->m < 1 || s->n < 1 || s->k < 1) {
+            fprintf(stderr, "bench_gemm: %s: no shape M N K: %s", path, line);
+            exit(2);
+        }
+        count++;
+    }
+    fclose(file);
+    return count;
+}
+
+static bool bench_text(FILE *json, const options *o, bool *first) {
+    for (const char *p = o->shapes; *p; *first = false) {
+        shape s;
+        int used = 0;
+        if (sscanf(p, "%" SCNd64 ",%" SCNd64 ",%" SCNd64 "%n", &s.m, &s.n, &s.k, &used) != 3) return false;
+        if (s.m < 1 || s.n < 1 || s.k < 1) return false;
+        bench_shape(json, s, "given", o, *first);
+        p += used + (p[used] == ';');
+    }
+    return true;
+}
+
+/* "shapes/odd.txt" is list "odd". */
+static void bench_file(FILE *json, const char *path, const options *o, bool *first) {
+    static shape shapes[MAX_SHAPES];
+    char list[64];
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    snprintf(list, sizeof list, "%.*s", (int)strcspn(name, "."), name);
+    const int count = read_shapes(path, shapes);
+    for (int i = 0; i < count; i++, *first = false) bench_shape(json, shapes[i], list, o, *first);
+}
+
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+
 static int usage(void) {
-    fprintf(stderr, "usage: bench_gemm [--threads N] [--seconds S] [--shapes all|model|M,N,K;…] [--clock cpu] "
-                    "[--json FILE]\n");
+    fprintf(stderr, "usage: bench_gemm [--threads N[,N...]] [--seconds S] [--clock cpu] [--peers DIR] "
+                    "[--only NAME[,NAME...]] [--json FILE] [--shapes M,N,K;...] [FILE...]\n");
     return 2;
 }
 
+static bool parse_option(options *o, const char *name, const char *value) {
+    if (!strcmp(name, "--threads")) return bench_parse_threads(&o->threads, value);
+    if (!strcmp(name, "--clock")) return bench_parse_clock(value);
+    if (!strcmp(name, "--seconds")) return (o->seconds = atof(value)) > 0;
+    const struct {
+        const char *name, **at;
+    } texts[] = {{"--peers", &o->peers}, {"--only", &o->only}, {"--json", &o->json}, {"--shapes", &o->shapes}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (strcmp(name, texts[i].name) != 0) continue;
+        *texts[i].at = value;
+        return true;
+    }
+    return false;
+}
+
 int main(int argc, char **argv) {
-    double seconds = 1.0;
-    const char *shapes = "all", *file = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (i + 1 >= argc) return usage();
-        if (!strcmp(argv[i], "--threads")) {
-            if (amp_set_num_threads(atoi(argv[++i])) != AMP_OK) return usage();
-        } else if (!strcmp(argv[i], "--seconds")) {
-            seconds = atof(argv[++i]);
-        } else if (!strcmp(argv[i], "--shapes")) {
-            shapes = argv[++i];
-        } else if (!strcmp(argv[i], "--clock")) {
-            if (strcmp(argv[++i], "cpu")) return usage();
-            run_clock = CLOCK_THREAD_CPUTIME_ID;
-        } else if (!strcmp(argv[i], "--json")) {
-            file = argv[++i];
-        } else {
-            return usage();
-        }
-    }
-    if (run_clock == CLOCK_THREAD_CPUTIME_ID && amp_get_num_threads() > 1) {
-        fprintf(stderr, "bench_gemm: --clock cpu counts one thread: it needs --threads 1\n");
-        return 2;
-    }
-    omp_set_num_threads(amp_get_num_threads());
-    FILE *json = file ? fopen(file, "w") : NULL;
-    if (file && !json) {
-        perror(file);
-        return 1;
-    }
-    void *mkl = find_mkl();
-    print_machine(json, amp_get_num_threads());
+    options o = {.threads = {.counts = {1}, .n = 1}, .seconds = 1.0};
+    int i = 1;
+    for (; i < argc && !strncmp(argv[i], "--", 2); i += 2)
+        if (i + 1 >= argc || !parse_option(&o, argv[i], argv[i + 1])) return usage();
+    for (int t = 0; t < o.threads.n; t++)
+        if (!bench_clock_suits(o.threads.counts[t])) return 2;
+    if (i == argc && !o.shapes) o.shapes = "512,512,512;128,768,768;1,4096,4096";
+    bench_require(amp_scope_enter() == AMP_OK, "scope");
+    FILE *json = o.json ? bench_open(o.json, "w") : NULL;
+    find_mkl(o.peers);
+    print_header(json);
     bool first = true;
-    if (!strcmp(shapes, "all") || !strcmp(shapes, "model")) {
-        for (size_t i = 0; i < sizeof model_shapes / sizeof *model_shapes; i++, first = false)
-            bench_shape(json, model_shapes[i], seconds, mkl, first);
-        for (size_t i = 0; shapes[0] == 'a' && i < sizeof other_shapes / sizeof *other_shapes; i++)
-            bench_shape(json, other_shapes[i], seconds, mkl, false);
-    } else {
-        for (const char *p = shapes; *p; first = false) {
-            shape s;
-            int used = 0;
-            if (sscanf(p, "%" SCNd64 ",%" SCNd64 ",%" SCNd64 "%n", &s.m, &s.n, &s.k, &used) != 3) return usage();
-            if (s.m < 1 || s.n < 1 || s.k < 1) return usage();
-            bench_shape(json, s, seconds, mkl, first);
-            p += used + (p[used] == ';');
-        }
-    }
+    if (o.shapes && !bench_text(json, &o, &first)) return usage();
+    for (; i < argc; i++) bench_file(json, argv[i], &o, &first);
     if (json) {
         fprintf(json, "]}\n");
         fclose(json);
     }
-    return 0;
+    return amp_scope_exit() == AMP_OK ? 0 : 1;
 }

@@ -4,16 +4,13 @@
  *     bench_model --serve …                                                   a worker for bench/peers.py, which says
  *                                                                             what passes between them
  * Times are medians of single passes, each over fresh ids; the first pass of a shape is not counted. */
-#include <amp/amp.h>
+#define BENCH_NAME "bench_model"
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
+#include "bench_common.h"
 #include "minilm.h"
 
-enum { F32, BF16, PRECISIONS, VOCABULARY = 30522, MAX_TOKENS = 1 << 16, MAX_PASSES = 4096, MAX_THREAD_COUNTS = 8 };
+enum { F32, BF16, PRECISIONS, VOCABULARY = 30522, MAX_TOKENS = 1 << 16, MAX_PASSES = 4096 };
 
 static const char *const precision_names[] = {"f32", "bf16"};
 static const struct { int batch, tokens; } shapes[] = {{1, 32}, {32, 64}};
@@ -21,7 +18,7 @@ enum { SHAPE_COUNT = sizeof shapes / sizeof *shapes };
 
 typedef struct options {
     const char *model;
-    int threads[MAX_THREAD_COUNTS], thread_counts;
+    bench_threads threads;
     double seconds; /* for each row */
     bool json, serve;
 } options;
@@ -29,21 +26,6 @@ typedef struct options {
 static int64_t ids[MAX_TOKENS];
 static int lengths[MAX_TOKENS];
 static float embeddings[MAX_TOKENS * MINILM_WIDTH / 16];
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
-static uint64_t random_number(void) { /* xorshift64* */
-    static uint64_t state;
-    if (state == 0) state = (uint64_t)(now_ms() * 1e6) | 1;
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * 0x2545f4914f6cdd1du >> 16;
-}
 
 static void die(void) {
     fprintf(stderr, "bench_model: %s\n", amp_last_error());
@@ -58,16 +40,11 @@ static void embed(const minilm *model, int precision, int batch, int tokens) {
 
 /* Milliseconds of one pass over fresh ids. */
 static double time_pass(const minilm *model, int precision, int batch, int tokens) {
-    for (int i = 0; i < batch * tokens; i++) ids[i] = 1000 + (int64_t)(random_number() % (VOCABULARY - 1000));
+    for (int i = 0; i < batch * tokens; i++) ids[i] = 1000 + (int64_t)(bench_random() % (VOCABULARY - 1000));
     for (int i = 0; i < batch; i++) lengths[i] = tokens;
-    const double start = now_ms();
+    const double start = 1e3 * bench_wall();
     embed(model, precision, batch, tokens);
-    return now_ms() - start;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return 1e3 * bench_wall() - start;
 }
 
 /* ---- The worker --------------------------------------------------------------------------------------------------- */
@@ -114,7 +91,7 @@ static void serve(const minilm *model) {
 
 typedef struct row {
     int batch, tokens, threads, passes;
-    double ms[PRECISIONS];
+    bench_figure ms[PRECISIONS];
 } row;
 
 /* f32 and bf16 take turns, one pass each, for the seconds given or as many passes as there is room for. */
@@ -123,50 +100,51 @@ static row measure(const minilm *model, int batch, int tokens, int threads, doub
     row r = {.batch = batch, .tokens = tokens, .threads = threads};
     if (amp_set_num_threads(threads) != AMP_OK) die();
     for (int p = 0; p < PRECISIONS; p++) time_pass(model, p, batch, tokens);
-    const double end = now_ms() + 1e3 * seconds;
-    while (r.passes < MAX_PASSES && (r.passes < 5 || now_ms() < end)) {
+    const double end = 1e3 * bench_wall() + 1e3 * seconds;
+    while (r.passes < MAX_PASSES && (r.passes < 5 || 1e3 * bench_wall() < end)) {
         for (int p = 0; p < PRECISIONS; p++) times[p][r.passes] = time_pass(model, p, batch, tokens);
         r.passes++;
     }
-    for (int p = 0; p < PRECISIONS; p++) {
-        qsort(times[p], (size_t)r.passes, sizeof **times, ascending);
-        r.ms[p] = times[p][r.passes / 2];
-    }
+    for (int p = 0; p < PRECISIONS; p++) r.ms[p] = bench_figure_of(times[p], r.passes);
     return r;
 }
 
 static void print_machine(bool json) {
-    const amp_isa best = amp_isa_best();
-    printf(json ? "{\"cpu\": \"%s\", \"isa\": \"%s\", \"libamp\": \"%s\", \"onednn\": \"%s\", \"openmp\": \"%s\", "
-                  "\"rows\": ["
-                : "%s, best instruction set %s\nlibamp %s, oneDNN %s, %s\n\n",
-           amp_cpu()->model, amp_isa_name(best), amp_version_string(), amp_onednn_version(), amp_openmp_version());
-    if (!json)
-        printf("%-14s%8s%12s%12s%10s%14s%8s\n", "batch", "threads", "f32 ms", "bf16 ms", "speed-up", "bf16 tokens/s",
-               "passes");
+    if (json) {
+        printf("{");
+        bench_print_machine(stdout);
+        printf(", \"rows\": [");
+        return;
+    }
+    printf("%s, best instruction set %s\nlibamp %s, oneDNN %s, %s\n\n", amp_cpu()->model, amp_isa_name(amp_isa_best()),
+           amp_version_string(), amp_onednn_version(), amp_openmp_version());
+    printf("%-14s%8s%12s%12s%10s%14s%8s\n", "batch", "threads", "f32 ms", "bf16 ms", "speed-up", "bf16 tokens/s",
+           "passes");
 }
 
 static void print_row(const row *r, bool json, bool first) {
-    const double speed_up = r->ms[F32] / r->ms[BF16], tokens = 1e3 * r->batch * r->tokens / r->ms[BF16];
+    const double f32 = r->ms[F32].median, bf16 = r->ms[BF16].median;
     if (json) {
         printf("%s\n {\"batch\": %d, \"tokens\": %d, \"threads\": %d, \"passes\": %d", first ? "" : ",", r->batch,
                r->tokens, r->threads, r->passes);
-        for (int p = 0; p < PRECISIONS; p++) printf(", \"%s_ms\": %.4f", precision_names[p], r->ms[p]);
+        for (int p = 0; p < PRECISIONS; p++)
+            printf(", \"%s_ms\": %.4f, \"%s_low_ms\": %.4f, \"%s_high_ms\": %.4f", precision_names[p], r->ms[p].median,
+                   precision_names[p], r->ms[p].low, precision_names[p], r->ms[p].high);
         printf("}");
         return;
     }
     char shape[32];
     snprintf(shape, sizeof shape, "%d x %d", r->batch, r->tokens);
-    printf("%-14s%8d%12.3f%12.3f%9.2fx%14.0f%8d\n", shape, r->threads, r->ms[F32], r->ms[BF16], speed_up, tokens,
-           r->passes);
+    printf("%-14s%8d%12.3f%12.3f%9.2fx%14.0f%8d\n", shape, r->threads, f32, bf16, f32 / bf16,
+           1e3 * r->batch * r->tokens / bf16, r->passes);
     fflush(stdout);
 }
 
 static void print_table(const minilm *model, const options *o) {
     print_machine(o->json);
-    for (int t = 0; t < o->thread_counts; t++) {
+    for (int t = 0; t < o->threads.n; t++) {
         for (int s = 0; s < SHAPE_COUNT; s++) {
-            const row r = measure(model, shapes[s].batch, shapes[s].tokens, o->threads[t], o->seconds);
+            const row r = measure(model, shapes[s].batch, shapes[s].tokens, o->threads.counts[t], o->seconds);
             print_row(&r, o->json, t == 0 && s == 0);
         }
     }
@@ -175,29 +153,19 @@ static void print_table(const minilm *model, const options *o) {
 
 /* ---- Options ------------------------------------------------------------------------------------------------------ */
 
-static bool parse_threads(options *o, const char *text) {
-    char *end = (char *)text;
-    for (o->thread_counts = 0; o->thread_counts < MAX_THREAD_COUNTS; text = end + 1) {
-        o->threads[o->thread_counts++] = (int)strtol(text, &end, 10);
-        if (end == text || o->threads[o->thread_counts - 1] < 1) return false;
-        if (*end != ',') break;
-    }
-    return *end == '\0';
-}
-
 static bool parse_options(options *o, int argc, char **argv) {
     enum { MODEL = 256, THREADS, SECONDS, JSON, SERVE };
     static const struct option known[] = {
         {"model", required_argument, NULL, MODEL},     {"threads", required_argument, NULL, THREADS},
         {"seconds", required_argument, NULL, SECONDS}, {"json", no_argument, NULL, JSON},
         {"serve", no_argument, NULL, SERVE},           {NULL, 0, NULL, 0}};
-    *o = (options){.model = ".deps/models/all-MiniLM-L6-v2", .threads = {1, 2}, .thread_counts = 2, .seconds = 3};
+    *o = (options){.model = ".deps/models/all-MiniLM-L6-v2", .threads = {.counts = {1, 2}, .n = 2}, .seconds = 3};
     bool good = true;
     for (int c; good && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == MODEL)
             o->model = optarg;
         else if (c == THREADS)
-            good = parse_threads(o, optarg);
+            good = bench_parse_threads(&o->threads, optarg);
         else if (c == SECONDS)
             good = (o->seconds = atof(optarg)) > 0;
         else if (c == JSON)
@@ -217,7 +185,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     minilm *model = minilm_open(o.model);
-    if (!model || amp_set_num_threads(o.threads[0]) != AMP_OK) die();
+    if (!model || amp_set_num_threads(o.threads.counts[0]) != AMP_OK) die();
     if (o.serve)
         serve(model);
     else

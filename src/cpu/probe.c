@@ -35,6 +35,23 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+double amp_probe_work(amp_probe probe, int64_t n) {
+    float sink;
+    return probes[probe].function && amp_isa_usable(probes[probe].isa) ? probes[probe].function(n, &sink) : 0.0;
+}
+
+double amp_probe_read(const void *data, size_t bytes) {
+#ifdef AMP_HAVE_AVX512
+    if (amp_isa_usable(AMP_ISA_AVX512)) return amp_probe_read_avx512(data, bytes);
+#endif
+#ifdef AMP_HAVE_AVX2
+    if (amp_isa_usable(AMP_ISA_AVX2)) return amp_probe_read_avx2(data, bytes);
+#endif
+    double sum = 0.0;
+    for (size_t i = 0; i < bytes / sizeof(double); i++) sum += ((const double *)data)[i];
+    return sum;
+}
+
 double amp_probe_rate(amp_probe probe, int rounds, double microseconds) {
     if (!probes[probe].function || !amp_isa_usable(probes[probe].isa)) return 0.0;
     double best = 0.0;

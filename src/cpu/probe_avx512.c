@@ -1,4 +1,4 @@
-/* Probe: 16-lane f32 FMA. ISA: AVX512F. */
+/* Probes: 16-lane f32 FMA, and reading memory. ISA: AVX512F. */
 #include <immintrin.h>
 
 #include "cpu/probe.h"
@@ -16,4 +16,20 @@ double amp_probe_fma_avx512(int64_t n, float *sink) {
     for (int i = 1; i < 14; i++) sums[0] = _mm512_add_ps(sums[0], sums[i]);
     *sink = _mm512_reduce_add_ps(sums[0]);
     return (double)n * 14 * 32;
+}
+
+double amp_probe_read_avx512(const void *data, size_t bytes) {
+    enum { PLACES = 8 };
+    const size_t part = bytes / PLACES / 64;
+    const __m512i *p = data;
+    __m512i all[PLACES];
+#pragma GCC unroll 8
+    for (int i = 0; i < PLACES; i++) all[i] = _mm512_setzero_si512();
+    for (size_t line = 0; line < part; line++) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < PLACES; i++) all[i] = _mm512_xor_si512(all[i], _mm512_load_si512(p + i * part + line));
+    }
+#pragma GCC unroll 8
+    for (int i = 1; i < PLACES; i++) all[0] = _mm512_xor_si512(all[0], all[i]);
+    return (double)_mm512_reduce_add_epi32(all[0]);
 }
