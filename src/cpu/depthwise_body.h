@@ -14,8 +14,8 @@
 #include "cpu/convert.h"
 #include "cpu/kernels.h"
 
-#define BODY_NAME_(isa) amp_depthwise_f32_##isa
-#define BODY_NAME(isa) BODY_NAME_(isa)
+#define BODY_NAME_(dtype, isa) amp_depthwise_##dtype##_##isa
+#define BODY_NAME(dtype, isa) BODY_NAME_(dtype, isa)
 
 enum { OUTPUTS = 8, WEIGHTS = 5, LAST_BYTE = VL * sizeof(float) - 1, NEAR_BYTES = 768 * 1024 };
 
@@ -296,11 +296,12 @@ BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, 
     }
 }
 
-void BODY_NAME(SIMD_ISA)(const amp_depthwise *d, int64_t first, int64_t last) {
-    if (d->dtype == AMP_BF16)
-        run_lines(d, first, last, true);
-    else
-        run_lines(d, first, last, false);
+void BODY_NAME(f32, SIMD_ISA)(const amp_depthwise *d, int64_t first, int64_t last) {
+    run_lines(d, first, last, false);
+}
+
+void BODY_NAME(bf16, SIMD_ISA)(const amp_depthwise *d, int64_t first, int64_t last) {
+    run_lines(d, first, last, true);
 }
 
 #undef BODY_INLINE

@@ -1,0 +1,278 @@
+/* Depthwise convolution of bf16, AVX512_BF16.
+ *
+ * Formula:     y = bias + Σ x · w over the taps that meet the image, rounded once by VCVTNE2PS2BF16.
+ * Accumulator: f32, one per element of y, in a register; VDPBF16PS adds the products of two lines of taps at a time, the
+ *              second line's first, each fused. Denormals count as zeros, of the inputs, the sums and the result.
+ * Error bound: |y - exact| ≤ (taps + 1) · 2⁻²⁴ · (|bias| + Σ|x w|) + (taps + 1) · 2⁻¹²⁶ to first order; then half an ulp of bf16.
+ * ISA:         AVX-512F, BW, BF16.
+ * Source:      Intel SDM volume 2, VDPBF16PS; else none beyond the definition of convolution.
+ *
+ * Lines of the image that an output meets go in pairs, from the first on, and a last one alone: a pixel of both lines,
+ * interleaved, is one operand for all outputs of a block that meet it. A block is up to eight outputs of 32 channels, or of
+ * up to 16 where fewer are left. */
+#include <immintrin.h>
+
+#include "cpu/kernels.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { OUTPUTS = 8, WIDEST = 5, NEAR_BYTES = 768 * 1024 };
+
+/* One line of the image, or two, that the windows of an output line meet: where channel 0 of the first pixels lies. */
+typedef struct meeting {
+    const char *first, *second; /* the same, if it is alone */
+    const __m512i *taps;        /* vector 0 of the first tap */
+    bool paired;
+} meeting;
+
+/* One line of the output, and the channels that are at work. */
+typedef struct line {
+    const amp_depthwise *d;
+    meeting meet[AMP_DEPTHWISE_LINES];
+    int meets;
+    bool far; /* the image comes from beyond L2: it is fetched ahead, which costs a little where it is near */
+    const char *fresh[2]; /* the lowest lines, which the line of outputs before did not meet: no more than two count */
+    int fresh_lines;
+    char *y; /* channel 0 of the first pixel */
+    int64_t channel, vector, vectors;
+    __mmask16 mask; /* of up to 16 channels */
+} line;
+
+typedef struct group {
+    __m512 v[2];
+} group;
+
+/* Channels of a pixel, interleaved with those of the pixel below it. Wide: 32 channels; else up to 16, in order. */
+INLINE void load_pixels(__m512i to[2], const char *first, const char *second, const bool paired, const bool wide,
+                        __mmask16 mask) {
+    if (wide) {
+        const __m512i a = _mm512_loadu_si512(first), b = paired ? _mm512_loadu_si512(second) : _mm512_setzero_si512();
+        to[0] = _mm512_unpacklo_epi16(a, b);
+        to[1] = _mm512_unpackhi_epi16(a, b);
+        return;
+    }
+    to[0] = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first));
+    if (paired)
+        to[0] = _mm512_or_si512(to[0],
+                                _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, second)), 16));
+}
+
+INLINE group first_sums(const line *l, const bool wide) {
+    group g = {{_mm512_setzero_ps(), _mm512_setzero_ps()}};
+    if (!l->d->bias) return g;
+    const float *bias = l->d->bias + l->channel;
+    if (!wide) {
+        g.v[0] = _mm512_maskz_loadu_ps(l->mask, bias);
+        return g;
+    }
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    const __m512 a = _mm512_loadu_ps(bias), b = _mm512_loadu_ps(bias + 16);
+    g.v[0] = _mm512_permutex2var_ps(a, low, b);
+    g.v[1] = _mm512_permutex2var_ps(a, _mm512_add_epi32(low, _mm512_set1_epi32(4)), b);
+    return g;
+}
+
+INLINE void store_sums(const line *l, char *to, group g, const bool wide) {
+    if (wide) {
+        const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+        _mm512_storeu_si512(to, _mm512_permutexvar_epi64(order, (__m512i)_mm512_cvtne2ps_pbh(g.v[1], g.v[0])));
+    } else if (l->mask == 0xffff) {
+        _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(g.v[0]));
+    } else {
+        _mm256_mask_storeu_epi16(to, l->mask, (__m256i)_mm512_cvtneps_pbh(g.v[0]));
+    }
+}
+
+INLINE void add_products(group *sum, const __m512i x[2], const __m512i w[2], const bool wide) {
+    sum->v[0] = _mm512_dpbf16_ps(sum->v[0], (__m512bh)x[0], (__m512bh)w[0]);
+    if (wide) sum->v[1] = _mm512_dpbf16_ps(sum->v[1], (__m512bh)x[1], (__m512bh)w[1]);
+}
+
+/* ---- Any window ----------------------------------------------------------------------------------------------- */
+
+INLINE void add_meeting(const line *l, const meeting *m, int64_t first, group *sum, const bool paired,
+                        const bool wide) {
+    const amp_gemm_window *w = l->d->window;
+    for (int64_t k = 0; k < w->taps[2]; k++) {
+        const int64_t i = first + k * w->dilation[2], offset = (i * w->step[2] + l->channel) * 2;
+        const __m512i *taps = m->taps + k * l->vectors + l->vector;
+        __m512i x[2];
+        if (i < 0 || i >= w->in[2]) continue;
+        load_pixels(x, m->first + offset, m->second + offset, paired, wide, l->mask);
+        add_products(sum, x, taps, wide);
+    }
+}
+
+INLINE void one_output(const line *l, int64_t o, const bool wide) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t first = o * w->stride[2] - w->pad[2];
+    group sum = first_sums(l, wide);
+    for (int m = 0; m < l->meets; m++) {
+        if (l->meet[m].paired)
+            add_meeting(l, &l->meet[m], first, &sum, true, wide);
+        else
+            add_meeting(l, &l->meet[m], first, &sum, false, wide);
+    }
+    store_sums(l, l->y + (o * l->d->y_step + l->channel) * 2, sum, wide);
+}
+
+/* ---- Dilation 1, stride 1 or 2 -------------------------------------------------------------------------------- */
+
+/* Memory that is new to the cache: what the block from output `o` on will read of the lowest lines, and where this one,
+ * from `o` - `n` on, writes. In assembly: gcc takes a function of nothing but built-in prefetches for one that does nothing. */
+static void fetch(const line *l, int64_t o, int n) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t step = w->step[2] * 2, reach = n * w->stride[2] * step, y_step = l->d->y_step * 2;
+    const int64_t first = o * w->stride[2] - w->pad[2] + w->taps[2] - w->stride[2];
+    const char *y = l->y + (o - n) * y_step;
+    for (int64_t i = 0; i < n * y_step; i += 64) __asm__ volatile("prefetchw %0" : : "m"(y[i]));
+    if (first < 0 || first + n * w->stride[2] > w->in[2]) return;
+    for (int f = 0; f < l->fresh_lines; f++) {
+        const char *from = l->fresh[f] + first * step;
+        for (int64_t i = 0; i < reach; i += 64) __asm__ volatile("prefetcht0 %0" : : "m"(from[i]));
+    }
+}
+
+/* What one meeting adds to `n` outputs; with `inside` all their windows lie within the width. */
+INLINE void add_lines(const line *l, const meeting *m, int64_t first, group *sums, const int n, const int taps,
+                      const int stride, const bool paired, const bool wide, const bool inside) {
+    const int64_t step = l->d->window->step[2] * 2, width = l->d->window->in[2];
+    const char *a = m->first + l->channel * 2 + first * step, *b = m->second + l->channel * 2 + first * step;
+    __m512i w[WIDEST][2];
+#pragma GCC unroll 5
+    for (int k = 0; k < taps; k++) {
+        w[k][0] = m->taps[k * l->vectors + l->vector];
+        w[k][1] = wide ? m->taps[k * l->vectors + l->vector + 1] : w[k][0];
+    }
+#pragma GCC unroll 20
+    for (int i = 0; i < (n - 1) * stride + taps; i++, a += step, b += step) {
+        __m512i x[2];
+        if (!inside && (first + i < 0 || first + i >= width)) continue;
+        load_pixels(x, a, b, paired, wide, l->mask);
+#pragma GCC unroll 5
+        for (int k = 0; k < taps; k++) {
+            const int to = (i - k) / stride;
+            if (i >= k && (i - k) % stride == 0 && to < n) add_products(&sums[to], x, w[k], wide);
+        }
+    }
+}
+
+INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool wide,
+                         const bool inside) {
+    const int64_t first = o * stride - l->d->window->pad[2], y_step = l->d->y_step * 2;
+    const group bias = first_sums(l, wide);
+    char *y = l->y + l->channel * 2 + o * y_step;
+    group sums[OUTPUTS];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) sums[i] = bias;
+    for (int m = 0; m < l->meets; m++) {
+        if (l->meet[m].paired)
+            add_lines(l, &l->meet[m], first, sums, n, taps, stride, true, wide, inside);
+        else
+            add_lines(l, &l->meet[m], first, sums, n, taps, stride, false, wide, inside);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++, y += y_step) store_sums(l, y, sums[i], wide);
+}
+
+INLINE void some_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool wide) {
+    const int64_t first = o * stride - l->d->window->pad[2];
+    if (first >= 0 && first + (n - 1) * stride + taps <= l->d->window->in[2])
+        many_outputs(l, o, n, taps, stride, wide, true);
+    else
+        many_outputs(l, o, n, taps, stride, wide, false);
+}
+
+INLINE void narrow(line *l) {
+    const int64_t left = l->d->window->channels - l->channel;
+    l->mask = (__mmask16)(left >= 16 ? 0xffff : (1u << left) - 1u);
+}
+
+/* `n` outputs of all channels: the image is read along memory. */
+INLINE void block_of_outputs(line *l, int64_t o, const int n, const int taps, const int stride) {
+    const int64_t channels = l->d->window->channels;
+    if (l->far) fetch(l, o + n, n);
+    l->channel = l->vector = 0;
+    for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2) some_outputs(l, o, n, taps, stride, true);
+    for (; l->channel < channels; l->channel += 16, l->vector++) {
+        narrow(l);
+        some_outputs(l, o, n, taps, stride, false);
+    }
+}
+
+INLINE void single_output(line *l, int64_t o) {
+    const int64_t channels = l->d->window->channels;
+    l->channel = l->vector = 0;
+    for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2) one_output(l, o, true);
+    for (; l->channel < channels; l->channel += 16, l->vector++) {
+        narrow(l);
+        one_output(l, o, false);
+    }
+}
+
+/* By eights, or sevens where that leaves none (maps of 7, 14, 28); the last block may repeat some of the one before. */
+INLINE void all_outputs(line *l, const int taps, const int stride) {
+    const int64_t out = l->d->window->out[2];
+    if (out % 7 == 0 && out % 8 != 0)
+        for (int64_t o = 0; o < out; o += 7) block_of_outputs(l, o, 7, taps, stride);
+    else if (out >= OUTPUTS)
+        for (int64_t o = 0; o < out; o += OUTPUTS)
+            block_of_outputs(l, o + OUTPUTS <= out ? o : out - OUTPUTS, OUTPUTS, taps, stride);
+    else if (out >= 4)
+        for (int64_t o = 0; o < out; o += 4) block_of_outputs(l, o + 4 <= out ? o : out - 4, 4, taps, stride);
+    else
+        for (int64_t o = 0; o < out; o++) single_output(l, o);
+}
+
+/* ---- Lines ---------------------------------------------------------------------------------------------------- */
+
+static void find_meetings(line *l, int64_t number) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t h = number % w->out[1] * w->stride[1] - w->pad[1], lines = w->taps[0] * w->taps[1];
+    const int64_t d = number / w->out[1] % w->out[0] * w->stride[0] - w->pad[0];
+    const char *image = (const char *)l->d->x + number / w->out[1] / w->out[0] * w->image_stride * 2;
+    const __m512i *pairs = l->d->pairs;
+    const int64_t fresh = lines - (w->stride[1] < 2 ? 1 : 2);
+    int64_t open = -2; /* the tap line of a meeting that has no second yet */
+    l->meets = l->fresh_lines = 0;
+    for (int64_t t = 0; t < lines; t++) {
+        const int64_t depth = d + t / w->taps[1] * w->dilation[0], height = h + t % w->taps[1] * w->dilation[1];
+        if (depth < 0 || depth >= w->in[0] || height < 0 || height >= w->in[1]) continue;
+        const char *at = image + (depth * w->step[0] + height * w->step[1]) * 2;
+        if (t >= fresh) l->fresh[l->fresh_lines++] = at;
+        if (open == t - 1) {
+            meeting *m = &l->meet[l->meets - 1];
+            m->second = at;
+            m->taps = pairs + open * w->taps[2] * l->vectors;
+            m->paired = true;
+            open = -2;
+            continue;
+        }
+        l->meet[l->meets++] = (meeting){at, at, pairs + (lines - 1 + t) * w->taps[2] * l->vectors, false};
+        open = t;
+    }
+}
+
+static void run_line(line *l) {
+    const amp_gemm_window *w = l->d->window;
+    switch (w->dilation[2] == 1 && w->stride[2] <= 2 ? w->taps[2] * 2 + w->stride[2] : 0) {
+    case 3 * 2 + 1: all_outputs(l, 3, 1); break;
+    case 3 * 2 + 2: all_outputs(l, 3, 2); break;
+    case 5 * 2 + 1: all_outputs(l, 5, 1); break;
+    case 5 * 2 + 2: all_outputs(l, 5, 2); break;
+    default:
+        for (int64_t o = 0; o < w->out[2]; o++) single_output(l, o);
+    }
+}
+
+void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_t last) {
+    const amp_gemm_window *w = d->window;
+    const int64_t pixels = (last - first) * w->out[2];
+    line l = {.d = d, .vectors = amp_depthwise_vectors(w->channels)};
+    l.far = pixels * w->stride[1] * w->stride[2] * w->channels * 2 > NEAR_BYTES;
+    for (int64_t i = first; i < last; i++) {
+        l.y = (char *)d->y + i * w->out[2] * d->y_step * 2;
+        find_meetings(&l, i);
+        run_line(&l);
+    }
+}
