@@ -29,7 +29,8 @@ foreach(library amp amp_static)
     set_target_properties(${library} PROPERTIES OUTPUT_NAME amp LINKER_LANGUAGE C)
 endforeach()
 set_target_properties(amp PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-target_link_options(amp PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+# The library's own calls of its public functions go straight, not through the table that lets programs replace them.
+target_link_options(amp PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,-Bsymbolic-functions)
 set_property(TARGET amp APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
 # For our own programs that reach inside: the static library together with the internal headers.

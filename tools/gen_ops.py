@@ -459,6 +459,8 @@ def op_row(op):
         flags.append("AMP_OP_RETURNS_LIST")
     if op.no_grad:
         flags.append("AMP_OP_NOT_DIFFERENTIABLE")
+    if any("AMP_ARG_MUTATED" in a.flags for a in op.args):
+        flags.append("AMP_OP_MUTATES")
     forms = ["AMP_FORM_FUNCTION"] + [FORMS[f] for f in op.forms]
     cells = ", ".join(
         "{" + ", ".join(f"{{AMP_POLICY_{p.upper()}, {c_string(arg)}, {c_string(value)}}}" for p, arg, value in

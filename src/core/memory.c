@@ -70,7 +70,7 @@ static atomic_uint generation; /* counts the changes of the hook */
 
 static atomic_size_t system_allocations;
 
-static __thread local_cache local;
+static __thread local_cache local AMP_INITIAL_EXEC;
 static pthread_key_t local_key;
 static pthread_once_t local_once = PTHREAD_ONCE_INIT;
 static __thread bool local_registered;

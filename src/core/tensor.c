@@ -23,7 +23,7 @@ typedef struct header_list {
     int count;
 } header_list;
 
-static __thread header_list free_headers;
+static __thread header_list free_headers AMP_INITIAL_EXEC;
 static header_list orphan_headers; /* of threads that ended */
 static pthread_mutex_t orphan_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t header_key;

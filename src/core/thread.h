@@ -40,8 +40,10 @@ typedef struct amp_thread_text {
 /* Never NULL. */
 amp_thread_text *amp_this_thread_text(void);
 
-/* Initial-exec: one instruction to reach, also from the shared library. */
-extern __thread amp_thread amp_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* For what every call reads: one instruction to reach, also from the shared library. */
+#define AMP_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+
+extern __thread amp_thread amp_this_thread AMP_INITIAL_EXEC;
 
 /* Frees the headers that are kept for reuse, of this thread and of those that ended. */
 void amp_tensor_trim(void);

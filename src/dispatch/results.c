@@ -32,7 +32,7 @@ static amp_status check_mutated(const amp_call *call) {
 }
 
 amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
-    AMP_TRY(check_mutated(call));
+    if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(check_mutated(call));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
     if (!(call->op->forms & call->form)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: there is no such form of %s", amp_call_name(call), call->op->name);
@@ -154,7 +154,7 @@ amp_status amp_results_finish(amp_call *call) {
     }
     if (call->target && call->outputs[0] != call->target) AMP_TRY(copy_to_target(call));
     if (call->target) amp_tensor_written(call->target);
-    bump_mutated(call);
+    if (call->op->flags & AMP_OP_MUTATES) bump_mutated(call);
     return AMP_OK;
 }
 
@@ -193,6 +193,7 @@ void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
         return;
     }
     call->outputs[0] = move_result(call, call->outputs[0], home);
+    if (call->op->output_count == 1) return;
     int index = 1;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];

@@ -3,6 +3,7 @@
 #define AMP_POLICY_AUTOCAST_H
 
 #include "amp/autocast.h"
+#include "core/thread.h"
 #include "dispatch/call.h"
 
 /* The layer: eligibility, policy, casts; then the layers below. */
@@ -15,7 +16,7 @@ typedef struct amp_region_state {
     amp_table table;
 } amp_region_state;
 
-extern __thread amp_region_state amp_region_states[AMP_DEVICE_COUNT];
+extern __thread amp_region_state amp_region_states[AMP_DEVICE_COUNT] AMP_INITIAL_EXEC;
 
 /* Defined, on the device, floating point, not f64. */
 bool amp_autocast_eligible(const amp_tensor *tensor, amp_device device);

@@ -77,7 +77,8 @@ enum {
     AMP_OP_ELEMENTWISE = 1u << 0,  /* output element i needs only inputs' element i: the output may alias an input */
     AMP_OP_VIEW = 1u << 1,         /* the result shares the first argument's storage */
     AMP_OP_RETURNS_LIST = 1u << 2, /* -> Tensor[] */
-    AMP_OP_NOT_DIFFERENTIABLE = 1u << 3
+    AMP_OP_NOT_DIFFERENTIABLE = 1u << 3,
+    AMP_OP_MUTATES = 1u << 4 /* it has arguments that it writes (AMP_ARG_MUTATED), in whatever form */
 };
 
 #define AMP_MAX_ARGS 24

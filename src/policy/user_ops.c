@@ -131,6 +131,13 @@ static amp_status fill_policies(user_op *op, const amp_op_device *const *devices
     return amp_fail(AMP_ERROR_INVALID, "define_op: '%s' has no implementation on any device", op->schema.key);
 }
 
+static bool mutates(const amp_schema *schema) {
+    for (int i = 0; i < schema->arg_count; i++) {
+        if (schema->args[i].flags & AMP_ARG_MUTATED) return true;
+    }
+    return false;
+}
+
 static void fill_info(user_op *op, const amp_op_definition *d, const char *doc) {
     const amp_schema *schema = &op->schema;
     amp_op_info *info = &op->info;
@@ -145,7 +152,7 @@ static void fill_info(user_op *op, const amp_op_definition *d, const char *doc) 
     info->output_count = schema->output_count;
     info->forms = AMP_FORM_FUNCTION | (d->in_place ? AMP_FORM_INPLACE : 0) | (d->out ? AMP_FORM_OUT : 0);
     info->flags = AMP_OP_NOT_DIFFERENTIABLE | (d->elementwise ? AMP_OP_ELEMENTWISE : 0) |
-                  (schema->returns_list ? AMP_OP_RETURNS_LIST : 0);
+                  (schema->returns_list ? AMP_OP_RETURNS_LIST : 0) | (mutates(schema) ? AMP_OP_MUTATES : 0);
     info->no_gradient = "defined by the program";
 }
 
