@@ -373,6 +373,13 @@ TEST_F(Elementwise, KindsOfNumber) {
     EXPECT_EQ(numbers_of(op("nan_to_num", {x}, {{"nan", 5.0}})),
               (std::vector<double>{1, double(0x1.fffffep127F), -double(0x1.fffffep127F), 5}));
     EXPECT_EQ(numbers_of(op("logical_not", {tensor(AMP_F32, {2}, {0, 3})})), (std::vector<double>{1, 0}));
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *a = tensor(dtype, {4}, {-0.0, NAN, 0, -INFINITY}), *b = tensor(dtype, {4}, {0, 0, 2, NAN});
+        EXPECT_EQ(numbers_of(op("logical_not", {a})), (std::vector<double>{1, 0, 1, 0}));
+        EXPECT_EQ(numbers_of(op("logical_and", {a, b})), (std::vector<double>{0, 0, 0, 1}));
+        EXPECT_EQ(numbers_of(op("logical_or", {a, b})), (std::vector<double>{0, 1, 1, 1}));
+        EXPECT_EQ(numbers_of(op("logical_xor", {a, b})), (std::vector<double>{0, 1, 1, 0}));
+    }
     EXPECT_EQ(numbers_of(op("logical_xor", {tensor(AMP_I64, {2}, {5, 0}), tensor(AMP_F32, {2}, {2, 1})})),
               (std::vector<double>{0, 1}));
 }

@@ -281,6 +281,24 @@ TEST(StridedCopy, StaysWithinItsArrays) {
     }
 }
 
+TEST(StridedCopy, ReversedRowsAndOneElementEverywhereOfEveryLength) {
+    for (int64_t n = 1; n < 40; n++) {
+        GuardedBuffer src(size_t(n) * 4), dst(size_t(n) * 4);
+        float *x = reinterpret_cast<float *>(src.data()), *y = reinterpret_cast<float *>(dst.data());
+        for (int64_t i = 0; i < n; i++) x[i] = float(i + 1);
+        const int64_t forward = 1, backward = -1, still = 0;
+        ASSERT_EQ(AMP_OK, amp_strided_copy(y, AMP_F32, &forward, x + n - 1, AMP_F32, &backward, 1, &n));
+        for (int64_t i = 0; i < n; i++) ASSERT_EQ(float(n - i), y[i]) << n;
+        ASSERT_EQ(AMP_OK, amp_strided_copy(y, AMP_F32, &forward, x + n - 1, AMP_F32, &still, 1, &n));
+        for (int64_t i = 0; i < n; i++) ASSERT_EQ(float(n), y[i]) << n;
+    }
+    const int64_t n = 5001, forward = 1, still = 0; /* longer than what is written at a time */
+    const double pair[2] = {1.5, -2.0};
+    std::vector<double> many(size_t(n) * 2);
+    ASSERT_EQ(AMP_OK, amp_strided_copy(many.data(), AMP_C128, &forward, pair, AMP_C128, &still, 1, &n));
+    for (size_t i = 0; i < many.size(); i++) ASSERT_EQ(pair[i % 2], many[i]);
+}
+
 TEST(StridedCopy, EmptyShapesTouchNothing) {
     const int64_t shape[] = {3, 0, 2}, strides[] = {0, 0, 0};
     EXPECT_EQ(AMP_OK, amp_strided_copy(nullptr, AMP_F32, strides, nullptr, AMP_BF16, strides, 3, shape));

@@ -352,6 +352,32 @@ static void polar_loop(void *context, void *out, const void *const *in, int64_t 
     for (int64_t i = 0; i < n; i++) o[i] = __builtin_complex(abs[i] * cos(angle[i]), abs[i] * sin(angle[i]));
 }
 
+/* f32 by the kernels of cos and sin, rounded twice. */
+typedef struct polar_kernels {
+    amp_unary_function *cos, *sin;
+} polar_kernels;
+
+static void polar_f32_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const polar_kernels *k = context;
+    const float *abs = in[0];
+    float cosine[AMP_BLOCK_BYTES / sizeof(float)], sine[AMP_BLOCK_BYTES / sizeof(float)], *o = out;
+    k->cos(cosine, in[1], n);
+    k->sin(sine, in[1], n);
+    for (int64_t i = 0; i < n; i++) {
+        o[2 * i] = abs[i] * cosine[i];
+        o[2 * i + 1] = abs[i] * sine[i];
+    }
+}
+
+static amp_status polar_f32(const amp_operand *v, amp_tensor *out) {
+    const amp_kernel *cosine = amp_kernel_select(AMP_KERNEL_COS, AMP_F32, AMP_F32);
+    const amp_kernel *sine = amp_kernel_select(AMP_KERNEL_SIN, AMP_F32, AMP_F32);
+    if (!cosine || !sine) return amp_pending_error();
+    polar_kernels k = {(amp_unary_function *)cosine->function, (amp_unary_function *)sine->function};
+    amp_operands_run(v, 2, AMP_F32, AMP_C64, polar_f32_loop, &k, 16, out);
+    return AMP_OK;
+}
+
 amp_status cpu_polar(amp_call *call) {
     const amp_polar_args *a = call->args;
     const amp_operand v[2] = {amp_tensor_operand("abs", a->abs), amp_tensor_operand("angle", a->angle)};
@@ -362,6 +388,7 @@ amp_status cpu_polar(amp_call *call) {
     }
     amp_tensor *out = amp_operands_output(call, v, 2, a->abs->dtype == AMP_F32 ? AMP_C64 : AMP_C128);
     if (!out) return amp_pending_error();
+    if (out->dtype == AMP_C64) return polar_f32(v, out);
     amp_operands_run(v, 2, AMP_F64, AMP_C128, polar_loop, NULL, 64, out);
     return AMP_OK;
 }

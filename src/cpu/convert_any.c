@@ -182,7 +182,37 @@ typedef uint32_t u32 __attribute__((aligned(1), may_alias));
 #define MOVE_EACH(type)                                                                                                \
     for (int64_t i = 0; i < n; i++) *(type *)(dst + i * dst_stride) = *(const type *)(src + i * src_stride)
 
+/* One element n times: in runs that double up to a block, then block by block. */
+static void repeat_element(char *dst, const char *src, size_t size, int64_t n) {
+    const size_t bytes = (size_t)n * size, block = bytes < 4096 ? bytes : 4096;
+    memcpy(dst, src, size);
+    for (size_t done = size; done < block; done *= 2)
+        memcpy(dst + done, dst, done < block - done ? done : block - done);
+    for (size_t done = block; done < bytes; done += block)
+        memcpy(dst + done, dst, block < bytes - done ? block : bytes - done);
+}
+
+/* Elements of 4 bytes whose order is reversed: src is the first of them, which lies last. */
+typedef uint32_t four __attribute__((vector_size(16), aligned(1), may_alias));
+
+static void reverse_words(char *dst, const char *src, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const four x = *(const four *)(src - 4 * i - 12);
+        *(four *)(dst + 4 * i) = __builtin_shufflevector(x, x, 3, 2, 1, 0);
+    }
+    for (; i < n; i++) *(u32 *)(dst + 4 * i) = *(const u32 *)(src - 4 * i);
+}
+
 static void move_strided(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, size_t size, int64_t n) {
+    if (src_stride == 0 && dst_stride == (int64_t)size && n > 0) {
+        repeat_element(dst, src, size, n);
+        return;
+    }
+    if (size == 4 && dst_stride == 4 && src_stride == -4) {
+        reverse_words(dst, src, n);
+        return;
+    }
     switch (size) {
     case 1: MOVE_EACH(u8); break;
     case 2: MOVE_EACH(u16); break;

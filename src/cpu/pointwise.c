@@ -17,6 +17,7 @@ typedef struct unary_context {
     amp_kernel_function *f32; /* amp_unary_function, or amp_unary_with_function */
     double p, q, r;           /* the op's numbers: slope, alpha, bounds … */
     bool with_numbers;        /* the kernel takes p and q */
+    amp_dense_function *loop; /* for f32, instead of a kernel */
 } unary_context;
 
 enum { NO_KERNEL = -1 };
@@ -228,7 +229,10 @@ static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, una
     }
     amp_dense_function *loop = compute == AMP_C128 ? op->c128 : compute == AMP_I64 ? op->i64 : op->f64;
     int64_t cost = 16;
-    if (compute == AMP_F32 && op->family == NO_KERNEL) {
+    if (compute == AMP_F32 && c.loop) {
+        loop = c.loop;
+        cost = 2;
+    } else if (compute == AMP_F32 && op->family == NO_KERNEL) {
         compute = AMP_F64;
     } else if (compute == AMP_F32) {
         const bool narrow = dtype == AMP_BF16 && input->dtype == AMP_BF16 && pays_in_bf16(op->family);
@@ -325,9 +329,27 @@ static double largest(amp_dtype dtype) {
     }
 }
 
-DEFINE_WITH(nan_to_num, NO_KERNEL, nan_to_num_f64, same_i64, nan_to_num_c128, .p = a->nan,
-            .q = a->posinf.set ? a->posinf.value : largest(a->input->dtype),
-            .r = a->neginf.set ? a->neginf.value : -largest(a->input->dtype))
+/* By comparisons that compile to blends. */
+static void nan_to_num_f32(void *context, void *restrict out, const void *const *in, int64_t n) {
+    const unary_context *c = context;
+    const float *a = in[0], nan = (float)c->p, most = (float)c->q, least = (float)c->r;
+    float *o = out;
+    for (int64_t i = 0; i < n; i++) {
+        const float x = a[i], y = x > FLT_MAX ? most : x, z = x < -FLT_MAX ? least : y;
+        o[i] = x != x ? nan : z;
+    }
+}
+
+amp_status cpu_nan_to_num(amp_call *call) {
+    static const unary_op row = {NO_KERNEL, nan_to_num_f64, same_i64, nan_to_num_c128};
+    const amp_nan_to_num_args *a = call->args;
+    const double most = largest(a->input->dtype);
+    return run(call, &row, a->input,
+               (unary_context){.p = a->nan,
+                               .q = a->posinf.set ? a->posinf.value : most,
+                               .r = a->neginf.set ? a->neginf.value : -most,
+                               .loop = nan_to_num_f32});
+}
 
 amp_status cpu_gelu(amp_call *call) {
     static const unary_op by_erf = {AMP_KERNEL_GELU, gelu_f64, NULL, NULL};
