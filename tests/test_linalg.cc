@@ -238,6 +238,26 @@ TEST_F(Linalg, QrIsAnOrthogonalAndATriangularFactor) {
     });
 }
 
+TEST_F(Linalg, QrOfNumbersWhoseSquaresHaveNoPlace) {
+    const std::pair<amp_dtype, double> scales[] = {
+        {AMP_F32, 1e30}, {AMP_F32, 1e-30}, {AMP_F64, 1e200}, {AMP_F64, 1e-200}};
+    for (auto [dtype, scale] : scales) {
+        Random random(seed);
+        Matrix a = random.matrix(dtype, 9, 5);
+        for (int64_t i = 0; i < 9; i++) {
+            for (int64_t j = 0; j < 5; j++) a(i, j) *= i % 2 ? scale : 1;
+        }
+        const auto out = all("linalg_qr", {tensor_of(dtype, a)});
+        const Matrix q = matrix_of(out[0]), difference = q * matrix_of(out[1]) - a;
+        EXPECT_TRUE(near(dtype, adjoint(q) * q, identity(5), 64)) << scale;
+        for (int64_t i = 0; i < 9; i++) {
+            for (int64_t j = 0; j < 5; j++) {
+                EXPECT_LE(std::abs(difference(i, j)), 64 * epsilon_of(dtype) * std::max(scale, 1.0)) << scale;
+            }
+        }
+    }
+}
+
 TEST_F(Linalg, ReflectorsMultiplyOutToQ) {
     for_sizes([](amp_dtype dtype, Random &random, int64_t m, int64_t n) {
         if (m < n) std::swap(m, n);

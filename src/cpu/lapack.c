@@ -10,6 +10,9 @@
 
 _Static_assert(sizeof(lapack_int) == sizeof(int), "LAPACK with 32-bit integers");
 
+/* Up to this many rows and columns a matrix is small. */
+enum { SMALL_SIDE = 32 };
+
 #define LETTER s
 #define T float
 #define R float

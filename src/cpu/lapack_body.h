@@ -16,7 +16,11 @@
 #define REALS(work) , (work)->reals
 #define REAL_COUNT(work) , (work)->reals, (work)->real_count
 #define CONJUGATE(x) conj(x)
+#define IF_SMALL(condition, statement)
 #else
+#include "cpu/small_matrices.h"
+#define IF_SMALL(condition, statement)                                                                                 \
+    if (condition) statement
 #define CALL_O(name) CALL(or ##name)
 #define CALL_S(name) CALL(sy##name)
 #define REALS(work)
@@ -25,6 +29,7 @@
 #endif
 
 static int LOCAL(potrf)(char uplo, int n, void *a, int lda) {
+    IF_SMALL(n <= SMALL_SIDE, return (uplo == 'U' ? LOCAL(small_upper_potrf) : LOCAL(small_lower_potrf))(n, a, lda));
     return CALL(potrf)(LAPACK_COL_MAJOR, uplo, n, a, lda);
 }
 static int LOCAL(potri)(char uplo, int n, void *a, int lda) {
@@ -34,6 +39,7 @@ static int LOCAL(potrs)(char uplo, int n, int nrhs, const void *a, int lda, void
     return CALL(potrs)(LAPACK_COL_MAJOR, uplo, n, nrhs, a, lda, b, ldb);
 }
 static int LOCAL(getrf)(int m, int n, void *a, int lda, int *pivots) {
+    IF_SMALL(m <= SMALL_SIDE && n <= SMALL_SIDE, return LOCAL(small_getrf)(m, n, a, lda, pivots));
     return CALL(getrf)(LAPACK_COL_MAJOR, m, n, a, lda, pivots);
 }
 static int LOCAL(getrs)(char trans, int n, int nrhs, const void *a, int lda, const int *pivots, void *b, int ldb) {
@@ -56,13 +62,22 @@ static void LOCAL(trsm)(char side, char uplo, char trans, char diag, int m, int 
      a, lda, b, ldb);
 }
 static int LOCAL(geqrf)(int m, int n, void *a, int lda, void *tau, amp_lapack_work *work) {
+    IF_SMALL(m <= SMALL_SIDE && n <= SMALL_SIDE && LOCAL(small_geqrf)(m, n, a, lda, tau), return 0);
     return CALL(geqrf)(LAPACK_COL_MAJOR, m, n, a, lda, tau, work->elements, work->count);
 }
 static int LOCAL(orgqr)(int m, int n, int k, void *a, int lda, const void *tau, amp_lapack_work *work) {
+    IF_SMALL(m <= SMALL_SIDE && n <= SMALL_SIDE, {
+        LOCAL(small_orgqr)(m, n, k, a, lda, tau);
+        return 0;
+    })
     return CALL_O(gqr)(LAPACK_COL_MAJOR, m, n, k, a, lda, tau, work->elements, work->count);
 }
 static int LOCAL(ormqr)(char side, char trans, int m, int n, int k, const void *a, int lda, const void *tau, void *c,
                         int ldc, amp_lapack_work *work) {
+    IF_SMALL(m <= SMALL_SIDE && n <= SMALL_SIDE, {
+        LOCAL(small_ormqr)(side == 'L', trans != 'N', m, n, k, a, lda, tau, c, ldc);
+        return 0;
+    })
     if (COMPLEX && trans == 'T') trans = 'C';
     return CALL_O(mqr)(LAPACK_COL_MAJOR, side, trans, m, n, k, a, lda, tau, c, ldc, work->elements, work->count);
 }
@@ -293,6 +308,7 @@ static const amp_lapack LOCAL(row) = {.dtype = DTYPE,
 #undef REALS
 #undef REAL_COUNT
 #undef CONJUGATE
+#undef IF_SMALL
 #undef LETTER
 #undef T
 #undef R
