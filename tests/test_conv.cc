@@ -166,6 +166,12 @@ Config random_config(Random *r) {
             c.dilation.push_back(r->chance(3) ? r->from(1, 3) : 1);
             c.output_padding.push_back(r->from(0, std::max(c.stride.back(), c.dilation.back()) - 1));
         }
+        if (c.transposed && r->chance(3)) { // every output meets one tap
+            c.groups = 1;
+            c.stride = c.kernel;
+            c.pad = c.output_padding = Shape(size_t(c.axes), 0);
+            c.dilation = Shape(size_t(c.axes), 1);
+        }
         const Shape out = output_shape(c);
         bool possible = true;
         for (size_t i = 0; i < size_t(c.axes); i++) {

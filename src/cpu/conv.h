@@ -45,6 +45,10 @@ static inline int64_t amp_conv_pixels(const amp_conv *c) {
     return c->axis[0].out * c->axis[1].out * c->axis[2].out;
 }
 
+static inline bool amp_conv_in_bf16(const amp_conv *c) {
+    return c->y.tensor->dtype == AMP_BF16;
+}
+
 /* The input index that output `o` meets at tap `k`; -1: none. */
 static inline int64_t amp_conv_source(const amp_conv_axis *a, bool transposed, int64_t o, int64_t k) {
     int64_t i = transposed ? o + a->pad - k * a->dilation : o * a->stride - a->pad + k * a->dilation;
@@ -68,8 +72,14 @@ static inline bool amp_conv_is_depthwise(const amp_conv *c) {
     return c->groups > 1 && c->in_channels == 1 && c->out_channels == 1 &&
            c->axis[0].kernel * c->axis[1].kernel <= AMP_DEPTHWISE_LINES;
 }
-/* The window that an output pixel sees of a prepared input. */
-amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_plane *x);
+/* Where the product's rows go: the result itself if its pixels lie channels last, evenly in their lines, and the lines of
+ * all images evenly (y->axis[1] apart), `dense` without gaps between pixels; else a plane of its own, which `finish`
+ * copies to the result. Free y->scratch. */
+amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, amp_conv_plane *y);
+amp_status amp_conv_finish_output(const amp_conv *c, const amp_conv_plane *y);
+/* The window that an output pixel sees of a prepared input. Its lines are the output's, or all pixels are one line where
+ * neither image has gaps between lines. */
+amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y);
 /* The weights in the layout `layout` of the cast cache, as `build` makes them; it gets the weights' own geometry, groups
  * apart: (groups, outputs, taps…, channels). */
 amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
@@ -79,9 +89,14 @@ amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype 
 amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
                               const amp_conv_plane *y);
 
+/* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The bias is
+ * amp_conv_gemm's. */
+amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias);
+/* A transposed one. */
+amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias);
+
 /* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm.h), f16 in f32; the packed weights
- * may be cached. A transposed convolution is one such product for each place of an output between two inputs. Sets the
- * call's note. */
+ * may be cached. Sets the call's note. */
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c);
 
 /* Plain loops for every dtype but bool: columns of the input against the weights, sums in the compute type of the dtype

@@ -49,7 +49,7 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
     amp_cast *weights = NULL;
     AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, pairs ? AMP_LAYOUT_CONV_PAIRS : AMP_LAYOUT_CONV_TAPS,
                                     pairs ? build_pairs : build_taps, &weights));
-    amp_gemm_window window = amp_conv_window(c, x);
+    amp_gemm_window window = amp_conv_window(c, x, y);
     window.channels = c->groups;
     const amp_depthwise d = {.window = &window,
                              .x = x->data,
@@ -57,7 +57,8 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
                              .pairs = pairs ? weights->memory->data : NULL,
                              .bias = (const float *)bias->data,
                              .y = y->data,
-                             .y_step = y->axis[2]};
+                             .y_step = y->axis[2],
+                             .y_line = y->axis[1]};
     const int64_t pixels = c->batch * amp_conv_pixels(c), lines = pixels / window.out[2]; /* windows may join lines */
     const int threads = amp_parallel_threads(pixels * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);
     amp_depthwise_function *const run = (amp_depthwise_function *)kernel->function;

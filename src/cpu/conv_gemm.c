@@ -13,10 +13,6 @@ enum { RANK = 2 + AMP_CONV_AXES };
 
 typedef amp_conv_plane plane;
 
-static bool in_bf16(const amp_conv *c) {
-    return c->y.tensor->dtype == AMP_BF16;
-}
-
 static const amp_tensor *memory_of(const amp_tensor *t) {
     return t->storage ? t : t->source;
 }
@@ -57,14 +53,14 @@ static amp_status copy_image(const amp_conv_image *image, const int64_t extents[
 static amp_status prepare_input(const amp_call *call, const amp_conv *c, plane *x) {
     const amp_tensor *t = memory_of(c->x.tensor);
     const int64_t extents[] = {c->axis[0].in, c->axis[1].in, c->axis[2].in}, channels = c->groups * c->in_channels;
-    const bool same = t->dtype == (in_bf16(c) ? AMP_BF16 : AMP_F32);
+    const bool same = t->dtype == (amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32);
     const bool readable = same || (t->dtype == AMP_F32 && !amp_conv_is_depthwise(c)); /* products round f32 */
     if (readable && (c->x.channel == 1 || channels == 1)) {
         *x = (plane){.data = address(t, c->x.offset), .dtype = t->dtype, .batch = c->x.batch};
         memcpy(x->axis, c->x.axis, sizeof x->axis);
         return AMP_OK;
     }
-    x->dtype = in_bf16(c) ? AMP_BF16 : AMP_F32;
+    x->dtype = amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32;
     channels_last_strides(extents, channels, x);
     const int64_t elements = channels_last_elements(extents, c->batch, channels);
     x->data = x->scratch = amp_alloc((size_t)elements * amp_dtype_size(x->dtype));
@@ -72,24 +68,30 @@ static amp_status prepare_input(const amp_call *call, const amp_conv *c, plane *
     return copy_image(&c->x, extents, c->batch, channels, x, true);
 }
 
-/* Where the product's rows go: the result itself if its pixels lie evenly, channels last; else a plane of its own. */
-static amp_status prepare_output(const amp_call *call, const amp_conv *c, plane *y) {
+/* The distance of all lines, of all images, if they lie evenly: 0 where there is one; -1 where they do not. */
+static int64_t line_distance(const amp_conv *c, const amp_conv_image *y) {
+    const int64_t extents[] = {c->axis[1].out, c->axis[0].out, c->batch};
+    const int64_t strides[] = {y->axis[1], y->axis[0], y->batch};
+    int64_t distance = 0, expected = 0;
+    for (int i = 0; i < 3; i++) {
+        if (extents[i] == 1) continue;
+        if (expected == 0) distance = expected = strides[i]; /* the first that steps at all */
+        if (strides[i] != expected) return -1;
+        expected *= extents[i];
+    }
+    return distance;
+}
+
+amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, plane *y) {
     const amp_tensor *t = c->y.tensor;
     const int64_t extents[] = {c->axis[0].out, c->axis[1].out, c->axis[2].out};
-    const int64_t channels = c->groups * c->out_channels;
-    int64_t stride = c->y.axis[2], expected = stride;
-    bool even = (c->y.channel == 1 || channels == 1) && (t->dtype == AMP_F32 || t->dtype == AMP_BF16);
-    if (extents[2] == 1) expected = 0;
-    *y = (plane){.data = address(t, c->y.offset), .dtype = t->dtype};
-    for (int i = AMP_CONV_AXES - 1; i >= -1; i--) {
-        const int64_t extent = i < 0 ? c->batch : extents[i], own = i < 0 ? c->y.batch : c->y.axis[i];
-        if (extent == 1) continue;
-        if (expected == 0) stride = expected = own; /* the first that steps at all */
-        even = even && own == expected;
-        expected = own * extent;
-    }
-    y->axis[2] = stride > channels ? stride : channels;
-    if (even && (stride >= channels || channels_last_elements(extents, c->batch, 1) == 1)) return AMP_OK;
+    const int64_t channels = c->groups * c->out_channels, line = line_distance(c, &c->y);
+    *y = (plane){.data = address(t, c->y.offset), .dtype = t->dtype, .axis = {0, line, c->y.axis[2]}};
+    if (extents[2] == 1) y->axis[2] = channels;
+    if (line == 0) y->axis[1] = y->axis[2] * extents[2];
+    if ((c->y.channel == 1 || channels == 1) && (t->dtype == AMP_F32 || t->dtype == AMP_BF16) && line >= 0 &&
+        (dense ? y->axis[2] == channels : y->axis[2] >= channels))
+        return AMP_OK;
     y->dtype = t->dtype == AMP_F16 ? AMP_F32 : t->dtype;
     channels_last_strides(extents, channels, y);
     const int64_t elements = channels_last_elements(extents, c->batch, channels);
@@ -97,7 +99,7 @@ static amp_status prepare_output(const amp_call *call, const amp_conv *c, plane 
     return y->scratch ? AMP_OK : no_memory(call, "the result with its channels last");
 }
 
-static amp_status finish_output(const amp_conv *c, const plane *y) {
+amp_status amp_conv_finish_output(const amp_conv *c, const plane *y) {
     const int64_t extents[] = {c->axis[0].out, c->axis[1].out, c->axis[2].out};
     return y->scratch ? copy_image(&c->y, extents, c->batch, c->groups * c->out_channels, y, false) : AMP_OK;
 }
@@ -122,7 +124,7 @@ static int64_t run_taps(const amp_conv *c) {
     return c->axis[2].dilation == 1 && c->groups == 1 ? c->axis[2].kernel : 1;
 }
 static int64_t run_padding(const amp_conv *c) {
-    return in_bf16(c) ? run_taps(c) * c->in_channels % 2 : 0;
+    return amp_conv_in_bf16(c) ? run_taps(c) * c->in_channels % 2 : 0;
 }
 
 /* K of the product. */
@@ -155,8 +157,8 @@ static amp_status pack_groups(const amp_conv *c, const char *dense, amp_dtype dt
 }
 
 static size_t packed_bytes(const amp_conv *c) {
-    return in_bf16(c) ? amp_gemm_packed_bytes(c->out_channels, depth_of(c))
-                      : amp_gemm_f32_packed_bytes(c->out_channels, depth_of(c));
+    return amp_conv_in_bf16(c) ? amp_gemm_packed_bytes(c->out_channels, depth_of(c))
+                               : amp_gemm_f32_packed_bytes(c->out_channels, depth_of(c));
 }
 
 static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *context) {
@@ -192,9 +194,10 @@ amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype 
 
 /* ---- Products ------------------------------------------------------------------------------------------------- */
 
-/* Rows of the product are the input's pixels as they lie. */
-static bool is_plain(const amp_conv *c, const plane *x) {
+/* Rows of the product are the input's pixels as they lie, and the output's. */
+static bool is_plain(const amp_conv *c, const plane *x, const plane *y) {
     int64_t expected = x->axis[2];
+    if (y->axis[1] != y->axis[2] * c->axis[2].out) return false;
     for (int i = AMP_CONV_AXES - 1; i >= 0; i--) {
         const amp_conv_axis *a = &c->axis[i];
         if (a->kernel != 1 || a->stride != 1 || a->pad != 0 || a->in != a->out) return false;
@@ -204,9 +207,9 @@ static bool is_plain(const amp_conv *c, const plane *x) {
     return c->batch == 1 || x->batch == expected;
 }
 
-amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x) {
+amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x, const plane *y) {
     const int64_t m = c->batch * amp_conv_pixels(c);
-    if (is_plain(c, x)) /* one line of pixels */
+    if (is_plain(c, x, y)) /* one line of pixels */
         return (amp_gemm_window){.out = {1, 1, m},
                                  .in = {1, 1, m},
                                  .taps = {1, 1, 1},
@@ -234,7 +237,7 @@ amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x) {
 
 static amp_status run_gemm(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y,
                            const void *weights) {
-    const amp_gemm_window window = amp_conv_window(c, x);
+    const amp_gemm_window window = amp_conv_window(c, x, y);
     const amp_gemm g = {
         .m = c->batch * amp_conv_pixels(c),
         .n = c->out_channels,
@@ -245,89 +248,41 @@ static amp_status run_gemm(amp_call *call, const amp_conv *c, const plane *x, co
         .a_row_stride = x->axis[2],
         .a_column_stride = 1,
         .a_batch_stride = c->in_channels,
-        .window = depth_of(c) == 0 ? NULL : &window,
+        .window = &window,
         .b = weights,
         .b_batch_stride = (int64_t)packed_bytes(c),
         .c = y->data,
         .c_dtype = y->dtype,
         .c_row_stride = y->axis[2],
+        .c_line_stride = y->axis[1],
         .c_batch_stride = c->out_channels,
         .alpha = 1,
         .bias = bias->data,
         .bias_dtype = bias->dtype,
         .bias_batch_stride = c->out_channels,
     };
-    return in_bf16(c) ? amp_gemm_bf16(&g, &call->note.kernel) : amp_gemm_f32(&g, &call->note.kernel);
+    return amp_conv_in_bf16(c) ? amp_gemm_bf16(&g, &call->note.kernel) : amp_gemm_f32(&g, &call->note.kernel);
 }
 
 static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y) {
     amp_cast *weights = NULL;
-    const amp_dtype dtype = in_bf16(c) ? AMP_BF16 : AMP_F32;
-    const amp_layout layout = in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32;
+    const amp_dtype dtype = amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32;
+    const amp_layout layout = amp_conv_in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32;
     if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, build_packed, &weights));
     const amp_status status = run_gemm(call, c, x, bias, y, weights ? weights->memory->data : NULL);
     amp_cast_release(weights);
     return status;
 }
 
-/* A convolution that is not transposed; one of no taps or no channels is its bias. */
-static amp_status convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
     plane y = {0};
-    amp_status status = prepare_output(call, c, &y);
+    amp_status status = amp_conv_prepare_output(call, c, false, &y);
     if (status == AMP_OK)
         status = amp_conv_is_depthwise(c) && depth_of(c) > 0 ? amp_conv_depthwise(call, c, x, bias, &y)
                                                              : multiply(call, c, x, bias, &y);
-    if (status == AMP_OK) status = finish_output(c, &y);
+    if (status == AMP_OK) status = amp_conv_finish_output(c, &y);
     amp_free(y.scratch);
     return status;
-}
-
-/* ---- Transposed ----------------------------------------------------------------------------------------------- */
-
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Outputs `phase`, phase + stride, … of an axis meet every step-th tap only, and those at successive inputs: they are a
- * convolution of stride 1 with these taps, last to first. False where there is no such output. */
-static bool take_phase(amp_conv *c, int i, int64_t phase) {
-    const amp_conv_axis a = c->axis[i];
-    const int64_t divisor = greatest_divisor(a.stride, a.dilation), step = a.stride / divisor;
-    int64_t first = 0;
-    if (phase >= a.out) return false;
-    while (first < a.kernel && first < step && (phase + a.pad - first * a.dilation) % a.stride != 0) first++;
-    const int64_t taps = first < a.kernel && first < step ? (a.kernel - 1 - first) / step + 1 : 0;
-    const int64_t nearest = (phase + a.pad - first * a.dilation) / a.stride, dilation = a.dilation / divisor;
-    c->axis[i] = (amp_conv_axis){
-        .in = a.in,
-        .out = (a.out - phase + a.stride - 1) / a.stride,
-        .kernel = taps,
-        .stride = 1,
-        .pad = (taps - 1) * dilation - nearest,
-        .dilation = dilation,
-    };
-    if (taps > 0) c->w.offset += (first + (taps - 1) * step) * c->w.axis[i];
-    c->w.axis[i] *= -step;
-    c->y.offset += phase * c->y.axis[i];
-    c->y.axis[i] *= a.stride;
-    return true;
-}
-
-static amp_status convolve_transposed(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
-    const int64_t n[] = {c->axis[0].stride, c->axis[1].stride, c->axis[2].stride};
-    for (int64_t phase = 0; phase < n[0] * n[1] * n[2]; phase++) {
-        amp_conv part = *c;
-        part.transposed = false;
-        if (take_phase(&part, 0, phase / n[2] / n[1]) && take_phase(&part, 1, phase / n[2] % n[1]) &&
-            take_phase(&part, 2, phase % n[2]))
-            AMP_TRY(convolve(call, &part, x, bias));
-    }
-    return AMP_OK;
 }
 
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
@@ -336,7 +291,7 @@ amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
     amp_status status = prepare_input(call, c, &x);
     if (status == AMP_OK) status = prepare_bias(call, c, &bias);
     if (status == AMP_OK)
-        status = c->transposed ? convolve_transposed(call, c, &x, &bias) : convolve(call, c, &x, &bias);
+        status = c->transposed ? amp_conv_transposed(call, c, &x, &bias) : amp_conv_convolve(call, c, &x, &bias);
     amp_free(bias.scratch);
     amp_free(x.scratch);
     return status;

@@ -17,7 +17,7 @@ typedef struct amp_depthwise {
     const void *pairs;             /* the same by amp_depthwise_pack: what kernels of AVX512BF16 read instead */
     const float *bias;             /* NULL, or [channels] */
     void *y;                       /* as x */
-    int64_t y_step;                /* from pixel to pixel; the lines follow each other evenly */
+    int64_t y_step, y_line;        /* from pixel to pixel, line to line; no more than one line: not looked at */
 } amp_depthwise;
 
 /* Lines first … last - 1 of the output, of those of all images. Sums are f32, in an order that follows from the lines of

@@ -271,7 +271,7 @@ void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_
     line l = {.d = d, .vectors = amp_depthwise_vectors(w->channels)};
     l.far = pixels * w->stride[1] * w->stride[2] * w->channels * 2 > NEAR_BYTES;
     for (int64_t i = first; i < last; i++) {
-        l.y = (char *)d->y + i * w->out[2] * d->y_step * 2;
+        l.y = (char *)d->y + i * d->y_line * 2;
         find_meetings(&l, i);
         run_line(&l);
     }

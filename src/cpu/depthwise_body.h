@@ -290,7 +290,7 @@ BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, 
     const int64_t size = half ? 2 : 4, pixels = (last - first) * d->window->out[2];
     const bool far = pixels * d->window->stride[1] * d->window->stride[2] * d->window->channels * size > NEAR_BYTES;
     for (int64_t i = first; i < last; i++) {
-        line l = {.d = d, .far = far, .y = (char *)d->y + i * d->window->out[2] * d->y_step * size};
+        line l = {.d = d, .far = far, .y = (char *)d->y + i * d->y_line * size};
         find_meetings(&l, i, size);
         run_line(&l, half);
     }

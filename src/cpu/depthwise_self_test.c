@@ -56,7 +56,8 @@ static void run_both(test_data *d, const amp_kernel *kernel, const amp_kernel *r
                        .pairs = d->pairs,
                        .bias = d->bias,
                        .y = half ? (void *)d->half_got : d->got,
-                       .y_step = STEP};
+                       .y_step = STEP,
+                       .y_line = w->out[2] * STEP};
     ((amp_depthwise_function *)kernel->function)(&p, 0, w->out[1]);
     p.y = half ? (void *)d->half_want : d->want;
     ((amp_depthwise_function *)reference->function)(&p, 0, w->out[1]);

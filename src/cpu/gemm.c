@@ -152,6 +152,7 @@ static int rows_of(const plan *p, int64_t panel) {
 static void pack_chunk(const part *t, range blocks) {
     const plan *p = t->p;
     const amp_gemm *g = p->g;
+    if (blocks.begin == blocks.end) return;
     for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
         const int64_t row = panel * p->panel_rows;
         const amp_gemm_pack_a job = {
@@ -168,6 +169,24 @@ static void pack_chunk(const part *t, range blocks) {
             .row = row,
         };
         p->isa->pack_a(&job, t->a + (size_t)(panel - t->rows.begin) * p->a_panel_bytes);
+    }
+}
+
+/* Where output lines do not follow each other, the rows of each go to their own place. */
+static void finish_tile(const part *t, const amp_gemm_place *whole, const float *tile) {
+    const amp_gemm *g = t->p->g;
+    const int64_t width = g->window ? g->window->out[2] : 0, gap = g->c_line_stride - width * g->c_row_stride;
+    if (width == 0 || gap == 0) {
+        t->p->isa->finish(&t->finish, whole, tile);
+        return;
+    }
+    amp_gemm_place place = *whole;
+    for (int64_t end = place.row + place.rows; place.row < end; place.row += place.rows) {
+        const int64_t line = place.row / width, left = (line + 1) * width - place.row;
+        amp_gemm_finish finish = t->finish;
+        finish.c = (void *)at(finish.c, finish.c_dtype, line * gap);
+        place.rows = (int)(left < end - place.row ? left : end - place.row);
+        t->p->isa->finish(&finish, &place, tile + (place.row - whole->row) * place.pitch);
     }
 }
 
@@ -195,7 +214,7 @@ static void run_tile(const part *t, int64_t panel, range columns, range blocks, 
     p->isa->tile(&tile);
     if (!last) return;
     const amp_gemm_place place = {panel * p->panel_rows, column, tile.rows, tile.columns, (int)wide};
-    p->isa->finish(&t->finish, &place, tile.c);
+    finish_tile(t, &place, tile.c);
 }
 
 /* One pass over K: for each row panel the tiles of a group of B panels, so that A's slice comes from L1 for all but the

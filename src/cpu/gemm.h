@@ -68,6 +68,7 @@ typedef struct amp_gemm {
     void *c;           /* [batch, M, N], unit column stride; may not overlap A or B */
     amp_dtype c_dtype; /* f32 or bf16 */
     int64_t c_row_stride, c_batch_stride;
+    int64_t c_line_stride; /* with a window: from the first row of an output line to that of the next */
 
     float alpha, beta;    /* beta is not looked at without a residual; beta = 0 with one still lets its NaN through */
     const void *residual; /* NULL, or R; may be C itself, with C's type and strides */

@@ -324,7 +324,7 @@ static const char *after(const plan *p, const tile *t, int64_t row_bytes) {
 static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t last_panel, amp_gemm_stretch *runs) {
     const amp_gemm *g = p->g;
     const amp_gemm_window *w = p->w;
-    const int64_t row = t->line * w->out[2] + t->first;
+    const int64_t place = t->line * g->c_line_stride + t->first * g->c_row_stride;
     amp_gemm_direct d = {
         .a = t->a,
         .row_bytes = p->row_bytes[t->place],
@@ -346,7 +346,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         const int64_t columns = g->n - column;
         d.columns = (int)(columns < d.panels * AMP_GEMM_BLOCK ? columns : d.panels * AMP_GEMM_BLOCK);
         d.b = (const char *)g->b + t->item * g->b_batch_stride + n * p->panel_bytes;
-        d.c = (void *)element(g->c, g->c_dtype, t->item * g->c_batch_stride + row * g->c_row_stride + column);
+        d.c = (void *)element(g->c, g->c_dtype, t->item * g->c_batch_stride + place + column);
         if (g->bias) d.bias = element(g->bias, g->bias_dtype, t->item * g->bias_batch_stride + column);
         p->isa->direct(&d);
         if (d.next != t->a && d.next < p->image_end) d.next += d.repeat * d.run_count * (d.steps / 4) * 128;
