@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/spatial.h"
+#include "cpu/unroll.h"
 
 typedef enum interpolation { LINEAR, NEAREST, CUBIC } interpolation;
 typedef enum border { ZEROS, EDGE, MIRROR } border;
@@ -28,40 +30,54 @@ typedef struct sampler {
 
 /* ---- Places, along one dimension ------------------------------------------------------------------------------ */
 
-static double unnormalised(double x, int64_t extent, bool align) {
+AMP_ALWAYS_INLINE double unnormalised(double x, int64_t extent, bool align) {
     return align ? (x + 1.0) / 2.0 * (double)(extent - 1) : ((x + 1.0) * (double)extent - 1.0) / 2.0;
+}
+
+/* floor and nearbyint, which are calls where no instruction set beyond x86-64's first is asked for. From 2^51 on every
+ * number counts as whole. */
+AMP_ALWAYS_INLINE double floor_of(double x) {
+    if (!(fabs(x) < 0x1p51)) return x;
+    const double whole = (double)(int64_t)x;
+    return whole - (whole > x);
+}
+AMP_ALWAYS_INLINE double nearest_to(double x) {
+    return fabs(x) < 0x1p51 ? x + 0x1.8p52 - 0x1.8p52 : x;
 }
 
 /* Mirrored between low/2 and high/2 as often as it takes. */
 static double mirrored(double x, int64_t twice_low, int64_t twice_high) {
     if (twice_low == twice_high) return 0.0;
     const double low = (double)twice_low / 2.0, span = (double)(twice_high - twice_low) / 2.0;
-    const double distance = fabs(x - low), rest = fmod(distance, span);
+    const double distance = fabs(x - low);
+    if (distance < span) return distance + low;
+    const double rest = fmod(distance, span);
     return fmod(floor(distance / span), 2.0) == 0.0 ? rest + low : span - rest + low;
 }
 
 /* NaN goes, as in PyTorch, to the first element in two dimensions and to the last in three. */
-static double clipped(const sampler *g, double x, int64_t extent) {
+AMP_ALWAYS_INLINE double clipped(const sampler *g, double x, int64_t extent) {
     const double last = (double)(extent - 1);
     if (x != x) return g->dims == 2 ? 0.0 : last;
     return x > 0.0 ? x < last ? x : last : 0.0;
 }
 
-static double bounded(const sampler *g, double x, int64_t extent) {
-    if (g->border == ZEROS) return x;
-    if (g->border == MIRROR) x = g->align ? mirrored(x, 0, 2 * (extent - 1)) : mirrored(x, -1, 2 * extent - 1);
+AMP_ALWAYS_INLINE double bounded(const sampler *g, border border, double x, int64_t extent) {
+    if (border == ZEROS) return x;
+    if (border == MIRROR) x = g->align ? mirrored(x, 0, 2 * (extent - 1)) : mirrored(x, -1, 2 * extent - 1);
     return clipped(g, x, extent);
 }
 
 /* −1 for what lies outside. Beyond any extent, and NaN, is outside. */
-static int64_t index_of(double x, int64_t extent) {
+AMP_ALWAYS_INLINE int64_t index_of(double x, int64_t extent) {
     return x >= 0.0 && x < (double)extent ? (int64_t)x : -1;
 }
 
-/* Keys's cubic convolution with a = −0.75, at a distance from the tap. */
-static double cubic(double x) {
-    x = fabs(x);
-    if (x <= 1.0) return (1.25 * x - 2.25) * x * x + 1.0;
+/* Keys's cubic convolution with a = −0.75, at a distance from the tap of up to 1, and of 1 to 2. */
+static double cubic_near(double x) {
+    return (1.25 * x - 2.25) * x * x + 1.0;
+}
+static double cubic_far(double x) {
     return ((-0.75 * x + 3.75) * x - 6.0) * x + 3.0;
 }
 
@@ -74,24 +90,26 @@ static int taps_along(const sampler *g) {
     return g->mode == LINEAR ? 2 : g->mode == NEAREST ? 1 : 4;
 }
 
-static place find_place(const sampler *g, double coordinate, int64_t extent) {
-    place p = {{-1, -1, -1, -1}, {0.0}};
+AMP_ALWAYS_INLINE place find_place(const sampler *g, interpolation mode, border border, double coordinate,
+                                   int64_t extent) {
+    place p;
     double x = unnormalised(coordinate, extent, g->align);
-    if (g->mode == CUBIC) { /* its taps are bounded, not its centre */
-        const double below = floor(x), t = x - below;
-        for (int k = 0; k < 4; k++) {
-            p.index[k] = index_of(bounded(g, below - 1.0 + k, extent), extent);
-            p.weight[k] = cubic(t + 1.0 - k);
-        }
+    if (mode == CUBIC) { /* its taps are bounded, not its centre */
+        const double below = floor_of(x), t = x - below;
+        for (int k = 0; k < 4; k++) p.index[k] = index_of(bounded(g, border, below - 1.0 + k, extent), extent);
+        p.weight[0] = cubic_far(1.0 + t);
+        p.weight[1] = cubic_near(t);
+        p.weight[2] = cubic_near(1.0 - t);
+        p.weight[3] = cubic_far(2.0 - t);
         return p;
     }
-    x = bounded(g, x, extent);
-    if (g->mode == NEAREST) {
-        p.index[0] = index_of(nearbyint(x), extent);
+    x = bounded(g, border, x, extent);
+    if (mode == NEAREST) {
+        p.index[0] = index_of(nearest_to(x), extent);
         p.weight[0] = 1.0;
         return p;
     }
-    const double below = floor(x);
+    const double below = floor_of(x);
     for (int k = 0; k < 2; k++) p.index[k] = index_of(below + k, extent);
     p.weight[1] = x - below;
     p.weight[0] = 1.0 - p.weight[1];
@@ -100,11 +118,32 @@ static place find_place(const sampler *g, double coordinate, int64_t extent) {
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
 
-/* Indices into a plane, −1 for a zero, and weights: tap k of element i is at k·n + i. */
+/* Along one dimension: where the taps begin in a plane, −1 for what lies outside; tap k of element i is at k·n + i. */
+typedef struct axis {
+    double *weight;
+    int32_t *offset;
+} axis;
+
+/* Indices into a plane, −1 for a zero, and weights, in the same order. */
 typedef struct line_taps {
     void *weight;
     int32_t *index;
+    axis axes[3]; /* D, H, W */
 } line_taps;
+
+/* Numbers of each kind that the taps of a line take. */
+static int64_t tap_count(const sampler *g) {
+    return (g->taps + 3 * taps_along(g)) * g->s->out[2];
+}
+
+static line_taps lay_out_taps(const sampler *g, void *scratch) {
+    const int64_t n = g->s->out[2], each = taps_along(g) * n;
+    double *weight = scratch;
+    int32_t *index = (int32_t *)(void *)(weight + tap_count(g));
+    line_taps t = {.weight = weight, .index = index};
+    for (int d = 0; d < 3; d++) t.axes[d] = (axis){weight + g->taps * n + d * each, index + g->taps * n + d * each};
+    return t;
+}
 
 static void gather_f32(const sampler *g, float *out, const float *in, const line_taps *t) {
     g->gather(out, in, t->index, t->weight, g->taps, g->s->out[2]);
@@ -188,9 +227,8 @@ static amp_status find_kernels(amp_call *call, sampler *g, amp_dtype compute) {
     return AMP_OK;
 }
 
-static amp_status run(amp_call *call, const request *r, int dims) {
+static amp_status sample(amp_call *call, const request *r, int dims) {
     amp_spatial s;
-    AMP_TRY(check(call, r, dims));
     AMP_TRY(amp_spatial_start(call, &s, r->input, dims));
     if (s.in[0] * s.in[1] * s.in[2] > INT32_MAX) {
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; planes may have 2³¹ − 1 elements", amp_call_name(call),
@@ -209,10 +247,46 @@ static amp_status run(amp_call *call, const request *r, int dims) {
     g.taps = 1;
     for (int d = 0; d < dims; d++) g.taps *= taps_along(&g);
     const int64_t rows = s.batch * s.out[0] * s.out[1];
-    const size_t scratch = (size_t)(g.taps * s.out[2]) * (sizeof(int32_t) + sizeof(double));
+    const size_t scratch = (size_t)tap_count(&g) * (sizeof(int32_t) + sizeof(double));
     AMP_TRY(amp_spatial_run(call, rows, s.out[2] * g.taps * (s.channels + 8), scratch,
                             compute == AMP_F32 ? sample_rows_f32 : sample_rows_f64, &g));
     return amp_spatial_finish(&result);
+}
+
+/* With many channels it is faster to read and write whole pixels, the copies included. */
+static bool wants_pixels(const request *r) {
+    enum { MANY = 8 };
+    const amp_tensor *t = r->input;
+    const int64_t channels = t->shape[1], plane = amp_tensor_elements(t) / t->shape[0] / channels;
+    const int64_t samples = amp_tensor_elements(r->grid) / t->shape[0] / (t->rank - 2);
+    return channels >= MANY && t->strides[1] != 1 && samples >= plane / 4;
+}
+
+static amp_tensor *channels_last(const amp_call *call, const amp_tensor *t) {
+    int64_t shape[AMP_MAX_RANK] = {t->shape[0]};
+    amp_dims order = {{0, t->rank - 1}, t->rank, AMP_PRESENT};
+    for (int d = 2; d < t->rank; d++) shape[d - 1] = t->shape[d];
+    for (int d = 2; d < t->rank; d++) order.values[d] = d - 1;
+    shape[t->rank - 1] = t->shape[1];
+    amp_tensor *memory = amp_tensor_new(call->op->name, t->dtype, t->rank, shape);
+    amp_tensor *copy = memory ? amp_permute(memory, order) : NULL;
+    return copy && amp_cpu_copy(copy, t) == AMP_OK ? copy : NULL;
+}
+
+static amp_status run(amp_call *call, const request *r, int dims) {
+    AMP_TRY(check(call, r, dims));
+    if (amp_tensor_elements(r->input) == 0 || !wants_pixels(r)) return sample(call, r, dims);
+    request pixels = *r;
+    amp_call step = *call;
+    step.form = AMP_FORM_FUNCTION;
+    step.target = NULL;
+    pixels.input = channels_last(call, r->input);
+    if (!pixels.input) return amp_pending_error();
+    AMP_TRY(sample(&step, &pixels, dims));
+    call->note = step.note;
+    const amp_tensor *made = step.outputs[0];
+    amp_tensor *out = amp_call_output(call, 0, made->dtype, made->rank, made->shape);
+    return out ? amp_cpu_copy(out, made) : amp_pending_error();
 }
 
 #define DEFINE(op, dims)                                                                                               \

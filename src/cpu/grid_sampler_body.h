@@ -1,25 +1,67 @@
 /* Lines of samples of TYPE; NAME(x) makes the functions' names. */
 
+/* Along dimension d (of D, H, W): the taps of each of the line's n elements. */
+AMP_ALWAYS_INLINE void NAME(find_axis_as)(const sampler *g, interpolation mode, int each, border border,
+                                          const TYPE *grid, int d, const axis *to) {
+    const int64_t n = g->s->out[2], extent = g->s->in[d];
+    const int32_t step = (int32_t)(d == 2 ? 1 : d == 1 ? g->s->in[2] : g->s->in[1] * g->s->in[2]);
+    for (int64_t i = 0; i < n; i++) {
+        const place p = find_place(g, mode, border, (double)grid[i * g->dims + 2 - d], extent); /* x comes first */
+        for (int k = 0; k < each; k++) {
+            to->offset[k * n + i] = p.index[k] < 0 ? -1 : (int32_t)p.index[k] * step;
+            to->weight[k * n + i] = p.weight[k];
+        }
+    }
+}
+
+static void NAME(find_axis)(const sampler *g, const TYPE *grid, int d, const axis *to) {
+    const bool zeros = g->border == ZEROS;
+    if (g->mode == LINEAR && zeros)
+        NAME(find_axis_as)(g, LINEAR, 2, ZEROS, grid, d, to);
+    else if (g->mode == CUBIC && zeros)
+        NAME(find_axis_as)(g, CUBIC, 4, ZEROS, grid, d, to);
+    else if (g->mode == LINEAR)
+        NAME(find_axis_as)(g, LINEAR, 2, g->border, grid, d, to);
+    else if (g->mode == CUBIC)
+        NAME(find_axis_as)(g, CUBIC, 4, g->border, grid, d, to);
+    else
+        NAME(find_axis_as)(g, NEAREST, 1, g->border, grid, d, to);
+}
+
+/* One tap of each dimension, for all n elements. A negative offset, which has all bits set, makes a negative index. */
+static void NAME(join_taps)(int64_t n, bool deep, const int32_t *restrict z, const int32_t *restrict y,
+                            const int32_t *restrict x, int32_t *restrict index) {
+    if (deep) {
+        for (int64_t i = 0; i < n; i++) index[i] = (z[i] | y[i] | x[i]) >> 31 | (z[i] + y[i] + x[i]);
+    } else {
+        for (int64_t i = 0; i < n; i++) index[i] = (y[i] | x[i]) >> 31 | (y[i] + x[i]);
+    }
+}
+
+static void NAME(join_weights)(int64_t n, bool deep, const double *restrict z, const double *restrict y,
+                               const double *restrict x, const int32_t *restrict index, TYPE *restrict weight) {
+    if (deep) {
+        for (int64_t i = 0; i < n; i++) weight[i] = (TYPE)(z[i] * y[i] * x[i]);
+        for (int64_t i = 0; i < n; i++) weight[i] = index[i] < 0 ? (TYPE)0 : weight[i];
+    } else {
+        for (int64_t i = 0; i < n; i++) weight[i] = (TYPE)(y[i] * x[i]);
+    }
+}
+
 /* The taps of output line `row` (of batch, D', H'), W' elements. */
 static void NAME(find_taps)(const sampler *g, int64_t row, const line_taps *t) {
-    const int64_t *in = g->s->in, n = g->s->out[2];
+    const int64_t n = g->s->out[2];
     const TYPE *grid = (const TYPE *)g->grid + row * n * g->dims;
-    const int each = taps_along(g), each_deep = g->dims == 3 ? each : 1;
-    for (int64_t i = 0; i < n; i++) {
-        const TYPE *at = grid + i * g->dims; /* x, y, z */
-        const place x = find_place(g, (double)at[0], in[2]), y = find_place(g, (double)at[1], in[1]);
-        const place z = g->dims == 3 ? find_place(g, (double)at[2], in[0]) : (place){{0}, {1.0}};
-        int32_t *index = t->index + i;
-        TYPE *weight = (TYPE *)t->weight + i;
-        for (int a = 0; a < each_deep; a++) {
-            for (int b = 0; b < each; b++) {
-                for (int c = 0; c < each; c++, index += n, weight += n) {
-                    const bool inside = z.index[a] >= 0 && y.index[b] >= 0 && x.index[c] >= 0;
-                    *index = inside ? (int32_t)((z.index[a] * in[1] + y.index[b]) * in[2] + x.index[c]) : -1;
-                    *weight = inside || g->dims == 2 ? (TYPE)(z.weight[a] * y.weight[b] * x.weight[c]) : (TYPE)0;
-                }
-            }
-        }
+    const int each = taps_along(g);
+    const bool deep = g->dims == 3;
+    const axis *z = &t->axes[0], *y = &t->axes[1], *x = &t->axes[2];
+    int32_t *index = t->index;
+    TYPE *weight = t->weight;
+    for (int d = deep ? 0 : 1; d < 3; d++) NAME(find_axis)(g, grid, d, &t->axes[d]);
+    for (int k = 0; k < g->taps; k++, index += n, weight += n) {
+        const int64_t a = k / each / each * n, b = k / each % each * n, c = k % each * n;
+        NAME(join_taps)(n, deep, z->offset + a, y->offset + b, x->offset + c, index);
+        NAME(join_weights)(n, deep, z->weight + a, y->weight + b, x->weight + c, index, weight);
     }
 }
 
@@ -56,7 +98,7 @@ static void NAME(sample_rows)(void *context, int64_t begin, int64_t end, void *s
     const sampler *g = context;
     const amp_spatial *s = g->s;
     const int64_t lines = s->out[0] * s->out[1];
-    const line_taps t = {scratch, (int32_t *)(void *)((double *)scratch + g->taps * s->out[2])};
+    const line_taps t = lay_out_taps(g, scratch);
     for (int64_t row = begin; row < end; row++) {
         NAME(find_taps)(g, row, &t);
         (s->channels_last ? NAME(sample_pixels) : NAME(sample_planes))(g, &t, row / lines, row % lines);
