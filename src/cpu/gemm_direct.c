@@ -17,7 +17,9 @@ enum {
     CHUNK_A_BYTES = 256 * 1024, /* what the tiles of a chunk read of A */
     REPEAT_BYTES = 16 * 1024,   /* of A, and of C, in tiles in a row that are one call */
     ALIAS_BYTES = 4096,         /* rows that far apart meet in one set of L1 */
-    SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
+    ROWS_B_BYTES = 16 * 1024,
+    NEAR_BYTES = 512 * 1024, /* of C, in L2 */
+    SMALL_BYTES = 64,        /* a copy may read so much at a time, within the image */
 };
 
 /* How a tile's values are reached. */
@@ -45,6 +47,8 @@ typedef struct plan {
     int64_t tiles_of_line, tiles; /* of one matrix */
     int64_t panels, panel_bytes, group, chunk;
     int64_t most_repeats;
+    bool far;     /* C does not stay in L2 */
+    bool by_rows; /* all of B is in L1: C is written row by row */
     int threads, grid_m, grid_n;
     size_t scratch_bytes; /* of a thread */
 } plan;
@@ -123,8 +127,10 @@ static void choose_chunk(plan *p) {
     if (p->chunk < 1) p->chunk = 1;
     p->most_repeats = REPEAT_BYTES / (p->rows * p->g->k * p->size);
     /* A line of C that two calls share is still in L1 for the second. */
+    p->far = p->g->m * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2) > NEAR_BYTES;
     const int64_t shared = REPEAT_BYTES / (p->rows * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2));
-    if (p->panels > p->tile_panels && shared < p->most_repeats) p->most_repeats = shared;
+    p->by_rows = p->panels * p->panel_bytes <= ROWS_B_BYTES;
+    if (!p->by_rows && p->panels > p->tile_panels && shared < p->most_repeats) p->most_repeats = shared;
 }
 
 static amp_status make_plan(plan *p) {
@@ -338,18 +344,20 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         .c_dtype = g->c_dtype,
         .c_row_stride = g->c_row_stride,
         .bias_dtype = g->bias_dtype,
+        .far = p->far,
     };
     d.next = after(p, t, d.row_bytes);
-    for (int64_t n = first_panel; n < last_panel; n += d.panels) {
-        const int64_t column = n * AMP_GEMM_BLOCK, panels = last_panel - n;
+    for (int64_t n = first_panel; n < last_panel; n += d.panels * d.groups) {
+        const int64_t column = n * AMP_GEMM_BLOCK, panels = last_panel - n, columns = g->n - column;
         d.panels = (int)(panels < p->tile_panels ? panels : p->tile_panels);
-        const int64_t columns = g->n - column;
-        d.columns = (int)(columns < d.panels * AMP_GEMM_BLOCK ? columns : d.panels * AMP_GEMM_BLOCK);
+        const int64_t wide = d.panels * AMP_GEMM_BLOCK, whole = columns / wide;
+        d.columns = (int)(columns < wide ? columns : wide);
+        d.groups = !p->by_rows || whole < 1 ? 1 : whole < panels / d.panels ? whole : panels / d.panels;
         d.b = (const char *)g->b + t->item * g->b_batch_stride + n * p->panel_bytes;
         d.c = (void *)element(g->c, g->c_dtype, t->item * g->c_batch_stride + place + column);
         if (g->bias) d.bias = element(g->bias, g->bias_dtype, t->item * g->bias_batch_stride + column);
         p->isa->direct(&d);
-        if (d.next != t->a && d.next < p->image_end) d.next += d.repeat * d.run_count * (d.steps / 4) * 128;
+        if (d.next != t->a && d.next < p->image_end) d.next += d.repeat * d.groups * d.run_count * (d.steps / 4) * 128;
         if (d.next >= p->image_end) d.next = t->a;
     }
 }

@@ -44,6 +44,11 @@ static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, _
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
 }
 
+/* Keeps the lower half of each lane. Not by a mask: gcc would hold it in a register that the sums need. */
+static inline __attribute__((always_inline)) void direct_drop_upper(__m512 *x) {
+    __asm__("vpslld $16, %0, %0\n\tvpsrld $16, %0, %0" : "+v"(*x));
+}
+
 /* `count` steps: rows · panels · vectors accumulators, at most 28; beside them two vectors of B and one of A. */
 static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], const char *const *bases,
                                                                int64_t row_bytes, const char *b, int64_t b_panel,
@@ -59,7 +64,7 @@ static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], c
 #pragma GCC unroll 14
             for (int r = 0; r < rows; r++) {
                 __m512 x = direct_broadcast(bases, row_bytes, r, s * 4);
-                if (half_step) x = (__m512)_mm512_and_si512((__m512i)x, _mm512_set1_epi32(0xffff));
+                if (half_step) direct_drop_upper(&x);
                 __m512 *const at = &acc[(r * panels + p) * vectors];
                 direct_multiply(&at[0], x, b0, bf16);
                 if (vectors == 2) direct_multiply(&at[1], x, b1, bf16);
@@ -98,9 +103,9 @@ static inline __attribute__((always_inline)) void direct_store_row(void *c, int6
     }
 }
 
-static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, char *c, const __m512 acc[28],
-                                                               const int rows, const int panels, const int vectors,
-                                                               const bool whole, const bool bf16) {
+static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, int64_t column, char *c,
+                                                               const __m512 acc[28], const int rows, const int panels,
+                                                               const int vectors, const bool whole, const bool bf16) {
 #pragma GCC unroll 8
     for (int p = 0; p < panels; p++) {
         const int left = t->columns - p * 32, lanes = whole || left > 16 * vectors ? 16 * vectors : left;
@@ -108,7 +113,7 @@ static inline __attribute__((always_inline)) void direct_store(const amp_gemm_di
         for (int v = 0; t->bias && v < vectors; v++) {
             const int rest = lanes - v * 16, count = whole || rest > 16 ? 16 : rest;
             if (count <= 0) continue;
-            bias[v] = (__m512)simd_load(t->bias, t->bias_dtype, p * 32 + v * 16, 1, count);
+            bias[v] = (__m512)simd_load(t->bias, t->bias_dtype, column + p * 32 + v * 16, 1, count);
         }
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++) {
@@ -121,25 +126,26 @@ static inline __attribute__((always_inline)) void direct_store(const amp_gemm_di
 }
 
 /* A result of the other type goes through memory. */
-static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, char *c, const __m512 acc[28],
-                                                                const int rows, const int panels, const int vectors,
-                                                                const bool bf16) {
+static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, int64_t column, char *c,
+                                                                const __m512 acc[28], const int rows, const int panels,
+                                                                const int vectors, const bool bf16) {
     if (t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
         if (t->columns == panels * 16 * vectors)
-            direct_store(t, c, acc, rows, panels, vectors, true, bf16);
+            direct_store(t, column, c, acc, rows, panels, vectors, true, bf16);
         else
-            direct_store(t, c, acc, rows, panels, vectors, false, bf16);
+            direct_store(t, column, c, acc, rows, panels, vectors, false, bf16);
         return;
     }
     _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(tile + 32 / vectors * i, acc[i]);
-    const amp_gemm_finish finish = {.c = c,
-                                    .c_dtype = t->c_dtype,
-                                    .c_row_stride = t->c_row_stride,
-                                    .alpha = 1.0f,
-                                    .bias = t->bias,
-                                    .bias_dtype = t->bias_dtype};
+    const amp_gemm_finish finish = {
+        .c = c,
+        .c_dtype = t->c_dtype,
+        .c_row_stride = t->c_row_stride,
+        .alpha = 1.0f,
+        .bias = t->bias ? (const char *)t->bias + column * (t->bias_dtype == AMP_F32 ? 4 : 2) : NULL,
+        .bias_dtype = t->bias_dtype};
     const amp_gemm_place place = {.rows = rows, .columns = t->columns, .pitch = panels * AMP_GEMM_BLOCK};
     amp_gemm_finish_avx512(&finish, &place, tile);
 }
@@ -148,25 +154,29 @@ static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_d
 static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_direct *t, const char *c,
                                                                  const int rows, const int panels) {
     const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2, line = AMP_GEMM_BLOCK * size;
+    if (!t->far) return;
 #pragma GCC unroll 1
     for (int r = 0; r < rows; r++, c += t->c_row_stride * size)
 #pragma GCC unroll 1
         for (int64_t i = 0; i < panels * line; i += 64) __asm__ volatile("prefetchw %0" : : "m"(c[i]));
 }
 
-/* One tile; returns what is to be fetched next. */
-static inline __attribute__((always_inline)) const char *direct_tile(const amp_gemm_direct *t, const char *a, char *c,
+/* One tile; returns what is to be fetched next of A. `next_c`: where the tile after it goes. */
+static inline __attribute__((always_inline)) const char *direct_tile(const amp_gemm_direct *t, const char *a,
+                                                                     int64_t group, char *c, const char *next_c,
                                                                      const char *next, const int rows, const int panels,
                                                                      const int vectors, const bool bf16) {
     const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
     __m512 acc[28];
-    direct_fetch_c(t, c, rows, panels);
+    direct_fetch_c(t, next_c, rows, panels);
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) acc[i] = _mm512_setzero_ps();
     for (int64_t i = 0; i < t->run_count; i++) {
-        const char *bases[DIRECT_BASES], *b = t->b + t->runs[i].b;
+        const char *bases[DIRECT_BASES], *b = t->b + group * panels * b_panel + t->runs[i].b;
+        bases[0] = a + t->runs[i].a;
+        __asm__("" : "+r"(bases[0])); /* else gcc keeps what does not depend on the run in vector registers */
 #pragma GCC unroll 5
-        for (int j = 0; j < DIRECT_BASES; j++) bases[j] = a + t->runs[i].a + 3 * j * row_bytes;
+        for (int j = 1; j < DIRECT_BASES; j++) bases[j] = bases[0] + 3 * j * row_bytes;
         const bool half = t->half_step;
         int64_t left = t->steps - half;
         for (; left >= 4; left -= 4) {
@@ -187,16 +197,23 @@ static inline __attribute__((always_inline)) const char *direct_tile(const amp_g
         }
         if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, true);
     }
-    direct_finish(t, c, acc, rows, panels, vectors, bf16);
+    direct_finish(t, group * panels * AMP_GEMM_BLOCK, c, acc, rows, panels, vectors, bf16);
     return next;
 }
 
 static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direct *t, const int rows, const int panels,
                                                             const int vectors, const bool bf16) {
-    const int64_t a_step = rows * t->row_bytes, c_step = rows * t->c_row_stride * (t->c_dtype == AMP_F32 ? 4 : 2);
+    const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2, group_bytes = panels * AMP_GEMM_BLOCK * size;
+    const int64_t a_step = rows * t->row_bytes, c_step = rows * t->c_row_stride * size;
     const char *next = t->next;
-    for (int64_t i = 0; i < t->repeat; i++)
-        next = direct_tile(t, t->a + i * a_step, (char *)t->c + i * c_step, next, rows, panels, vectors, bf16);
+    for (int64_t i = 0; i < t->repeat; i++) {
+        char *const c = (char *)t->c + i * c_step;
+        const char *const below = i + 1 < t->repeat ? c + c_step : c;
+        for (int64_t g = 0; g < t->groups; g++)
+            next =
+                direct_tile(t, t->a + i * a_step, g, c + g * group_bytes,
+                            g + 1 < t->groups ? c + (g + 1) * group_bytes : below, next, rows, panels, vectors, bf16);
+    }
 }
 
 static inline __attribute__((always_inline)) void direct_any(const amp_gemm_direct *t, const bool bf16) {

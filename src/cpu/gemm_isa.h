@@ -79,11 +79,13 @@ typedef struct amp_gemm_direct {
     const char *b;
     int64_t b_panel_bytes;
     int rows, panels, columns; /* as in amp_gemm_tile */
+    int64_t groups;            /* … so many times, side by side: of each row, before the next `repeat` */
     void *c;
     amp_dtype c_dtype;
     int64_t c_row_stride;
     const void *bias; /* of the first column, or NULL */
     amp_dtype bias_dtype;
+    bool far;         /* C is not in L2: its lines are fetched while the sums are made */
     int64_t repeat;   /* tiles in a row: each begins `rows` rows of A and C behind the one before */
     const char *next; /* memory that the tiles to come will read: 128 bytes of it for every four steps are fetched */
 } amp_gemm_direct;
