@@ -252,6 +252,16 @@ TEST_F(Renorm, ScalesLongSlicesOnly) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"renorm", "[2]", "2 dimensions"}));
 }
 
+TEST_F(Renorm, OfComplexNumbersGoesByTheirModulus) {
+    amp_tensor *x = op("view_as_complex", {tensor(AMP_F32, {2, 2, 2}, {3, 0, 0.3, 0, 0, -4, 0, 0.4})});
+    amp_tensor *y = op("renorm", {x, 2, 1, 1.0});
+    ASSERT_TRUE(y && amp_tensor_dtype(y) == AMP_C64) << amp_last_error();
+    const float expected[] = {0.6f, 0, 0.3f, 0, 0, -0.8f, 0, 0.4f};
+    for (int i = 0; i < 8; i++) EXPECT_NEAR(static_cast<const float *>(amp_data(y))[i], expected[i], 1e-6) << i;
+    EXPECT_EQ(op("renorm", {tensor(AMP_I64, {2, 2}), 2, 0, 1.0}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"renorm", "i64", "floating or complex"}));
+}
+
 TEST_F(Renorm, LocalResponse) {
     amp_tensor *x = random_tensor(AMP_F32, {2, 7, 3, 100}, 14);
     const std::vector<double> xs = numbers_of(x);

@@ -22,6 +22,12 @@ static void scale_f64(void *context, void *out, const void *const *in, int64_t n
     for (int64_t i = 0; i < n; i++) ((double *)out)[i] = x[i] * scale[i];
 }
 
+static void scale_c128(void *context, void *out, const void *const *in, int64_t n) {
+    const double *x = in[0], *scale = in[1]; /* a complex number, too, whose imaginary part is 0 */
+    (void)context;
+    for (int64_t i = 0; i < 2 * n; i++) ((double *)out)[i] = x[i] * scale[i & ~(int64_t)1];
+}
+
 /* What each slice is multiplied by, from its norm, in place. */
 static void scales_from_norms(amp_tensor *norms, double limit) {
     double *norm = amp_tensor_pointer(norms);
@@ -35,8 +41,9 @@ amp_status cpu_renorm(amp_call *call) {
     const double p = amp_constant_of(&a->p, AMP_F64).f64;
     const double limit = amp_constant_of(&a->maxnorm, AMP_F64).f64;
     int d;
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
+    const bool is_complex = amp_dtype_is_complex(input->dtype);
+    if (!amp_dtype_is_floating(input->dtype) && !is_complex) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
                         amp_describe(input));
     }
     if (input->rank < 2) {
@@ -49,10 +56,12 @@ amp_status cpu_renorm(amp_call *call) {
     }
     AMP_TRY(amp_wrap_dim(call, "dim", a->dim, input->rank, &d));
     const amp_dtype compute = amp_compute_dtype(input->dtype);
+    const amp_tensor *moduli = is_complex ? amp_abs(a->input) : input;
+    if (!moduli) return amp_pending_error();
     const amp_reduce_work work = {.kind = amp_norm_reduction(p),
-                                  .input = input,
+                                  .input = moduli,
                                   .mask = ((1u << input->rank) - 1) & ~(1u << d),
-                                  .compute = compute,
+                                  .compute = amp_compute_dtype(moduli->dtype),
                                   .power = p,
                                   .scale = 1.0,
                                   .root = isinf(p) ? 1.0 : 1.0 / p};
@@ -66,7 +75,8 @@ amp_status cpu_renorm(amp_call *call) {
     amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
     if (!out) return amp_pending_error();
     const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norms)};
-    amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? scale_f32 : scale_f64, &mul, 2, out);
+    amp_dense_function *scale = is_complex ? scale_c128 : compute == AMP_F32 ? scale_f32 : scale_f64;
+    amp_operands_run(v, 2, compute, compute, scale, &mul, 2, out);
     return AMP_OK;
 }
 
