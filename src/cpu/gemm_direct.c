@@ -17,9 +17,10 @@ enum {
     CHUNK_A_BYTES = 256 * 1024, /* what the tiles of a chunk read of A */
     REPEAT_BYTES = 16 * 1024,   /* of A, and of C, in tiles in a row that are one call */
     ALIAS_BYTES = 4096,         /* rows that far apart meet in one set of L1 */
-    ROWS_B_BYTES = 16 * 1024,
-    NEAR_BYTES = 512 * 1024, /* of C, in L2 */
-    SMALL_BYTES = 64,        /* a copy may read so much at a time, within the image */
+    ROWS_B_BYTES = 16 * 1024,   /* of all of B: C is written row by row, its lines whole */
+    FETCH_B_BYTES = 32 * 1024,  /* of a tile's B: beyond, it comes from L2 each time */
+    NEAR_BYTES = 512 * 1024,    /* of C, in L2 */
+    SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
 };
 
 /* How a tile's values are reached. */
@@ -223,6 +224,7 @@ static void copy_lines(const plan *p, const tile *t, char *to) {
     const int64_t pixels = (t->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2] + 1;
     for (int64_t i = 0; i < w->taps[0] * w->taps[1]; i++) {
         const int64_t d = o.at[0] + i / w->taps[1] * w->dilation[0], h = o.at[1] + i % w->taps[1] * w->dilation[1];
+        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1]) continue; /* left out of the runs */
         (void)put_pixels(p, to + i * p->line_pixels * w->channels * p->size, &o, d, h, o.at[2], pixels, 1);
     }
 }
@@ -291,7 +293,7 @@ static int64_t prepare_tile(const plan *p, int64_t index, int64_t end, char *scr
 
 /* ---- Products ------------------------------------------------------------------------------------------------- */
 
-/* The runs of a tile. In the image, lines above and below it are left out; in copies they are zeros. */
+/* The runs of a tile. Lines above and below the image are left out, but for copied windows, where they are zeros. */
 static int64_t list_runs(const plan *p, const tile *t, amp_gemm_stretch *runs) {
     const amp_gemm_window *w = p->w;
     const int64_t b_run = amp_gemm_window_run(w) * p->size / STEP * B_STEP;
@@ -307,9 +309,10 @@ static int64_t list_runs(const plan *p, const tile *t, amp_gemm_stretch *runs) {
             const int64_t lying = td * w->dilation[0] * w->step[0] + th * w->dilation[1] * w->step[1];
             for (int64_t tw = 0; tw < w->taps[2]; tw += w->run_taps, i++) {
                 const int64_t x = tw * w->dilation[2];
+                if (outside) continue;
                 if (t->place == IN_LINES)
                     runs[count++] = (amp_gemm_stretch){(copied + x * w->channels) * p->size, i * b_run};
-                else if (!outside)
+                else
                     runs[count++] = (amp_gemm_stretch){(lying + x * w->step[2]) * p->size, i * b_run};
             }
         }
@@ -345,6 +348,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         .c_row_stride = g->c_row_stride,
         .bias_dtype = g->bias_dtype,
         .far = p->far,
+        .fetch_b = p->tile_panels * p->panel_bytes > FETCH_B_BYTES,
     };
     d.next = after(p, t, d.row_bytes);
     for (int64_t n = first_panel; n < last_panel; n += d.panels * d.groups) {

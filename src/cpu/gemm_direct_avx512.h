@@ -9,7 +9,10 @@
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
 
-enum { DIRECT_BASES = 5 }; /* rows 0, 3, 6, 9, 12: each row is at most two row distances behind one of them */
+enum {
+    DIRECT_AHEAD = 2048 /* bytes of a panel of B */,
+    DIRECT_BASES = 5
+}; /* rows 0, 3, 6, 9, 12: each row is at most two row distances behind one of them */
 
 /* The four bytes of row `row` at `offset`, in every lane. In assembly, for gcc makes a pointer of its own for each row,
  * and has not enough registers for them. */
@@ -183,6 +186,11 @@ static inline __attribute__((always_inline)) const char *direct_tile(const amp_g
             _mm_prefetch(next, _MM_HINT_T0);
             _mm_prefetch(next + 64, _MM_HINT_T0);
             next += 128;
+            if (t->fetch_b) {
+#pragma GCC unroll 8
+                for (int j = 0; j < panels * 8; j++)
+                    _mm_prefetch(b + j / 8 * b_panel + j % 8 * 64 + DIRECT_AHEAD, _MM_HINT_T0);
+            }
             direct_steps(acc, bases, row_bytes, b, b_panel, 4, rows, panels, vectors, bf16, false);
 #pragma GCC unroll 5
             for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 16;

@@ -85,6 +85,7 @@ typedef struct amp_gemm_direct {
     int64_t c_row_stride;
     const void *bias; /* of the first column, or NULL */
     amp_dtype bias_dtype;
+    bool fetch_b;     /* B is not in L1: it is fetched ahead */
     bool far;         /* C is not in L2: its lines are fetched while the sums are made */
     int64_t repeat;   /* tiles in a row: each begins `rows` rows of A and C behind the one before */
     const char *next; /* memory that the tiles to come will read: 128 bytes of it for every four steps are fetched */
