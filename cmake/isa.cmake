@@ -44,7 +44,7 @@ function(amp_apply_isa sources_variable)
                 continue()
             endif()
             set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS ${AMP_FLAGS_${isa}})
-            if(name MATCHES "^formula_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags
+            if(name MATCHES "^(formula|columns)_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags
                 set(vectorise -fno-math-errno -fno-trapping-math)
                 if(isa STREQUAL avx512)
                     list(APPEND vectorise -mprefer-vector-width=512)

@@ -15,8 +15,8 @@ typedef double _Complex complex128;
 
 /* What a loop gets besides its operands. */
 typedef struct binary_context {
-    amp_kernel_function *kernel; /* amp_binary_function, or amp_binary_bf16_function */
-    float scale;                 /* of the second operand, as f32 … */
+    amp_binary_function *kernel;
+    float scale;                 /* of the second operand, or an operand that is a number, as f32 … */
     double alpha;                /* … as f64 … */
     int64_t alpha_whole;         /* … and as an integer */
     complex128 alpha_complex;
@@ -133,14 +133,17 @@ static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 
-static void f32_loop(void *context, void *out, const void *const *in, int64_t n) {
+static void kernel_loop(void *context, void *out, const void *const *in, int64_t n) {
     const binary_context *c = context;
-    ((amp_binary_function *)c->kernel)(out, in[0], in[1], n, c->scale);
+    c->kernel(out, in[0], in[1], n, c->scale);
 }
-
-static void bf16_loop(void *context, void *out, const void *const *in, int64_t n) {
+static void number_last_loop(void *context, void *out, const void *const *in, int64_t n) {
     const binary_context *c = context;
-    ((amp_binary_bf16_function *)c->kernel)(out, in[0], in[1], n, c->scale);
+    c->kernel(out, in[0], NULL, n, c->scale);
+}
+static void number_first_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const binary_context *c = context;
+    c->kernel(out, NULL, in[0], n, c->scale);
 }
 
 enum { AT_ONCE = 16384 }; /* elements that are not worth a second thread */
@@ -162,8 +165,8 @@ static amp_status run_at_once(amp_call *call, amp_kernel_family family, const am
         ((amp_binary_function *)kernel->function)(amp_tensor_pointer(out), amp_tensor_pointer(v[0].tensor),
                                                   amp_tensor_pointer(v[1].tensor), amp_tensor_elements(out), 1.0f);
     } else { /* a strided target of an in-place or out= form */
-        binary_context c = {.kernel = kernel->function, .scale = 1.0f};
-        amp_operands_run(v, 2, AMP_F32, AMP_F32, f32_loop, &c, 1, out);
+        binary_context c = {.kernel = (amp_binary_function *)kernel->function, .scale = 1.0f};
+        amp_operands_run(v, 2, AMP_F32, AMP_F32, kernel_loop, &c, 1, out);
     }
     return AMP_OK;
 }
@@ -175,15 +178,34 @@ static amp_status no_such_type(const amp_call *call, amp_dtype dtype, const amp_
 
 static amp_status run_typed(amp_call *call, const binary_op *op, binary_context *c, const amp_operand *v,
                             amp_dtype compute, amp_tensor *out) {
-    amp_dense_function *loop = compute == AMP_F32    ? f32_loop
-                               : compute == AMP_BF16 ? bf16_loop
-                               : compute == AMP_F64  ? op->f64
-                               : compute == AMP_C128 ? op->c128
-                                                     : op->i64;
-    amp_operands_run(v, 2, compute, compute, loop, c, compute == AMP_F32 || compute == AMP_BF16 ? 1 : 4, out);
+    amp_dense_function *loop = compute == AMP_F64 ? op->f64 : compute == AMP_C128 ? op->c128 : op->i64;
+    amp_operands_run(v, 2, compute, compute, loop, c, 4, out);
     if (!atomic_load_explicit(&c->divided_by_zero, memory_order_relaxed)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has a zero, and integers cannot be divided by it", amp_call_name(call),
                     v[1].name);
+}
+
+/* f32 and narrower. Tensors of mixed dtypes meet in f32. */
+static amp_status run_kernel(amp_call *call, const binary_op *op, binary_context *c, const amp_operand *v,
+                             amp_tensor *out) {
+    const int number = v[0].tensor ? v[1].tensor ? -1 : 1 : 0;
+    amp_dtype compute = amp_kernel_dtype(op->family, out->dtype);
+    for (int i = 0; i < 2; i++) {
+        if (v[i].tensor && v[i].tensor->dtype != compute) compute = AMP_F32;
+    }
+    const bool with_number = number >= 0 && v[1 - number].tensor && op->family != AMP_KERNEL_ADD_SCALED;
+    if (number >= 0 && !with_number) compute = AMP_F32;
+    const amp_kernel *kernel = amp_kernel_select(op->family, compute, compute);
+    if (!kernel) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    c->kernel = (amp_binary_function *)kernel->function;
+    if (with_number) {
+        c->scale = amp_constant_of(&v[number].number, AMP_F32).f32;
+        amp_operands_run(&v[1 - number], 1, compute, compute, number ? number_last_loop : number_first_loop, c, 1, out);
+    } else {
+        amp_operands_run(v, 2, compute, compute, kernel_loop, c, 1, out);
+    }
+    return AMP_OK;
 }
 
 /* `alpha` times the second operand; `sign` −1 for differences. NULL: 1. */
@@ -199,22 +221,11 @@ static binary_context context_of(const amp_scalar *alpha, int sign) {
 
 static amp_status binary(amp_call *call, const binary_op *op, const amp_operand v[2], amp_dtype dtype,
                          binary_context c) {
-    amp_dtype compute = amp_compute_dtype(dtype);
+    const amp_dtype compute = amp_compute_dtype(dtype);
     if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128)) return no_such_type(call, dtype, v);
     amp_tensor *out = amp_operands_output(call, v, 2, dtype);
     if (!out) return amp_pending_error();
-    if (compute != AMP_F32) return run_typed(call, op, &c, v, compute, out);
-    /* the bf16 families follow in the same order; numbers come as f32 */
-    const bool narrow = v[0].tensor && v[1].tensor && v[0].tensor->dtype == AMP_BF16 &&
-                        v[1].tensor->dtype == AMP_BF16 && op->family >= AMP_KERNEL_ADD &&
-                        op->family <= AMP_KERNEL_MINIMUM;
-    const int family = (int)op->family + (narrow ? AMP_KERNEL_ADD_BF16 - AMP_KERNEL_ADD : 0);
-    if (narrow) compute = AMP_BF16;
-    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, compute, compute);
-    if (!kernel) return amp_pending_error();
-    call->note.kernel = kernel->name;
-    c.kernel = kernel->function;
-    return run_typed(call, op, &c, v, compute, out);
+    return compute == AMP_F32 ? run_kernel(call, op, &c, v, out) : run_typed(call, op, &c, v, compute, out);
 }
 
 /* ---- add, sub ------------------------------------------------------------------------------------------------- */
@@ -330,12 +341,13 @@ amp_status cpu_pow_scalar(amp_call *call) {
     const amp_operand x = amp_tensor_operand("input", a->input);
     const int family = family_of_power(a->input->dtype, &a->exponent);
     if (family == AMP_KERNEL_FAMILY_COUNT) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));
-    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, AMP_F32, AMP_F32);
+    const amp_dtype compute = amp_kernel_dtype((amp_kernel_family)family, a->input->dtype);
+    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, compute, compute);
     amp_tensor *out = kernel ? amp_operands_output(call, &x, 1, a->input->dtype) : NULL;
     if (!out) return amp_pending_error();
     amp_kernel_function *function = kernel->function;
     call->note.kernel = kernel->name;
-    amp_operands_run(&x, 1, AMP_F32, AMP_F32, power_loop, &function, 1, out);
+    amp_operands_run(&x, 1, compute, compute, power_loop, &function, 1, out);
     return AMP_OK;
 }
 

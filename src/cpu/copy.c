@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/convert.h"
 #include "cpu/element.h"
 #include "cpu/elementwise.h"
 #include "cpu/strided_copy.h"
@@ -78,6 +79,8 @@ amp_constant amp_constant_of(const amp_scalar *number, amp_dtype compute) {
     switch (compute) {
     case AMP_F32: c.f32 = (float)real_part(number); break;
     case AMP_F64: c.f64 = real_part(number); break;
+    case AMP_BF16: c.half = amp_bf16_from_f32((float)real_part(number)); break;
+    case AMP_F16: c.half = amp_f16_from_f32((float)real_part(number)); break;
     case AMP_BOOL: c.boolean = real_part(number) != 0.0 || number->im != 0.0; break;
     case AMP_C128:
         c.c128[0] = real_part(number);

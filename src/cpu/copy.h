@@ -17,10 +17,11 @@ typedef union amp_constant {
     double f64;
     int64_t i64;
     double c128[2];
+    uint16_t half; /* f16 or bf16 */
     uint8_t boolean;
 } amp_constant;
 
-/* A number as a constant of a compute type (cpu/element.h). */
+/* A number as a constant of a compute type (cpu/element.h), or of f16 or bf16. */
 amp_constant amp_constant_of(const amp_scalar *number, amp_dtype compute);
 
 /* Sets every element. */

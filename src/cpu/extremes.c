@@ -24,7 +24,7 @@ typedef struct search {
     amp_dtype compute;
     int64_t step; /* elements looked at in one go: a chunk, or a longer piece where they need no buffer */
     bool largest;
-    amp_reduce_function *f32;
+    amp_reduce_function *kernel; /* of f32 and bf16 */
     int64_t *indices;
     amp_rows values; /* without data: not wanted */
 } search;
@@ -54,7 +54,7 @@ EXTREME_LOOP(i64, int64_t)
 static extreme extreme_of(const search *s, int64_t row, int64_t at, int64_t n) {
     _Alignas(64) char buffer[CHUNK * sizeof(double)];
     const void *x = amp_rows_load(&s->in, s->compute, row, at, n, buffer);
-    if (s->compute == AMP_F32) return (extreme){.real = s->f32(x, n)};
+    if (s->kernel) return (extreme){.real = s->kernel(x, n)};
     if (s->compute == AMP_F64) return (extreme){.real = extreme_f64(x, n, s->largest)};
     return (extreme){.whole = extreme_i64(x, n, s->largest)};
 }
@@ -66,9 +66,10 @@ static int64_t place_of(const search *s, int64_t row, int64_t at, int64_t n, ext
         const int64_t count = at + n - from < CHUNK ? at + n - from : CHUNK;
         const void *x = amp_rows_load(&s->in, s->compute, row, from, count, buffer);
         for (int64_t i = 0; i < count; i++) {
-            const double real = s->compute == AMP_F32   ? (double)((const float *)x)[i]
-                                : s->compute == AMP_F64 ? ((const double *)x)[i]
-                                                        : 0.0;
+            const double real = s->compute == AMP_F32    ? (double)((const float *)x)[i]
+                                : s->compute == AMP_BF16 ? (double)amp_f32_from_bf16(((const uint16_t *)x)[i])
+                                : s->compute == AMP_F64  ? ((const double *)x)[i]
+                                                         : 0.0;
             const bool found = s->compute == AMP_I64    ? ((const int64_t *)x)[i] == best.whole
                                : best.real != best.real ? real != real
                                                         : real == best.real;
@@ -142,9 +143,12 @@ static amp_status run(const amp_call *call, search *s, const amp_tensor *input, 
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
                         amp_describe(input));
     }
-    s->f32 =
-        (amp_reduce_function *)amp_kernel_get(s->largest ? AMP_KERNEL_ROW_MAX : AMP_KERNEL_ROW_MIN, AMP_F32, AMP_F32);
-    if (!s->f32) return amp_pending_error();
+    if (s->compute == AMP_F32) {
+        const amp_kernel_family family = s->largest ? AMP_KERNEL_ROW_MAX : AMP_KERNEL_ROW_MIN;
+        s->compute = amp_kernel_dtype(family, input->dtype);
+        s->kernel = (amp_reduce_function *)amp_kernel_get(family, s->compute, s->compute);
+        if (!s->kernel) return amp_pending_error();
+    }
     AMP_TRY(amp_rows_of(call, input, mask, &s->in));
     s->step = s->in.dtype == s->compute ? 8 * CHUNK : CHUNK;
     if (s->in.count == 0) return AMP_OK;

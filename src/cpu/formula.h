@@ -12,7 +12,7 @@
     X(SINC, sinc)                                                                                                      \
     X(ERFINV, erfinv)
 
-/* Of two: amp_binary_function, whose scale is ignored. */
+/* Of two: amp_binary_function. */
 #define AMP_FORMULAS2(X)                                                                                               \
     X(DIV_TRUNC, div_trunc)                                                                                            \
     X(DIV_FLOOR, div_floor)                                                                                            \

@@ -219,7 +219,9 @@ INLINE double sinc_of(double x) {
     static double name##_with_care(double x) {                                                                         \
         return exact;                                                                                                  \
     }                                                                                                                  \
-    void KERNEL(name)(float *out, const float *in, int64_t n) {                                                        \
+    void KERNEL(name)(void *results, const void *elements, int64_t n) {                                                \
+        float *out = results;                                                                                          \
+        const float *in = elements;                                                                                    \
         for (int64_t start = 0; start < n; start += BLOCK) {                                                           \
             const int count = n - start < BLOCK ? (int)(n - start) : BLOCK;                                            \
             const float *block = in + start;                                                                           \
@@ -249,11 +251,14 @@ FORMULA(erfinv, inverse_error_function(x), 0, x)
         (void)y;                                                                                                       \
         return exact;                                                                                                  \
     }                                                                                                                  \
-    void KERNEL(name)(float *out, const float *a, const float *b, int64_t n, float scale) {                            \
-        (void)scale;                                                                                                   \
+    void KERNEL(name)(void *results, const void *left, const void *right, int64_t n, float scale) {                    \
+        float *out = results;                                                                                          \
+        const float *a = left, *b = right;                                                                             \
+        float number[BLOCK];                                                                                           \
+        for (int i = 0; i < BLOCK; i++) number[i] = scale;                                                             \
         for (int64_t start = 0; start < n; start += BLOCK) {                                                           \
             const int count = n - start < BLOCK ? (int)(n - start) : BLOCK;                                            \
-            const float *first = a + start, *second = b + start;                                                       \
+            const float *first = a ? a + start : number, *second = b ? b + start : number;                             \
             float result[BLOCK];                                                                                       \
             int care = 0;                                                                                              \
             _Pragma("omp simd reduction(| : care)") for (int i = 0; i < count; i++) {                                  \

@@ -231,6 +231,14 @@ const amp_kernel *amp_kernel_select(amp_kernel_family family, amp_dtype in, amp_
     return kernel;
 }
 
+amp_dtype amp_kernel_dtype(amp_kernel_family family, amp_dtype dtype) {
+    pthread_once(&state.once, initialise);
+    for (int i = state.first[family]; i < ROWS && rows[i].family == family; i++) {
+        if (row_fits(&rows[i], family, dtype, dtype)) return dtype;
+    }
+    return AMP_F32;
+}
+
 /* ---- Reports and seams ---------------------------------------------------------------------------------------- */
 
 int amp_kernel_count(void) {

@@ -7,6 +7,7 @@
 /* The function types of the families. */
 #include "cpu/attention.h"
 #include "cpu/channel.h"
+#include "cpu/columns.h"
 #include "cpu/convert.h"
 #include "cpu/depthwise.h"
 #include "cpu/distance.h"
@@ -57,6 +58,8 @@ enum { AMP_KERNEL_REASON_SIZE = 256 };
 const amp_kernel *amp_kernel_select(amp_kernel_family family, amp_dtype in, amp_dtype out);
 /* The same for one problem, which the rows' predicates judge. */
 const amp_kernel *amp_kernel_select_for(amp_kernel_family family, amp_dtype in, amp_dtype out, const void *problem);
+/* What a family computes elements of a 16-bit dtype in: the dtype itself where it has rows for it, else f32. */
+amp_dtype amp_kernel_dtype(amp_kernel_family family, amp_dtype dtype);
 /* amp_kernel_select's function, or NULL with the error. */
 static inline amp_kernel_function *amp_kernel_get(amp_kernel_family family, amp_dtype in, amp_dtype out) {
     const amp_kernel *kernel = amp_kernel_select(family, in, out);

@@ -32,13 +32,13 @@ typedef struct partial {
 typedef struct fold fold;
 struct fold {
     amp_rows in;
-    amp_dtype compute; /* f32, f64 or c128 */
+    amp_dtype compute; /* f32, bf16, f64 or c128 */
     int64_t chunk;
     void (*of_chunk)(const fold *f, partial *p, const void *x, int64_t n);
     void (*join)(partial *all, const partial *next);
     void (*finish)(const fold *f, int64_t row, const partial *all);
-    amp_reduce_function *first_f32; /* kernels: sum or maximum, … */
-    amp_centred_function *then_f32; /* … then the sums about it */
+    amp_reduce_function *first; /* kernels: sum or maximum, … */
+    amp_centred_function *then; /* … then the sums about it */
     double correction, power;       /* of the variance: 1, or ½ for the deviation */
     amp_rows out, means;            /* means without data: not wanted */
 };
@@ -107,12 +107,20 @@ static amp_status run(const amp_call *call, fold *f, const amp_tensor *input, un
     return AMP_OK;
 }
 
+static amp_status find_kernels(fold *f, amp_dtype dtype, amp_kernel_family first, amp_kernel_family then) {
+    if (f->compute != AMP_F32) return AMP_OK;
+    f->compute = amp_kernel_dtype(first, dtype);
+    f->first = (amp_reduce_function *)amp_kernel_get(first, f->compute, f->compute);
+    f->then = (amp_centred_function *)amp_kernel_get(then, f->compute, f->compute);
+    return f->first && f->then ? AMP_OK : amp_pending_error();
+}
+
 /* ---- Variance ------------------------------------------------------------------------------------------------- */
 
-static void moments_f32(const fold *f, partial *p, const void *x, int64_t n) {
+static void moments_by_kernels(const fold *f, partial *p, const void *x, int64_t n) {
     double sums[2] = {0.0, 0.0};
-    const float centre = (float)(f->first_f32(x, n) / (double)n);
-    f->then_f32(sums, x, n, centre);
+    const float centre = (float)(f->first(x, n) / (double)n);
+    f->then(sums, x, n, centre);
     p->mean[0] = (double)centre + sums[0] / (double)n;
     p->squares[0] = sums[1] - sums[0] * sums[0] / (double)n;
     if (p->squares[0] < 0.0) p->squares[0] = 0.0;
@@ -198,10 +206,8 @@ static amp_status variance(amp_call *call, const variance_args *a, double power,
         return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
                         amp_describe(a->input));
     }
-    f.of_chunk = f.compute == AMP_F32 ? moments_f32 : f.compute == AMP_F64 ? moments_f64 : moments_c128;
-    f.first_f32 = (amp_reduce_function *)amp_kernel_get(AMP_KERNEL_SUM, AMP_F32, AMP_F32);
-    f.then_f32 = (amp_centred_function *)amp_kernel_get(AMP_KERNEL_SUM_DEVIATIONS, AMP_F32, AMP_F32);
-    if (!f.first_f32 || !f.then_f32) return amp_pending_error();
+    f.of_chunk = f.compute == AMP_F32 ? moments_by_kernels : f.compute == AMP_F64 ? moments_f64 : moments_c128;
+    AMP_TRY(find_kernels(&f, dtype, AMP_KERNEL_SUM, AMP_KERNEL_SUM_DEVIATIONS));
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(a->input, mask, a->keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, real_dtype(dtype), rank, shape);
@@ -229,10 +235,10 @@ DEFINE_VARIANCE(std_mean, 0.5, true)
 
 /* ---- logsumexp ------------------------------------------------------------------------------------------------ */
 
-static void exponentials_f32(const fold *f, partial *p, const void *x, int64_t n) {
-    p->mean[0] = f->first_f32(x, n);
+static void exponentials_by_kernels(const fold *f, partial *p, const void *x, int64_t n) {
+    p->mean[0] = f->first(x, n);
     if (isfinite(p->mean[0]))
-        f->then_f32(p->squares, x, n, (float)p->mean[0]);
+        f->then(p->squares, x, n, (float)p->mean[0]);
     else
         p->squares[0] = p->mean[0] != -INFINITY; /* e^(∞ − ∞) counts as one; of −∞ alone there is nothing */
 }
@@ -290,10 +296,10 @@ amp_status cpu_logsumexp(amp_call *call) {
     fold f = {.compute = amp_compute_dtype(dtype), .join = join_exponentials, .finish = finish_exponentials};
     unsigned mask;
     AMP_TRY(amp_wrap_dims(call, "dim", &a->dim, true, a->input->rank, &mask));
-    f.of_chunk = f.compute == AMP_F32 ? exponentials_f32 : f.compute == AMP_F64 ? exponentials_f64 : exponentials_c128;
-    f.first_f32 = (amp_reduce_function *)amp_kernel_get(AMP_KERNEL_ROW_MAX, AMP_F32, AMP_F32);
-    f.then_f32 = (amp_centred_function *)amp_kernel_get(AMP_KERNEL_SUM_EXPONENTIALS, AMP_F32, AMP_F32);
-    if (!f.first_f32 || !f.then_f32) return amp_pending_error();
+    f.of_chunk = f.compute == AMP_F32   ? exponentials_by_kernels
+                 : f.compute == AMP_F64 ? exponentials_f64
+                                        : exponentials_c128;
+    AMP_TRY(find_kernels(&f, a->input->dtype, AMP_KERNEL_ROW_MAX, AMP_KERNEL_SUM_EXPONENTIALS));
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(a->input, mask, a->keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);

@@ -1,4 +1,4 @@
-/* softmax, log_softmax, softmin, layer_norm, rms_norm: ops on rows. Rows of f32, f16 and bf16 run in the f32 row
+/* softmax, log_softmax, softmin, layer_norm, rms_norm: ops on rows. Rows of f32, f16 and bf16 run in the row
  * kernels; f64 in the loops here. Integers become floats only where a dtype asks for it. */
 #include <float.h>
 #include <math.h>
@@ -84,7 +84,7 @@ static amp_status run_rows(const char *op, const rows *r) {
 
 /* ---- softmax -------------------------------------------------------------------------------------------------- */
 
-static void softmax_f32(const void *context, void *out, const void *in, int64_t n) {
+static void softmax_row(const void *context, void *out, const void *in, int64_t n) {
     ((amp_row_function *)*(amp_kernel_function *const *)context)(out, in, n);
 }
 
@@ -92,7 +92,7 @@ static void softmin_f32(const void *context, void *out, const void *in, int64_t 
     const float *x = in;
     float *o = out;
     for (int64_t i = 0; i < n; i++) o[i] = -x[i];
-    softmax_f32(context, out, out, n);
+    softmax_row(context, out, out, n);
 }
 
 /* e^(sign·x − max) and its sum; with `logarithm` the logarithm of the quotient. */
@@ -118,7 +118,7 @@ static void softmin_f64(const void *context, void *out, const void *in, int64_t 
 }
 
 static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dtype given, amp_kernel_family family,
-                          row_loop *f32, row_loop *f64) {
+                          row_loop *kernel_loop, row_loop *f64) {
     const amp_dtype dtype = given == AMP_DTYPE_NONE ? input->dtype : given;
     rows r = {.in = input, .compute = amp_compute_dtype(dtype)};
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &r.dim));
@@ -127,23 +127,26 @@ static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dt
                         amp_call_name(call), amp_describe(input));
     }
     r.length = input->rank ? input->shape[r.dim] : 1;
-    const amp_kernel *kernel = amp_kernel_select(family, AMP_F32, AMP_F32);
+    r.loop = r.compute == AMP_F32 ? kernel_loop : f64;
+    if (kernel_loop == softmax_row && dtype == input->dtype && r.compute == AMP_F32)
+        r.compute = amp_kernel_dtype(family, dtype);
+    const amp_dtype narrow = r.compute == AMP_F64 ? AMP_F32 : r.compute;
+    const amp_kernel *kernel = amp_kernel_select(family, narrow, narrow);
     if (!kernel) return amp_pending_error();
     amp_kernel_function *function = kernel->function;
     r.context = &function;
-    r.loop = r.compute == AMP_F32 ? f32 : f64;
-    if (r.compute == AMP_F32) call->note.kernel = kernel->name;
+    if (r.compute != AMP_F64) call->note.kernel = kernel->name;
     r.out = amp_call_output(call, 0, dtype, input->rank, input->shape);
     return r.out ? run_rows(amp_call_name(call), &r) : amp_pending_error();
 }
 
 amp_status cpu_softmax(amp_call *call) {
     const amp_softmax_args *a = call->args;
-    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_SOFTMAX, softmax_f32, softmax_f64);
+    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_SOFTMAX, softmax_row, softmax_f64);
 }
 amp_status cpu_log_softmax(amp_call *call) {
     const amp_log_softmax_args *a = call->args;
-    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_LOG_SOFTMAX, softmax_f32, log_softmax_f64);
+    return softmax(call, a->input, a->dim, a->dtype, AMP_KERNEL_LOG_SOFTMAX, softmax_row, log_softmax_f64);
 }
 amp_status cpu_softmin(amp_call *call) {
     const amp_softmin_args *a = call->args;
@@ -153,15 +156,15 @@ amp_status cpu_softmin(amp_call *call) {
 /* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------- */
 
 typedef struct norm {
-    amp_norm_function *f32;
-    const void *weight, *bias; /* dense, in compute type; NULL where absent */
+    amp_norm_function *kernel;
+    const void *weight, *bias; /* dense, f32 or f64; NULL where absent */
     double eps;
     bool centred; /* layer_norm; rms_norm keeps the mean */
 } norm;
 
-static void norm_f32(const void *context, void *out, const void *in, int64_t n) {
+static void norm_row(const void *context, void *out, const void *in, int64_t n) {
     const norm *c = context;
-    c->f32(out, in, c->weight, c->bias, n, c->eps);
+    c->kernel(out, in, c->weight, c->bias, n, c->eps);
 }
 
 static void norm_f64(const void *context, void *out, const void *in, int64_t n) {
@@ -232,18 +235,21 @@ static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *sh
     AMP_TRY(check_norm_dtypes(call, input, weight, bias));
     rows r = {.compute = amp_compute_dtype(input->dtype), .dim = input->rank - shape->count, .length = 1, .tail = true};
     for (int i = 0; i < shape->count; i++) r.length *= shape->values[i];
-    const amp_kernel *kernel =
-        amp_kernel_select(c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM, AMP_F32, AMP_F32);
-    if (!kernel) return amp_pending_error();
-    c.f32 = (amp_norm_function *)kernel->function;
-    if (r.compute == AMP_F32) call->note.kernel = kernel->name;
     AMP_TRY(dense_parameter(call, weight, r.compute, &c.weight));
     AMP_TRY(dense_parameter(call, bias, r.compute, &c.bias));
+    r.loop = r.compute == AMP_F32 ? norm_row : norm_f64;
+    if (r.compute == AMP_F32) {
+        const amp_kernel_family family = c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM;
+        r.compute = amp_kernel_dtype(family, input->dtype);
+        const amp_kernel *kernel = amp_kernel_select(family, r.compute, r.compute);
+        if (!kernel) return amp_pending_error();
+        c.kernel = (amp_norm_function *)kernel->function;
+        call->note.kernel = kernel->name;
+    }
     r.out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
     if (!r.out) return amp_pending_error();
     r.in = amp_cpu_dense(call->op->name, input, input->dtype, r.dim);
     if (!r.in) return amp_pending_error();
-    r.loop = r.compute == AMP_F32 ? norm_f32 : norm_f64;
     r.context = &c;
     return run_rows(amp_call_name(call), &r);
 }

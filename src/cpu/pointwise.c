@@ -14,7 +14,7 @@
 typedef double _Complex complex128;
 
 typedef struct unary_context {
-    amp_kernel_function *f32; /* amp_unary_function, or amp_unary_with_function */
+    amp_kernel_function *kernel; /* amp_unary_function, or amp_unary_with_function */
     double p, q, r;           /* the op's numbers: slope, alpha, bounds … */
     bool with_numbers;        /* the kernel takes p and q */
     amp_dense_function *loop; /* for f32, instead of a kernel */
@@ -23,7 +23,7 @@ typedef struct unary_context {
 enum { NO_KERNEL = -1 };
 
 typedef struct unary_op {
-    int family;                           /* of f32 kernels; NO_KERNEL: narrow floats are computed in f64 */
+    int family;                           /* of kernels; NO_KERNEL: narrow floats are computed in f64 */
     amp_dense_function *f64, *i64, *c128; /* i64 NULL: integers become f32; c128 NULL: not for complex numbers */
 } unary_op;
 
@@ -191,32 +191,14 @@ REAL(threshold, x > c->p || x != x ? x : c->q)
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 
-static void f32_loop(void *context, void *out, const void *const *in, int64_t n) {
+static void kernel_loop(void *context, void *out, const void *const *in, int64_t n) {
     const unary_context *c = context;
-    ((amp_unary_function *)c->f32)(out, in[0], n);
+    ((amp_unary_function *)c->kernel)(out, in[0], n);
 }
 
-static void bf16_loop(void *context, void *out, const void *const *in, int64_t n) {
+static void kernel_loop_with(void *context, void *out, const void *const *in, int64_t n) {
     const unary_context *c = context;
-    ((amp_unary_bf16_function *)c->f32)(out, in[0], n);
-}
-
-static void f32_loop_with(void *context, void *out, const void *const *in, int64_t n) {
-    const unary_context *c = context;
-    ((amp_unary_with_function *)c->f32)(out, in[0], n, (float)c->p, (float)c->q);
-}
-
-/* Where little is computed, reading and writing bf16 directly is faster than passes of its own (by 15 to 40 % on Zen 5);
- * beside an exponential it is slower there, by 30 %. The bf16 families follow in the order of the f32 ones. */
-static bool pays_in_bf16(int family) {
-    static const int families[] = {AMP_KERNEL_NEG,        AMP_KERNEL_ABS,    AMP_KERNEL_SQRT,  AMP_KERNEL_RSQRT,
-                                   AMP_KERNEL_RECIPROCAL, AMP_KERNEL_SQUARE, AMP_KERNEL_RELU,  AMP_KERNEL_SIGN,
-                                   AMP_KERNEL_CEIL,       AMP_KERNEL_FLOOR,  AMP_KERNEL_TRUNC, AMP_KERNEL_ROUND,
-                                   AMP_KERNEL_RELU6};
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        if (families[i] == family) return true;
-    }
-    return false;
+    ((amp_unary_with_function *)c->kernel)(out, in[0], n, (float)c->p, (float)c->q);
 }
 
 static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, unary_context c) {
@@ -235,14 +217,13 @@ static amp_status run(amp_call *call, const unary_op *op, amp_tensor *input, una
     } else if (compute == AMP_F32 && op->family == NO_KERNEL) {
         compute = AMP_F64;
     } else if (compute == AMP_F32) {
-        const bool narrow = dtype == AMP_BF16 && input->dtype == AMP_BF16 && pays_in_bf16(op->family);
-        compute = narrow ? AMP_BF16 : AMP_F32;
-        const int family = op->family + (narrow ? AMP_KERNEL_NEG_BF16 - AMP_KERNEL_NEG : 0);
-        const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, compute, compute);
+        const amp_kernel_family family = (amp_kernel_family)op->family;
+        compute = dtype == AMP_F32 ? AMP_F32 : amp_kernel_dtype(family, dtype);
+        const amp_kernel *kernel = amp_kernel_select(family, compute, compute);
         if (!kernel) return amp_pending_error();
         call->note.kernel = kernel->name;
-        c.f32 = kernel->function;
-        loop = narrow ? bf16_loop : c.with_numbers ? f32_loop_with : f32_loop;
+        c.kernel = kernel->function;
+        loop = c.with_numbers ? kernel_loop_with : kernel_loop;
         cost = 2;
     }
     amp_tensor *out = amp_operands_output(call, &v, 1, dtype);

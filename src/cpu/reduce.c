@@ -12,8 +12,11 @@
 #include "cpu/kernels.h"
 
 enum {
-    COLUMNS = AMP_BLOCK_BYTES / 16, /* results of one block: a block of input fits the widest compute type */
-    CHUNK = 32768                   /* elements of one part of a single long sum */
+    COLUMNS = 1024,                     /* results of one block at most, */
+    ANY_COLUMNS = AMP_BLOCK_BYTES / 16, /* and without a kernel: a block of input fits the widest compute type */
+    LEAST_COLUMNS = 64,                 /* worth a block of their own: some cache lines of each row */
+    ROWS = 32,                          /* results of one block of rows at most */
+    CHUNK = 32768                       /* elements of one part of a single long sum */
 };
 
 typedef struct dimensions {
@@ -34,12 +37,13 @@ typedef struct accumulators {
 typedef struct plan {
     const amp_reduce_work *work;
     dimensions kept, reduced; /* outermost first */
-    amp_dtype compute;        /* of blocks: f32 only where a kernel takes it */
+    amp_dtype compute;        /* of blocks: f32 or bf16 only where a kernel takes it */
     bool columns;
     char *in, *out;
     amp_dtype in_dtype, out_dtype;
     amp_reduce_function *row_kernel;
-    amp_accumulate_function *column_kernel;
+    amp_columns_function *column_kernel;
+    int64_t width; /* results of one block */
 } plan;
 
 int64_t amp_reduced_elements(const amp_tensor *input, unsigned mask) {
@@ -251,13 +255,6 @@ static void join(const plan *p, accumulators *acc, double part) {
     }
 }
 
-static void take_f32(const plan *p, accumulators *acc, const float *x, int64_t n, int64_t step) {
-    if (step) {
-        p->column_kernel(acc->value, x, n);
-        return;
-    }
-    join(p, acc, p->row_kernel(x, n));
-}
 
 /* n elements, `stride` bytes apart. */
 static void take(const plan *p, accumulators *acc, const char *x, int64_t stride, int64_t n, int64_t step) {
@@ -272,7 +269,8 @@ static void take(const plan *p, accumulators *acc, const char *x, int64_t stride
             data = buffer;
         }
         switch (p->compute) {
-        case AMP_F32: take_f32(p, acc, data, count, step); break;
+        case AMP_F32:
+        case AMP_BF16: join(p, acc, p->row_kernel(data, count)); break;
         case AMP_F64: take_f64(p, acc, data, count, step); break;
         case AMP_C128: take_c128(p, acc, data, count, step); break;
         default: take_i64(p, acc, data, count, step); break;
@@ -281,24 +279,30 @@ static void take(const plan *p, accumulators *acc, const char *x, int64_t stride
     }
 }
 
-static void finish(const plan *p, const accumulators *acc, char *out, int64_t stride, int64_t n) {
+static double rooted(const amp_reduce_work *w, double x) {
+    return w->root == 0.5 ? sqrt(x) : w->root == 1.0 ? x : pow(x, w->root);
+}
+
+static void finish_complex(const plan *p, const accumulators *acc, char *out, int64_t stride, int64_t n) {
     const amp_reduce_work *w = p->work;
-    if (p->compute == AMP_I64) {
-        amp_block_store(AMP_I64, acc->whole, p->out_dtype, out, stride, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double result[2] = {rooted(w, acc->value[i] * w->scale), acc->rest[i] * w->scale};
+        amp_block_store(AMP_C128, result, p->out_dtype, out + i * stride, stride, 1);
+    }
+}
+
+static void finish(const plan *p, accumulators *acc, char *out, int64_t stride, int64_t n) {
+    const amp_reduce_work *w = p->work;
+    if (p->compute == AMP_C128) {
+        finish_complex(p, acc, out, stride, n);
         return;
     }
-    for (int64_t i = 0; i < n; i++) {
-        double result[2] = {acc->value[i] * w->scale, acc->rest[i] * w->scale};
-        const bool is_complex = p->compute == AMP_C128;
-        if (!is_complex && p->work->kind <= AMP_REDUCE_SUM_POWERS && isfinite(acc->value[i])) {
-            result[0] = (acc->value[i] + acc->rest[i]) * w->scale;
-        }
-        if (w->root == 0.5)
-            result[0] = sqrt(result[0]);
-        else if (w->root != 1.0)
-            result[0] = pow(result[0], w->root);
-        amp_block_store(is_complex ? AMP_C128 : AMP_F64, result, p->out_dtype, out + i * stride, stride, 1);
+    const bool whole = p->compute == AMP_I64;
+    for (int64_t i = 0; i < n && !whole; i++) {
+        const bool has_rest = w->kind <= AMP_REDUCE_SUM_POWERS && isfinite(acc->value[i]);
+        acc->value[i] = rooted(w, (has_rest ? acc->value[i] + acc->rest[i] : acc->value[i]) * w->scale);
     }
+    amp_block_store(whole ? AMP_I64 : AMP_F64, acc->value, p->out_dtype, out, stride, n);
 }
 
 /* ---- The two walks -------------------------------------------------------------------------------------------- */
@@ -316,18 +320,57 @@ static void reduce_rows(const plan *p, int64_t index) {
     finish(p, &acc, out, 0, 1);
 }
 
+/* A block of results whose rows the kernel takes whole. */
+static void reduce_dense_rows(const plan *p, int64_t first, int64_t count) {
+    const int64_t n = p->reduced.rank ? p->reduced.shape[0] : 1;
+    const int64_t in_step = p->kept.rank ? p->kept.in[0] : 0, out_step = p->kept.rank ? p->kept.out[0] : 0;
+    accumulators acc;
+    start(p, &acc, count);
+    for (int64_t i = 0; i < count; i++) acc.value[i] = p->row_kernel(p->in + (first + i) * in_step, n);
+    finish(p, &acc, p->out + first * out_step, out_step, count);
+}
+
+static bool has_dense_rows(const plan *p) {
+    return p->row_kernel && p->compute == p->in_dtype && p->kept.rank <= 1 && p->reduced.rank <= 1 &&
+           (!p->reduced.rank || p->reduced.in[0] == (int64_t)amp_dtype_size(p->compute));
+}
+
+/* `width` neighbouring results through the kernel: all rows at once, or each as a block. */
+static void take_columns(const plan *p, accumulators *acc, const char *in, int64_t step, int64_t width) {
+    const dimensions *r = &p->reduced;
+    const int inner = r->rank - 1;
+    const int64_t rows = r->shape[inner], runs = rows ? elements_of(r) / rows : 0;
+    const bool dense = p->compute == p->in_dtype && step == (int64_t)amp_dtype_size(p->compute);
+    _Alignas(64) char buffer[COLUMNS * sizeof(float)];
+    for (int64_t i = 0; i < runs; i++) {
+        const char *run = in + offset_of(r, inner, i, r->in);
+        if (dense) {
+            p->column_kernel(acc->value, run, r->in[inner], rows, width);
+            continue;
+        }
+        for (int64_t k = 0; k < rows; k++) {
+            amp_block_load(p->compute, buffer, p->in_dtype, run + k * r->in[inner], step, width);
+            p->column_kernel(acc->value, buffer, 0, 1, width);
+        }
+    }
+}
+
 /* A block of neighbouring results, an element for each from every row. */
 static void reduce_columns(const plan *p, int64_t index) {
     const dimensions *k = &p->kept, *r = &p->reduced;
     const int last = k->rank - 1;
-    const int64_t blocks = (k->shape[last] + COLUMNS - 1) / COLUMNS, first = index % blocks * COLUMNS;
-    const int64_t width = k->shape[last] - first < COLUMNS ? k->shape[last] - first : COLUMNS;
+    const int64_t blocks = (k->shape[last] + p->width - 1) / p->width, first = index % blocks * p->width;
+    const int64_t width = k->shape[last] - first < p->width ? k->shape[last] - first : p->width;
     const char *in = p->in + offset_of(k, last, index / blocks, k->in) + first * k->in[last];
     char *out = p->out + offset_of(k, last, index / blocks, k->out) + first * k->out[last];
     const int64_t rows = elements_of(r);
     accumulators acc;
     start(p, &acc, width);
-    for (int64_t i = 0; i < rows; i++) take(p, &acc, in + offset_of(r, r->rank, i, r->in), k->in[last], width, 1);
+    if (p->column_kernel) {
+        take_columns(p, &acc, in, k->in[last], width);
+    } else {
+        for (int64_t i = 0; i < rows; i++) take(p, &acc, in + offset_of(r, r->rank, i, r->in), k->in[last], width, 1);
+    }
     finish(p, &acc, out, k->out[last], width);
 }
 
@@ -354,36 +397,49 @@ static amp_status reduce_long_run(const plan *p, int64_t n) {
 
 /* ---- Choosing ------------------------------------------------------------------------------------------------- */
 
-static amp_kernel_family row_family(amp_reduction kind) {
-    switch (kind) {
-    case AMP_REDUCE_SUM: return AMP_KERNEL_SUM;
-    case AMP_REDUCE_SUM_SQUARES: return AMP_KERNEL_SUM_SQUARES;
-    case AMP_REDUCE_MAX: return AMP_KERNEL_ROW_MAX;
-    case AMP_REDUCE_MIN: return AMP_KERNEL_ROW_MIN;
-    case AMP_REDUCE_SUM_ABS: return AMP_KERNEL_SUM_ABS;
-    case AMP_REDUCE_COUNT: return AMP_KERNEL_COUNT_NONZERO;
-    case AMP_REDUCE_MAX_ABS: return AMP_KERNEL_ROW_MAX_ABS;
-    case AMP_REDUCE_MIN_ABS: return AMP_KERNEL_ROW_MIN_ABS;
-    default: return AMP_KERNEL_FAMILY_COUNT;
-    }
-}
+static const struct {
+    amp_kernel_family rows, columns;
+} kernels[] = {
+    [AMP_REDUCE_SUM] = {AMP_KERNEL_SUM, AMP_KERNEL_COLUMNS_SUM},
+    [AMP_REDUCE_SUM_ABS] = {AMP_KERNEL_SUM_ABS, AMP_KERNEL_COLUMNS_SUM_ABS},
+    [AMP_REDUCE_SUM_SQUARES] = {AMP_KERNEL_SUM_SQUARES, AMP_KERNEL_COLUMNS_SUM_SQUARES},
+    [AMP_REDUCE_SUM_POWERS] = {AMP_KERNEL_FAMILY_COUNT, AMP_KERNEL_FAMILY_COUNT}, /* none */
+    [AMP_REDUCE_COUNT] = {AMP_KERNEL_COUNT_NONZERO, AMP_KERNEL_COLUMNS_COUNT},
+    [AMP_REDUCE_PRODUCT] = {AMP_KERNEL_PRODUCT, AMP_KERNEL_COLUMNS_PRODUCT},
+    [AMP_REDUCE_MAX] = {AMP_KERNEL_ROW_MAX, AMP_KERNEL_COLUMNS_MAX},
+    [AMP_REDUCE_MIN] = {AMP_KERNEL_ROW_MIN, AMP_KERNEL_COLUMNS_MIN},
+    [AMP_REDUCE_MAX_ABS] = {AMP_KERNEL_ROW_MAX_ABS, AMP_KERNEL_COLUMNS_MAX_ABS},
+    [AMP_REDUCE_MIN_ABS] = {AMP_KERNEL_ROW_MIN_ABS, AMP_KERNEL_COLUMNS_MIN_ABS},
+};
 
-/* f32 blocks where kernels take them, else f64. */
+/* f32 or bf16 blocks where kernels take them, else f64. */
 static amp_status choose_compute(plan *p) {
     const amp_reduction kind = p->work->kind;
+    const amp_kernel_family family = p->columns ? kernels[kind].columns : kernels[kind].rows;
     p->compute = p->work->compute;
     if (p->compute != AMP_F32) return AMP_OK;
     p->compute = AMP_F64;
-    if (p->columns ? kind != AMP_REDUCE_SUM : row_family(kind) == AMP_KERNEL_FAMILY_COUNT) return AMP_OK;
-    p->compute = AMP_F32;
-    p->column_kernel = (amp_accumulate_function *)amp_kernel_get(AMP_KERNEL_ACCUMULATE, AMP_F32, AMP_F32);
-    if (!p->columns) p->row_kernel = (amp_reduce_function *)amp_kernel_get(row_family(kind), AMP_F32, AMP_F32);
-    return p->column_kernel && (p->columns || p->row_kernel) ? AMP_OK : amp_pending_error();
+    if (family == AMP_KERNEL_FAMILY_COUNT) return AMP_OK;
+    p->compute = amp_kernel_dtype(family, p->in_dtype);
+    amp_kernel_function *kernel = amp_kernel_get(family, p->compute, p->compute);
+    if (p->columns)
+        p->column_kernel = (amp_columns_function *)kernel;
+    else
+        p->row_kernel = (amp_reduce_function *)kernel;
+    return kernel ? AMP_OK : amp_pending_error();
+}
+
+/* As many blocks as there are threads, of COLUMNS or less. Where a block ends changes nothing. */
+static int64_t columns_of_block(const plan *p, int64_t width, int64_t results, int threads) {
+    if (!p->column_kernel) return ANY_COLUMNS;
+    const int64_t matrices = results / width, each = (width * matrices + threads - 1) / threads;
+    const int64_t lines = (each + LEAST_COLUMNS - 1) / LEAST_COLUMNS * LEAST_COLUMNS;
+    return lines < COLUMNS ? lines : COLUMNS;
 }
 
 static bool is_long_run(const plan *p, int64_t results, int64_t each) {
     return results == 1 && each > CHUNK && p->reduced.rank == 1 &&
-           (p->compute == AMP_F32 || (p->compute == AMP_F64 && p->work->kind != AMP_REDUCE_PRODUCT));
+           (p->row_kernel || (p->compute == AMP_F64 && p->work->kind != AMP_REDUCE_PRODUCT));
 }
 
 amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out) {
@@ -394,12 +450,19 @@ amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out) {
     const int64_t results = elements_of(&p.kept), each = elements_of(&p.reduced);
     if (results == 0) return AMP_OK;
     if (is_long_run(&p, results, each)) return reduce_long_run(&p, each);
+    const int threads = amp_parallel_threads(results * each, AMP_GRAIN_ELEMENTS);
+    if (has_dense_rows(&p)) {
+        const int64_t share = (results + threads - 1) / threads, rows = share < ROWS ? share : ROWS;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+        for (int64_t i = 0; i < results; i += rows) reduce_dense_rows(&p, i, results - i < rows ? results - i : rows);
+        return AMP_OK;
+    }
     int64_t units = results;
     if (p.columns) {
         const int64_t width = p.kept.shape[p.kept.rank - 1];
-        units = results / width * ((width + COLUMNS - 1) / COLUMNS);
+        p.width = columns_of_block(&p, width, results, threads);
+        units = results / width * ((width + p.width - 1) / p.width);
     }
-    const int threads = amp_parallel_threads(results * each, AMP_GRAIN_ELEMENTS);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t i = 0; i < units; i++) {
         if (p.columns)

@@ -158,10 +158,13 @@ CHOOSE_LOOP(f32, float)
 CHOOSE_LOOP(f64, double)
 CHOOSE_LOOP(i64, int64_t)
 CHOOSE_LOOP(c128, complex128)
+CHOOSE_LOOP(u16, uint16_t)
 
 static amp_dense_function *choose_for(amp_dtype compute) {
     return compute == AMP_F32    ? choose_f32
            : compute == AMP_F64  ? choose_f64
+           : compute == AMP_BF16 ? choose_u16
+           : compute == AMP_F16  ? choose_u16
            : compute == AMP_C128 ? choose_c128
                                  : choose_i64;
 }
@@ -169,7 +172,8 @@ static amp_dense_function *choose_for(amp_dtype compute) {
 /* condition ? yes : no, in `dtype`. */
 static amp_status choose(amp_call *call, amp_operand condition, amp_operand yes, amp_operand no, amp_dtype dtype) {
     const amp_operand v[3] = {condition, yes, no};
-    const amp_dtype compute = amp_compute_dtype(dtype);
+    const bool narrow = dtype == AMP_BF16 || dtype == AMP_F16; /* nothing is computed */
+    const amp_dtype compute = narrow ? dtype : amp_compute_dtype(dtype);
     if (condition.tensor->dtype != AMP_BOOL) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected bool", amp_call_name(call), condition.name,
                         amp_describe(condition.tensor));

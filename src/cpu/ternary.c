@@ -4,13 +4,29 @@
 
 #include "amp/ops.h"
 #include "cpu/element.h"
+#include "cpu/kernels.h"
 #include "cpu/operands.h"
 
 typedef double _Complex complex128;
 
 typedef struct ternary_op {
-    amp_dense_function *f32, *f64, *i64, *c128; /* i64 NULL: floats only */
+    amp_kernel_family family;             /* of f32 and bf16 */
+    amp_dense_function *f64, *i64, *c128; /* i64 NULL: floats only */
 } ternary_op;
+
+typedef struct kernel_context {
+    amp_ternary_function *kernel;
+    float scale; /* the number: a value, or a weight */
+} kernel_context;
+
+static void kernel_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const kernel_context *c = context;
+    c->kernel(out, in[0], in[1], in[2], n, c->scale);
+}
+static void number_last_loop(void *context, void *out, const void *const *in, int64_t n) {
+    const kernel_context *c = context;
+    c->kernel(out, in[0], in[1], NULL, n, c->scale);
+}
 
 #define LOOP(name, suffix, type, expression)                                                                           \
     static void name##_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
@@ -32,33 +48,44 @@ typedef struct ternary_op {
             o[i] = magnitude(c[i]) < 0.5f ? low : high;                                                                \
         }                                                                                                              \
     }
-LERP_LOOP(f32, float, fabsf)
 LERP_LOOP(f64, double, fabs)
 LERP_LOOP(c128, complex128, cabs)
-static const ternary_op lerp_op = {lerp_f32, lerp_f64, NULL, lerp_c128};
+static const ternary_op lerp_op = {AMP_KERNEL_LERP, lerp_f64, NULL, lerp_c128};
 
 static complex128 complex_of(const amp_constant *number) {
     return __builtin_complex(number->c128[0], number->c128[1]);
 }
-LOOP(addcmul, f32, float, a[i] + number->f32 * b[i] * c[i])
 LOOP(addcmul, f64, double, a[i] + number->f64 * b[i] * c[i])
 LOOP(addcmul, i64, int64_t, (int64_t)((uint64_t)a[i] + (uint64_t)number->i64 * (uint64_t)b[i] * (uint64_t)c[i]))
 LOOP(addcmul, c128, complex128, a[i] + complex_of(number) * b[i] * c[i])
-static const ternary_op addcmul_op = {addcmul_f32, addcmul_f64, addcmul_i64, addcmul_c128};
+static const ternary_op addcmul_op = {AMP_KERNEL_ADDCMUL, addcmul_f64, addcmul_i64, addcmul_c128};
 
-LOOP(addcdiv, f32, float, a[i] + number->f32 * b[i] / c[i])
 LOOP(addcdiv, f64, double, a[i] + number->f64 * b[i] / c[i])
 LOOP(addcdiv, c128, complex128, a[i] + complex_of(number) * b[i] / c[i])
-static const ternary_op addcdiv_op = {addcdiv_f32, addcdiv_f64, NULL, addcdiv_c128};
+static const ternary_op addcdiv_op = {AMP_KERNEL_ADDCDIV, addcdiv_f64, NULL, addcdiv_c128};
+
+/* f32 and narrower. Tensors of mixed dtypes meet in f32. A number is the last operand, or `value`. */
+static amp_status run_kernel(amp_call *call, const ternary_op *op, const amp_operand *v, float value,
+                             amp_tensor *out) {
+    amp_dtype compute = amp_kernel_dtype(op->family, out->dtype);
+    for (int i = 0; i < 3; i++) {
+        if (v[i].tensor && v[i].tensor->dtype != compute) compute = AMP_F32;
+    }
+    const amp_kernel *kernel = amp_kernel_select(op->family, compute, compute);
+    if (!kernel) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    kernel_context c = {(amp_ternary_function *)kernel->function, value};
+    if (!v[2].tensor) c.scale = amp_constant_of(&v[2].number, AMP_F32).f32;
+    amp_operands_run(v, v[2].tensor ? 3 : 2, compute, compute, v[2].tensor ? kernel_loop : number_last_loop, &c, 2,
+                     out);
+    return AMP_OK;
+}
 
 static amp_status run(amp_call *call, const ternary_op *op, const amp_operand *v, amp_dtype dtype,
                       const amp_scalar *number) {
     const amp_dtype compute = amp_compute_dtype(dtype);
-    amp_dense_function *loop = compute == AMP_F32    ? op->f32
-                               : compute == AMP_F64  ? op->f64
-                               : compute == AMP_C128 ? op->c128
-                                                     : op->i64;
-    if (!loop || dtype == AMP_BOOL) {
+    amp_dense_function *loop = compute == AMP_F64 ? op->f64 : compute == AMP_C128 ? op->c128 : op->i64;
+    if ((!loop && compute != AMP_F32) || dtype == AMP_BOOL) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; %s", amp_call_name(call), amp_describe(v[0].tensor),
                         op->i64 ? "bool has no products" : "expected a floating or complex dtype");
     }
@@ -74,6 +101,7 @@ static amp_status run(amp_call *call, const ternary_op *op, const amp_operand *v
     if (number) constant = amp_constant_of(number, compute);
     amp_tensor *out = amp_operands_output(call, v, 3, dtype);
     if (!out) return amp_pending_error();
+    if (compute == AMP_F32) return run_kernel(call, op, v, number ? constant.f32 : 1.0f, out);
     amp_operands_run(v, 3, compute, compute, loop, &constant, 2, out);
     return AMP_OK;
 }

@@ -1,16 +1,28 @@
-/* The dense f32 kernels of vector.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. */
+/* The dense kernels of vector.h, compiled once per ISA over simd_<isa>.h, for f32 and, where VECTOR_BF16 is defined, for
+ * bf16 on both sides, which is widened and rounded in registers; no include guard: one file, one ISA, one dtype. */
 #include <math.h>
 
 #include "cpu/kernels.h"
 #include "cpu/unroll.h"
 #include "cpu/vmath_more_body.h"
 
-#define PASTE_(name, isa) amp_##name##_f32_##isa
-#define PASTE(name, isa) PASTE_(name, isa)
-#define KERNEL(name) PASTE(name, SIMD_ISA)
-#define PASTE_BF16_(name, isa) amp_##name##_bf16_##isa
-#define PASTE_BF16(name, isa) PASTE_BF16_(name, isa)
-#define KERNEL_BF16(name) PASTE_BF16(name, SIMD_ISA)
+#define PASTE_(name, dtype, isa) amp_##name##_##dtype##_##isa
+#define PASTE(name, dtype, isa) PASTE_(name, dtype, isa)
+#ifdef VECTOR_BF16
+typedef uint16_t element;
+#define KERNEL(name) PASTE(name, bf16, SIMD_ISA)
+#define LOAD v_load_bf16
+#define LOAD_FIRST v_load_bf16_first
+#define STORE v_store_bf16
+#define STORE_FIRST v_store_bf16_first
+#else
+typedef float element;
+#define KERNEL(name) PASTE(name, f32, SIMD_ISA)
+#define LOAD v_load
+#define LOAD_FIRST v_load_first
+#define STORE v_store
+#define STORE_FIRST v_store_first
+#endif
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------- */
 
@@ -28,27 +40,23 @@ static inline vf v_square(vf x) {
 }
 
 #define DEFINE_UNARY(NAME, name)                                                                                       \
-    void KERNEL(name)(float *out, const float *in, int64_t n) {                                                        \
+    void KERNEL(name)(void *results, const void *elements, int64_t n) {                                                \
+        element *out = results;                                                                                        \
+        const element *in = elements;                                                                                  \
         int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) v_store(out + i, v_##name(v_load(in + i)));                                       \
-        if (i < n) v_store_first(out + i, v_##name(v_load_first(in + i, n - i)), n - i);                               \
+        for (; i + VL <= n; i += VL) STORE(out + i, v_##name(LOAD(in + i)));                                           \
+        if (i < n) STORE_FIRST(out + i, v_##name(LOAD_FIRST(in + i, n - i)), n - i);                                   \
     }
 AMP_VECTOR_UNARY(DEFINE_UNARY)
 
-#define DEFINE_UNARY_BF16(NAME, name)                                                                                  \
-    void KERNEL_BF16(name)(uint16_t * out, const uint16_t *in, int64_t n) {                                            \
-        int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) v_store_bf16(out + i, v_##name(v_load_bf16(in + i)));                             \
-        if (i < n) v_store_bf16_first(out + i, v_##name(v_load_bf16_first(in + i, n - i)), n - i);                     \
-    }
-AMP_VECTOR_UNARY(DEFINE_UNARY_BF16)
-
 #define DEFINE_UNARY_WITH(NAME, name)                                                                                  \
-    void KERNEL(name)(float *out, const float *in, int64_t n, float p, float q) {                                      \
+    void KERNEL(name)(void *results, const void *elements, int64_t n, float p, float q) {                              \
+        element *out = results;                                                                                        \
+        const element *in = elements;                                                                                  \
         const vf vp = v_set1(p), vq = v_set1(q);                                                                       \
         int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) v_store(out + i, v_with_##name(v_load(in + i), vp, vq));                          \
-        if (i < n) v_store_first(out + i, v_with_##name(v_load_first(in + i, n - i), vp, vq), n - i);                  \
+        for (; i + VL <= n; i += VL) STORE(out + i, v_with_##name(LOAD(in + i), vp, vq));                              \
+        if (i < n) STORE_FIRST(out + i, v_with_##name(LOAD_FIRST(in + i, n - i), vp, vq), n - i);                      \
     }
 AMP_VECTOR_UNARY_WITH(DEFINE_UNARY_WITH)
 
@@ -74,27 +82,55 @@ static inline vf v_op_minimum(vf a, vf b, vf s) {
     return (void)s, v_select(v_unordered(a, a), a, v_min(a, b));
 }
 
+/* An operand, or the number that stands for it. */
+static inline vf load_or(const element *in, int64_t i, vf number) {
+    return in ? LOAD(in + i) : number;
+}
+static inline vf load_first_or(const element *in, int64_t i, int64_t n, vf number) {
+    return in ? LOAD_FIRST(in + i, n) : number;
+}
+
 #define DEFINE_BINARY(NAME, name)                                                                                      \
-    void KERNEL(name)(float *out, const float *a, const float *b, int64_t n, float scale) {                            \
+    void KERNEL(name)(void *results, const void *first, const void *second, int64_t n, float scale) {                  \
+        element *out = results;                                                                                        \
+        const element *a = first, *b = second;                                                                         \
         const vf s = v_set1(scale);                                                                                    \
         int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) v_store(out + i, v_op_##name(v_load(a + i), v_load(b + i), s));                   \
-        if (i < n)                                                                                                     \
-            v_store_first(out + i, v_op_##name(v_load_first(a + i, n - i), v_load_first(b + i, n - i), s), n - i);     \
+        for (; i + VL <= n; i += VL) STORE(out + i, v_op_##name(load_or(a, i, s), load_or(b, i, s), s));               \
+        if (i < n) {                                                                                                   \
+            const vf x = load_first_or(a, i, n - i, s), y = load_first_or(b, i, n - i, s);                             \
+            STORE_FIRST(out + i, v_op_##name(x, y, s), n - i);                                                         \
+        }                                                                                                              \
     }
 AMP_VECTOR_BINARY(DEFINE_BINARY)
 
-#define DEFINE_BINARY_BF16(NAME, name)                                                                                 \
-    void KERNEL_BF16(name)(uint16_t * out, const uint16_t *a, const uint16_t *b, int64_t n, float scale) {             \
+/* From the end that is nearer, so that weights 0 and 1 give the ends themselves. */
+static inline vf v_of_lerp(vf a, vf b, vf c, vf s) {
+    const vf step = b - a, low = a + c * step, high = b - step * (v_set1(1.0f) - c);
+    return (void)s, v_select(v_lt(v_abs(c), v_set1(0.5f)), low, high);
+}
+static inline vf v_of_addcmul(vf a, vf b, vf c, vf s) {
+    return a + s * b * c;
+}
+static inline vf v_of_addcdiv(vf a, vf b, vf c, vf s) {
+    return a + s * b / c;
+}
+
+#define DEFINE_TERNARY(NAME, name)                                                                                     \
+    void KERNEL(name)(void *results, const void *first, const void *second, const void *third, int64_t n,              \
+                      float scale) {                                                                                   \
+        element *out = results;                                                                                        \
+        const element *a = first, *b = second, *c = third;                                                             \
         const vf s = v_set1(scale);                                                                                    \
         int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) v_store_bf16(out + i, v_op_##name(v_load_bf16(a + i), v_load_bf16(b + i), s));    \
+        for (; i + VL <= n; i += VL)                                                                                   \
+            STORE(out + i, v_of_##name(LOAD(a + i), LOAD(b + i), load_or(c, i, s), s));                                \
         if (i < n) {                                                                                                   \
-            const vf x = v_load_bf16_first(a + i, n - i), y = v_load_bf16_first(b + i, n - i);                         \
-            v_store_bf16_first(out + i, v_op_##name(x, y, s), n - i);                                                  \
+            const vf x = LOAD_FIRST(a + i, n - i), y = LOAD_FIRST(b + i, n - i), z = load_first_or(c, i, n - i, s);    \
+            STORE_FIRST(out + i, v_of_##name(x, y, z, s), n - i);                                                      \
         }                                                                                                              \
     }
-AMP_VECTOR_BINARY(DEFINE_BINARY_BF16)
+AMP_VECTOR_TERNARY(DEFINE_TERNARY)
 
 /* ---- Reductions ----------------------------------------------------------------------------------------------- */
 
@@ -107,24 +143,24 @@ static inline vf v_nonzero(vf x) {
 
 /* Σ term(x) over at most SUM_BLOCK elements, in four vectors; `centre` is what term subtracts. */
 #define DEFINE_BLOCK_SUM(name, term)                                                                                   \
-    static inline float block_##name(const float *in, int64_t n, vf centre) {                                          \
+    static inline float block_##name(const element *in, int64_t n, vf centre) {                                          \
         vf acc[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};                                          \
         int64_t i = 0;                                                                                                 \
         (void)centre;                                                                                                  \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
             AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
-                const vf x = v_load(in + i + k * VL);                                                                  \
+                const vf x = LOAD(in + i + k * VL);                                                                  \
                 acc[k] = term;                                                                                         \
             }                                                                                                          \
         }                                                                                                              \
         for (; i + VL <= n; i += VL) {                                                                                 \
-            const vf x = v_load(in + i);                                                                               \
+            const vf x = LOAD(in + i);                                                                               \
             const int k = 0;                                                                                           \
             acc[k] = term;                                                                                             \
         }                                                                                                              \
         if (i < n) {                                                                                                   \
-            const vf x = v_keep_first(v_load_first(in + i, n - i), n - i, centre);                                     \
+            const vf x = v_keep_first(LOAD_FIRST(in + i, n - i), n - i, centre);                                     \
             const int k = 3;                                                                                           \
             acc[k] = term;                                                                                             \
         }                                                                                                              \
@@ -136,19 +172,19 @@ DEFINE_BLOCK_SUM(abs, acc[k] + v_abs(x - centre))
 DEFINE_BLOCK_SUM(count, acc[k] + v_nonzero(x))
 
 /* Both sums of the deviations from the centre in one pass. */
-static inline void block_deviations(const float *in, int64_t n, vf centre, double *sum, double *squares) {
+static inline void block_deviations(const element *in, int64_t n, vf centre, double *sum, double *squares) {
     vf s[2] = {v_set1(0.0f), v_set1(0.0f)}, q[2] = {v_set1(0.0f), v_set1(0.0f)};
     int64_t i = 0;
     for (; i + 2 * VL <= n; i += 2 * VL) {
         AMP_UNROLL
         for (int k = 0; k < 2; k++) {
-            const vf x = v_load(in + i + k * VL) - centre;
+            const vf x = LOAD(in + i + k * VL) - centre;
             s[k] = s[k] + x;
             q[k] = v_fma(x, x, q[k]);
         }
     }
     for (; i < n; i += VL) {
-        const vf x = n - i < VL ? v_keep_first(v_load_first(in + i, n - i), n - i, centre) : v_load(in + i);
+        const vf x = n - i < VL ? v_keep_first(LOAD_FIRST(in + i, n - i), n - i, centre) : LOAD(in + i);
         s[0] = s[0] + (x - centre);
         q[0] = v_fma(x - centre, x - centre, q[0]);
     }
@@ -161,7 +197,8 @@ static inline int64_t least(int64_t a, int64_t b) {
 }
 
 #define DEFINE_SUM(name, block)                                                                                        \
-    double KERNEL(name)(const float *in, int64_t n) {                                                                  \
+    double KERNEL(name)(const void *elements, int64_t n) {                                                             \
+        const element *in = elements;                                                                                  \
         double total = 0.0;                                                                                            \
         for (int64_t i = 0; i < n; i += SUM_BLOCK) {                                                                   \
             total += (double)block_##block(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));                             \
@@ -173,41 +210,31 @@ DEFINE_SUM(sum_squares, squares)
 DEFINE_SUM(sum_abs, abs)
 DEFINE_SUM(count_nonzero, count)
 
-void KERNEL(sum_deviations)(double *sums, const float *in, int64_t n, float centre) {
+void KERNEL(sum_deviations)(double *sums, const void *elements, int64_t n, float centre) {
+    const element *in = elements;
     sums[0] = sums[1] = 0.0;
     for (int64_t i = 0; i < n; i += SUM_BLOCK)
         block_deviations(in + i, least(n - i, SUM_BLOCK), v_set1(centre), &sums[0], &sums[1]);
 }
 
-double KERNEL(dot)(const float *a, const float *b, int64_t n) {
-    double total = 0.0;
-    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
-        const int64_t end = start + least(n - start, SUM_BLOCK);
-        vf acc[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};
-        int64_t i = start;
-        for (; i + 4 * VL <= end; i += 4 * VL) {
-            AMP_UNROLL
-            for (int k = 0; k < 4; k++) acc[k] = v_fma(v_load(a + i + k * VL), v_load(b + i + k * VL), acc[k]);
-        }
-        for (; i + VL <= end; i += VL) acc[0] = v_fma(v_load(a + i), v_load(b + i), acc[0]);
-        if (i < end) acc[3] = v_fma(v_load_first(a + i, end - i), v_load_first(b + i, end - i), acc[3]);
-        total += (double)v_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
-    }
-    return total;
-}
-
-/* The extreme of a row by `pick`, and whether there was a NaN. */
+/* The extreme of a row by `pick`, in four vectors that do not wait for one another, and whether there was a NaN. */
 #define DEFINE_EXTREME(name, pick, pick_lane, start)                                                                   \
-    double KERNEL(name)(const float *in, int64_t n) {                                                                  \
-        vf best = v_set1(start), nan = v_set1(0.0f);                                                                   \
+    double KERNEL(name)(const void *elements, int64_t n) {                                                             \
+        const element *in = elements;                                                                                  \
+        vf part[4] = {v_set1(start), v_set1(start), v_set1(start), v_set1(start)}, nan = v_set1(0.0f);                 \
         int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) {                                                                                 \
-            const vf x = v_load(in + i);                                                                               \
-            best = pick(x, best); /* a NaN in x leaves best as it was */                                               \
-            nan = v_select(v_unordered(x, x), x, nan);                                                                 \
+        for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
+            AMP_UNROLL                                                                                                 \
+            for (int k = 0; k < 4; k++) {                                                                              \
+                const vf x = LOAD(in + i + k * VL);                                                                    \
+                part[k] = pick(x, part[k]); /* a NaN in x leaves it as it was */                                       \
+                nan = v_select(v_unordered(x, x), x, nan);                                                             \
+            }                                                                                                          \
         }                                                                                                              \
-        if (i < n) {                                                                                                   \
-            const vf x = v_keep_first(v_load_first(in + i, n - i), n - i, v_set1(start));                              \
+        vf best = pick(pick(part[3], part[2]), pick(part[1], part[0]));                                                \
+        for (; i < n; i += VL) {                                                                                       \
+            const int64_t left = n - i;                                                                                \
+            const vf x = left < VL ? v_keep_first(LOAD_FIRST(in + i, left), left, v_set1(start)) : LOAD(in + i);       \
             best = pick(x, best);                                                                                      \
             nan = v_select(v_unordered(x, x), x, nan);                                                                 \
         }                                                                                                              \
@@ -225,29 +252,23 @@ static inline vf smaller_magnitude(vf x, vf best) {
 DEFINE_EXTREME(row_max_abs, larger_magnitude, v_max_lane(best), 0.0f)
 DEFINE_EXTREME(row_min_abs, smaller_magnitude, -v_max_lane(v_neg(best)), INFINITY)
 
-void KERNEL(accumulate)(double *acc, const float *in, int64_t n) {
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) v_add_to_doubles(acc + i, v_load(in + i));
-    for (; i < n; i++) acc[i] += (double)in[i];
-}
-
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
 
-/* out = e^(in − max), returns the sum. */
-static double exponentials(float *out, const float *in, int64_t n, vf max) {
+/* terms = e^(in − max), returns the sum. */
+static double exponentials(float *terms, const element *in, int64_t n, vf max) {
     double total = 0.0;
     for (int64_t start = 0; start < n; start += SUM_BLOCK) {
         const int64_t end = start + least(n - start, SUM_BLOCK);
         vf sum = v_set1(0.0f);
         int64_t i = start;
         for (; i + VL <= end; i += VL) {
-            const vf e = v_exp(v_load(in + i) - max);
-            v_store(out + i, e);
+            const vf e = v_exp(LOAD(in + i) - max);
+            v_store(terms + i, e);
             sum = sum + e;
         }
         if (i < end) {
-            const vf e = v_keep_first(v_exp(v_load_first(in + i, end - i) - max), end - i, v_set1(0.0f));
-            v_store_first(out + i, e, end - i);
+            const vf e = v_keep_first(v_exp(LOAD_FIRST(in + i, end - i) - max), end - i, v_set1(0.0f));
+            v_store_first(terms + i, e, end - i);
             sum = sum + e;
         }
         total += (double)v_sum(sum);
@@ -256,64 +277,92 @@ static double exponentials(float *out, const float *in, int64_t n, vf max) {
 }
 
 /* Σ e^(in − max) without keeping the terms. */
-static double sum_of_exponentials(const float *in, int64_t n, vf max) {
+static double sum_of_exponentials(const element *in, int64_t n, vf max) {
     double total = 0.0;
     for (int64_t start = 0; start < n; start += SUM_BLOCK) {
         const int64_t end = start + least(n - start, SUM_BLOCK);
         vf sum = v_set1(0.0f);
         int64_t i = start;
-        for (; i + VL <= end; i += VL) sum = sum + v_exp(v_load(in + i) - max);
-        if (i < end) sum = sum + v_keep_first(v_exp(v_load_first(in + i, end - i) - max), end - i, v_set1(0.0f));
+        for (; i + VL <= end; i += VL) sum = sum + v_exp(LOAD(in + i) - max);
+        if (i < end) sum = sum + v_keep_first(v_exp(LOAD_FIRST(in + i, end - i) - max), end - i, v_set1(0.0f));
         total += (double)v_sum(sum);
     }
     return total;
 }
 
-void KERNEL(sum_exponentials)(double *sums, const float *in, int64_t n, float centre) {
-    sums[0] = sum_of_exponentials(in, n, v_set1(centre));
+void KERNEL(sum_exponentials)(double *sums, const void *elements, int64_t n, float centre) {
+    sums[0] = sum_of_exponentials(elements, n, v_set1(centre));
 }
 
-void KERNEL(softmax)(float *out, const float *in, int64_t n) {
-    const double total = exponentials(out, in, n, v_set1((float)KERNEL(row_max)(in, n)));
-    const vf scale = v_set1((float)(1.0 / total));
+static void scale_row(element *out, const float *terms, int64_t n, vf scale) {
     int64_t i = 0;
-    for (; i + VL <= n; i += VL) v_store(out + i, v_load(out + i) * scale);
-    if (i < n) v_store_first(out + i, v_load_first(out + i, n - i) * scale, n - i);
+    for (; i + VL <= n; i += VL) STORE(out + i, v_load(terms + i) * scale);
+    if (i < n) STORE_FIRST(out + i, v_load_first(terms + i, n - i) * scale, n - i);
 }
 
-void KERNEL(log_softmax)(float *out, const float *in, int64_t n) {
+#ifdef VECTOR_BF16
+enum { KEPT = 4096 }; /* terms that are kept in f32 between the passes; those of longer rows are computed again */
+
+void KERNEL(softmax)(void *results, const void *elements, int64_t n) {
+    element *out = results;
+    const element *in = elements;
+    const vf max = v_set1((float)KERNEL(row_max)(in, n));
+    float terms[KEPT];
+    if (n <= KEPT) {
+        scale_row(out, terms, n, v_set1((float)(1.0 / exponentials(terms, in, n, max))));
+        return;
+    }
+    const vf scale = v_set1((float)(1.0 / sum_of_exponentials(in, n, max)));
+    for (int64_t start = 0; start < n; start += KEPT) {
+        const int64_t count = least(n - start, KEPT);
+        exponentials(terms, in + start, count, max);
+        scale_row(out + start, terms, count, scale);
+    }
+}
+#else
+void KERNEL(softmax)(void *results, const void *elements, int64_t n) {
+    const double total = exponentials(results, elements, n, v_set1((float)KERNEL(row_max)(elements, n)));
+    scale_row(results, results, n, v_set1((float)(1.0 / total)));
+}
+#endif
+
+void KERNEL(log_softmax)(void *results, const void *elements, int64_t n) {
+    element *out = results;
+    const element *in = elements;
     const vf max = v_set1((float)KERNEL(row_max)(in, n));
     const vf shift = v_set1((float)log(sum_of_exponentials(in, n, max)));
     int64_t i = 0;
-    for (; i + VL <= n; i += VL) v_store(out + i, v_load(in + i) - max - shift);
-    if (i < n) v_store_first(out + i, v_load_first(in + i, n - i) - max - shift, n - i);
+    for (; i + VL <= n; i += VL) STORE(out + i, LOAD(in + i) - max - shift);
+    if (i < n) STORE_FIRST(out + i, LOAD_FIRST(in + i, n - i) - max - shift, n - i);
 }
 
 /* out = (in − mean)·scale − shift, then ·weight + bias where they are given. */
-static void normalize_row(float *out, const float *in, const float *weight, const float *bias, int64_t n, float mean,
-                          float scale, float shift) {
+static void normalize_row(element *out, const element *in, const float *weight, const float *bias, int64_t n,
+                          float mean, float scale, float shift) {
     const vf m = v_set1(mean), s = v_set1(scale), t = v_set1(-shift);
     int64_t i = 0;
     for (; i + VL <= n; i += VL) {
-        vf y = v_fma(v_load(in + i) - m, s, t);
+        vf y = v_fma(LOAD(in + i) - m, s, t);
         if (weight)
             y = v_fma(y, v_load(weight + i), bias ? v_load(bias + i) : v_set1(0.0f));
         else if (bias)
             y = y + v_load(bias + i);
-        v_store(out + i, y);
+        STORE(out + i, y);
     }
     if (i < n) {
         const int64_t r = n - i;
-        vf y = v_fma(v_load_first(in + i, r) - m, s, t);
+        vf y = v_fma(LOAD_FIRST(in + i, r) - m, s, t);
         if (weight)
             y = v_fma(y, v_load_first(weight + i, r), bias ? v_load_first(bias + i, r) : v_set1(0.0f));
         else if (bias)
             y = y + v_load_first(bias + i, r);
-        v_store_first(out + i, y, r);
+        STORE_FIRST(out + i, y, r);
     }
 }
 
-void KERNEL(layer_norm)(float *out, const float *in, const float *weight, const float *bias, int64_t n, double eps) {
+void KERNEL(layer_norm)(void *out, const void *elements, const float *weight, const float *bias, int64_t n,
+                        double eps) {
+    const element *in = elements;
     const float mean = (float)(KERNEL(sum)(in, n) / (double)n);
     const vf centre = v_set1(mean);
     double rest = 0.0, squares = 0.0;
@@ -325,8 +374,35 @@ void KERNEL(layer_norm)(float *out, const float *in, const float *weight, const 
     normalize_row(out, in, weight, bias, n, mean, (float)scale, (float)(rest * scale));
 }
 
-void KERNEL(rms_norm)(float *out, const float *in, const float *weight, const float *bias, int64_t n, double eps) {
+void KERNEL(rms_norm)(void *out, const void *in, const float *weight, const float *bias, int64_t n, double eps) {
     const double scale = 1.0 / sqrt(KERNEL(sum_squares)(in, n) / (double)n + eps);
     (void)bias;
     normalize_row(out, in, weight, NULL, n, 0.0f, (float)scale, 0.0f);
 }
+
+/* ---- f32 only ------------------------------------------------------------------------------------------------- */
+
+#ifndef VECTOR_BF16
+double KERNEL(dot)(const float *a, const float *b, int64_t n) {
+    double total = 0.0;
+    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
+        const int64_t end = start + least(n - start, SUM_BLOCK);
+        vf acc[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};
+        int64_t i = start;
+        for (; i + 4 * VL <= end; i += 4 * VL) {
+            AMP_UNROLL
+            for (int k = 0; k < 4; k++) acc[k] = v_fma(v_load(a + i + k * VL), v_load(b + i + k * VL), acc[k]);
+        }
+        for (; i + VL <= end; i += VL) acc[0] = v_fma(v_load(a + i), v_load(b + i), acc[0]);
+        if (i < end) acc[3] = v_fma(v_load_first(a + i, end - i), v_load_first(b + i, end - i), acc[3]);
+        total += (double)v_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+    }
+    return total;
+}
+
+void KERNEL(accumulate)(double *acc, const float *in, int64_t n) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) v_add_to_doubles(acc + i, v_load(in + i));
+    for (; i < n; i++) acc[i] += (double)in[i];
+}
+#endif

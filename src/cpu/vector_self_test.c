@@ -1,4 +1,4 @@
-/* What each row of the dense f32 families must pass before its first use: every tail length, neighbours untouched, a
+/* What each row of the dense families must pass before its first use: every tail length, neighbours untouched, a
  * NaN in one lane seen in that lane alone, values as the reference has them. */
 #include <math.h>
 #include <stdio.h>
@@ -37,13 +37,19 @@ static bool near(float a, float b) {
     return (a != a && b != b) || a == b || fabsf(a - b) <= 2e-6f * fmaxf(1.0f, fabsf(b));
 }
 
+/* Where sums of another order may round to the next bf16. */
+static bool near_bf16(float a, float b) {
+    return near(a, b) || fabsf(a - b) <= 0x1p-7f * fabsf(b);
+}
+
 static void prepare(float *out) {
     for (int i = 0; i < LENGTH + GUARD; i++) out[i] = guard_value;
 }
 
-static bool agree(const float *got, const float *want, int n, bool exact, char *message, size_t size) {
+static bool agree_by(bool (*like)(float, float), const float *got, const float *want, int n, char *message,
+                     size_t size) {
     for (int i = 0; i < n; i++) {
-        if (exact ? same(got[i], want[i]) : near(got[i], want[i])) continue;
+        if (like(got[i], want[i])) continue;
         snprintf(message, size, "element %d of %d is %a, the reference gives %a", i, n, (double)got[i],
                  (double)want[i]);
         return false;
@@ -56,50 +62,123 @@ static bool agree(const float *got, const float *want, int n, bool exact, char *
     return true;
 }
 
+static bool agree(const float *got, const float *want, int n, bool exact, char *message, size_t size) {
+    return agree_by(exact ? same : near, got, want, n, message, size);
+}
+
+/* ---- Families of f32 and bf16 --------------------------------------------------------------------------------- */
+
+/* Room for elements of either dtype. */
+typedef union elements {
+    float f32[LENGTH + GUARD];
+    uint16_t bf16[LENGTH + GUARD];
+} elements;
+
+/* Cut off, not rounded: any values do. */
+static void pack(elements *to, amp_dtype dtype, const float *from, int n) {
+    for (int i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &from[i], sizeof bits);
+        if (dtype == AMP_BF16)
+            to->bf16[i] = (uint16_t)(bits >> 16);
+        else
+            to->f32[i] = from[i];
+    }
+}
+
+static void unpack(float *to, const elements *from, amp_dtype dtype) {
+    for (int i = 0; i < LENGTH + GUARD; i++) {
+        const uint32_t bits = (uint32_t)from->bf16[i] << 16;
+        if (dtype == AMP_BF16)
+            memcpy(&to[i], &bits, sizeof bits);
+        else
+            to[i] = from->f32[i];
+    }
+}
+
+/* What a row makes of n elements of its operands; `out` holds guards. */
+typedef void run_row(amp_kernel_function *function, elements *out, const elements *in, int n);
+
+/* Compares a row with the reference at every length from `least` on; in[] holds three operands. */
+static bool check_row(const amp_kernel *kernel, const amp_kernel *reference, run_row *run, int least, bool exact,
+                      char *message, size_t size) {
+    elements in[3], got, want;
+    float values[LENGTH + GUARD], got_values[LENGTH + GUARD], want_values[LENGTH + GUARD];
+    bool (*like)(float, float) = exact ? same : kernel->out == AMP_BF16 ? near_bf16 : near;
+    const float guard = kernel->out == AMP_BF16 ? 12288.0f : guard_value;
+    for (int n = least; n <= LENGTH; n++) {
+        for (int k = 0; k < 3; k++) {
+            if (exact)
+                fill(values, k);
+            else
+                fill_plain(values, k ? 99 + k : n);
+            if (!exact && !k && n % 7 == 6) values[n / 2] = NAN; /* a NaN would fill the whole row */
+            pack(&in[k], kernel->in, values, LENGTH);
+        }
+        prepare(values);
+        pack(&got, kernel->out, values, LENGTH + GUARD);
+        pack(&want, kernel->out, values, LENGTH + GUARD);
+        run(kernel->function, &got, in, n);
+        run(reference->function, &want, in, n);
+        unpack(got_values, &got, kernel->out);
+        unpack(want_values, &want, kernel->out);
+        for (int i = n; i < LENGTH + GUARD; i++) got_values[i] = got_values[i] == guard ? guard_value : NAN;
+        if (!agree_by(like, got_values, want_values, n, message, size)) return false;
+    }
+    return true;
+}
+
+static void run_unary(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_unary_function *)function)(out, &in[0], n);
+}
 bool amp_unary_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
-    fill(in, 0);
-    for (int n = 0; n <= LENGTH; n++) {
-        prepare(got);
-        ((amp_unary_function *)kernel->function)(got, in, n);
-        ((amp_unary_function *)reference->function)(want, in, n);
-        if (!agree(got, want, n, true, message, size)) return false;
-    }
-    return true;
+    return check_row(kernel, reference, run_unary, 0, true, message, size);
 }
 
+static void run_unary_with(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_unary_with_function *)function)(out, &in[0], n, 0.75f, 2.5f);
+}
 bool amp_unary_with_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
-    fill(in, 4);
-    for (int n = 0; n <= LENGTH; n++) {
-        prepare(got);
-        ((amp_unary_with_function *)kernel->function)(got, in, n, 0.75f, 2.5f);
-        ((amp_unary_with_function *)reference->function)(want, in, n, 0.75f, 2.5f);
-        if (!agree(got, want, n, true, message, size)) return false;
-    }
-    return true;
+    return check_row(kernel, reference, run_unary_with, 0, true, message, size);
 }
 
+static void run_binary(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_binary_function *)function)(out, &in[1], &in[2], n, 0.75f);
+}
+static void run_number_first(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_binary_function *)function)(out, NULL, &in[2], n, 0.75f);
+}
+static void run_number_last(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_binary_function *)function)(out, &in[1], NULL, n, 0.75f);
+}
 bool amp_binary_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float a[LENGTH], b[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
-    fill(a, 1);
-    fill(b, 2);
-    for (int n = 0; n <= LENGTH; n++) {
-        prepare(got);
-        ((amp_binary_function *)kernel->function)(got, a, b, n, 0.75f);
-        ((amp_binary_function *)reference->function)(want, a, b, n, 0.75f);
-        if (!agree(got, want, n, true, message, size)) return false;
-    }
-    return true;
+    if (!check_row(kernel, reference, run_binary, 0, true, message, size)) return false;
+    if (kernel->family == AMP_KERNEL_ADD_SCALED) return true;
+    return check_row(kernel, reference, run_number_first, 0, true, message, size) &&
+           check_row(kernel, reference, run_number_last, 0, true, message, size);
+}
+
+static void run_ternary(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_ternary_function *)function)(out, &in[0], &in[1], &in[2], n, 0.75f);
+}
+static void run_lerp_number(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_ternary_function *)function)(out, &in[0], &in[1], NULL, n, 0.75f);
+}
+bool amp_ternary_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    return check_row(kernel, reference, run_ternary, 0, true, message, size) &&
+           (kernel->family != AMP_KERNEL_LERP ||
+            check_row(kernel, reference, run_lerp_number, 0, true, message, size));
 }
 
 bool amp_reduce_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH];
+    float values[LENGTH];
+    elements in;
     for (int n = 0; n <= LENGTH; n++) {
-        fill_plain(in, n);
-        if (n % 5 == 4) in[n / 2] = NAN;
-        const float got = (float)((amp_reduce_function *)kernel->function)(in, n);
-        const float want = (float)((amp_reduce_function *)reference->function)(in, n);
+        fill_plain(values, n);
+        if (n % 5 == 4) values[n / 2] = NAN;
+        pack(&in, kernel->in, values, LENGTH);
+        const float got = (float)((amp_reduce_function *)kernel->function)(&in, n);
+        const float want = (float)((amp_reduce_function *)reference->function)(&in, n);
         if (near(got, want)) continue;
         snprintf(message, size, "%d elements give %a, the reference %a", n, (double)got, (double)want);
         return false;
@@ -108,19 +187,65 @@ bool amp_reduce_self_test(const amp_kernel *kernel, const amp_kernel *reference,
 }
 
 bool amp_centred_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH];
+    float values[LENGTH];
+    elements in;
     for (int n = 0; n <= LENGTH; n++) {
         double got[2] = {0.0, 0.0}, want[2] = {0.0, 0.0};
-        fill_plain(in, n);
-        if (n % 5 == 4) in[n / 2] = NAN;
-        ((amp_centred_function *)kernel->function)(got, in, n, 0.25f);
-        ((amp_centred_function *)reference->function)(want, in, n, 0.25f);
+        fill_plain(values, n);
+        if (n % 5 == 4) values[n / 2] = NAN;
+        pack(&in, kernel->in, values, LENGTH);
+        ((amp_centred_function *)kernel->function)(got, &in, n, 0.25f);
+        ((amp_centred_function *)reference->function)(want, &in, n, 0.25f);
         if (near((float)got[0], (float)want[0]) && near((float)got[1], (float)want[1])) continue;
         snprintf(message, size, "%d elements give %a, %a, the reference %a, %a", n, got[0], got[1], want[0], want[1]);
         return false;
     }
     return true;
 }
+
+static void run_softmax(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    ((amp_row_function *)function)(out, &in[0], n);
+}
+bool amp_row_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    return check_row(kernel, reference, run_softmax, 1, false, message, size);
+}
+
+/* Weight and bias are f32 whatever the row is. */
+static void run_norm(amp_kernel_function *function, elements *out, const elements *in, int n) {
+    float weight[LENGTH], bias[LENGTH];
+    fill_plain(weight, 100);
+    fill_plain(bias, 101);
+    ((amp_norm_function *)function)(out, &in[0], n % 3 ? weight : NULL, n % 2 ? bias : NULL, n, 1e-5);
+}
+bool amp_norm_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    return check_row(kernel, reference, run_norm, 1, false, message, size);
+}
+
+bool amp_columns_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    enum { ROWS = 6, WIDTH = 11 }; /* 66 of the values */
+    float values[LENGTH];
+    elements in;
+    fill(values, 3);
+    pack(&in, kernel->in, values, LENGTH);
+    for (int rows = 0; rows <= ROWS; rows++) {
+        for (int n = 0; n <= WIDTH; n++) {
+            double got[WIDTH + 1], want[WIDTH + 1];
+            for (int i = 0; i <= WIDTH; i++) got[i] = want[i] = 0.25 * i;
+            const int64_t stride = WIDTH * (int64_t)amp_dtype_size(kernel->in);
+            ((amp_columns_function *)kernel->function)(got, &in, stride, rows, n);
+            ((amp_columns_function *)reference->function)(want, &in, stride, rows, n);
+            for (int i = 0; i <= WIDTH; i++) {
+                if ((got[i] != got[i] && want[i] != want[i]) || got[i] == want[i]) continue;
+                snprintf(message, size, "column %d of %d, %d rows, gives %a, the reference %a", i, n, rows, got[i],
+                         want[i]);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- f32 only ------------------------------------------------------------------------------------------------- */
 
 bool amp_dot_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     float a[LENGTH], b[LENGTH];
@@ -150,35 +275,6 @@ bool amp_accumulate_self_test(const amp_kernel *kernel, const amp_kernel *refere
             snprintf(message, size, "element %d of %d is %a, the reference gives %a", i, n, got[i], want[i]);
             return false;
         }
-    }
-    return true;
-}
-
-bool amp_row_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
-    for (int n = 1; n <= LENGTH; n++) {
-        fill_plain(in, n);
-        if (n % 7 == 6) in[n / 2] = NAN;
-        prepare(got);
-        ((amp_row_function *)kernel->function)(got, in, n);
-        ((amp_row_function *)reference->function)(want, in, n);
-        if (!agree(got, want, n, false, message, size)) return false;
-    }
-    return true;
-}
-
-bool amp_norm_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH], weight[LENGTH], bias[LENGTH], got[LENGTH + GUARD], want[LENGTH + GUARD];
-    fill_plain(weight, 100);
-    fill_plain(bias, 101);
-    for (int n = 1; n <= LENGTH; n++) {
-        fill_plain(in, n);
-        if (n % 7 == 6) in[n / 2] = NAN;
-        const float *w = n % 3 ? weight : NULL, *b = n % 2 ? bias : NULL;
-        prepare(got);
-        ((amp_norm_function *)kernel->function)(got, in, w, b, n, 1e-5);
-        ((amp_norm_function *)reference->function)(want, in, w, b, n, 1e-5);
-        if (!agree(got, want, n, false, message, size)) return false;
     }
     return true;
 }
