@@ -170,10 +170,11 @@ TEST_P(Unary, GivesTheReferencesBitsForEverySixteenBitInput) {
 }
 
 class UnaryBf16 : public EveryRow {};
-INSTANTIATE_TEST_SUITE_P(Rows, UnaryBf16, ::testing::ValuesIn(rows_of([](amp_kernel_family f) {
-                             return f >= AMP_KERNEL_NEG && f < AMP_KERNEL_LEAKY_RELU;
-                         }, AMP_BF16)),
-                         row_name);
+INSTANTIATE_TEST_SUITE_P(
+    Rows, UnaryBf16,
+    ::testing::ValuesIn(rows_of([](amp_kernel_family f) { return f >= AMP_KERNEL_NEG && f < AMP_KERNEL_LEAKY_RELU; },
+                                AMP_BF16)),
+    row_name);
 
 TEST_P(UnaryBf16, GivesTheF32ReferenceRoundedOnceForEveryInput) {
     auto function = reinterpret_cast<amp_unary_function *>(kernel->function);

@@ -16,9 +16,9 @@ typedef double _Complex complex128;
 /* What a loop gets besides its operands. */
 typedef struct binary_context {
     amp_binary_function *kernel;
-    float scale;                 /* of the second operand, or an operand that is a number, as f32 … */
-    double alpha;                /* … as f64 … */
-    int64_t alpha_whole;         /* … and as an integer */
+    float scale;         /* of the second operand, or an operand that is a number, as f32 … */
+    double alpha;        /* … as f64 … */
+    int64_t alpha_whole; /* … and as an integer */
     complex128 alpha_complex;
     atomic_bool divided_by_zero; /* an integer quotient has no value */
 } binary_context;

@@ -39,8 +39,8 @@ struct fold {
     void (*finish)(const fold *f, int64_t row, const partial *all);
     amp_reduce_function *first; /* kernels: sum or maximum, … */
     amp_centred_function *then; /* … then the sums about it */
-    double correction, power;       /* of the variance: 1, or ½ for the deviation */
-    amp_rows out, means;            /* means without data: not wanted */
+    double correction, power;   /* of the variance: 1, or ½ for the deviation */
+    amp_rows out, means;        /* means without data: not wanted */
 };
 
 /* ---- The walk ------------------------------------------------------------------------------------------------- */

@@ -15,9 +15,9 @@ typedef double _Complex complex128;
 
 typedef struct unary_context {
     amp_kernel_function *kernel; /* amp_unary_function, or amp_unary_with_function */
-    double p, q, r;           /* the op's numbers: slope, alpha, bounds … */
-    bool with_numbers;        /* the kernel takes p and q */
-    amp_dense_function *loop; /* for f32, instead of a kernel */
+    double p, q, r;              /* the op's numbers: slope, alpha, bounds … */
+    bool with_numbers;           /* the kernel takes p and q */
+    amp_dense_function *loop;    /* for f32, instead of a kernel */
 } unary_context;
 
 enum { NO_KERNEL = -1 };

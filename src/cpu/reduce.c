@@ -255,7 +255,6 @@ static void join(const plan *p, accumulators *acc, double part) {
     }
 }
 
-
 /* n elements, `stride` bytes apart. */
 static void take(const plan *p, accumulators *acc, const char *x, int64_t stride, int64_t n, int64_t step) {
     const int64_t size = (int64_t)amp_dtype_size(p->compute), block = AMP_BLOCK_BYTES / size;
@@ -268,13 +267,14 @@ static void take(const plan *p, accumulators *acc, const char *x, int64_t stride
             amp_block_load(p->compute, buffer, p->in_dtype, data, stride, count);
             data = buffer;
         }
-        switch (p->compute) {
-        case AMP_F32:
-        case AMP_BF16: join(p, acc, p->row_kernel(data, count)); break;
-        case AMP_F64: take_f64(p, acc, data, count, step); break;
-        case AMP_C128: take_c128(p, acc, data, count, step); break;
-        default: take_i64(p, acc, data, count, step); break;
-        }
+        if (p->row_kernel)
+            join(p, acc, p->row_kernel(data, count));
+        else if (p->compute == AMP_F64)
+            take_f64(p, acc, data, count, step);
+        else if (p->compute == AMP_C128)
+            take_c128(p, acc, data, count, step);
+        else
+            take_i64(p, acc, data, count, step);
         at += count;
     }
 }

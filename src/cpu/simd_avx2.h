@@ -70,6 +70,23 @@ static inline void v_store_bf16_first(uint16_t *p, vf x, int64_t n) {
     v_store_bf16(all, x);
     memcpy(p, all, (size_t)n * sizeof *all);
 }
+static inline void v_load_bf16_pair(const uint16_t *p, vf *even, vf *odd) {
+    const __m256i both = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    *even = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+    *odd = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32((int32_t)0xffff0000u)));
+}
+/* The rounded values in the upper halves. */
+static inline __m256i v_rounded_bits(vf x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    return _mm256_blendv_epi8(sum, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
+    const __m256i low = _mm256_srli_epi32(v_rounded_bits(even), 16);
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_blend_epi16(low, v_rounded_bits(odd), 0xaa));
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }

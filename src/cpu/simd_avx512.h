@@ -63,8 +63,8 @@ static inline __m256i v_round_bf16(vf x) {
 #ifdef __AVX512BF16__
 /* VCVTNEPS2BF16 takes subnormals for zeros (Intel SDM volume 2C): they are rounded by integers, out of the way but not by a
  * call, which would cost the loop around it its registers. */
+enum { SUBNORMAL = 0x20 };
 static inline __m256i v_narrow_bf16(vf x) {
-    enum { SUBNORMAL = 0x20 };
     if (__builtin_expect(_mm512_fpclass_ps_mask(x, SUBNORMAL), 0)) return v_round_bf16(x);
     return (__m256i)_mm512_cvtneps_pbh(x);
 }
@@ -78,6 +78,36 @@ static inline void v_store_bf16(uint16_t *p, vf x) {
 }
 static inline void v_store_bf16_first(uint16_t *p, vf x, int64_t n) {
     _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1u), v_narrow_bf16(x));
+}
+static inline void v_load_bf16_pair(const uint16_t *p, vf *even, vf *odd) {
+    const __m512i both = _mm512_loadu_si512(p);
+    *even = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
+    *odd = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int32_t)0xffff0000u)));
+}
+/* The rounded values in the upper halves. */
+static inline __m512i v_rounded_bits(vf x) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_or_epi32(sum, nan, bits, _mm512_set1_epi32(0x400000));
+}
+static inline __m512i v_round_bf16_pair(vf even, vf odd) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(v_rounded_bits(even), 16), v_rounded_bits(odd));
+}
+static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
+#ifdef __AVX512BF16__
+    const __mmask16 a = _mm512_fpclass_ps_mask(even, SUBNORMAL), b = _mm512_fpclass_ps_mask(odd, SUBNORMAL);
+    if (__builtin_expect(_kortestz_mask16_u8(a, b), 1)) {
+        static const uint16_t interleaved[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                               8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+        const __m512i order = _mm512_loadu_si512(interleaved);
+        const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even); /* the even ones, then the odd ones */
+        _mm512_storeu_si512(p, _mm512_permutexvar_epi16(order, halves));
+        return;
+    }
+#endif
+    _mm512_storeu_si512(p, v_round_bf16_pair(even, odd));
 }
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);

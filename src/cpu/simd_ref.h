@@ -4,7 +4,7 @@
  * Every ISA's header defines: VL, the lane count; vf, vi, vm: floats, int32s and a lane mask, with C's operators on vf and vi;
  * v_max(a, b) = a > b ? a : b and v_min(a, b) = a < b ? a : b per lane (so the second operand is what a NaN gives);
  * v_round: to nearest even; v_any: whether the mask holds in a lane;
- * v_scale2(x, n) = x·2^n for integral n, rounded once; *_first(…, n): the first n lanes only, n < VL. */
+ * v_scale2(x, n) = x·2^n for integral n, rounded once; *_first(…, n): the first n lanes only, n ≤ VL. */
 #ifndef AMP_CPU_SIMD_REF_H
 #define AMP_CPU_SIMD_REF_H
 
@@ -60,6 +60,15 @@ static inline void v_store_bf16(uint16_t *p, vf x) {
 }
 static inline void v_store_bf16_first(uint16_t *p, vf x, int64_t n) {
     if (n > 0) v_store_bf16(p, x);
+}
+/* 2·VL elements, those at even and those at odd places. */
+static inline void v_load_bf16_pair(const uint16_t *p, vf *even, vf *odd) {
+    *even = v_load_bf16(p);
+    *odd = v_load_bf16(p + 1);
+}
+static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
+    v_store_bf16(p, even);
+    v_store_bf16(p + 1, odd);
 }
 static inline vf v_fma(vf a, vf b, vf c) {
     return fmaf(a, b, c);

@@ -65,8 +65,7 @@ LOOP(addcdiv, c128, complex128, a[i] + complex_of(number) * b[i] / c[i])
 static const ternary_op addcdiv_op = {AMP_KERNEL_ADDCDIV, addcdiv_f64, NULL, addcdiv_c128};
 
 /* f32 and narrower. Tensors of mixed dtypes meet in f32. A number is the last operand, or `value`. */
-static amp_status run_kernel(amp_call *call, const ternary_op *op, const amp_operand *v, float value,
-                             amp_tensor *out) {
+static amp_status run_kernel(amp_call *call, const ternary_op *op, const amp_operand *v, float value, amp_tensor *out) {
     amp_dtype compute = amp_kernel_dtype(op->family, out->dtype);
     for (int i = 0; i < 3; i++) {
         if (v[i].tensor && v[i].tensor->dtype != compute) compute = AMP_F32;

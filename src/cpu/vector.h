@@ -116,7 +116,8 @@ typedef void amp_row_function(void *out, const void *in, int64_t n);
 /* One row: (x − mean)/√(variance + eps)·weight + bias, weight and bias of n elements or NULL; out may be in. The mean's own
  * rounding error is taken out again, so rows far from zero keep their precision. rms: x/√(mean square + eps)·weight;
  * bias is not read. */
-typedef void amp_norm_function(void *out, const void *in, const float *weight, const float *bias, int64_t n, double eps);
+typedef void amp_norm_function(void *out, const void *in, const float *weight, const float *bias, int64_t n,
+                               double eps);
 #define AMP_VECTOR_NORM(X)                                                                                             \
     X(LAYER_NORM, layer_norm)                                                                                          \
     X(RMS_NORM, rms_norm)

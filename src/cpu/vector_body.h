@@ -39,24 +39,74 @@ static inline vf v_square(vf x) {
     return x * x;
 }
 
+/* A function of up to three elements and a number. */
+typedef vf element_function(vf x, vf y, vf z, vf number);
+
+typedef struct operands {
+    const element *a, *b, *c; /* NULL: the number (for b: the second one) for each of them */
+    vf number, second;
+} operands;
+
+static inline vf first_of(const element *in, int64_t i, int64_t n, vf number) {
+    return in ? LOAD_FIRST(in + i, n) : number;
+}
+
+#ifdef VECTOR_BF16
+/* Even and odd elements apart: that needs the fewest steps to widen and to round. */
+static inline void pair_of(const element *in, int64_t i, vf number, vf *even, vf *odd) {
+    *even = *odd = number;
+    if (in) v_load_bf16_pair(in + i, even, odd);
+}
+static inline __attribute__((always_inline)) int64_t each_whole(element *out, operands o, int64_t n,
+                                                                element_function *f) {
+    int64_t i = 0;
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        vf x[2], y[2], z[2];
+        pair_of(o.a, i, o.number, &x[0], &x[1]);
+        pair_of(o.b, i, o.second, &y[0], &y[1]);
+        pair_of(o.c, i, o.number, &z[0], &z[1]);
+        v_store_bf16_pair(out + i, f(x[0], y[0], z[0], o.number), f(x[1], y[1], z[1], o.number));
+    }
+    return i;
+}
+#else
+static inline vf vector_of(const element *in, int64_t i, vf number) {
+    return in ? LOAD(in + i) : number;
+}
+static inline __attribute__((always_inline)) int64_t each_whole(element *out, operands o, int64_t n,
+                                                                element_function *f) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        const vf x = vector_of(o.a, i, o.number), y = vector_of(o.b, i, o.second), z = vector_of(o.c, i, o.number);
+        STORE(out + i, f(x, y, z, o.number));
+    }
+    return i;
+}
+#endif
+
+static inline __attribute__((always_inline)) void each(element *out, operands o, int64_t n, element_function *f) {
+    for (int64_t i = each_whole(out, o, n, f); i < n; i += VL) {
+        const int64_t left = n - i < VL ? n - i : VL;
+        const vf x = first_of(o.a, i, left, o.number), y = first_of(o.b, i, left, o.second);
+        STORE_FIRST(out + i, f(x, y, first_of(o.c, i, left, o.number), o.number), left);
+    }
+}
+
 #define DEFINE_UNARY(NAME, name)                                                                                       \
-    void KERNEL(name)(void *results, const void *elements, int64_t n) {                                                \
-        element *out = results;                                                                                        \
-        const element *in = elements;                                                                                  \
-        int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) STORE(out + i, v_##name(LOAD(in + i)));                                           \
-        if (i < n) STORE_FIRST(out + i, v_##name(LOAD_FIRST(in + i, n - i)), n - i);                                   \
+    static inline vf unary_##name(vf x, vf y, vf z, vf number) {                                                       \
+        return (void)y, (void)z, (void)number, v_##name(x);                                                            \
+    }                                                                                                                  \
+    void KERNEL(name)(void *out, const void *in, int64_t n) {                                                          \
+        each(out, (operands){.a = in}, n, unary_##name);                                                               \
     }
 AMP_VECTOR_UNARY(DEFINE_UNARY)
 
 #define DEFINE_UNARY_WITH(NAME, name)                                                                                  \
-    void KERNEL(name)(void *results, const void *elements, int64_t n, float p, float q) {                              \
-        element *out = results;                                                                                        \
-        const element *in = elements;                                                                                  \
-        const vf vp = v_set1(p), vq = v_set1(q);                                                                       \
-        int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) STORE(out + i, v_with_##name(LOAD(in + i), vp, vq));                              \
-        if (i < n) STORE_FIRST(out + i, v_with_##name(LOAD_FIRST(in + i, n - i), vp, vq), n - i);                      \
+    static inline vf unary_##name(vf x, vf p, vf z, vf q) {                                                            \
+        return (void)z, v_with_##name(x, p, q);                                                                        \
+    }                                                                                                                  \
+    void KERNEL(name)(void *out, const void *in, int64_t n, float p, float q) {                                        \
+        each(out, (operands){.a = in, .number = v_set1(q), .second = v_set1(p)}, n, unary_##name);                     \
     }
 AMP_VECTOR_UNARY_WITH(DEFINE_UNARY_WITH)
 
@@ -82,25 +132,12 @@ static inline vf v_op_minimum(vf a, vf b, vf s) {
     return (void)s, v_select(v_unordered(a, a), a, v_min(a, b));
 }
 
-/* An operand, or the number that stands for it. */
-static inline vf load_or(const element *in, int64_t i, vf number) {
-    return in ? LOAD(in + i) : number;
-}
-static inline vf load_first_or(const element *in, int64_t i, int64_t n, vf number) {
-    return in ? LOAD_FIRST(in + i, n) : number;
-}
-
 #define DEFINE_BINARY(NAME, name)                                                                                      \
-    void KERNEL(name)(void *results, const void *first, const void *second, int64_t n, float scale) {                  \
-        element *out = results;                                                                                        \
-        const element *a = first, *b = second;                                                                         \
-        const vf s = v_set1(scale);                                                                                    \
-        int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL) STORE(out + i, v_op_##name(load_or(a, i, s), load_or(b, i, s), s));               \
-        if (i < n) {                                                                                                   \
-            const vf x = load_first_or(a, i, n - i, s), y = load_first_or(b, i, n - i, s);                             \
-            STORE_FIRST(out + i, v_op_##name(x, y, s), n - i);                                                         \
-        }                                                                                                              \
+    static inline vf binary_##name(vf x, vf y, vf z, vf scale) {                                                       \
+        return (void)z, v_op_##name(x, y, scale);                                                                      \
+    }                                                                                                                  \
+    void KERNEL(name)(void *out, const void *a, const void *b, int64_t n, float scale) {                               \
+        each(out, (operands){.a = a, .b = b, .number = v_set1(scale), .second = v_set1(scale)}, n, binary_##name);     \
     }
 AMP_VECTOR_BINARY(DEFINE_BINARY)
 
@@ -117,18 +154,8 @@ static inline vf v_of_addcdiv(vf a, vf b, vf c, vf s) {
 }
 
 #define DEFINE_TERNARY(NAME, name)                                                                                     \
-    void KERNEL(name)(void *results, const void *first, const void *second, const void *third, int64_t n,              \
-                      float scale) {                                                                                   \
-        element *out = results;                                                                                        \
-        const element *a = first, *b = second, *c = third;                                                             \
-        const vf s = v_set1(scale);                                                                                    \
-        int64_t i = 0;                                                                                                 \
-        for (; i + VL <= n; i += VL)                                                                                   \
-            STORE(out + i, v_of_##name(LOAD(a + i), LOAD(b + i), load_or(c, i, s), s));                                \
-        if (i < n) {                                                                                                   \
-            const vf x = LOAD_FIRST(a + i, n - i), y = LOAD_FIRST(b + i, n - i), z = load_first_or(c, i, n - i, s);    \
-            STORE_FIRST(out + i, v_of_##name(x, y, z, s), n - i);                                                      \
-        }                                                                                                              \
+    void KERNEL(name)(void *out, const void *a, const void *b, const void *c, int64_t n, float scale) {                \
+        each(out, (operands){.a = a, .b = b, .c = c, .number = v_set1(scale)}, n, v_of_##name);                        \
     }
 AMP_VECTOR_TERNARY(DEFINE_TERNARY)
 
@@ -143,24 +170,24 @@ static inline vf v_nonzero(vf x) {
 
 /* Σ term(x) over at most SUM_BLOCK elements, in four vectors; `centre` is what term subtracts. */
 #define DEFINE_BLOCK_SUM(name, term)                                                                                   \
-    static inline float block_##name(const element *in, int64_t n, vf centre) {                                          \
+    static inline float block_##name(const element *in, int64_t n, vf centre) {                                        \
         vf acc[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};                                          \
         int64_t i = 0;                                                                                                 \
         (void)centre;                                                                                                  \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
             AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
-                const vf x = LOAD(in + i + k * VL);                                                                  \
+                const vf x = LOAD(in + i + k * VL);                                                                    \
                 acc[k] = term;                                                                                         \
             }                                                                                                          \
         }                                                                                                              \
         for (; i + VL <= n; i += VL) {                                                                                 \
-            const vf x = LOAD(in + i);                                                                               \
+            const vf x = LOAD(in + i);                                                                                 \
             const int k = 0;                                                                                           \
             acc[k] = term;                                                                                             \
         }                                                                                                              \
         if (i < n) {                                                                                                   \
-            const vf x = v_keep_first(LOAD_FIRST(in + i, n - i), n - i, centre);                                     \
+            const vf x = v_keep_first(LOAD_FIRST(in + i, n - i), n - i, centre);                                       \
             const int k = 3;                                                                                           \
             acc[k] = term;                                                                                             \
         }                                                                                                              \

@@ -166,8 +166,7 @@ static void run_lerp_number(amp_kernel_function *function, elements *out, const 
 }
 bool amp_ternary_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     return check_row(kernel, reference, run_ternary, 0, true, message, size) &&
-           (kernel->family != AMP_KERNEL_LERP ||
-            check_row(kernel, reference, run_lerp_number, 0, true, message, size));
+           (kernel->family != AMP_KERNEL_LERP || check_row(kernel, reference, run_lerp_number, 0, true, message, size));
 }
 
 bool amp_reduce_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
