@@ -378,6 +378,26 @@ TEST_F(Conv, ResultsDoNotDependOnTheThreads) {
     EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
 }
 
+/* Of the class that the table of choices may give to oneDNN: whoever computes it. */
+TEST_F(Conv, DeepLayersMatchF64OnAnyThreads) {
+    const int threads = amp_get_num_threads();
+    for (int64_t stride : {1, 2}) {
+        Config c;
+        c.in_channels = 300, c.out_channels = 300, c.in = {8, 7}, c.kernel = {3, 3}, c.stride = {stride, stride};
+        c.pad = c.dilation = {1, 1};
+        amp_tensor *x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
+        amp_tensor *w = random_tensor(AMP_BF16, weight_shape(c), 2), *b = random_tensor(AMP_BF16, {300}, 3);
+        EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
+        amp_tensor *y = run(c, x, w, b);
+        expect_close(y, reference(c, numbers_of(x), numbers_of(w), numbers_of(b)), 9 * 300);
+        for (int more : {2, 3}) {
+            EXPECT_EQ(amp_set_num_threads(more), AMP_OK);
+            EXPECT_EQ(numbers_of(run(c, x, w, b)), numbers_of(y));
+        }
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
 TEST_F(Conv, BadInputIsToldInASentence) {
     amp_tensor *x = tensor(AMP_F32, {2, 4, 5, 5}), *w = tensor(AMP_F32, {6, 4, 3, 3}), *b = tensor(AMP_F32, {6});
     const auto fails = [&](const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named,

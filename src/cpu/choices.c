@@ -19,6 +19,7 @@
 #include "amp/system.h"
 #include "core/fail.h"
 #include "core/memory.h"
+#include "cpu/conv_dnnl.h"
 #include "cpu/dnnl_matmul.h"
 #include "cpu/gemm.h"
 #include "cpu/probe.h"
@@ -30,22 +31,26 @@ typedef struct rates {
 
 static rates measure_gemm_dot(void);
 static rates measure_gemm_f32(void);
+static rates measure_conv_deep(void);
 static bool rule_gemm_dot(void);
 static bool rule_gemm_f32(void);
+static bool rule_conv_deep(void);
 
+/* The other way must be clearly faster, so that a noisy moment does not flip the answer, and our own kernels are not given
+ * up for little: `least` is the share of its rate that `yes` must reach. */
 static const struct {
     const char *name, *yes, *no;
+    double least;
     rates (*measure)(void);
     bool (*rule)(void);
 } choices[AMP_CHOICE_COUNT] = {
-    [AMP_CHOICE_GEMM_DOT] = {"gemm_dot", "vdpbf16ps", "up-conversion and FMA", measure_gemm_dot, rule_gemm_dot},
-    [AMP_CHOICE_GEMM_F32] = {"gemm_f32", "libamp's packed kernel", "oneDNN", measure_gemm_f32, rule_gemm_f32},
+    [AMP_CHOICE_GEMM_DOT] = {"gemm_dot", "vdpbf16ps", "up-conversion and FMA", 0.9, measure_gemm_dot, rule_gemm_dot},
+    [AMP_CHOICE_GEMM_F32] = {"gemm_f32", "libamp's packed kernel", "oneDNN", 0.9, measure_gemm_f32, rule_gemm_f32},
+    [AMP_CHOICE_CONV_DEEP] = {"conv_deep", "libamp's direct kernel", "oneDNN", 0.95, measure_conv_deep, rule_conv_deep},
 };
 
-/* The other way must be clearly faster, so that a noisy moment does not flip the answer, and our own kernels, whose
- * results do not depend on the number of threads, are not given up for little. */
-static bool yes_wins(rates r) {
-    return r.yes >= 0.9 * r.no;
+static bool yes_wins(int choice, rates r) {
+    return r.yes >= choices[choice].least * r.no;
 }
 
 typedef struct answer {
@@ -179,6 +184,15 @@ static rates measure_gemm_f32(void) {
     return best;
 }
 
+/* Selects a bf16 kernel, which must not ask for a choice under the lock: answer_of makes that one before. */
+static rates measure_conv_deep(void) {
+    rates r = {0.0, 0.0};
+    if (amp_pending_error()) return r;
+    amp_conv_dnnl_measure(&r.yes, &r.no);
+    amp_clear_error();
+    return r;
+}
+
 /* ---- Rules ---------------------------------------------------------------------------------------------------- */
 
 /* Where it was measured: twice the rate of FMA on Zen 4 and 5, half of it on the Xeons that have AMX. */
@@ -188,6 +202,10 @@ static bool rule_gemm_dot(void) {
 
 static bool rule_gemm_f32(void) {
     return amp_isa_best() >= AMP_ISA_AVX2;
+}
+
+static bool rule_conv_deep(void) {
+    return true;
 }
 
 /* ---- File ----------------------------------------------------------------------------------------------------- */
@@ -223,7 +241,7 @@ static void read_file(void) {
         if (sscanf(line, "%31s %lf %lf", name, &r.yes, &r.no) != 3) continue;
         const int i = choice_named(name);
         if (i < 0 || !(r.yes >= 0.0 && r.no >= 0.0 && r.yes + r.no > 0.0) || isinf(r.yes + r.no)) continue;
-        state.answers[i] = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
+        state.answers[i] = (answer){true, yes_wins(i, r), AMP_CHOICE_FROM_FILE, r};
     }
     if (file) fclose(file);
 }
@@ -282,11 +300,12 @@ static void prepare(void) {
 
 static answer measured(amp_choice choice) {
     const rates r = choices[choice].measure();
-    return r.yes + r.no > 0.0 ? (answer){true, yes_wins(r), AMP_CHOICE_MEASURED, r}
+    return r.yes + r.no > 0.0 ? (answer){true, yes_wins((int)choice, r), AMP_CHOICE_MEASURED, r}
                               : (answer){true, choices[choice].rule(), AMP_CHOICE_BY_RULE, r};
 }
 
 static answer answer_of(amp_choice choice) {
+    if (choice == AMP_CHOICE_CONV_DEEP) (void)amp_choose(AMP_CHOICE_GEMM_DOT);
     pthread_mutex_lock(&state.lock);
     prepare();
     answer *a = &state.answers[choice];

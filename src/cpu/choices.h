@@ -23,8 +23,9 @@ extern "C" {
 #endif
 
 typedef enum amp_choice {
-    AMP_CHOICE_GEMM_DOT, /* bf16 products by vdpbf16ps; else up-converted, by FMA */
-    AMP_CHOICE_GEMM_F32, /* f32 products with a constant matrix by our own kernel; else by oneDNN */
+    AMP_CHOICE_GEMM_DOT,  /* bf16 products by vdpbf16ps; else up-converted, by FMA */
+    AMP_CHOICE_GEMM_F32,  /* f32 products with a constant matrix by our own kernel; else by oneDNN */
+    AMP_CHOICE_CONV_DEEP, /* bf16 convolutions with much weight and few pixels by our own kernels; else by oneDNN */
     AMP_CHOICE_COUNT
 } amp_choice;
 

@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 #include "cpu/conv.h"
+#include "cpu/conv_dnnl.h"
 #include "cpu/gemm.h"
 #include "cpu/matmul.h"
 #include "cpu/strided_copy.h"
@@ -274,12 +275,16 @@ static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, co
     return status;
 }
 
+static amp_status convolve_to(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y) {
+    if (depth_of(c) == 0) return multiply(call, c, x, bias, y);
+    if (amp_conv_is_depthwise(c)) return amp_conv_depthwise(call, c, x, bias, y);
+    return amp_conv_dnnl_serves(c, x, bias, y) ? amp_conv_dnnl(call, c, x, bias, y) : multiply(call, c, x, bias, y);
+}
+
 amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
     plane y = {0};
     amp_status status = amp_conv_prepare_output(call, c, false, &y);
-    if (status == AMP_OK)
-        status = amp_conv_is_depthwise(c) && depth_of(c) > 0 ? amp_conv_depthwise(call, c, x, bias, &y)
-                                                             : multiply(call, c, x, bias, &y);
+    if (status == AMP_OK) status = convolve_to(call, c, x, bias, &y);
     if (status == AMP_OK) status = amp_conv_finish_output(c, &y);
     amp_free(y.scratch);
     return status;

@@ -13,9 +13,10 @@ typedef enum amp_layout {
     AMP_LAYOUT_DNNL_B,        /* oneDNN's blocked f32 weights, cpu/dnnl_matmul.h */
     AMP_LAYOUT_CONV,          /* [groups] of blocked B, taps before channels in K, cpu/conv_gemm.c */
     AMP_LAYOUT_CONV_F32,
-    AMP_LAYOUT_CONV_TAPS,  /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
-    AMP_LAYOUT_CONV_PAIRS, /* … as pairs of bf16, cpu/depthwise.h */
-    AMP_LAYOUT_CONV_BLOCKS /* blocked B for each line of taps, cpu/conv_transposed.c */
+    AMP_LAYOUT_CONV_TAPS,   /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
+    AMP_LAYOUT_CONV_PAIRS,  /* … as pairs of bf16, cpu/depthwise.h */
+    AMP_LAYOUT_CONV_BLOCKS, /* blocked B for each line of taps, cpu/conv_transposed.c */
+    AMP_LAYOUT_CONV_DNNL    /* and the numbers behind it: oneDNN's formats, cpu/conv_dnnl.c; so it comes last */
 } amp_layout;
 
 /* One cached cast. Held by the cache and by every call that uses it. */
