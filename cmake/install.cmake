@@ -33,9 +33,14 @@ file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INST
 configure_file(cmake/amp.pc.in amp.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/amp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+set_property(TARGET amp APPEND PROPERTY INSTALL_RPATH "$ORIGIN") # for libamp_cuda.so
+if(AMP_HAVE_CUDA)
+    install(TARGETS amp_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 if(TARGET amp_tool)
     file(RELATIVE_PATH tool_to_private ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/amp)
-    set_target_properties(amp_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${tool_to_private}")
+    set_target_properties(amp_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${tool_to_private};$ORIGIN/${tool_to_private}/..")
     install(TARGETS amp_tool DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(EXISTS ${PROJECT_SOURCE_DIR}/tools/amp/amp.1)

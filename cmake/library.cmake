@@ -1,6 +1,7 @@
-# libamp: every C file under src/ belongs to it.
+# libamp: every C file under src/ belongs to it, but those of the CUDA module.
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c src/*.cc)
+list(FILTER library_sources EXCLUDE REGEX "/src/cuda/device/") # the CUDA module: cuda.cmake
 amp_apply_isa(library_sources)
 
 # The way to a kernel clears and copies structs of some hundred bytes. gcc makes `rep stos` and `rep movs` of that, whose

@@ -3,6 +3,14 @@ add_test(NAME replay_small COMMAND ${PROJECT_SOURCE_DIR}/tests/replay.sh $<TARGE
 add_test(NAME replay_golden COMMAND ${PROJECT_SOURCE_DIR}/tests/replay.sh $<TARGET_FILE:amp_tool>)
 add_test(NAME replay_itself COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/test_replay.py $<TARGET_FILE:amp_tool> $<TARGET_FILE:plugin>)
 set_tests_properties(replay_small replay_golden replay_itself PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+# The same on the CUDA backend: over the fake driver, which runs the kernels on the host.
+if(AMP_HAVE_CUDA)
+    add_test(NAME replay_cuda_golden COMMAND ${PROJECT_SOURCE_DIR}/tests/replay_cuda.sh $<TARGET_FILE:amp_tool> ${fake_cuda_dir})
+else()
+    add_test(NAME replay_cuda_golden COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")
+endif()
+set_tests_properties(replay_cuda_golden PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # The dtypes that docs/ops.md names are those that run.
 add_test(NAME op_dtypes COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/probe_ops.py $<TARGET_FILE:amp_tool> --check)
 set_tests_properties(op_dtypes PROPERTIES LABELS fast)

@@ -3,6 +3,7 @@ include(GoogleTest)
 find_package(GTest REQUIRED)
 
 include(cmake/fuzz.cmake)
+include(cmake/fake_cuda.cmake)
 
 # Tests whose suite is called <Unit>Full take minutes and carry the label `full`: `ctest --preset full` runs them.
 file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.cc)
@@ -35,6 +36,12 @@ endforeach()
 if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
     add_test(NAME emulated COMMAND ${PROJECT_SOURCE_DIR}/tests/emulated.sh ${emulated})
     set_tests_properties(emulated PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
+
+if(AMP_HAVE_CUDA)
+    target_compile_definitions(test_cuda PRIVATE AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
+        AMP_TESTS_CUBLASLT="libcublasLt.so.${cuda_major}")
+    add_dependencies(test_cuda amp_cuda fake_cuda fake_cublaslt)
 endif()
 
 # What `amp replay --load` and `amp info --load` open.
@@ -103,6 +110,13 @@ set(prefix_lib ${prefix}/${CMAKE_INSTALL_LIBDIR})
 add_test(NAME library.exports COMMAND ${PROJECT_SOURCE_DIR}/tests/check_symbols.sh $<TARGET_FILE:amp>)
 add_test(NAME install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
 set_tests_properties(library.exports install PROPERTIES LABELS fast)
+if(AMP_HAVE_CUDA)
+    add_test(NAME library.cuda COMMAND ${PROJECT_SOURCE_DIR}/tests/check_cuda.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:amp>
+        $<TARGET_FILE:amp_cuda> ${fake_cuda_dir})
+else()
+    add_test(NAME library.cuda COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")
+endif()
+set_tests_properties(library.cuda PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 set_tests_properties(install PROPERTIES FIXTURES_SETUP prefix)
 
 set(static 0)

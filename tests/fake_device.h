@@ -70,10 +70,10 @@ inline amp_status copy(amp_tensor *destination, const amp_tensor *source) {
     return amp_cpu_copy(destination, source);
 }
 
-inline void *allocate(size_t bytes) {
+inline void *allocate(const char *, size_t bytes, void **block) {
     if (out_of_memory) return nullptr;
     blocks++;
-    return std::aligned_alloc(64, (bytes + 127) / 64 * 64);
+    return *block = std::aligned_alloc(64, (bytes + 127) / 64 * 64);
 }
 
 inline void release(void *memory) {
@@ -114,7 +114,7 @@ class Test : public amp_test::Test {
     }
 
   private:
-    const amp_backend backend_ = {AMP_BACKEND_ABI, "fake", find, copy, allocate, release};
+    const amp_backend backend_ = {"fake", find, copy, nullptr, allocate, release, nullptr, nullptr, nullptr, nullptr};
 };
 
 using Dtypes = std::vector<amp_dtype>;

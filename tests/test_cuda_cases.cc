@@ -147,8 +147,9 @@ class CudaCases : public fake_device::Test {
     static amp_backend_op find(const amp_op_info *) {
         return {note_plan, false};
     }
-    const amp_backend backend_ = {AMP_BACKEND_ABI,     "fake", find, fake_device::copy, fake_device::allocate,
-                                  fake_device::release};
+    const amp_backend backend_ = {
+        "fake",  find,    fake_device::copy, nullptr, fake_device::allocate, fake_device::release,
+        nullptr, nullptr, nullptr,           nullptr};
 };
 
 bool is_cuda_case(const json_t *test_case) {

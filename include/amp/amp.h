@@ -4,6 +4,7 @@
 
 #include "amp/autocast.h"
 #include "amp/call.h"
+#include "amp/cuda.h"
 #include "amp/error.h"
 #include "amp/explain.h"
 #include "amp/io.h"

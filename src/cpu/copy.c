@@ -9,7 +9,7 @@
 #include "cpu/element.h"
 #include "cpu/elementwise.h"
 #include "cpu/strided_copy.h"
-#include "dispatch/call.h"
+#include "dispatch/backend.h"
 
 /* ---- Copies --------------------------------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ const amp_tensor *amp_cpu_dense(const char *op, const amp_tensor *tensor, amp_dt
 
 static amp_status return_copy(amp_call *call, const amp_tensor *input, amp_dtype dtype) {
     amp_tensor *out = amp_call_output(call, 0, dtype, input->rank, input->shape);
-    return out ? amp_cpu_copy(out, input) : amp_pending_error();
+    return out ? amp_copy_tensor(out, input) : amp_pending_error();
 }
 
 amp_status cpu_clone(amp_call *call) {
@@ -112,8 +112,7 @@ static amp_status return_filled(amp_call *call, const char *argument, amp_dtype 
     AMP_TRY(check_number(call, argument, &value, dtype));
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
     if (!out) return amp_pending_error();
-    amp_cpu_fill(out, &value);
-    return AMP_OK;
+    return amp_fill_tensor_with(out, &value);
 }
 
 amp_status cpu_fill(amp_call *call) {
@@ -128,7 +127,7 @@ amp_status cpu_fill_tensor(amp_call *call) {
                         amp_describe(a->value));
     }
     amp_tensor *out = amp_call_output(call, 0, a->input->dtype, a->input->rank, a->input->shape);
-    return out ? amp_cpu_copy(out, a->value) : amp_pending_error();
+    return out ? amp_copy_tensor(out, a->value) : amp_pending_error();
 }
 
 /* ---- Tensors from numbers ------------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 #include "dispatch/backend.h"
 #include "policy/op_ids.h"
 
-#include "core/memory.h"
 #include "cpu/copy.h"
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
@@ -24,11 +23,14 @@ static amp_backend_op find(const amp_op_info *op) {
     return table[op->id];
 }
 
+static amp_status fill(amp_tensor *tensor, const amp_scalar *value) {
+    amp_cpu_fill(tensor, value);
+    return AMP_OK;
+}
+
 const amp_backend amp_cpu_backend = {
-    .abi = AMP_BACKEND_ABI,
     .name = "cpu",
     .find = find,
     .copy = amp_cpu_copy,
-    .allocate = amp_alloc,
-    .release = amp_free,
+    .fill = fill,
 };

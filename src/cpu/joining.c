@@ -3,6 +3,7 @@
 
 #include "amp/ops.h"
 #include "cpu/copy.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 #include "policy/promotion.h"
 
@@ -43,7 +44,7 @@ static amp_status place(const amp_tensor_list *list, amp_tensor *out, int d, boo
             }
             part.rank--;
         }
-        AMP_TRY(amp_cpu_copy(&part, t));
+        AMP_TRY(amp_copy_tensor(&part, t));
     }
     return AMP_OK;
 }

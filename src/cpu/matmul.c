@@ -9,6 +9,7 @@
 #include "cpu/dnnl_matmul.h"
 #include "cpu/dots.h"
 #include "cpu/matmul_loops.h"
+#include "cuda/cuda_matmul.h"
 #include "policy/autocast.h"
 #include "policy/cast_cache.h"
 
@@ -351,7 +352,8 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
 /* The bf16 kernels read f32 and round it on the way in; what packs B reads f16 too. */
 amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t, bool is_b) {
     const amp_dtype from = t->source ? t->source->dtype : AMP_DTYPE_NONE;
-    const bool read_as_is = t->dtype == AMP_BF16 && (from == AMP_F32 || (is_b && from == AMP_F16));
+    const bool read_as_is =
+        call->device == AMP_DEVICE_CPU && t->dtype == AMP_BF16 && (from == AMP_F32 || (is_b && from == AMP_F16));
     return read_as_is ? AMP_OK : amp_call_materialize(call, t);
 }
 
@@ -407,6 +409,7 @@ static amp_status vector_product(amp_call *call, const amp_matmul *p) {
 }
 
 amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_matmul(call, p);
     if (is_vector_product(p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);
     return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);

@@ -4,6 +4,7 @@
 #include "amp/ops.h"
 #include "cpu/copy.h"
 #include "cpu/matmul.h"
+#include "dispatch/backend.h"
 #include "policy/promotion.h"
 
 /* ---- Helpers --------------------------------------------------------------------------------------------------- */
@@ -37,7 +38,7 @@ static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const
     if (amp_call_check_target_dtype(call, dtype) != AMP_OK) return NULL;
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
     if (!out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[0] = amp_tensor_new(call->op->name, dtype, rank, shape);
+    return call->outputs[0] = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
 }
 
 static amp_matrix dense_result(amp_tensor *t, int64_t m, int64_t n, int batch_rank, const int64_t *batch_shape) {
@@ -83,6 +84,11 @@ static amp_status read_number(const amp_call *call, const char *name, amp_scalar
     *real = c.c128[0];
     *imaginary = c.c128[1];
     return AMP_OK;
+}
+
+/* The CPU has no products of f16. */
+static bool is_widened(const amp_call *call, const amp_tensor *t) {
+    return t->dtype == AMP_F16 && call->device == AMP_DEVICE_CPU;
 }
 
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
@@ -137,7 +143,7 @@ static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
 amp_status cpu_linear(amp_call *call) {
     amp_linear_args *args = call->args;
     AMP_TRY(check_linear(call, args));
-    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_linear);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear);
     AMP_TRY(amp_cpu_matmul_operand(call, args->input, false));
     AMP_TRY(amp_cpu_matmul_operand(call, args->weight, true));
     AMP_TRY(dense_bias(call, &args->bias));
@@ -232,7 +238,7 @@ amp_status cpu_matmul(amp_call *call) {
                         amp_describe(a), amp_describe(b));
     }
     AMP_TRY(amp_call_check_same_dtype(call, "input", a, "other", b));
-    if (a->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_matmul);
+    if (is_widened(call, a)) return amp_cpu_run_widened(call, cpu_matmul);
     if (a->rank == 1) AMP_TRY(amp_call_materialize(call, a));
     if (b->rank == 1) AMP_TRY(amp_call_materialize(call, b));
     const bool drop_row = a->rank == 1, drop_column = b->rank == 1;
@@ -254,7 +260,7 @@ amp_status cpu_mm(amp_call *call) {
     amp_matmul p = {0};
     AMP_TRY(check_rank(call, "input", args->input, 2));
     AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
-    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_mm);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_mm);
     AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
 }
@@ -272,7 +278,7 @@ amp_status cpu_bmm(amp_call *call) {
     amp_bmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "input", args->input, "mat2", args->mat2));
-    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_bmm);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_bmm);
     AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
     return run_product(call, &p, 3, (const int64_t[]){args->input->shape[0], p.m, p.n});
 }
@@ -302,7 +308,7 @@ amp_status cpu_addmm(amp_call *call) {
     amp_addmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
-    if (args->mat1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmm);
+    if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, cpu_addmm);
     AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
@@ -312,7 +318,7 @@ amp_status cpu_addmm_activation(amp_call *call) {
     amp_addmm_activation_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
-    if (args->mat1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmm_activation);
+    if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, cpu_addmm_activation);
     AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     p.activation = args->use_gelu ? AMP_GEMM_GELU_ERF : AMP_GEMM_RELU;
@@ -324,7 +330,7 @@ amp_status cpu_baddbmm(amp_call *call) {
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
-    if (args->batch1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_baddbmm);
+    if (is_widened(call, args->batch1)) return amp_cpu_run_widened(call, cpu_baddbmm);
     AMP_TRY(product(call, "batch1", args->batch1, "batch2", args->batch2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 3, (const int64_t[]){args->batch1->shape[0], p.m, p.n});
@@ -336,7 +342,7 @@ amp_status cpu_addbmm(amp_call *call) {
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
-    if (args->batch1->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addbmm);
+    if (is_widened(call, args->batch1)) return amp_cpu_run_widened(call, cpu_addbmm);
     AMP_TRY(check_inner(call, "batch1", args->batch1, args->batch1->shape[2], "batch2", args->batch2,
                         args->batch2->shape[1]));
     AMP_TRY(amp_call_materialize(call, args->batch1));
@@ -372,7 +378,7 @@ amp_status cpu_mv(amp_call *call) {
     amp_matmul p;
     AMP_TRY(check_rank(call, "input", args->input, 2));
     AMP_TRY(check_rank(call, "vec", args->vec, 1));
-    if (args->input->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_mv);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_mv);
     AMP_TRY(vector_product(call, "input", args->input, args->vec, &p));
     return run_product(call, &p, 1, (const int64_t[]){p.n});
 }
@@ -384,7 +390,7 @@ amp_status cpu_addmv(amp_call *call) {
     AMP_TRY(check_rank(call, "vec", args->vec, 1));
     if (args->input->rank > 1) AMP_TRY(check_rank(call, "input", args->input, 1));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "mat", args->mat));
-    if (args->mat->dtype == AMP_F16) return amp_cpu_run_widened(call, cpu_addmv);
+    if (is_widened(call, args->mat)) return amp_cpu_run_widened(call, cpu_addmv);
     AMP_TRY(vector_product(call, "mat", args->mat, args->vec, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 1, (const int64_t[]){p.n});

@@ -5,7 +5,7 @@
 #include "amp/ops.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
-#include "dispatch/call.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 /* ---- repeat, tile --------------------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static amp_status fill_along(const amp_tensor *out, int d, int64_t *shape) {
         const int64_t left = out->shape[d] - shape[d];
         from.shape[d] = to.shape[d] = left < shape[d] ? left : shape[d];
         to.offset += shape[d] * out->strides[d];
-        AMP_TRY(amp_cpu_copy(&to, &from));
+        AMP_TRY(amp_copy_tensor(&to, &from));
         shape[d] += to.shape[d];
     }
     return AMP_OK;
@@ -48,7 +48,7 @@ static amp_status repeat(amp_call *call, const amp_tensor *input, const char *ar
     if (!out) return amp_pending_error();
     if (elements == 0) return AMP_OK;
     amp_tensor first = corner(out, done);
-    AMP_TRY(amp_cpu_copy(&first, input));
+    AMP_TRY(amp_copy_tensor(&first, input));
     for (int d = rank - 1; d >= 0; d--) AMP_TRY(fill_along(out, d, done));
     return AMP_OK;
 }
@@ -90,13 +90,13 @@ amp_status cpu_flip(amp_call *call) {
         reversed.offset += (reversed.shape[d] - 1) * reversed.strides[d];
         reversed.strides[d] = -reversed.strides[d];
     }
-    return amp_cpu_copy(out, &reversed);
+    return amp_copy_tensor(out, &reversed);
 }
 
 /* Dimension d and all after it, where `by[d]` elements move round: each gives two parts. */
 static amp_status roll_from(int d, amp_tensor out, amp_tensor in, const int64_t *by) {
     while (d < in.rank && by[d] == 0) d++;
-    if (d == in.rank) return amp_cpu_copy(&out, &in);
+    if (d == in.rank) return amp_copy_tensor(&out, &in);
     const int64_t extent = in.shape[d], head = extent - by[d];
     amp_tensor to = out, from = in;
     to.shape[d] = from.shape[d] = head;
@@ -120,11 +120,11 @@ static amp_status roll_flat(amp_call *call, const amp_tensor *input, int64_t shi
     const amp_tensor *const given[2] = {input, out};
     for (int i = 0; i < 2; i++) {
         if (amp_tensor_is_dense(given[i])) continue;
-        copies[i] = amp_tensor_new(call->op->name, input->dtype, input->rank, input->shape);
+        copies[i] = amp_backend_tensor(call->device, call->op->name, input->dtype, input->rank, input->shape);
         if (!copies[i]) return amp_pending_error();
     }
     if (copies[0]) {
-        AMP_TRY(amp_cpu_copy(copies[0], input));
+        AMP_TRY(amp_copy_tensor(copies[0], input));
         flat_in = *copies[0];
     }
     if (copies[1]) flat_out = *copies[1];
@@ -133,7 +133,7 @@ static amp_status roll_flat(amp_call *call, const amp_tensor *input, int64_t shi
     flat_in.strides[0] = flat_out.strides[0] = 1;
     const int64_t by = wrapped_shift(shift, flat_in.shape[0]);
     AMP_TRY(roll_from(0, flat_out, flat_in, &by));
-    return copies[1] ? amp_cpu_copy(out, copies[1]) : AMP_OK;
+    return copies[1] ? amp_copy_tensor(out, copies[1]) : AMP_OK;
 }
 
 amp_status cpu_roll(amp_call *call) {
@@ -200,7 +200,7 @@ static amp_status cut_triangle(amp_call *call, amp_tensor *input, int64_t diagon
     if (!out) {
         out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
         if (!out) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(out, input));
+        AMP_TRY(amp_copy_tensor(out, input));
     }
     const int64_t elements = amp_tensor_elements(out);
     if (elements == 0) return AMP_OK;

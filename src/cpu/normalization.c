@@ -222,6 +222,12 @@ static amp_status check_norm_dtypes(const amp_call *call, const amp_tensor *inpu
     return AMP_OK;
 }
 
+amp_status amp_check_norm(const amp_call *call, const amp_tensor *input, const amp_dims *shape,
+                          const amp_tensor *weight, const amp_tensor *bias) {
+    AMP_TRY(check_norm_shapes(call, input, shape, weight, bias));
+    return check_norm_dtypes(call, input, weight, bias);
+}
+
 /* Dense values of a parameter in compute type, or NULL. */
 static amp_status dense_parameter(const amp_call *call, const amp_tensor *t, amp_dtype compute, const void **values) {
     const amp_tensor *dense = t ? amp_cpu_dense(call->op->name, t, compute, 0) : NULL;
@@ -231,8 +237,7 @@ static amp_status dense_parameter(const amp_call *call, const amp_tensor *t, amp
 
 static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *shape, amp_tensor *weight,
                            amp_tensor *bias, norm c) {
-    AMP_TRY(check_norm_shapes(call, input, shape, weight, bias));
-    AMP_TRY(check_norm_dtypes(call, input, weight, bias));
+    AMP_TRY(amp_check_norm(call, input, shape, weight, bias));
     rows r = {.compute = amp_compute_dtype(input->dtype), .dim = input->rank - shape->count, .length = 1, .tail = true};
     for (int i = 0; i < shape->count; i++) r.length *= shape->values[i];
     AMP_TRY(dense_parameter(call, weight, r.compute, &c.weight));
@@ -260,7 +265,7 @@ amp_status cpu_layer_norm(amp_call *call) {
                     (norm){.eps = a->eps.value, .centred = true});
 }
 
-static double epsilon(amp_dtype dtype) {
+double amp_norm_epsilon(amp_dtype dtype) {
     switch (dtype) {
     case AMP_F64: return DBL_EPSILON;
     case AMP_BF16: return 0x1p-7;
@@ -271,6 +276,6 @@ static double epsilon(amp_dtype dtype) {
 
 amp_status cpu_rms_norm(amp_call *call) {
     const amp_rms_norm_args *a = call->args;
-    const double eps = a->eps.set ? a->eps.value : epsilon(a->input->dtype);
+    const double eps = a->eps.set ? a->eps.value : amp_norm_epsilon(a->input->dtype);
     return run_norm(call, a->input, &a->normalized_shape, a->weight, NULL, (norm){.eps = eps});
 }

@@ -2,6 +2,7 @@
 #include "dispatch/backend.h"
 
 #include "amp/system.h"
+#include "cpu/copy.h"
 
 static const amp_backend *installed[AMP_DEVICE_COUNT];
 
@@ -24,19 +25,33 @@ amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dtype dtyp
     int64_t elements = 0;
     if (amp_backend_for(device, op, &backend) || amp_shape_elements(op, rank, shape, &elements)) return NULL;
     const size_t bytes = (size_t)elements * amp_dtype_size(dtype);
-    void *data = backend->allocate(bytes);
+    void *block = NULL, *data = backend->allocate(op, bytes, &block);
     if (!data) {
         amp_fail(AMP_ERROR_MEMORY, "%s: %s has no memory for %zu bytes (%s %s)", op, backend->name, bytes,
                  amp_describe_shape(rank, shape), amp_dtype_name(dtype));
         return NULL;
     }
-    amp_tensor *t = amp_from_memory(data, dtype, rank, shape, NULL, backend->release, data);
+    amp_tensor *t = amp_from_memory(data, dtype, rank, shape, NULL, backend->release, block);
     if (t) {
         t->storage->device = device;
+        t->storage->user_memory = false;
     } else {
-        backend->release(data);
+        backend->release(block);
     }
     return t;
+}
+
+amp_status amp_copy_tensor(amp_tensor *destination, const amp_tensor *source) {
+    if (destination->storage->device == AMP_DEVICE_CPU) return amp_cpu_copy(destination, source);
+    const amp_backend *backend = NULL;
+    AMP_TRY(amp_backend_for(destination->storage->device, "copy", &backend));
+    return backend->copy(destination, source);
+}
+
+amp_status amp_fill_tensor_with(amp_tensor *tensor, const amp_scalar *value) {
+    const amp_backend *backend = NULL;
+    AMP_TRY(amp_backend_for(tensor->storage->device, "fill", &backend));
+    return backend->fill(tensor, value);
 }
 
 bool amp_device_is_usable(amp_device device, const char **reason) {

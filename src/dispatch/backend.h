@@ -10,18 +10,29 @@ typedef struct amp_backend_op {
     bool takes_pending_casts; /* sees tensors with `source` set, and converts on the way */
 } amp_backend_op;
 
-enum { AMP_BACKEND_ABI = 1 };
-
 typedef struct amp_backend {
-    unsigned abi; /* AMP_BACKEND_ABI of the libamp that it was built with */
     const char *name;
     amp_backend_op (*find)(const amp_op_info *op);
     /* Copies element by element, converting the dtype; shapes are equal, strides are any. */
     amp_status (*copy)(amp_tensor *destination, const amp_tensor *source);
-    /* Memory of the device, 64-byte aligned; NULL when there is none left (the caller makes the sentence). */
-    void *(*allocate)(size_t bytes);
-    void (*release)(void *memory);
+    /* Sets every element. */
+    amp_status (*fill)(amp_tensor *tensor, const amp_scalar *value);
+    /* Memory of the device, 64-byte aligned, and in *block what `release` takes; NULL with an error. Not used on the CPU,
+     * whose tensors have their memory behind the storage. */
+    void *(*allocate)(const char *op, size_t bytes, void **block);
+    void (*release)(void *block);
+    /* The rest may be NULL. Before an op runs: all arguments are on this device, and have memory or are pending casts. */
+    amp_status (*begin)(const amp_call *call);
+    void (*end)(void); /* after the op that the program called; not after those inside of it */
+    /* Between dense memory of the host and a dense tensor of the device. What comes back is there on return. */
+    amp_status (*send)(const char *op, amp_tensor *destination, const void *source);
+    amp_status (*fetch)(const char *op, void *destination, const amp_tensor *source);
 } amp_backend;
+
+/* On the device of the destination, which is the source's: as amp_backend.copy, but the source may broadcast; and one value
+ * for every element. */
+amp_status amp_copy_tensor(amp_tensor *destination, const amp_tensor *source);
+amp_status amp_fill_tensor_with(amp_tensor *tensor, const amp_scalar *value);
 
 /* The backend of a device; an error that says what is missing if there is none. `op` is for the message. */
 amp_status amp_backend_for(amp_device device, const char *op, const amp_backend **backend);
@@ -37,5 +48,9 @@ extern const amp_backend amp_cpu_backend;
 amp_status amp_cuda_backend(const char *op, const amp_backend **backend);
 /* Why there is no CUDA backend; "" where there is one. */
 const char *amp_cuda_reason(void);
+
+/* Runs `visit` on every tensor among the call's arguments, those of lists included. */
+typedef amp_status (*amp_tensor_visitor)(const amp_call *call, const amp_arg_info *arg, amp_tensor *tensor);
+amp_status amp_call_each_tensor(const amp_call *call, amp_tensor_visitor visit);
 
 #endif /* AMP_DISPATCH_BACKEND_H */

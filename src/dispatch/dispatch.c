@@ -45,17 +45,14 @@ const char *amp_call_name(const amp_call *call) {
 }
 
 /* ---- The device table ----------------------------------------------------------------------------------------- */
-static amp_status check_one_device(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
+static amp_status check_one_device(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
     const amp_storage *s = t->source ? t->source->storage : t->storage;
     if (s->device == call->device) return AMP_OK;
     return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on %s, another argument on %s; all must be on one device",
                     amp_call_name(call), arg->name, amp_device_name(s->device), amp_device_name(call->device));
 }
 
-/* Runs `visit` on every tensor among the arguments. */
-typedef amp_status (*tensor_visitor)(amp_call *call, const amp_arg_info *arg, amp_tensor *t);
-
-static amp_status for_each_tensor(amp_call *call, tensor_visitor visit) {
+amp_status amp_call_each_tensor(const amp_call *call, amp_tensor_visitor visit) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_TENSOR) {
@@ -71,13 +68,9 @@ static amp_status for_each_tensor(amp_call *call, tensor_visitor visit) {
     return AMP_OK;
 }
 
-static amp_status visit_device(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
-    return check_one_device(call, arg, t);
-}
-
-static amp_status visit_pending(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+static amp_status visit_pending(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
     (void)arg;
-    return t->source ? amp_call_materialize(call, t) : AMP_OK;
+    return t->source ? amp_call_materialize((amp_call *)call, t) : AMP_OK; /* which counts it in the note */
 }
 
 static amp_backend_op find_row(const amp_backend *backend, const amp_call *call, bool is_alias) {
@@ -90,20 +83,22 @@ static amp_status run_on_device(amp_call *call) {
     /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
     const bool is_alias = __builtin_expect(call->op->alias_of != NULL, 0);
     if (__builtin_expect(call->device != AMP_DEVICE_CPU, 0)) {
-        AMP_TRY(for_each_tensor(call, visit_device));
+        AMP_TRY(amp_call_each_tensor(call, check_one_device));
         AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+        if (backend->begin) AMP_TRY(backend->begin(call));
     }
     AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
     const amp_backend_op row = find_row(backend, call, is_alias);
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
-    if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(for_each_tensor(call, visit_pending));
+    if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(amp_call_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it. */
     const unsigned layers = amp_this_thread.layers;
     amp_this_thread.layers = AMP_INSIDE_OP;
     amp_status status = row.run(call);
     amp_this_thread.layers = layers;
+    if (__builtin_expect(backend->end != NULL, 0) && !(layers & AMP_INSIDE_OP)) backend->end();
     if (status == AMP_OK) status = amp_pending_error();
     if (status != AMP_OK && !(layers & AMP_INSIDE_OP)) amp_fail_within(call->op->name);
     return status;

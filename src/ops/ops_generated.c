@@ -129,6 +129,10 @@ FITS(to);
 amp_tensor *amp_to_call(const amp_to_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_to], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(to_device);
+amp_tensor *amp_to_device_call(const amp_to_device_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_to_device], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(fill);
 amp_tensor *amp_fill_call(const amp_fill_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fill], AMP_FORM_FUNCTION, args, NULL);

@@ -23,6 +23,13 @@ bool amp_view_strides(const amp_tensor *tensor, int rank, const int64_t *shape, 
 amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp_dims *dims, const amp_tensor *tensor,
                            int64_t *shape);
 
+/* layer_norm and rms_norm: the normalised dimensions are the input's last, and those of weight and bias (NULL: absent), which
+ * have its dtype, or f32 beside a 16-bit one. */
+amp_status amp_check_norm(const amp_call *call, const amp_tensor *input, const amp_dims *shape,
+                          const amp_tensor *weight, const amp_tensor *bias);
+/* rms_norm's eps where none is given. */
+double amp_norm_epsilon(amp_dtype dtype);
+
 /* call->outputs[0] = a view of `base`; AMP_OK or the error. */
 amp_status amp_return_view(amp_call *call, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,
                            int64_t offset);

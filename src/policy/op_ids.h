@@ -36,6 +36,7 @@ enum {
     AMP_OP_ID_clone,
     AMP_OP_ID_contiguous,
     AMP_OP_ID_to,
+    AMP_OP_ID_to_device,
     AMP_OP_ID_fill,
     AMP_OP_ID_fill_tensor,
     AMP_OP_ID_cat,

@@ -151,6 +151,12 @@ static const amp_arg_info args_to[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_REQUIRED, offsetof(amp_to_args, dtype), 0, NO_DEFAULT},
     {"copy", AMP_ARG_BOOL, 0, offsetof(amp_to_args, copy), 0, NO_DEFAULT},
 };
+static const amp_arg_info args_to_device[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_to_device_args, input), 0, NO_DEFAULT},
+    {"device", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_to_device_args, device), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_to_device_args, dtype), 0, NO_DEFAULT},
+    {"copy", AMP_ARG_BOOL, 0, offsetof(amp_to_device_args, copy), 0, NO_DEFAULT},
+};
 static const amp_arg_info args_fill[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_args, input), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_fill_args, value), 0, NO_DEFAULT},
@@ -2238,6 +2244,12 @@ const amp_op_info amp_op_table[] = {
      "to(Tensor input, ScalarType dtype, *, bool copy=False) -> Tensor",
      "The elements converted to a dtype; a view of input where it has it already, unless copy is set.",
      NULL, sizeof(amp_to_args), args_to, 3, 1,
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}}},
+    {AMP_OP_ID_to_device, "to", "device", "to_device",
+     "to.device(Tensor input, int device, *, ScalarType? dtype=None, bool copy=False) -> Tensor",
+     "it is there already, unless copy is set. From the device to the cpu, the call waits for the result.",
+     NULL, sizeof(amp_to_device_args), args_to_device, 4, 1,
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}}},
     {AMP_OP_ID_fill, "fill", "", "fill",
@@ -4588,6 +4600,7 @@ const amp_op_name amp_op_names[] = {
     {"threshold", AMP_OP_ID_threshold},
     {"tile", AMP_OP_ID_tile},
     {"to", AMP_OP_ID_to},
+    {"to.device", AMP_OP_ID_to_device},
     {"topk", AMP_OP_ID_topk},
     {"trace", AMP_OP_ID_trace},
     {"transpose", AMP_OP_ID_transpose},
@@ -4624,4 +4637,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 367;
+const int amp_op_name_count = 368;

@@ -200,12 +200,44 @@ static amp_status call(const Case &c, const Arguments &arguments, std::vector<am
                        static_cast<int>(outputs->size()), count);
 }
 
+// Puts the tensors among the arguments on the device, in the layout that they have here.
+static void move_to_device(amp_device device, Arguments *arguments) {
+    std::map<const amp_tensor *, amp_tensor *> moved;
+    for (const auto &input : arguments->inputs) {
+        amp_tensor *t = replay_to_device(device, input->tensor, input->memory.data() + input->start,
+                                         input->memory.size() - input->start, &input->on_device);
+        if (!t) throw std::runtime_error(amp_last_error());
+        moved[input->tensor] = t;
+    }
+    for (amp_argument &a : arguments->list) {
+        if (a.value.kind != AMP_VALUE_TENSOR || !a.value.as.tensor) continue;
+        const auto found = moved.find(a.value.as.tensor);
+        a.value.as.tensor = found != moved.end() ? found->second : replay_move(a.value.as.tensor, device);
+    }
+    for (const auto &list : arguments->lists) {
+        for (amp_tensor *&t : *list) t = t ? moved.at(t) : nullptr;
+    }
+}
+
+static void move_back(const Arguments &arguments, std::vector<amp_tensor *> *outputs, int count) {
+    for (int i = 0; i < count && i < static_cast<int>(outputs->size()); i++) {
+        amp_tensor *&t = (*outputs)[static_cast<size_t>(i)];
+        if (t) t = replay_move(t, AMP_DEVICE_CPU);
+    }
+    for (const auto &input : arguments.inputs) {
+        if (!replay_from_device(input->on_device, input->memory.data() + input->start)) {
+            throw std::runtime_error(amp_last_error());
+        }
+    }
+}
+
 static Verdict run_case(const Case &c, const Options &options, Comparison *all) {
     const json_t *inputs = require(c.json, "inputs", JSON_OBJECT);
     std::vector<amp_tensor *> outputs = room_for_outputs(c);
     if (!belongs_to(c, options.device)) return Verdict::other_device;
     Scope scope;
-    const Arguments arguments = make_arguments(c.file, c.op, inputs, options.strided);
+    Arguments arguments = make_arguments(c.file, c.op, inputs, options.strided);
+    if (options.device != AMP_DEVICE_CPU) move_to_device(options.device, &arguments);
     int count = 0;
     amp_status status;
     {
@@ -218,6 +250,7 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
         all->problem = amp_last_error();
         return Verdict::failed;
     }
+    if (options.device != AMP_DEVICE_CPU) move_back(arguments, &outputs, count);
     *all = compare_outputs(c, outputs, count, op_returns_list(c.op.c_str()));
     compare_inputs(c, arguments, all);
     return all->problem.empty() ? Verdict::passed : Verdict::failed;

@@ -57,6 +57,8 @@ struct Input {
     std::string argument;
     amp_tensor *tensor = nullptr;
     std::vector<unsigned char> memory, before;
+    size_t start = 0;                // in memory, of what a device is given: aligned
+    amp_tensor *on_device = nullptr; // that copy, on a device other than the CPU
 };
 
 // Arguments as amp_call_op wants them, and what they point at.

@@ -169,7 +169,9 @@ static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string
     input->argument = name;
     input->memory.assign(2 * guard + 64 + static_cast<size_t>(span) * size, filler);
     unsigned char *base = input->memory.data() + guard;
-    base += (64 - reinterpret_cast<uintptr_t>(base) % 64) % 64 + (strided ? size : 0);
+    base += (64 - reinterpret_cast<uintptr_t>(base) % 64) % 64;
+    input->start = static_cast<size_t>(base - input->memory.data());
+    base += strided ? size : 0;
     if (count > 0) {
         const auto *from = static_cast<const unsigned char *>(amp_data(stored_tensor(file, argument, dtype, count)));
         for_each_element(shape, strides, [&](int64_t i, int64_t at) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "amp/ops.h"
 #include "dispatch/backend.h"
 #include "policy/op_table.h"
 
@@ -25,5 +26,28 @@ bool replay_argument_is_tensor(const char *op, const char *argument) {
 const char *replay_device_problem(amp_device device) {
     const amp_backend *backend = NULL;
     if (amp_backend_for(device, "replay", &backend) != AMP_OK) return amp_last_error();
-    return device == AMP_DEVICE_CPU ? NULL : "cases can only be run on the cpu so far";
+    return NULL;
+}
+
+amp_tensor *replay_move(amp_tensor *tensor, amp_device device) {
+    return amp_to_device(tensor, device);
+}
+
+amp_tensor *replay_to_device(amp_device device, const amp_tensor *host, void *memory, size_t bytes, amp_tensor **base) {
+    const int64_t shape[1] = {(int64_t)bytes};
+    amp_tensor *whole = amp_from_memory(memory, AMP_U8, 1, shape, NULL, NULL, NULL);
+    *base = whole ? amp_to_device(whole, device) : NULL;
+    if (!*base) return NULL;
+    const int64_t offset = (const char *)amp_tensor_pointer(host) - (const char *)memory;
+    const int64_t size = (int64_t)amp_dtype_size(host->dtype);
+    amp_tensor *t = amp_tensor_view("replay", *base, host->rank, host->shape, host->strides, offset / size);
+    if (t) t->dtype = host->dtype;
+    if (t) t->is_view = false;
+    return t;
+}
+
+bool replay_from_device(amp_tensor *base, void *memory) {
+    const amp_tensor *host = amp_to_device(base, AMP_DEVICE_CPU);
+    if (host) memcpy(memory, amp_data(host), (size_t)amp_tensor_elements(host));
+    return host != NULL;
 }

@@ -294,6 +294,21 @@ AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
 #define amp_to(...) amp_to_call(AMP_ARGS_(to, input, __VA_ARGS__))
 #endif
 
+/* it is there already, unless copy is set. From the device to the cpu, the call waits for the result.
+ * to.device(Tensor input, int device, *, ScalarType? dtype=None, bool copy=False) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_to_device_args {
+    size_t struct_size AMP_SIZE_OF_(amp_to_device_args);
+    amp_tensor *input;
+    int64_t device;
+    amp_dtype dtype;
+    bool copy;
+} amp_to_device_args;
+AMP_API amp_tensor *amp_to_device_call(const amp_to_device_args *args);
+#ifndef __cplusplus
+#define amp_to_device(...) amp_to_device_call(AMP_ARGS_(to_device, input, __VA_ARGS__))
+#endif
+
 /* One value in the shape and dtype of input.
  * fill(Tensor input, Scalar value) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

@@ -1,0 +1,44 @@
+/* CUDA devices: which there are, which one a thread uses, waiting, and what was done there. Ops run on the device of their
+ * arguments; amp_to_device moves a tensor. Each thread has a stream of its own on each device: ops return when their work
+ * is enqueued, and only amp_to_device(x, AMP_DEVICE_CPU) and amp_cuda_synchronize wait for it. */
+#ifndef AMP_CUDA_H
+#define AMP_CUDA_H
+
+#include "amp/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Devices that this process can use; 0 where CUDA cannot be used (amp_device_is_usable says why). */
+AMP_API int amp_cuda_device_count(void);
+/* The device on which this thread's amp_to_device puts tensors: 0 until this is called. AMP_ERROR_INVALID if there is no
+ * such device. */
+AMP_API amp_status amp_cuda_set_device(int index);
+AMP_API int amp_cuda_get_device(void);
+/* The device of a CUDA tensor; -1 with an error for another one. */
+AMP_API int amp_cuda_device_of(const amp_tensor *tensor);
+
+/* Waits until everything that this thread has enqueued on its device is done. An error that a kernel made is found here at
+ * the latest; it names the ops that may have caused it. */
+AMP_API amp_status amp_cuda_synchronize(void);
+/* Gives device memory that is kept for reuse back to the driver; waits for the thread's stream. */
+AMP_API amp_status amp_cuda_trim_memory(void);
+
+/* Since the start of the process, over all devices and threads. */
+typedef struct amp_cuda_counts {
+    uint64_t launches, products; /* kernels of libamp, and matrix products of cuBLAS */
+    uint64_t uploads, downloads;
+    uint64_t synchronizations; /* times that the host waited for a device, for whatever reason */
+    uint64_t stream_waits;     /* times that a stream was made to wait for another: a tensor changed threads */
+    uint64_t allocations;
+    size_t live_blocks, live_bytes; /* of device memory, now */
+} amp_cuda_counts;
+
+AMP_API amp_cuda_counts amp_cuda_counters(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* AMP_CUDA_H */

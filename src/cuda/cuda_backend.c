@@ -1,0 +1,208 @@
+/* The CUDA backend: memory, transfers, launches, the op table, and the public functions of amp/cuda.h. */
+#include "cuda/cuda_backend.h"
+
+#include "amp/cuda.h"
+#include "amp/ops.h"
+#include "policy/op_ids.h"
+
+/* ---- Errors ------------------------------------------------------------------------------------------------------- */
+amp_status amp_cuda_status(const char *op, amp_cuda_result result) {
+    static const amp_status codes[] = {[AMP_CUDA_NO_MEMORY] = AMP_ERROR_MEMORY,
+                                       [AMP_CUDA_FAILED] = AMP_ERROR_DEVICE,
+                                       [AMP_CUDA_MISSING] = AMP_ERROR_DEVICE,
+                                       [AMP_CUDA_INVALID] = AMP_ERROR_INVALID};
+    if (result == AMP_CUDA_OK) return AMP_OK;
+    return amp_fail(codes[result], "%s: cuda: %s", op, amp_cuda_loaded()->error());
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+static void release(void *block) {
+    amp_cuda_loaded()->release(block);
+}
+
+/* Every storage on the device has a block, those of adopted memory too. */
+static amp_cuda_block *block_of(const amp_tensor *t) {
+    return t->storage->deleter_context;
+}
+
+static void *allocate(const char *op, size_t bytes, void **block) {
+    void *address = NULL;
+    amp_cuda_block *made = NULL;
+    const amp_cuda_result result = amp_cuda_loaded()->allocate(bytes, &made, &address);
+    *block = made;
+    if (result == AMP_CUDA_OK) return address;
+    if (result != AMP_CUDA_NO_MEMORY) (void)amp_cuda_status(op, result); /* of memory, the caller says how much */
+    return NULL;
+}
+
+void *amp_cuda_address(const char *op, const amp_tensor *tensor) {
+    const amp_cuda_result result = amp_cuda_loaded()->use(block_of(tensor));
+    return amp_cuda_status(op, result) == AMP_OK ? amp_tensor_pointer(tensor) : NULL;
+}
+
+amp_tensor *amp_cuda_temporary(const amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    return amp_backend_tensor(AMP_DEVICE_CUDA, call->op->name, dtype, rank, shape);
+}
+
+amp_tensor *amp_cuda_dense(amp_tensor *tensor) {
+    return amp_tensor_is_dense(tensor) ? tensor : amp_contiguous(tensor);
+}
+
+/* ---- Calls -------------------------------------------------------------------------------------------------------- */
+/* The device that the thread's program chose; ops run on that of their arguments. */
+static __thread int chosen_device;
+
+static int device_of(const amp_tensor *t) {
+    const amp_tensor *memory = t->source ? t->source : t;
+    return amp_cuda_loaded()->device_of(block_of(memory));
+}
+
+static const amp_tensor *first_tensor(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR && *amp_call_tensor(call, arg)) return *amp_call_tensor(call, arg);
+        if (arg->kind == AMP_ARG_TENSOR_LIST && amp_call_tensor_list(call, arg)->count > 0) {
+            const amp_tensor *t = amp_call_tensor_list(call, arg)->items[0];
+            if (t) return t;
+        }
+    }
+    return NULL;
+}
+
+static amp_status check_index(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    const int expected = device_of(first_tensor(call)), got = device_of(t);
+    if (expected == got) return AMP_OK;
+    return amp_fail(AMP_ERROR_DEVICE,
+                    "%s: '%s' is on CUDA device %d, another argument on %d; all must be on one device",
+                    amp_call_name(call), arg->name, got, expected);
+}
+
+static amp_status begin(const amp_call *call) {
+    const amp_cuda_module *module = amp_cuda_loaded();
+    const amp_tensor *first = first_tensor(call);
+    if (module->device_count() > 1) AMP_TRY(amp_call_each_tensor(call, check_index));
+    module->begin(call->op->name);
+    if (!first) return AMP_OK; /* where the op around it runs, or on the chosen device */
+    return amp_cuda_status(call->op->name, module->select(device_of(first)));
+}
+
+static void end(void) {
+    (void)amp_cuda_loaded()->select(chosen_device);
+}
+
+int64_t amp_cuda_blocks(int64_t elements) {
+    enum { ELEMENTS_EACH = 4, MOST = 132 * 16 };
+    const int64_t blocks = (elements + AMP_CUDA_THREADS * ELEMENTS_EACH - 1) / (AMP_CUDA_THREADS * ELEMENTS_EACH);
+    return blocks < MOST ? blocks : MOST;
+}
+
+amp_status amp_cuda_launch_over(const char *op, const char *kernel, const void *arguments, int64_t blocks) {
+    if (blocks <= 0) return AMP_OK;
+    const amp_cuda_launch launch = {.kernel = kernel,
+                                    .arguments = arguments,
+                                    .blocks = blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX,
+                                    .threads = AMP_CUDA_THREADS};
+    return amp_cuda_status(op, amp_cuda_loaded()->launch(&launch));
+}
+
+/* ---- Transfers ---------------------------------------------------------------------------------------------------- */
+static amp_status send(const char *op, amp_tensor *destination, const void *source) {
+    amp_cuda_loaded()->begin(op);
+    void *to = amp_cuda_address(op, destination);
+    if (!to) return amp_pending_error();
+    const size_t bytes = (size_t)amp_tensor_elements(destination) * amp_dtype_size(destination->dtype);
+    return amp_cuda_status(op, amp_cuda_loaded()->upload(to, source, bytes));
+}
+
+static amp_status fetch(const char *op, void *destination, const amp_tensor *source) {
+    const void *from = amp_cuda_address(op, source);
+    if (!from) return amp_pending_error();
+    const size_t bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(source->dtype);
+    return amp_cuda_status(op, amp_cuda_loaded()->download(destination, from, bytes));
+}
+
+/* ---- The op table ------------------------------------------------------------------------------------------------- */
+#define CUDA_OP(op, implementation) amp_status implementation(amp_call *call);
+#define CUDA_OP_TAKES_PENDING CUDA_OP
+#include "cuda/cuda_ops.def"
+#undef CUDA_OP
+#undef CUDA_OP_TAKES_PENDING
+
+static const amp_backend_op table[AMP_OP_ID_COUNT + 1] = {
+#define CUDA_OP(op, implementation) [AMP_OP_ID_##op] = {implementation, false},
+#define CUDA_OP_TAKES_PENDING(op, implementation) [AMP_OP_ID_##op] = {implementation, true},
+#include "cuda/cuda_ops.def"
+#undef CUDA_OP
+#undef CUDA_OP_TAKES_PENDING
+    [AMP_OP_ID_COUNT] = {NULL, false},
+};
+
+static amp_backend_op find(const amp_op_info *op) {
+    return table[op->id];
+}
+
+const amp_backend amp_cuda_backend_table = {
+    .name = "cuda",
+    .find = find,
+    .copy = amp_cuda_copy_tensor,
+    .fill = amp_cuda_fill,
+    .allocate = allocate,
+    .release = release,
+    .begin = begin,
+    .end = end,
+    .send = send,
+    .fetch = fetch,
+};
+
+/* ---- amp/cuda.h --------------------------------------------------------------------------------------------------- */
+static const amp_cuda_module *need(const char *what) {
+    const amp_backend *backend;
+    return amp_cuda_backend(what, &backend) == AMP_OK ? amp_cuda_loaded() : NULL;
+}
+
+int amp_cuda_device_count(void) {
+    return amp_cuda_loaded() ? amp_cuda_loaded()->device_count() : 0;
+}
+
+amp_status amp_cuda_set_device(int index) {
+    const amp_cuda_module *module = need("cuda_set_device");
+    if (!module) return amp_pending_error();
+    AMP_TRY(amp_cuda_status("cuda_set_device", module->select(index)));
+    chosen_device = index;
+    return AMP_OK;
+}
+
+int amp_cuda_get_device(void) {
+    return chosen_device;
+}
+
+int amp_cuda_device_of(const amp_tensor *tensor) {
+    if (amp_tensor_device(tensor) == AMP_DEVICE_CUDA) return device_of(tensor);
+    if (!amp_failed()) amp_fail(AMP_ERROR_DEVICE, "cuda_device_of: %s is not on cuda", amp_describe(tensor));
+    return -1;
+}
+
+amp_status amp_cuda_synchronize(void) {
+    const amp_cuda_module *module = need("cuda_synchronize");
+    return module ? amp_cuda_status("cuda_synchronize", module->synchronize()) : amp_pending_error();
+}
+
+amp_status amp_cuda_trim_memory(void) {
+    const amp_cuda_module *module = need("cuda_trim_memory");
+    if (module) module->trim();
+    return amp_pending_error();
+}
+
+amp_cuda_counts amp_cuda_counters(void) {
+    amp_cuda_statistics s = {0};
+    if (amp_cuda_loaded()) amp_cuda_loaded()->statistics(&s);
+    return (amp_cuda_counts){.launches = s.launches,
+                             .products = s.products,
+                             .uploads = s.uploads,
+                             .downloads = s.downloads,
+                             .synchronizations = s.synchronizations,
+                             .stream_waits = s.stream_waits,
+                             .allocations = s.allocations,
+                             .live_blocks = s.live_blocks,
+                             .live_bytes = s.live_bytes};
+}

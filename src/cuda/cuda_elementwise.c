@@ -1,0 +1,447 @@
+/* Elementwise ops on the device: which formula, in which type, over which geometry. */
+#include "cuda/cuda_elementwise.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "policy/promotion.h"
+
+/* ---- Formulas ----------------------------------------------------------------------------------------------------- */
+typedef struct formula_row {
+    const char *kernel_f32, *types;
+} formula_row;
+
+static const formula_row rows[] = {
+#define F(name, inputs, types, expression) {#name "_f32", #types},
+#include "cuda/formulas.def"
+#undef F
+};
+
+static bool has_type(amp_formula formula, amp_dtype compute) {
+    const char *types = rows[formula].types;
+    return compute == AMP_I64 ? strchr(types, 'w') != NULL : compute == AMP_C128 ? strchr(types, 'c') != NULL : true;
+}
+
+static const char *kernel_of(amp_formula formula, amp_dtype compute) {
+    switch (compute) {
+    case AMP_F32: return rows[formula].kernel_f32;
+    case AMP_F64: return "elementwise_f64";
+    case AMP_I64: return "elementwise_i64";
+    default: return "elementwise_c128";
+    }
+}
+
+/* ---- Geometry ----------------------------------------------------------------------------------------------------- */
+static amp_status set_operand(const char *op, const amp_operand *value, const amp_tensor *out, amp_cuda_operand *o) {
+    const amp_tensor *t = value->tensor;
+    if (!t) {
+        const amp_constant real = amp_constant_of(&value->number, AMP_C128);
+        o->constant = real.c128[0];
+        o->imaginary = real.c128[1];
+        o->whole = amp_constant_of(&value->number, AMP_I64).i64;
+        return AMP_OK;
+    }
+    o->dtype = t->dtype;
+    o->data = amp_cuda_address(op, t);
+    for (int d = 0; d < out->rank; d++) {
+        const int own = d - (out->rank - t->rank);
+        o->strides[d] = own < 0 || t->shape[own] == 1 ? 0 : t->strides[own];
+    }
+    return o->data ? AMP_OK : amp_pending_error();
+}
+
+static bool steps_on(const amp_cuda_operand *o, int outer, int inner, int64_t extent) {
+    return o->strides[outer] == o->strides[inner] * extent;
+}
+
+/* Dimensions of extent 1 go; two that every operand steps through evenly become one. */
+static void merge_dimensions(amp_cuda_elementwise *a) {
+    amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
+    int rank = 0;
+    for (int d = 0; d < a->rank; d++) {
+        if (a->shape[d] == 1) continue;
+        bool merge = rank > 0;
+        for (int k = 0; k < 4 && merge; k++) merge = steps_on(operands[k], rank - 1, d, a->shape[d]);
+        if (!merge) rank++;
+        a->shape[rank - 1] = merge ? a->shape[rank - 1] * a->shape[d] : a->shape[d];
+        for (int k = 0; k < 4; k++) operands[k]->strides[rank - 1] = operands[k]->strides[d];
+    }
+    a->rank = rank;
+}
+
+/* Whether the kernel may read and write 16 bytes at once. */
+static bool suits_vectors(const amp_cuda_elementwise *a) {
+    const amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
+    if (a->rank > 1 || !amp_dtype_is_floating(a->out.dtype) || a->out.dtype == AMP_F64) return false;
+    for (int k = 0; k < 4; k++) {
+        const amp_cuda_operand *o = operands[k];
+        if (!o->data) continue;
+        if (o->dtype != a->out.dtype || (uintptr_t)o->data % 16 != 0 || (a->rank == 1 && o->strides[0] != 1))
+            return false;
+    }
+    return true;
+}
+
+amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp_operand *values, int count,
+                            amp_dtype compute, amp_formula_numbers numbers, amp_tensor *out) {
+    const char *op = call ? call->op->name : "copy";
+    amp_cuda_elementwise a = {.count = amp_tensor_elements(out),
+                              .rank = out->rank,
+                              .formula = (int)formula,
+                              .p = numbers.p,
+                              .q = numbers.q,
+                              .r = numbers.r,
+                              .whole = numbers.whole};
+    if (!has_type(formula, compute)) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for %s yet", op,
+                        compute == AMP_C128 ? "complex numbers" : "integers");
+    }
+    if (a.count == 0) return AMP_OK;
+    memcpy(a.shape, out->shape, sizeof *a.shape * (size_t)out->rank);
+    AMP_TRY(set_operand(op, &(const amp_operand){.tensor = out}, out, &a.out));
+    for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a.in[i]));
+    merge_dimensions(&a);
+    a.vectors = compute == AMP_F32 && suits_vectors(&a);
+    return amp_cuda_launch_over(op, kernel_of(formula, compute), &a, amp_cuda_blocks(a.count));
+}
+
+amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const amp_operand *values, int count,
+                                   amp_dtype dtype, amp_formula_numbers numbers) {
+    amp_tensor *out = amp_operands_output(call, values, count, dtype);
+    if (!out) return amp_pending_error();
+    return amp_cuda_compute(call, formula, values, count, amp_compute_dtype(dtype), numbers, out);
+}
+
+/* ---- Copies and constants ----------------------------------------------------------------------------------------- */
+/* Same dtype: bits are moved, as integers, so that a NaN stays what it is. */
+static amp_dtype bits_dtype(amp_dtype dtype) {
+    switch (amp_dtype_size(dtype)) {
+    case 1: return AMP_U8;
+    case 2: return AMP_I16;
+    case 4: return AMP_I32;
+    case 8: return AMP_I64;
+    default: return AMP_C128;
+    }
+}
+
+static amp_status copy_dense(amp_tensor *destination, const amp_tensor *source) {
+    void *to = amp_cuda_address("copy", destination);
+    const void *from = to ? amp_cuda_address("copy", source) : NULL;
+    if (!from) return amp_pending_error();
+    const size_t bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(source->dtype);
+    const int device = amp_cuda_loaded()->selected();
+    return bytes ? amp_cuda_status("copy", amp_cuda_loaded()->copy(to, device, from, device, bytes)) : AMP_OK;
+}
+
+static bool same_shape(const amp_tensor *a, const amp_tensor *b) {
+    return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
+}
+
+amp_status amp_cuda_copy_tensor(amp_tensor *destination, const amp_tensor *source) {
+    amp_tensor to = *destination, from = *source;
+    amp_dtype compute = amp_compute_dtype(source->dtype);
+    if (to.dtype == from.dtype) {
+        if (same_shape(&to, &from) && amp_tensor_is_dense(&to) && amp_tensor_is_dense(&from)) {
+            return copy_dense(destination, source);
+        }
+        const int64_t scale = (int64_t)amp_dtype_size(to.dtype) / (int64_t)amp_dtype_size(bits_dtype(to.dtype));
+        (void)scale; /* 1: the bits have the element's size */
+        to.dtype = from.dtype = bits_dtype(to.dtype);
+        compute = amp_compute_dtype(to.dtype);
+    } else if (amp_dtype_is_complex(to.dtype) || to.dtype == AMP_F64) {
+        compute = compute == AMP_F32 ? AMP_F64 : compute;
+    }
+    const amp_operand v = amp_tensor_operand("source", &from);
+    return amp_cuda_compute(NULL, AMP_FORMULA_same, &v, 1, compute, (amp_formula_numbers){0}, &to);
+}
+
+amp_status amp_cuda_fill(amp_tensor *tensor, const amp_scalar *value) {
+    const amp_dtype compute = amp_compute_dtype(tensor->dtype);
+    const amp_operand v = amp_number_operand("value", *value);
+    return amp_cuda_compute(NULL, AMP_FORMULA_same, &v, 1, compute, (amp_formula_numbers){0}, tensor);
+}
+
+/* ---- One element -------------------------------------------------------------------------------------------------- */
+/* Integers stay integers where the formula has them, or where it changes none (`keep`); else they become f32. */
+static amp_status unary(amp_call *call, amp_formula formula, amp_tensor *input, bool keep,
+                        amp_formula_numbers numbers) {
+    const amp_operand v = amp_tensor_operand("input", input);
+    const bool whole = amp_compute_dtype(input->dtype) == AMP_I64;
+    if (whole && keep) formula = AMP_FORMULA_same;
+    const amp_dtype dtype = has_type(formula, AMP_I64) ? input->dtype : amp_floating_result(input->dtype);
+    return amp_cuda_elementwise_op(call, formula, &v, 1, dtype, numbers);
+}
+
+static double number_of(amp_scalar number) {
+    return amp_constant_of(&number, AMP_F64).f64;
+}
+
+#define UNARY_WITH(op, formula, keep, ...)                                                                             \
+    amp_status cuda_##op(amp_call *call) {                                                                             \
+        const amp_##op##_args *a = call->args;                                                                         \
+        return unary(call, AMP_FORMULA_##formula, a->input, keep, (amp_formula_numbers){__VA_ARGS__});                 \
+    }
+#define UNARY(op) UNARY_WITH(op, op, false, 0)
+UNARY(neg)
+UNARY(sign)
+UNARY(sqrt)
+UNARY(rsqrt)
+UNARY(square)
+UNARY(reciprocal)
+UNARY(exp)
+UNARY(expm1)
+UNARY(log)
+UNARY(log2)
+UNARY(log10)
+UNARY(log1p)
+UNARY(sin)
+UNARY(cos)
+UNARY(tan)
+UNARY(asin)
+UNARY(acos)
+UNARY(atan)
+UNARY(sinh)
+UNARY(cosh)
+UNARY(tanh)
+UNARY(sinc)
+UNARY(erf)
+UNARY(erfinv)
+UNARY(sigmoid)
+UNARY(relu)
+UNARY(relu6)
+UNARY(selu)
+UNARY(silu)
+UNARY(mish)
+UNARY(softsign)
+UNARY(logsigmoid)
+UNARY(hardsigmoid)
+UNARY(hardswish)
+UNARY(abs)
+UNARY_WITH(ceil, ceil, true, 0)
+UNARY_WITH(floor, floor, true, 0)
+UNARY_WITH(trunc, trunc, true, 0)
+UNARY_WITH(round, round, true, .p = pow(10.0, (double)a->decimals))
+UNARY_WITH(leaky_relu, leaky_relu, false, .p = a->negative_slope.value)
+UNARY_WITH(elu, elu, false, .p = a->alpha.value)
+UNARY_WITH(celu, celu, false, .p = a->alpha.value)
+UNARY_WITH(softplus, softplus, false, .p = number_of(a->beta), .q = number_of(a->threshold))
+UNARY_WITH(hardtanh, hardtanh, false, .p = number_of(a->min_val), .q = number_of(a->max_val))
+UNARY_WITH(threshold, threshold, false, .p = number_of(a->threshold), .q = number_of(a->value))
+
+static double largest(amp_dtype dtype) {
+    switch (dtype) {
+    case AMP_F64:
+    case AMP_C128: return DBL_MAX;
+    case AMP_F16: return 65504.0;
+    case AMP_BF16: return 0x1.fep127;
+    default: return FLT_MAX;
+    }
+}
+UNARY_WITH(nan_to_num, nan_to_num, true, .p = a->nan, .q = a->posinf.set ? a->posinf.value : largest(a->input->dtype),
+           .r = a->neginf.set ? a->neginf.value : -largest(a->input->dtype))
+
+amp_status cuda_gelu(amp_call *call) {
+    const amp_gelu_args *a = call->args;
+    const bool by_tanh = !strcmp(a->approximate, "tanh");
+    if (!by_tanh && strcmp(a->approximate, "none")) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'approximate' is \"%s\"; expected \"none\" or \"tanh\"",
+                        amp_call_name(call), a->approximate);
+    }
+    return unary(call, by_tanh ? AMP_FORMULA_gelu_tanh : AMP_FORMULA_gelu, a->input, false, (amp_formula_numbers){0});
+}
+
+/* Questions: the answer is bool, whatever is computed in. */
+static amp_status question(amp_call *call, amp_formula formula, const amp_operand *values, int count,
+                           amp_dtype compute) {
+    amp_tensor *out = amp_operands_output(call, values, count, AMP_BOOL);
+    return out ? amp_cuda_compute(call, formula, values, count, compute, (amp_formula_numbers){0}, out)
+               : amp_pending_error();
+}
+
+#define ASK(op)                                                                                                        \
+    amp_status cuda_##op(amp_call *call) {                                                                             \
+        const amp_operand v = amp_tensor_operand("input", ((const amp_##op##_args *)call->args)->input);               \
+        const amp_dtype compute = amp_compute_dtype(v.tensor->dtype);                                                  \
+        const bool whole = compute == AMP_I64 && !has_type(AMP_FORMULA_##op, AMP_I64);                                 \
+        return question(call, AMP_FORMULA_##op, &v, 1, whole ? AMP_F64 : compute);                                     \
+    }
+ASK(isnan)
+ASK(isinf)
+ASK(isfinite)
+ASK(logical_not)
+
+/* ---- Two elements ------------------------------------------------------------------------------------------------- */
+static amp_status plain(amp_call *call, amp_formula formula, amp_operand x, amp_operand y) {
+    const amp_operand v[2] = {x, y};
+    return amp_cuda_elementwise_op(call, formula, v, 2, amp_operands_dtype(v, 2), (amp_formula_numbers){0});
+}
+
+static amp_status floating(amp_call *call, amp_formula formula, amp_operand x, amp_operand y) {
+    const amp_operand v[2] = {x, y};
+    const amp_dtype dtype = amp_floating_result(amp_operands_dtype(v, 2));
+    return amp_cuda_elementwise_op(call, formula, v, 2, dtype, (amp_formula_numbers){0});
+}
+
+static amp_status compare(amp_call *call, amp_formula formula, amp_operand x, amp_operand y) {
+    const amp_operand v[2] = {x, y};
+    return question(call, formula, v, 2, amp_compute_dtype(amp_operands_dtype(v, 2)));
+}
+
+static amp_status sum(amp_call *call, amp_operand x, amp_operand y, const amp_scalar *alpha, int sign) {
+    const amp_operand v[2] = {x, y};
+    const amp_dtype dtype = amp_operands_dtype(v, 2);
+    const bool whole = amp_compute_dtype(dtype) == AMP_I64;
+    if ((whole && alpha->kind == AMP_SCALAR_FLOAT) || alpha->kind == AMP_SCALAR_COMPLEX) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' must be %s number, for the result is %s", amp_call_name(call),
+                        whole ? "a whole" : "a real", amp_dtype_name(dtype));
+    }
+    if (sign < 0 && dtype == AMP_BOOL) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: there is no difference of bool tensors; logical_xor is what differs",
+                        amp_call_name(call));
+    }
+    return amp_cuda_elementwise_op(
+        call, AMP_FORMULA_add, v, 2, dtype,
+        (amp_formula_numbers){.p = sign * number_of(*alpha), .whole = sign * amp_constant_of(alpha, AMP_I64).i64});
+}
+
+static amp_status divide(amp_call *call, amp_operand x, amp_operand y, const char *rounding_mode) {
+    if (!rounding_mode) return floating(call, AMP_FORMULA_div, x, y);
+    if (!strcmp(rounding_mode, "trunc")) return plain(call, AMP_FORMULA_div_trunc, x, y);
+    if (!strcmp(rounding_mode, "floor")) return plain(call, AMP_FORMULA_div_floor, x, y);
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'rounding_mode' is \"%s\"; expected \"trunc\", \"floor\" or none",
+                    amp_call_name(call), rounding_mode);
+}
+
+#define WITH_TENSOR(op, first, second, run)                                                                            \
+    amp_status cuda_##op(amp_call *call) {                                                                             \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_operand x = amp_tensor_operand(#first, a->first), y = amp_tensor_operand(#second, a->second);        \
+        return run;                                                                                                    \
+    }
+#define WITH_NUMBER(op, first, second, run)                                                                            \
+    amp_status cuda_##op(amp_call *call) {                                                                             \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_operand x = amp_tensor_operand(#first, a->first), y = amp_number_operand(#second, a->second);        \
+        return run;                                                                                                    \
+    }
+#define WITH_BOTH(op, first, second, run)                                                                              \
+    WITH_TENSOR(op, first, second, run) WITH_NUMBER(op##_scalar, first, second, run)
+WITH_BOTH(add, input, other, sum(call, x, y, &a->alpha, 1))
+WITH_BOTH(sub, input, other, sum(call, x, y, &a->alpha, -1))
+WITH_BOTH(mul, input, other, plain(call, AMP_FORMULA_mul, x, y))
+WITH_BOTH(div, input, other, divide(call, x, y, a->rounding_mode))
+WITH_BOTH(floor_divide, input, other, plain(call, AMP_FORMULA_div_floor, x, y))
+WITH_BOTH(remainder, input, other, plain(call, AMP_FORMULA_remainder, x, y))
+WITH_BOTH(fmod, input, other, plain(call, AMP_FORMULA_fmod, x, y))
+WITH_BOTH(pow, input, exponent, plain(call, AMP_FORMULA_pow, x, y))
+WITH_BOTH(eq, input, other, compare(call, AMP_FORMULA_eq, x, y))
+WITH_BOTH(ne, input, other, compare(call, AMP_FORMULA_ne, x, y))
+WITH_BOTH(lt, input, other, compare(call, AMP_FORMULA_lt, x, y))
+WITH_BOTH(le, input, other, compare(call, AMP_FORMULA_le, x, y))
+WITH_BOTH(gt, input, other, compare(call, AMP_FORMULA_gt, x, y))
+WITH_BOTH(ge, input, other, compare(call, AMP_FORMULA_ge, x, y))
+WITH_TENSOR(logical_and, input, other, compare(call, AMP_FORMULA_logical_and, x, y))
+WITH_TENSOR(logical_or, input, other, compare(call, AMP_FORMULA_logical_or, x, y))
+WITH_TENSOR(logical_xor, input, other, compare(call, AMP_FORMULA_logical_xor, x, y))
+WITH_TENSOR(atan2, input, other, floating(call, AMP_FORMULA_atan2, x, y))
+WITH_TENSOR(logaddexp, input, other, plain(call, AMP_FORMULA_logaddexp, x, y))
+WITH_TENSOR(maximum, input, other, plain(call, AMP_FORMULA_maximum, x, y))
+WITH_TENSOR(minimum, input, other, plain(call, AMP_FORMULA_minimum, x, y))
+WITH_TENSOR(max_other, input, other, plain(call, AMP_FORMULA_maximum, x, y))
+WITH_TENSOR(min_other, input, other, plain(call, AMP_FORMULA_minimum, x, y))
+
+amp_status cuda_pow_scalar_base(amp_call *call) {
+    const amp_pow_scalar_base_args *a = call->args;
+    return plain(call, AMP_FORMULA_pow, amp_number_operand("input", a->input),
+                 amp_tensor_operand("exponent", a->exponent));
+}
+
+/* ---- Three elements ----------------------------------------------------------------------------------------------- */
+static amp_status choose(amp_call *call, amp_operand condition, amp_operand x, amp_operand y, amp_dtype dtype) {
+    const amp_operand v[3] = {condition, x, y};
+    if (condition.tensor->dtype != AMP_BOOL) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected bool", amp_call_name(call), condition.name,
+                        amp_describe(condition.tensor));
+    }
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_where, v, 3, dtype, (amp_formula_numbers){0});
+}
+
+#define WHERE(op, first, second)                                                                                       \
+    amp_status cuda_##op(amp_call *call) {                                                                             \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_operand v[2] = {first("input", a->input), second("other", a->other)};                                \
+        return choose(call, amp_tensor_operand("condition", a->condition), v[0], v[1], amp_operands_dtype(v, 2));      \
+    }
+WHERE(where, amp_tensor_operand, amp_tensor_operand)
+WHERE(where_scalar, amp_number_operand, amp_number_operand)
+WHERE(where_scalar_self, amp_number_operand, amp_tensor_operand)
+WHERE(where_scalar_other, amp_tensor_operand, amp_number_operand)
+
+amp_status cuda_masked_fill(amp_call *call) {
+    const amp_masked_fill_args *a = call->args;
+    return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
+                  amp_tensor_operand("input", a->input), a->input->dtype);
+}
+
+amp_status cuda_masked_fill_tensor(amp_call *call) {
+    const amp_masked_fill_tensor_args *a = call->args;
+    if (a->value->rank > 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
+                        amp_describe(a->value));
+    }
+    return choose(call, amp_tensor_operand("mask", a->mask), amp_tensor_operand("value", a->value),
+                  amp_tensor_operand("input", a->input), a->input->dtype);
+}
+
+static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high) {
+    amp_operand v[3] = {amp_tensor_operand("input", input)};
+    int count = 1;
+    if (low) v[count++] = *low;
+    if (high) v[count++] = *high;
+    if (count == 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
+    }
+    const amp_formula formula = count == 3 ? AMP_FORMULA_clamp : low ? AMP_FORMULA_maximum : AMP_FORMULA_minimum;
+    return amp_cuda_elementwise_op(call, formula, v, count, amp_operands_dtype(v, count), (amp_formula_numbers){0});
+}
+
+amp_status cuda_clamp(amp_call *call) {
+    const amp_clamp_args *a = call->args;
+    const amp_operand low = amp_number_operand("min", a->min), high = amp_number_operand("max", a->max);
+    return clamp(call, a->input, a->min.kind ? &low : NULL, a->max.kind ? &high : NULL);
+}
+
+amp_status cuda_clamp_tensor(amp_call *call) {
+    const amp_clamp_tensor_args *a = call->args;
+    const amp_operand low = amp_tensor_operand("min", a->min), high = amp_tensor_operand("max", a->max);
+    return clamp(call, a->input, a->min ? &low : NULL, a->max ? &high : NULL);
+}
+
+amp_status cuda_lerp(amp_call *call) {
+    const amp_lerp_args *a = call->args;
+    const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("end", a->end),
+                              amp_tensor_operand("weight", a->weight)};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_lerp, v, 3, amp_operands_dtype(v, 3), (amp_formula_numbers){0});
+}
+
+amp_status cuda_lerp_scalar(amp_call *call) {
+    const amp_lerp_scalar_args *a = call->args;
+    const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("end", a->end),
+                              amp_number_operand("weight", a->weight)};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_lerp, v, 3, amp_operands_dtype(v, 3), (amp_formula_numbers){0});
+}
+
+#define ADDC(op, dtype_of)                                                                                             \
+    amp_status cuda_##op(amp_call *call) {                                                                             \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("tensor1", a->tensor1),    \
+                                  amp_tensor_operand("tensor2", a->tensor2)};                                          \
+        const amp_formula_numbers numbers = {.p = number_of(a->value)};                                                \
+        return amp_cuda_elementwise_op(call, AMP_FORMULA_##op, v, 3, dtype_of(amp_operands_dtype(v, 3)), numbers);     \
+    }
+#define ITSELF(dtype) dtype
+ADDC(addcmul, ITSELF)
+ADDC(addcdiv, amp_floating_result)

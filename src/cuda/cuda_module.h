@@ -1,0 +1,123 @@
+/* What libamp and its CUDA module, libamp_cuda.so, know of each other: one table of functions. Neither side links the
+ * other. The module knows devices, streams, memory, kernels by name and matrix products; tensors, ops and policies are
+ * libamp's. All functions may be called from any thread. */
+#ifndef AMP_CUDA_MODULE_H
+#define AMP_CUDA_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Counts up with every change of this file or of kernel_args.h. */
+enum { AMP_CUDA_ABI = 1 };
+
+typedef enum amp_cuda_result {
+    AMP_CUDA_OK = 0,
+    AMP_CUDA_NO_MEMORY,
+    AMP_CUDA_FAILED,  /* error() tells */
+    AMP_CUDA_MISSING, /* error() names a library or kernel that is not there */
+    AMP_CUDA_INVALID  /* error() tells what the caller did wrong */
+} amp_cuda_result;
+
+/* Memory of a device, and the stream that worked with it last. */
+typedef struct amp_cuda_block amp_cuda_block;
+
+typedef struct amp_cuda_device_info {
+    char name[128];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    size_t memory_bytes;
+} amp_cuda_device_info;
+
+/* Since the start of the process. */
+typedef struct amp_cuda_statistics {
+    uint64_t launches, products;
+    uint64_t uploads, downloads;
+    uint64_t synchronizations; /* times that the host waited for a device, for whatever reason */
+    uint64_t stream_waits;     /* times that a stream was made to wait for another one */
+    uint64_t allocations;
+    size_t live_blocks, live_bytes;
+} amp_cuda_statistics;
+
+typedef struct amp_cuda_launch {
+    const char *kernel;
+    const void *arguments; /* the kernel's one argument, a struct of kernel_args.h */
+    unsigned blocks, threads;
+} amp_cuda_launch;
+
+/* Element types of matrix products. */
+typedef enum amp_cuda_type { AMP_CUDA_F16, AMP_CUDA_BF16, AMP_CUDA_F32, AMP_CUDA_F64 } amp_cuda_type;
+typedef enum amp_cuda_epilogue { AMP_CUDA_NO_EPILOGUE, AMP_CUDA_RELU, AMP_CUDA_GELU } amp_cuda_epilogue;
+
+/* One operand: `rows` × `columns` with `stride` elements between rows (or, transposed, between columns), `batch_stride`
+ * between the matrices of a batch. */
+typedef struct amp_cuda_matrix {
+    const void *data;
+    int64_t stride, batch_stride;
+    bool transposed;
+} amp_cuda_matrix;
+
+/* c = epilogue(alpha · a·b + beta · c + bias), row-major; bias has n elements. c is never transposed. */
+typedef struct amp_cuda_product {
+    amp_cuda_type type;
+    int64_t m, n, k, batch;
+    double alpha, beta;
+    amp_cuda_matrix a, b, c;
+    const void *bias;
+    amp_cuda_epilogue epilogue;
+    bool allow_tf32;
+} amp_cuda_product;
+
+typedef struct amp_cuda_module {
+    uint32_t abi; /* AMP_CUDA_ABI that it was built with */
+    /* Of the last call of this thread that did not give AMP_CUDA_OK: a clause without a full stop. */
+    const char *(*error)(void);
+
+    int (*device_count)(void);
+    amp_cuda_result (*describe)(int device, amp_cuda_device_info *info);
+    /* The device that this thread's next calls are about; device 0 until then. */
+    amp_cuda_result (*select)(int device);
+    int (*selected)(void);
+    /* `op` does what follows: a static name, for the message when a kernel of it fails later. */
+    void (*begin)(const char *op);
+
+    amp_cuda_result (*allocate)(size_t bytes, amp_cuda_block **block, void **address);
+    /* Someone else's memory of a device; `deleter` runs when it is released. The thread's stream waits for the legacy
+     * default stream first, on which its owner may have written. */
+    amp_cuda_result (*adopt)(void *address, int device, void (*deleter)(void *), void *context, amp_cuda_block **block);
+    /* In stream order: what was enqueued before still finds the memory. */
+    void (*release)(amp_cuda_block *block);
+    int (*device_of)(const amp_cuda_block *block);
+    /* Puts what this thread enqueues next after all work that was enqueued on the block before, by whatever thread. */
+    amp_cuda_result (*use)(amp_cuda_block *block);
+
+    /* The host memory may be changed as soon as upload returns. download waits for the copy. */
+    amp_cuda_result (*upload)(void *to, const void *host, size_t bytes);
+    amp_cuda_result (*download)(void *host, const void *from, size_t bytes);
+    /* Between devices, or on one. */
+    amp_cuda_result (*copy)(void *to, int to_device, const void *from, int from_device, size_t bytes);
+
+    amp_cuda_result (*launch)(const amp_cuda_launch *launch);
+    amp_cuda_result (*multiply)(const amp_cuda_product *product);
+
+    /* Waits for the thread's stream. */
+    amp_cuda_result (*synchronize)(void);
+    void (*statistics)(amp_cuda_statistics *statistics);
+    /* Gives memory that the pools keep back to the driver. */
+    void (*trim)(void);
+} amp_cuda_module;
+
+/* The one symbol of the module. NULL, with a clause in `why`, where it cannot work: no driver, no device. */
+typedef const amp_cuda_module *amp_cuda_module_entry(char *why, size_t why_size);
+#define AMP_CUDA_MODULE_FILE "libamp_cuda.so"
+#define AMP_CUDA_MODULE_ENTRY "amp_cuda_module_entry_point"
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* AMP_CUDA_MODULE_H */

@@ -1,0 +1,351 @@
+/* Ops in which several elements make one: reductions, softmax, normalisations; and reading by index. */
+#include <math.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "cpu/index_walk.h"
+#include "cpu/reduce.h"
+#include "cuda/cuda_elementwise.h"
+#include "cuda/cuda_rows.h"
+#include "ops/shape_rules.h"
+
+/* ---- Reductions --------------------------------------------------------------------------------------------------- */
+static const char *kernel_of(amp_reduction kind, amp_dtype compute) {
+    static const char *const sums[] = {"sum_f32", "sum_f64", "sum_i64", "sum_c128"};
+    static const char *const products[] = {"product_f64", "product_f64", "product_i64", "product_c128"};
+    static const char *const extremes[] = {"extreme_f32", "extreme_f64", "extreme_i64", NULL};
+    const int type = compute == AMP_F32 ? 0 : compute == AMP_F64 ? 1 : compute == AMP_I64 ? 2 : 3;
+    return kind <= AMP_REDUCE_COUNT ? sums[type] : kind == AMP_REDUCE_PRODUCT ? products[type] : extremes[type];
+}
+
+/* Appends a dimension; merges it with the one before where both step evenly. */
+static void append(int *rank, int64_t *shape, int64_t *strides, int64_t *others, int64_t extent, int64_t stride,
+                   int64_t other) {
+    if (extent == 1) return;
+    const int last = *rank - 1;
+    if (*rank > 0 && strides[last] == stride * extent && (!others || others[last] == other * extent)) {
+        shape[last] *= extent;
+        strides[last] = stride;
+        if (others) others[last] = other;
+        return;
+    }
+    shape[*rank] = extent;
+    strides[*rank] = stride;
+    if (others) others[*rank] = other;
+    (*rank)++;
+}
+
+/* `out` has the kept dimensions, with or without extents of 1 in the place of the others. */
+static void split_dimensions(amp_cuda_reduce *a, const amp_tensor *in, unsigned mask, const amp_tensor *out) {
+    const bool keepdim = out->rank == in->rank;
+    a->results = a->elements = 1;
+    for (int d = 0, o = 0; d < in->rank; d++) {
+        const bool reduced = mask >> d & 1u;
+        if (reduced) {
+            a->elements *= in->shape[d];
+            append(&a->reduced_rank, a->reduced, a->reduced_strides, NULL, in->shape[d], in->strides[d], 0);
+        } else {
+            a->results *= in->shape[d];
+            append(&a->kept_rank, a->kept, a->kept_strides, a->out_strides, in->shape[d], in->strides[d],
+                   out->strides[o]);
+        }
+        if (!reduced || keepdim) o++;
+    }
+    if (a->reduced_rank == 0) append(&a->reduced_rank, a->reduced, a->reduced_strides, NULL, 2, 1, 0);
+}
+
+/* Threads for one result: neighbours in memory are read by neighbouring threads. */
+static int width_of(const amp_cuda_reduce *a) {
+    const bool by_columns = a->kept_rank > 0 && a->kept_strides[a->kept_rank - 1] == 1 && a->results >= 4096;
+    return by_columns || a->elements < 16 ? 1 : a->elements < 512 ? 32 : AMP_CUDA_THREADS;
+}
+
+static amp_status launch_reduction(const char *op, amp_cuda_reduce *a, amp_dtype compute) {
+    if (a->results == 0) return AMP_OK;
+    a->width = width_of(a);
+    const int64_t groups = AMP_CUDA_THREADS / a->width, blocks = (a->results + groups - 1) / groups;
+    return amp_cuda_launch_over(op, kernel_of((amp_reduction)a->kind, compute), a, blocks < 65536 ? blocks : 65536);
+}
+
+amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out) {
+    const char *op = "reduction";
+    amp_cuda_reduce a = {.in_dtype = work->input->dtype,
+                         .out_dtype = out->dtype,
+                         .kind = (int)work->kind,
+                         .power = work->power,
+                         .scale = work->scale,
+                         .root = work->root};
+    if (!kernel_of(work->kind, work->compute)) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet", op);
+    }
+    a.in = amp_cuda_address(op, work->input);
+    a.out = a.in ? amp_cuda_address(op, out) : NULL;
+    if (!a.out) return amp_pending_error();
+    split_dimensions(&a, work->input, work->mask, out);
+    return launch_reduction(op, &a, work->compute);
+}
+
+/* ---- Where the extreme is ----------------------------------------------------------------------------------------- */
+typedef struct extreme_outputs {
+    amp_tensor *values, *index;
+} extreme_outputs;
+
+static amp_status find_extreme(amp_call *call, const amp_tensor *input, unsigned mask, bool largest,
+                               extreme_outputs to) {
+    const amp_dtype compute = amp_compute_dtype(input->dtype);
+    amp_cuda_reduce a = {
+        .in_dtype = input->dtype, .kind = largest ? AMP_REDUCE_MAX : AMP_REDUCE_MIN, .scale = 1.0, .root = 1.0};
+    if (compute == AMP_C128) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
+                        amp_describe(input));
+    }
+    if (amp_reduced_elements(input, mask) == 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, and of no element there is no %s", amp_call_name(call),
+                        amp_describe(input), largest ? "largest" : "smallest");
+    }
+    a.in = amp_cuda_address(call->op->name, input);
+    a.index = a.in ? amp_cuda_address(call->op->name, to.index) : NULL;
+    if (a.index && to.values) {
+        a.out_dtype = to.values->dtype;
+        a.out = amp_cuda_address(call->op->name, to.values);
+    }
+    if (!a.index || (to.values && !a.out)) return amp_pending_error();
+    split_dimensions(&a, input, mask, to.values ? to.values : to.index);
+    return launch_reduction(call->op->name, &a, compute);
+}
+
+static amp_status position(amp_call *call, const amp_tensor *input, const amp_opt_int *dim, bool keepdim,
+                           bool largest) {
+    unsigned mask = (1u << input->rank) - 1;
+    if (dim->set) {
+        int d;
+        AMP_TRY(amp_wrap_dim(call, "dim", dim->value, input->rank, &d));
+        mask &= 1u << d;
+    }
+    int64_t shape[AMP_MAX_RANK];
+    const int rank = amp_reduced_shape(input, mask, keepdim, shape);
+    amp_tensor *index = amp_cuda_temporary(call, AMP_I64, rank, shape); /* the kernel writes it densely */
+    if (!index) return amp_pending_error();
+    AMP_TRY(find_extreme(call, input, mask, largest, (extreme_outputs){NULL, index}));
+    call->outputs[0] = index;
+    return AMP_OK;
+}
+
+amp_status cuda_argmax(amp_call *call) {
+    const amp_argmax_args *a = call->args;
+    return position(call, a->input, &a->dim, a->keepdim, true);
+}
+amp_status cuda_argmin(amp_call *call) {
+    const amp_argmin_args *a = call->args;
+    return position(call, a->input, &a->dim, a->keepdim, false);
+}
+
+static amp_status extreme_along(amp_call *call, const amp_tensor *input, int64_t dim, bool keepdim, bool largest) {
+    int d;
+    int64_t shape[AMP_MAX_RANK];
+    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
+    const unsigned mask = input->rank ? 1u << d : 0;
+    const int rank = amp_reduced_shape(input, mask, keepdim, shape);
+    amp_tensor *values = amp_call_output(call, 0, input->dtype, rank, shape);
+    amp_tensor *index = values ? amp_call_output(call, 1, AMP_I64, rank, shape) : NULL;
+    return index ? find_extreme(call, input, mask, largest, (extreme_outputs){values, index}) : amp_pending_error();
+}
+
+amp_status cuda_max_dim(amp_call *call) {
+    const amp_max_dim_args *a = call->args;
+    return extreme_along(call, a->input, a->dim, a->keepdim, true);
+}
+amp_status cuda_min_dim(amp_call *call) {
+    const amp_min_dim_args *a = call->args;
+    return extreme_along(call, a->input, a->dim, a->keepdim, false);
+}
+
+/* ---- Softmax ------------------------------------------------------------------------------------------------------ */
+/* What the kernel writes: the output itself, or a dense temporary that the dispatcher copies into a strided target. */
+static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
+    if (!out || amp_tensor_is_dense(out)) return out;
+    return call->outputs[0] = amp_cuda_temporary(call, dtype, rank, shape);
+}
+
+static int64_t product_of(const int64_t *shape, int count) {
+    int64_t product = 1;
+    for (int i = 0; i < count; i++) product *= shape[i];
+    return product;
+}
+
+static int64_t row_blocks(int64_t rows) {
+    return rows < 65536 ? rows : 65536;
+}
+
+static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dtype given, bool logarithm) {
+    const amp_dtype dtype = given == AMP_DTYPE_NONE ? input->dtype : given;
+    int d;
+    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
+    if (!amp_dtype_is_floating(dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype, or one as 'dtype'",
+                        amp_call_name(call), amp_describe(input));
+    }
+    amp_tensor *dense = amp_cuda_dense(input);
+    amp_tensor *out = dense ? dense_output(call, dtype, input->rank, input->shape) : NULL;
+    if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
+    amp_cuda_softmax a = {.in = amp_cuda_address(call->op->name, dense),
+                          .out = amp_cuda_address(call->op->name, out),
+                          .in_dtype = input->dtype,
+                          .out_dtype = dtype,
+                          .length = input->rank ? input->shape[d] : 1,
+                          .inner = input->rank ? product_of(input->shape + d + 1, input->rank - d - 1) : 1,
+                          .logarithm = logarithm};
+    a.rows = amp_tensor_elements(input) / a.length;
+    if (!a.in || !a.out) return amp_pending_error();
+    return amp_cuda_launch_over(call->op->name, amp_compute_dtype(dtype) == AMP_F64 ? "softmax_f64" : "softmax_f32", &a,
+                                row_blocks(a.rows));
+}
+
+amp_status cuda_softmax(amp_call *call) {
+    const amp_softmax_args *a = call->args;
+    return softmax(call, a->input, a->dim, a->dtype, false);
+}
+amp_status cuda_log_softmax(amp_call *call) {
+    const amp_log_softmax_args *a = call->args;
+    return softmax(call, a->input, a->dim, a->dtype, true);
+}
+amp_status cuda_softmin(amp_call *call) {
+    const amp_softmin_args *a = call->args;
+    amp_tensor *input = a->dtype == AMP_DTYPE_NONE ? a->input : amp_to(a->input, a->dtype);
+    input = input ? amp_neg(input) : NULL;
+    return input ? softmax(call, input, a->dim, a->dtype, false) : amp_pending_error();
+}
+
+/* ---- Normalisations ----------------------------------------------------------------------------------------------- */
+static amp_status set_parameter(const char *op, amp_tensor *t, const void **data, amp_dtype *dtype) {
+    if (!t) return AMP_OK;
+    amp_tensor *dense = amp_cuda_dense(t);
+    *data = dense ? amp_cuda_address(op, dense) : NULL;
+    *dtype = t->dtype;
+    return *data ? AMP_OK : amp_pending_error();
+}
+
+static amp_status run_norm(amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias, amp_cuda_norm a) {
+    const char *op = call->op->name;
+    amp_tensor *dense = amp_cuda_dense(input);
+    amp_tensor *out = dense ? dense_output(call, input->dtype, input->rank, input->shape) : NULL;
+    if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
+    AMP_TRY(set_parameter(op, weight, &a.weight, &a.weight_dtype));
+    AMP_TRY(set_parameter(op, bias, &a.bias, &a.bias_dtype));
+    a.in = amp_cuda_address(op, dense);
+    a.out = amp_cuda_address(op, out);
+    a.in_dtype = a.out_dtype = input->dtype;
+    a.rows = amp_tensor_elements(input) / a.length;
+    if (!a.in || !a.out) return amp_pending_error();
+    return amp_cuda_launch_over(op, input->dtype == AMP_F64 ? "norm_f64" : "norm_f32", &a, row_blocks(a.rows));
+}
+
+static amp_cuda_norm over_last(const amp_dims *shape, double eps) {
+    const int64_t length = product_of(shape->values, shape->count);
+    return (amp_cuda_norm){.length = length, .groups = 1, .per_group = length, .inner = 1, .eps = eps};
+}
+
+amp_status cuda_layer_norm(amp_call *call) {
+    const amp_layer_norm_args *a = call->args;
+    AMP_TRY(amp_check_norm(call, a->input, &a->normalized_shape, a->weight, a->bias));
+    return run_norm(call, a->input, a->weight, a->bias, over_last(&a->normalized_shape, a->eps.value));
+}
+
+amp_status cuda_rms_norm(amp_call *call) {
+    const amp_rms_norm_args *a = call->args;
+    AMP_TRY(amp_check_norm(call, a->input, &a->normalized_shape, a->weight, NULL));
+    amp_cuda_norm n = over_last(&a->normalized_shape, a->eps.set ? a->eps.value : amp_norm_epsilon(a->input->dtype));
+    n.root_mean_square = true;
+    return run_norm(call, a->input, a->weight, NULL, n);
+}
+
+/* ---- By index ----------------------------------------------------------------------------------------------------- */
+static amp_status check_index(const amp_call *call, const char *name, const amp_tensor *index) {
+    if (index->dtype == AMP_I64 || index->dtype == AMP_I32 || amp_tensor_elements(index) == 0) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected i64 or i32", amp_call_name(call), name,
+                    amp_describe(index));
+}
+
+/* `a` has the geometry; the output is dense. An index out of range stops the kernel: nobody waits here to see it. */
+static amp_status run_gather(amp_call *call, const amp_tensor *input, const amp_tensor *index, const amp_tensor *out,
+                             amp_cuda_gather a) {
+    const char *op = call->op->name;
+    a.count = amp_tensor_elements(out);
+    if (a.count == 0) return AMP_OK;
+    a.in = amp_cuda_address(op, input);
+    a.index = a.in ? amp_cuda_address(op, index) : NULL;
+    a.out = a.index ? amp_cuda_address(op, out) : NULL;
+    if (!a.out) return amp_pending_error();
+    a.index_dtype = index->dtype;
+    a.size = (int)amp_dtype_size(input->dtype);
+    a.rank = out->rank;
+    memcpy(a.shape, out->shape, sizeof *a.shape * (size_t)out->rank);
+    return amp_cuda_launch_over(op, "gather", &a, amp_cuda_blocks(a.count));
+}
+
+amp_status cuda_embedding(amp_call *call) {
+    const amp_embedding_args *a = call->args;
+    const amp_tensor *index = a->input, *table = a->weight;
+    AMP_TRY(check_index(call, "input", index));
+    if (table->rank != 2 || index->rank == AMP_MAX_RANK || a->max_norm.set) {
+        return amp_fail(
+            a->max_norm.set ? AMP_ERROR_NOT_IMPLEMENTED : AMP_ERROR_INVALID,
+            "embedding: input is %s, 'weight' is %s; expected a matrix, fewer than %d dimensions of indices, "
+            "and on cuda no 'max_norm' yet",
+            amp_describe(index), amp_describe(table), AMP_MAX_RANK);
+    }
+    int64_t shape[AMP_MAX_RANK];
+    amp_cuda_gather g = {.extent = table->shape[0], .dim_stride = table->strides[0]};
+    memcpy(shape, index->shape, (size_t)index->rank * sizeof *shape);
+    memcpy(g.index_strides, index->strides, (size_t)index->rank * sizeof *shape);
+    shape[index->rank] = table->shape[1];
+    g.in_strides[index->rank] = table->strides[1];
+    amp_tensor *out = dense_output(call, table->dtype, index->rank + 1, shape);
+    return out ? run_gather(call, table, index, out, g) : amp_pending_error();
+}
+
+amp_status cuda_index_select(amp_call *call) {
+    const amp_index_select_args *a = call->args;
+    const amp_tensor *in = a->input, *index = a->index;
+    int d;
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, in->rank, &d));
+    AMP_TRY(check_index(call, "index", index));
+    if (index->rank > 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'index' is %s; expected a vector or a number", amp_call_name(call),
+                        amp_describe(index));
+    }
+    int64_t shape[AMP_MAX_RANK];
+    amp_cuda_gather g = {.extent = in->rank ? in->shape[d] : 1, .dim_stride = in->rank ? in->strides[d] : 0};
+    memcpy(shape, in->shape, (size_t)in->rank * sizeof *shape);
+    memcpy(g.in_strides, in->strides, (size_t)in->rank * sizeof *shape);
+    if (in->rank) {
+        shape[d] = index->rank ? index->shape[0] : 1;
+        g.in_strides[d] = 0;
+        g.index_strides[d] = index->rank ? index->strides[0] : 0;
+    }
+    amp_tensor *out = dense_output(call, in->dtype, in->rank, shape);
+    return out ? run_gather(call, in, index, out, g) : amp_pending_error();
+}
+
+amp_status cuda_gather(amp_call *call) {
+    const amp_gather_args *a = call->args;
+    const amp_tensor in = amp_index_at_least_vector(a->input), index = amp_index_at_least_vector(a->index);
+    int d;
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    AMP_TRY(check_index(call, "index", a->index));
+    bool fits = in.rank == index.rank;
+    for (int i = 0; fits && i < index.rank; i++) fits = i == d || index.shape[i] <= in.shape[i];
+    if (!fits && amp_tensor_elements(a->index) > 0) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'index' is %s, input %s; expected as many dimensions, none of them larger but number %d",
+                        amp_call_name(call), amp_describe(a->index), amp_describe(a->input), d);
+    }
+    amp_cuda_gather g = {.extent = in.shape[d], .dim_stride = in.strides[d]};
+    memcpy(g.in_strides, in.strides, sizeof g.in_strides);
+    memcpy(g.index_strides, index.strides, sizeof g.index_strides);
+    g.in_strides[d] = 0;
+    amp_tensor *out = dense_output(call, in.dtype, a->index->rank, a->index->shape);
+    return out ? run_gather(call, a->input, a->index, out, g) : amp_pending_error();
+}

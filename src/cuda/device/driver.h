@@ -1,0 +1,101 @@
+/* The CUDA driver as one table of function pointers, filled by dlopen: the module links nothing of CUDA, so it loads on
+ * a machine without a driver and can say that there is none. */
+#ifndef AMP_CUDA_DRIVER_H
+#define AMP_CUDA_DRIVER_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "cuda/cuda_module.h"
+
+/* cuda.h makes cuMemFree_v2 and the like of some names; the pointers keep the plain ones. */
+#define AMP_CUDA_DRIVER_FUNCTIONS(X)                                                                                   \
+    X(init, cuInit)                                                                                                    \
+    X(driver_version, cuDriverGetVersion)                                                                              \
+    X(error_string, cuGetErrorString)                                                                                  \
+    X(device_count, cuDeviceGetCount)                                                                                  \
+    X(device_get, cuDeviceGet)                                                                                         \
+    X(device_name, cuDeviceGetName)                                                                                    \
+    X(device_attribute, cuDeviceGetAttribute)                                                                          \
+    X(device_memory, cuDeviceTotalMem)                                                                                 \
+    X(retain_context, cuDevicePrimaryCtxRetain)                                                                        \
+    X(set_context, cuCtxSetCurrent)                                                                                    \
+    X(stream_create, cuStreamCreate)                                                                                   \
+    X(stream_synchronize, cuStreamSynchronize)                                                                         \
+    X(stream_wait_event, cuStreamWaitEvent)                                                                            \
+    X(event_create, cuEventCreate)                                                                                     \
+    X(event_record, cuEventRecord)                                                                                     \
+    X(event_synchronize, cuEventSynchronize)                                                                           \
+    X(event_destroy, cuEventDestroy)                                                                                   \
+    X(pool_create, cuMemPoolCreate)                                                                                    \
+    X(pool_set, cuMemPoolSetAttribute)                                                                                 \
+    X(pool_trim, cuMemPoolTrimTo)                                                                                      \
+    X(allocate, cuMemAllocFromPoolAsync)                                                                               \
+    X(release, cuMemFreeAsync)                                                                                         \
+    X(host_allocate, cuMemHostAlloc)                                                                                   \
+    X(host_release, cuMemFreeHost)                                                                                     \
+    X(copy_to_device, cuMemcpyHtoDAsync)                                                                               \
+    X(copy_to_host, cuMemcpyDtoHAsync)                                                                                 \
+    X(copy_on_device, cuMemcpyDtoDAsync)                                                                               \
+    X(module_load, cuModuleLoadData)                                                                                   \
+    X(module_function, cuModuleGetFunction)                                                                            \
+    X(launch, cuLaunchKernel)
+
+typedef struct amp_cuda_driver {
+#define X(name, function) __typeof__(function) *name;
+    AMP_CUDA_DRIVER_FUNCTIONS(X)
+#undef X
+} amp_cuda_driver;
+
+extern amp_cuda_driver cuda;
+
+/* Fills the table from libcuda.so.1; false with a clause in `why`. */
+bool amp_cuda_driver_load(char *why, size_t why_size);
+/* A function of a loaded library, whatever its type, at `pointer`; false if there is none of that name. */
+bool amp_cuda_symbol(void *library, const char *name, void *pointer);
+
+/* ---- What the module's files share of devices and threads --------------------------------------------------------- */
+enum { AMP_CUDA_MAX_DEVICES = 64 };
+
+/* This thread's stream of the selected device; makes the device's context current. */
+amp_cuda_result amp_cuda_enter(CUstream *stream);
+int amp_cuda_selected(void);
+amp_cuda_result amp_cuda_select(int device);
+/* Makes the clause that error() gives; returns `result`. */
+amp_cuda_result amp_cuda_say(amp_cuda_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* AMP_CUDA_OK, or the clause for a driver's error; one after which the device is lost is remembered. */
+amp_cuda_result amp_cuda_check(CUresult result, const char *what);
+
+typedef struct amp_cuda_counters {
+    _Atomic uint64_t launches, products, uploads, downloads, synchronizations, stream_waits, allocations;
+    _Atomic size_t live_blocks, live_bytes;
+} amp_cuda_counters;
+extern amp_cuda_counters amp_cuda_count;
+
+#define AMP_CUDA_TRY(expression)                                                                                       \
+    do {                                                                                                               \
+        const amp_cuda_result result_ = (expression);                                                                  \
+        if (result_ != AMP_CUDA_OK) return result_;                                                                    \
+    } while (0)
+
+/* The parts of the table. memory.c, transfer.c, launch.c, product.c */
+amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address);
+amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
+                               amp_cuda_block **block);
+void amp_cuda_release(amp_cuda_block *block);
+int amp_cuda_device_of(const amp_cuda_block *block);
+amp_cuda_result amp_cuda_use(amp_cuda_block *block);
+void amp_cuda_trim(void);
+amp_cuda_result amp_cuda_upload(void *to, const void *host, size_t bytes);
+amp_cuda_result amp_cuda_download(void *host, const void *from, size_t bytes);
+amp_cuda_result amp_cuda_copy(void *to, int to_device, const void *from, int from_device, size_t bytes);
+amp_cuda_result amp_cuda_synchronize(void);
+amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch);
+amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product);
+
+/* Waits for everything on a stream; counted, and the names of ops since the last time are forgotten. */
+amp_cuda_result amp_cuda_wait(CUstream stream);
+/* Every stream that any thread has ever had of the device; they are never destroyed. */
+int amp_cuda_streams(int device, CUstream *streams, int room);
+
+#endif /* AMP_CUDA_DRIVER_H */

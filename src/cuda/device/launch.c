@@ -1,0 +1,80 @@
+/* Kernels by name: the fat binaries of the .cu files are part of this module, and are loaded when one of their kernels
+ * is first asked for. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/device/driver.h"
+
+/* NAME.cu as nvcc made it: images for several architectures, and PTX for later ones. */
+#define AMP_CUDA_IMAGE(name)                                                                                           \
+    __asm__(".section .rodata\n.balign 64\n" #name "_image:\n.incbin \"" AMP_CUDA_IMAGES "/" #name ".fatbin\"\n"       \
+            ".byte 0\n.previous\n");                                                                                   \
+    extern const char name##_image[];
+AMP_CUDA_IMAGE(elementwise)
+AMP_CUDA_IMAGE(rows)
+
+static const char *const images[] = {elementwise_image, rows_image};
+enum { IMAGES = sizeof images / sizeof *images, SLOTS = 512 };
+
+typedef struct kernel {
+    const char *name; /* the caller's, static */
+    CUfunction function;
+} kernel;
+
+static struct {
+    CUmodule modules[IMAGES];
+    kernel kernels[SLOTS]; /* open addressing by the address of the name */
+    int count;
+} loaded[AMP_CUDA_MAX_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static amp_cuda_result find_function(int device, const char *name, CUfunction *function) {
+    for (int i = 0; i < IMAGES; i++) {
+        CUmodule *module = &loaded[device].modules[i];
+        if (!*module) {
+            const CUresult result = cuda.module_load(module, images[i]);
+            if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+                *module = NULL;
+                return amp_cuda_say(AMP_CUDA_MISSING,
+                                    "this build of libamp_cuda.so has no kernels for the GPU, or the driver is older "
+                                    "than the toolkit that it was built with (set AMP_CUDA_ARCHITECTURES)");
+            }
+            AMP_CUDA_TRY(amp_cuda_check(result, "the kernels cannot be loaded"));
+        }
+        if (cuda.module_function(function, *module, name) == CUDA_SUCCESS) return AMP_CUDA_OK;
+    }
+    return amp_cuda_say(AMP_CUDA_MISSING, "libamp_cuda.so has no kernel '%s'", name);
+}
+
+static amp_cuda_result find_kernel(const char *name, CUfunction *function) {
+    const int device = amp_cuda_selected();
+    kernel *kernels = loaded[device].kernels;
+    size_t at = ((uintptr_t)name >> 2) % SLOTS;
+    for (; kernels[at].name; at = (at + 1) % SLOTS) {
+        if (kernels[at].name != name) continue;
+        *function = kernels[at].function;
+        return AMP_CUDA_OK;
+    }
+    AMP_CUDA_TRY(find_function(device, name, function));
+    if (loaded[device].count < SLOTS - 1) {
+        kernels[at] = (kernel){name, *function};
+        loaded[device].count++;
+    }
+    return AMP_CUDA_OK;
+}
+
+amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch) {
+    CUstream stream;
+    CUfunction function = NULL;
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    pthread_mutex_lock(&lock);
+    const amp_cuda_result found = find_kernel(launch->kernel, &function);
+    pthread_mutex_unlock(&lock);
+    AMP_CUDA_TRY(found);
+    void *parameters[] = {(void *)launch->arguments};
+    amp_cuda_count.launches++;
+    return amp_cuda_check(
+        cuda.launch(function, launch->blocks, 1, 1, launch->threads, 1, 1, 0, stream, parameters, NULL),
+        launch->kernel);
+}

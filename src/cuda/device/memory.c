@@ -1,0 +1,151 @@
+/* Device memory from the driver's stream-ordered pools, and the order of work on it across threads.
+ *
+ * A block remembers the stream that used it last. A thread that uses it next makes its own stream wait for that one, so
+ * there is one order of all work on a block, without the host waiting for anything. A block that several streams used
+ * is released behind all of them. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "cuda/device/driver.h"
+
+struct amp_cuda_block {
+    CUdeviceptr address;
+    size_t bytes;
+    int device;
+    CUstream stream; /* of the last use; NULL: adopted, and not used yet */
+    bool shared;     /* more than one stream used it */
+    void (*deleter)(void *);
+    void *context;
+};
+
+static CUmemoryPool pools[AMP_CUDA_MAX_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A pool of libamp's own, which keeps what is freed: the driver's default pool gives it back at every synchronisation. */
+static amp_cuda_result pool_of(int device, CUmemoryPool *pool) {
+    CUresult made = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (!pools[device]) {
+        CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+        cuuint64_t keep = UINT64_MAX;
+        made = cuda.pool_create(&pools[device], &properties);
+        if (made == CUDA_SUCCESS) made = cuda.pool_set(pools[device], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+    }
+    *pool = pools[device];
+    pthread_mutex_unlock(&lock);
+    return amp_cuda_check(made, "a memory pool cannot be made");
+}
+
+/* What other streams have freed may not have come back yet, and the pool may keep pieces that are too small. */
+static CUresult allocate_again(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    if (amp_cuda_wait(stream) != AMP_CUDA_OK) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult trimmed = cuda.pool_trim(pool, 0);
+    return trimmed != CUDA_SUCCESS ? trimmed : cuda.allocate(address, bytes, pool, stream);
+}
+
+amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address) {
+    CUstream stream;
+    CUmemoryPool pool;
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    AMP_CUDA_TRY(pool_of(amp_cuda_selected(), &pool));
+    amp_cuda_block *b = calloc(1, sizeof *b);
+    if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
+    CUresult got = cuda.allocate(&b->address, bytes ? bytes : 1, pool, stream);
+    if (got == CUDA_ERROR_OUT_OF_MEMORY) got = allocate_again(&b->address, bytes ? bytes : 1, pool, stream);
+    if (got != CUDA_SUCCESS) {
+        free(b);
+        return amp_cuda_check(got, "device memory cannot be had");
+    }
+    b->bytes = bytes;
+    b->device = amp_cuda_selected();
+    b->stream = stream;
+    amp_cuda_count.allocations++;
+    amp_cuda_count.live_blocks++;
+    amp_cuda_count.live_bytes += bytes;
+    *block = b;
+    *address = (void *)b->address;
+    return AMP_CUDA_OK;
+}
+
+static amp_cuda_result wait_for(CUstream stream, CUstream other) {
+    CUevent event;
+    AMP_CUDA_TRY(amp_cuda_check(cuda.event_create(&event, CU_EVENT_DISABLE_TIMING), "an event cannot be made"));
+    CUresult result = cuda.event_record(event, other);
+    if (result == CUDA_SUCCESS) result = cuda.stream_wait_event(stream, event, 0);
+    (void)cuda.event_destroy(event); /* the driver keeps it until the wait is over */
+    amp_cuda_count.stream_waits++;
+    return amp_cuda_check(result, "a stream cannot wait for another");
+}
+
+amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
+                               amp_cuda_block **block) {
+    CUstream stream;
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    amp_cuda_block *b = calloc(1, sizeof *b);
+    if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
+    *b = (amp_cuda_block){
+        .address = (CUdeviceptr)address, .device = device, .stream = stream, .deleter = deleter, .context = context};
+    const amp_cuda_result result = wait_for(stream, CU_STREAM_LEGACY);
+    if (result != AMP_CUDA_OK) {
+        free(b);
+        return result;
+    }
+    amp_cuda_count.live_blocks++;
+    *block = b;
+    return AMP_CUDA_OK;
+}
+
+int amp_cuda_device_of(const amp_cuda_block *block) {
+    return block->device;
+}
+
+/* Under the lock, so that a third thread sees the block either before or after this thread's wait. */
+amp_cuda_result amp_cuda_use(amp_cuda_block *block) {
+    CUstream stream;
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    pthread_mutex_lock(&lock);
+    amp_cuda_result result = AMP_CUDA_OK;
+    if (block->stream != stream) {
+        result = wait_for(stream, block->stream);
+        block->stream = stream;
+        block->shared = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* Behind all streams of the device: one that used the block may have work left that the last one did not wait for. */
+static void wait_for_all(int device, CUstream stream) {
+    CUstream streams[AMP_CUDA_MAX_DEVICES * 4];
+    const int count = amp_cuda_streams(device, streams, (int)(sizeof streams / sizeof *streams));
+    for (int i = 0; i < count; i++) {
+        if (streams[i] != stream) (void)wait_for(stream, streams[i]);
+    }
+}
+
+/* An error here says that the device is lost: there is nobody to tell, the next op will find it. */
+void amp_cuda_release(amp_cuda_block *block) {
+    CUstream stream;
+    const int before = amp_cuda_selected();
+    amp_cuda_count.live_blocks--;
+    amp_cuda_count.live_bytes -= block->bytes;
+    if (before != block->device) (void)amp_cuda_select(block->device);
+    if (amp_cuda_enter(&stream) == AMP_CUDA_OK) {
+        if (block->shared) wait_for_all(block->device, block->stream);
+        if (block->deleter) (void)amp_cuda_wait(block->stream); /* its owner knows nothing of our streams */
+    }
+    if (!block->deleter) (void)cuda.release(block->address, block->stream); /* of a lost device too */
+    if (before != block->device) (void)amp_cuda_select(before);
+    if (block->deleter) block->deleter(block->context);
+    free(block);
+}
+
+void amp_cuda_trim(void) {
+    CUstream stream;
+    CUmemoryPool pool;
+    if (amp_cuda_enter(&stream) == AMP_CUDA_OK && pool_of(amp_cuda_selected(), &pool) == AMP_CUDA_OK &&
+        amp_cuda_wait(stream) == AMP_CUDA_OK) {
+        (void)cuda.pool_trim(pool, 0);
+    }
+}

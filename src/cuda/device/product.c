@@ -1,0 +1,288 @@
+/* Matrix products through cuBLASLt, which is opened at the first one. A plan (descriptors, the heuristic's choice,
+ * workspace size) is made once for each shape, and kept. */
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/device/driver.h"
+
+#define LIBRARY "libcublasLt.so"
+#define FUNCTIONS(X)                                                                                                   \
+    X(create, cublasLtCreate)                                                                                          \
+    X(describe, cublasLtMatmulDescCreate)                                                                              \
+    X(forget, cublasLtMatmulDescDestroy)                                                                               \
+    X(set, cublasLtMatmulDescSetAttribute)                                                                             \
+    X(layout, cublasLtMatrixLayoutCreate)                                                                              \
+    X(layout_forget, cublasLtMatrixLayoutDestroy)                                                                      \
+    X(layout_set, cublasLtMatrixLayoutSetAttribute)                                                                    \
+    X(preference, cublasLtMatmulPreferenceCreate)                                                                      \
+    X(preference_forget, cublasLtMatmulPreferenceDestroy)                                                              \
+    X(preference_set, cublasLtMatmulPreferenceSetAttribute)                                                            \
+    X(heuristic, cublasLtMatmulAlgoGetHeuristic)                                                                       \
+    X(run, cublasLtMatmul)
+
+static struct {
+#define X(name, function) __typeof__(function) *name;
+    FUNCTIONS(X)
+#undef X
+} blas;
+static char missing[160]; /* what of the library is not there */
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+
+static void load(void) {
+    char name[64];
+    snprintf(name, sizeof name, LIBRARY ".%d", CUBLAS_VER_MAJOR);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) snprintf(missing, sizeof missing, "matrix products need cuBLAS: %s is not installed", name);
+#define X(field, function)                                                                                             \
+    if (library && !*missing && !amp_cuda_symbol(library, #function, &blas.field))                                     \
+        snprintf(missing, sizeof missing, "%s has no %s", name, #function);
+    FUNCTIONS(X)
+#undef X
+}
+
+static amp_cuda_result check(cublasStatus_t status, const char *what) {
+    if (status == CUBLAS_STATUS_SUCCESS) return AMP_CUDA_OK;
+    if (status == CUBLAS_STATUS_ALLOC_FAILED)
+        return amp_cuda_say(AMP_CUDA_NO_MEMORY, "cuBLAS has no memory to %s", what);
+    return amp_cuda_say(AMP_CUDA_FAILED, "cuBLAS cannot %s (status %d)", what, (int)status);
+}
+
+/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+/* All that a plan depends on; compared byte by byte, so it is cleared before it is filled. */
+typedef struct plan_key {
+    int64_t m, n, k, batch, strides[3], batch_strides[3];
+    int type, epilogue, alignment[4];
+    bool bias, residual, transposed_a, transposed_b, tf32;
+} plan_key;
+
+typedef struct plan {
+    plan_key key;
+    bool made;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace;
+} plan;
+
+enum { PLANS = 1024, PROBES = 8 };
+static const size_t workspace_limit = (size_t)32 << 20;
+
+/* A stream's workspace: products of one stream follow one another, so they share it. */
+typedef struct workspace {
+    CUstream stream;
+    amp_cuda_block *block;
+    void *memory;
+    size_t bytes;
+} workspace;
+
+enum { WORKSPACES = 256 };
+static struct {
+    cublasLtHandle_t handle;
+    plan *plans;
+    workspace workspaces[WORKSPACES];
+} devices[AMP_CUDA_MAX_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int alignment_of(const void *data) {
+    const uintptr_t low = (uintptr_t)data & -(uintptr_t)data;
+    return data == NULL || low > 256 ? 256 : (int)low;
+}
+
+static plan_key key_of(const amp_cuda_product *p) {
+    plan_key key;
+    memset(&key, 0, sizeof key);
+    const amp_cuda_matrix *operands[] = {&p->a, &p->b, &p->c};
+    key.m = p->m, key.n = p->n, key.k = p->k, key.batch = p->batch;
+    for (int i = 0; i < 3; i++) {
+        key.strides[i] = operands[i]->stride;
+        key.batch_strides[i] = operands[i]->batch_stride;
+        key.alignment[i] = alignment_of(operands[i]->data);
+    }
+    key.alignment[3] = alignment_of(p->bias);
+    key.type = (int)p->type, key.epilogue = (int)p->epilogue;
+    key.bias = p->bias != NULL, key.residual = p->beta != 0;
+    key.transposed_a = p->a.transposed, key.transposed_b = p->b.transposed;
+    key.tf32 = p->allow_tf32;
+    return key;
+}
+
+/* The place of a key: its plan, a free one, or one that is given up. */
+static plan *place_of(plan *plans, const plan_key *key) {
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
+    for (int i = 0; i < PROBES; i++) {
+        plan *at = &plans[(hash + (uint64_t)i) % PLANS];
+        if (!at->made || memcmp(&at->key, key, sizeof *key) == 0) return at;
+    }
+    return &plans[hash % PLANS];
+}
+
+static void forget(plan *p) {
+    if (p->operation) (void)blas.forget(p->operation);
+    cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
+    for (int i = 0; i < 3; i++) {
+        if (layouts[i]) (void)blas.layout_forget(layouts[i]);
+    }
+    memset(p, 0, sizeof *p);
+}
+
+static cudaDataType_t data_type(amp_cuda_type type) {
+    static const cudaDataType_t types[] = {CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, CUDA_R_64F};
+    return types[type];
+}
+
+static cublasComputeType_t compute_type(const amp_cuda_product *p) {
+    if (p->type == AMP_CUDA_F64) return CUBLAS_COMPUTE_64F;
+    return p->type == AMP_CUDA_F32 && p->allow_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+static cublasLtEpilogue_t epilogue_of(const amp_cuda_product *p) {
+    static const cublasLtEpilogue_t epilogues[][2] = {
+        [AMP_CUDA_NO_EPILOGUE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+        [AMP_CUDA_RELU] = {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
+        [AMP_CUDA_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
+    };
+    return epilogues[p->epilogue][p->bias != NULL];
+}
+
+/* cuBLAS counts by columns: a row-major matrix is its transpose. So cᵀ = bᵀ·aᵀ is asked for, b first. */
+static amp_cuda_result make_layout(cublasLtMatrixLayout_t *layout, const amp_cuda_product *p, const amp_cuda_matrix *x,
+                                   int64_t rows, int64_t columns) {
+    const uint64_t height = (uint64_t)(x->transposed ? rows : columns),
+                   width = (uint64_t)(x->transposed ? columns : rows);
+    const int32_t batch = (int32_t)p->batch;
+    AMP_CUDA_TRY(check(blas.layout(layout, data_type(p->type), height, width, x->stride), "describe a matrix"));
+    if (p->batch == 1) return AMP_CUDA_OK;
+    AMP_CUDA_TRY(check(blas.layout_set(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
+                       "describe a batch of matrices"));
+    return check(
+        blas.layout_set(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x->batch_stride, sizeof x->batch_stride),
+        "describe a batch of matrices");
+}
+
+static amp_cuda_result describe(plan *plan, const amp_cuda_product *p) {
+    const cublasOperation_t turned_a = p->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t turned_b = p->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue = epilogue_of(p);
+    const cudaDataType_t scale = p->type == AMP_CUDA_F64 ? CUDA_R_64F : CUDA_R_32F;
+    AMP_CUDA_TRY(check(blas.describe(&plan->operation, compute_type(p), scale), "describe a product"));
+    const struct {
+        cublasLtMatmulDescAttributes_t attribute;
+        const void *value;
+        size_t size;
+    } settings[] = {{CUBLASLT_MATMUL_DESC_TRANSA, &turned_b, sizeof turned_b},
+                    {CUBLASLT_MATMUL_DESC_TRANSB, &turned_a, sizeof turned_a},
+                    {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue},
+                    {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias}};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings - (p->bias ? 0 : 1); i++) {
+        AMP_CUDA_TRY(check(blas.set(plan->operation, settings[i].attribute, settings[i].value, settings[i].size),
+                           "describe a product"));
+    }
+    AMP_CUDA_TRY(make_layout(&plan->a, p, &p->a, p->m, p->k));
+    AMP_CUDA_TRY(make_layout(&plan->b, p, &p->b, p->k, p->n));
+    return make_layout(&plan->c, p, &p->c, p->m, p->n);
+}
+
+static amp_cuda_result choose(plan *plan, cublasLtHandle_t handle) {
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t best;
+    int found = 0;
+    AMP_CUDA_TRY(check(blas.preference(&preference), "choose an algorithm"));
+    const uint32_t aligned[] = {(uint32_t)plan->key.alignment[1], (uint32_t)plan->key.alignment[0],
+                                (uint32_t)plan->key.alignment[2], (uint32_t)plan->key.alignment[2]};
+    static const cublasLtMatmulPreferenceAttributes_t attributes[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasStatus_t status = blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_limit,
+                                                sizeof workspace_limit);
+    for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++) {
+        status = blas.preference_set(preference, attributes[i], &aligned[i], sizeof aligned[i]);
+    }
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        status =
+            blas.heuristic(handle, plan->operation, plan->b, plan->a, plan->c, plan->c, preference, 1, &best, &found);
+    }
+    (void)blas.preference_forget(preference);
+    if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    AMP_CUDA_TRY(check(status, "find an algorithm for a product of these shapes and types"));
+    plan->algorithm = best.algo;
+    plan->workspace = best.workspaceSize;
+    return AMP_CUDA_OK;
+}
+
+static amp_cuda_result plan_for(const amp_cuda_product *p, int device, plan **found) {
+    if (!devices[device].handle) AMP_CUDA_TRY(check(blas.create(&devices[device].handle), "start"));
+    if (!devices[device].plans) devices[device].plans = calloc(PLANS, sizeof(plan));
+    if (!devices[device].plans) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for plans of products");
+    const plan_key key = key_of(p);
+    plan *at = place_of(devices[device].plans, &key);
+    *found = at;
+    if (at->made && memcmp(&at->key, &key, sizeof key) == 0) return AMP_CUDA_OK;
+    forget(at);
+    at->key = key;
+    amp_cuda_result result = describe(at, p);
+    if (result == AMP_CUDA_OK) result = choose(at, devices[device].handle);
+    if (result != AMP_CUDA_OK) forget(at);
+    at->made = result == AMP_CUDA_OK;
+    return result;
+}
+
+/* A workspace stays: it is not among the live blocks, which are tensors. */
+static void count_as_ours(size_t bytes, int sign) {
+    amp_cuda_count.live_blocks += (size_t)sign;
+    amp_cuda_count.live_bytes += sign < 0 ? -bytes : bytes;
+}
+
+static amp_cuda_result workspace_for(int device, CUstream stream, size_t bytes, void **memory) {
+    *memory = NULL;
+    if (bytes == 0) return AMP_CUDA_OK;
+    workspace *w = devices[device].workspaces;
+    while (w->stream && w->stream != stream && w < &devices[device].workspaces[WORKSPACES - 1]) w++;
+    if (w->stream != stream || w->bytes < bytes) {
+        if (w->block) {
+            count_as_ours(w->bytes, 1);
+            amp_cuda_release(w->block);
+        }
+        *w = (workspace){0};
+        AMP_CUDA_TRY(amp_cuda_allocate(bytes, &w->block, &w->memory));
+        count_as_ours(bytes, -1);
+        w->stream = stream;
+        w->bytes = bytes;
+    }
+    *memory = w->memory;
+    return AMP_CUDA_OK;
+}
+
+static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream stream) {
+    plan *plan;
+    void *memory;
+    AMP_CUDA_TRY(plan_for(p, device, &plan));
+    AMP_CUDA_TRY(workspace_for(device, stream, plan->workspace, &memory));
+    if (p->bias) {
+        AMP_CUDA_TRY(check(blas.set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias),
+                           "describe a product"));
+    }
+    const float alpha = (float)p->alpha, beta = (float)p->beta;
+    const bool wide = p->type == AMP_CUDA_F64;
+    return check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)&p->alpha : &alpha, p->b.data,
+                          plan->b, p->a.data, plan->a, wide ? (const void *)&p->beta : &beta, p->c.data, plan->c,
+                          (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, stream),
+                 "run a product");
+}
+
+/* Under the lock: plans hold the pointer of the bias, and a workspace belongs to one stream. */
+amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product) {
+    CUstream stream;
+    pthread_once(&load_once, load);
+    if (*missing) return amp_cuda_say(AMP_CUDA_MISSING, "%s", missing);
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    pthread_mutex_lock(&lock);
+    const amp_cuda_result result = run(product, amp_cuda_selected(), stream);
+    pthread_mutex_unlock(&lock);
+    amp_cuda_count.products++;
+    return result;
+}

@@ -1,0 +1,401 @@
+/* Kernels in which several elements make one: reductions, softmax, normalisations; and gathering by index.
+ *
+ * Order of sums: each thread adds every width-th element in order, with the rounding errors carried along (Neumaier); then
+ * the threads of a result join in pairs. It follows from shapes alone. */
+#include "cuda/device/kernel.h"
+
+extern "C" {
+#include "cpu/reduce_kinds.h"
+}
+
+/* ---- Sums that carry their rounding error ------------------------------------------------------------------------- */
+template <class T> struct sum {
+    T value, error;
+
+    AMP_DEVICE_MEMBER void add(T x) {
+        const T total = value + x;
+        const T big = fabs(value) >= fabs(x) ? value : x, small = fabs(value) >= fabs(x) ? x : value;
+        const T lost = (big - total) + small;
+        if (lost == lost) error += lost; /* not of infinities */
+        value = total;
+    }
+    AMP_DEVICE_MEMBER void join(sum other) {
+        add(other.value);
+        error += other.error;
+    }
+    AMP_DEVICE_MEMBER T result() const {
+        const T total = value + error;
+        return total == total ? total : value;
+    }
+};
+template <> struct sum<int64_t> {
+    int64_t value, error;
+
+    AMP_DEVICE_MEMBER void add(int64_t x) {
+        value = (int64_t)((uint64_t)value + (uint64_t)x);
+    }
+    AMP_DEVICE_MEMBER void join(sum other) {
+        add(other.value);
+    }
+    AMP_DEVICE_MEMBER int64_t result() const {
+        return value;
+    }
+};
+template <> struct sum<complex128> {
+    sum<double> re, im;
+
+    AMP_DEVICE_MEMBER void add(complex128 x) {
+        re.add(x.re);
+        im.add(x.im);
+    }
+    AMP_DEVICE_MEMBER void join(sum other) {
+        re.join(other.re);
+        im.join(other.im);
+    }
+    AMP_DEVICE_MEMBER complex128 result() const {
+        return {re.result(), im.result()};
+    }
+};
+
+/* Joins the accumulators of `width` neighbouring threads, a power of two; the first of them has the result. */
+template <class State, class Join> AMP_DEVICE void join_threads(State *mine, State *shared, int width, Join join) {
+    if (width == 1) return;
+    shared[AMP_THREAD] = *mine;
+    AMP_BARRIER();
+    for (int step = width / 2; step > 0; step /= 2) {
+        if (AMP_THREAD % width < step) join(&shared[AMP_THREAD], shared[AMP_THREAD + step]);
+        AMP_BARRIER();
+    }
+    *mine = shared[AMP_THREAD];
+    AMP_BARRIER(); /* the next row writes there */
+}
+
+AMP_DEVICE int64_t place(int64_t i, int rank, const int64_t *shape, const int64_t *strides) {
+    int64_t at = 0;
+    for (int d = rank - 1; d >= 0; d--) {
+        at += i % shape[d] * strides[d];
+        i /= shape[d];
+    }
+    return at;
+}
+
+/* ---- Reductions --------------------------------------------------------------------------------------------------- */
+template <class T> AMP_DEVICE T magnitude(T x) {
+    return x < 0 ? -x : x == 0 ? (T)0 : x;
+}
+AMP_DEVICE int64_t magnitude(int64_t x) {
+    return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
+}
+template <class T> AMP_DEVICE T power_of(T x, double p) {
+    return (T)pow((double)magnitude(x), p);
+}
+AMP_DEVICE int64_t power_of(int64_t x, double) {
+    return x;
+}
+template <class T> AMP_DEVICE T times(T x, T y) {
+    return x * y;
+}
+AMP_DEVICE int64_t times(int64_t x, int64_t y) {
+    return (int64_t)((uint64_t)x * (uint64_t)y);
+}
+AMP_DEVICE complex128 times(complex128 x, complex128 y) {
+    return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+template <class T> AMP_DEVICE T lowest() {
+    return (T)-INFINITY;
+}
+template <> AMP_DEVICE int64_t lowest<int64_t>() {
+    return INT64_MIN;
+}
+template <class T> AMP_DEVICE T highest() {
+    return (T)INFINITY;
+}
+template <> AMP_DEVICE int64_t highest<int64_t>() {
+    return INT64_MAX;
+}
+/* Whether x comes before y among the extremes: a NaN before everything. */
+template <class T> AMP_DEVICE bool beats(T x, T y, bool largest) {
+    if (x != x) return y == y;
+    return largest ? x > y : x < y;
+}
+
+/* What goes into a sum for one element. */
+template <class T> AMP_DEVICE T term(int kind, T x, double power) {
+    switch (kind) {
+    case AMP_REDUCE_SUM_ABS: return magnitude(x);
+    case AMP_REDUCE_SUM_SQUARES: return times(x, x);
+    case AMP_REDUCE_SUM_POWERS: return power_of(x, power);
+    case AMP_REDUCE_COUNT: return (T)(x != 0);
+    default: return x;
+    }
+}
+template <> AMP_DEVICE complex128 term<complex128>(int, complex128 x, double) {
+    return x;
+}
+
+template <class T> AMP_DEVICE T finish(const amp_cuda_reduce &a, T x) {
+    double value = (double)x * a.scale;
+    if (a.root != 1.0) value = a.root == 0.5 ? sqrt(value) : pow(value, a.root);
+    return (T)value;
+}
+template <> AMP_DEVICE int64_t finish<int64_t>(const amp_cuda_reduce &, int64_t x) {
+    return x;
+}
+template <> AMP_DEVICE complex128 finish<complex128>(const amp_cuda_reduce &a, complex128 x) {
+    return {x.re * a.scale, x.im * a.scale};
+}
+
+/* Calls visit(element, its number) for this thread's elements of a result. */
+template <class T, class Visit> AMP_DEVICE void visit_elements(const amp_cuda_reduce &a, int64_t result, int width,
+                                                               Visit *visit) {
+    const int64_t base = place(result, a.kept_rank, a.kept, a.kept_strides);
+    for (int64_t i = AMP_THREAD % width; i < a.elements; i += width) {
+        const int64_t at = a.reduced_rank == 1 ? i * a.reduced_strides[0] : place(i, a.reduced_rank, a.reduced, a.reduced_strides);
+        visit->see(load<T>(a.in, a.in_dtype, base + at), i);
+    }
+}
+
+template <class T> struct sum_state {
+    sum<T> total;
+    int kind;
+    double power;
+    AMP_DEVICE_MEMBER void see(T x, int64_t) {
+        total.add(term<T>(kind, x, power));
+    }
+    AMP_DEVICE_MEMBER void join(const sum_state &other) {
+        total.join(other.total);
+    }
+};
+
+template <class T> struct product_state {
+    T value;
+    AMP_DEVICE_MEMBER void see(T x, int64_t) {
+        value = times(value, x);
+    }
+    AMP_DEVICE_MEMBER void join(const product_state &other) {
+        value = times(value, other.value);
+    }
+};
+
+template <class T> struct extreme_state {
+    T value;
+    int64_t index; /* the first of equal ones */
+    bool largest, absolute;
+    AMP_DEVICE_MEMBER void see(T x, int64_t i) {
+        if (absolute) x = magnitude(x);
+        if (index < 0 || beats(x, value, largest)) {
+            value = x;
+            index = i;
+        }
+    }
+    AMP_DEVICE_MEMBER void join(const extreme_state &other) {
+        if (other.index < 0) return;
+        const bool same = !beats(other.value, value, largest) && !beats(value, other.value, largest);
+        if (index < 0 || beats(other.value, value, largest) || (same && other.index < index)) {
+            value = other.value;
+            index = other.index;
+        }
+    }
+};
+
+template <class State> struct joining {
+    AMP_DEVICE_MEMBER void operator()(State *into, const State &other) const {
+        into->join(other);
+    }
+};
+
+/* The results of this thread's group, one after the other; all threads of the block go the same number of rounds. */
+template <class T, class State, class Write> AMP_DEVICE void reduce_with(const amp_cuda_reduce &a, State start,
+                                                                         Write write) {
+    AMP_SHARED_BYTES(memory, AMP_BLOCK_THREADS * sizeof(State));
+    State *shared = (State *)memory;
+    const int width = a.width < AMP_THREADS ? a.width : AMP_THREADS, groups = AMP_THREADS / width;
+    for (int64_t first = AMP_BLOCK * groups; first < a.results; first += AMP_BLOCKS * groups) {
+        const int64_t result = first + AMP_THREAD / width;
+        State state = start;
+        if (result < a.results) visit_elements<T>(a, result, width, &state);
+        join_threads(&state, shared, width, joining<State>());
+        if (result < a.results && AMP_THREAD % width == 0) write(a, result, state);
+    }
+}
+
+template <class T> AMP_DEVICE void put_result(const amp_cuda_reduce &a, int64_t result, T x) {
+    store<T>(a.out, a.out_dtype, place(result, a.kept_rank, a.kept, a.out_strides), x);
+}
+template <class T> struct write_sum {
+    AMP_DEVICE_MEMBER void operator()(const amp_cuda_reduce &a, int64_t result, const sum_state<T> &s) const {
+        put_result<T>(a, result, finish<T>(a, s.total.result()));
+    }
+};
+template <class T> struct write_product {
+    AMP_DEVICE_MEMBER void operator()(const amp_cuda_reduce &a, int64_t result, const product_state<T> &s) const {
+        put_result<T>(a, result, s.value);
+    }
+};
+template <class T> struct write_extreme {
+    AMP_DEVICE_MEMBER void operator()(const amp_cuda_reduce &a, int64_t result, const extreme_state<T> &s) const {
+        const T none = s.largest ? lowest<T>() : highest<T>();
+        if (a.out) put_result<T>(a, result, s.index < 0 ? none : finish<T>(a, s.value));
+        if (a.index) a.index[result] = s.index < 0 ? 0 : s.index;
+    }
+};
+
+template <class T> AMP_DEVICE bool reduce_to_sum(const amp_cuda_reduce &a) {
+    if (a.kind > AMP_REDUCE_COUNT) return false;
+    sum_state<T> start = {};
+    start.kind = a.kind;
+    start.power = a.power;
+    reduce_with<T>(a, start, write_sum<T>());
+    return true;
+}
+template <class T> AMP_DEVICE void reduce_to_extreme(const amp_cuda_reduce &a) {
+    extreme_state<T> start = {};
+    start.index = -1;
+    start.largest = a.kind == AMP_REDUCE_MAX || a.kind == AMP_REDUCE_MAX_ABS;
+    start.absolute = a.kind == AMP_REDUCE_MAX_ABS || a.kind == AMP_REDUCE_MIN_ABS;
+    reduce_with<T>(a, start, write_extreme<T>());
+}
+AMP_KERNEL(sum_f32, amp_cuda_reduce) {
+    (void)reduce_to_sum<float>(a);
+}
+AMP_KERNEL(sum_f64, amp_cuda_reduce) {
+    (void)reduce_to_sum<double>(a);
+}
+AMP_KERNEL(sum_i64, amp_cuda_reduce) {
+    (void)reduce_to_sum<int64_t>(a);
+}
+AMP_KERNEL(sum_c128, amp_cuda_reduce) {
+    (void)reduce_to_sum<complex128>(a);
+}
+AMP_KERNEL(extreme_f32, amp_cuda_reduce) {
+    reduce_to_extreme<float>(a);
+}
+AMP_KERNEL(extreme_f64, amp_cuda_reduce) {
+    reduce_to_extreme<double>(a);
+}
+AMP_KERNEL(extreme_i64, amp_cuda_reduce) {
+    reduce_to_extreme<int64_t>(a);
+}
+/* Products of f32 are computed in f64: a long one leaves f32's range on the way. */
+AMP_KERNEL(product_f64, amp_cuda_reduce) {
+    reduce_with<double>(a, product_state<double>{1.0}, write_product<double>());
+}
+AMP_KERNEL(product_i64, amp_cuda_reduce) {
+    reduce_with<int64_t>(a, product_state<int64_t>{1}, write_product<int64_t>());
+}
+AMP_KERNEL(product_c128, amp_cuda_reduce) {
+    reduce_with<complex128>(a, product_state<complex128>{{1.0, 0.0}}, write_product<complex128>());
+}
+
+/* ---- Rows: a block for each --------------------------------------------------------------------------------------- */
+template <class T> struct larger {
+    AMP_DEVICE_MEMBER void operator()(T *into, T other) const {
+        if (beats(other, *into, true)) *into = other;
+    }
+};
+template <class T> struct added {
+    AMP_DEVICE_MEMBER void operator()(sum<T> *into, sum<T> other) const {
+        into->join(other);
+    }
+};
+
+/* Every thread gets the joined value. */
+template <class State, class Join> AMP_DEVICE State join_block(State mine, State *shared, Join join) {
+    shared[AMP_THREAD] = mine;
+    AMP_BARRIER();
+    for (int step = AMP_THREADS / 2; step > 0; step /= 2) {
+        if (AMP_THREAD < step) join(&shared[AMP_THREAD], shared[AMP_THREAD + step]);
+        AMP_BARRIER();
+    }
+    const State result = shared[0];
+    AMP_BARRIER();
+    return result;
+}
+
+template <class T> AMP_DEVICE void softmax_row(const amp_cuda_softmax &a, int64_t row, T *values, sum<T> *sums) {
+    const int64_t base = row / a.inner * a.length * a.inner + row % a.inner;
+    T high = lowest<T>();
+    for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
+        larger<T>()(&high, load<T>(a.in, a.in_dtype, base + j * a.inner));
+    }
+    high = join_block(high, values, larger<T>());
+    sum<T> total = {};
+    for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
+        total.add(exp(load<T>(a.in, a.in_dtype, base + j * a.inner) - high));
+    }
+    const T whole = join_block(total, sums, added<T>()).result(), shift = high + log(whole);
+    for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
+        const int64_t at = base + j * a.inner;
+        const T x = load<T>(a.in, a.in_dtype, at);
+        store<T>(a.out, a.out_dtype, at, a.logarithm ? (high - high == 0 ? x - high - log(whole) : x - shift) : exp(x - high) / whole);
+    }
+}
+
+#define SOFTMAX(suffix, type)                                                                                          \
+    AMP_KERNEL(softmax_##suffix, amp_cuda_softmax) {                                                                   \
+        AMP_SHARED_BYTES(values, AMP_BLOCK_THREADS * sizeof(type));                                                                     \
+        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                   \
+        for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS) softmax_row(a, row, (type *)values, (sum<type> *)sums); \
+    }
+SOFTMAX(f32, float)
+SOFTMAX(f64, double)
+
+template <class T> AMP_DEVICE void norm_row(const amp_cuda_norm &a, int64_t row, sum<T> *sums) {
+    const int64_t base = row * a.length;
+    T mean = 0;
+    sum<T> total = {};
+    if (!a.root_mean_square) {
+        for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) total.add(load<T>(a.in, a.in_dtype, base + j));
+        mean = join_block(total, sums, added<T>()).result() / (T)a.length;
+        total = {};
+    }
+    for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
+        const T x = load<T>(a.in, a.in_dtype, base + j) - mean;
+        total.add(x * x);
+    }
+    const T variance = join_block(total, sums, added<T>()).result() / (T)a.length;
+    const T scale = (T)1 / sqrt(variance + (T)a.eps);
+    for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
+        const int64_t w = row % a.groups * a.per_group + j / a.inner;
+        T x = (load<T>(a.in, a.in_dtype, base + j) - mean) * scale;
+        if (a.weight) x *= load<T>(a.weight, a.weight_dtype, w);
+        if (a.bias) x += load<T>(a.bias, a.bias_dtype, w);
+        store<T>(a.out, a.out_dtype, base + j, x);
+    }
+}
+
+#define NORM(suffix, type)                                                                                             \
+    AMP_KERNEL(norm_##suffix, amp_cuda_norm) {                                                                         \
+        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                   \
+        for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS) norm_row(a, row, (sum<type> *)sums);            \
+    }
+NORM(f32, float)
+NORM(f64, double)
+
+/* ---- By index ----------------------------------------------------------------------------------------------------- */
+template <class Element> AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, int64_t from) {
+    ((Element *)a.out)[to] = ((const Element *)a.in)[from];
+}
+
+struct sixteen_bytes {
+    double halves[2];
+};
+
+AMP_KERNEL(gather, amp_cuda_gather) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        int64_t from = place(i, a.rank, a.shape, a.in_strides);
+        const int64_t index = load<int64_t>(a.index, a.index_dtype, place(i, a.rank, a.shape, a.index_strides));
+        if (index < 0 || index >= a.extent) {
+            AMP_TRAP();
+            continue;
+        }
+        from += index * a.dim_stride;
+        switch (a.size) {
+        case 1: move<uint8_t>(a, i, from); break;
+        case 2: move<uint16_t>(a, i, from); break;
+        case 4: move<uint32_t>(a, i, from); break;
+        case 8: move<uint64_t>(a, i, from); break;
+        default: move<sixteen_bytes>(a, i, from); break;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/* The argument structs of the CUDA kernels, as libamp fills them and the .cu files read them. Strides are in elements. */
+#ifndef AMP_CUDA_KERNEL_ARGS_H
+#define AMP_CUDA_KERNEL_ARGS_H
+
+#include "amp/types.h"
+
+enum { AMP_CUDA_INPUTS = 3 };
+
+/* Functions of one to three elements; the kernels are called <formula>_<compute>: exp_f32, add_i64. The switch kernels of f64,
+ * i64 and c128 (elementwise_f64 …) take the formula's number instead. */
+typedef struct amp_cuda_operand {
+    void *data; /* NULL: the constant, for every element */
+    int64_t strides[AMP_MAX_RANK];
+    amp_dtype dtype;
+    double constant, imaginary;
+    int64_t whole; /* the constant of an i64 kernel */
+} amp_cuda_operand;
+
+typedef struct amp_cuda_elementwise {
+    int64_t count;
+    int64_t shape[AMP_MAX_RANK];
+    int rank;
+    int formula;
+    bool vectors; /* all tensors dense, of out's dtype, which is floating, and 16-byte aligned */
+    amp_cuda_operand out, in[AMP_CUDA_INPUTS];
+    double p, q, r; /* the op's numbers */
+    int64_t whole;
+} amp_cuda_elementwise;
+
+typedef struct amp_cuda_range {
+    void *out;
+    amp_dtype dtype;
+    bool integers;
+    int64_t count, whole_start, whole_step;
+    double start, step;
+} amp_cuda_range;
+
+/* Two sets of dimensions: those that results are for, and those that go into one. */
+typedef struct amp_cuda_reduce {
+    const void *in;
+    void *out;
+    amp_dtype in_dtype, out_dtype;
+    int kept_rank, reduced_rank;
+    int64_t kept[AMP_MAX_RANK], kept_strides[AMP_MAX_RANK], out_strides[AMP_MAX_RANK];
+    int64_t reduced[AMP_MAX_RANK], reduced_strides[AMP_MAX_RANK];
+    int64_t results, elements; /* products of kept and reduced */
+    int kind;                  /* amp_reduction */
+    double power, scale, root;
+    int width;      /* threads for one result: a power of two, at most the block */
+    int64_t *index; /* of the extreme element, dense in the order of results; NULL: not asked for */
+} amp_cuda_reduce;
+
+/* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. */
+typedef struct amp_cuda_softmax {
+    const void *in;
+    void *out;
+    amp_dtype in_dtype, out_dtype;
+    int64_t rows, length, inner;
+    bool logarithm;
+} amp_cuda_softmax;
+
+/* Dense rows; element j of row i has weight number (i % groups)·per_group + j / inner. */
+typedef struct amp_cuda_norm {
+    const void *in, *weight, *bias;
+    void *out;
+    amp_dtype in_dtype, weight_dtype, bias_dtype, out_dtype;
+    int64_t rows, length, groups, per_group, inner;
+    double eps;
+    bool root_mean_square; /* no mean is taken away */
+} amp_cuda_norm;
+
+/* out[c…] = in[c… with c[dim] replaced by index[c…]]; elements of `size` bytes. */
+typedef struct amp_cuda_gather {
+    const void *in, *index;
+    void *out;
+    amp_dtype index_dtype;
+    int size, rank;
+    int64_t count, extent, dim_stride;
+    int64_t shape[AMP_MAX_RANK], in_strides[AMP_MAX_RANK], index_strides[AMP_MAX_RANK];
+} amp_cuda_gather;
+
+#endif /* AMP_CUDA_KERNEL_ARGS_H */

@@ -1,0 +1,147 @@
+// libcublasLt for machines without a GPU: products by loops, in the terms of the real one: column-major, any of the four
+// transpositions, batches, epilogues. What it does not know, it refuses.
+#include <cublasLt.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "cuda/device/kernel.h"
+
+namespace {
+
+struct Operation {
+    cublasOperation_t turned[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const void *bias = nullptr;
+};
+
+struct Layout {
+    cudaDataType type;
+    uint64_t rows, columns;
+    int64_t stride, batch_stride = 0;
+    int32_t batch = 1;
+};
+
+amp_dtype dtype_of(cudaDataType type) {
+    return type == CUDA_R_16F ? AMP_F16 : type == CUDA_R_16BF ? AMP_BF16 : type == CUDA_R_32F ? AMP_F32 : AMP_F64;
+}
+
+double at(const void *data, const Layout &l, int64_t row, int64_t column, int32_t batch) {
+    return load<double>(data, dtype_of(l.type), row + column * l.stride + batch * l.batch_stride);
+}
+
+double gelu(double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+double finish(const Operation &o, double x, cudaDataType type, int64_t row) {
+    const int bits = o.epilogue;
+    if (bits & CUBLASLT_EPILOGUE_BIAS) x += load<double>(o.bias, dtype_of(type), row);
+    if (bits & CUBLASLT_EPILOGUE_GELU) return gelu(x);
+    return (bits & CUBLASLT_EPILOGUE_RELU) && x < 0 ? 0 : x;
+}
+
+} // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+    *handle = reinterpret_cast<cublasLtHandle_t>(uintptr_t(1));
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t) {
+    *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation);
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+    delete reinterpret_cast<Operation *>(desc);
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                                     cublasLtMatmulDescAttributes_t attribute, const void *value,
+                                                     size_t size) {
+    auto *o = reinterpret_cast<Operation *>(desc);
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: std::memcpy(&o->turned[0], value, size); break;
+    case CUBLASLT_MATMUL_DESC_TRANSB: std::memcpy(&o->turned[1], value, size); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: std::memcpy(&o->epilogue, value, size); break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: std::memcpy(&o->bias, value, size); break;
+    default: return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                                                 uint64_t columns, int64_t stride) {
+    if (stride < int64_t(rows)) return CUBLAS_STATUS_INVALID_VALUE;
+    *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+    delete reinterpret_cast<Layout *>(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                       cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                       size_t size) {
+    auto *l = reinterpret_cast<Layout *>(layout);
+    switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: std::memcpy(&l->batch, value, size); break;
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: std::memcpy(&l->batch_stride, value, size); break;
+    default: return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
+    *preference = reinterpret_cast<cublasLtMatmulPreference_t>(uintptr_t(1));
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                           cublasLtMatmulPreferenceAttributes_t, const void *, size_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                                     cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                                     cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                                                     cublasLtMatmulHeuristicResult_t results[], int *found) {
+    std::memset(&results[0], 0, sizeof results[0]);
+    results[0].workspaceSize = 1024;
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+                                     cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
+                                     const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+                                     cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *, void *workspace,
+                                     size_t workspace_size, cudaStream_t) {
+    const auto &o = *reinterpret_cast<Operation *>(desc);
+    const auto &la = *reinterpret_cast<Layout *>(a_layout), &lb = *reinterpret_cast<Layout *>(b_layout);
+    const auto &lc = *reinterpret_cast<Layout *>(c_layout);
+    const bool turned_a = o.turned[0] == CUBLAS_OP_T, turned_b = o.turned[1] == CUBLAS_OP_T;
+    const auto m = int64_t(turned_a ? la.columns : la.rows), k = int64_t(turned_a ? la.rows : la.columns);
+    const auto n = int64_t(turned_b ? lb.rows : lb.columns), kb = int64_t(turned_b ? lb.columns : lb.rows);
+    if (k != kb || m != int64_t(lc.rows) || n != int64_t(lc.columns)) return CUBLAS_STATUS_INVALID_VALUE;
+    const bool wide = la.type == CUDA_R_64F;
+    const double scale = wide ? *static_cast<const double *>(alpha) : *static_cast<const float *>(alpha);
+    const double keep = wide ? *static_cast<const double *>(beta) : *static_cast<const float *>(beta);
+    if (workspace_size > 0) std::memset(workspace, 0xff, workspace_size);
+    for (int32_t batch = 0; batch < lc.batch; batch++) {
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t i = 0; i < m; i++) {
+                double sum = 0;
+                for (int64_t l = 0; l < k; l++) {
+                    sum += (turned_a ? at(a, la, l, i, batch) : at(a, la, i, l, batch)) *
+                           (turned_b ? at(b, lb, j, l, batch) : at(b, lb, l, j, batch));
+                }
+                sum *= scale;
+                if (keep != 0) sum += keep * at(c, lc, i, j, batch);
+                store<double>(d, dtype_of(lc.type), i + j * lc.stride + batch * lc.batch_stride,
+                              finish(o, sum, lc.type, i));
+            }
+        }
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}

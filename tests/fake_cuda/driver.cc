@@ -1,0 +1,263 @@
+// libcuda.so.1 for machines without a GPU: device memory is the host's, every stream runs at once, and kernels are those of
+// src/cuda/device/*.cu, compiled for the host. What the module asks of the driver is checked: pointers, the current context,
+// events and streams that were made. Tests steer it through fake_cuda.h.
+#include <cuda.h>
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "fake_cuda.h"
+
+thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of its grid
+
+namespace {
+
+constexpr int max_devices = 8;
+
+struct Device {
+    CUresult lost = CUDA_SUCCESS; // after which the context is of no more use
+    size_t used = 0, kept = 0;    // of the pool: handed out, and freed but not given back
+};
+
+std::mutex lock;
+Device devices[max_devices];
+std::map<CUdeviceptr, std::pair<int, size_t>> blocks; // address → device and size
+std::set<CUstream> streams;
+std::set<CUevent> events;
+fake_cuda_state state = {2, size_t(1) << 30, 0, 0, CUDA_SUCCESS, 0, 0};
+thread_local int current = -1; // device of the current context
+
+CUresult problem() {
+    if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    return devices[current].lost;
+}
+
+int device_count() {
+    const char *count = std::getenv("AMP_FAKE_DEVICES");
+    return count ? std::atoi(count) : state.devices;
+}
+
+// Whether [address, address + bytes) lies in one block of the current device.
+bool is_device_memory(CUdeviceptr address, size_t bytes) {
+    auto after = blocks.upper_bound(address);
+    if (after == blocks.begin()) return false;
+    const auto &[start, block] = *--after;
+    return block.first == current && address + bytes <= start + block.second;
+}
+
+bool is_stream(CUstream stream) {
+    return stream == CU_STREAM_LEGACY || streams.count(stream) > 0;
+}
+
+} // namespace
+
+extern "C" {
+
+// A kernel found something that it must not go on with.
+void amp_fake_trap(void) {
+    devices[current].lost = CUDA_ERROR_LAUNCH_FAILED;
+}
+
+fake_cuda_state *fake_cuda(void) {
+    return &state;
+}
+
+CUresult cuInit(unsigned) {
+    return device_count() == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int *version) {
+    *version = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char **text) {
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY    ? "out of memory"
+            : error == CUDA_ERROR_LAUNCH_FAILED  ? "unspecified launch failure"
+            : error == CUDA_ERROR_INVALID_VALUE  ? "invalid argument"
+            : error == CUDA_ERROR_INVALID_HANDLE ? "invalid resource handle"
+                                                 : "an error of the fake driver";
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int *count) {
+    *count = device_count();
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char *name, int length, CUdevice) {
+    std::strncpy(name, "Fake GPU", size_t(length));
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
+    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+             : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+                                                                         : 4;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
+    *bytes = state.memory_limit;
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    *context = reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
+    return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+    current = int(reinterpret_cast<uintptr_t>(context)) - 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    *stream = reinterpret_cast<CUstream>(std::malloc(1));
+    streams.insert(*stream);
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    state.synchronizations++;
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    return problem();
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
+    return problem();
+}
+CUresult cuEventCreate(CUevent *event, unsigned) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    *event = reinterpret_cast<CUevent>(std::malloc(1));
+    events.insert(*event);
+    return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
+    return problem();
+}
+CUresult cuEventSynchronize(CUevent event) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
+    return problem();
+}
+CUresult cuEventDestroy(CUevent event) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!events.erase(event)) return CUDA_ERROR_INVALID_HANDLE;
+    std::free(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+    *pool = reinterpret_cast<CUmemoryPool>(uintptr_t(properties->location.id) + 1);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void *) {
+    return CUDA_SUCCESS;
+}
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
+    const std::lock_guard<std::mutex> guard(lock);
+    devices[reinterpret_cast<uintptr_t>(pool) - 1].kept = 0;
+    state.trims++;
+    return CUDA_SUCCESS;
+}
+// What is kept cannot be handed out again before it has been given back: as badly split as a pool can be.
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    const int device = int(reinterpret_cast<uintptr_t>(pool)) - 1;
+    Device &d = devices[device];
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (bytes > state.memory_limit || d.used + d.kept > state.memory_limit - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(memory);
+    blocks[*address] = {device, bytes};
+    d.used += bytes;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const auto block = blocks.find(address);
+    if (block == blocks.end() || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    devices[block->second.first].used -= block->second.second;
+    devices[block->second.first].kept += block->second.second;
+    blocks.erase(block);
+    std::free(reinterpret_cast<void *>(address));
+    return CUDA_SUCCESS;
+}
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+    *memory = std::malloc(bytes);
+    return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemFreeHost(void *memory) {
+    std::free(memory);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    if (!is_device_memory(to, bytes) || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    if (!is_device_memory(from, bytes) || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    if (!is_device_memory(to, bytes) || !is_device_memory(from, bytes) || !is_stream(stream)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *) {
+    *module = reinterpret_cast<CUmodule>(uintptr_t(1));
+    return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
+    Dl_info self;
+    if (!dladdr(reinterpret_cast<void *>(&fake_cuda), &self)) return CUDA_ERROR_NOT_FOUND;
+    void *library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    void *kernel = library ? dlsym(library, name) : nullptr;
+    if (library) dlclose(library);
+    *function = static_cast<CUfunction>(kernel);
+    return kernel ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+                        unsigned, CUstream stream, void **parameters, void **) {
+    if (CUresult p = problem()) return p;
+    {
+        const std::lock_guard<std::mutex> guard(lock);
+        if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+        if (grid == 0 || threads == 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+        state.launches++;
+        if (state.fail_launch) {
+            const CUresult result = static_cast<CUresult>(state.fail_launch);
+            state.fail_launch = CUDA_SUCCESS;
+            return result;
+        }
+    }
+    void (*kernel)(const void *);
+    std::memcpy(&kernel, &function, sizeof kernel);
+    amp_fake_blocks = grid < 3 ? grid : 3; // loops are grid-strided: any number must do
+    for (amp_fake_block = 0; amp_fake_block < amp_fake_blocks; amp_fake_block++) kernel(parameters[0]);
+    return CUDA_SUCCESS;
+}
+
+} // extern "C"

@@ -1,0 +1,19 @@
+// How tests steer the fake driver: fake_cuda() of its library gives the state.
+#ifndef AMP_TESTS_FAKE_CUDA_H
+#define AMP_TESTS_FAKE_CUDA_H
+
+#include <cstddef>
+#include <cstdint>
+
+struct fake_cuda_state {
+    int devices;         // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set)
+    size_t memory_limit; // of each device
+    uint64_t launches, synchronizations;
+    int fail_launch; // the CUresult of the next launch, once
+    uint64_t trims;
+    uint64_t products; // of the fake cuBLASLt
+};
+
+extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);
+
+#endif // AMP_TESTS_FAKE_CUDA_H

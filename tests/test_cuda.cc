@@ -1,0 +1,304 @@
+// The CUDA backend on machines without a GPU: the module as it is installed, on top of a driver and a cuBLASLt of the tests'
+// own (tests/fake_cuda), where kernels run on the host. Without the toolkit there is no module, and all of this skips.
+#include <dlfcn.h>
+
+#include <cmath>
+#include <thread>
+
+#include "amp_test.h"
+#include "fake_cuda/fake_cuda.h"
+#include "internals.h"
+
+using namespace amp_test;
+
+namespace {
+
+class Cuda : public amp_test::Test {
+  protected:
+    void SetUp() override {
+        amp_test::Test::SetUp();
+#ifndef AMP_TESTS_FAKE_CUDA
+        GTEST_SKIP() << "built without the CUDA toolkit";
+#else
+        // glibc knows a loaded library by its SONAME: the module, which opens libcuda.so.1, gets this one.
+        static void *const driver = dlopen(AMP_TESTS_FAKE_CUDA "/libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+        static void *const blas = dlopen(AMP_TESTS_FAKE_CUDA "/" AMP_TESTS_CUBLASLT, RTLD_NOW | RTLD_GLOBAL);
+        ASSERT_NE(driver, nullptr) << dlerror();
+        ASSERT_NE(blas, nullptr) << dlerror();
+        // Under a sanitizer, whose dlopen is the caller then, the run path of this program does not count.
+        static void *const module = dlopen(AMP_TESTS_FAKE_CUDA "/../../libamp_cuda.so", RTLD_NOW | RTLD_LOCAL);
+        ASSERT_NE(module, nullptr) << dlerror();
+        const auto state = reinterpret_cast<fake_cuda_state *(*)()>(dlsym(driver, "fake_cuda"));
+        ASSERT_NE(state, nullptr);
+        fake = state();
+        const char *reason = nullptr;
+        ASSERT_TRUE(amp_device_is_usable(AMP_DEVICE_CUDA, &reason)) << reason;
+        ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+        before = amp_cuda_counters();
+#endif
+    }
+
+    void TearDown() override {
+        amp_test::Test::TearDown();
+        if (fake) {
+            EXPECT_EQ(amp_cuda_counters().live_blocks, before.live_blocks) << "device memory is left";
+        }
+    }
+
+    static amp_tensor *sent(amp_tensor *t) {
+        return op("to", {t, AMP_DEVICE_CUDA});
+    }
+    static amp_tensor *fetched(amp_tensor *t) {
+        return op("to", {t, AMP_DEVICE_CPU});
+    }
+    // 0, 1, 2, … in f32.
+    static amp_tensor *counting(std::initializer_list<int64_t> shape) {
+        int64_t n = 1;
+        for (int64_t extent : shape) n *= extent;
+        std::vector<float> values(static_cast<size_t>(n));
+        for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i);
+        return amp_from_data(values.data(), AMP_F32, static_cast<int>(shape.size()), shape.begin());
+    }
+    static std::vector<float> values(amp_tensor *t) {
+        amp_tensor *host = t ? op("to", {fetched(t), AMP_F32}) : nullptr;
+        host = host ? op("contiguous", {host}) : nullptr;
+        if (!host) return {};
+        const auto *data = static_cast<const float *>(amp_data(host));
+        return std::vector<float>(data, data + amp_tensor_numel(host));
+    }
+    static std::string error() {
+        const std::string text = amp_last_error();
+        amp_clear_error();
+        return text;
+    }
+    static bool contains(const std::string &text, const std::string &part) {
+        return text.find(part) != std::string::npos;
+    }
+
+    fake_cuda_state *fake = nullptr;
+    amp_cuda_counts before = {};
+};
+
+// ---- Transfers ----------------------------------------------------------------------------------------------------------
+
+TEST_F(Cuda, TensorsGoThereAndBack) {
+    Scope scope;
+    amp_tensor *host = counting({3, 4}), *device = sent(host);
+    ASSERT_NE(device, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_device(device), AMP_DEVICE_CUDA);
+    EXPECT_EQ(amp_data(device), nullptr);
+    EXPECT_TRUE(contains(error(), "the tensor is on cuda"));
+    EXPECT_EQ(values(device), values(host));
+    EXPECT_EQ(amp_tensor_device(fetched(device)), AMP_DEVICE_CPU);
+}
+
+TEST_F(Cuda, TransfersLargerThanAPieceOfStagingAreWhole) {
+    Scope scope;
+    amp_tensor *host = counting({3 << 20}); // 12 MiB: three pieces of four
+    EXPECT_EQ(values(sent(host)), values(host));
+}
+
+TEST_F(Cuda, StridedAndEmptyTensorsAndNumbersGoThereToo) {
+    Scope scope;
+    amp_tensor *host = op("transpose", {counting({3, 4}), 0, 1});
+    EXPECT_EQ(values(sent(host)), values(host));
+    EXPECT_EQ(values(op("transpose", {sent(host), 0, 1})), values(counting({3, 4})));
+    EXPECT_TRUE(values(sent(counting({0, 4}))).empty());
+    EXPECT_EQ(values(sent(counting({}))), std::vector<float>{0});
+}
+
+TEST_F(Cuda, ToConvertsOnTheWay) {
+    Scope scope;
+    amp_tensor *half = op("to", {counting({5}), AMP_DEVICE_CUDA}, {{"dtype", AMP_F16}});
+    ASSERT_NE(half, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_dtype(half), AMP_F16);
+    EXPECT_EQ(values(half), values(counting({5})));
+}
+
+TEST_F(Cuda, UploadsDoNotWaitAndDownloadsWaitOnce) {
+    Scope scope;
+    amp_tensor *a = sent(counting({64, 64})), *b = sent(counting({64, 64}));
+    const amp_cuda_counts start = amp_cuda_counters();
+    amp_tensor *sum = op("add", {op("mm", {a, b}), a});
+    sum = op("softmax", {op("relu", {sum}), 1});
+    ASSERT_NE(sum, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations) << "an op waited for the device";
+    EXPECT_GT(amp_cuda_counters().launches, start.launches);
+    EXPECT_EQ(values(sum).size(), 64u * 64u);
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations + 1);
+}
+
+// ---- Devices, threads, streams ------------------------------------------------------------------------------------------
+
+TEST_F(Cuda, ADeviceThatDoesNotExistIsAnErrorThatCountsThem) {
+    EXPECT_EQ(amp_cuda_device_count(), 2);
+    EXPECT_EQ(amp_cuda_set_device(2), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "cuda_set_device: cuda: there is no CUDA device 2; this machine has 2, counted from 0");
+    EXPECT_EQ(amp_cuda_set_device(-1), AMP_ERROR_INVALID);
+    amp_clear_error();
+    EXPECT_EQ(amp_cuda_get_device(), 0);
+}
+
+TEST_F(Cuda, OpsRunOnTheDeviceOfTheirArguments) {
+    Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_tensor *on_one = sent(counting({4}));
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    amp_tensor *on_zero = sent(counting({4}));
+    EXPECT_EQ(amp_cuda_device_of(op("exp", {on_one})), 1);
+    EXPECT_EQ(amp_cuda_device_of(op("exp", {on_zero})), 0);
+    EXPECT_EQ(values(op("add", {on_one, on_one})), (std::vector<float>{0, 2, 4, 6}));
+    EXPECT_EQ(op("add", {on_zero, on_one}), nullptr);
+    EXPECT_EQ(error(), "add: 'other' is on CUDA device 1, another argument on 0; all must be on one device");
+}
+
+TEST_F(Cuda, HostAndDeviceTensorsDoNotMix) {
+    Scope scope;
+    EXPECT_EQ(op("add", {sent(counting({2})), counting({2})}), nullptr);
+    EXPECT_EQ(error(), "add: 'other' is on cpu, another argument on cuda; all must be on one device");
+}
+
+TEST_F(Cuda, ATensorOfAThreadThatEndedStaysGood) {
+    Scope scope;
+    amp_tensor *made = nullptr;
+    std::thread([&] {
+        Scope inner;
+        amp_tensor *host = counting({1000});
+        made = amp_keep(op("exp", {op("mul", {sent(host), amp_float(0)})}));
+    }).join();
+    ASSERT_NE(made, nullptr);
+    const uint64_t waits = amp_cuda_counters().stream_waits;
+    EXPECT_EQ(values(made), std::vector<float>(1000, 1.0f));
+    EXPECT_GE(amp_cuda_counters().stream_waits, waits) << "this stream must come after the other";
+    amp_release(made);
+}
+
+TEST_F(Cuda, ATensorThatChangesThreadsMakesTheStreamWaitNotTheHost) {
+    Scope scope;
+    amp_tensor *x = sent(counting({100}));
+    const amp_cuda_counts start = amp_cuda_counters();
+    std::thread([&] {
+        Scope inner;
+        EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
+        EXPECT_GT(amp_cuda_counters().stream_waits, start.stream_waits);
+        EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations);
+    }).join();
+}
+
+// ---- Memory -------------------------------------------------------------------------------------------------------------
+
+TEST_F(Cuda, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {
+    Scope scope;
+    const size_t limit = fake->memory_limit;
+    amp_tensor *x = sent(counting({1024, 256})); // 1 MiB
+    fake->memory_limit = 2 << 20;
+    const size_t live = amp_cuda_counters().live_bytes;
+    EXPECT_EQ(op("repeat", {x, AMP_DIMS(4, 1)}), nullptr);
+    EXPECT_EQ(error(), "repeat: cuda has no memory for 4194304 bytes ([4096, 256] f32)");
+    EXPECT_EQ(amp_cuda_counters().live_bytes, live);
+    EXPECT_NE(op("narrow", {op("exp", {op("narrow", {x, 0, 0, 16})}), 0, 0, 4}), nullptr) << amp_last_error();
+    fake->memory_limit = limit;
+}
+
+TEST_F(Cuda, WhatThePoolKeepsIsGivenBackBeforeMemoryIsOut) {
+    Scope scope;
+    const size_t limit = fake->memory_limit;
+    ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
+    fake->memory_limit = amp_cuda_counters().live_bytes + (3 << 20);
+    for (int i = 0; i < 8; i++) {
+        Scope inner;
+        EXPECT_NE(sent(counting({2, 256, 1024})), nullptr) << amp_last_error(); // 2 MiB each time
+    }
+    fake->memory_limit = limit;
+}
+
+// ---- Failures -----------------------------------------------------------------------------------------------------------
+
+TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
+    Scope scope;
+    amp_tensor *x = sent(counting({10}));
+    fake->fail_launch = 1; // CUDA_ERROR_INVALID_VALUE
+    EXPECT_EQ(op("exp", {x}), nullptr);
+    EXPECT_EQ(error(), "exp: cuda: exp_f32: invalid argument (CUDA error 1)");
+    EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
+}
+
+// The device is lost for good: device 1, which no other test needs afterwards.
+TEST_F(Cuda, ZLostDevicesNameTheOpsThatMayHaveCausedIt) {
+    Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    const int64_t wrong[2] = {1, 7}, two[1] = {2};
+    amp_tensor *table = sent(counting({4, 3})), *index = sent(amp_from_data(wrong, AMP_I64, 1, two));
+    ASSERT_EQ(amp_cuda_synchronize(), AMP_OK);
+    EXPECT_NE(op("embedding", {index, table}), nullptr) << "the error comes later: nobody waits here";
+    EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_DEVICE);
+    const std::string first = error();
+    EXPECT_TRUE(contains(first, "device 1 is lost: unspecified launch failure (CUDA error 719)")) << first;
+    EXPECT_TRUE(contains(first, "caused by embedding")) << first;
+    EXPECT_EQ(op("exp", {table}), nullptr);
+    EXPECT_TRUE(contains(error(), "caused by embedding"));
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    EXPECT_NE(op("exp", {sent(counting({4}))}), nullptr) << "the other device: " << amp_last_error();
+}
+
+TEST_F(Cuda, AnOpThatIsNotThereSaysSo) {
+    Scope scope;
+    EXPECT_EQ(op("linalg_inv", {sent(counting({2, 2}))}), nullptr);
+    EXPECT_EQ(error(), "linalg_inv: not implemented on cuda yet");
+}
+
+// ---- Regions ------------------------------------------------------------------------------------------------------------
+
+TEST_F(Cuda, RegionsRunLinearInF16AndKeepTheCastOfTheWeight) {
+    Scope scope;
+    amp_tensor *x = sent(counting({2, 8})), *w = sent(counting({3, 8})), *b = sent(counting({3}));
+    const std::vector<float> expected = values(op("linear", {x, w, b}));
+    Region region(AMP_DEVICE_CUDA, AMP_DTYPE_NONE);
+    amp_tensor *y = op("linear", {x, w, b});
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_F16);
+    EXPECT_EQ(amp_tensor_device(y), AMP_DEVICE_CUDA);
+    EXPECT_EQ(values(y), expected);
+    const uint64_t launches = amp_cuda_counters().launches;
+    ASSERT_NE(op("linear", {x, w, b}), nullptr);
+    EXPECT_LE(amp_cuda_counters().launches - launches, 1u) << "only the activation is cast again";
+    EXPECT_EQ(op("binary_cross_entropy", {x, x}), nullptr);
+    EXPECT_TRUE(contains(error(), "binary_cross_entropy_with_logits"));
+}
+
+// ---- Kernels, against the CPU -------------------------------------------------------------------------------------------
+
+TEST_F(Cuda, ProductsOfEveryLayoutAgreeWithTheCpu) {
+    Scope scope;
+    for (amp_dtype dtype : {AMP_F32, AMP_F64, AMP_F16, AMP_BF16}) {
+        for (int layout = 0; layout < 8; layout++) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + ", layout " + std::to_string(layout));
+            Scope inner;
+            const auto make = [&](int64_t rows, int64_t columns, bool transposed, bool padded) {
+                amp_tensor *t = counting({transposed ? columns : rows, (transposed ? rows : columns) + padded});
+                t = op("remainder", {t, amp_int(7)});
+                t = op("to", {op("narrow", {t, 1, 0, transposed ? rows : columns}), dtype});
+                return transposed ? op("transpose", {t, 0, 1}) : t;
+            };
+            amp_tensor *a = make(5, 6, layout & 1, layout & 4), *b = make(6, 4, layout & 2, layout & 4);
+            EXPECT_EQ(values(op("mm", {sent(a), sent(b)})), values(op("mm", {a, b})));
+            amp_tensor *da = sent(op("contiguous", {op("transpose", {a, 0, 1})}));
+            EXPECT_EQ(values(op("mm", {op("transpose", {da, 0, 1}), sent(b)})), values(op("mm", {a, b})));
+        }
+    }
+}
+
+TEST_F(Cuda, StridedDenseAndMixedOperandsAgreeWithTheCpu) {
+    Scope scope;
+    for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_BF16, AMP_F64, AMP_I64}) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        amp_tensor *host = op("to", {counting({7, 9}), dtype}), *row = op("to", {counting({9}), dtype});
+        amp_tensor *device = sent(host), *row_there = sent(row);
+        EXPECT_EQ(values(op("add", {device, row_there})), values(op("add", {host, row})));
+        EXPECT_EQ(values(op("mul", {op("transpose", {device, 0, 1}), op("unsqueeze", {row_there, 1})})),
+                  values(op("mul", {op("transpose", {host, 0, 1}), op("unsqueeze", {row, 1})})));
+        EXPECT_EQ(values(op("add", {device, sent(counting({9}))})), values(op("add", {host, counting({9})})));
+    }
+}
+
+} // namespace
