@@ -1,19 +1,23 @@
-"""Every recorded op beside PyTorch: `amp replay --time` against the same case called in eager PyTorch.
+"""Every op beside PyTorch: `amp replay --time` against the same case called in eager PyTorch.
 
-    python bench/peers_ops.py [--amp build/release/amp] [--threads N] [--markdown] FOLDER
+    python bench/peers_ops.py [--amp build/release/amp] [--threads N] [--json | --docs FILE] FOLDER …
 
-in an environment with torch. Each op's largest recorded f32 case, both in the same order, one thread unless told
-otherwise; PyTorch's time includes what its Python call costs, ours what amp_call_op costs. Medians. A ratio above 1 says
-that libamp is slower. An op that PyTorch has under no name found here is listed at the end.
+in an environment with torch. Folders: the recorded cases, and those that bench/large_cases.py writes. Each op's largest f32
+case of a folder, one thread unless told otherwise; PyTorch's time includes what its Python call costs, ours what
+amp_call_op costs. Medians. A ratio above 1 says that libamp is slower. An op that PyTorch has under no name found here is
+listed at the end. --docs writes the Markdown page of docs/benchmarks_ops.md.
 """
 import argparse
+import functools
 import json
 import math
 import os
+import platform
 import statistics
 import struct
 import subprocess
 import time
+import warnings
 from pathlib import Path
 
 import torch
@@ -29,7 +33,8 @@ RENAMED = {"threshold": F.threshold, "index_put": torch.index_put, "rnn_tanh_cel
            "contiguous": torch.Tensor.contiguous, "view": torch.Tensor.view, "expand": torch.Tensor.expand,
            "to": torch.Tensor.to, "fill": torch.fill, "new_full": torch.Tensor.new_full,
            "addmm_activation": torch._addmm_activation, "repeat": torch.Tensor.repeat,
-           "grid_sampler_2d": torch.grid_sampler_2d, "grid_sampler_3d": torch.grid_sampler_3d}
+           "grid_sampler_2d": torch.grid_sampler_2d, "grid_sampler_3d": torch.grid_sampler_3d,
+           "native_multi_head_attention": torch._native_multi_head_attention}
 
 
 class File:
@@ -81,13 +86,23 @@ def candidates(op):
         yield getattr(torch.ops.aten, op)
 
 
+def argument_forms(values):
+    """Positions and keywords: what PyTorch names otherwise, or takes as a tensor where the case has a list of one."""
+    yield (), values
+    yield tuple(values.values()), {}
+    tensors = [v for v in values.values() if isinstance(v, torch.Tensor)]
+    yield tuple(tensors), {k: v for k, v in values.items() if not isinstance(v, torch.Tensor)}
+    if isinstance(values.get("hx"), list) and len(values["hx"]) == 1:
+        yield tuple(v[0] if k == "hx" else v for k, v in values.items()), {}
+
+
 def call_of(op, values):
     """A function without arguments that runs the op, or None."""
     for function in candidates(op):
-        for call in (lambda f=function: f(**values), lambda f=function: f(*values.values())):
+        for positions, keywords in argument_forms(values):
             try:
-                call()
-                return call
+                function(*positions, **keywords)
+                return functools.partial(function, *positions, **keywords)
             except Exception:  # another signature: the next one
                 continue
     return None
@@ -117,8 +132,8 @@ def time_ours(amp, folder, threads):
     return [op for op in json.loads(run.stdout)["ops"] if "nanoseconds" in op]
 
 
-def compare(options):
-    folder, files, rows, unknown = Path(options.folder), {}, [], []
+def compare(options, folder):
+    files, rows, unknown = {}, [], []
     for op in time_ours(options.amp, folder, options.threads):
         name, case = op["timed_case"].split("/", 1)
         file = files.setdefault(name, None) or File(folder, name)
@@ -130,36 +145,70 @@ def compare(options):
         theirs = nanoseconds_of(call)
         rows.append({"op": op["op"], "case": op["timed_case"], "libamp_ns": op["nanoseconds"], "torch_ns": theirs,
                      "ratio": op["nanoseconds"] / theirs})
-    return rows, unknown
+    rows.sort(key=lambda row: -row["ratio"])
+    return {"folder": folder.name, "ops": rows, "unknown": unknown,
+            "mean": math.exp(statistics.fmean(math.log(row["ratio"]) for row in rows))}
 
 
-def print_table(rows, unknown, markdown):
-    line = "| {:<30} | {:>10} | {:>10} | {:>6} |" if markdown else "{:<30} {:>10} {:>10} {:>6}"
-    print(line.format("op", "libamp, ns", "torch, ns", "ratio"))
-    if markdown:
-        print("|---|---:|---:|---:|")
-    for row in sorted(rows, key=lambda r: -r["ratio"]):
+def above(result, ratio):
+    return " ".join(f"{r['op']} ({r['ratio']:.2f})" for r in result["ops"] if r["ratio"] > ratio) or "none"
+
+
+def print_table(result):
+    line = "{:<32} {:>12} {:>12} {:>6}"
+    print(line.format("op", "libamp, ns", "PyTorch, ns", "ratio"))
+    for row in result["ops"]:
         print(line.format(row["op"], f"{row['libamp_ns']:.0f}", f"{row['torch_ns']:.0f}", f"{row['ratio']:.2f}"))
-    mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in rows))
-    print(f"\n{len(rows)} ops, geometric mean {mean:.2f}; above 2: "
-          f"{' '.join(r['op'] for r in rows if r['ratio'] > 2) or 'none'}; not found in PyTorch: {' '.join(unknown) or 'none'}")
+    print(f"\n{len(result['ops'])} ops, geometric mean {result['mean']:.2f}; above 2: {above(result, 2)}; "
+          f"not found in PyTorch: {' '.join(result['unknown']) or 'none'}\n")
+
+
+def write_page(options, results):
+    """The summary, then every op, slowest first."""
+    with open(options.docs, "w") as page:
+        threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
+        print(f"# Every op beside PyTorch\n\n`bench/peers_ops.py` wrote this page: {processor()}, {threads}, "
+              f"PyTorch {torch.__version__}, f32, medians of {ROUNDS} rounds.\nA ratio is libamp's time over PyTorch's: below 1, "
+              "libamp is faster. `golden` holds PyTorch's own small samples, where the call\ncounts; the others come from "
+              "`bench/large_cases.py`: about 2^20 elements, 1,000 small matrices, one matrix of 256 × 256.\n", file=page)
+        print("| cases | ops | geometric mean | slower than PyTorch | by more than 2 |\n|---|---:|---:|---:|---|", file=page)
+        for result in results:
+            slower = sum(row["ratio"] > 1 for row in result["ops"])
+            print(f"| {result['folder']} | {len(result['ops'])} | {result['mean']:.2f} | {slower} | {above(result, 2)} |",
+                  file=page)
+        for result in results:
+            print(f"\n## {result['folder']}\n\n| op | libamp, µs | PyTorch, µs | ratio |\n|---|---:|---:|---:|", file=page)
+            for row in result["ops"]:
+                print(f"| {row['op']} | {row['libamp_ns'] / 1e3:.2f} | {row['torch_ns'] / 1e3:.2f} | {row['ratio']:.2f} |",
+                      file=page)
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--amp", default="build/release/amp")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--docs", metavar="FILE")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    warnings.simplefilter("ignore")
     with torch.inference_mode():
-        rows, unknown = compare(options)
+        results = [compare(options, folder) for folder in options.folders]
     if options.json:
-        print(json.dumps({"torch": torch.__version__, "threads": options.threads, "ops": rows, "unknown": unknown}, indent=1))
+        print(json.dumps({"torch": torch.__version__, "threads": options.threads, "folders": results}, indent=1))
+    elif options.docs:
+        write_page(options, results)
     else:
-        print_table(rows, unknown, options.markdown)
+        for result in results:
+            print_table(result)
 
 
 if __name__ == "__main__":

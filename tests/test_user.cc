@@ -582,6 +582,7 @@ TEST_F(Schema, ThatCannotBeReadSaysWhere) {
         {"", "the op's name"},
         {"1f(Tensor x) -> Tensor", "the op's name"},
         {"f", "'('"},
+        {"f. g(Tensor x) -> Tensor", "the overload's name"},
         {"f()", "a type"},
         {"f(*) -> Tensor", "an argument"},
         {"f(Tensor x", "',' or ')'"},

@@ -315,6 +315,7 @@ static amp_status read_key(reader *r) {
     AMP_TRY(read_name(r, "the op's name", &r->out->name));
     if (*r->at == '.') {
         r->at++;
+        if (isspace((unsigned char)*r->at)) return unreadable(r, "the overload's name");
         AMP_TRY(read_name(r, "the overload's name", &r->out->overload));
     }
     r->out->key = keep_text(r, start, (size_t)(r->at - start));
