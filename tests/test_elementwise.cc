@@ -384,6 +384,20 @@ TEST_F(Elementwise, KindsOfNumber) {
               (std::vector<double>{0, 1}));
 }
 
+TEST_F(Elementwise, NumbersInPlaceOfNanAndInfinityAnywhere) {
+    const double most = double(0x1.fffffep127F);
+    for (int64_t at = 0; at < 70; at++) {
+        std::vector<double> values(70, 1.5), expected = values;
+        values[size_t(at)] = at % 3 == 0 ? NAN : at % 3 == 1 ? INFINITY : -INFINITY;
+        amp_tensor *x = tensor(AMP_F32, {70}, values);
+        expected[size_t(at)] = at % 3 == 0 ? 0 : at % 3 == 1 ? most : -most;
+        EXPECT_EQ(numbers_of(op("nan_to_num", {x})), expected) << at;
+        expected[size_t(at)] = at % 3 == 0 ? 0 : at % 3 == 1 ? 9 : -most;
+        EXPECT_EQ(numbers_of(op("nan_to_num", {x}, {{"posinf", 9.0}})), expected) << at;
+        EXPECT_EQ(numbers_of(op("nan_to_num_", {x}, {{"posinf", 9.0}})), expected) << at;
+    }
+}
+
 TEST_F(Elementwise, ANumberIsComparedInTheTensorsType) {
     for (amp_dtype dtype : {AMP_F32, AMP_BF16, AMP_F16}) {
         amp_tensor *x = tensor(dtype, {1}, {0.1});

@@ -25,7 +25,8 @@ typedef struct job {
     const amp_fft_plan *plan;
     layout in, out;
     bool has_half;    /* the input's last pair of real numbers lacks its second */
-    bool is_mirrored; /* the second half of the input, or of the output, is the first one's mirror */
+    bool is_mirrored; /* the second half of the input is the first one's mirror */
+    bool completes;   /* the second half of the output is the first one's mirror: complex results of real numbers */
     bool exchange;    /* real and imaginary parts */
     int64_t numbers;  /* in the buffer before the transform */
     int rank;         /* of what is not the lines' dimension … */
@@ -184,20 +185,40 @@ AMP_ALWAYS_INLINE void store_range(const job *j, char *const *to, int active, in
         store_f64(&j->out, to, active, lanes, p.re, p.im, scale, sign, begin, end);
 }
 
+/* Result n − k is the conjugate of result k. */
+static void store_mirrored(const job *j, char *const *to, int active, int lanes, double *data) {
+    job back = *j;
+    amp_fft_lines lines = *j->lines;
+    char *last[WIDE];
+    for (int l = 0; l < active; l++) last[l] = to[l] + lines.n * j->out.step;
+    lines.conjugate_output = !lines.conjugate_output;
+    back.lines = &lines;
+    back.out.step = -j->out.step;
+    store_range(&back, last, active, lanes, data, 1, (lines.n + 1) / 2);
+}
+
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
 
 /* Where lines first … first + active − 1 start. */
 static void find_lines(const job *j, int64_t first, int active, const char **from, char **to) {
+    int64_t index[AMP_MAX_RANK], left = first, in = 0, out = 0;
+    for (int d = j->rank - 1; d >= 0; d--) {
+        index[d] = left % j->shape[d];
+        left /= j->shape[d];
+        in += index[d] * j->in_steps[d];
+        out += index[d] * j->out_steps[d];
+    }
     for (int l = 0; l < active; l++) {
-        int64_t left = first + l, in = 0, out = 0;
-        for (int d = j->rank - 1; d >= 0; d--) {
-            const int64_t i = left % j->shape[d];
-            left /= j->shape[d];
-            in += i * j->in_steps[d];
-            out += i * j->out_steps[d];
-        }
         from[l] = (const char *)amp_tensor_pointer(j->lines->from) + in;
         to[l] = (char *)amp_tensor_pointer(j->lines->to) + out;
+        for (int d = j->rank - 1; d >= 0; d--) { /* the next one */
+            in += j->in_steps[d];
+            out += j->out_steps[d];
+            if (++index[d] < j->shape[d]) break;
+            in -= index[d] * j->in_steps[d];
+            out -= index[d] * j->out_steps[d];
+            index[d] = 0;
+        }
     }
 }
 
@@ -217,6 +238,7 @@ static void transform_group(const job *j, int64_t first, double *data) {
         store_range(j, to, WIDE, WIDE, done, 0, j->out.count);
     else
         store_range(j, to, active, WIDE, done, 0, j->out.count);
+    if (j->completes) store_mirrored(j, to, active, WIDE, done);
 }
 
 static amp_status run_groups(const job *j) {
@@ -251,6 +273,7 @@ static void transform_long(const job *j, int64_t line, double *data) {
         const amp_range part = amp_parallel_part(j->out.count, 1, omp_get_thread_num(), omp_get_num_threads());
         store_range(j, to, 1, 1, done, part.begin, part.end);
     }
+    if (j->completes) store_mirrored(j, to, 1, 1, done);
 }
 
 static amp_status run_long(const job *j) {
@@ -309,8 +332,16 @@ static void plan_lines(job *j) {
     }
 }
 
-amp_status amp_fft_run_lines(const amp_fft_lines *lines) {
+amp_status amp_fft_run_lines(const amp_fft_lines *asked) {
+    amp_fft_lines whole = *asked;
+    const amp_fft_lines *lines = &whole;
     job j = {.lines = lines};
+    if (asked->form == AMP_FFT_C2C && !amp_dtype_is_complex(asked->from->dtype)) { /* half of it is computed */
+        whole.form = AMP_FFT_R2C;
+        whole.inverse = false;
+        whole.conjugate_output = asked->inverse;
+        j.completes = true;
+    }
     plan_lines(&j);
     if (j.count == 0) return AMP_OK;
     plan_layouts(&j);

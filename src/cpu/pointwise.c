@@ -310,23 +310,46 @@ static double largest(amp_dtype dtype) {
     }
 }
 
-/* By comparisons that compile to blends. */
-static void nan_to_num_f32(void *context, void *restrict out, const void *const *in, int64_t n) {
-    const unary_context *c = context;
-    const float *a = in[0], nan = (float)c->p, most = (float)c->q, least = (float)c->r;
-    float *o = out;
-    for (int64_t i = 0; i < n; i++) {
-        const float x = a[i], y = x > FLT_MAX ? most : x, z = x < -FLT_MAX ? least : y;
-        o[i] = x != x ? nan : z;
+static float number_f32(float x, float nan, float most, float least) {
+    return x != x ? nan : x > FLT_MAX ? most : x < -FLT_MAX ? least : x;
+}
+
+static void to_numbers(const unary_context *c, float *out, const float *in, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) out[i] = number_f32(in[i], (float)c->p, (float)c->q, (float)c->r);
+}
+
+/* Where the infinities become the largest numbers: clipped, then whatever piece holds a NaN once more. Pieces have a known
+ * length, so that all compilers vectorise. */
+static void clip_to_numbers(const unary_context *c, float *restrict out, const float *restrict in, int64_t n) {
+    enum { PIECE = 32 };
+    int64_t i = 0;
+    ((amp_unary_with_function *)c->f32)(out, in, n, (float)c->r, (float)c->q);
+    for (; i + PIECE <= n; i += PIECE) {
+        int missing = 0;
+        for (int64_t k = i; k < i + PIECE; k++) missing |= in[k] != in[k];
+        if (missing) to_numbers(c, out, in, i, i + PIECE);
     }
+    to_numbers(c, out, in, i, n);
+}
+
+static void nan_to_num_f32(void *context, void *out, const void *const *in, int64_t n) {
+    const unary_context *c = context;
+    if (c->f32 && out != in[0])
+        clip_to_numbers(c, out, in[0], n);
+    else
+        to_numbers(c, out, in[0], 0, n);
 }
 
 amp_status cpu_nan_to_num(amp_call *call) {
     static const unary_op row = {NO_KERNEL, nan_to_num_f64, same_i64, nan_to_num_c128};
     const amp_nan_to_num_args *a = call->args;
     const double most = largest(a->input->dtype);
+    const bool clips = !a->posinf.set && !a->neginf.set;
+    const amp_kernel *clip = clips ? amp_kernel_select(AMP_KERNEL_HARDTANH, AMP_F32, AMP_F32) : NULL;
+    if (clips && !clip) return amp_pending_error();
     return run(call, &row, a->input,
-               (unary_context){.p = a->nan,
+               (unary_context){.f32 = clip ? clip->function : NULL,
+                               .p = a->nan,
                                .q = a->posinf.set ? a->posinf.value : most,
                                .r = a->neginf.set ? a->neginf.value : -most,
                                .loop = nan_to_num_f32});
