@@ -45,8 +45,10 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
     const uint16_t *b = t->b;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
 #pragma GCC unroll 4
-        for (int pair = 0; pair < 16; pair++)
+        for (int pair = 0; pair < 16; pair++) {
+            amp_gemm_fetch(b + pair * 64, t->b_panel_bytes, panels, 128);
             multiply_pair(acc, a + pair * 4, b + pair * 64, b_panel, rows, panels, vectors);
+        }
         a += a_step;
         b += AMP_GEMM_BLOCK_VALUES;
     }

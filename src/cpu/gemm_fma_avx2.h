@@ -57,8 +57,10 @@ static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *
     const char *a = (const char *)t->a;
     const int64_t a_step = (int64_t)t->panel_rows * 128, b_pair = b_f32 ? 256 : 128;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
-        for (int pair = 0; pair < 16; pair++)
+        for (int pair = 0; pair < 16; pair++) {
+            amp_gemm_fetch(b + pair * b_pair, b_panel, vectors > 4 ? 2 : 1, b_f32 ? 256 : 128);
             multiply_pair(acc, a + pair * 8, b + pair * b_pair, b_panel, rows, vectors, b_f32);
+        }
         a += a_step;
         b += 16 * b_pair;
     }

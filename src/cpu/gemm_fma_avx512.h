@@ -53,8 +53,10 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
     const int64_t a_step = (int64_t)t->panel_rows * 128, b_panel = t->b_panel_bytes, b_pair = b_f32 ? 256 : 128;
     const char *b = (const char *)t->b;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
-        for (int pair = 0; pair < 16; pair++)
+        for (int pair = 0; pair < 16; pair++) {
+            amp_gemm_fetch(b + pair * b_pair, b_panel, panels, b_f32 ? 256 : 128);
             multiply_pair(acc, a + pair * 8, b + pair * b_pair, b_panel, rows, panels, vectors, b_f32);
+        }
         a += a_step;
         b += 16 * b_pair;
     }

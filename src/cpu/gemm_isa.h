@@ -130,6 +130,21 @@ amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 
+/* B is fetched so many bytes ahead of the products, by all panels of a tile together. Where a dozen rows meet it, B comes
+ * from L3 or DRAM, and what the hardware fetches by itself is too late; where it is in L1 already, this costs nothing that
+ * shows. A tile of more panels is one of fewer rows: there the hardware keeps up, and fetching more only disturbs it. */
+enum { AMP_GEMM_AHEAD = 16 * 1024, AMP_GEMM_AHEAD_PANELS = 2 };
+
+static inline __attribute__((always_inline)) void amp_gemm_fetch(const void *b, int64_t b_panel_bytes, const int panels,
+                                                                 const int bytes) {
+#pragma GCC unroll 2
+    for (int p = 0; p < panels && panels <= AMP_GEMM_AHEAD_PANELS; p++) {
+#pragma GCC unroll 4
+        for (int line = 0; line < bytes; line += 64)
+            __builtin_prefetch((const char *)b + p * b_panel_bytes + line + AMP_GEMM_AHEAD / panels);
+    }
+}
+
 #ifdef __cplusplus
 }
 #endif
