@@ -1,5 +1,5 @@
-# Two commands for a fresh machine; developers use the presets of CMakePresets.json directly.
-.PHONY: demo check
+# Commands for a fresh machine; developers use the presets of CMakePresets.json directly.
+.PHONY: demo check bench
 
 demo:
 	scripts/setup demo
@@ -12,3 +12,11 @@ check:
 	cmake --preset release -DBUILD_TESTING=ON
 	cmake --build --preset release --parallel $$(nproc)
 	ctest --preset release --parallel $$(nproc)
+
+# A page of figures in build/report. PEERS=VENV, a Python environment with mkl, onnxruntime, openvino or torch, adds them;
+# OPTIONS=… goes to bench/report.py.
+bench:
+	scripts/setup demo
+	cmake --preset release
+	cmake --build --preset release --parallel $$(nproc)
+	bench/report.py $(if $(PEERS),--peers $(PEERS)) $(OPTIONS)

@@ -11,14 +11,17 @@
 #include "cpu/kernels.h"
 
 enum {
-    SMALL_A_BYTES = 32 * 1024,      /* so much of packed A goes on the stack, and each thread packs its own */
-    CHUNK_A_BYTES = 384 * 1024,     /* packed A of one thread group: stays in L2 while B streams past */
-    CHUNK_LEAST_ROWS = 256,         /* … but never fewer rows: each chunk costs a stream of B */
-    BARRIER_COST = 5000,            /* in multiply-add vectors, as the next two */
-    STREAM_COST = 6,                /* bringing a row of a B panel into L1 costs as much as so many rows' products */
-    PACK_COST_SHIFT = 3,            /* packing an element of A costs 1/8 of a product vector */
-    LEAST_ROWS_COUNTED = 4,         /* below, streaming B takes the time, not the products */
-    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    SMALL_A_BYTES = 32 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
+    CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
+    CHUNK_LEAST_ROWS = 256,     /* … but never fewer rows: each chunk costs a stream of B */
+    LONG_A_BYTES = 5 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
+    LONG_GROUP = 16,        /* … each of which meets so many panels of B, */
+    LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
+    BARRIER_COST = 5000,    /* in multiply-add vectors, as the next two */
+    STREAM_COST = 6,        /* bringing a row of a B panel into L1 costs as much as so many rows' products */
+    PACK_COST_SHIFT = 3,    /* packing an element of A costs 1/8 of a product vector */
+    LEAST_ROWS_COUNTED = 4, /* below, streaming B takes the time, not the products */
+    TILES_MIN_ROWS = 5,     /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -111,9 +114,11 @@ static void choose_threads(plan *p) {
 /* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
 static void choose_chunks(plan *p) {
     p->chunk = chunk_of(p, p->grid_m);
-    const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, p->isa->pass_blocks);
+    const bool long_k = (size_t)p->chunk * p->a_panel_bytes > LONG_A_BYTES && p->isa->group_panels == 1;
+    const int64_t blocks = long_k ? LONG_BLOCKS : p->isa->pass_blocks;
+    const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
-    p->group = divide_up(p->isa->group_panels, p->tile_panels) * p->tile_panels;
+    p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
     p->a_group_bytes = p->small ? 0 : (size_t)p->chunk * p->a_panel_bytes;
     p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
