@@ -1,11 +1,14 @@
 /* conv1d, conv2d, conv3d, their transposed forms and conv_tbc: arguments checked, geometry made, one convolution run. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/conv.h"
 #include "cpu/element.h"
 #include "cpu/matmul.h"
+#include "policy/op_ids.h"
+#include "policy/op_table.h"
 
 /* What the ops of one to three dimensions have in common. */
 typedef struct request {
@@ -260,87 +263,61 @@ static amp_status convolve(amp_call *call, const request *r) {
     return run(call, &c);
 }
 
-/* ---- The ops: their argument structs differ in name alone ----------------------------------------------------- */
+/* ---- The ops: where each has its arguments -------------------------------------------------------------------- */
 
-static_assert(sizeof(amp_conv1d_args) == sizeof(amp_conv2d_args) && sizeof(amp_conv3d_args) == sizeof(amp_conv2d_args),
-              "convolutions take the same arguments");
-static_assert(sizeof(amp_conv1d_padding_args) == sizeof(amp_conv2d_padding_args) &&
-                  sizeof(amp_conv3d_padding_args) == sizeof(amp_conv2d_padding_args),
-              "convolutions take the same arguments");
-static_assert(sizeof(amp_conv_transpose1d_args) == sizeof(amp_conv_transpose2d_args) &&
-                  sizeof(amp_conv_transpose3d_args) == sizeof(amp_conv_transpose2d_args),
-              "transposed convolutions take the same arguments");
+typedef struct form {
+    int axes;
+    bool transposed;
+    size_t input, weight, bias, stride, dilation, groups;
+    size_t padding, mode, output_padding; /* 0, where struct_size is: the op has none */
+} form;
 
-static amp_status with_padding(amp_call *call, int axes) {
-    const amp_conv2d_args *a = call->args;
+#define AT(op, name) offsetof(amp_##op##_args, name)
+#define COMMON(op)                                                                                                     \
+    .input = AT(op, input), .weight = AT(op, weight), .bias = AT(op, bias), .stride = AT(op, stride),                  \
+    .dilation = AT(op, dilation), .groups = AT(op, groups)
+#define CONV(op, n) [AMP_OP_ID_##op - AMP_OP_ID_conv1d] = {n, false, COMMON(op), .padding = AT(op, padding)}
+#define CONV_MODE(op, n) [AMP_OP_ID_##op - AMP_OP_ID_conv1d] = {n, false, COMMON(op), .mode = AT(op, padding)}
+#define CONV_TRANSPOSE(op, n)                                                                                          \
+    [AMP_OP_ID_##op - AMP_OP_ID_conv1d] = {n, true, COMMON(op), .padding = AT(op, padding),                            \
+                                           .output_padding = AT(op, output_padding)}
+
+static const form forms[] = {
+    CONV(conv1d, 1),
+    CONV(conv2d, 2),
+    CONV(conv3d, 3),
+    CONV_MODE(conv1d_padding, 1),
+    CONV_MODE(conv2d_padding, 2),
+    CONV_MODE(conv3d_padding, 3),
+    CONV_TRANSPOSE(conv_transpose1d, 1),
+    CONV_TRANSPOSE(conv_transpose2d, 2),
+    CONV_TRANSPOSE(conv_transpose3d, 3),
+};
+static_assert(sizeof forms / sizeof *forms == 9, "the ids of the convolutions follow each other");
+
+static const amp_dims *dims_at(const char *args, size_t offset) {
+    return offset ? (const amp_dims *)(const void *)(args + offset) : NULL;
+}
+static amp_tensor *tensor_at(const char *args, size_t offset) {
+    return *(amp_tensor *const *)(const void *)(args + offset);
+}
+
+amp_status cpu_conv(amp_call *call) {
+    const form *f = &forms[call->op->id - AMP_OP_ID_conv1d];
+    const char *args = call->args;
     return convolve(call, &(request){
-                              .axes = axes,
-                              .input = a->input,
-                              .weight = a->weight,
-                              .bias = a->bias,
-                              .stride = &a->stride,
-                              .padding = &a->padding,
-                              .dilation = &a->dilation,
-                              .groups = a->groups.value,
+                              .axes = f->axes,
+                              .transposed = f->transposed,
+                              .input = tensor_at(args, f->input),
+                              .weight = tensor_at(args, f->weight),
+                              .bias = tensor_at(args, f->bias),
+                              .stride = dims_at(args, f->stride),
+                              .padding = dims_at(args, f->padding),
+                              .mode = f->mode ? *(const char *const *)(const void *)(args + f->mode) : NULL,
+                              .dilation = dims_at(args, f->dilation),
+                              .output_padding = dims_at(args, f->output_padding),
+                              .groups = ((const amp_opt_int *)(const void *)(args + f->groups))->value,
                           });
-}
-
-static amp_status with_mode(amp_call *call, int axes) {
-    const amp_conv2d_padding_args *a = call->args;
-    return convolve(call, &(request){
-                              .axes = axes,
-                              .input = a->input,
-                              .weight = a->weight,
-                              .bias = a->bias,
-                              .stride = &a->stride,
-                              .mode = a->padding,
-                              .dilation = &a->dilation,
-                              .groups = a->groups.value,
-                          });
-}
-
-static amp_status transposed(amp_call *call, int axes) {
-    const amp_conv_transpose2d_args *a = call->args;
-    return convolve(call, &(request){
-                              .axes = axes,
-                              .transposed = true,
-                              .input = a->input,
-                              .weight = a->weight,
-                              .bias = a->bias,
-                              .stride = &a->stride,
-                              .padding = &a->padding,
-                              .dilation = &a->dilation,
-                              .output_padding = &a->output_padding,
-                              .groups = a->groups.value,
-                          });
-}
-
-amp_status cpu_conv1d(amp_call *call) {
-    return with_padding(call, 1);
-}
-amp_status cpu_conv2d(amp_call *call) {
-    return with_padding(call, 2);
-}
-amp_status cpu_conv3d(amp_call *call) {
-    return with_padding(call, 3);
-}
-amp_status cpu_conv1d_padding(amp_call *call) {
-    return with_mode(call, 1);
-}
-amp_status cpu_conv2d_padding(amp_call *call) {
-    return with_mode(call, 2);
-}
-amp_status cpu_conv3d_padding(amp_call *call) {
-    return with_mode(call, 3);
-}
-amp_status cpu_conv_transpose1d(amp_call *call) {
-    return transposed(call, 1);
-}
-amp_status cpu_conv_transpose2d(amp_call *call) {
-    return transposed(call, 2);
-}
-amp_status cpu_conv_transpose3d(amp_call *call) {
-    return transposed(call, 3);
 }
 
 /* ---- conv_tbc: (T, B, C) with (K, C, O) ------------------------------------------------------------------------ */
