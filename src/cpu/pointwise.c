@@ -323,7 +323,7 @@ static void to_numbers(const unary_context *c, float *out, const float *in, int6
 static void clip_to_numbers(const unary_context *c, float *restrict out, const float *restrict in, int64_t n) {
     enum { PIECE = 32 };
     int64_t i = 0;
-    ((amp_unary_with_function *)c->f32)(out, in, n, (float)c->r, (float)c->q);
+    ((amp_unary_with_function *)c->kernel)(out, in, n, (float)c->r, (float)c->q);
     for (; i + PIECE <= n; i += PIECE) {
         int missing = 0;
         for (int64_t k = i; k < i + PIECE; k++) missing |= in[k] != in[k];
@@ -334,7 +334,7 @@ static void clip_to_numbers(const unary_context *c, float *restrict out, const f
 
 static void nan_to_num_f32(void *context, void *out, const void *const *in, int64_t n) {
     const unary_context *c = context;
-    if (c->f32 && out != in[0])
+    if (c->kernel && out != in[0])
         clip_to_numbers(c, out, in[0], n);
     else
         to_numbers(c, out, in[0], 0, n);
@@ -348,7 +348,7 @@ amp_status cpu_nan_to_num(amp_call *call) {
     const amp_kernel *clip = clips ? amp_kernel_select(AMP_KERNEL_HARDTANH, AMP_F32, AMP_F32) : NULL;
     if (clips && !clip) return amp_pending_error();
     return run(call, &row, a->input,
-               (unary_context){.f32 = clip ? clip->function : NULL,
+               (unary_context){.kernel = clip ? clip->function : NULL,
                                .p = a->nan,
                                .q = a->posinf.set ? a->posinf.value : most,
                                .r = a->neginf.set ? a->neginf.value : -most,
