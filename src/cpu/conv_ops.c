@@ -121,7 +121,8 @@ static amp_status check_dtypes(const amp_call *call, const amp_tensor *x, const 
 static amp_status set_extent(const amp_call *call, const request *r, int i, amp_conv_axis *a) {
     const int64_t reach = a->dilation * (a->kernel - 1) + 1;
     if (r->transposed) {
-        a->out = (a->in - 1) * a->stride - 2 * a->pad + reach + r->output_padding->values[i];
+        const int64_t more = r->output_padding ? r->output_padding->values[i] : 0;
+        a->out = (a->in - 1) * a->stride - 2 * a->pad + reach + more;
     } else if (r->mode && !strcmp(r->mode, "same")) {
         a->pad = (reach - 1) / 2;
         a->out = a->in;
@@ -229,9 +230,10 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
     return y;
 }
 
-static amp_status run(amp_call *call, amp_conv *c) {
-    if (amp_tensor_elements(c->y.tensor) == 0) return AMP_OK;
-    if (amp_compute_dtype(c->y.tensor->dtype) == AMP_F32) return amp_conv_gemm(call, c);
+/* `y`: the result, which `c` has. */
+static amp_status run(amp_call *call, const amp_conv *c, const amp_tensor *y) {
+    if (amp_tensor_elements(y) == 0) return AMP_OK;
+    if (amp_compute_dtype(y->dtype) == AMP_F32) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
     return amp_conv_loops(call, c);
 }
@@ -260,7 +262,7 @@ static amp_status convolve(amp_call *call, const request *r) {
     amp_tensor *y = make_result(call, r, &c);
     if (!y) return amp_pending_error();
     c.y = image_of(y, r->axes);
-    return run(call, &c);
+    return run(call, &c, y);
 }
 
 /* ---- The ops: where each has its arguments -------------------------------------------------------------------- */
@@ -296,7 +298,7 @@ static const form forms[] = {
 static_assert(sizeof forms / sizeof *forms == 9, "the ids of the convolutions follow each other");
 
 static const amp_dims *dims_at(const char *args, size_t offset) {
-    return offset ? (const amp_dims *)(const void *)(args + offset) : NULL;
+    return (const amp_dims *)(const void *)(args + offset);
 }
 static amp_tensor *tensor_at(const char *args, size_t offset) {
     return *(amp_tensor *const *)(const void *)(args + offset);
@@ -312,10 +314,10 @@ amp_status cpu_conv(amp_call *call) {
                               .weight = tensor_at(args, f->weight),
                               .bias = tensor_at(args, f->bias),
                               .stride = dims_at(args, f->stride),
-                              .padding = dims_at(args, f->padding),
+                              .padding = f->padding ? dims_at(args, f->padding) : NULL,
                               .mode = f->mode ? *(const char *const *)(const void *)(args + f->mode) : NULL,
                               .dilation = dims_at(args, f->dilation),
-                              .output_padding = dims_at(args, f->output_padding),
+                              .output_padding = f->output_padding ? dims_at(args, f->output_padding) : NULL,
                               .groups = ((const amp_opt_int *)(const void *)(args + f->groups))->value,
                           });
 }
@@ -361,5 +363,5 @@ amp_status cpu_conv_tbc(amp_call *call) {
         .y = {y, y->strides[1], y->strides[2], {0, 0, y->strides[0]}, 0},
         .w = {a->weight, 0, w->strides[2], w->strides[1], {0, 0, w->strides[0]}, 0},
     };
-    return run(call, &c);
+    return run(call, &c, y);
 }
