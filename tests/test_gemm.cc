@@ -285,6 +285,31 @@ TEST_P(GemmKernel, ResultsDoNotDependOnTheNumberOfThreadsNorOnOtherRows) {
     }
 }
 
+TEST_P(GemmKernel, ALongKOfManyRowsGivesTheBitsOfASingleRow) {
+    const amp_isa isa = amp_kernel_at(GetParam())->isa;
+    if (isa == AMP_ISA_REF || isa == AMP_ISA_AMX) GTEST_SKIP() << "its loops are the same for any K";
+    const Shape s = {40, 545,
+                     70000}; /* packed A leaves L2: short slices of K, partial sums of 16 panels and the rest */
+    const int before = amp_get_num_threads();
+    Case data(in(), s, 29);
+    amp_gemm g = data.problem();
+    std::vector<float> one;
+    for (int threads : {1, 3}) {
+        amp_set_num_threads(threads);
+        std::fill_n(data.c.as<float>(), s.m * s.n, kNan);
+        ASSERT_EQ(AMP_OK, run(&g));
+        const std::vector<float> now(data.c.as<float>(), data.c.as<float>() + s.m * s.n);
+        if (one.empty()) one = now;
+        ASSERT_EQ(0, memcmp(one.data(), now.data(), now.size() * 4)) << threads << " threads";
+    }
+    amp_set_num_threads(before);
+    for (int64_t row : {int64_t{0}, int64_t{17}, s.m - 1}) {
+        g.a = data.a.as<float>() + row * s.k, g.m = 1, g.c = data.c.as<void>();
+        ASSERT_EQ(AMP_OK, run(&g));
+        ASSERT_EQ(0, memcmp(one.data() + row * s.n, data.c.as<void>(), static_cast<size_t>(s.n) * 4)) << "row " << row;
+    }
+}
+
 float activate(float x, amp_gemm_activation activation) {
     const double d = x;
     switch (activation) {
