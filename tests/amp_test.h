@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -87,6 +88,15 @@ inline amp_status call(const std::string &name, const std::vector<Value> &values
 inline amp_tensor *op(const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named = {}) {
     std::vector<amp_tensor *> outputs;
     return call(name, values, named, &outputs) == AMP_OK && !outputs.empty() ? outputs[0] : nullptr;
+}
+
+// Both results of an op that has two.
+inline std::vector<amp_tensor *> both(const std::string &name, const std::vector<Value> &values,
+                                      const std::vector<Named> &named = {}) {
+    std::vector<amp_tensor *> outputs;
+    EXPECT_EQ(call(name, values, named, &outputs), AMP_OK) << amp_last_error();
+    outputs.resize(2);
+    return outputs;
 }
 
 // ---- Numbers in and out, by code of the tests' own --------------------------------------------------------------
@@ -200,6 +210,17 @@ inline std::vector<double> numbers_of(const amp_tensor *t) {
         numbers.push_back(number_at(amp_tensor_dtype(t), data, offset));
     }
     return numbers;
+}
+
+// Within the tolerance, of 1 or of what is wanted; infinities and NaN in their places.
+inline void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
+    ASSERT_NE(got, nullptr) << amp_last_error();
+    const std::vector<double> g = numbers_of(got);
+    ASSERT_EQ(g.size(), want.size());
+    for (size_t i = 0; i < g.size(); i++) {
+        if (g[i] == want[i] || (std::isnan(g[i]) && std::isnan(want[i]))) continue;
+        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
+    }
 }
 
 // ---- Regions and scopes as C++ objects --------------------------------------------------------------------------

@@ -45,15 +45,6 @@ std::vector<double> expected(const std::vector<double> &x, size_t c, size_t l, s
     return out;
 }
 
-void expect_close(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
-    ASSERT_NE(got, nullptr) << amp_last_error();
-    const std::vector<double> g = numbers_of(got);
-    ASSERT_EQ(g.size(), want.size());
-    for (size_t i = 0; i < g.size(); i++) {
-        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
-    }
-}
-
 double tolerance_of(amp_dtype dtype) {
     return dtype == AMP_F64 ? 1e-12 : dtype == AMP_F32 ? 2e-6 : dtype == AMP_F16 ? 0x1p-10 : 0x1p-7;
 }
@@ -66,14 +57,14 @@ TEST_F(ChannelNorm, MatchF64InEveryDtypeAndLength) {
             amp_tensor *b = random_tensor(dtype, {6}, 3);
             const std::vector<double> xs = numbers_of(x), ws = numbers_of(w), bs = numbers_of(b);
             const double tolerance = tolerance_of(dtype);
-            expect_close(op("batch_norm", {x, nullptr, nullptr, w, b}, {{"training", true}}),
-                         expected(xs, 6, size_t(l), 6, true, ws, bs, 1e-5), tolerance);
-            expect_close(op("group_norm", {x, 2, w, b}), expected(xs, 6, size_t(l), 2, false, ws, bs, 1e-5), tolerance);
-            expect_close(op("group_norm", {x, 3}, {{"eps", 0.5}}), expected(xs, 6, size_t(l), 3, false, {}, {}, 0.5),
-                         tolerance);
+            expect_near(op("batch_norm", {x, nullptr, nullptr, w, b}, {{"training", true}}),
+                        expected(xs, 6, size_t(l), 6, true, ws, bs, 1e-5), tolerance);
+            expect_near(op("group_norm", {x, 2, w, b}), expected(xs, 6, size_t(l), 2, false, ws, bs, 1e-5), tolerance);
+            expect_near(op("group_norm", {x, 3}, {{"eps", 0.5}}), expected(xs, 6, size_t(l), 3, false, {}, {}, 0.5),
+                        tolerance);
             if (l > 1) {
-                expect_close(op("instance_norm", {x, nullptr, nullptr, w, b}),
-                             expected(xs, 6, size_t(l), 6, false, ws, bs, 1e-5), tolerance);
+                expect_near(op("instance_norm", {x, nullptr, nullptr, w, b}),
+                            expected(xs, 6, size_t(l), 6, false, ws, bs, 1e-5), tolerance);
             }
         }
     }
@@ -82,8 +73,8 @@ TEST_F(ChannelNorm, MatchF64InEveryDtypeAndLength) {
 TEST_F(ChannelNorm, OddNumbersOfChannelsWithoutLength) {
     for (int64_t c : {1, 3, 64, 513, 2000}) {
         amp_tensor *x = random_tensor(AMP_F32, {7, c}, 4), *w = random_tensor(AMP_F32, {c}, 5);
-        expect_close(op("batch_norm", {x, nullptr, nullptr, w}, {{"training", true}}),
-                     expected(numbers_of(x), size_t(c), 1, size_t(c), true, numbers_of(w), {}, 1e-5), 4e-6);
+        expect_near(op("batch_norm", {x, nullptr, nullptr, w}, {{"training", true}}),
+                    expected(numbers_of(x), size_t(c), 1, size_t(c), true, numbers_of(w), {}, 1e-5), 4e-6);
     }
 }
 
@@ -95,8 +86,8 @@ TEST_F(ChannelNorm, LayoutsGiveTheSame) {
         op("permute", {op("contiguous", {op("permute", {x, AMP_DIMS(0, 2, 3, 1)})}), AMP_DIMS(0, 3, 1, 2)});
     amp_tensor *turned = op("transpose", {op("contiguous", {op("transpose", {x, 2, 3})}), 2, 3});
     for (amp_tensor *t : {x, last, turned}) {
-        expect_close(op("batch_norm", {t, nullptr, nullptr, w}, {{"training", true}}), want, 2e-6);
-        expect_close(op("group_norm", {t, 1, w}), groups, 2e-6);
+        expect_near(op("batch_norm", {t, nullptr, nullptr, w}, {{"training", true}}), want, 2e-6);
+        expect_near(op("group_norm", {t, 1, w}), groups, 2e-6);
     }
     const amp_tensor *y = op("batch_norm", {last, nullptr, nullptr, w}, {{"training", true}});
     EXPECT_EQ(amp_tensor_strides(y)[1], 1) << "channels stay last";
@@ -105,8 +96,8 @@ TEST_F(ChannelNorm, LayoutsGiveTheSame) {
 TEST_F(ChannelNorm, LargeMeansKeepTheirPrecision) {
     for (int64_t l : {1, 40, 5000}) {
         amp_tensor *x = op("add", {random_tensor(AMP_F32, {60, 2, l}, 8), tensor(AMP_F32, {2, 1}, {3000, -500})});
-        expect_close(op("batch_norm", {x, nullptr, nullptr}, {{"training", true}}),
-                     expected(numbers_of(x), 2, size_t(l), 2, true, {}, {}, 1e-5), 2e-6);
+        expect_near(op("batch_norm", {x, nullptr, nullptr}, {{"training", true}}),
+                    expected(numbers_of(x), 2, size_t(l), 2, true, {}, {}, 1e-5), 2e-6);
     }
 }
 
@@ -115,7 +106,7 @@ TEST_F(ChannelNorm, Bf16InputMayHaveF32Parameters) {
     amp_tensor *mean = tensor(AMP_F32, {3}, {0}), *var = tensor(AMP_F32, {3}, {1});
     amp_tensor *y = op("batch_norm", {x, mean, var, w}, {{"training", true}});
     EXPECT_EQ(amp_tensor_dtype(y), AMP_BF16);
-    expect_close(y, expected(numbers_of(x), 3, 50, 3, true, numbers_of(w), {}, 1e-5), 0x1p-7);
+    expect_near(y, expected(numbers_of(x), 3, 50, 3, true, numbers_of(w), {}, 1e-5), 0x1p-7);
     EXPECT_EQ(op("batch_norm", {op("to", {x, AMP_F32}), mean, op("to", {var, AMP_BF16})}, {{"training", true}}),
               nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"batch_norm", "f32", "running_var", "bf16"}));
@@ -161,9 +152,9 @@ TEST_F(ChannelNorm, RunningStatisticsAreUsedOutsideOfTraining) {
             const size_t c = i / size_t(l) % 3;
             want.push_back((xs[i] - m[c]) / std::sqrt(v[c] + 1e-5));
         }
-        expect_close(op("batch_norm", {x, mean, var}), want, 1e-6);
-        expect_close(op("instance_norm", {x, mean, var}, {{"use_input_stats", false}}), want, 1e-6);
-        expect_close(mean, m, 0);
+        expect_near(op("batch_norm", {x, mean, var}), want, 1e-6);
+        expect_near(op("instance_norm", {x, mean, var}, {{"use_input_stats", false}}), want, 1e-6);
+        expect_near(mean, m, 0);
     }
 }
 

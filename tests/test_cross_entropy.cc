@@ -48,15 +48,6 @@ Losses losses(const Problem &p) {
     return result;
 }
 
-void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
-    ASSERT_NE(got, nullptr) << amp_last_error();
-    const std::vector<double> g = numbers_of(got);
-    ASSERT_EQ(g.size(), want.size());
-    for (size_t i = 0; i < g.size(); i++) {
-        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
-    }
-}
-
 struct Tensors {
     amp_tensor *x, *target, *weight;
 };

@@ -28,16 +28,6 @@ double probability(const std::vector<double> &logs, size_t batch, size_t n, size
     return sum;
 }
 
-void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
-    ASSERT_NE(got, nullptr) << amp_last_error();
-    const std::vector<double> g = numbers_of(got);
-    ASSERT_EQ(g.size(), want.size());
-    for (size_t i = 0; i < g.size(); i++) {
-        if (g[i] == want[i]) continue;
-        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
-    }
-}
-
 amp_tensor *integers(const std::vector<double> &numbers) {
     return tensor(AMP_I64, {int64_t(numbers.size())}, numbers);
 }

@@ -12,16 +12,6 @@ class Distances : public Test {};
 class PairLosses : public Test {};
 class Renorm : public Test {};
 
-void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
-    ASSERT_NE(got, nullptr) << amp_last_error();
-    const std::vector<double> g = numbers_of(got);
-    ASSERT_EQ(g.size(), want.size());
-    for (size_t i = 0; i < g.size(); i++) {
-        if (g[i] == want[i] || (std::isnan(g[i]) && std::isnan(want[i]))) continue;
-        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
-    }
-}
-
 double norm(const std::vector<double> &d, double p) {
     double sum = 0, largest = 0;
     for (double x : d) {

@@ -8,16 +8,6 @@ namespace {
 class Glu : public Test {};
 class FakeQuantize : public Test {};
 
-void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
-    ASSERT_NE(got, nullptr) << amp_last_error();
-    const std::vector<double> g = numbers_of(got);
-    ASSERT_EQ(g.size(), want.size());
-    for (size_t i = 0; i < g.size(); i++) {
-        if (g[i] == want[i] || (std::isnan(g[i]) && std::isnan(want[i]))) continue;
-        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
-    }
-}
-
 TEST_F(Glu, OfEitherDimension) {
     for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16, AMP_BF16}) {
         amp_tensor *x = random_tensor(dtype, {6, 34}, 1);

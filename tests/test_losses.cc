@@ -67,16 +67,6 @@ amp_tensor *operand(amp_dtype dtype, const Shape &shape, uint64_t seed, bool pro
     return probabilities ? op("abs", {t}) : t;
 }
 
-void expect_near(const amp_tensor *got, const std::vector<double> &want, double tolerance) {
-    ASSERT_NE(got, nullptr) << amp_last_error();
-    const std::vector<double> g = numbers_of(got);
-    ASSERT_EQ(g.size(), want.size());
-    for (size_t i = 0; i < g.size(); i++) {
-        if (g[i] == want[i]) continue; // infinities
-        ASSERT_NEAR(g[i], want[i], tolerance * std::max(1.0, std::fabs(want[i]))) << "element " << i;
-    }
-}
-
 double tolerance_of(amp_dtype dtype) {
     return dtype == AMP_F64 ? 1e-14 : dtype == AMP_F32 ? 5e-7 : dtype == AMP_F16 ? 0x1p-10 : 0x1p-7;
 }

@@ -12,14 +12,6 @@ class Scans : public Test {};
 
 using Numbers = std::vector<double>;
 
-std::vector<amp_tensor *> both(const std::string &name, const std::vector<Value> &values,
-                               const std::vector<Named> &named = {}) {
-    std::vector<amp_tensor *> outputs;
-    EXPECT_EQ(call(name, values, named, &outputs), AMP_OK) << amp_last_error();
-    outputs.resize(2);
-    return outputs;
-}
-
 TEST_F(Scans, CumsumOfLongRowsKeepsItsPrecision) {
     for (amp_dtype dtype : {AMP_F32, AMP_F64}) {
         for (int64_t n : {1, 7, 8, 511, 512, 513, 100003}) {

@@ -13,14 +13,6 @@ class Sorting : public Test {};
 
 using Numbers = std::vector<double>;
 
-std::vector<amp_tensor *> both(const std::string &name, const std::vector<Value> &values,
-                               const std::vector<Named> &named = {}) {
-    std::vector<amp_tensor *> outputs;
-    EXPECT_EQ(call(name, values, named, &outputs), AMP_OK) << amp_last_error();
-    outputs.resize(2);
-    return outputs;
-}
-
 // NaN is larger than every number, and what is equal keeps its order.
 std::vector<int64_t> places_in_order(const Numbers &x, bool descending) {
     std::vector<int64_t> places(x.size());

@@ -35,6 +35,12 @@ amp_status amp_linalg_check(const amp_call *call, const char *name, const amp_te
     return AMP_OK;
 }
 
+bool amp_linalg_is_vector_side(const amp_tensor *a, const amp_tensor *b) {
+    bool vector = b->rank == a->rank - 1;
+    for (int d = 0; vector && d < b->rank; d++) vector = a->shape[d] == b->shape[d];
+    return vector || b->rank == 1;
+}
+
 const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index) {
     static _Thread_local char text[48];
     text[0] = 0;
@@ -277,10 +283,6 @@ typedef struct work_size {
     int64_t elements, reals, integers;
 } work_size;
 
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 static int64_t whole(double count) {
     return count >= 0x1p62 ? INT64_MAX / 2 : (int64_t)count + (count > (double)(int64_t)count);
 }
@@ -293,9 +295,9 @@ static amp_status find_work_size(const amp_call *call, const amp_linalg_loop *lo
         amp_lapack_work query = {elements, real, &integer, -1, -1, -1};
         (void)loop->run(loop->context, 0, &query);
         const double wanted = loop->lapack->first(&query, &reals);
-        size->elements = larger(size->elements, whole(wanted));
-        size->reals = larger(size->reals, whole(reals));
-        size->integers = larger(size->integers, integer);
+        size->elements = amp_larger(size->elements, whole(wanted));
+        size->reals = amp_larger(size->reals, whole(reals));
+        size->integers = amp_larger(size->integers, integer);
     }
     if (size->elements <= INT_MAX && size->reals <= INT_MAX && size->integers <= INT_MAX) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: the matrices are too large for LAPACK's 32-bit workspace sizes",
@@ -319,7 +321,7 @@ static void run_part(const amp_linalg_loop *loop, const work_size *size, char *m
 }
 
 amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop) {
-    const int64_t count = loop->batch->count, macs = larger(loop->macs, 1);
+    const int64_t count = loop->batch->count, macs = amp_larger(loop->macs, 1);
     work_size size;
     if (count == 0) return AMP_OK;
     AMP_TRY(find_work_size(call, loop, &size));

@@ -33,6 +33,8 @@ void *amp_stack_at(const amp_stack *stack, int64_t index);
 
 /* Matrices (rank 2 and more) of f32, f64, c64 or c128, square if asked for. */
 amp_status amp_linalg_check(const amp_call *call, const char *name, const amp_tensor *t, bool square);
+/* In A X = B, B is a vector, or a batch of vectors that fits the batch of A. */
+bool amp_linalg_is_vector_side(const amp_tensor *a, const amp_tensor *b);
 /* "(matrix 3 of the batch) ", or "" where there is no batch. In a buffer of the thread's. */
 const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
 
@@ -43,6 +45,21 @@ amp_call amp_linalg_step(const amp_call *call);
 
 /* The singular values, largest first, as a tensor of the call's (batch…, min(m, n)). */
 amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values);
+
+/* ---- Extents --------------------------------------------------------------------------------------------------- */
+
+static inline int64_t amp_matrix_rows(const amp_tensor *t) {
+    return t->shape[t->rank - 2];
+}
+static inline int64_t amp_matrix_columns(const amp_tensor *t) {
+    return t->shape[t->rank - 1];
+}
+static inline int64_t amp_smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static inline int64_t amp_larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
 
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 

@@ -17,19 +17,6 @@ typedef struct lstsq_job {
 /* Infos that LAPACK has not: a matrix holds NaN or infinity; no memory. */
 enum { NOT_FINITE = -1000, NO_MEMORY = -1001 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-static int64_t rows_of(const amp_tensor *t) {
-    return t->shape[t->rank - 2];
-}
-static int64_t columns_of(const amp_tensor *t) {
-    return t->shape[t->rank - 1];
-}
-
 static bool has_values(amp_lstsq_driver driver) {
     return driver == AMP_GELSD || driver == AMP_GELSS;
 }
@@ -61,12 +48,12 @@ static amp_status solve(amp_call *call, lstsq_job *job, const amp_batch *batch, 
                             .context = job,
                             .lapack = job->lapack,
                             .batch = batch,
-                            .macs = m * n * (smaller(m, n) + nrhs) * 4,
+                            .macs = m * n * (amp_smaller(m, n) + nrhs) * 4,
                             .asks = true,
-                            .reals = 5 * larger(m, n),
+                            .reals = 5 * amp_larger(m, n),
                             .integers = n};
     AMP_TRY(amp_linalg_infos(call, batch, -1, NULL, &loop.infos));
-    if (smaller(m, n) > 0) AMP_TRY(amp_linalg_run(call, &loop));
+    if (amp_smaller(m, n) > 0) AMP_TRY(amp_linalg_run(call, &loop));
     const int64_t bad = amp_linalg_first_failure(batch, loop.infos);
     if (bad < 0) return AMP_OK;
     if (loop.infos[bad] == NOT_FINITE) {
@@ -85,7 +72,7 @@ static amp_status start(amp_call *call, lstsq_job *job, const char *name_a, cons
                         const amp_tensor *b, amp_batch *batch) {
     AMP_TRY(amp_linalg_check(call, name_b, b, false));
     AMP_TRY(amp_call_check_same_dtype(call, name_a, a, name_b, b));
-    if (rows_of(a) != rows_of(b)) {
+    if (amp_matrix_rows(a) != amp_matrix_rows(b)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, '%s' is %s; they must have as many rows",
                         amp_call_name(call), name_a, amp_describe(a), name_b, amp_describe(b));
     }
@@ -93,9 +80,10 @@ static amp_status start(amp_call *call, lstsq_job *job, const char *name_a, cons
     AMP_TRY(amp_batch_broadcast(call, name_a, &batch_a, name_b, &batch_b, batch));
     job->lapack = amp_lapack_of(a->dtype);
     AMP_TRY(amp_stack_copy(call, a, a->dtype, batch, &job->a));
-    AMP_TRY(amp_stack_new(call, a->dtype, batch, larger(rows_of(a), columns_of(a)), columns_of(b), &job->b));
+    AMP_TRY(amp_stack_new(call, a->dtype, batch, amp_larger(amp_matrix_rows(a), amp_matrix_columns(a)),
+                          amp_matrix_columns(b), &job->b));
     const amp_scalar zero = amp_int(0);
-    if (rows_of(a) < columns_of(a)) amp_cpu_fill(&job->b.view, &zero);
+    if (amp_matrix_rows(a) < amp_matrix_columns(a)) amp_cpu_fill(&job->b.view, &zero);
     return amp_stack_fill(&job->b, b);
 }
 
@@ -130,7 +118,7 @@ static amp_status make_ranks(amp_call *call, lstsq_job *job, const amp_batch *ba
 static amp_status make_values(amp_call *call, lstsq_job *job, const amp_batch *batch) {
     const amp_dtype real = job->lapack->real_dtype;
     if (!has_values(job->driver)) return return_nothing(call, 3, real);
-    return amp_stack_output(call, 3, real, real, batch, smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
+    return amp_stack_output(call, 3, real, real, batch, amp_smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
 }
 
 /* Rows n to m of LAPACK's answer hold what is left over, where every matrix has full rank. */
@@ -154,12 +142,6 @@ static amp_status return_residuals(amp_call *call, const lstsq_job *job, const a
     return call->outputs[1] ? AMP_OK : amp_pending_error();
 }
 
-static bool is_vector_side(const amp_tensor *a, const amp_tensor *b) {
-    bool vector = b->rank == a->rank - 1;
-    for (int d = 0; vector && d < b->rank; d++) vector = a->shape[d] == b->shape[d];
-    return vector || b->rank == 1;
-}
-
 amp_status cpu_linalg_lstsq(amp_call *call) {
     const amp_linalg_lstsq_args *args = call->args;
     const amp_tensor *a = args->A;
@@ -167,10 +149,10 @@ amp_status cpu_linalg_lstsq(amp_call *call) {
     amp_batch batch;
     AMP_TRY(amp_linalg_check(call, "A", a, false));
     AMP_TRY(find_driver(call, args->driver, &job.driver));
-    const bool vector = is_vector_side(a, args->B);
+    const bool vector = amp_linalg_is_vector_side(a, args->B);
     const amp_tensor b = vector ? amp_vector_as_matrix(args->B) : *args->B;
     AMP_TRY(start(call, &job, "A", a, "B", &b, &batch));
-    const double default_rcond = job.lapack->epsilon * (double)larger(job.a.rows, job.a.columns);
+    const double default_rcond = job.lapack->epsilon * (double)amp_larger(job.a.rows, job.a.columns);
     job.rcond = args->rcond.set ? args->rcond.value : default_rcond;
     AMP_TRY(make_ranks(call, &job, &batch));
     AMP_TRY(make_values(call, &job, &batch));

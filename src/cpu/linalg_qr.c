@@ -13,19 +13,6 @@ typedef struct qr_job {
     char side, trans;
 } qr_job;
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-static int64_t rows_of(const amp_tensor *t) {
-    return t->shape[t->rank - 2];
-}
-static int64_t columns_of(const amp_tensor *t) {
-    return t->shape[t->rank - 1];
-}
-
 /* ---- geqrf ----------------------------------------------------------------------------------------------------- */
 
 static int reflect_one(void *context, int64_t index, amp_lapack_work *work) {
@@ -39,7 +26,7 @@ amp_status cpu_geqrf(amp_call *call) {
     const amp_tensor *a = args->input;
     AMP_TRY(amp_linalg_check(call, "input", a, false));
     const amp_batch batch = amp_batch_of(a, 2);
-    const int64_t m = rows_of(a), n = columns_of(a), k = smaller(m, n);
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a), k = amp_smaller(m, n);
     qr_job job = {.lapack = amp_lapack_of(a->dtype)};
     const amp_linalg_loop loop = {.run = reflect_one,
                                   .context = &job,
@@ -58,7 +45,7 @@ amp_status cpu_geqrf(amp_call *call) {
 
 static void make_q(const qr_job *job, int64_t index, const void *a, const void *tau, amp_lapack_work *work) {
     const size_t size = amp_dtype_size(job->lapack->dtype);
-    const int m = job->q.rows, k = (int)smaller(job->a.rows, job->a.columns);
+    const int m = job->q.rows, k = (int)amp_smaller(job->a.rows, job->a.columns);
     char *q = amp_stack_at(&job->q, index);
     for (int j = 0; j < k; j++) {
         memcpy(q + (size_t)j * (size_t)job->q.ld * size, (const char *)a + (size_t)j * (size_t)job->a.ld * size,
@@ -70,7 +57,7 @@ static void make_q(const qr_job *job, int64_t index, const void *a, const void *
 /* The reflectors' scales lie in the workspace, before what LAPACK takes of it. */
 static int factorise_one(void *context, int64_t index, amp_lapack_work *work) {
     const qr_job *job = context;
-    const int m = job->a.rows, n = job->a.columns, k = (int)smaller(m, n);
+    const int m = job->a.rows, n = job->a.columns, k = (int)amp_smaller(m, n);
     char *a = amp_stack_at(&job->a, index), *tau = work->elements;
     amp_lapack_work rest = *work;
     rest.elements = tau + (size_t)k * amp_dtype_size(job->lapack->dtype);
@@ -89,14 +76,15 @@ typedef enum qr_mode { REDUCED, COMPLETE, ONLY_R } qr_mode;
 static amp_status factorise(amp_call *call, const char *name, const amp_tensor *a, qr_mode mode) {
     AMP_TRY(amp_linalg_check(call, name, a, false));
     const amp_batch batch = amp_batch_of(a, 2);
-    const int64_t m = rows_of(a), n = columns_of(a), k = smaller(m, n), inner = mode == COMPLETE ? m : k;
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a), k = amp_smaller(m, n),
+                  inner = mode == COMPLETE ? m : k;
     qr_job job = {.lapack = amp_lapack_of(a->dtype)};
     const amp_linalg_loop loop = {.run = factorise_one,
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = m * k * (n + inner),
-                                  .elements = larger(inner, n) * BLOCK + k};
+                                  .elements = amp_larger(inner, n) * BLOCK + k};
     AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     if (mode == ONLY_R)
         AMP_TRY(amp_linalg_return_empty(call, 0, a->dtype, 1, (const int64_t[]){0}));
@@ -127,7 +115,8 @@ amp_status cpu_linalg_qr(amp_call *call) {
 /* tau belongs to the reflectors: same dtype, same batch, at most as many as there are columns. */
 static amp_status check_tau(const amp_call *call, const amp_tensor *a, const amp_tensor *tau) {
     AMP_TRY(amp_call_check_same_dtype(call, "input", a, "tau", tau));
-    bool fits = tau->rank == a->rank - 1 && tau->shape[tau->rank - 1] <= smaller(rows_of(a), columns_of(a));
+    bool fits =
+        tau->rank == a->rank - 1 && tau->shape[tau->rank - 1] <= amp_smaller(amp_matrix_rows(a), amp_matrix_columns(a));
     for (int d = 0; fits && d < tau->rank - 1; d++) fits = tau->shape[d] == a->shape[d];
     if (fits) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
@@ -146,7 +135,7 @@ amp_status cpu_linalg_householder_product(amp_call *call) {
     const amp_tensor *a = args->input;
     AMP_TRY(amp_linalg_check(call, "input", a, false));
     AMP_TRY(check_tau(call, a, args->tau));
-    const int64_t m = rows_of(a), n = columns_of(a);
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a);
     if (m < n) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected at least as many rows as columns",
                         amp_call_name(call), amp_describe(a));
@@ -159,7 +148,7 @@ amp_status cpu_linalg_householder_product(amp_call *call) {
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
-                                  .macs = m * n * rows_of(&tau),
+                                  .macs = m * n * amp_matrix_rows(&tau),
                                   .elements = n * BLOCK};
     AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
     AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.q));
@@ -178,7 +167,8 @@ static int multiply_one(void *context, int64_t index, amp_lapack_work *work) {
 static amp_status check_other(const amp_call *call, const amp_tensor *a, const amp_tensor *other, bool left) {
     AMP_TRY(amp_linalg_check(call, "other", other, false));
     AMP_TRY(amp_call_check_same_dtype(call, "input", a, "other", other));
-    bool fits = a->rank == other->rank && rows_of(a) == (left ? rows_of(other) : columns_of(other));
+    bool fits =
+        a->rank == other->rank && amp_matrix_rows(a) == (left ? amp_matrix_rows(other) : amp_matrix_columns(other));
     for (int d = 0; fits && d < a->rank - 2; d++) fits = a->shape[d] == other->shape[d];
     if (fits) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
@@ -196,7 +186,7 @@ amp_status cpu_ormqr(amp_call *call) {
     AMP_TRY(check_other(call, a, other, args->left.value));
     const amp_batch batch = amp_batch_of(a, 2);
     const amp_tensor tau = amp_vector_as_matrix(args->tau);
-    const int64_t m = rows_of(other), n = columns_of(other);
+    const int64_t m = amp_matrix_rows(other), n = amp_matrix_columns(other);
     const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, m, n);
     qr_job job = {
         .lapack = amp_lapack_of(compute), .side = args->left.value ? 'L' : 'R', .trans = args->transpose ? 'T' : 'N'};
@@ -204,8 +194,8 @@ amp_status cpu_ormqr(amp_call *call) {
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
-                                  .macs = 2 * m * n * rows_of(&tau),
-                                  .elements = larger(m, n) * BLOCK + TRIANGLE};
+                                  .macs = 2 * m * n * amp_matrix_rows(&tau),
+                                  .elements = amp_larger(m, n) * BLOCK + TRIANGLE};
     AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.a));
     AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
     AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.c));

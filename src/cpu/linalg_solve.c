@@ -13,13 +13,6 @@ typedef struct lu_job {
     bool invert; /* b becomes the identity first */
 } lu_job;
 
-static int64_t rows_of(const amp_tensor *t) {
-    return t->shape[t->rank - 2];
-}
-static int64_t columns_of(const amp_tensor *t) {
-    return t->shape[t->rank - 1];
-}
-
 /* ---- LU -------------------------------------------------------------------------------------------------------- */
 
 /* A NaN is no pivot: OpenBLAS's search for the largest element may come back with none. */
@@ -42,7 +35,7 @@ amp_status cpu_lu_with_info(amp_call *call) {
     const amp_lu_with_info_args *a = call->args;
     AMP_TRY(amp_linalg_check(call, "input", a->input, false));
     const amp_batch batch = amp_batch_of(a->input, 2);
-    const int64_t m = rows_of(a->input), n = columns_of(a->input), k = m < n ? m : n;
+    const int64_t m = amp_matrix_rows(a->input), n = amp_matrix_columns(a->input), k = m < n ? m : n;
     lu_job job = {.lapack = amp_lapack_of(a->input->dtype), .pivoted = a->pivot.value};
     amp_linalg_loop loop = {
         .run = factorise_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = m * n * k / 3};
@@ -81,7 +74,7 @@ static amp_status check_rows(const amp_call *call, const char *name_b, const amp
     AMP_TRY(amp_linalg_check(call, name_b, b, false));
     AMP_TRY(amp_linalg_check(call, name_a, a, true));
     AMP_TRY(amp_call_check_same_dtype(call, name_b, b, name_a, a));
-    if (rows_of(b) == rows_of(a)) return AMP_OK;
+    if (amp_matrix_rows(b) == amp_matrix_rows(a)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, '%s' is %s; they must have as many rows", amp_call_name(call),
                     name_b, amp_describe(b), name_a, amp_describe(a));
 }
@@ -118,17 +111,17 @@ amp_status cpu_lu_solve(amp_call *call) {
     const amp_tensor pivots = amp_vector_as_matrix(a->LU_pivots);
     amp_batch batch;
     AMP_TRY(amp_batch_broadcast(call, "b", &batch_b, "LU_data", &batch_lu, &batch));
-    const amp_dtype compute = amp_linalg_compute_dtype(b->dtype, rows_of(b), columns_of(b));
+    const amp_dtype compute = amp_linalg_compute_dtype(b->dtype, amp_matrix_rows(b), amp_matrix_columns(b));
     lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'N'};
     const amp_linalg_loop loop = {.run = solve_one,
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
-                                  .macs = rows_of(b) * rows_of(b) * columns_of(b)};
+                                  .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b)};
     AMP_TRY(amp_stack_read(call, lu, compute, &batch, &job.lu));
     AMP_TRY(amp_stack_read(call, &pivots, AMP_I32, &batch, &job.pivots));
     AMP_TRY(check_pivots(call, &job, &batch));
-    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, rows_of(b), columns_of(b), &job.b));
+    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (amp_tensor_elements(&job.b.view) > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.b);
@@ -160,7 +153,7 @@ static amp_status run_solver(amp_call *call, lu_job *job, const amp_batch *batch
 static amp_status invert(amp_call *call, const amp_tensor *a, bool check, int info_output) {
     AMP_TRY(amp_linalg_check(call, "A", a, true));
     const amp_batch batch = amp_batch_of(a, 2);
-    const int64_t n = rows_of(a);
+    const int64_t n = amp_matrix_rows(a);
     const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, n, n);
     lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'T', .pivoted = true, .invert = true};
     AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.lu));
@@ -178,26 +171,19 @@ amp_status cpu_linalg_inv_ex(amp_call *call) {
     return invert(call, a->A, a->check_errors, 1);
 }
 
-/* B is a vector, or a batch of vectors that fits the batch of A. */
-static bool is_vector_side(const amp_tensor *a, const amp_tensor *b) {
-    bool vector = b->rank == a->rank - 1;
-    for (int d = 0; vector && d < b->rank; d++) vector = a->shape[d] == b->shape[d];
-    return vector || b->rank == 1;
-}
-
 /* The solutions of A X = B as the call's result. */
 static amp_status solve(amp_call *call, const amp_tensor *a, const amp_tensor *right) {
-    const bool vector = is_vector_side(a, right);
+    const bool vector = amp_linalg_is_vector_side(a, right);
     const amp_tensor b = vector ? amp_vector_as_matrix(right) : *right;
     AMP_TRY(check_rows(call, "B", &b, "A", a));
     const amp_batch batch_a = amp_batch_of(a, 2), batch_b = amp_batch_of(&b, 2);
     amp_batch batch;
     AMP_TRY(amp_batch_broadcast(call, "B", &batch_b, "A", &batch_a, &batch));
-    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, rows_of(&b), columns_of(&b));
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, amp_matrix_rows(&b), amp_matrix_columns(&b));
     lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'N', .pivoted = true};
     AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.lu));
-    AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, rows_of(&b), vector ? AMP_VECTOR : columns_of(&b),
-                             &job.b));
+    AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, amp_matrix_rows(&b),
+                             vector ? AMP_VECTOR : amp_matrix_columns(&b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, &b));
     return run_solver(call, &job, &batch, true, -1, "there is no one solution");
 }
@@ -217,7 +203,7 @@ amp_status cpu_linalg_solve(amp_call *call) {
     const amp_linalg_solve_args *args = call->args;
     AMP_TRY(amp_linalg_check(call, "A", args->A, true));
     if (args->left.value) return solve(call, args->A, args->B);
-    if (!is_vector_side(args->A, args->B)) return solve_right(call, args->A, args->B);
+    if (!amp_linalg_is_vector_side(args->A, args->B)) return solve_right(call, args->A, args->B);
     return amp_fail(AMP_ERROR_INVALID, "%s: 'B' is %s, a vector; with left false it must be matrices",
                     amp_call_name(call), amp_describe(args->B));
 }
@@ -335,9 +321,9 @@ amp_status cpu_triangular_solve(amp_call *call) {
     amp_batch batch;
     AMP_TRY(amp_batch_broadcast(call, "input", &batch_b, "A", &batch_a, &batch));
     /* A row-major A is the transpose of a column-major matrix, whose other triangle counts. */
-    const bool flip = columns_of(a) > 1 && a->strides[a->rank - 1] == 1;
+    const bool flip = amp_matrix_columns(a) > 1 && a->strides[a->rank - 1] == 1;
     const amp_tensor read = flip ? amp_matrix_transposed(a) : *a;
-    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, rows_of(b), columns_of(b));
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, amp_matrix_rows(b), amp_matrix_columns(b));
     triangular_job job = {.lapack = amp_lapack_of(compute),
                           .uplo = args->upper.value != flip ? 'U' : 'L',
                           .trans = args->transpose != flip ? 'T' : 'N',
@@ -346,9 +332,9 @@ amp_status cpu_triangular_solve(amp_call *call) {
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
-                                  .macs = rows_of(b) * rows_of(b) * columns_of(b) / 2};
+                                  .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b) / 2};
     AMP_TRY(amp_stack_read(call, &read, compute, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, rows_of(b), columns_of(b), &job.b));
+    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (amp_tensor_elements(&job.b.view) > 0) AMP_TRY(amp_linalg_run(call, &loop));
     AMP_TRY(copy_coefficient(call, a, &batch));

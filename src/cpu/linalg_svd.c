@@ -17,16 +17,6 @@ typedef struct svd_job {
 /* An info that LAPACK has not: the matrix holds NaN. */
 enum { HOLDS_NAN = -1000 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t rows_of(const amp_tensor *t) {
-    return t->shape[t->rank - 2];
-}
-static int64_t columns_of(const amp_tensor *t) {
-    return t->shape[t->rank - 1];
-}
-
 /* ---- Running it ------------------------------------------------------------------------------------------------ */
 
 static void *matrix_at(const amp_stack *stack, int64_t index) {
@@ -70,7 +60,7 @@ static int identity_one(void *context, int64_t index, amp_lapack_work *work) {
 
 static amp_status run_job(amp_call *call, const char *name, svd_job *job, const amp_batch *batch,
                           int (*run)(void *, int64_t, amp_lapack_work *)) {
-    const int64_t m = job->a.rows, n = job->a.columns, k = smaller(m, n);
+    const int64_t m = job->a.rows, n = job->a.columns, k = amp_smaller(m, n);
     amp_linalg_loop loop = {.run = k > 0 ? run : identity_one,
                             .context = job,
                             .lapack = job->lapack,
@@ -98,7 +88,7 @@ static amp_status decompose(amp_call *call, const char *name, const amp_tensor *
     AMP_TRY(amp_linalg_check(call, name, a, false));
     const amp_batch batch = amp_batch_of(a, 2);
     const amp_tensor transposed = amp_matrix_transposed(a);
-    const int64_t m = rows_of(a), n = columns_of(a), k = smaller(m, n);
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a), k = amp_smaller(m, n);
     const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, m, n), real = amp_lapack_of(a->dtype)->real_dtype;
     svd_job job = {.lapack = amp_lapack_of(compute), .job = mode};
     AMP_TRY(amp_stack_copy(call, &transposed, compute, &batch, &job.a));
@@ -151,7 +141,7 @@ static amp_tensor *conjugate_transpose(amp_tensor *t) {
     amp_tensor *result = t ? amp_clone(amp_transpose(t, -2, -1)) : NULL;
     if (!result || !amp_dtype_is_complex(result->dtype)) return result;
     const amp_lapack *l = amp_lapack_of(result->dtype);
-    const int64_t columns = columns_of(result), rows = columns ? amp_tensor_elements(result) / columns : 0;
+    const int64_t columns = amp_matrix_columns(result), rows = columns ? amp_tensor_elements(result) / columns : 0;
     for (int64_t i = 0; i < rows; i++) {
         l->conjugate((int)columns, 1, (char *)amp_tensor_pointer(result) + i * columns * amp_element_sizes[l->dtype],
                      1);
@@ -164,9 +154,9 @@ amp_status cpu_svd(amp_call *call) {
     amp_call step = amp_linalg_step(call);
     amp_tensor **made = step.outputs, **u = &call->outputs[0], **s = &call->outputs[1], **v = &call->outputs[2];
     AMP_TRY(decompose(&step, "input", a->input, !a->compute_uv.value ? 'N' : a->some.value ? 'S' : 'A'));
-    *u = a->compute_uv.value ? made[0] : square_zeros(a->input, rows_of(a->input));
+    *u = a->compute_uv.value ? made[0] : square_zeros(a->input, amp_matrix_rows(a->input));
     *s = a->compute_uv.value ? made[1] : made[0];
-    *v = a->compute_uv.value ? conjugate_transpose(made[2]) : square_zeros(a->input, columns_of(a->input));
+    *v = a->compute_uv.value ? conjugate_transpose(made[2]) : square_zeros(a->input, amp_matrix_columns(a->input));
     return *u && *v ? AMP_OK : amp_pending_error();
 }
 
@@ -193,7 +183,7 @@ amp_status cpu_pinverse(amp_call *call) {
     const amp_tensor *a = args->input;
     AMP_TRY(amp_linalg_check(call, "input", a, false));
     const amp_batch batch = amp_batch_of(a, 2);
-    const int64_t m = rows_of(a), n = columns_of(a), k = smaller(m, n);
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a), k = amp_smaller(m, n);
     svd_job job = {.lapack = amp_lapack_of(a->dtype), .job = 'S', .rcond = args->rcond.value};
     AMP_TRY(amp_stack_output_transposed(call, 0, a->dtype, a->dtype, &batch, n, m, &job.out));
     if (amp_tensor_elements(a) == 0) return AMP_OK;
@@ -232,7 +222,7 @@ static amp_status count_above(amp_call *call, amp_tensor *a, bool hermitian, amp
 }
 
 static double default_rtol(const amp_tensor *a) {
-    const int64_t m = rows_of(a), n = columns_of(a);
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a);
     return amp_lapack_of(a->dtype)->epsilon * (double)(m > n ? m : n);
 }
 

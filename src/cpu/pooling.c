@@ -156,3 +156,17 @@ int64_t amp_pool_pixels(const amp_pool_line *l, const amp_window *w, const float
     }
     return count;
 }
+
+amp_pool_line amp_pool_line_at(const amp_pool *p, int64_t index, const char *in, char *out, int64_t *indices,
+                               int64_t size, void *scratch) {
+    const amp_spatial *s = &p->s;
+    const amp_spatial_row row = amp_spatial_row_at(s, index);
+    const int64_t width = s->out[2] * s->inner, plane = s->in[0] * s->in[1] * s->in[2] * s->inner;
+    return (amp_pool_line){.pool = p,
+                           .d = &p->windows[0][row.d],
+                           .h = &p->windows[1][row.h],
+                           .in = in + row.outer * plane * size,
+                           .out = out + index * width * size,
+                           .indices = indices ? indices + index * width : NULL,
+                           .scratch = scratch};
+}

@@ -44,6 +44,9 @@ typedef struct amp_pool_line {
     int64_t *indices; /* NULL: not wanted */
     void *scratch;
 } amp_pool_line;
+/* Number `index` of all output lines; `in`, `out` and `indices` are whole tensors of elements of `size` bytes. */
+amp_pool_line amp_pool_line_at(const amp_pool *p, int64_t index, const char *in, char *out, int64_t *indices,
+                               int64_t size, void *scratch);
 typedef void amp_pool_line_function(const amp_pool_line *line);
 /* For f32, f64 or i64. */
 amp_pool_line_function *amp_pool_maximum(amp_dtype compute);

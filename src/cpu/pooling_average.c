@@ -175,18 +175,9 @@ static average_function *choose(const average *a, size_t *scratch) {
 
 static void average_rows(void *context, int64_t begin, int64_t end, void *scratch) {
     const average *a = context;
-    const amp_pool *p = a->pool;
-    const amp_spatial *s = &p->s;
-    const int64_t bytes = s->out[2] * s->inner * (int64_t)a->size;
-    const int64_t plane = s->in[0] * s->in[1] * s->in[2] * s->inner * (int64_t)a->size;
     for (int64_t index = begin; index < end; index++) {
-        const amp_spatial_row row = amp_spatial_row_at(s, index);
-        a->function(a, &(amp_pool_line){.pool = p,
-                                        .d = &p->windows[0][row.d],
-                                        .h = &p->windows[1][row.h],
-                                        .in = a->in + row.outer * plane,
-                                        .out = a->out + index * bytes,
-                                        .scratch = scratch});
+        const amp_pool_line line = amp_pool_line_at(a->pool, index, a->in, a->out, NULL, (int64_t)a->size, scratch);
+        a->function(a, &line);
     }
 }
 

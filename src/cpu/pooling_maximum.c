@@ -190,17 +190,8 @@ static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
 
 static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratch) {
     const maximum *m = context;
-    const amp_spatial *s = &m->pool->s;
-    const int64_t width = s->out[2] * s->inner, plane = s->in[0] * s->in[1] * s->in[2] * s->inner;
     for (int64_t index = begin; index < end; index++) {
-        const amp_spatial_row row = amp_spatial_row_at(s, index);
-        const amp_pool_line line = {.pool = m->pool,
-                                    .d = &m->pool->windows[0][row.d],
-                                    .h = &m->pool->windows[1][row.h],
-                                    .in = m->in + row.outer * plane * m->size,
-                                    .out = m->out + index * width * m->size,
-                                    .indices = m->indices ? m->indices + index * width : NULL,
-                                    .scratch = scratch};
+        const amp_pool_line line = amp_pool_line_at(m->pool, index, m->in, m->out, m->indices, m->size, scratch);
         if (m->by_pixels)
             maximum_pixels(m, &line);
         else if (m->by_columns)
