@@ -289,10 +289,10 @@ static double read_rate(size_t bytes, int threads) {
     const int repeats = bytes < (size_t)1 << 22 ? (int)(((size_t)1 << 22) / bytes) : 1;
     memset(data, 1, bytes);
     for (int i = 0; i < 5 || spent < 0.1; i++) {
-        const double start = bench_wall();
+        const double start = bench_now();
 #pragma omp parallel num_threads(threads) if (threads > 1)
         for (int r = 0; r < repeats; r++) sink = amp_probe_read(data + part * (size_t)omp_get_thread_num(), part);
-        const double seconds = bench_wall() - start, rate = (double)part * threads * repeats / seconds * 1e-9;
+        const double seconds = bench_now() - start, rate = (double)part * threads * repeats / seconds * 1e-9;
         spent += seconds;
         if (rate > best) best = rate;
     }

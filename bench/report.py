@@ -286,11 +286,12 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; margin: 2.5rem auto; max-width: 62rem; padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; margin: 0 0 .2rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; } p { margin: .4rem 0 .8rem; }
 .faint, caption { color: #697586; font-size: .88rem; text-align: left; } .machine { columns: 2; margin: 1rem 0; padding: 0; list-style: none; }
-.machine b { display: inline-block; min-width: 9rem; font-weight: 600; }
+.machine b { display: inline-block; min-width: 10rem; font-weight: 600; }
 table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-numeric: tabular-nums; margin: .4rem 0 1rem; }
 th, td { padding: .22rem .5rem; border-bottom: 1px solid #e4e7eb; text-align: right; vertical-align: top; } th { color: #697586; font-weight: 600; }
 th:first-child, td:first-child, .text td { text-align: left; } .text th { text-align: left; }
-.good { color: #2b8a3e; font-weight: 600; } .short { color: #c2410c; font-weight: 600; } .spread { color: #9aa5b1; font-size: .78rem; }
+.good { color: #2b8a3e; font-weight: 600; } .short { color: #c2410c; font-weight: 600; } td:first-child { white-space: nowrap; } .text td:first-child { white-space: normal; } .text td:last-child { white-space: nowrap; }
+.spread { color: #9aa5b1; font-size: .78rem; } .under { display: block; white-space: nowrap; }
 svg { width: 100%; height: auto; } details summary { cursor: pointer; color: #0b7285; }
 @media print { body { margin: 0; max-width: none; font-size: 10.5pt; } h2 { break-after: avoid; } tr, svg { break-inside: avoid; } details { display: block; } }
 """
@@ -333,7 +334,7 @@ def gemm_table(shapes, threads=1):
             few = s["m"] <= 16
             share = r["read_share"] if few else r["peak_share"]
             half = 50 * (r["high_us"] - r["low_us"]) / r["us"]
-            row.append(f'<span>{r["gflops"]:.0f} <span class="spread">±{half:.0f} %, {100 * share:.0f} %{" r" if few else ""}</span></span>')
+            row.append(f'<span>{r["gflops"]:.0f} <span class="spread under">±{half:.0f} %, {100 * share:.0f} %{" r" if few else ""}</span></span>')
         rows.append(row)
     return table(["M × N × K"] + names, rows, "GFLOP/s, half the way from the 10th to the 90th percentile, and the share of "
                  "the measured peak of the instruction; r: of the rate at which the same weights are read")
