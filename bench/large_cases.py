@@ -2,8 +2,9 @@
 
     python large_cases.py FOLDER
 
-writes FOLDER/million (about 2^20 elements for each op), FOLDER/batch (1,000 small matrices or transforms) and FOLDER/matrix
-(one matrix of 256 × 256), in an environment with torch. What PyTorch gives is recorded as dtypes and shapes only.
+writes FOLDER/million (about 2^20 elements for each op), FOLDER/batch (1,000 small matrices or transforms) and
+FOLDER/matrix (one matrix of 256 × 256), in an environment with torch. What PyTorch gives is recorded as dtypes and
+shapes only.
 """
 import json
 import struct
@@ -43,11 +44,13 @@ def lengths(n, value):
     return torch.full((n,), value)
 
 
-UNARY = """abs acos asin atan ceil cos cosh erf erfinv exp expm1 floor isfinite isinf isnan log log10 log1p log2 neg reciprocal round rsqrt
-sigmoid sign sin sinc sinh sqrt square tan tanh trunc logical_not celu elu gelu hardsigmoid hardswish leaky_relu logsigmoid mish relu
-relu6 selu silu softplus softsign hardtanh nan_to_num""".split()
-BINARY = """add sub mul div atan2 eq ne lt le gt ge floor_divide fmod remainder logaddexp logical_and logical_or logical_xor
-maximum minimum polar pow""".split()
+UNARY = """abs acos asin atan ceil cos cosh erf erfinv exp expm1 floor isfinite isinf isnan log log10 log1p log2 neg
+reciprocal round rsqrt sigmoid sign sin sinc sinh sqrt square tan tanh trunc logical_not celu elu gelu hardsigmoid
+hardswish leaky_relu logsigmoid mish relu relu6 selu silu softplus softsign hardtanh nan_to_num""".split()
+POSITIVE, INSIDE = "log log10 log1p log2 rsqrt sqrt".split(), "acos asin erfinv".split()
+BINARY = """add sub mul div atan2 eq ne lt le gt ge floor_divide fmod remainder logaddexp logical_and logical_or
+logical_xor maximum minimum""".split()
+OVER_A_LIST = "sum mean amax amin logsumexp std var std_mean var_mean".split()
 REDUCTIONS = "sum mean prod std var std_mean var_mean amax amin argmax argmin logsumexp cumsum cumprod cummax".split()
 PAIR_LOSSES = """mse_loss l1_loss huber_loss smooth_l1_loss soft_margin_loss hinge_embedding_loss binary_cross_entropy
 binary_cross_entropy_with_logits poisson_nll_loss kl_div""".split()
@@ -61,8 +64,8 @@ def rnn(gates, layer=True):
                normal(gates * 512) * 0.1]
     if layer:
         hx = [normal(1, 32, 512)] * (2 if gates == 4 else 1)
-        return dict(input=normal(64, 32, 512), hx=hx, params=tensors, has_biases=True, num_layers=1, dropout=0.0, train=False,
-                    bidirectional=False, batch_first=False)
+        return dict(input=normal(64, 32, 512), hx=hx, params=tensors, has_biases=True, num_layers=1, dropout=0.0,
+                    train=False, bidirectional=False, batch_first=False)
     hx = [normal(32, 512)] * (2 if gates == 4 else 1)
     return dict(input=normal(32, 512), hx=hx, **dict(zip(("w_ih", "w_hh", "b_ih", "b_hh"), tensors)))
 
@@ -71,14 +74,13 @@ def million():
     x, u, p, y = normal(*M), uniform(*M), positive(*M), normal(*M)
     image, volume, line = normal(*IMAGE), normal(*VOLUME), normal(64, 16, 1024)
     for op in UNARY:
-        yield op, dict(input=p if op in ("log", "log10", "log1p", "log2", "rsqrt", "sqrt") else
-                       u if op in ("acos", "asin", "erfinv") else x)
+        yield op, dict(input=p if op in POSITIVE else u if op in INSIDE else x)
     for op in BINARY:
-        a = p if op in ("pow", "polar") else x
-        yield op, {"abs": a, "angle": p} if op == "polar" else {"input": a, "exponent": p} if op == "pow" else dict(input=a, other=p)
+        yield op, dict(input=x, other=p)
+    yield "polar", {"abs": p, "angle": x}
+    yield "pow", dict(input=p, exponent=p)
     for op in REDUCTIONS:
-        yield op, dict(input=x, dim=[1] if op in ("sum", "mean", "amax", "amin", "logsumexp", "std", "var", "std_mean", "var_mean")
-                       else 1)
+        yield op, dict(input=x, dim=[1] if op in OVER_A_LIST else 1)
     for op in ("softmax", "log_softmax", "softmin"):
         yield op, dict(input=x, dim=-1)
     for op in PAIR_LOSSES:
@@ -95,11 +97,11 @@ def million():
     yield "avg_pool1d", dict(input=line, kernel_size=[3], stride=[2], padding=[1])
     yield "avg_pool2d", dict(input=image, kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])
     yield "avg_pool3d", dict(input=volume, kernel_size=[3, 3, 3], stride=[2, 2, 2], padding=[1, 1, 1])
-    yield "max_pool1d", dict(input=line, kernel_size=[3], stride=2, padding=1, dilation=1, ceil_mode=False, return_indices=True)
-    yield "max_pool2d", dict(input=image, kernel_size=[3, 3], stride=2, padding=1, dilation=1, ceil_mode=False, return_indices=True)
-    yield "max_pool3d", dict(input=volume, kernel_size=[3, 3, 3], stride=2, padding=1, dilation=1, ceil_mode=False, return_indices=True)
-    yield "fractional_max_pool2d", dict(input=image, kernel_size=[2, 2], output_size=[60, 60], random_samples=uniform(4, 16, 2),
-                                        return_indices=True)
+    for dims, pooled_input in ((1, line), (2, image), (3, volume)):
+        yield f"max_pool{dims}d", dict(input=pooled_input, kernel_size=[3] * dims, stride=2, padding=1, dilation=1,
+                                       ceil_mode=False, return_indices=True)
+    yield "fractional_max_pool2d", dict(input=image, kernel_size=[2, 2], output_size=[60, 60],
+                                        random_samples=uniform(4, 16, 2), return_indices=True)
     yield "fractional_max_pool3d", dict(input=volume, kernel_size=[2, 2, 2], output_size=[7, 30, 30],
                                         random_samples=uniform(2, 8, 3), return_indices=True)
     pooled, where = torch.nn.functional.max_pool2d(image, 2, return_indices=True)
@@ -122,9 +124,10 @@ def million():
     yield "linalg_vecdot", dict(x=x, y=y, dim=-1)
     yield "mv", dict(input=x, vec=normal(1024))
     yield "addmv", dict(input=normal(1024), mat=x, vec=normal(1024), beta=1, alpha=1)
-    yield "batch_norm", dict(input=image, running_mean=normal(16), running_var=positive(16), weight=normal(16), bias=normal(16),
-                             training=False, momentum=0.1, eps=1e-5)
-    yield "instance_norm", dict(input=image, weight=normal(16), bias=normal(16), use_input_stats=True, momentum=0.1, eps=1e-5)
+    yield "batch_norm", dict(input=image, running_mean=normal(16), running_var=positive(16), weight=normal(16),
+                             bias=normal(16), training=False, momentum=0.1, eps=1e-5)
+    yield "instance_norm", dict(input=image, weight=normal(16), bias=normal(16), use_input_stats=True, momentum=0.1,
+                                eps=1e-5)
     yield "group_norm", dict(input=image, num_groups=4, weight=normal(16), bias=normal(16), eps=1e-5)
     yield "layer_norm", dict(input=x, normalized_shape=[1024], weight=normal(1024), bias=normal(1024), eps=1e-5)
     yield "rms_norm", dict(input=x, normalized_shape=[1024], weight=normal(1024), eps=1e-5)
@@ -173,14 +176,14 @@ def million():
     yield "interpolate", dict(input=image, scale_factor=2.0, mode="bilinear", align_corners=False)
     yield "grid_sampler_2d", dict(input=image, grid=normal(4, 128, 128, 2) * 0.5, interpolation_mode=0, padding_mode=0,
                                   align_corners=False)
-    yield "grid_sampler_3d", dict(input=volume, grid=normal(2, 16, 64, 64, 3) * 0.5, interpolation_mode=0, padding_mode=0,
-                                  align_corners=False)
+    yield "grid_sampler_3d", dict(input=volume, grid=normal(2, 16, 64, 64, 3) * 0.5, interpolation_mode=0,
+                                  padding_mode=0, align_corners=False)
     yield "embedding", dict(weight=normal(10000, 256), input=integers(10000, 4096))
-    yield "embedding_bag", dict(weight=normal(10000, 256), input=integers(10000, 4096), offsets=torch.arange(0, 4096, 16), mode="sum")
+    yield "embedding_bag", dict(weight=normal(10000, 256), input=integers(10000, 4096),
+                                offsets=torch.arange(0, 4096, 16), mode="sum")
     yield "fake_quantize_per_tensor_affine", dict(input=x, scale=0.1, zero_point=3, quant_min=0, quant_max=255)
     rows = integers(1024, *M)
-    for op in ("gather",):
-        yield op, dict(input=x, dim=0, index=rows)
+    yield "gather", dict(input=x, dim=0, index=rows)
     yield "take_along_dim", dict(input=x, indices=rows, dim=1)
     yield "scatter", dict(input=x, dim=1, index=rows, src=y)
     yield "scatter_add", dict(input=x, dim=1, index=rows, src=y)
@@ -188,14 +191,15 @@ def million():
     yield "index_add", dict(input=x, dim=0, index=order, source=y, alpha=1)
     yield "index_copy", dict(input=x, dim=0, index=order, source=y)
     yield "index_select", dict(input=x, dim=1, index=order)
-    yield "index_put", dict(input=x, indices=[integers(1024, 100000), integers(1024, 100000)], values=normal(100000), accumulate=False)
+    yield "index_put", dict(input=x, indices=[integers(1024, 100000), integers(1024, 100000)], values=normal(100000),
+                            accumulate=False)
     yield "sort", dict(input=x, dim=-1, descending=False)
     yield "topk", dict(input=x, k=10, dim=-1, largest=True, sorted=True)
     yield "quantile", dict(input=x, q=0.3, dim=1)
     yield "nanquantile", dict(input=x, q=0.3, dim=1)
     yield "bilinear", dict(input1=normal(128, 64), input2=normal(128, 64), weight=normal(64, 64, 64), bias=normal(64))
-    yield "stft", dict(input=normal(8, 100000), n_fft=512, hop_length=128, window=uniform(512), center=True, pad_mode="reflect",
-                       normalized=False, onesided=True, return_complex=True)
+    yield "stft", dict(input=normal(8, 100000), n_fft=512, hop_length=128, window=uniform(512), center=True,
+                       pad_mode="reflect", normalized=False, onesided=True, return_complex=True)
     for op in "fft_fft fft_ifft fft_rfft fft_ihfft".split():
         yield op, dict(input=x, dim=-1)
     for op in "fft_fft2 fft_ifft2 fft_rfft2".split():
@@ -207,10 +211,13 @@ def million():
     yield "einsum", dict(tensors=[normal(16, 32, 32, 64), normal(64, 64)], equation="abcd,de->abce")
     yield "tensordot", dict(a=normal(32, 32, 64, 16), b=normal(64, 16, 64), dims=2)
     yield "conv_tbc", dict(input=normal(256, 8, 128), weight=normal(5, 128, 128), bias=normal(128), pad=2)
-    yield "scaled_dot_product_attention", dict(query=normal(2, 8, 256, 64), key=normal(2, 8, 256, 64), value=normal(2, 8, 256, 64))
-    yield "native_multi_head_attention", dict(query=(q := normal(4, 128, 512)), key=q, value=q, embed_dim=512, num_head=8,
-                                              qkv_weight=normal(1536, 512) * 0.05, qkv_bias=normal(1536), proj_weight=normal(512, 512) * 0.05,
-                                              proj_bias=normal(512), need_weights=False)
+    yield "scaled_dot_product_attention", dict(query=normal(2, 8, 256, 64), key=normal(2, 8, 256, 64),
+                                               value=normal(2, 8, 256, 64))
+    q = normal(4, 128, 512)
+    yield "native_multi_head_attention", dict(query=q, key=q, value=q, embed_dim=512, num_head=8,
+                                              qkv_weight=normal(1536, 512) * 0.05, qkv_bias=normal(1536),
+                                              proj_weight=normal(512, 512) * 0.05, proj_bias=normal(512),
+                                              need_weights=False)
     for op, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)):
         yield op, rnn(gates)
         yield op + "_cell", rnn(gates, False)
@@ -251,8 +258,9 @@ def batch():
     for op in "fft_fftn fft_ifftn fft_rfftn fft_irfftn".split():
         yield op, dict(input=normal(n, 4, 4, 4), dim=[-3, -2, -1])
     yield "bmm", dict(input=normal(n, 16, 16), mat2=normal(n, 16, 16))
-    yield "baddbmm", dict(input=normal(n, 16, 16), batch1=normal(n, 16, 16), batch2=normal(n, 16, 16), beta=1, alpha=1)
-    yield "addbmm", dict(input=normal(16, 16), batch1=normal(n, 16, 16), batch2=normal(n, 16, 16), beta=1, alpha=1)
+    pairs = dict(batch1=normal(n, 16, 16), batch2=normal(n, 16, 16), beta=1, alpha=1)
+    yield "baddbmm", dict(input=normal(n, 16, 16), **pairs)
+    yield "addbmm", dict(input=normal(16, 16), **pairs)
     yield "matmul", dict(input=normal(n, 16, 16), other=normal(n, 16, 16))
     yield "cdist", dict(x1=normal(n, 8, 8), x2=normal(n, 8, 8), p=2.0)
     yield "interpolate", dict(input=normal(n, 4, 8, 8), scale_factor=2.0, mode="bicubic", align_corners=False)

@@ -2,10 +2,10 @@
 
     python bench/peers_ops.py [--amp build/release/amp] [--threads N] [--json | --docs FILE] FOLDER …
 
-in an environment with torch. Folders: the recorded cases, and those that bench/large_cases.py writes. Each op's largest f32
-case of a folder, one thread unless told otherwise; PyTorch's time includes what its Python call costs, ours what
-amp_call_op costs. Medians. A ratio above 1 says that libamp is slower. An op that PyTorch has under no name found here is
-listed at the end. --docs writes the Markdown page of docs/benchmarks_ops.md.
+in an environment with torch. Folders: the recorded cases, and those that bench/large_cases.py writes. Each op's largest
+f32 case of a folder, one thread unless told otherwise; PyTorch's time includes what its Python call costs, ours what
+amp_call_op costs. Medians. A ratio above 1 says that libamp is slower. An op that PyTorch has under no name found here
+is listed at the end. --docs writes docs/benchmarks_ops.md.
 """
 import argparse
 import functools
@@ -128,7 +128,8 @@ def nanoseconds_of(call):
 
 def time_ours(amp, folder, threads):
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    run = subprocess.run([amp, "replay", "--time", "--json", str(folder)], env=environment, capture_output=True, text=True)
+    run = subprocess.run([amp, "replay", "--time", "--json", str(folder)], env=environment, capture_output=True,
+                         text=True)
     return [op for op in json.loads(run.stdout)["ops"] if "nanoseconds" in op]
 
 
@@ -166,21 +167,24 @@ def print_table(result):
 def write_page(options, results):
     """The summary, then every op, slowest first."""
     with open(options.docs, "w") as page:
+        def put(*lines):
+            print(*lines, sep="\n", file=page)
+
         threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
-        print(f"# Every op beside PyTorch\n\n`bench/peers_ops.py` wrote this page: {processor()}, {threads}, "
-              f"PyTorch {torch.__version__}, f32, medians of {ROUNDS} rounds.\nA ratio is libamp's time over PyTorch's: below 1, "
-              "libamp is faster. `golden` holds PyTorch's own small samples, where the call\ncounts; the others come from "
-              "`bench/large_cases.py`: about 2^20 elements, 1,000 small matrices, one matrix of 256 × 256.\n", file=page)
-        print("| cases | ops | geometric mean | slower than PyTorch | by more than 2 |\n|---|---:|---:|---:|---|", file=page)
+        put("# Every op beside PyTorch", "",
+            f"`bench/peers_ops.py --docs` wrote this page: {processor()}, {threads},",
+            f"PyTorch {torch.__version__}, f32, medians of {ROUNDS} rounds. A ratio is libamp's time over PyTorch's.",
+            "`golden` holds PyTorch's own small samples, where the call counts; the others come from",
+            "`bench/large_cases.py`: about 2^20 elements, 1,000 small matrices, one matrix of 256 × 256.", "",
+            "| cases | ops | geometric mean | slower than PyTorch | by more than 2 |", "|---|---:|---:|---:|---|")
         for result in results:
             slower = sum(row["ratio"] > 1 for row in result["ops"])
-            print(f"| {result['folder']} | {len(result['ops'])} | {result['mean']:.2f} | {slower} | {above(result, 2)} |",
-                  file=page)
+            put(f"| {result['folder']} | {len(result['ops'])} | {result['mean']:.2f} | {slower} | {above(result, 2)} |")
         for result in results:
-            print(f"\n## {result['folder']}\n\n| op | libamp, µs | PyTorch, µs | ratio |\n|---|---:|---:|---:|", file=page)
+            put("", f"## {result['folder']}", "", "| op | libamp, µs | PyTorch, µs | ratio |", "|---|---:|---:|---:|")
             for row in result["ops"]:
-                print(f"| {row['op']} | {row['libamp_ns'] / 1e3:.2f} | {row['torch_ns'] / 1e3:.2f} | {row['ratio']:.2f} |",
-                      file=page)
+                ours, theirs = row["libamp_ns"] / 1e3, row["torch_ns"] / 1e3
+                put(f"| {row['op']} | {ours:.2f} | {theirs:.2f} | {row['ratio']:.2f} |")
 
 
 def processor():
