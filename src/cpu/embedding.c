@@ -121,6 +121,7 @@ typedef struct bags {
     amp_dtype compute;
     const void *scales; /* per_sample_weights, dense, of compute type; or NULL */
     amp_binary_function *add_scaled, *div;
+    amp_lines_function *combine;
     char *out; /* dense, of compute type */
 } bags;
 
@@ -182,6 +183,30 @@ static void divide(const bags *b, char *out, int64_t taken) {
     }
 }
 
+/* Rows of f32, several at a time behind the sum so far: their columns stay in registers, and the rows come from memory side
+ * by side. */
+static int64_t add_rows(const bags *b, float *out, int64_t from, int64_t to) {
+    enum { TOGETHER = 16 };
+    const amp_tensor *t = b->table;
+    const float *table = amp_tensor_pointer(t), *rows[TOGETHER + 1] = {out};
+    float scales[TOGETHER + 1] = {1.0F};
+    int64_t taken = 0;
+    int count = 1;
+    for (int64_t i = from; i < to; i++) {
+        if (b->l.index[i] != b->padding) {
+            rows[count] = table + b->l.index[i] * t->strides[0];
+            scales[count++] = (float)scale_of(b, i);
+            taken++;
+        }
+        if (count == TOGETHER + 1 || (i + 1 == to && count > 1)) {
+            const int skip = taken < count; /* no sum so far */
+            b->combine(out, rows + skip, scales + skip, count - skip, t->shape[1]);
+            count = 1;
+        }
+    }
+    return taken;
+}
+
 static void run_bag(const bags *b, int64_t bag) {
     const int64_t bytes = b->table->shape[1] * (int64_t)amp_dtype_size(b->compute);
     const int64_t from = b->offsets ? b->offsets[bag] : bag * b->each;
@@ -189,8 +214,12 @@ static void run_bag(const bags *b, int64_t bag) {
     char *out = b->out + bag * bytes;
     int64_t taken = 0;
     memset(out, 0, (size_t)bytes);
-    for (int64_t i = from; i < to; i++) {
-        if (b->l.index[i] != b->padding) take_row(b, out, i, taken++ == 0);
+    if (b->table->dtype == AMP_F32 && b->mode != BAG_MAX) {
+        taken = add_rows(b, (float *)(void *)out, from, to);
+    } else {
+        for (int64_t i = from; i < to; i++) {
+            if (b->l.index[i] != b->padding) take_row(b, out, i, taken++ == 0);
+        }
     }
     if (b->mode == BAG_MEAN) divide(b, out, taken);
 }
@@ -288,7 +317,8 @@ amp_status cpu_embedding_bag(amp_call *call) {
     b.table = results ? amp_cpu_dense(call->op->name, a->weight, a->weight->dtype, 1) : NULL;
     b.add_scaled = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_ADD_SCALED, AMP_F32, AMP_F32);
     b.div = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_DIV, AMP_F32, AMP_F32);
-    if (!b.table || !b.add_scaled || !b.div) return amp_pending_error();
+    b.combine = (amp_lines_function *)amp_kernel_get(AMP_KERNEL_COMBINE_LINES, AMP_F32, AMP_F32);
+    if (!b.table || !b.add_scaled || !b.div || !b.combine) return amp_pending_error();
     b.out = amp_tensor_pointer(results);
     amp_block_prepare();
     const int threads = amp_parallel_threads(b.l.count * shape[1], AMP_GRAIN_ELEMENTS);
