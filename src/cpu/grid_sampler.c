@@ -1,5 +1,5 @@
-/* grid_sampler_2d, grid_sampler_3d: input read at the places that a grid names, −1 … 1 from edge to edge. For every output
- * line the places become indices and weights once, and all channels are read with them. */
+/* grid_sampler_2d, grid_sampler_3d: input read at the places that a grid names, −1 … 1 from edge to edge. For every run of
+ * output elements the places become indices and weights once, and all channels are read with them. */
 #include <math.h>
 #include <string.h>
 
@@ -13,11 +13,12 @@
 typedef enum interpolation { LINEAR, NEAREST, CUBIC } interpolation;
 typedef enum border { ZEROS, EDGE, MIRROR } border;
 
-enum { MOST_TAPS = 16 };
+enum { MOST_TAPS = 16, RUN = 256 }; /* elements whose taps are found together */
 
 typedef struct sampler {
     const amp_spatial *s;
-    int dims, taps; /* taps of one output element */
+    int dims, taps;  /* taps of one output element */
+    int64_t samples; /* output elements of a plane */
     interpolation mode;
     border border;
     bool align;
@@ -125,31 +126,38 @@ typedef struct axis {
 } axis;
 
 /* Indices into a plane, −1 for a zero, and weights, in the same order. */
-typedef struct line_taps {
+typedef struct run_taps {
+    int64_t n, batch, first; /* elements [first, first + n) of a plane */
     void *weight;
     int32_t *index;
     axis axes[3]; /* D, H, W */
-} line_taps;
+} run_taps;
 
-/* Numbers of each kind that the taps of a line take. */
+/* Numbers of each kind that the taps of a run take. */
 static int64_t tap_count(const sampler *g) {
-    return (g->taps + 3 * taps_along(g)) * g->s->out[2];
+    return (g->taps + 3 * taps_along(g)) * RUN;
 }
 
-static line_taps lay_out_taps(const sampler *g, void *scratch) {
-    const int64_t n = g->s->out[2], each = taps_along(g) * n;
+static int64_t runs_of(const sampler *g) {
+    return (g->samples + RUN - 1) / RUN;
+}
+
+/* Run number `row` of all planes, one after the other. */
+static run_taps lay_out_taps(const sampler *g, int64_t row, void *scratch) {
+    const int64_t first = row % runs_of(g) * RUN, n = g->samples - first < RUN ? g->samples - first : RUN;
+    const int64_t each = taps_along(g) * n;
     double *weight = scratch;
     int32_t *index = (int32_t *)(void *)(weight + tap_count(g));
-    line_taps t = {.weight = weight, .index = index};
+    run_taps t = {.n = n, .batch = row / runs_of(g), .first = first, .weight = weight, .index = index};
     for (int d = 0; d < 3; d++) t.axes[d] = (axis){weight + g->taps * n + d * each, index + g->taps * n + d * each};
     return t;
 }
 
-static void gather_f32(const sampler *g, float *out, const float *in, const line_taps *t) {
-    g->gather(out, in, t->index, t->weight, g->taps, g->s->out[2]);
+static void gather_f32(const sampler *g, float *out, const float *in, const run_taps *t) {
+    g->gather(out, in, t->index, t->weight, g->taps, t->n);
 }
-static void gather_f64(const sampler *g, double *restrict out, const double *in, const line_taps *t) {
-    const int64_t n = g->s->out[2];
+static void gather_f64(const sampler *g, double *restrict out, const double *in, const run_taps *t) {
+    const int64_t n = t->n;
     for (int k = 0; k < g->taps; k++) {
         const int32_t *index = t->index + k * n;
         const double *weight = (const double *)t->weight + k * n;
@@ -246,9 +254,9 @@ static amp_status sample(amp_call *call, const request *r, int dims) {
     AMP_TRY(find_kernels(call, &g, compute));
     g.taps = 1;
     for (int d = 0; d < dims; d++) g.taps *= taps_along(&g);
-    const int64_t rows = s.batch * s.out[0] * s.out[1];
+    g.samples = s.out[0] * s.out[1] * s.out[2];
     const size_t scratch = (size_t)tap_count(&g) * (sizeof(int32_t) + sizeof(double));
-    AMP_TRY(amp_spatial_run(call, rows, s.out[2] * g.taps * (s.channels + 8), scratch,
+    AMP_TRY(amp_spatial_run(call, s.batch * runs_of(&g), RUN * g.taps * (s.channels + 8), scratch,
                             compute == AMP_F32 ? sample_rows_f32 : sample_rows_f64, &g));
     return amp_spatial_finish(&result);
 }

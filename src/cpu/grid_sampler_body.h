@@ -1,9 +1,9 @@
-/* Lines of samples of TYPE; NAME(x) makes the functions' names. */
+/* Runs of samples of TYPE; NAME(x) makes the functions' names. */
 
-/* Along dimension d (of D, H, W): the taps of each of the line's n elements. */
-AMP_ALWAYS_INLINE void NAME(find_axis_as)(const sampler *g, interpolation mode, int each, border border,
+/* Along dimension d (of D, H, W): the taps of each of n elements. */
+AMP_ALWAYS_INLINE void NAME(find_axis_as)(const sampler *g, interpolation mode, int each, border border, int64_t n,
                                           const TYPE *grid, int d, const axis *to) {
-    const int64_t n = g->s->out[2], extent = g->s->in[d];
+    const int64_t extent = g->s->in[d];
     const int32_t step = (int32_t)(d == 2 ? 1 : d == 1 ? g->s->in[2] : g->s->in[1] * g->s->in[2]);
     for (int64_t i = 0; i < n; i++) {
         const place p = find_place(g, mode, border, (double)grid[i * g->dims + 2 - d], extent); /* x comes first */
@@ -14,18 +14,18 @@ AMP_ALWAYS_INLINE void NAME(find_axis_as)(const sampler *g, interpolation mode, 
     }
 }
 
-static void NAME(find_axis)(const sampler *g, const TYPE *grid, int d, const axis *to) {
+static void NAME(find_axis)(const sampler *g, int64_t n, const TYPE *grid, int d, const axis *to) {
     const bool zeros = g->border == ZEROS;
     if (g->mode == LINEAR && zeros)
-        NAME(find_axis_as)(g, LINEAR, 2, ZEROS, grid, d, to);
+        NAME(find_axis_as)(g, LINEAR, 2, ZEROS, n, grid, d, to);
     else if (g->mode == CUBIC && zeros)
-        NAME(find_axis_as)(g, CUBIC, 4, ZEROS, grid, d, to);
+        NAME(find_axis_as)(g, CUBIC, 4, ZEROS, n, grid, d, to);
     else if (g->mode == LINEAR)
-        NAME(find_axis_as)(g, LINEAR, 2, g->border, grid, d, to);
+        NAME(find_axis_as)(g, LINEAR, 2, g->border, n, grid, d, to);
     else if (g->mode == CUBIC)
-        NAME(find_axis_as)(g, CUBIC, 4, g->border, grid, d, to);
+        NAME(find_axis_as)(g, CUBIC, 4, g->border, n, grid, d, to);
     else
-        NAME(find_axis_as)(g, NEAREST, 1, g->border, grid, d, to);
+        NAME(find_axis_as)(g, NEAREST, 1, g->border, n, grid, d, to);
 }
 
 /* One tap of each dimension, for all n elements. A negative offset, which has all bits set, makes a negative index. */
@@ -48,16 +48,15 @@ static void NAME(join_weights)(int64_t n, bool deep, const double *restrict z, c
     }
 }
 
-/* The taps of output line `row` (of batch, D', H'), W' elements. */
-static void NAME(find_taps)(const sampler *g, int64_t row, const line_taps *t) {
-    const int64_t n = g->s->out[2];
-    const TYPE *grid = (const TYPE *)g->grid + row * n * g->dims;
+static void NAME(find_taps)(const sampler *g, const run_taps *t) {
+    const int64_t n = t->n;
+    const TYPE *grid = (const TYPE *)g->grid + (t->batch * g->samples + t->first) * g->dims;
     const int each = taps_along(g);
     const bool deep = g->dims == 3;
     const axis *z = &t->axes[0], *y = &t->axes[1], *x = &t->axes[2];
     int32_t *index = t->index;
     TYPE *weight = t->weight;
-    for (int d = deep ? 0 : 1; d < 3; d++) NAME(find_axis)(g, grid, d, &t->axes[d]);
+    for (int d = deep ? 0 : 1; d < 3; d++) NAME(find_axis)(g, n, grid, d, &t->axes[d]);
     for (int k = 0; k < g->taps; k++, index += n, weight += n) {
         const int64_t a = k / each / each * n, b = k / each % each * n, c = k % each * n;
         NAME(join_taps)(n, deep, z->offset + a, y->offset + b, x->offset + c, index);
@@ -67,21 +66,21 @@ static void NAME(find_taps)(const sampler *g, int64_t row, const line_taps *t) {
 
 /* Channel by channel. What lies outside adds 0 times its weight: in two dimensions, as in PyTorch, NaN coordinates leave
  * that NaN. */
-static void NAME(sample_planes)(const sampler *g, const line_taps *t, int64_t batch, int64_t line) {
+static void NAME(sample_planes)(const sampler *g, const run_taps *t) {
     const amp_spatial *s = g->s;
-    const int64_t lines = s->out[0] * s->out[1], plane = s->in[0] * s->in[1] * s->in[2];
+    const int64_t plane = s->in[0] * s->in[1] * s->in[2];
     for (int64_t c = 0; c < s->channels; c++) {
-        const int64_t outer = batch * s->channels + c;
-        NAME(gather)(g, (TYPE *)g->out + (outer * lines + line) * s->out[2], (const TYPE *)g->in + outer * plane, t);
+        const int64_t outer = t->batch * s->channels + c;
+        NAME(gather)(g, (TYPE *)g->out + outer * g->samples + t->first, (const TYPE *)g->in + outer * plane, t);
     }
 }
 
 /* Pixel by pixel, channels last. */
-static void NAME(sample_pixels)(const sampler *g, const line_taps *t, int64_t batch, int64_t line) {
+static void NAME(sample_pixels)(const sampler *g, const run_taps *t) {
     const amp_spatial *s = g->s;
-    const int64_t n = s->out[2], lines = s->out[0] * s->out[1];
-    const TYPE *in = (const TYPE *)g->in + batch * s->in[0] * s->in[1] * s->in[2] * s->inner;
-    TYPE *out = (TYPE *)g->out + (batch * lines + line) * n * s->inner;
+    const int64_t n = t->n;
+    const TYPE *in = (const TYPE *)g->in + t->batch * s->in[0] * s->in[1] * s->in[2] * s->inner;
+    TYPE *out = (TYPE *)g->out + (t->batch * g->samples + t->first) * s->inner;
     for (int64_t i = 0; i < n; i++) {
         const TYPE *pixels[MOST_TAPS];
         TYPE weights[MOST_TAPS];
@@ -96,12 +95,10 @@ static void NAME(sample_pixels)(const sampler *g, const line_taps *t, int64_t ba
 
 static void NAME(sample_rows)(void *context, int64_t begin, int64_t end, void *scratch) {
     const sampler *g = context;
-    const amp_spatial *s = g->s;
-    const int64_t lines = s->out[0] * s->out[1];
-    const line_taps t = lay_out_taps(g, scratch);
     for (int64_t row = begin; row < end; row++) {
-        NAME(find_taps)(g, row, &t);
-        (s->channels_last ? NAME(sample_pixels) : NAME(sample_planes))(g, &t, row / lines, row % lines);
+        const run_taps t = lay_out_taps(g, row, scratch);
+        NAME(find_taps)(g, &t);
+        (g->s->channels_last ? NAME(sample_pixels) : NAME(sample_planes))(g, &t);
     }
 }
 
