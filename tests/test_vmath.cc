@@ -331,4 +331,146 @@ TEST_P(Rows, OfMinusInfinityAreNan) {
     for (float x : row) EXPECT_TRUE(std::isnan(x));
 }
 
+// Rows of both dtypes on small whole numbers, which either holds exactly.
+std::vector<int> rows_of_both(bool (*wanted)(amp_kernel_family)) {
+    std::vector<int> rows = rows_of(wanted), narrow = rows_of(wanted, AMP_BF16);
+    rows.insert(rows.end(), narrow.begin(), narrow.end());
+    return rows;
+}
+
+std::vector<uint16_t> packed(amp_dtype dtype, const std::vector<float> &values) {
+    std::vector<uint16_t> memory;
+    for (float x : values) {
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (dtype == AMP_F32) memory.push_back(static_cast<uint16_t>(bits));
+        memory.push_back(static_cast<uint16_t>(bits >> 16));
+    }
+    return memory;
+}
+
+float element(amp_dtype dtype, const std::vector<uint16_t> &memory, size_t i) {
+    const uint32_t high = memory[dtype == AMP_F32 ? 2 * i + 1 : i], low = dtype == AMP_F32 ? memory[2 * i] : 0;
+    return from_bits(high << 16 | low);
+}
+
+std::vector<float> small_numbers(size_t n, unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<float> x(n);
+    for (float &value : x) value = static_cast<float>(static_cast<int>(random() % 9) - 4);
+    return x;
+}
+
+class Columns : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Columns, ::testing::ValuesIn(rows_of_both([](amp_kernel_family f) {
+                             return f >= AMP_KERNEL_COLUMNS_SUM && f <= AMP_KERNEL_COLUMNS_MIN_ABS;
+                         })),
+                         row_name);
+
+double joined(amp_kernel_family family, double a, double x) {
+    const double size = std::fabs(x);
+    switch (family) {
+    case AMP_KERNEL_COLUMNS_SUM: return a + x;
+    case AMP_KERNEL_COLUMNS_SUM_ABS: return a + size;
+    case AMP_KERNEL_COLUMNS_SUM_SQUARES: return a + x * x;
+    case AMP_KERNEL_COLUMNS_COUNT: return a + (x != 0 ? 1 : 0);
+    case AMP_KERNEL_COLUMNS_PRODUCT: return a * x;
+    case AMP_KERNEL_COLUMNS_MAX: return std::isnan(a + x) ? NAN : std::max(a, x);
+    case AMP_KERNEL_COLUMNS_MIN: return std::isnan(a + x) ? NAN : std::min(a, x);
+    case AMP_KERNEL_COLUMNS_MAX_ABS: return std::isnan(a + x) ? NAN : std::max(a, size);
+    default: return std::isnan(a + x) ? NAN : std::min(a, size);
+    }
+}
+
+TEST_P(Columns, JoinEveryRowToEachColumn) {
+    auto function = reinterpret_cast<amp_columns_function *>(kernel->function);
+    for (size_t rows : {0u, 1u, 3u, 4u, 5u, 11u}) {
+        for (size_t n : {0u, 1u, 15u, 16u, 17u, 70u}) {
+            const size_t width = n + 3;
+            std::vector<float> x = small_numbers(rows * width, 5);
+            if (rows > 2 && n > 2) x[2 * width + 1] = NAN;
+            std::vector<double> got(n + 1, 1.5), want(n + 1, 1.5);
+            for (size_t r = 0; r < rows; r++) {
+                for (size_t i = 0; i < n; i++) want[i] = joined(kernel->family, want[i], double(x[r * width + i]));
+            }
+            const std::vector<uint16_t> memory = packed(kernel->in, x);
+            function(got.data(), memory.data(), int64_t(width * amp_dtype_size(kernel->in)), int64_t(rows), int64_t(n));
+            for (size_t i = 0; i <= n; i++) {
+                ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+                    << rows << " rows, column " << i << " of " << n << ": " << got[i] << ", " << want[i];
+            }
+        }
+    }
+}
+
+class Ternary : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Ternary, ::testing::ValuesIn(rows_of_both([](amp_kernel_family f) {
+                             return f >= AMP_KERNEL_LERP && f <= AMP_KERNEL_ADDCDIV;
+                         })),
+                         row_name);
+
+TEST_P(Ternary, IsItsFormulaAtEveryLength) {
+    auto function = reinterpret_cast<amp_ternary_function *>(kernel->function);
+    for (size_t n = 0; n <= 70; n++) {
+        const std::vector<float> a = small_numbers(n, 1), b = small_numbers(n, 2);
+        std::vector<float> c = small_numbers(n, 3);
+        for (float &x : c) x = x < 0 ? 0.25f : x < 2 ? 0.5f : 2.0f;
+        const amp_dtype dtype = kernel->in;
+        const auto pa = packed(dtype, a), pb = packed(dtype, b), pc = packed(dtype, c);
+        for (bool number : {false, true}) {
+            if (number && kernel->family != AMP_KERNEL_LERP) continue;
+            std::vector<uint16_t> out = packed(dtype, std::vector<float>(n + 1, 99.0f));
+            function(out.data(), pa.data(), pb.data(), number ? nullptr : pc.data(), int64_t(n), 0.5f);
+            for (size_t i = 0; i < n; i++) {
+                const float lerp = a[i] + (number ? 0.5f : c[i]) * (b[i] - a[i]);
+                const float want = kernel->family == AMP_KERNEL_LERP      ? lerp
+                                   : kernel->family == AMP_KERNEL_ADDCMUL ? a[i] + 0.5f * b[i] * c[i]
+                                                                          : a[i] + 0.5f * b[i] / c[i];
+                ASSERT_EQ(element(dtype, out, i), want) << i << " of " << n;
+            }
+            ASSERT_EQ(element(dtype, out, n), 99.0f) << n;
+        }
+    }
+}
+
+class Compare : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Compare, ::testing::ValuesIn(rows_of_both([](amp_kernel_family f) {
+                             return f >= AMP_KERNEL_EQ && f <= AMP_KERNEL_GE;
+                         })),
+                         row_name);
+
+TEST_P(Compare, IsItsOperatorAndOnlyNeHoldsForNan) {
+    auto function = reinterpret_cast<amp_compare_function *>(kernel->function);
+    for (size_t n = 0; n <= 70; n++) {
+        std::vector<float> a = small_numbers(n, 1), b = small_numbers(n, 2);
+        if (n > 3) a[1] = b[2] = a[3] = b[3] = NAN;
+        const auto pa = packed(kernel->in, a), pb = packed(kernel->in, b);
+        for (bool number : {false, true}) {
+            std::vector<uint8_t> out(n + 1, 9);
+            function(out.data(), pa.data(), number ? nullptr : pb.data(), int64_t(n), 2.0f);
+            for (size_t i = 0; i < n; i++) {
+                const float x = a[i], y = number ? 2.0f : b[i];
+                const bool holds[] = {x == y, x != y, x<y, x <= y, x> y, x >= y};
+                ASSERT_EQ(out[i], holds[kernel->family - AMP_KERNEL_EQ]) << x << ", " << y;
+            }
+            ASSERT_EQ(out[n], 9);
+        }
+    }
+}
+
+class Products : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, Products,
+                         ::testing::ValuesIn(rows_of_both([](amp_kernel_family f) { return f == AMP_KERNEL_PRODUCT; })),
+                         row_name);
+
+TEST_P(Products, MultiplyEveryElementOnce) {
+    auto function = reinterpret_cast<amp_reduce_function *>(kernel->function);
+    for (size_t n = 0; n <= 70; n++) {
+        std::vector<float> x(n, 1.0f);
+        double want = 1;
+        for (size_t i = 0; i < n; i++) want *= x[i] = i % 3 ? -0.5f : 2.0f;
+        ASSERT_EQ(function(packed(kernel->in, x).data(), int64_t(n)), want) << n;
+    }
+}
+
 } // namespace

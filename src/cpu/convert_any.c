@@ -192,25 +192,28 @@ static void repeat_element(char *dst, const char *src, size_t size, int64_t n) {
         memcpy(dst + done, dst, block < bytes - done ? block : bytes - done);
 }
 
-/* Elements of 4 bytes whose order is reversed: src is the first of them, which lies last. */
-typedef uint32_t four __attribute__((vector_size(16), aligned(1), may_alias));
-
-static void reverse_words(char *dst, const char *src, int64_t n) {
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        const four x = *(const four *)(src - 4 * i - 12);
-        *(four *)(dst + 4 * i) = __builtin_shufflevector(x, x, 3, 2, 1, 0);
+/* Elements whose order is reversed: src is the first of them, which lies last. */
+#define REVERSE_LOOP(type, ...)                                                                                        \
+    typedef type type##_vector __attribute__((vector_size(16), aligned(1), may_alias));                                \
+    static void reverse_##type(char *dst, const char *src, int64_t n) {                                                \
+        const int64_t size = (int64_t)sizeof(type), lanes = 16 / size;                                                 \
+        int64_t i = 0;                                                                                                 \
+        for (; i + lanes <= n; i += lanes) {                                                                           \
+            const type##_vector x = *(const type##_vector *)(src - size * (i + lanes - 1));                            \
+            *(type##_vector *)(dst + size * i) = __builtin_shufflevector(x, x, __VA_ARGS__);                           \
+        }                                                                                                              \
+        for (; i < n; i++) *(type *)(dst + size * i) = *(const type *)(src - size * i);                                \
     }
-    for (; i < n; i++) *(u32 *)(dst + 4 * i) = *(const u32 *)(src - 4 * i);
-}
+REVERSE_LOOP(u16, 7, 6, 5, 4, 3, 2, 1, 0)
+REVERSE_LOOP(u32, 3, 2, 1, 0)
 
 static void move_strided(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, size_t size, int64_t n) {
     if (src_stride == 0 && dst_stride == (int64_t)size && n > 0) {
         repeat_element(dst, src, size, n);
         return;
     }
-    if (size == 4 && dst_stride == 4 && src_stride == -4) {
-        reverse_words(dst, src, n);
+    if ((size == 2 || size == 4) && dst_stride == (int64_t)size && src_stride == -dst_stride) {
+        (size == 2 ? reverse_u16 : reverse_u32)(dst, src, n);
         return;
     }
     switch (size) {

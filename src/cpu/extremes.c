@@ -59,22 +59,37 @@ static extreme extreme_of(const search *s, int64_t row, int64_t at, int64_t n) {
     return (extreme){.whole = extreme_i64(x, n, s->largest)};
 }
 
+enum { RUN = 32 }; /* elements that are compared without a branch */
+
+/* The first that equals `best` (for NaN: is one), or n. Several at a time are looked at for one that does. */
+#define FIND_LOOP(suffix, type, wide, read)                                                                            \
+    static int64_t find_##suffix(const type *in, int64_t n, wide best) {                                               \
+        const bool nan = best != best;                                                                                 \
+        int64_t i = 0;                                                                                                 \
+        for (; !nan && i + RUN <= n; i += RUN) {                                                                       \
+            int found = 0;                                                                                             \
+            for (int k = 0; k < RUN; k++) found |= read(in[i + k]) == best;                                            \
+            if (found) break;                                                                                          \
+        }                                                                                                              \
+        while (i < n && !(nan ? read(in[i]) != read(in[i]) : read(in[i]) == best)) i++;                                \
+        return i;                                                                                                      \
+    }
+FIND_LOOP(f32, float, float, )
+FIND_LOOP(bf16, uint16_t, float, amp_f32_from_bf16)
+FIND_LOOP(f64, double, double, )
+FIND_LOOP(i64, int64_t, int64_t, )
+
 /* The first element of the piece that is `best`, or a NaN where that is one. */
 static int64_t place_of(const search *s, int64_t row, int64_t at, int64_t n, extreme best) {
     _Alignas(64) char buffer[CHUNK * sizeof(double)];
     for (int64_t from = at; from < at + n; from += CHUNK) {
         const int64_t count = at + n - from < CHUNK ? at + n - from : CHUNK;
         const void *x = amp_rows_load(&s->in, s->compute, row, from, count, buffer);
-        for (int64_t i = 0; i < count; i++) {
-            const double real = s->compute == AMP_F32    ? (double)((const float *)x)[i]
-                                : s->compute == AMP_BF16 ? (double)amp_f32_from_bf16(((const uint16_t *)x)[i])
-                                : s->compute == AMP_F64  ? ((const double *)x)[i]
-                                                         : 0.0;
-            const bool found = s->compute == AMP_I64    ? ((const int64_t *)x)[i] == best.whole
-                               : best.real != best.real ? real != real
-                                                        : real == best.real;
-            if (found) return from + i;
-        }
+        const int64_t i = s->compute == AMP_F32    ? find_f32(x, count, (float)best.real)
+                          : s->compute == AMP_BF16 ? find_bf16(x, count, (float)best.real)
+                          : s->compute == AMP_F64  ? find_f64(x, count, best.real)
+                                                   : find_i64(x, count, best.whole);
+        if (i < count) return from + i;
     }
     return at;
 }

@@ -18,7 +18,12 @@ typedef double _Complex unit_16 __attribute__((may_alias));
 #define READ_LOOP(bytes)                                                                                               \
     static void read_dense_##bytes(unit_##bytes *restrict values, const char *restrict table,                          \
                                    const int64_t *restrict index, int64_t scale, int64_t n) {                          \
-        for (int64_t i = 0; i < n; i++) values[i] = *(const unit_##bytes *)(const void *)(table + index[i] * scale);   \
+        const unit_##bytes *elements = (const unit_##bytes *)(const void *)table;                                      \
+        if (scale != bytes) {                                                                                          \
+            for (int64_t i = 0; i < n; i++) memcpy(&values[i], table + index[i] * scale, bytes);                       \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) values[i] = elements[index[i]];                                                \
     }                                                                                                                  \
     static void read_##bytes(const void *context, const amp_index_run *run) {                                          \
         const amp_index_run r = *run;                                                                                  \

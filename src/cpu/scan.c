@@ -130,13 +130,30 @@ amp_status cpu_cumprod(amp_call *call) {
 
 /* ---- cummax, cummin ------------------------------------------------------------------------------------------- */
 
+enum { RUN = 16 }; /* elements that are passed over together where none of them changes the result */
+
 /* The last of equal elements counts; from a NaN on everything is NaN. */
 #define EXTREME_LOOP(suffix, type)                                                                                     \
+    static bool all_worse_##suffix(const type *in, type best, bool largest) {                                          \
+        int count = 0;                                                                                                 \
+        if (largest) {                                                                                                 \
+            for (int k = 0; k < RUN; k++) count += in[k] < best;                                                       \
+        } else {                                                                                                       \
+            for (int k = 0; k < RUN; k++) count += in[k] > best;                                                       \
+        }                                                                                                              \
+        return count == RUN;                                                                                           \
+    }                                                                                                                  \
     static void extremes_##suffix(type *out, int64_t *indices, const type *in, int64_t n, int64_t at, bool largest,    \
                                   type *best, int64_t *place) {                                                        \
         type b = *best;                                                                                                \
         int64_t p = *place;                                                                                            \
         for (int64_t i = 0; i < n; i++) {                                                                              \
+            if ((i & (RUN - 1)) == 0 && n - i >= RUN && at + i > 0 && all_worse_##suffix(in + i, b, largest)) {        \
+                for (int k = 0; k < RUN; k++) out[i + k] = b;                                                          \
+                for (int k = 0; k < RUN; k++) indices[i + k] = p;                                                      \
+                i += RUN - 1;                                                                                          \
+                continue;                                                                                              \
+            }                                                                                                          \
             const type x = in[i];                                                                                      \
             const bool better = largest ? x >= b : x <= b;                                                             \
             if (at + i == 0 || x != x || better) { /* nothing is better than a NaN */                                  \

@@ -15,8 +15,22 @@ typedef double _Complex complex128;
 /* ---- Comparisons ---------------------------------------------------------------------------------------------- */
 
 typedef struct compare_op {
-    amp_dense_function *f32, *f64, *i64, *c128; /* c128 NULL: complex numbers have no order */
+    amp_kernel_family family;             /* of f32 and bf16 */
+    amp_dense_function *f64, *i64, *c128; /* c128 NULL: complex numbers have no order */
 } compare_op;
+
+typedef struct comparison {
+    amp_compare_function *kernel;
+    float number;
+} comparison;
+
+static void compare_tensors(void *context, void *out, const void *const *in, int64_t n) {
+    ((const comparison *)context)->kernel(out, in[0], in[1], n, 0.0f);
+}
+static void compare_with_number(void *context, void *out, const void *const *in, int64_t n) {
+    const comparison *c = context;
+    c->kernel(out, in[0], NULL, n, c->number);
+}
 
 #define COMPARE_LOOP(name, type, suffix, operator)                                                                     \
     static void name##_##suffix(void *context, void *restrict out, const void *const *in, int64_t n) {                 \
@@ -26,7 +40,6 @@ typedef struct compare_op {
         for (int64_t i = 0; i < n; i++) o[i] = a[i] operator b[i];                                                     \
     }
 #define COMPARE_REAL(name, operator)                                                                                   \
-    COMPARE_LOOP(name, float, f32, operator)                                                                           \
     COMPARE_LOOP(name, double, f64, operator)                                                                          \
     COMPARE_LOOP(name, int64_t, i64, operator)
 COMPARE_REAL(eq, ==)
@@ -49,14 +62,27 @@ static void round_number(amp_operand *number, amp_dtype dtype) {
     amp_conversion_run(&up, &number->number.re, &rounded, 1);
 }
 
+/* f32 and narrower. Tensors of mixed dtypes meet in f32. */
+static amp_status compare_by_kernel(amp_call *call, const compare_op *op, const amp_operand *v) {
+    const bool number = !v[1].tensor;
+    const bool alike = number || v[0].tensor->dtype == v[1].tensor->dtype;
+    const amp_dtype compute = alike ? amp_kernel_dtype(op->family, v[0].tensor->dtype) : AMP_F32;
+    const amp_kernel *kernel = amp_kernel_select(op->family, compute, compute);
+    amp_tensor *out = kernel ? amp_operands_output(call, v, 2, AMP_BOOL) : NULL;
+    if (!out) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    comparison c = {(amp_compare_function *)kernel->function, 0.0f};
+    if (number) c.number = amp_constant_of(&v[1].number, AMP_F32).f32;
+    amp_operands_run(v, number ? 1 : 2, compute, AMP_BOOL, number ? compare_with_number : compare_tensors, &c, 1, out);
+    return AMP_OK;
+}
+
 static amp_status compare(amp_call *call, const compare_op *op, amp_operand a, amp_operand b) {
     round_number(&b, a.tensor->dtype);
     const amp_operand v[2] = {a, b};
     const amp_dtype compute = amp_compute_dtype(amp_operands_dtype(v, 2));
-    amp_dense_function *loop = compute == AMP_F32    ? op->f32
-                               : compute == AMP_F64  ? op->f64
-                               : compute == AMP_C128 ? op->c128
-                                                     : op->i64;
+    amp_dense_function *loop = compute == AMP_F64 ? op->f64 : compute == AMP_C128 ? op->c128 : op->i64;
+    if (compute == AMP_F32) return compare_by_kernel(call, op, v);
     if (!loop) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order ('%s' is %s)", amp_call_name(call), a.name,
                         amp_describe(a.tensor));
@@ -67,8 +93,8 @@ static amp_status compare(amp_call *call, const compare_op *op, amp_operand a, a
     return AMP_OK;
 }
 
-#define DEFINE_COMPARE(op, complex)                                                                                    \
-    static const compare_op op##_op = {op##_f32, op##_f64, op##_i64, complex};                                         \
+#define DEFINE_COMPARE(op, family, complex)                                                                            \
+    static const compare_op op##_op = {AMP_KERNEL_##family, op##_f64, op##_i64, complex};                              \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
         return compare(call, &op##_op, amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other));  \
@@ -77,12 +103,12 @@ static amp_status compare(amp_call *call, const compare_op *op, amp_operand a, a
         const amp_##op##_scalar_args *a = call->args;                                                                  \
         return compare(call, &op##_op, amp_tensor_operand("input", a->input), amp_number_operand("other", a->other));  \
     }
-DEFINE_COMPARE(eq, eq_c128)
-DEFINE_COMPARE(ne, ne_c128)
-DEFINE_COMPARE(lt, NULL)
-DEFINE_COMPARE(le, NULL)
-DEFINE_COMPARE(gt, NULL)
-DEFINE_COMPARE(ge, NULL)
+DEFINE_COMPARE(eq, EQ, eq_c128)
+DEFINE_COMPARE(ne, NE, ne_c128)
+DEFINE_COMPARE(lt, LT, NULL)
+DEFINE_COMPARE(le, LE, NULL)
+DEFINE_COMPARE(gt, GT, NULL)
+DEFINE_COMPARE(ge, GE, NULL)
 
 /* ---- Logic and kinds of number -------------------------------------------------------------------------------- */
 
@@ -269,6 +295,37 @@ static void clamp_f32(void *context, void *out, const void *const *in, int64_t n
     if (c->high) c->minimum(out, x, in[c->high], n, 0.0f);
 }
 
+/* A number that is not NaN, with which the result would be NaN. */
+static bool is_bound(const amp_operand *v) {
+    return !v->tensor && amp_constant_of(&v->number, AMP_F32).f32 == amp_constant_of(&v->number, AMP_F32).f32;
+}
+
+typedef struct bounds {
+    amp_unary_with_function *kernel;
+    float low, high;
+} bounds;
+
+static void between_numbers(void *context, void *out, const void *const *in, int64_t n) {
+    const bounds *b = context;
+    b->kernel(out, in[0], n, b->low, b->high);
+}
+
+/* In one pass; NULL: no bound. */
+static amp_status clamp_to_numbers(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high,
+                                   amp_dtype dtype) {
+    const amp_operand v = amp_tensor_operand("input", input);
+    const amp_dtype compute = dtype == input->dtype ? amp_kernel_dtype(AMP_KERNEL_HARDTANH, dtype) : AMP_F32;
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_HARDTANH, compute, compute);
+    amp_tensor *out = kernel ? amp_operands_output(call, &v, 1, dtype) : NULL;
+    if (!out) return amp_pending_error();
+    call->note.kernel = kernel->name;
+    bounds b = {(amp_unary_with_function *)kernel->function,
+                low ? amp_constant_of(&low->number, AMP_F32).f32 : -INFINITY,
+                high ? amp_constant_of(&high->number, AMP_F32).f32 : INFINITY};
+    amp_operands_run(&v, 1, compute, compute, between_numbers, &b, 1, out);
+    return AMP_OK;
+}
+
 static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high) {
     amp_operand v[3] = {amp_tensor_operand("input", input)};
     clamp_context c = {0};
@@ -283,6 +340,8 @@ static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *lo
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
                         amp_describe(input));
     }
+    if (compute == AMP_F32 && (!low || is_bound(low)) && (!high || is_bound(high)))
+        return clamp_to_numbers(call, input, low, high, dtype);
     c.maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32);
     c.minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32);
     amp_tensor *out = c.maximum && c.minimum ? amp_operands_output(call, v, count, dtype) : NULL;

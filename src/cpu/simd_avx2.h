@@ -111,6 +111,12 @@ static inline vf v_trunc(vf x) {
 static inline vf v_round(vf x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+static inline void v_store_mask(uint8_t *p, vm m) {
+    const __m256i lanes = _mm256_castps_si256(m);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
+    const __m128i bytes = _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
+    memcpy(p, &bytes, 8);
+}
 static inline bool v_any(vm m) {
     return _mm256_movemask_ps(m) != 0;
 }

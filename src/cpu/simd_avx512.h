@@ -133,6 +133,9 @@ static inline vf v_trunc(vf x) {
 static inline vf v_round(vf x) {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+static inline void v_store_mask(uint8_t *p, vm m) {
+    _mm_storeu_si128((__m128i *)(void *)p, _mm_maskz_set1_epi8(m, 1));
+}
 static inline bool v_any(vm m) {
     return m != 0;
 }

@@ -94,6 +94,10 @@ static inline vf v_trunc(vf x) {
 static inline vf v_round(vf x) {
     return rintf(x);
 }
+/* A byte for each lane, 1 or 0. */
+static inline void v_store_mask(uint8_t *p, vm m) {
+    *p = m;
+}
 static inline bool v_any(vm m) {
     return m;
 }

@@ -82,6 +82,16 @@ typedef void amp_ternary_function(void *out, const void *a, const void *b, const
     X(ADDCMUL, addcmul)                                                                                                \
     X(ADDCDIV, addcdiv)
 
+/* out[i] = a[i] ? b[i], 1 or 0, with `number` for a b that is NULL; nothing but ne holds for a NaN. */
+typedef void amp_compare_function(uint8_t *out, const void *a, const void *b, int64_t n, float number);
+#define AMP_VECTOR_COMPARE(X)                                                                                          \
+    X(EQ, eq)                                                                                                          \
+    X(NE, ne)                                                                                                          \
+    X(LT, lt)                                                                                                          \
+    X(LE, le)                                                                                                          \
+    X(GT, gt)                                                                                                          \
+    X(GE, ge)
+
 /* Reductions of n ≥ 0 elements. maximum of nothing is −inf, of magnitudes 0; a NaN gives NaN, and is one of the elements
  * other than zero that count counts. */
 typedef double amp_reduce_function(const void *in, int64_t n);
@@ -95,7 +105,8 @@ typedef double amp_reduce_function(const void *in, int64_t n);
     X(ROW_MAX_ABS, row_max_abs)                                                                                        \
     X(ROW_MIN_ABS, row_min_abs)
 
-/* Sums of n ≥ 0 elements about a centre. deviations: Σ(x − centre) and Σ(x − centre)²; exponentials: Σ e^(x − centre). */
+/* Sums of n ≥ 0 elements about a centre. deviations: Σ(x − centre) and Σ(x − centre)²; exponentials: Σ e^(x − centre), none of
+ * them above e^89. */
 typedef void amp_centred_function(double *sums, const void *in, int64_t n, float centre);
 #define AMP_VECTOR_CENTRED(X)                                                                                          \
     X(SUM_DEVIATIONS, sum_deviations)                                                                                  \

@@ -1,6 +1,7 @@
 /* The dense kernels of vector.h, compiled once per ISA over simd_<isa>.h, for f32 and, where VECTOR_BF16 is defined, for
  * bf16 on both sides, which is widened and rounded in registers; no include guard: one file, one ISA, one dtype. */
 #include <math.h>
+#include <string.h>
 
 #include "cpu/kernels.h"
 #include "cpu/unroll.h"
@@ -15,6 +16,8 @@ typedef uint16_t element;
 #define LOAD_FIRST v_load_bf16_first
 #define STORE v_store_bf16
 #define STORE_FIRST v_store_bf16_first
+#define LOAD_PAIR v_load_bf16_pair /* even and odd elements apart: the fewest steps to widen and to round */
+#define STORE_PAIR v_store_bf16_pair
 #else
 typedef float element;
 #define KERNEL(name) PASTE(name, f32, SIMD_ISA)
@@ -22,6 +25,16 @@ typedef float element;
 #define LOAD_FIRST v_load_first
 #define STORE v_store
 #define STORE_FIRST v_store_first
+#define LOAD_PAIR load_pair
+#define STORE_PAIR store_pair
+static inline void load_pair(const float *in, vf *low, vf *high) {
+    *low = v_load(in);
+    *high = v_load(in + VL);
+}
+static inline void store_pair(float *out, vf low, vf high) {
+    v_store(out, low);
+    v_store(out + VL, high);
+}
 #endif
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------- */
@@ -51,11 +64,9 @@ static inline vf first_of(const element *in, int64_t i, int64_t n, vf number) {
     return in ? LOAD_FIRST(in + i, n) : number;
 }
 
-#ifdef VECTOR_BF16
-/* Even and odd elements apart: that needs the fewest steps to widen and to round. */
-static inline void pair_of(const element *in, int64_t i, vf number, vf *even, vf *odd) {
-    *even = *odd = number;
-    if (in) v_load_bf16_pair(in + i, even, odd);
+static inline void pair_of(const element *in, int64_t i, vf number, vf *x, vf *y) {
+    *x = *y = number;
+    if (in) LOAD_PAIR(in + i, x, y);
 }
 static inline __attribute__((always_inline)) int64_t each_whole(element *out, operands o, int64_t n,
                                                                 element_function *f) {
@@ -65,25 +76,10 @@ static inline __attribute__((always_inline)) int64_t each_whole(element *out, op
         pair_of(o.a, i, o.number, &x[0], &x[1]);
         pair_of(o.b, i, o.second, &y[0], &y[1]);
         pair_of(o.c, i, o.number, &z[0], &z[1]);
-        v_store_bf16_pair(out + i, f(x[0], y[0], z[0], o.number), f(x[1], y[1], z[1], o.number));
+        STORE_PAIR(out + i, f(x[0], y[0], z[0], o.number), f(x[1], y[1], z[1], o.number));
     }
     return i;
 }
-#else
-static inline vf vector_of(const element *in, int64_t i, vf number) {
-    return in ? LOAD(in + i) : number;
-}
-static inline __attribute__((always_inline)) int64_t each_whole(element *out, operands o, int64_t n,
-                                                                element_function *f) {
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) {
-        const vf x = vector_of(o.a, i, o.number), y = vector_of(o.b, i, o.second), z = vector_of(o.c, i, o.number);
-        STORE(out + i, f(x, y, z, o.number));
-    }
-    return i;
-}
-#endif
-
 static inline __attribute__((always_inline)) void each(element *out, operands o, int64_t n, element_function *f) {
     for (int64_t i = each_whole(out, o, n, f); i < n; i += VL) {
         const int64_t left = n - i < VL ? n - i : VL;
@@ -159,6 +155,41 @@ static inline vf v_of_addcdiv(vf a, vf b, vf c, vf s) {
     }
 AMP_VECTOR_TERNARY(DEFINE_TERNARY)
 
+/* a ≤ b is a < b or a = b, so that a NaN is neither; a ≠ b is what is left. */
+static inline vf holds_eq(vf a, vf b) {
+    return v_select(v_eq(a, b), v_set1(1.0f), v_set1(0.0f));
+}
+static inline vf holds_lt(vf a, vf b) {
+    return v_select(v_lt(a, b), v_set1(1.0f), v_set1(0.0f));
+}
+static inline vf holds_le(vf a, vf b) {
+    return v_select(v_eq(a, b), v_set1(1.0f), holds_lt(a, b));
+}
+static inline vf holds_ne(vf a, vf b) {
+    return v_set1(1.0f) - holds_eq(a, b);
+}
+static inline vf holds_gt(vf a, vf b) {
+    return holds_lt(b, a);
+}
+static inline vf holds_ge(vf a, vf b) {
+    return holds_le(b, a);
+}
+
+#define DEFINE_COMPARE(NAME, name)                                                                                     \
+    void KERNEL(name)(uint8_t * out, const void *first, const void *second, int64_t n, float number) {                 \
+        const element *a = first, *b = second;                                                                         \
+        const vf one = v_set1(1.0f), other = v_set1(number);                                                           \
+        int64_t i = 0;                                                                                                 \
+        for (; i + VL <= n; i += VL)                                                                                   \
+            v_store_mask(out + i, v_eq(holds_##name(LOAD(a + i), b ? LOAD(b + i) : other), one));                      \
+        if (i < n) {                                                                                                   \
+            uint8_t last[VL];                                                                                          \
+            v_store_mask(last, v_eq(holds_##name(LOAD_FIRST(a + i, n - i), first_of(b, i, n - i, other)), one));       \
+            memcpy(out + i, last, (size_t)(n - i));                                                                    \
+        }                                                                                                              \
+    }
+AMP_VECTOR_COMPARE(DEFINE_COMPARE)
+
 /* ---- Reductions ----------------------------------------------------------------------------------------------- */
 
 enum { SUM_BLOCK = 64 * VL }; /* elements whose sum is kept in f32 lanes */
@@ -175,9 +206,12 @@ static inline vf v_nonzero(vf x) {
         int64_t i = 0;                                                                                                 \
         (void)centre;                                                                                                  \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
+            vf v[4];                                                                                                   \
+            LOAD_PAIR(in + i, &v[0], &v[1]);                                                                           \
+            LOAD_PAIR(in + i + 2 * VL, &v[2], &v[3]);                                                                  \
             AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
-                const vf x = LOAD(in + i + k * VL);                                                                    \
+                const vf x = v[k];                                                                                     \
                 acc[k] = term;                                                                                         \
             }                                                                                                          \
         }                                                                                                              \
@@ -203,9 +237,11 @@ static inline void block_deviations(const element *in, int64_t n, vf centre, dou
     vf s[2] = {v_set1(0.0f), v_set1(0.0f)}, q[2] = {v_set1(0.0f), v_set1(0.0f)};
     int64_t i = 0;
     for (; i + 2 * VL <= n; i += 2 * VL) {
+        vf v[2];
+        LOAD_PAIR(in + i, &v[0], &v[1]);
         AMP_UNROLL
         for (int k = 0; k < 2; k++) {
-            const vf x = LOAD(in + i + k * VL) - centre;
+            const vf x = v[k] - centre;
             s[k] = s[k] + x;
             q[k] = v_fma(x, x, q[k]);
         }
@@ -251,9 +287,12 @@ void KERNEL(sum_deviations)(double *sums, const void *elements, int64_t n, float
         vf part[4] = {v_set1(start), v_set1(start), v_set1(start), v_set1(start)}, nan = v_set1(0.0f);                 \
         int64_t i = 0;                                                                                                 \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
+            vf v[4];                                                                                                   \
+            LOAD_PAIR(in + i, &v[0], &v[1]);                                                                           \
+            LOAD_PAIR(in + i + 2 * VL, &v[2], &v[3]);                                                                  \
             AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
-                const vf x = LOAD(in + i + k * VL);                                                                    \
+                const vf x = v[k];                                                                                     \
                 part[k] = pick(x, part[k]); /* a NaN in x leaves it as it was */                                       \
                 nan = v_select(v_unordered(x, x), x, nan);                                                             \
             }                                                                                                          \
@@ -281,21 +320,26 @@ DEFINE_EXTREME(row_min_abs, smaller_magnitude, -v_max_lane(v_neg(best)), INFINIT
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
 
-/* terms = e^(in − max), returns the sum. */
+/* terms = e^(in − max), in the order in which pairs are loaded; returns the sum. */
 static double exponentials(float *terms, const element *in, int64_t n, vf max) {
     double total = 0.0;
     for (int64_t start = 0; start < n; start += SUM_BLOCK) {
         const int64_t end = start + least(n - start, SUM_BLOCK);
         vf sum = v_set1(0.0f);
         int64_t i = start;
-        for (; i + VL <= end; i += VL) {
-            const vf e = v_exp(LOAD(in + i) - max);
-            v_store(terms + i, e);
-            sum = sum + e;
+        for (; i + 2 * VL <= end; i += 2 * VL) {
+            vf x, y;
+            LOAD_PAIR(in + i, &x, &y);
+            x = v_exp_negative(x - max);
+            y = v_exp_negative(y - max);
+            v_store(terms + i, x);
+            v_store(terms + i + VL, y);
+            sum = sum + (x + y);
         }
-        if (i < end) {
-            const vf e = v_keep_first(v_exp(LOAD_FIRST(in + i, end - i) - max), end - i, v_set1(0.0f));
-            v_store_first(terms + i, e, end - i);
+        for (; i < end; i += VL) {
+            const int64_t left = least(end - i, VL);
+            const vf e = v_keep_first(v_exp_negative(LOAD_FIRST(in + i, left) - max), left, v_set1(0.0f));
+            v_store_first(terms + i, e, left);
             sum = sum + e;
         }
         total += (double)v_sum(sum);
@@ -310,8 +354,15 @@ static double sum_of_exponentials(const element *in, int64_t n, vf max) {
         const int64_t end = start + least(n - start, SUM_BLOCK);
         vf sum = v_set1(0.0f);
         int64_t i = start;
-        for (; i + VL <= end; i += VL) sum = sum + v_exp(LOAD(in + i) - max);
-        if (i < end) sum = sum + v_keep_first(v_exp(LOAD_FIRST(in + i, end - i) - max), end - i, v_set1(0.0f));
+        for (; i + 2 * VL <= end; i += 2 * VL) {
+            vf x, y;
+            LOAD_PAIR(in + i, &x, &y);
+            sum = sum + (v_exp_negative(x - max) + v_exp_negative(y - max));
+        }
+        for (; i < end; i += VL) {
+            const int64_t left = least(end - i, VL);
+            sum = sum + v_keep_first(v_exp_negative(LOAD_FIRST(in + i, left) - max), left, v_set1(0.0f));
+        }
         total += (double)v_sum(sum);
     }
     return total;
@@ -323,8 +374,14 @@ void KERNEL(sum_exponentials)(double *sums, const void *elements, int64_t n, flo
 
 static void scale_row(element *out, const float *terms, int64_t n, vf scale) {
     int64_t i = 0;
-    for (; i + VL <= n; i += VL) STORE(out + i, v_load(terms + i) * scale);
-    if (i < n) STORE_FIRST(out + i, v_load_first(terms + i, n - i) * scale, n - i);
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        const vf x = v_load(terms + i) * scale, y = v_load(terms + i + VL) * scale;
+        STORE_PAIR(out + i, x, y);
+    }
+    for (; i < n; i += VL) {
+        const int64_t left = least(n - i, VL);
+        STORE_FIRST(out + i, v_load_first(terms + i, left) * scale, left);
+    }
 }
 
 #ifdef VECTOR_BF16
@@ -359,8 +416,15 @@ void KERNEL(log_softmax)(void *results, const void *elements, int64_t n) {
     const vf max = v_set1((float)KERNEL(row_max)(in, n));
     const vf shift = v_set1((float)log(sum_of_exponentials(in, n, max)));
     int64_t i = 0;
-    for (; i + VL <= n; i += VL) STORE(out + i, LOAD(in + i) - max - shift);
-    if (i < n) STORE_FIRST(out + i, LOAD_FIRST(in + i, n - i) - max - shift, n - i);
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        vf x, y;
+        LOAD_PAIR(in + i, &x, &y);
+        STORE_PAIR(out + i, x - max - shift, y - max - shift);
+    }
+    for (; i < n; i += VL) {
+        const int64_t left = least(n - i, VL);
+        STORE_FIRST(out + i, LOAD_FIRST(in + i, left) - max - shift, left);
+    }
 }
 
 /* out = (in − mean)·scale − shift, then ·weight + bias where they are given. */
@@ -368,6 +432,11 @@ static void normalize_row(element *out, const element *in, const float *weight, 
                           float mean, float scale, float shift) {
     const vf m = v_set1(mean), s = v_set1(scale), t = v_set1(-shift);
     int64_t i = 0;
+    for (; !weight && !bias && i + 2 * VL <= n; i += 2 * VL) {
+        vf x, y;
+        LOAD_PAIR(in + i, &x, &y);
+        STORE_PAIR(out + i, v_fma(x - m, s, t), v_fma(y - m, s, t));
+    }
     for (; i + VL <= n; i += VL) {
         vf y = v_fma(LOAD(in + i) - m, s, t);
         if (weight)

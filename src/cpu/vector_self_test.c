@@ -169,6 +169,28 @@ bool amp_ternary_self_test(const amp_kernel *kernel, const amp_kernel *reference
            (kernel->family != AMP_KERNEL_LERP || check_row(kernel, reference, run_lerp_number, 0, true, message, size));
 }
 
+bool amp_compare_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float values[2][LENGTH];
+    elements in[2];
+    for (int k = 0; k < 2; k++) {
+        fill(values[k], k);
+        for (int i = 0; k && i < LENGTH; i += 3) values[1][i] = values[0][i]; /* equal ones */
+        pack(&in[k], kernel->in, values[k], LENGTH);
+    }
+    for (int n = 0; n <= LENGTH; n++) {
+        uint8_t got[LENGTH + GUARD], want[LENGTH + GUARD];
+        memset(got, 7, sizeof got);
+        memset(want, 7, sizeof want);
+        const void *b = n % 2 ? &in[1] : NULL;
+        ((amp_compare_function *)kernel->function)(got, &in[0], b, n, 1.0f);
+        ((amp_compare_function *)reference->function)(want, &in[0], b, n, 1.0f);
+        if (!memcmp(got, want, sizeof got)) continue;
+        snprintf(message, size, "of %d elements some differ from the reference", n);
+        return false;
+    }
+    return true;
+}
+
 bool amp_reduce_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     float values[LENGTH];
     elements in;

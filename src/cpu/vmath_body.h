@@ -22,12 +22,19 @@ static inline vf reduce_exp(vf x, vf *n, vf *p) {
     return r;
 }
 
-/* e^x: 0 below −104, +inf above 88.73, denormal results rounded. */
-static inline vf v_exp(vf x) {
+/* e^x for −104 ≤ x ≤ 89, denormal results rounded. */
+static inline vf v_exp_within(vf x) {
     vf n, p;
-    x = v_min(v_set1(89.0f), v_max(v_set1(-104.0f), x));
     const vf r = reduce_exp(x, &n, &p);
     return v_scale2(v_fma(r * r, p, r) + v_set1(1.0f), n);
+}
+/* e^x for x ≤ 89: 0 below −104. */
+static inline vf v_exp_negative(vf x) {
+    return v_exp_within(v_max(v_set1(-104.0f), x));
+}
+/* e^x: +inf above 88.73. */
+static inline vf v_exp(vf x) {
+    return v_exp_within(v_min(v_set1(89.0f), v_max(v_set1(-104.0f), x)));
 }
 
 /* e^x − 1 for −80 ≤ x ≤ 0, without cancellation at 0. */
@@ -38,13 +45,8 @@ static inline vf v_expm1_negative(vf x) {
     return v_fma(v_fma(r * r, p, r), scale, scale - v_set1(1.0f));
 }
 
-/* ln x; −inf at ±0, NaN below. ln(1 + f) = f − f²/2 + f³·R(f) on [√½ − 1, √2 − 1], R to 2^-30. */
-static inline vf v_log(vf x) {
-    const vm tiny = v_lt(x, v_set1(1.17549435e-38f));
-    const vf y = v_select(tiny, x * v_set1(8388608.0f), x);
-    const vi origin = v_set1_int(0x3f3504f3), distance = v_bits(v_abs(y)) - origin;
-    const vf f = v_from_bits((distance & v_set1_int(0x7fffff)) + origin) - v_set1(1.0f);
-    const vf k = v_from_int(distance >> 23) - v_select(tiny, v_set1(23.0f), v_set1(0.0f));
+/* k·ln2 + ln(1 + f) for √½ − 1 ≤ f ≤ √2 − 1: ln(1 + f) = f − f²/2 + f³·R(f), R to 2^-30. */
+static inline vf log_of_parts(vf f, vf k) {
     vf r = POLY2(f, -0.117898658f, 0.0691554025f);
     r = POLY_STEP(f, 0.118729264f, r);
     r = POLY_STEP(f, -0.12384335f, r);
@@ -56,11 +58,28 @@ static inline vf v_log(vf x) {
     const vf f2 = f * f;
     vf low = v_fma(k, v_set1(1.42860682e-6f), f2 * f * r);
     low = v_fma(f2, v_set1(-0.5f), low);
-    vf value = v_fma(k, v_set1(0.693145752f), f + low);
+    return v_fma(k, v_set1(0.693145752f), f + low);
+}
+
+/* ln x; −inf at ±0, NaN below. */
+static inline vf v_log(vf x) {
+    const vm tiny = v_lt(x, v_set1(1.17549435e-38f));
+    const vf y = v_select(tiny, x * v_set1(8388608.0f), x);
+    const vi origin = v_set1_int(0x3f3504f3), distance = v_bits(v_abs(y)) - origin;
+    const vf f = v_from_bits((distance & v_set1_int(0x7fffff)) + origin) - v_set1(1.0f);
+    const vf k = v_from_int(distance >> 23) - v_select(tiny, v_set1(23.0f), v_set1(0.0f));
+    vf value = log_of_parts(f, k);
     const vf infinity = v_set1(INFINITY);
     value = v_select(v_eq(x, infinity), infinity, value);
     value = v_select(v_eq(x, v_set1(0.0f)), -infinity, value);
     return v_select(v_lt(x, v_set1(0.0f)), v_set1(NAN), v_select(v_unordered(x, x), x, value));
+}
+
+/* ln(1 + z) for 0 ≤ z ≤ 1, from 1 + z = 2·(1 + (z − 1)/2) above √2 − 1. */
+static inline vf v_log1p_fraction(vf z) {
+    const vm large = v_lt(v_set1(0.41421357f), z);
+    const vf f = v_select(large, (z - v_set1(1.0f)) * v_set1(0.5f), z);
+    return log_of_parts(f, v_select(large, v_set1(1.0f), v_set1(0.0f)));
 }
 
 static inline vf v_copy_sign(vf magnitude, vf sign) {
@@ -89,7 +108,7 @@ static inline vf v_erf(vf x) {
     large = POLY_STEP(q, -0.0475624092f, large);
     large = POLY_STEP(q, -0.135621145f, large);
     large = POLY_STEP(q, 1.25300801f, large);
-    large = v_set1(1.0f) - v_exp(-(t * t)) * large / v_fma(t, v_set1(2.0f), v_set1(1.0f));
+    large = v_set1(1.0f) - v_exp_within(-(t * t)) * large / v_fma(t, v_set1(2.0f), v_set1(1.0f));
     return v_select(v_lt(a, v_set1(1.0f)), small, v_select(v_unordered(x, x), x, v_copy_sign(large, x)));
 }
 
@@ -110,7 +129,7 @@ static inline vf v_normal_cdf(vf x) {
     p = POLY_STEP(q, 0.628477871f, p);
     /* the square's rounding error would be multiplied by x² in the exponential: put it back */
     const vf error = v_fma(a, a, -s);
-    const vf z = v_exp(s * v_set1(-0.5f));
+    const vf z = v_exp_within(s * v_set1(-0.5f));
     const vf tail = v_fma(z, error * v_set1(-0.5f), z) * p / v_fma(a, v_set1(1.41421356f), v_set1(1.0f));
     const vf far = v_select(v_lt(x, v_set1(0.0f)), tail, v_set1(1.0f) - tail);
     vf r = POLY2(s, 0.000113486371f, -7.65420828e-06f);
@@ -131,7 +150,7 @@ static inline vf v_tanh(vf x) {
 
 /* 1/(1 + e^-x), from e^-|x| so that nothing overflows and both tails keep their precision. */
 static inline vf v_sigmoid(vf x) {
-    const vf z = v_exp(-v_abs(x));
+    const vf z = v_exp_negative(-v_abs(x));
     return v_select(v_lt(x, v_set1(0.0f)), z, v_set1(1.0f)) / (v_set1(1.0f) + z);
 }
 

@@ -74,10 +74,10 @@ static inline vf v_cosh(vf x) {
 
 /* ln(1 + e^x) = max(x, 0) + ln(1 + e^−|x|). */
 static inline vf v_softplus(vf x) {
-    return v_max(v_set1(0.0f), x) + v_log1p(v_exp(-v_abs(x)));
+    return v_max(v_set1(0.0f), x) + v_log1p_fraction(v_exp_negative(-v_abs(x)));
 }
 static inline vf v_logsigmoid(vf x) {
-    return v_min(v_set1(0.0f), x) - v_log1p(v_exp(-v_abs(x)));
+    return v_min(v_set1(0.0f), x) - v_log1p_fraction(v_exp_negative(-v_abs(x)));
 }
 /* x·tanh(ln(1 + e)) = x·n/(n + 2), n = e·(e + 2), e = e^x. */
 static inline vf v_mish(vf x) {
