@@ -113,7 +113,9 @@ static inline __attribute__((always_inline)) void direct_store(const amp_gemm_di
     for (int p = 0; p < panels; p++) {
         const int left = t->columns - p * 32, lanes = whole || left > 16 * vectors ? 16 * vectors : left;
         __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-        for (int v = 0; t->bias && v < vectors; v++) {
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            if (!t->bias) continue;
             const int rest = lanes - v * 16, count = whole || rest > 16 ? 16 : rest;
             if (count <= 0) continue;
             bias[v] = (__m512)simd_load(t->bias, t->bias_dtype, column + p * 32 + v * 16, 1, count);
