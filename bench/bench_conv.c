@@ -244,6 +244,48 @@ static void add_ratio(summary *s, double value) {
 
 enum { BF16_OVER_PEER, F32_OVER_PEER, BF16_OVER_F32, SUMMARIES };
 
+static const char *const ratio_names[SUMMARIES] = {"bf16/oneDNN bf16", "f32/oneDNN f32", "bf16/f32"};
+
+/* Classes of layers, over all files. */
+enum { FIRST, ONE, ONE_NARROW, WIDE, DEPTHWISE, DEPTHWISE_STRIDED, TRANSPOSED, ALL, CLASSES };
+
+static struct {
+    const char *name;
+    summary sums[SUMMARIES];
+} classes[CLASSES] = {{.name = "first (3 channels)"}, {.name = "1×1"},       {.name = "1×1, at most 48 channels in"},
+                      {.name = "larger windows"},     {.name = "depthwise"}, {.name = "depthwise, stride 2"},
+                      {.name = "transposed"},         {.name = "all"}};
+
+static int class_of(const layer *l) {
+    if (l->transposed) return TRANSPOSED;
+    if (l->groups > 1) return l->stride > 1 ? DEPTHWISE_STRIDED : DEPTHWISE;
+    if (l->in <= 3) return FIRST;
+    return l->kernel > 1 ? WIDE : l->in <= 48 ? ONE_NARROW : ONE;
+}
+
+static double mean_of(const summary *s) {
+    return exp(s->logarithms / s->count);
+}
+
+static void print_classes(FILE *json) {
+    printf("\nby class: geometric mean, least\n");
+    if (json) fprintf(json, "], \"classes\": [");
+    for (int i = 0; i < CLASSES; i++) {
+        const summary *s = classes[i].sums;
+        if (s->count == 0) continue;
+        printf("%s, %d layers", classes[i].name, s->count);
+        if (json) fprintf(json, "%s\n{\"class\": \"%s\", \"layers\": %d", i ? "," : "", classes[i].name, s->count);
+        for (int r = 0; r < SUMMARIES; r++) {
+            printf(" | %s %.3f, %.3f", ratio_names[r], mean_of(&s[r]), s[r].least);
+            if (json)
+                fprintf(json, ", \"%s\": {\"mean\": %.4f, \"least\": %.4f}", ratio_names[r], mean_of(&s[r]),
+                        s[r].least);
+        }
+        printf("\n");
+        if (json) fprintf(json, "}");
+    }
+}
+
 static void print_layer(FILE *json, const layer *l, const candidate *list, int count, int rounds, summary *sums,
                         bool first) {
     const double outputs = (double)(l->batch * l->out) * (double)(l->out_size * l->out_size);
@@ -274,6 +316,8 @@ static void print_layer(FILE *json, const layer *l, const candidate *list, int c
     for (int i = 0; i < SUMMARIES; i++) {
         if (isnan(values[i])) continue;
         add_ratio(&sums[i], values[i]);
+        add_ratio(&classes[class_of(l)].sums[i], values[i]);
+        add_ratio(&classes[ALL].sums[i], values[i]);
         printf(" | %s %.2f", sums[i].name, values[i]);
     }
     printf("\n");
@@ -341,7 +385,7 @@ static int read_layers(const char *path, int64_t batch, layer *layers) {
 
 static void bench_file(FILE *json, const char *path, int64_t batch, double seconds, bool *first) {
     static layer layers[MAX_LAYERS];
-    summary sums[SUMMARIES] = {{.name = "bf16/oneDNN bf16"}, {.name = "f32/oneDNN f32"}, {.name = "bf16/f32"}};
+    summary sums[SUMMARIES] = {{.name = ratio_names[0]}, {.name = ratio_names[1]}, {.name = ratio_names[2]}};
     const int count = read_layers(path, batch, layers);
     printf("\n%s, batch %" PRId64 "\n", path, batch);
     for (int i = 0; i < count; i++) {
@@ -350,8 +394,8 @@ static void bench_file(FILE *json, const char *path, int64_t batch, double secon
     }
     for (int i = 0; i < SUMMARIES; i++)
         if (sums[i].count > 0)
-            printf("%s: geometric mean %.3f, least %.3f of %d layers\n", sums[i].name,
-                   exp(sums[i].logarithms / sums[i].count), sums[i].least, sums[i].count);
+            printf("%s: geometric mean %.3f, least %.3f of %d layers\n", sums[i].name, mean_of(&sums[i]), sums[i].least,
+                   sums[i].count);
 }
 
 static int usage(void) {
@@ -393,6 +437,7 @@ int main(int argc, char **argv) {
     }
     bool first = true;
     for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, &first);
+    print_classes(json);
     if (json) {
         fprintf(json, "]}\n");
         fclose(json);
