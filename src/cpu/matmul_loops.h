@@ -1,4 +1,4 @@
-/* Plain matrix products for the dtypes that no library and no kernel of ours serves. */
+/* Matrix products of the dtypes that no kernel of ours serves. */
 #ifndef AMP_CPU_MATMUL_LOOPS_H
 #define AMP_CPU_MATMUL_LOOPS_H
 
@@ -13,7 +13,7 @@ typedef struct amp_loops_matmul {
     double alpha, beta, alpha_imaginary, beta_imaginary;
 } amp_loops_matmul;
 
-/* f32 sums in f64, f64 and c128 in their own type, c64 in c128, integers modulo 2^bits. AMP_ERROR_DTYPE for other types,
+/* f32 sums in f64, f64 and complex numbers in their own type (c64 in c128 where little is summed), integers modulo 2^bits. AMP_ERROR_DTYPE for other types,
  * with `op` in the sentence. */
 amp_status amp_matmul_loops(const char *op, amp_dtype dtype, const amp_loops_matmul *problem);
 
