@@ -181,6 +181,21 @@ def print_row(result):
     print(text + f"{ns['bf16']['libamp'] / ns['f32']['libamp']:8.2f}", flush=True)
 
 
+def print_markdown(report):
+    """The tables of docs/benchmarks.md, one for each number of threads."""
+    for threads in sorted({result["threads"] for result in report["results"]}):
+        print(f"\nThreads: {threads}.\n\n| | f32 | share | PyTorch f32 | | bf16 | share | PyTorch bf16 | | bf16/f32 |")
+        print("|---" * 10 + "|")
+        for result in (r for r in report["results"] if r["threads"] == threads):
+            ns, cells = result["ns"], [result["name"]]
+            for precision, bold in (("f32", "**"), ("bf16", "")):
+                ours, torch = ns[precision]["libamp"], ns[precision].get("torch")
+                share = 100 * result["bytes"][precision] / ours / result["copy_bytes_per_ns"]
+                cells += [f"{ours / 1e3:.3g}" if ours < 1e6 else f"{ours / 1e3:.0f}", f"{share:.0f} %"]
+                cells += [f"{torch / 1e3:.0f}", f"{bold}{torch / ours:.2f}×{bold}"] if torch else ["", ""]
+            print("| " + " | ".join(cells) + f" | {ns['bf16']['libamp'] / ns['f32']['libamp']:.2f} |")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", default="build/release/bench/bench_elementwise", help="libamp's worker")
@@ -189,6 +204,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=0.02, help="length of a burst")
     parser.add_argument("--filter", default="", help="only rows whose name holds this")
     parser.add_argument("--least", action="store_true", help="tenth percentiles instead of medians")
+    parser.add_argument("--markdown", action="store_true", help="then print the tables of docs/benchmarks.md")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     return parser.parse_args()
 
@@ -216,6 +232,8 @@ def main():
             report["results"].append(result)
             print_row(result)
     libamp.close()
+    if options.markdown:
+        print_markdown(report)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)

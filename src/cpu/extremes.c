@@ -75,9 +75,22 @@ enum { RUN = 32 }; /* elements that are compared without a branch */
         return i;                                                                                                      \
     }
 FIND_LOOP(f32, float, float, )
-FIND_LOOP(bf16, uint16_t, float, amp_f32_from_bf16)
 FIND_LOOP(f64, double, double, )
 FIND_LOOP(i64, int64_t, int64_t, )
+
+/* By their bits; zeros are equal whatever their signs. */
+static int64_t find_bf16(const uint16_t *in, int64_t n, float best) {
+    const bool nan = best != best;
+    const uint16_t counts = best == 0.0f ? 0x7fff : 0xffff, bits = amp_bf16_from_f32(best) & counts;
+    int64_t i = 0;
+    for (; !nan && i + RUN <= n; i += RUN) {
+        int found = 0;
+        for (int k = 0; k < RUN; k++) found |= (in[i + k] & counts) == bits;
+        if (found) break;
+    }
+    while (i < n && !(nan ? (in[i] & 0x7fff) > 0x7f80 : (in[i] & counts) == bits)) i++;
+    return i;
+}
 
 /* The first element of the piece that is `best`, or a NaN where that is one. */
 static int64_t place_of(const search *s, int64_t row, int64_t at, int64_t n, extreme best) {
