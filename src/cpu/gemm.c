@@ -14,7 +14,7 @@ enum {
     SMALL_A_BYTES = 32 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
     CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
     CHUNK_LEAST_ROWS = 256,     /* … but never fewer rows: each chunk costs a stream of B */
-    LONG_A_BYTES = 5 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
+    LONG_A_BYTES = 4 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
     LONG_GROUP = 16,        /* … each of which meets so many panels of B, */
     LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
     BARRIER_COST = 5000,    /* in multiply-add vectors, as the next two */
