@@ -1,9 +1,11 @@
-// libcuda.so.1 for machines without a GPU: device memory is the host's, every stream runs at once, and kernels are those of
-// src/cuda/device/*.cu, compiled for the host. What the module asks of the driver is checked: pointers, the current context,
-// events and streams that were made. Tests steer it through fake_cuda.h.
+// libcuda.so.1 for machines without a GPU: every stream runs at once, and kernels are those of src/cuda/device/*.cu, compiled
+// for the host. Device memory can be read and written only while a kernel or a copy runs: host code that touches it dies of it.
+// What the module asks of the driver is checked: pointers, the current context, events and streams that were made. Tests
+// steer it through fake_cuda.h.
 #include <cuda.h>
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -50,6 +52,56 @@ bool is_device_memory(CUdeviceptr address, size_t bytes) {
     return block.first == current && address + bytes <= start + block.second;
 }
 
+// ---- Device memory -----------------------------------------------------------------------------------------------
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __asan_poison_memory_region(void const volatile *, size_t);
+extern "C" void __asan_unpoison_memory_region(void const volatile *, size_t);
+#else
+void __asan_poison_memory_region(void const volatile *, size_t) {}
+void __asan_unpoison_memory_region(void const volatile *, size_t) {}
+#endif
+
+constexpr size_t arena_bytes = size_t(4) << 30, redzone = 256;
+char *arena, *arena_end;             // what was never handed out begins at arena_end
+std::multimap<size_t, char *> freed; // by size
+int open_count;                      // kernels and copies that are running
+
+// Blocks are never given back to the system, only used again for the same size: tests need little.
+void *take_memory(size_t bytes) {
+    const size_t size = (bytes + 255) / 256 * 256 + redzone;
+    if (!arena) {
+        void *memory = mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) return nullptr;
+        arena = arena_end = static_cast<char *>(memory);
+    }
+    const auto again = freed.find(size);
+    char *block = again != freed.end() ? again->second : arena_end;
+    if (again != freed.end()) {
+        freed.erase(again);
+    } else {
+        if (size > arena_bytes - size_t(arena_end - arena)) return nullptr;
+        arena_end += size;
+        __asan_poison_memory_region(block, size);
+    }
+    __asan_unpoison_memory_region(block, bytes);
+    return block;
+}
+
+void give_memory(void *block, size_t bytes) {
+    const size_t size = (bytes + 255) / 256 * 256 + redzone;
+    __asan_poison_memory_region(block, size);
+    freed.emplace(size, static_cast<char *>(block));
+}
+
+// Device memory is there while one of these is. Under the lock.
+void open_memory() {
+    if (open_count++ == 0 && arena) mprotect(arena, arena_bytes, PROT_READ | PROT_WRITE);
+}
+void close_memory() {
+    if (--open_count == 0 && arena) mprotect(arena, arena_bytes, PROT_NONE);
+}
+
 bool is_stream(CUstream stream) {
     return stream == CU_STREAM_LEGACY || streams.count(stream) > 0;
 }
@@ -61,6 +113,15 @@ extern "C" {
 // A kernel found something that it must not go on with.
 void amp_fake_trap(void) {
     devices[current].lost = CUDA_ERROR_LAUNCH_FAILED;
+}
+
+void fake_cuda_open(bool open) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (open) {
+        open_memory();
+    } else {
+        close_memory();
+    }
 }
 
 fake_cuda_state *fake_cuda(void) {
@@ -176,7 +237,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
     Device &d = devices[device];
     if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
     if (bytes > state.memory_limit || d.used + d.kept > state.memory_limit - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    void *memory = take_memory(bytes);
     if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
     *address = reinterpret_cast<CUdeviceptr>(memory);
     blocks[*address] = {device, bytes};
@@ -189,8 +250,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     if (block == blocks.end() || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
     devices[block->second.first].used -= block->second.second;
     devices[block->second.first].kept += block->second.second;
+    give_memory(reinterpret_cast<void *>(address), block->second.second);
     blocks.erase(block);
-    std::free(reinterpret_cast<void *>(address));
     return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
@@ -206,14 +267,18 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstr
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     if (!is_device_memory(to, bytes) || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    open_memory();
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    close_memory();
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     if (!is_device_memory(from, bytes) || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    open_memory();
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    close_memory();
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
@@ -222,7 +287,9 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
     if (!is_device_memory(to, bytes) || !is_device_memory(from, bytes) || !is_stream(stream)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    open_memory();
     std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    close_memory();
     return CUDA_SUCCESS;
 }
 
@@ -255,8 +322,10 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
     }
     void (*kernel)(const void *);
     std::memcpy(&kernel, &function, sizeof kernel);
+    fake_cuda_open(true);
     amp_fake_blocks = grid < 3 ? grid : 3; // loops are grid-strided: any number must do
     for (amp_fake_block = 0; amp_fake_block < amp_fake_blocks; amp_fake_block++) kernel(parameters[0]);
+    fake_cuda_open(false);
     return CUDA_SUCCESS;
 }
 

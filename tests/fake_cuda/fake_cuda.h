@@ -16,4 +16,7 @@ struct fake_cuda_state {
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);
 
+// Device memory can be touched between the two: for the fake cuBLASLt.
+extern "C" __attribute__((visibility("default"))) void fake_cuda_open(bool open);
+
 #endif // AMP_TESTS_FAKE_CUDA_H
