@@ -7,6 +7,7 @@
 #include "cpu/conv.h"
 #include "cpu/element.h"
 #include "cpu/matmul.h"
+#include "cuda/cuda_conv.h"
 #include "policy/op_ids.h"
 #include "policy/op_table.h"
 
@@ -233,6 +234,7 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
 /* `y`: the result, which `c` has. */
 static amp_status run(amp_call *call, const amp_conv *c, const amp_tensor *y) {
     if (amp_tensor_elements(y) == 0) return AMP_OK;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_conv(call, c);
     if (amp_compute_dtype(y->dtype) == AMP_F32) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
     return amp_conv_loops(call, c);

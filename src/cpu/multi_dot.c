@@ -4,6 +4,7 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "cpu/matmul.h"
+#include "dispatch/backend.h"
 
 /* ---- linalg_multi_dot, chain_matmul ----------------------------------------------------------------------------- */
 
@@ -123,7 +124,8 @@ static amp_tensor *run_bilinear(amp_tensor *x, amp_tensor *y, amp_tensor *w, amp
     const int64_t o = w->shape[0], i = w->shape[1], j = w->shape[2], pairs = i * j;
     const int64_t rows = x->shape[0], part = pairs > 0 && pairs < BILINEAR_PART ? BILINEAR_PART / pairs : 1;
     const int64_t shape[2] = {rows, o};
-    amp_tensor *out = amp_tensor_new("bilinear", x->dtype, 2, shape), *matrix = amp_reshape(w, AMP_DIMS(o, pairs));
+    amp_tensor *out = amp_backend_tensor(x->storage->device, "bilinear", x->dtype, 2, shape);
+    amp_tensor *matrix = amp_reshape(w, AMP_DIMS(o, pairs));
     if (!out || !matrix) return NULL;
     for (int64_t r = 0; r < rows; r += part) {
         const int64_t n = rows - r < part ? rows - r : part;

@@ -79,4 +79,20 @@ typedef struct amp_cuda_gather {
     int64_t shape[AMP_MAX_RANK], in_strides[AMP_MAX_RANK], index_strides[AMP_MAX_RANK];
 } amp_cuda_gather;
 
+/* What a convolution's outputs meet, as rows of a matrix: out[g][n][o0 o1 o2][c][k0 k1 k2], 0 outside of the input. */
+typedef struct amp_cuda_axis {
+    int64_t in, out, kernel, stride, pad, dilation;
+    int64_t step; /* in the input, in elements */
+} amp_cuda_axis;
+
+typedef struct amp_cuda_unfold {
+    const void *in;
+    void *out;
+    int size; /* of an element, in bytes */
+    bool transposed;
+    int64_t count, batch, channels; /* channels: of one group */
+    int64_t batch_step, channel_step;
+    amp_cuda_axis axis[3];
+} amp_cuda_unfold;
+
 #endif /* AMP_CUDA_KERNEL_ARGS_H */

@@ -117,7 +117,7 @@ amp_cuda_result amp_cuda_use(amp_cuda_block *block) {
 
 /* Behind all streams of the device: one that used the block may have work left that the last one did not wait for. */
 static void wait_for_all(int device, CUstream stream) {
-    CUstream streams[AMP_CUDA_MAX_DEVICES * 4];
+    CUstream streams[256];
     const int count = amp_cuda_streams(device, streams, (int)(sizeof streams / sizeof *streams));
     for (int i = 0; i < count; i++) {
         if (streams[i] != stream) (void)wait_for(stream, streams[i]);

@@ -399,3 +399,44 @@ AMP_KERNEL(gather, amp_cuda_gather) {
         }
     }
 }
+
+/* ---- Convolutions ------------------------------------------------------------------------------------------------- */
+AMP_DEVICE int64_t split_off(int64_t *rest, int64_t extent) {
+    const int64_t digit = *rest % extent;
+    *rest /= extent;
+    return digit;
+}
+
+/* The input index that output o meets at tap k; -1: none. */
+AMP_DEVICE int64_t met(const amp_cuda_axis &a, bool transposed, int64_t o, int64_t k) {
+    int64_t i = transposed ? o + a.pad - k * a.dilation : o * a.stride - a.pad + k * a.dilation;
+    if (transposed) {
+        if (i < 0 || i % a.stride) return -1;
+        i /= a.stride;
+    }
+    return i >= 0 && i < a.in ? i : -1;
+}
+
+template <class Element> AMP_DEVICE void set(const amp_cuda_unfold &a, int64_t to, int64_t from) {
+    ((Element *)a.out)[to] = from < 0 ? (Element)0 : ((const Element *)a.in)[from];
+}
+
+AMP_KERNEL(unfold, amp_cuda_unfold) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        int64_t rest = i, tap[3], output[3];
+        for (int d = 2; d >= 0; d--) tap[d] = split_off(&rest, a.axis[d].kernel);
+        const int64_t channel = split_off(&rest, a.channels);
+        for (int d = 2; d >= 0; d--) output[d] = split_off(&rest, a.axis[d].out);
+        const int64_t image = split_off(&rest, a.batch);
+        int64_t from = image * a.batch_step + (rest * a.channels + channel) * a.channel_step; /* rest: the group */
+        for (int d = 0; d < 3 && from >= 0; d++) {
+            const int64_t at = met(a.axis[d], a.transposed, output[d], tap[d]);
+            from = at < 0 ? -1 : from + at * a.axis[d].step;
+        }
+        switch (a.size) {
+        case 2: set<uint16_t>(a, i, from); break;
+        case 4: set<float>(a, i, from); break;
+        default: set<double>(a, i, from); break;
+        }
+    }
+}

@@ -1,0 +1,259 @@
+/* Ops that are made of other ops on the device. */
+#include <math.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "cpu/loss_reduction.h"
+#include "cpu/reduce.h"
+#include "cuda/cuda_elementwise.h"
+#include "cuda/cuda_rows.h"
+#include "ops/shape_rules.h"
+
+static amp_status return_tensor(amp_call *call, amp_tensor *t) {
+    call->outputs[0] = t;
+    return t ? AMP_OK : amp_pending_error();
+}
+
+/* f32 for 16-bit floats, so that what is between is rounded once, at the end. */
+static amp_tensor *widened(amp_tensor *t) {
+    return t->dtype == AMP_F16 || t->dtype == AMP_BF16 ? amp_to(t, AMP_F32) : t;
+}
+static amp_tensor *narrowed(amp_tensor *t, amp_dtype dtype) {
+    return t && t->dtype != dtype ? amp_to(t, dtype) : t;
+}
+
+static amp_status need_floating(const amp_call *call, const char *name, const amp_tensor *t) {
+    if (amp_dtype_is_floating(t->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected a floating dtype", amp_call_name(call), name,
+                    amp_describe(t));
+}
+
+/* ---- Products ----------------------------------------------------------------------------------------------------- */
+amp_status cuda_dot(amp_call *call) {
+    const amp_dot_args *a = call->args;
+    AMP_TRY(amp_call_check_same_dtype(call, "input", a->input, "tensor", a->tensor));
+    if (a->input->rank != 1 || a->tensor->rank != 1 || a->input->shape[0] != a->tensor->shape[0]) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s, 'tensor' is %s; expected two vectors of one length",
+                        amp_call_name(call), amp_describe(a->input), amp_describe(a->tensor));
+    }
+    return return_tensor(call, amp_matmul(a->input, a->tensor));
+}
+
+amp_status cuda_outer(amp_call *call) {
+    const amp_outer_args *a = call->args;
+    if (a->input->rank != 1 || a->vec2->rank != 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s, 'vec2' is %s; expected two vectors", amp_call_name(call),
+                        amp_describe(a->input), amp_describe(a->vec2));
+    }
+    return return_tensor(call, amp_mul(amp_unsqueeze(a->input, 1), amp_unsqueeze(a->vec2, 0)));
+}
+
+amp_status cuda_addr(amp_call *call) {
+    const amp_addr_args *a = call->args;
+    if (a->vec1->rank != 1 || a->vec2->rank != 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'vec1' is %s, 'vec2' is %s; expected two vectors", amp_call_name(call),
+                        amp_describe(a->vec1), amp_describe(a->vec2));
+    }
+    amp_tensor *column = amp_unsqueeze(a->vec1, 1), *row = amp_unsqueeze(a->vec2, 0);
+    return return_tensor(call, amp_addmm(a->input, column, row, .beta = a->beta, .alpha = a->alpha));
+}
+
+/* ---- Losses by element -------------------------------------------------------------------------------------------- */
+/* Losses in f32 (f64), reduced from there. */
+static amp_status loss(amp_call *call, amp_formula formula, amp_tensor *input, amp_tensor *target,
+                       const char *reduction, double p) {
+    const amp_operand v[2] = {amp_tensor_operand("input", input), amp_tensor_operand("target", target)};
+    const amp_dtype dtype = amp_operands_dtype(v, 2), compute = dtype == AMP_F64 ? AMP_F64 : AMP_F32;
+    amp_loss_reduction how;
+    int64_t shape[AMP_MAX_RANK];
+    int rank;
+    AMP_TRY(amp_loss_reduction_of(call, reduction, false, &how));
+    if (!amp_dtype_is_floating(dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s, 'target' is %s; expected a floating dtype",
+                        amp_call_name(call), amp_describe(input), amp_describe(target));
+    }
+    if (how == AMP_LOSS_NONE) {
+        return amp_cuda_elementwise_op(call, formula, v, 2, dtype, (amp_formula_numbers){.p = p});
+    }
+    AMP_TRY(amp_operands_shape(call, v, 2, &rank, shape));
+    amp_tensor *losses = amp_cuda_temporary(call, compute, rank, shape);
+    if (!losses) return amp_pending_error();
+    AMP_TRY(amp_cuda_compute(call, formula, v, 2, compute, (amp_formula_numbers){.p = p}, losses));
+    const double scale = how == AMP_LOSS_MEAN ? 1.0 / (double)amp_tensor_elements(losses) : 1.0;
+    return amp_loss_finish(call, how, losses, dtype, scale);
+}
+
+amp_status cuda_mse_loss(amp_call *call) {
+    const amp_mse_loss_args *a = call->args;
+    return loss(call, AMP_FORMULA_mse, a->input, a->target, a->reduction, 0.0);
+}
+amp_status cuda_l1_loss(amp_call *call) {
+    const amp_l1_loss_args *a = call->args;
+    return loss(call, AMP_FORMULA_l1, a->input, a->target, a->reduction, 0.0);
+}
+amp_status cuda_smooth_l1_loss(amp_call *call) {
+    const amp_smooth_l1_loss_args *a = call->args;
+    if (a->beta.value < 0.0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'beta' is %g; expected 0 or more", amp_call_name(call), a->beta.value);
+    }
+    return loss(call, a->beta.value == 0.0 ? AMP_FORMULA_l1 : AMP_FORMULA_smooth_l1, a->input, a->target, a->reduction,
+                a->beta.value);
+}
+amp_status cuda_huber_loss(amp_call *call) {
+    const amp_huber_loss_args *a = call->args;
+    if (!(a->delta.value > 0.0)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'delta' is %g; expected more than 0", amp_call_name(call),
+                        a->delta.value);
+    }
+    return loss(call, AMP_FORMULA_huber, a->input, a->target, a->reduction, a->delta.value);
+}
+
+/* ---- Activations -------------------------------------------------------------------------------------------------- */
+amp_status cuda_glu(amp_call *call) {
+    const amp_glu_args *a = call->args;
+    int d;
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
+    AMP_TRY(need_floating(call, "input", a->input));
+    if (a->input->rank == 0 || a->input->shape[d] % 2 != 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected an even extent of dimension %d",
+                        amp_call_name(call), amp_describe(a->input), d);
+    }
+    const int64_t half = a->input->shape[d] / 2;
+    amp_tensor *wide = widened(a->input), *first = wide ? amp_narrow(wide, d, 0, half) : NULL;
+    amp_tensor *second = first ? amp_narrow(wide, d, half, half) : NULL, *gate = second ? amp_sigmoid(second) : NULL;
+    return return_tensor(call, gate ? narrowed(amp_mul(first, gate), a->input->dtype) : NULL);
+}
+
+amp_status cuda_prelu(amp_call *call) {
+    const amp_prelu_args *a = call->args;
+    amp_tensor *x = a->input, *w = a->weight;
+    AMP_TRY(need_floating(call, "input", x));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
+    const int64_t channels = x->rank > 1 ? x->shape[1] : 1, slopes = amp_tensor_elements(w);
+    if (w->rank > 1 || (slopes != 1 && slopes != channels)) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'weight' is %s, input %s; expected one slope, or one for each of %lld channels",
+                        amp_call_name(call), amp_describe(w), amp_describe(x), (long long)channels);
+    }
+    amp_tensor slope = *w; /* along dimension 1 of input */
+    const int64_t step = w->rank ? w->strides[0] : 0;
+    slope.rank = x->rank;
+    for (int d = 0; d < x->rank; d++) {
+        slope.shape[d] = d == 1 ? slopes : 1;
+        slope.strides[d] = d == 1 ? step : 0;
+    }
+    const amp_operand v[2] = {amp_tensor_operand("input", x), amp_tensor_operand("weight", &slope)};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_prelu, v, 2, x->dtype, (amp_formula_numbers){0});
+}
+
+/* ---- logsumexp ---------------------------------------------------------------------------------------------------- */
+static amp_dims dims_of(unsigned mask) {
+    amp_dims dims = {.set = AMP_PRESENT};
+    for (int d = 0; d < AMP_MAX_RANK; d++) {
+        if (mask >> d & 1u) dims.values[dims.count++] = d;
+    }
+    return dims;
+}
+
+/* log Σ exp(x − m) + m, m the largest, or 0 where that is infinite. */
+static amp_tensor *shifted_sum(amp_tensor *x, amp_dims dims) {
+    amp_tensor *high = amp_amax(x, dims, .keepdim = true), *finite = high ? amp_isfinite(high) : NULL;
+    high = finite ? amp_where_scalar_other(finite, high, amp_float(0.0)) : NULL;
+    amp_tensor *shifted = high ? amp_sub(x, high) : NULL, *powers = shifted ? amp_exp(shifted) : NULL;
+    amp_tensor *sum = powers ? amp_sum(powers, dims, .keepdim = true) : NULL, *log = sum ? amp_log(sum) : NULL;
+    return log ? amp_add(log, high) : NULL;
+}
+
+amp_status cuda_logsumexp(amp_call *call) {
+    const amp_logsumexp_args *a = call->args;
+    const amp_dtype dtype = amp_dtype_is_floating(a->input->dtype) ? a->input->dtype : AMP_F32;
+    unsigned mask;
+    AMP_TRY(amp_wrap_dims(call, "dim", &a->dim, true, a->input->rank, &mask));
+    amp_tensor *x = narrowed(a->input, dtype == AMP_F64 ? AMP_F64 : AMP_F32), *result;
+    if (!x) return amp_pending_error();
+    if (mask == 0) {
+        result = x;
+    } else if (amp_reduced_elements(x, mask) == 0) {
+        result = amp_log(amp_sum(x, dims_of(mask), .keepdim = a->keepdim));
+    } else {
+        result = shifted_sum(x, dims_of(mask));
+        if (result && !a->keepdim) result = amp_sum(result, dims_of(mask)); /* of one element each */
+    }
+    return return_tensor(call, narrowed(result, dtype));
+}
+
+/* ---- Attention ---------------------------------------------------------------------------------------------------- */
+static amp_status check_attention(const amp_call *call, const amp_scaled_dot_product_attention_args *a) {
+    AMP_TRY(need_floating(call, "query", a->query));
+    AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "key", a->key));
+    AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "value", a->value));
+    if (a->query->rank >= 2 && a->key->rank >= 2 && a->value->rank >= 2 && !a->enable_gqa && a->dropout_p == 0.0 &&
+        !(a->is_causal && a->attn_mask) && a->query->shape[a->query->rank - 1] > 0) {
+        return AMP_OK;
+    }
+    return amp_fail(
+        AMP_ERROR_NOT_IMPLEMENTED,
+        "%s: not implemented on cuda yet for grouped queries, dropout, vectors, empty embeddings, and a mask "
+        "beside is_causal",
+        amp_call_name(call));
+}
+
+static amp_tensor *masked(amp_tensor *scores, amp_tensor *mask) {
+    if (!mask || !scores) return scores;
+    if (mask->dtype != AMP_BOOL) return amp_add(scores, mask);
+    return amp_where_scalar_other(mask, scores, amp_float(-INFINITY));
+}
+
+/* By products and a softmax, all scores in memory, in f32. A row without any key attends to nothing. */
+amp_status cuda_scaled_dot_product_attention(amp_call *call) {
+    const amp_scaled_dot_product_attention_args *a = call->args;
+    AMP_TRY(check_attention(call, a));
+    const double scale = a->scale.set ? a->scale.value : 1.0 / sqrt((double)a->query->shape[a->query->rank - 1]);
+    amp_tensor *query = widened(a->query), *key = query ? widened(a->key) : NULL, *mask = a->attn_mask;
+    amp_tensor *value = key ? widened(a->value) : NULL, *turned = value ? amp_transpose(key, -2, -1) : NULL;
+    amp_tensor *scores = turned ? amp_matmul(query, turned) : NULL;
+    scores = scores ? amp_mul_scalar(scores, amp_float(scale)) : NULL;
+    if (a->is_causal && scores) mask = amp_tril(amp_full_like(scores, amp_bool(true), .dtype = AMP_BOOL));
+    scores = masked(scores, mask);
+    amp_tensor *weights = scores ? amp_softmax(scores, -1) : NULL;
+    if (weights && mask) weights = amp_nan_to_num(weights);
+    return return_tensor(call, weights ? narrowed(amp_matmul(weights, value), a->query->dtype) : NULL);
+}
+
+/* ---- Triangles ---------------------------------------------------------------------------------------------------- */
+static amp_tensor *counting(amp_call *call, int64_t count) {
+    amp_tensor *t = amp_cuda_temporary(call, AMP_I64, 1, &count);
+    if (!t || count == 0) return t;
+    const amp_cuda_range a = {.out = amp_cuda_address(call->op->name, t),
+                              .dtype = AMP_I64,
+                              .integers = true,
+                              .count = count,
+                              .whole_step = 1};
+    return a.out && !amp_cuda_launch_over(call->op->name, "range", &a, amp_cuda_blocks(count)) ? t : NULL;
+}
+
+static amp_status triangle(amp_call *call, amp_tensor *input, int64_t diagonal, bool lower) {
+    if (input->rank < 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected a matrix, or a batch of them",
+                        amp_call_name(call), amp_describe(input));
+    }
+    amp_tensor *rows = counting(call, input->shape[input->rank - 2]);
+    amp_tensor *columns = rows ? counting(call, input->shape[input->rank - 1]) : NULL;
+    amp_tensor *right = columns ? amp_sub(columns, amp_unsqueeze(rows, 1)) : NULL; /* of the diagonal: how far */
+    amp_tensor *inside = !right  ? NULL
+                         : lower ? amp_le_scalar(right, amp_int(diagonal))
+                                 : amp_ge_scalar(right, amp_int(diagonal));
+    if (!inside) return amp_pending_error();
+    const amp_operand v[3] = {amp_tensor_operand("inside", inside), amp_tensor_operand("input", input),
+                              amp_number_operand("zero", amp_int(0))};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_where, v, 3, input->dtype, (amp_formula_numbers){0});
+}
+amp_status cuda_tril(amp_call *call) {
+    const amp_tril_args *a = call->args;
+    return triangle(call, a->input, a->diagonal, true);
+}
+amp_status cuda_triu(amp_call *call) {
+    const amp_triu_args *a = call->args;
+    return triangle(call, a->input, a->diagonal, false);
+}
