@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "amp/dlpack.h"
 #include "amp_test.h"
 #include "fake_cuda/fake_cuda.h"
 #include "internals.h"
@@ -210,6 +211,29 @@ TEST_F(Cuda, WhatThePoolKeepsIsGivenBackBeforeMemoryIsOut) {
         EXPECT_NE(sent(counting({2, 256, 1024})), nullptr) << amp_last_error(); // 2 MiB each time
     }
     fake->memory_limit = limit;
+}
+
+TEST_F(Cuda, DlpackLendsDeviceMemoryBothWays) {
+    Scope scope;
+    amp_tensor *x = sent(counting({3, 4}));
+    DLManagedTensorVersioned *out = amp_to_dlpack(op("transpose", {x, 0, 1}));
+    ASSERT_NE(out, nullptr) << amp_last_error();
+    EXPECT_EQ(out->dl_tensor.device.device_type, kDLCUDA);
+    EXPECT_EQ(out->dl_tensor.device.device_id, 0);
+    amp_tensor *back = amp_from_dlpack(out); // its deleter gives our own handle back
+    ASSERT_NE(back, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_device(back), AMP_DEVICE_CUDA);
+    EXPECT_EQ(values(op("mul", {back, 2})), values(op("mul", {op("transpose", {counting({3, 4}), 0, 1}), 2})));
+}
+
+TEST_F(Cuda, DlpackOfADeviceThatIsNotThereStaysWithItsOwner) {
+    Scope scope;
+    DLManagedTensorVersioned *out = amp_to_dlpack(sent(counting({2})));
+    ASSERT_NE(out, nullptr);
+    out->dl_tensor.device.device_id = 7;
+    EXPECT_EQ(amp_from_dlpack(out), nullptr);
+    EXPECT_EQ(error(), "from_dlpack: cuda: there is no CUDA device 7; this machine has 2, counted from 0");
+    out->deleter(out);
 }
 
 // ---- Failures -----------------------------------------------------------------------------------------------------------

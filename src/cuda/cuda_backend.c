@@ -3,6 +3,7 @@
 
 #include "amp/cuda.h"
 #include "amp/ops.h"
+#include "cuda/cuda_lent.h"
 #include "policy/op_ids.h"
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------- */
@@ -46,6 +47,23 @@ amp_tensor *amp_cuda_temporary(const amp_call *call, amp_dtype dtype, int rank, 
 
 amp_tensor *amp_cuda_dense(amp_tensor *tensor) {
     return amp_tensor_is_dense(tensor) ? tensor : amp_contiguous(tensor);
+}
+
+amp_tensor *amp_cuda_from_memory(const char *op, const amp_cuda_lent *lent, amp_dtype dtype, int rank,
+                                 const int64_t *shape, const int64_t *strides) {
+    const amp_backend *backend;
+    amp_cuda_block *block = NULL;
+    if (amp_cuda_backend(op, &backend) != AMP_OK) return NULL;
+    const amp_cuda_module *module = amp_cuda_loaded();
+    const int before = module->selected();
+    amp_cuda_result result = module->select(lent->device);
+    if (result == AMP_CUDA_OK) result = module->adopt(lent->data, lent->device, lent->deleter, lent->context, &block);
+    (void)module->select(before);
+    if (amp_cuda_status(op, result) != AMP_OK) return NULL;
+    amp_tensor *t = amp_from_memory(lent->data, dtype, rank, shape, strides, release, block);
+    if (t) t->storage->device = AMP_DEVICE_CUDA;
+    if (!t) module->forget(block);
+    return t;
 }
 
 /* ---- Calls -------------------------------------------------------------------------------------------------------- */

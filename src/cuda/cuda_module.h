@@ -89,6 +89,8 @@ typedef struct amp_cuda_module {
     /* Someone else's memory of a device; `deleter` runs when it is released. The thread's stream waits for the legacy
      * default stream first, on which its owner may have written. */
     amp_cuda_result (*adopt)(void *address, int device, void (*deleter)(void *), void *context, amp_cuda_block **block);
+    /* Takes an adopted block back: the deleter does not run. */
+    void (*forget)(amp_cuda_block *block);
     /* In stream order: what was enqueued before still finds the memory. */
     void (*release)(amp_cuda_block *block);
     int (*device_of)(const amp_cuda_block *block);

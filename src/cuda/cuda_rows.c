@@ -261,6 +261,32 @@ amp_status cuda_rms_norm(amp_call *call) {
     return run_norm(call, a->input, a->weight, NULL, n);
 }
 
+static amp_status check_channels(const amp_call *call, const amp_tensor *input, const char *name, const amp_tensor *t) {
+    if (!t || (t->rank == 1 && t->shape[0] == input->shape[1])) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, input %s; expected one number for each channel",
+                    amp_call_name(call), name, amp_describe(t), amp_describe(input));
+}
+
+amp_status cuda_group_norm(amp_call *call) {
+    const amp_group_norm_args *a = call->args;
+    const amp_tensor *x = a->input;
+    if (x->rank < 2 || a->num_groups < 1 || x->shape[1] % a->num_groups != 0 || !amp_dtype_is_floating(x->dtype)) {
+        return amp_fail(
+            AMP_ERROR_INVALID,
+            "%s: input is %s, 'num_groups' is %lld; expected floating (N, C, …), its channels a multiple of it",
+            amp_call_name(call), amp_describe(x), (long long)a->num_groups);
+    }
+    AMP_TRY(check_channels(call, x, "weight", a->weight));
+    AMP_TRY(check_channels(call, x, "bias", a->bias));
+    const int64_t channels = x->shape[1] / a->num_groups, inner = product_of(x->shape + 2, x->rank - 2);
+    return run_norm(call, a->input, a->weight, a->bias,
+                    (amp_cuda_norm){.length = channels * inner,
+                                    .groups = a->num_groups,
+                                    .per_group = channels,
+                                    .inner = inner,
+                                    .eps = a->eps.value});
+}
+
 /* ---- By index ----------------------------------------------------------------------------------------------------- */
 static amp_status check_index(const amp_call *call, const char *name, const amp_tensor *index) {
     if (index->dtype == AMP_I64 || index->dtype == AMP_I32 || amp_tensor_elements(index) == 0) return AMP_OK;

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "amp/cuda.h"
 #include "amp/io.h"
 #include "core/memory.h"
 #include "core/thread.h"
+#include "cuda/cuda_lent.h"
 #include "io/file_map.h"
 
 /* Layout checks: a struct that drifts from the ABI must not build. */
@@ -33,6 +35,11 @@ static const char *name_of_code(uint8_t code) {
     return code < sizeof names / sizeof names[0] ? names[code] : "unknown";
 }
 
+static DLDevice device_of(const amp_tensor *t) {
+    if (t->storage->device != AMP_DEVICE_CUDA) return (DLDevice){kDLCPU, 0};
+    return (DLDevice){kDLCUDA, amp_cuda_device_of(t)};
+}
+
 /* ---- Out ---- */
 
 /* What both managed structs point at; the tensor is a handle of its own, so that the caller may release theirs. */
@@ -58,7 +65,8 @@ static void delete_unversioned(DLManagedTensor *self) {
 }
 
 static exported *export_tensor(amp_tensor *tensor, DLTensor *view) {
-    if (amp_failed() || amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK) return NULL;
+    const bool on_cuda = tensor && amp_tensor_is_live(tensor) && tensor->storage->device == AMP_DEVICE_CUDA;
+    if (amp_failed() || (!on_cuda && amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK)) return NULL;
     exported *e = amp_alloc_zeroed(sizeof *e);
     if (!e) {
         amp_fail(AMP_ERROR_MEMORY, "to_dlpack: no memory for the managed tensor");
@@ -73,7 +81,7 @@ static exported *export_tensor(amp_tensor *tensor, DLTensor *view) {
     memcpy(e->shape, tensor->shape, sizeof e->shape);
     memcpy(e->strides, tensor->strides, sizeof e->strides);
     *view = (DLTensor){.data = amp_tensor_elements(tensor) ? amp_tensor_pointer(tensor) : NULL,
-                       .device = {kDLCPU, 0},
+                       .device = device_of(tensor),
                        .ndim = tensor->rank,
                        .dtype = dlpack_types[tensor->dtype],
                        .shape = e->shape,
@@ -126,9 +134,10 @@ static amp_status check_geometry(const DLTensor *t, int64_t *elements) {
 static amp_tensor *import_tensor(const DLTensor *t, void (*deleter)(void *), void *managed) {
     const amp_dtype dtype = dtype_of(t->dtype);
     int64_t elements = 0;
-    if (t->device.device_type != kDLCPU && t->device.device_type != kDLCUDAHost) {
-        amp_fail(AMP_ERROR_DEVICE, "from_dlpack: the tensor is on DLPack device %d, expected %d (the CPU)",
-                 (int)t->device.device_type, kDLCPU);
+    const bool on_cuda = t->device.device_type == kDLCUDA || t->device.device_type == kDLCUDAManaged;
+    if (t->device.device_type != kDLCPU && t->device.device_type != kDLCUDAHost && !on_cuda) {
+        amp_fail(AMP_ERROR_DEVICE, "from_dlpack: the tensor is on DLPack device %d, expected %d (the CPU) or %d (CUDA)",
+                 (int)t->device.device_type, kDLCPU, kDLCUDA);
         return NULL;
     }
     if (dtype == AMP_DTYPE_NONE) {
@@ -143,6 +152,10 @@ static amp_tensor *import_tensor(const DLTensor *t, void (*deleter)(void *), voi
         amp_fail(AMP_ERROR_INVALID, "from_dlpack: the data of %s is not aligned to %zu bytes: copy it first",
                  amp_dtype_name(dtype), alignment);
         return NULL;
+    }
+    if (on_cuda) {
+        const amp_cuda_lent lent = {data, t->device.device_id, deleter, managed};
+        return amp_cuda_from_memory("from_dlpack", &lent, dtype, t->ndim, t->shape, t->strides);
     }
     return amp_from_memory(data, dtype, t->ndim, t->shape, t->strides, deleter, managed);
 }

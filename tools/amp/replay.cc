@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "amp/autocast.h"
+#include "amp/cuda.h"
 #include "amp/error.h"
 #include "amp/scope.h"
 #include "command.h"
@@ -279,26 +280,29 @@ static int64_t timed_size(const Case &c) {
 }
 
 // Seconds that `calls` calls of the case take.
-static double time_calls(const Case &c, const Arguments &arguments, std::vector<amp_tensor *> *outputs, int calls) {
+static double time_calls(const Case &c, amp_device device, const Arguments &arguments,
+                         std::vector<amp_tensor *> *outputs, int calls) {
     const double start = seconds();
     for (int i = 0; i < calls; i++) {
         Scope scope;
         int count = 0;
         (void)call(c, arguments, outputs, &count);
     }
+    if (device == AMP_DEVICE_CUDA) amp_cuda_synchronize();
     return seconds() - start;
 }
 
 // Median time of a call over rounds of at least a millisecond.
-static double nanoseconds_of(const Case &c) {
+static double nanoseconds_of(const Case &c, amp_device device) {
     enum { rounds = 21 };
     Scope scope;
-    const Arguments arguments = make_arguments(c.file, c.op, require(c.json, "inputs", JSON_OBJECT), false);
+    Arguments arguments = make_arguments(c.file, c.op, require(c.json, "inputs", JSON_OBJECT), false);
+    if (device != AMP_DEVICE_CPU) move_to_device(device, &arguments);
     std::vector<amp_tensor *> outputs = room_for_outputs(c);
     std::vector<double> times(rounds);
     int calls = 1;
-    while (time_calls(c, arguments, &outputs, calls) < 1e-3 && calls < 1 << 20) calls *= 2;
-    for (double &time : times) time = time_calls(c, arguments, &outputs, calls) / calls * 1e9;
+    while (time_calls(c, device, arguments, &outputs, calls) < 1e-3 && calls < 1 << 20) calls *= 2;
+    for (double &time : times) time = time_calls(c, device, arguments, &outputs, calls) / calls * 1e9;
     std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
     return times[rounds / 2];
 }
@@ -306,11 +310,11 @@ static double nanoseconds_of(const Case &c) {
 // The largest case of each op.
 using Largest = std::map<std::string, std::pair<int64_t, Case>>;
 
-static void time_largest(const Largest &largest, Results *results) {
+static void time_largest(const Largest &largest, amp_device device, Results *results) {
     for (const auto &[op, entry] : largest) {
         const Case &c = entry.second;
         results->ops[op].timed_case = c.file.name + "/" + c.name;
-        results->ops[op].nanoseconds = nanoseconds_of(c);
+        results->ops[op].nanoseconds = nanoseconds_of(c, device);
     }
 }
 
@@ -431,7 +435,7 @@ static Results run_all(const std::vector<CaseFile> &files, const Options &option
                     total);
         }
     }
-    time_largest(largest, &results);
+    time_largest(largest, options.device, &results);
     end_progress();
     return results;
 }

@@ -260,6 +260,7 @@ static const amp_cuda_module table = {
     .begin = begin,
     .allocate = amp_cuda_allocate,
     .adopt = amp_cuda_adopt,
+    .forget = amp_cuda_forget,
     .release = amp_cuda_release,
     .device_of = amp_cuda_device_of,
     .use = amp_cuda_use,

@@ -83,6 +83,7 @@ amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **a
 amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
                                amp_cuda_block **block);
 void amp_cuda_release(amp_cuda_block *block);
+void amp_cuda_forget(amp_cuda_block *block);
 int amp_cuda_device_of(const amp_cuda_block *block);
 amp_cuda_result amp_cuda_use(amp_cuda_block *block);
 void amp_cuda_trim(void);

@@ -96,6 +96,11 @@ amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *
     return AMP_CUDA_OK;
 }
 
+void amp_cuda_forget(amp_cuda_block *block) {
+    amp_cuda_count.live_blocks--;
+    free(block);
+}
+
 int amp_cuda_device_of(const amp_cuda_block *block) {
     return block->device;
 }
