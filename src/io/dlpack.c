@@ -65,8 +65,10 @@ static void delete_unversioned(DLManagedTensor *self) {
 }
 
 static exported *export_tensor(amp_tensor *tensor, DLTensor *view) {
-    const bool on_cuda = tensor && amp_tensor_is_live(tensor) && tensor->storage->device == AMP_DEVICE_CUDA;
-    if (amp_failed() || (!on_cuda && amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK)) return NULL;
+    if (amp_failed()) return NULL;
+    if (!tensor || amp_tensor_device(tensor) != AMP_DEVICE_CUDA) {
+        if (amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK || !tensor) return NULL;
+    }
     exported *e = amp_alloc_zeroed(sizeof *e);
     if (!e) {
         amp_fail(AMP_ERROR_MEMORY, "to_dlpack: no memory for the managed tensor");
