@@ -120,12 +120,41 @@ TEST_F(Autocast, RegionsNestAndRestoreEverySetting) {
         Region second(AMP_DEVICE_CPU, AMP_BF16);
         EXPECT_EQ(amp_autocast_nesting(), 2);
         EXPECT_EQ(amp_autocast_dtype(AMP_DEVICE_CPU), AMP_BF16);
-        EXPECT_TRUE(amp_autocast_cache_is_enabled(AMP_DEVICE_CPU));
         EXPECT_EQ(product_dtype(), AMP_BF16);
     }
     EXPECT_EQ(amp_autocast_nesting(), 1);
     EXPECT_EQ(amp_autocast_dtype(AMP_DEVICE_CPU), AMP_F16);
     EXPECT_FALSE(amp_autocast_cache_is_enabled(AMP_DEVICE_CPU));
+}
+
+TEST_F(Autocast, WhatARegionDoesNotSayIsAsAroundIt) {
+    amp_autocast_args outer = region_args(AMP_DEVICE_CPU, AMP_F16);
+    outer.cache_enabled = AMP_SET(false);
+    Region first(outer);
+    amp_autocast_args plain = {};
+    plain.struct_size = sizeof plain;
+    {
+        Region second(plain);
+        EXPECT_EQ(amp_autocast_dtype(AMP_DEVICE_CPU), AMP_F16);
+        EXPECT_FALSE(amp_autocast_cache_is_enabled(AMP_DEVICE_CPU));
+    }
+    plain.cache_enabled = AMP_SET(true);
+    Region third(plain);
+    EXPECT_TRUE(amp_autocast_cache_is_enabled(AMP_DEVICE_CPU));
+}
+
+TEST_F(Autocast, ALongerStructThatAsksForMoreIsAnError) {
+    struct Newer {
+        amp_autocast_args args;
+        void *option;
+    } newer = {};
+    newer.args.struct_size = sizeof newer;
+    EXPECT_EQ(amp_autocast_enter(&newer.args), AMP_OK);
+    EXPECT_EQ(amp_autocast_exit(AMP_DEVICE_CPU), AMP_OK);
+    newer.option = &newer;
+    EXPECT_EQ(amp_autocast_enter(&newer.args), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"autocast", "does not know"}));
+    EXPECT_EQ(amp_autocast_exit(AMP_DEVICE_CPU), AMP_OK);
 }
 
 TEST_F(Autocast, EnabledFalseInsideSwitchesItOffForTheBlock) {

@@ -185,6 +185,14 @@ TEST_F(CastCache, EveryWriteMakesTheCastStale) {
     expect_fresh("a write through the transpose");
 }
 
+TEST_F(CastCache, AWriteThatFailsHalfwayCountsToo) {
+    amp_tensor *numbers = tensor(AMP_I32, {2}, {6, 8}), *view = op("view", {numbers, AMP_DIMS(2)});
+    const uint64_t before = numbers->storage->version;
+    EXPECT_EQ(op("floor_divide_", {view, tensor(AMP_I32, {2}, {2, 0})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"floor_divide_", "zero"}));
+    EXPECT_NE(numbers->storage->version, before);
+}
+
 TEST_F(CastCache, AWriteInsideTheRegionCountsToo) {
     amp_tensor *w = tensor(AMP_F32, {2, 3});
     Region region;

@@ -213,6 +213,27 @@ TEST_F(Structs, NonsenseSizesAndNullAreErrors) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"linear", "NULL"}));
 }
 
+TEST_F(Structs, AResultThatWasNotMadeIsNull) {
+    amp_tensor *indices = x_;
+    amp_max_pool1d_args args = {};
+    args.struct_size = sizeof args;
+    args.input = tensor(AMP_F32, {1, 4}, {1, 3, 2, 4});
+    args.kernel_size = AMP_DIMS(2);
+    args.indices = &indices;
+    EXPECT_NE(amp_max_pool1d_call(&args), nullptr) << amp_last_error();
+    EXPECT_EQ(indices, nullptr);
+}
+
+TEST_F(Structs, TheTargetMayShareLentMemoryWithAnInput) {
+    std::vector<float> memory(100001);
+    for (size_t i = 0; i < memory.size(); i++) memory[i] = float(i);
+    const int64_t shape[] = {int64_t(memory.size()) - 1};
+    amp_tensor *from = amp_from_memory(memory.data(), AMP_F32, 1, shape, nullptr, nullptr, nullptr);
+    amp_tensor *to = amp_from_memory(memory.data() + 1, AMP_F32, 1, shape, nullptr, nullptr, nullptr);
+    ASSERT_NE(op("neg_out", {from}, {{"out", to}}), nullptr) << amp_last_error();
+    for (size_t i = 1; i < memory.size(); i++) ASSERT_EQ(memory[i], -float(i - 1)) << i;
+}
+
 TEST_F(Structs, AnExplicitZeroIsNoDefault) {
     amp_tensor *constant = tensor(AMP_F32, {1, 4}, {2});
     EXPECT_EQ(numbers_of(op("layer_norm", {constant, AMP_DIMS(4)}))[0], 0);

@@ -349,6 +349,13 @@ TEST_F(Elementwise, IntegersStayIntegersOrBecomeF32) {
     EXPECT_EQ(amp_tensor_dtype(op("sqrt", {tensor(AMP_BOOL, {1})})), AMP_F32);
 }
 
+TEST_F(Elementwise, IntegersHaveNoNegativePowers) {
+    EXPECT_EQ(op("pow", {tensor(AMP_I32, {2}, {2, 3}), -1}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"pow", "[2] i32", "-1"}));
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_I32, {2}, {2, 4}), -1.0})), (std::vector<double>{0.5, 0.25}));
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_F32, {2}, {2, 4}), -1})), (std::vector<double>{0.5, 0.25}));
+}
+
 TEST_F(Elementwise, ActivationsWithNumbers) {
     amp_tensor *x = tensor(AMP_F64, {4}, {-4, -1, 0.5, 30});
     auto check = [](amp_tensor *t, const std::vector<double> &want) {

@@ -114,6 +114,20 @@ TEST_F(Scopes, EachRetainWantsOneMoreRelease) {
     EXPECT_EQ(live(), before_);
 }
 
+TEST_F(Scopes, OfSeveralOwnersTheScopeGoesLast) {
+    amp_tensor *t = nullptr;
+    {
+        Scope scope;
+        t = amp_retain(tensor(AMP_F32, {1}, {7}));
+        amp_release(t);
+        EXPECT_EQ(amp_item(t), 7) << "the scope's still";
+        amp_retain(t);
+    }
+    EXPECT_EQ(amp_item(t), 7) << "the other owner's still";
+    amp_release(t);
+    EXPECT_EQ(live(), before_);
+}
+
 TEST_F(Scopes, AKeptViewKeepsItsStorageAlive) {
     amp_tensor *view = nullptr;
     {

@@ -286,7 +286,7 @@ TEST_F(UserOp, FailsInOneSentence) {
     EXPECT_EQ(amp_call_defined(twice, &args), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"struct_size is 3"}));
     EXPECT_EQ(amp_call_defined(twice, nullptr), nullptr);
-    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"struct is NULL"}));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"struct is NULL", "amp_twice_fails_args"}));
     EXPECT_EQ(amp_call_defined(nullptr, &args), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"the op is NULL"}));
     EXPECT_EQ(amp_call_defined_list(twice, &args).count, 0);
@@ -441,6 +441,50 @@ TEST_F(UserOp, HasOverloads) {
     EXPECT_EQ(numbers_of(op("overloaded", {x}, {{"other", 3}})), std::vector<double>{3});
     EXPECT_EQ(numbers_of(op("overloaded.scalar", {x, 5})), std::vector<double>{5});
     EXPECT_STREQ(amp_autocast_policy("overloaded.scalar", AMP_DEVICE_CPU, nullptr), "fp32");
+}
+
+TEST_F(UserOp, ThatLeavesItsScopeOrRegionUnbalancedIsToldSo) {
+    struct One {
+        size_t struct_size;
+        amp_tensor *input;
+    };
+    const auto define = [](const char *schema, amp_op_implementation run) {
+        amp_op_definition d = {};
+        d.struct_size = sizeof d;
+        d.schema = schema;
+        d.args_size = sizeof(One);
+        d.cpu.run = run;
+        ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
+    };
+    define("opens_a_scope(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+        amp_scope_enter();
+        return amp_call_return(call, 0, op("neg", {static_cast<const One *>(args)->input}));
+    });
+    define("closes_a_scope(Tensor input) -> Tensor", [](amp_call *, const void *) { return amp_scope_exit(); });
+    define("opens_a_region(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+        const amp_autocast_args region = region_args();
+        amp_autocast_enter(&region);
+        return amp_call_return(call, 0, op("neg", {static_cast<const One *>(args)->input}));
+    });
+    define("closes_a_region(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+        amp_autocast_exit(AMP_DEVICE_CPU);
+        return amp_call_return(call, 0, op("neg", {static_cast<const One *>(args)->input}));
+    });
+    amp_tensor *x = tensor(AMP_F32, {2});
+    EXPECT_EQ(op("opens_a_scope", {x}), nullptr);
+    EXPECT_TRUE(
+        failed_with(AMP_ERROR_INTERNAL, {"opens_a_scope: the implementation on cpu left 1 of its scopes open"}));
+    EXPECT_EQ(op("closes_a_scope", {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"closes_a_scope: scope: exit without an open scope inside the op"}));
+    EXPECT_EQ(op("opens_a_region", {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INTERNAL, {"opens_a_region", "left a region open"}));
+    EXPECT_EQ(amp_autocast_nesting(), 0);
+    const amp_autocast_args region = region_args();
+    amp_autocast_enter(&region);
+    EXPECT_EQ(op("closes_a_region", {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INTERNAL, {"closes_a_region", "closed a region that it did not open"}));
+    EXPECT_EQ(amp_autocast_nesting(), 0);
+    EXPECT_NE(op("neg", {x}), nullptr) << "the caller's scope is as it was";
 }
 
 TEST_F(UserOp, IsDefinedOnlyAsItShould) {

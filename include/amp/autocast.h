@@ -12,11 +12,13 @@ extern "C" {
 typedef struct amp_autocast_args {
     size_t struct_size AMP_SIZE_OF_(amp_autocast_args);
     amp_device device;
-    amp_dtype dtype;      /* lower type: bf16 or f16. Default: bf16 on the CPU, f16 on CUDA */
+    amp_dtype
+        dtype; /* lower type: bf16 or f16. Default: that of the region around it; outermost, bf16 on the CPU, f16 on CUDA */
     amp_opt_bool enabled; /* default true; AMP_SET(false) switches autocast off for the block and validates nothing */
-    amp_opt_bool cache_enabled; /* default true; false: neither uses nor fills the cast cache */
-    bool strict;                /* a silent bypass (in place, out=, f64, other device) becomes an error */
-    bool allow_banned;          /* banned ops run in f32 */
+    amp_opt_bool
+        cache_enabled; /* default: as around it, outermost true; false: neither uses nor fills the cast cache */
+    bool strict;       /* a silent bypass (in place, out=, f64, other device) becomes an error */
+    bool allow_banned; /* banned ops run in f32 */
     const char *table; /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
 } amp_autocast_args;
 
@@ -99,17 +101,21 @@ AMP_API void amp_cast_cache_clear(void);
 } /* extern "C" */
 
 static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtype = AMP_DTYPE_NONE, bool enabled = true,
-                                               bool cache_enabled = true, bool strict = false) {
+                                               bool cache_enabled = true, bool strict = false,
+                                               bool allow_banned = false, const char *table = nullptr) {
     amp_autocast_args args = {};
     args.struct_size = sizeof args;
     args.device = device;
     args.dtype = dtype;
     args.enabled = {enabled, AMP_PRESENT};
-    args.cache_enabled = {cache_enabled, AMP_PRESENT};
+    if (!cache_enabled) args.cache_enabled = {false, AMP_PRESENT};
     args.strict = strict;
+    args.allow_banned = allow_banned;
+    args.table = table;
     return amp_autocast_open(&args);
 }
-/* In C++ the options are positional: amp_autocast(AMP_DEVICE_CPU, AMP_F16, enabled, cache_enabled, strict) { … }. */
+/* In C++ the options are positional, cache_enabled = true is "as around it":
+ * amp_autocast(AMP_DEVICE_CPU, AMP_F16, enabled, cache_enabled, strict, allow_banned, table) { … }. */
 #define amp_autocast(...) AMP_REGION_BLOCK_(amp_autocast_open_cxx(__VA_ARGS__), amp_autocast_close)
 #endif
 

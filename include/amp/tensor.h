@@ -64,7 +64,7 @@ AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
  * stays there, so that a function may keep what it returns whether or not a scope is open around it. A kept view keeps its
  * storage alive. Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. */
 AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
-/* One more owner of a tensor in the caller's hands: one more amp_release. Returns the tensor; NULL stays NULL. */
+/* One more owner of a tensor, beside the caller or the scope that it belongs to: one more amp_release. Returns the tensor; NULL stays NULL. */
 AMP_API amp_tensor *amp_retain(amp_tensor *tensor);
 /* Releases the caller's tensor; NULL is allowed. A tensor that belongs to an open scope is released early. A second
  * release is an error (as long as the memory of the tensor was not used again). */

@@ -23,10 +23,17 @@ amp_status(amp_fail)(amp_status code, const char *format, ...) {
     return code;
 }
 
+/* "add: …", "add_: …" or "add_out: …", but not "addmm: …". */
+static bool names_op(const char *message, const char *op, size_t length) {
+    if (strncmp(message, op, length) != 0) return false;
+    const char *rest = message + length;
+    return *rest == ':' || strncmp(rest, "_:", 2) == 0 || strncmp(rest, "_out:", 5) == 0;
+}
+
 void amp_fail_within(const char *op) {
     char *message = amp_this_thread_text()->message;
     const size_t room = sizeof amp_this_thread_text()->message, name = strlen(op);
-    if (strncmp(message, op, name) == 0 || name + 3 > room) return;
+    if (names_op(message, op, name) || name + 3 > room) return;
     const size_t length = strlen(message), kept = length < room - name - 3 ? length : room - name - 3;
     memmove(message + name + 2, message, kept);
     memcpy(message, op, name);

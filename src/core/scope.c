@@ -8,7 +8,6 @@
 /* User scopes are frames on the heap, for enter and exit are separate calls. A scope whose frame could not be
  * allocated is only counted, so that its exit finds its enter; the standing error makes every op in it return NULL. */
 static __thread int lost_scopes;
-static __thread int user_scopes;
 
 static void unlink_tensor(amp_tensor *t) {
     if (!t->scope) return;
@@ -29,6 +28,7 @@ void amp_scope_move(amp_tensor *t, amp_scope_frame *frame) {
 
 void amp_scope_push(amp_scope_frame *frame) {
     frame->tensors = NULL;
+    frame->is_users = false;
     frame->outer = amp_this_thread.scope;
     amp_this_thread.scope = frame;
 }
@@ -45,7 +45,7 @@ amp_status amp_scope_enter(void) {
         return amp_fail(AMP_ERROR_MEMORY, "scope: no memory for a new scope");
     }
     amp_scope_push(frame);
-    user_scopes++;
+    frame->is_users = true;
     return amp_pending_error();
 }
 
@@ -54,12 +54,24 @@ amp_status amp_scope_exit(void) {
         lost_scopes--;
         return amp_pending_error();
     }
-    if (user_scopes == 0) return amp_fail(AMP_ERROR_INVALID, "scope: exit without an open scope on this thread");
     amp_scope_frame *frame = amp_this_thread.scope;
+    if (!frame) return amp_fail(AMP_ERROR_INVALID, "scope: exit without an open scope on this thread");
+    if (!frame->is_users) {
+        return amp_fail(AMP_ERROR_INVALID, "scope: exit without an open scope inside the op that is running");
+    }
     amp_scope_pop(frame);
     amp_free(frame);
-    user_scopes--;
     return amp_pending_error();
+}
+
+int amp_scope_unwind(const amp_scope_frame *frame) {
+    int count = 0;
+    for (; amp_this_thread.scope != frame; count++) {
+        amp_scope_frame *left_open = amp_this_thread.scope;
+        amp_scope_pop(left_open);
+        amp_free(left_open);
+    }
+    return count;
 }
 
 amp_region amp_scope_open(void) {

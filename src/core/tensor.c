@@ -33,6 +33,7 @@ static __thread bool headers_registered;
 
 static void adopt_orphans(void *list) {
     header_list *mine = list;
+    headers_registered = false; /* a later destructor of the thread may release tensors */
     if (!mine->first) return;
     pthread_mutex_lock(&orphan_lock);
     mine->last->scope_next = orphan_headers.first;
@@ -41,7 +42,6 @@ static void adopt_orphans(void *list) {
     orphan_headers.count += mine->count;
     pthread_mutex_unlock(&orphan_lock);
     *mine = (header_list){0};
-    headers_registered = false;
 }
 
 static void set_up_headers(void) {
@@ -444,7 +444,13 @@ amp_tensor *amp_retain(amp_tensor *t) {
 }
 
 void amp_release(amp_tensor *t) {
-    if (t && check_live("release", t) == AMP_OK) amp_tensor_drop(t);
+    if (!t || check_live("release", t) != AMP_OK) return;
+    /* Of several owners, the scope goes last: it lets go at its own end. */
+    if (t->scope && atomic_load_explicit(&t->references, memory_order_relaxed) > 1) {
+        atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel);
+    } else {
+        amp_tensor_drop(t);
+    }
 }
 
 /* The array of a returned list lives in the storage of a tensor of its own, its holder. */

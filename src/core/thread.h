@@ -18,6 +18,7 @@ enum {
 typedef struct amp_scope_frame {
     amp_tensor *tensors; /* doubly linked through scope_next and scope_previous */
     struct amp_scope_frame *outer;
+    bool is_users; /* opened by amp_scope_enter, on the heap; else a call's, on its stack */
 } amp_scope_frame;
 
 typedef struct amp_thread {
@@ -51,6 +52,8 @@ void amp_tensor_trim(void);
 /* Frames on the stack, for the library's own temporaries: what is still in the frame at the end is released. */
 void amp_scope_push(amp_scope_frame *frame);
 void amp_scope_pop(amp_scope_frame *frame);
+/* Ends the scopes that were opened inside `frame` and not closed; how many. */
+int amp_scope_unwind(const amp_scope_frame *frame);
 /* Moves a tensor from whatever frame it is in to `frame` (NULL: the caller's hands). */
 void amp_scope_move(amp_tensor *tensor, amp_scope_frame *frame);
 /* The same for a tensor that is in none. */

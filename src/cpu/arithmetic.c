@@ -338,6 +338,13 @@ static void power_loop(void *context, void *out, const void *const *in, int64_t 
 
 amp_status cpu_pow_scalar(amp_call *call) {
     const amp_pow_scalar_args *a = call->args;
+    const bool whole = a->exponent.kind == AMP_SCALAR_INT && !amp_dtype_is_floating(a->input->dtype) &&
+                       !amp_dtype_is_complex(a->input->dtype);
+    if (whole && a->exponent.i < 0) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: input is %s and the exponent %lld; a negative power of integers is none",
+                        amp_call_name(call), amp_describe(a->input), (long long)a->exponent.i);
+    }
     const amp_operand x = amp_tensor_operand("input", a->input);
     const int family = family_of_power(a->input->dtype, &a->exponent);
     if (family == AMP_KERNEL_FAMILY_COUNT) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));

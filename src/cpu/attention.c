@@ -217,7 +217,7 @@ static amp_status run_kernel(amp_call *call, const amp_attention *t, amp_attenti
     const int64_t heads = amp_attention_heads(t);
     const int64_t parts = (t->rows + ROWS_PER_PART - 1) / ROWS_PER_PART, work = heads * parts;
     int threads = amp_parallel_threads(heads * t->rows * t->keys * (t->depth + t->width), AMP_GRAIN_MACS);
-    if (threads > work) threads = (int)work;
+    if (work > 0 && threads > work) threads = (int)work;
     const size_t bytes = (amp_attention_packed_bytes(t->keys, t->depth, t->width) + 63) / 64 * 64;
     char *packed = amp_alloc(bytes * (size_t)threads);
     if (!packed) {

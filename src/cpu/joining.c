@@ -58,8 +58,9 @@ amp_status cpu_cat(amp_call *call) {
     const amp_tensor_list *list = &a->tensors;
     int d;
     AMP_TRY(check_list(call, list));
-    const amp_tensor *first = list->items[0];
-    for (int64_t i = 0; i < list->count && is_ignored(first); i++) first = list->items[i];
+    int64_t model = 0; /* the tensor that the others must agree with */
+    while (model + 1 < list->count && is_ignored(list->items[model])) model++;
+    const amp_tensor *first = list->items[model];
     if (first->rank == 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: a tensor is %s, which has no dimension to join along; stack makes one",
                         amp_call_name(call), amp_describe(first));
@@ -74,8 +75,9 @@ amp_status cpu_cat(amp_call *call) {
         bool fits = t->rank == first->rank;
         for (int k = 0; fits && k < t->rank; k++) fits = k == d || t->shape[k] == shape[k];
         if (!fits || __builtin_add_overflow(shape[d], t->shape[d], &shape[d])) {
-            return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld is %s, tensor 0 is %s; all but dimension %d must agree",
-                            amp_call_name(call), (long long)i, amp_describe(t), amp_describe(first), d);
+            return amp_fail(
+                AMP_ERROR_INVALID, "%s: tensor %lld is %s, tensor %lld is %s; all but dimension %d must agree",
+                amp_call_name(call), (long long)i, amp_describe(t), (long long)model, amp_describe(first), d);
         }
     }
     amp_tensor *out = amp_call_output(call, 0, list_dtype(list), first->rank, shape);

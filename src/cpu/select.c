@@ -33,11 +33,13 @@ static void compare_with_number(void *context, void *out, const void *const *in,
 }
 
 #define COMPARE_LOOP(name, type, suffix, operator)                                                                     \
-    static void name##_##suffix(void *context, void *restrict out, const void *const *in, int64_t n) {                 \
+    static void name##_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
         const type *a = in[0], *b = in[1];                                                                             \
         uint8_t *o = out;                                                                                              \
         (void)context;                                                                                                 \
-        for (int64_t i = 0; i < n; i++) o[i] = a[i] operator b[i];                                                     \
+        _Pragma("GCC ivdep") /* out may be an input, at the same places */                                             \
+            for (int64_t i = 0; i < n; i++) o[i] =                                                                     \
+                a[i] operator b[i];                                                                                    \
     }
 #define COMPARE_REAL(name, operator)                                                                                   \
     COMPARE_LOOP(name, double, f64, operator)                                                                          \
@@ -115,11 +117,11 @@ DEFINE_COMPARE(ge, GE, NULL)
 /* DEFINE_LOOPS(name, of bool or of complex numbers, which every dtype becomes, expression; the same of f32): of x and y.
  * Without branches, so that the loops of f32 are vectorised. */
 #define LOGIC_LOOP(name, type, inputs, expression)                                                                     \
-    static void name(void *context, void *restrict out, const void *const *in, int64_t n) {                            \
+    static void name(void *context, void *out, const void *const *in, int64_t n) {                                     \
         const type *a = in[0], *b = in[(inputs)-1];                                                                    \
         uint8_t *o = out;                                                                                              \
         (void)context;                                                                                                 \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                         \
             const type x = a[i], y = b[i];                                                                             \
             (void)y;                                                                                                   \
             o[i] = (expression);                                                                                       \

@@ -141,7 +141,8 @@ static double value_at(const sorted_rows *s, int64_t row, int64_t place) {
  * numbers is the second one in f32 too. */
 static double quantile_of(const sorted_rows *s, int64_t row, const int64_t *places, int64_t n, double q) {
     double position = q * (double)(n - 1);
-    if (s->in.dtype == AMP_F32) position = (double)((float)q * (float)(n - 1));
+    if (s->in.dtype == AMP_F32)
+        position = fmin((float)q * (float)(n - 1), (double)(n - 1)); /* above 2^24, n rounds up */
     if (s->wanted->rule == NEAREST) position = nearbyint(position);
     const double low = floor(position);
     double share = s->wanted->rule == LOWER ? 0.0 : s->wanted->rule == HIGHER ? ceil(position) - low : position - low;

@@ -1,7 +1,10 @@
 /* From the caller's argument struct to the one that layers and kernels see. */
 #include "dispatch/arguments.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "core/struct_size.h"
 
 static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
     return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), arg->name);
@@ -133,25 +136,17 @@ static void copy_bytes(void *to, const void *from, size_t bytes) {
     for (; i < bytes; i++) ((char *)to)[i] = ((const char *)from)[i];
 }
 
-/* A program built against a later libamp may pass a longer struct, as long as it asks for nothing that is new. */
+/* Nearly always a struct of the size that this libamp knows. */
 static amp_status copy_struct(amp_call *call, const void *given) {
     size_t size = 0;
-    if (!given) return amp_fail(AMP_ERROR_INVALID, "%s: the argument struct is NULL", amp_call_name(call));
-    memcpy(&size, given, sizeof size);
-    if (size < sizeof size || size > AMP_MAX_ARGS_BYTES) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: struct_size is %zu; set it to sizeof(amp_%s_args)", amp_call_name(call),
-                        size, call->op->c_name);
+    if (given) memcpy(&size, given, sizeof size);
+    if (__builtin_expect(size == call->op->args_size, 1)) {
+        copy_bytes(call->args, given, size);
+        return AMP_OK;
     }
-    const size_t known = call->op->args_size;
-    copy_bytes(call->args, given, size < known ? size : known);
-    if (size < known) memset((char *)call->args + size, 0, known - size);
-    for (size_t i = known; i < size; i++) {
-        if (((const char *)given)[i] != 0) {
-            return amp_fail(AMP_ERROR_INVALID, "%s: an option is set that this libamp does not know (a newer header)",
-                            amp_call_name(call));
-        }
-    }
-    return AMP_OK;
+    char type[80];
+    snprintf(type, sizeof type, "amp_%s_args", call->op->c_name);
+    return amp_struct_read(amp_call_name(call), type, call->args, call->op->args_size, sizeof size, given);
 }
 
 amp_status amp_arguments_prepare(amp_call *call, const void *given) {

@@ -243,8 +243,9 @@ amp_status amp_call_op(const char *name, const amp_argument *arguments, int argu
     binding b;
     int produced = 0;
     if (amp_failed()) return amp_pending_error();
-    if ((argument_count > 0 && !arguments) || (output_capacity > 0 && !outputs)) {
-        return amp_fail(AMP_ERROR_INVALID, "call_op: the %s array is NULL", outputs ? "argument" : "output");
+    const bool no_arguments = argument_count > 0 && !arguments;
+    if (no_arguments || (output_capacity > 0 && !outputs)) {
+        return amp_fail(AMP_ERROR_INVALID, "call_op: the %s array is NULL", no_arguments ? "argument" : "output");
     }
     AMP_TRY(choose_overload(name, arguments, argument_count, &b));
     for (int i = 0; i < output_capacity; i++) outputs[i] = NULL;

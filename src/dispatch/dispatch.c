@@ -100,7 +100,10 @@ static amp_status run_on_device(amp_call *call) {
     amp_this_thread.layers = layers;
     if (__builtin_expect(backend->end != NULL, 0) && !(layers & AMP_INSIDE_OP)) backend->end();
     if (status == AMP_OK) status = amp_pending_error();
-    if (status != AMP_OK && !(layers & AMP_INSIDE_OP)) amp_fail_within(call->op->name);
+    if (__builtin_expect(status != AMP_OK, 0)) {
+        amp_results_written(call); /* as far as it came */
+        if (!(layers & AMP_INSIDE_OP)) amp_fail_within(call->op->name);
+    }
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/struct_size.h"
 #include "dispatch/backend.h"
 #include "policy/cast_cache.h"
 #include "policy/promotion.h"
@@ -61,9 +62,11 @@ amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
 }
 
 /* ---- Output tensors ------------------------------------------------------------------------------------------- */
+
+/* By address: two storages may be lent the same memory. */
 static bool same_elements(const amp_tensor *a, const amp_tensor *b) {
     const size_t bytes = (size_t)a->rank * sizeof(int64_t);
-    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
+    return a->dtype == b->dtype && a->rank == b->rank && amp_tensor_pointer(a) == amp_tensor_pointer(b) &&
            memcmp(a->shape, b->shape, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
 }
 
@@ -137,7 +140,8 @@ static amp_status copy_to_target(amp_call *call) {
     return AMP_OK;
 }
 
-static void bump_mutated(amp_call *call) {
+void amp_results_written(amp_call *call) {
+    if (call->target) amp_tensor_written(call->target);
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (!(arg->flags & AMP_ARG_MUTATED) || arg->kind != AMP_ARG_TENSOR) continue;
@@ -152,10 +156,10 @@ amp_status amp_results_finish(amp_call *call) {
         return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
                         amp_device_name(call->device));
     }
-    if (call->target && call->outputs[0] != call->target) AMP_TRY(copy_to_target(call));
-    if (call->target) amp_tensor_written(call->target);
-    if (call->op->flags & AMP_OP_MUTATES) bump_mutated(call);
-    return AMP_OK;
+    const bool elsewhere = call->target && call->outputs[0] != call->target;
+    const amp_status status = elsewhere ? copy_to_target(call) : AMP_OK;
+    if (call->target || call->op->flags & AMP_OP_MUTATES) amp_results_written(call);
+    return status;
 }
 
 /* Results that this call made move; an argument that came back unchanged (contiguous of a contiguous tensor) is
@@ -199,7 +203,7 @@ void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind != AMP_ARG_OUTPUT) continue;
         amp_tensor ***wanted = amp_call_field(call, arg);
-        if (*wanted && call->outputs[index]) **wanted = move_result(call, call->outputs[index], home);
+        if (*wanted) **wanted = call->outputs[index] ? move_result(call, call->outputs[index], home) : NULL;
         index++;
     }
 }
@@ -208,7 +212,7 @@ void amp_results_clear(const amp_call *call, const void *given) {
     size_t size = 0;
     if (!given) return;
     memcpy(&size, given, sizeof size);
-    if (size > call->op->args_size) size = 0; /* no size: nothing in the struct can be believed */
+    if (size > AMP_MAX_STRUCT_BYTES) size = 0; /* no size: nothing in the struct can be believed */
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind != AMP_ARG_OUTPUT || arg->offset + sizeof(amp_tensor **) > size) continue;

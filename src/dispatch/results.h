@@ -8,6 +8,8 @@
 amp_status amp_results_set_target(amp_call *call, amp_tensor *given);
 /* After the kernel: copies a temporary into the target, bumps the versions of what was written. */
 amp_status amp_results_finish(amp_call *call);
+/* Bumps the versions of what the call writes. */
+void amp_results_written(amp_call *call);
 /* Hands the results to the scope that was open at the call (NULL: to the caller). */
 void amp_results_move_home(amp_call *call, amp_scope_frame *home);
 /* After a failure: the second, third, … results that the caller's struct asks for are NULL, as the first is. */

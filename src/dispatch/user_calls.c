@@ -4,8 +4,28 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/thread.h"
+#include "policy/autocast.h"
+
+/* An implementation that opens what it does not close, or closes what it did not open, is told so; what it left open is
+ * closed. */
+static void check_balance(const amp_call *call, const amp_scope_frame *frame, int nesting) {
+    const int scopes = amp_scope_unwind(frame), regions = amp_regions_unwind(nesting);
+    if (scopes > 0) {
+        amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s left %d of its scopes open", amp_call_name(call),
+                 amp_device_name(call->device), scopes);
+    } else if (regions != 0) {
+        amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s %s", amp_call_name(call),
+                 amp_device_name(call->device),
+                 regions > 0 ? "left a region open" : "closed a region that it did not open");
+    }
+}
+
 static amp_status run_user(amp_call *call) {
+    const amp_scope_frame *frame = amp_this_thread.scope;
+    const int nesting = amp_autocast_nesting();
     const amp_status status = amp_user_op_run(call->op, call->device)(call, call->args);
+    check_balance(call, frame, nesting);
     if (status == AMP_OK || amp_failed()) return status;
     return amp_fail(status, "%s: the implementation on %s failed without saying why", amp_call_name(call),
                     amp_device_name(call->device));

@@ -27,13 +27,18 @@ static uint64_t now(void) {
 
 /* ---- Describing the inputs ------------------------------------------------------------------------------------- */
 static size_t append_tensor(char *text, size_t used, const amp_tensor *t) {
+    static const char rest[] = ", …"; /* of more than there is room for */
+    if (used == AMP_INPUTS_BYTES) return used;
     char one[AMP_MAX_RANK * 21 + 16]; /* rank 8 of the longest numbers fits */
     int n = snprintf(one, sizeof one, "%s%s[", used ? ", " : "", amp_dtype_name(t->dtype));
     for (int i = 0; i < t->rank; i++) {
         n += snprintf(one + n, sizeof one - (size_t)n, i ? ", %lld" : "%lld", (long long)t->shape[i]);
     }
     n += snprintf(one + n, sizeof one - (size_t)n, "]");
-    if (used + (size_t)n >= AMP_INPUTS_BYTES) return used;
+    if (used + (size_t)n + sizeof rest > AMP_INPUTS_BYTES) {
+        memcpy(text + used, rest, sizeof rest);
+        return AMP_INPUTS_BYTES;
+    }
     memcpy(text + used, one, (size_t)n + 1);
     return used + (size_t)n;
 }

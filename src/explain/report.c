@@ -78,10 +78,11 @@ static json_t *record_json(const amp_record *r) {
 }
 
 static json_t *quarantine_json(void) {
-    amp_kernel_refusal rows[8];
+    enum { MOST = 256 };
+    amp_kernel_refusal rows[MOST];
     json_t *list = json_array();
-    const int count = amp_kernel_quarantined(rows, 8);
-    for (int i = 0; i < count && i < 8; i++) {
+    const int count = amp_kernel_quarantined(rows, MOST);
+    for (int i = 0; i < count && i < MOST; i++) {
         json_array_append_new(list, json_pack("{s:s, s:s}", "kernel", rows[i].kernel->name, "reason", rows[i].reason));
     }
     return list;

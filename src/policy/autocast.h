@@ -18,6 +18,10 @@ typedef struct amp_region_state {
 
 extern __thread amp_region_state amp_region_states[AMP_DEVICE_COUNT] AMP_INITIAL_EXEC;
 
+/* Leaves the regions that were entered since the thread's nesting was `nesting`; how many, or minus the number of those
+ * that were left beyond it. */
+int amp_regions_unwind(int nesting);
+
 /* Defined, on the device, floating point, not f64. */
 bool amp_autocast_eligible(const amp_tensor *tensor, amp_device device);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/struct_size.h"
 #include "core/thread.h"
 #include "policy/autocast.h"
 #include "policy/cast_cache.h"
@@ -80,9 +81,17 @@ static amp_status pop(int device, const char *what) {
     return amp_pending_error();
 }
 
+int amp_regions_unwind(int outer) {
+    if (nesting < outer) return nesting - outer;
+    const int count = nesting - outer;
+    for (int i = 0; i < count; i++) (void)pop(innermost ? innermost->device : ALL_DEVICES, "autocast");
+    return count;
+}
+
+/* What stands in *dtype, the outer region's or the device's own, stays unless another is given. */
 static amp_status lower_dtype(amp_device device, amp_dtype given, amp_dtype *dtype) {
     const amp_dtype *accepted = lower_dtypes[device];
-    *dtype = given == AMP_DTYPE_NONE ? accepted[0] : given;
+    if (given != AMP_DTYPE_NONE) *dtype = given;
     if (*dtype == accepted[0] || *dtype == accepted[1]) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "autocast: %s cannot lower to %s; accepted are %s and %s", amp_device_name(device),
                     amp_dtype_name(*dtype), amp_dtype_name(accepted[0]), amp_dtype_name(accepted[1]));
@@ -99,27 +108,18 @@ static amp_status read_args(const amp_autocast_args *args, amp_region_state *sta
     AMP_TRY(lower_dtype(args->device, args->dtype, &state->dtype));
     AMP_TRY(amp_table_from_name(args->table, &state->table));
     state->enabled = true;
-    state->cache_enabled = args->cache_enabled.set ? args->cache_enabled.value : true;
+    if (args->cache_enabled.set) state->cache_enabled = args->cache_enabled.value;
     state->strict = args->strict;
     state->allow_banned = args->allow_banned;
     return AMP_OK;
 }
 
 amp_status amp_autocast_enter(const amp_autocast_args *given) {
-    amp_autocast_args args = {0};
-    /* The device at least: the exit is asked for by it. */
-    const bool too_short = given && given->struct_size < offsetof(amp_autocast_args, dtype);
-    if (too_short) {
-        args.device = given->device;
-    } else if (given) {
-        memcpy(&args, given, given->struct_size < sizeof args ? given->struct_size : sizeof args);
-    }
-    AMP_TRY(push((int)args.device));
-    if (!given) return amp_fail(AMP_ERROR_INVALID, "autocast: the arguments are NULL");
-    if (too_short) {
-        return amp_fail(AMP_ERROR_INVALID, "autocast: struct_size is %zu; set it to sizeof(amp_autocast_args)",
-                        given->struct_size);
-    }
+    amp_autocast_args args;
+    AMP_TRY(
+        push(given ? (int)given->device : AMP_DEVICE_CPU)); /* whatever else is wrong: the exit asks for the device */
+    const size_t least = offsetof(amp_autocast_args, dtype);
+    AMP_TRY(amp_struct_read("autocast", "amp_autocast_args", &args, sizeof args, least, given));
     AMP_TRY(amp_device_check("autocast", args.device));
     amp_region_state state = amp_region_states[args.device];
     state.enabled = false;

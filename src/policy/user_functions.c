@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/struct_size.h"
 #include "core/thread.h"
 #include "dispatch/results.h"
 #include "policy/autocast.h"
@@ -124,16 +125,14 @@ static void apply_registrations(void) {
 }
 
 static amp_status read_init_args(const amp_init_args *given, bool *enabled) {
+    amp_init_args args;
     *enabled = true;
     if (!given) return AMP_OK;
-    if (given->struct_size < sizeof *given) {
-        return amp_fail(AMP_ERROR_INVALID, "init: struct_size is %zu; set it to sizeof(amp_init_args)",
-                        given->struct_size);
-    }
-    if (given->enabled.set != AMP_PRESENT && (given->enabled.set != 0 || given->enabled.value)) {
+    AMP_TRY(amp_struct_read("init", "amp_init_args", &args, sizeof args, sizeof args.struct_size, given));
+    if (args.enabled.set != AMP_PRESENT && (args.enabled.set != 0 || args.enabled.value)) {
         return amp_fail(AMP_ERROR_INVALID, "init: 'enabled' is a bare value; write AMP_SET(…)");
     }
-    if (given->enabled.set) *enabled = given->enabled.value;
+    if (args.enabled.set) *enabled = args.enabled.value;
     return AMP_OK;
 }
 

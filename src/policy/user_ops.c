@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/struct_size.h"
 #include "dispatch/arguments.h"
 #include "policy/policy.h"
 #include "policy/schema.h"
@@ -193,17 +194,12 @@ static amp_status define(user_op **made, const amp_op_definition *d) {
 }
 
 static amp_status read_definition(const amp_op_definition *given, amp_op_definition *d) {
-    if (!given) return amp_fail(AMP_ERROR_INVALID, "define_op: the definition is NULL");
-    if (given->struct_size < offsetof(amp_op_definition, cuda) || given->struct_size > AMP_MAX_ARGS_BYTES) {
-        return amp_fail(AMP_ERROR_INVALID, "define_op: struct_size is %zu; set it to sizeof(amp_op_definition)",
-                        given->struct_size);
-    }
-    memcpy(d, given, given->struct_size < sizeof *d ? given->struct_size : sizeof *d);
+    AMP_TRY(amp_struct_read("define_op", "amp_op_definition", d, sizeof *d, offsetof(amp_op_definition, cuda), given));
     return d->schema ? AMP_OK : amp_fail(AMP_ERROR_INVALID, "define_op: the schema is NULL");
 }
 
 const amp_op *amp_define_op_call(const amp_op_definition *given) {
-    amp_op_definition d = {0};
+    amp_op_definition d;
     user_op *op = NULL;
     if (amp_failed() || read_definition(given, &d) != AMP_OK) return NULL;
     if (define(&op, &d) == AMP_OK) return &op->info;
