@@ -143,6 +143,15 @@ TEST_F(Autocast, WhatARegionDoesNotSayIsAsAroundIt) {
     EXPECT_TRUE(amp_autocast_cache_is_enabled(AMP_DEVICE_CPU));
 }
 
+TEST_F(Autocast, InsideAStrictRegionAllAreStrict) {
+    amp_autocast_args strict = region_args();
+    strict.strict = true;
+    Region outer(strict);
+    Region inner;
+    EXPECT_EQ(op("linear", {tensor(AMP_F64, {1, 2}), tensor(AMP_F64, {1, 2})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"strict", "f64"}));
+}
+
 TEST_F(Autocast, ALongerStructThatAsksForMoreIsAnError) {
     struct Newer {
         amp_autocast_args args;

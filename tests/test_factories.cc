@@ -82,3 +82,25 @@ TEST_F(Factories, BadInputIsToldWhatIsWrong) {
 }
 
 } // namespace
+
+TEST_F(Factories, ANumberThatTheDtypeCannotHoldIsRefused) {
+    const auto refuses = [](amp_tensor *made, const std::vector<std::string> &words) {
+        EXPECT_EQ(made, nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, words));
+    };
+    refuses(op("full", {AMP_DIMS(2), 1e30}, {{"dtype", AMP_I32}}),
+            {"full", "'fill_value' is 1e+30", "i32 cannot hold"});
+    refuses(op("full", {AMP_DIMS(2), 70000}, {{"dtype", AMP_I16}}), {"70000", "i16"});
+    refuses(op("full", {AMP_DIMS(2), double(NAN)}, {{"dtype", AMP_I64}}), {"nan", "i64"});
+    refuses(op("full", {AMP_DIMS(2), 1e5}, {{"dtype", AMP_F16}}), {"f16"});
+    amp_tensor *bytes = tensor(AMP_U8, {2}, {1, 2}), *mask = tensor(AMP_BOOL, {2}, {1, 0});
+    refuses(op("masked_fill", {bytes, mask, 300}), {"masked_fill", "'value' is 300", "u8"});
+    refuses(op("clamp", {bytes}, {{"min", 300}}), {"clamp", "'min' is 300", "u8"});
+    refuses(op("constant_pad_nd", {bytes, AMP_DIMS(1, 1), 999}), {"constant_pad_nd", "999"});
+    refuses(op("masked_fill", {tensor(AMP_F16, {2}), mask, -1e9}), {"masked_fill", "-1e+09", "f16"});
+    EXPECT_EQ(numbers_of(op("full", {AMP_DIMS(1), -1}, {{"dtype", AMP_U8}})), (std::vector<double>{255}));
+    EXPECT_EQ(numbers_of(op("full", {AMP_DIMS(1), -double(INFINITY)}, {{"dtype", AMP_BF16}})),
+              (std::vector<double>{-INFINITY}));
+    EXPECT_EQ(numbers_of(op("full", {AMP_DIMS(1), 2.9}, {{"dtype", AMP_I8}})), (std::vector<double>{2}));
+    EXPECT_EQ(numbers_of(op("full", {AMP_DIMS(1), 300}, {{"dtype", AMP_BOOL}})), (std::vector<double>{1}));
+}

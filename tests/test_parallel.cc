@@ -52,3 +52,41 @@ TEST_F(Parallel, TheChildOfAForkComputesToo) {
     EXPECT_EQ(amp_get_num_threads(), 2) << "the parent keeps its threads";
     ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
 }
+
+TEST_F(Parallel, AForkWhileOtherThreadsComputeIsSafe) {
+#ifdef UNDER_TSAN
+    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+#endif
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; t++) {
+        threads.emplace_back([&] {
+            while (!done) {
+                Scope scope;
+                const Region region;
+                const int64_t shape[] = {8, 8};
+                amp_tensor *w = op("mul", {tensor(AMP_F32, {8, 8}), 2.0}); // a weight that comes and goes
+                amp_tensor_mark_parameter(w);
+                op("linear", {tensor(AMP_F32, {8, 8}), w});
+                amp_release(amp_keep(amp_from_data(std::vector<float>(64).data(), AMP_F32, 2, shape)));
+            }
+        });
+    }
+    int failed = 0;
+    for (int i = 0; i < 50; i++) {
+        const pid_t child = fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            alarm(20);
+            Scope scope;
+            const Region region;
+            _exit(op("linear", {tensor(AMP_F32, {8, 8}), tensor(AMP_F32, {8, 8})}) ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        failed += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    done = true;
+    for (std::thread &t : threads) t.join();
+    EXPECT_EQ(failed, 0);
+}

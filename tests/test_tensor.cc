@@ -1,4 +1,5 @@
 // Tensors over memory: every dtype and rank, strides, sizes that no memory has, ownership of borrowed memory.
+#include "amp/dlpack.h"
 #include "amp_test.h"
 
 #include <climits>
@@ -302,6 +303,17 @@ TEST_F(Tensors, MemoryThatIsNotAlignedIsRefused) {
 }
 
 // ---- Versions, gradients -------------------------------------------------------------------------------------------
+TEST_F(Tensors, ThatComeBackFromDLPackShareTheirStorage) {
+    amp_tensor *w = tensor(AMP_F32, {4}, {1, 2, 3, 4});
+    amp_tensor *back = amp_from_dlpack(amp_to_dlpack(w)),
+               *old = amp_from_dlpack_unversioned(amp_to_dlpack_unversioned(w));
+    const uint64_t before = amp_tensor_version(w);
+    op("fill_", {back, 7.0});
+    EXPECT_NE(amp_tensor_version(w), before) << "casts of w are stale";
+    op("add_", {op("narrow", {w, 0, 1, 3}), op("narrow", {old, 0, 0, 3})});
+    EXPECT_EQ(numbers_of(w), (std::vector<double>{7, 14, 14, 14})) << "the overlap was seen";
+}
+
 TEST_F(Tensors, WritesBumpTheVersionOfTheStorage) {
     amp_tensor *t = tensor(AMP_F32, {2, 2}), *view = op("t", {t});
     const uint64_t version = amp_tensor_version(t);

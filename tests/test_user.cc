@@ -487,6 +487,61 @@ TEST_F(UserOp, ThatLeavesItsScopeOrRegionUnbalancedIsToldSo) {
     EXPECT_NE(op("neg", {x}), nullptr) << "the caller's scope is as it was";
 }
 
+TEST_F(UserOp, MayMakeItsResultInAScopeOfItsOwn) {
+    struct One {
+        size_t struct_size;
+        amp_tensor *input;
+    };
+    const auto define = [](const char *schema, amp_op_implementation run) {
+        amp_op_definition d = {};
+        d.struct_size = sizeof d;
+        d.schema = schema;
+        d.args_size = sizeof(One);
+        d.cpu.policy = "lower";
+        d.cpu.run = run;
+        ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
+    };
+    define("output_in_scope(Tensor input) -> Tensor", [](amp_call *call, const void *) {
+        const int64_t shape[] = {2};
+        Scope scope;
+        amp_tensor *y = amp_call_output(call, 0, AMP_F32, 1, shape);
+        op("fill_", {y, 18.0});
+        return AMP_OK;
+    });
+    define("return_in_scope(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+        Scope scope;
+        return amp_call_return(call, 0, op("add", {static_cast<const One *>(args)->input, 1.0}));
+    });
+    define("list_in_scope(Tensor input) -> Tensor[]", [](amp_call *call, const void *args) {
+        Scope scope;
+        amp_tensor *items[] = {op("add", {static_cast<const One *>(args)->input, 1.0})};
+        return amp_call_list(call, items, 1);
+    });
+    define("no_list(Tensor input) -> Tensor[]", [](amp_call *, const void *) { return AMP_OK; });
+    define("released_result(Tensor input) -> Tensor", [](amp_call *call, const void *) {
+        const int64_t shape[] = {2};
+        amp_release(amp_call_output(call, 0, AMP_F32, 1, shape));
+        return AMP_OK;
+    });
+    define("releases_its_argument(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+        amp_release(static_cast<const One *>(args)->input);
+        return amp_call_return(call, 0, static_cast<const One *>(args)->input);
+    });
+    amp_tensor *x = tensor(AMP_F32, {2}, {1, 2});
+    EXPECT_EQ(numbers_of(op("output_in_scope", {x})), (std::vector<double>{18, 18}));
+    EXPECT_EQ(numbers_of(op("return_in_scope", {x})), (std::vector<double>{2, 3}));
+    std::vector<amp_tensor *> list;
+    ASSERT_EQ(call("list_in_scope", {x}, {}, &list), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(list.at(0)), (std::vector<double>{2, 3}));
+    EXPECT_EQ(op("no_list", {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INTERNAL, {"no_list", "made no list"}));
+    EXPECT_EQ(op("released_result", {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INTERNAL, {"released_result: result 0", "released"}));
+    Region region;
+    EXPECT_EQ(op("releases_its_argument", {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"releases_its_argument: release: the tensor is an argument"}));
+}
+
 TEST_F(UserOp, IsDefinedOnlyAsItShould) {
     const amp_op_implementation nothing = [](amp_call *, const void *) { return AMP_OK; };
     struct One {
@@ -522,7 +577,7 @@ TEST_F(UserOp, IsDefinedOnlyAsItShould) {
     refuses([](auto *d) { d->schema = "numbers(str input) -> Tensor", d->in_place = true; },
             {"'input', which is no tensor"});
     EXPECT_EQ(amp_define_op_call(nullptr), nullptr);
-    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"definition is NULL"}));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"define_op: the struct is NULL"}));
     EXPECT_NE(amp_define_op_call(&good), nullptr) << amp_last_error();
     refuses([](auto *) {}, {"'checked' is defined already"});
     refuses([](auto *d) { d->schema = "checked.(Tensor input) -> Tensor"; }, {"the overload's name"});

@@ -13,6 +13,7 @@
 
 #include "core/counters.h"
 #include "core/fail.h"
+#include "core/lock.h"
 #include "core/thread.h"
 
 enum {
@@ -63,7 +64,6 @@ static void default_release(void *context, void *memory, size_t bytes) {
 
 static const amp_allocator system_allocator = {default_allocate, default_release, NULL};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static amp_allocator current = {default_allocate, default_release, NULL};
 static block *shared_lists[CLASS_COUNT];
 static atomic_uint generation; /* counts the changes of the hook */
@@ -97,10 +97,10 @@ static bool is_current(const block *b) {
 }
 
 static void share(block *b) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_MEMORY);
     b->next = shared_lists[b->size_class];
     shared_lists[b->size_class] = b;
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_MEMORY);
 }
 
 static void flush_local(void *cache) {
@@ -133,10 +133,10 @@ static block *take_any_cached(unsigned size_class) {
         local.counts[size_class]--;
         return b;
     }
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_MEMORY);
     block *b = shared_lists[size_class];
     if (b) shared_lists[size_class] = b->next;
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_MEMORY);
     return b;
 }
 
@@ -152,10 +152,10 @@ static block *take_cached(unsigned size_class) {
 }
 
 static block *take_from_system(unsigned size_class) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_MEMORY);
     const amp_allocator from = current;
     const unsigned from_generation = atomic_load_explicit(&generation, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_MEMORY);
     const size_t bytes = class_bytes(size_class);
     block *b = from.allocate(from.context, bytes, ALIGNMENT);
     if (!b) return NULL;
@@ -209,10 +209,10 @@ void amp_memory_trim(void) {
     amp_tensor_trim();
     flush_local(&local);
     for (unsigned k = 0; k < CLASS_COUNT; k++) {
-        pthread_mutex_lock(&lock);
+        amp_lock(AMP_LOCK_MEMORY);
         block *b = shared_lists[k];
         shared_lists[k] = NULL;
-        pthread_mutex_unlock(&lock);
+        amp_unlock(AMP_LOCK_MEMORY);
         while (b) {
             block *next = b->next;
             amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
@@ -227,10 +227,10 @@ amp_status amp_set_allocator(const amp_allocator *allocator) {
         return amp_fail(AMP_ERROR_INVALID, "set_allocator: both allocate and release must be given");
     }
     amp_memory_trim(); /* the new allocator sees the next request of every size */
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_MEMORY);
     current = allocator ? *allocator : system_allocator;
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_MEMORY);
     return AMP_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/counters.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "policy/cast_cache.h"
@@ -25,7 +26,6 @@ typedef struct header_list {
 
 static __thread header_list free_headers AMP_INITIAL_EXEC;
 static header_list orphan_headers; /* of threads that ended */
-static pthread_mutex_t orphan_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t header_key;
 static pthread_once_t header_once = PTHREAD_ONCE_INIT;
 static bool delay_reuse;
@@ -35,12 +35,12 @@ static void adopt_orphans(void *list) {
     header_list *mine = list;
     headers_registered = false; /* a later destructor of the thread may release tensors */
     if (!mine->first) return;
-    pthread_mutex_lock(&orphan_lock);
+    amp_lock(AMP_LOCK_HEADERS);
     mine->last->scope_next = orphan_headers.first;
     orphan_headers.first = mine->first;
     if (!orphan_headers.last) orphan_headers.last = mine->last;
     orphan_headers.count += mine->count;
-    pthread_mutex_unlock(&orphan_lock);
+    amp_unlock(AMP_LOCK_HEADERS);
     *mine = (header_list){0};
 }
 
@@ -76,9 +76,9 @@ static void push_header(header_list *list, amp_tensor *t) {
 static amp_tensor *take_header(void) {
     amp_tensor *t = pop_header(&free_headers);
     if (t) return t;
-    pthread_mutex_lock(&orphan_lock);
+    amp_lock(AMP_LOCK_HEADERS);
     t = pop_header(&orphan_headers);
-    pthread_mutex_unlock(&orphan_lock);
+    amp_unlock(AMP_LOCK_HEADERS);
     return t ? t : amp_alloc(sizeof *t);
 }
 
@@ -103,10 +103,10 @@ static void free_header_list(header_list *list) {
 void amp_tensor_trim(void) {
     if (delay_reuse) return;
     free_header_list(&free_headers);
-    pthread_mutex_lock(&orphan_lock);
+    amp_lock(AMP_LOCK_HEADERS);
     header_list orphans = orphan_headers;
     orphan_headers = (header_list){0};
-    pthread_mutex_unlock(&orphan_lock);
+    amp_unlock(AMP_LOCK_HEADERS);
     free_header_list(&orphans);
 }
 
@@ -237,7 +237,7 @@ static void address_range(const amp_tensor *t, uintptr_t *first, uintptr_t *end)
 bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b) {
     if (!a->storage || !b->storage || amp_tensor_elements(a) == 0 || amp_tensor_elements(b) == 0) return false;
     if (a->storage == b->storage) return true;
-    if (a->storage->owned || b->storage->owned) return false;
+    if (!a->storage->user_memory && !b->storage->user_memory) return false;
     uintptr_t first_a, end_a, first_b, end_b;
     address_range(a, &first_a, &end_a);
     address_range(b, &first_b, &end_b);
@@ -359,13 +359,15 @@ void amp_tensor_end_at(amp_tensor *t) {
 }
 
 /* Lowest and highest element offset that a geometry reaches. */
-static amp_status check_strides(int rank, const int64_t *shape, const int64_t *strides) {
-    int64_t low = 0, high = 0;
+static amp_status check_strides(amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides) {
+    const int64_t size = (int64_t)amp_dtype_size(dtype);
+    int64_t low = 0, high = 0, bytes;
     for (int i = 0; i < rank; i++) {
         int64_t reach = 0;
         if (shape[i] == 0) return AMP_OK;
         if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
-            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) {
+            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high) ||
+            __builtin_mul_overflow(low, size, &bytes) || __builtin_mul_overflow(high, size, &bytes)) {
             return amp_fail(AMP_ERROR_INVALID, "from_memory: strides %s of shape %s reach beyond all memory",
                             amp_describe_shape(rank, strides), amp_describe_shape(rank, shape));
         }
@@ -377,7 +379,7 @@ amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t
                             void (*deleter)(void *context), void *context) {
     size_t bytes = 0;
     if (amp_failed() || data_bytes("from_memory", dtype, rank, shape, &bytes) != AMP_OK) return NULL;
-    if (strides && check_strides(rank, shape, strides) != AMP_OK) return NULL;
+    if (strides && check_strides(dtype, rank, shape, strides) != AMP_OK) return NULL;
     if (!data && bytes > 0) {
         amp_fail(AMP_ERROR_INVALID, "from_memory: data is NULL, but shape %s of %s has %zu bytes",
                  amp_describe_shape(rank, shape), amp_dtype_name(dtype), bytes);
@@ -445,6 +447,10 @@ amp_tensor *amp_retain(amp_tensor *t) {
 
 void amp_release(amp_tensor *t) {
     if (!t || check_live("release", t) != AMP_OK) return;
+    if (t->source) { /* a cast on the dispatcher's stack */
+        amp_fail(AMP_ERROR_INVALID, "release: the tensor is an argument of the op that is running, and not yours");
+        return;
+    }
     /* Of several owners, the scope goes last: it lets go at its own end. */
     if (t->scope && atomic_load_explicit(&t->references, memory_order_relaxed) > 1) {
         atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel);

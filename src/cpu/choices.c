@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 
 #include "amp/system.h"
 #include "core/fail.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "cpu/conv_dnnl.h"
 #include "cpu/dnnl_matmul.h"
@@ -61,14 +61,13 @@ typedef struct answer {
 typedef enum tune_mode { TUNE_FILE, TUNE_OFF, TUNE_FRESH, TUNE_MEMORY, TUNE_INVALID } tune_mode;
 
 static struct {
-    pthread_mutex_t lock;
     atomic_bool ready; /* the environment and the file have been read */
     tune_mode mode;
     char word[32]; /* AMP_TUNE where it is invalid */
     char path[PATH_MAX];
     answer answers[AMP_CHOICE_COUNT];
     atomic_int quick[AMP_CHOICE_COUNT]; /* 0: not known yet; 1: yes; -1: no */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* ---- Measurements --------------------------------------------------------------------------------------------- */
 static double best_of(double a, double b) {
@@ -245,15 +244,17 @@ static void read_file(void) {
     if (file) fclose(file);
 }
 
-/* Makes every folder above the file. */
+/* Makes the two folders above the file, .cache and libamp, but no home. */
 static void make_folders(void) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", state.path);
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (mkdir(folder, 0755) != 0 && errno != EEXIST) return;
-        *slash = '/';
-    }
+    char *const file = strrchr(folder, '/');
+    *file = 0;
+    char *const last = strrchr(folder, '/');
+    *last = 0;
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST) return;
+    *last = '/';
+    (void)mkdir(folder, 0755);
 }
 
 /* Under a name of its own first: a reader sees the old file or the new one. */
@@ -286,15 +287,21 @@ static tune_mode mode_of(const char *word) {
     return word ? TUNE_INVALID : TUNE_FILE;
 }
 
-/* Under the lock. */
-static void prepare(void) {
-    if (atomic_load_explicit(&state.ready, memory_order_relaxed)) return;
+static void read_setting(void) {
     const char *word = getenv("AMP_TUNE");
     state.mode = mode_of(word);
     snprintf(state.word, sizeof state.word, "%s", state.mode == TUNE_INVALID ? word : "");
     find_path();
     if (state.mode == TUNE_FILE) read_file();
     atomic_store_explicit(&state.ready, true, memory_order_release);
+}
+
+/* By a lock of its own: a measurement, which holds the other one, selects kernels, and that asks for the status. */
+static void prepare(void) {
+    if (atomic_load_explicit(&state.ready, memory_order_acquire)) return;
+    amp_lock(AMP_LOCK_TUNING);
+    if (!atomic_load_explicit(&state.ready, memory_order_relaxed)) read_setting();
+    amp_unlock(AMP_LOCK_TUNING);
 }
 
 static answer measured(amp_choice choice) {
@@ -305,7 +312,7 @@ static answer measured(amp_choice choice) {
 
 static answer answer_of(amp_choice choice) {
     if (choice == AMP_CHOICE_CONV_DEEP) (void)amp_choose(AMP_CHOICE_GEMM_DOT);
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_CHOICES);
     prepare();
     answer *a = &state.answers[choice];
     if (!a->known && (state.mode == TUNE_OFF || state.mode == TUNE_INVALID)) {
@@ -315,7 +322,7 @@ static answer answer_of(amp_choice choice) {
         write_file();
     }
     const answer copy = *a;
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_CHOICES);
     atomic_store_explicit(&state.quick[choice], copy.yes ? 1 : -1, memory_order_relaxed);
     return copy;
 }
@@ -331,29 +338,21 @@ amp_choice_report amp_choice_explain(amp_choice choice) {
                                a.rates.yes,          a.rates.no};
 }
 
-/* Without the lock where all is read: a measurement, which holds it, selects kernels, and that asks for the status. */
-static void prepare_once(void) {
-    if (atomic_load_explicit(&state.ready, memory_order_acquire)) return;
-    pthread_mutex_lock(&state.lock);
-    prepare();
-    pthread_mutex_unlock(&state.lock);
-}
-
 const char *amp_choices_path(void) {
-    prepare_once();
+    prepare();
     return state.path;
 }
 
 amp_status amp_choices_status(void) {
-    prepare_once();
+    prepare();
     if (state.mode != TUNE_INVALID) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "AMP_TUNE is '%s'; it must be one of off, fresh, memory, or unset", state.word);
 }
 
 void amp_choices_forget_for_test(void) {
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_CHOICES);
     atomic_store(&state.ready, false);
     memset(state.answers, 0, sizeof state.answers);
     for (int i = 0; i < AMP_CHOICE_COUNT; i++) atomic_store(&state.quick[i], 0);
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_CHOICES);
 }

@@ -1,6 +1,7 @@
 /* clone, contiguous, to, fill, and the ops that make tensors from numbers. */
 #include "cpu/copy.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -101,15 +102,38 @@ void amp_cpu_fill(amp_tensor *tensor, const amp_scalar *value) {
                      tensor->rank, tensor->shape);
 }
 
-static amp_status check_number(const amp_call *call, const char *argument, const amp_scalar *number, amp_dtype dtype) {
-    if (number->kind != AMP_SCALAR_COMPLEX || amp_dtype_is_complex(dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is a complex number, and cannot be an element of a tensor of %s",
-                    amp_call_name(call), argument, amp_dtype_name(dtype));
+/* Finite numbers that would become infinite, and numbers beyond an integer type. Of an unsigned type, what is below 0
+ * counts from its end, as in PyTorch. */
+static bool fits(const amp_scalar *number, amp_dtype dtype) {
+    static const double most_of_float[AMP_DTYPE_COUNT] = {
+        [AMP_F32] = FLT_MAX, [AMP_F16] = 65504.0, [AMP_BF16] = 0x1.fep127, [AMP_C64] = FLT_MAX};
+    static const int64_t most_of_int[AMP_DTYPE_COUNT] = {
+        [AMP_I32] = INT32_MAX, [AMP_I16] = INT16_MAX, [AMP_I8] = INT8_MAX, [AMP_U8] = UINT8_MAX};
+    const bool is_whole = number->kind == AMP_SCALAR_INT || number->kind == AMP_SCALAR_BOOL;
+    const double x = real_part(number);
+    if (most_of_float[dtype] != 0.0) {
+        const double y = number->kind == AMP_SCALAR_COMPLEX ? fabs(number->im) : 0.0, most = most_of_float[dtype];
+        return !(fabs(x) > most && !isinf(x)) && !(y > most && !isinf(y));
+    }
+    if (dtype == AMP_I64) return is_whole || (x >= -0x1p63 && x < 0x1p63);
+    if (most_of_int[dtype] == 0) return true;
+    const double most = (double)most_of_int[dtype], least = dtype == AMP_U8 ? -most : -most - 1.0;
+    return trunc(x) >= least && trunc(x) <= most;
+}
+
+amp_status amp_check_element(const amp_call *call, const char *argument, const amp_scalar *number, amp_dtype dtype) {
+    if (number->kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is a complex number, and cannot be an element of a tensor of %s",
+                        amp_call_name(call), argument, amp_dtype_name(dtype));
+    }
+    if (fits(number, dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %.9g, which %s cannot hold", amp_call_name(call), argument,
+                    real_part(number), amp_dtype_name(dtype));
 }
 
 static amp_status return_filled(amp_call *call, const char *argument, amp_dtype dtype, int rank, const int64_t *shape,
                                 amp_scalar value) {
-    AMP_TRY(check_number(call, argument, &value, dtype));
+    AMP_TRY(amp_check_element(call, argument, &value, dtype));
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
     if (!out) return amp_pending_error();
     return amp_fill_tensor_with(out, &value);

@@ -3,6 +3,7 @@
 #define AMP_CPU_COPY_H
 
 #include "core/tensor_impl.h"
+#include "dispatch/call.h"
 
 /* Copies `source`, which broadcasts to the shape of `destination`, converting the dtype. */
 amp_status amp_cpu_copy(amp_tensor *destination, const amp_tensor *source);
@@ -23,6 +24,10 @@ typedef union amp_constant {
 
 /* A number as a constant of a compute type (cpu/element.h), or of f16 or bf16. */
 amp_constant amp_constant_of(const amp_scalar *number, amp_dtype compute);
+
+/* Refuses a number that cannot become an element: complex for a real dtype, finite but infinite in the dtype, beyond an
+ * integer type. `argument` is its name. */
+amp_status amp_check_element(const amp_call *call, const char *argument, const amp_scalar *number, amp_dtype dtype);
 
 /* Sets every element. */
 void amp_cpu_fill(amp_tensor *tensor, const amp_scalar *value);

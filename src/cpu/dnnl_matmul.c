@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/dnnl_matmul.h"
@@ -53,7 +54,6 @@ typedef struct weight_layout {
 
 static struct {
     pthread_once_t once;
-    pthread_mutex_t lock;
     dnnl_engine_t engine;
     entry *buckets[CACHE_BUCKETS];
     weight_layout *layouts;
@@ -63,7 +63,7 @@ static struct {
     } * names;
     uint64_t clock;
     amp_dnnl_cache_stats stats;
-} state = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+} state = {.once = PTHREAD_ONCE_INIT};
 
 static void make_engine(void) {
     if (dnnl_engine_create(&state.engine, dnnl_cpu, 0) != dnnl_success) state.engine = NULL;
@@ -161,7 +161,7 @@ static dnnl_status_t ask_layout(int64_t n, int64_t k, dnnl_memory_desc_t *layout
 /* The layout, made on first use; NULL with an error. */
 static const weight_layout *layout_of(int64_t n, int64_t k) {
     if (ready() != AMP_OK) return NULL;
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_DNNL);
     weight_layout *l = find_layout(n, k);
     dnnl_status_t status = dnnl_success;
     if (!l) {
@@ -177,7 +177,7 @@ static const weight_layout *layout_of(int64_t n, int64_t k) {
             l = NULL;
         }
     }
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_DNNL);
     if (!l) check(status, "describe weights");
     return l;
 }
@@ -297,14 +297,14 @@ static void evict_oldest(void) {
 /* The entry of a key, with the caller among its users; made outside the lock, for that takes long. NULL with an error. */
 static entry *take_entry(const key *q, operands **idle) {
     entry **bucket = &state.buckets[hash(q) % CACHE_BUCKETS], *made = NULL;
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_DNNL);
     entry *e = find_entry(*bucket, q);
     if (!e) {
         state.stats.misses++;
-        pthread_mutex_unlock(&state.lock);
+        amp_unlock(AMP_LOCK_DNNL);
         made = make_entry(q);
         if (!made) return NULL;
-        pthread_mutex_lock(&state.lock);
+        amp_lock(AMP_LOCK_DNNL);
         e = find_entry(*bucket, q); /* another thread may have been faster */
     } else {
         state.stats.hits++;
@@ -323,25 +323,25 @@ static entry *take_entry(const key *q, operands **idle) {
     e->last_use = ++state.clock;
     *idle = e->idle;
     if (e->idle) e->idle = e->idle->next;
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_DNNL);
     if (made) destroy_entry(made);
     return e;
 }
 
 static void give_entry_back(entry *e, operands *o) {
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_DNNL);
     e->users--;
     if (o) {
         o->next = e->idle;
         e->idle = o;
     }
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_DNNL);
 }
 
 amp_dnnl_cache_stats amp_dnnl_cache_statistics(void) {
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_DNNL);
     const amp_dnnl_cache_stats stats = state.stats;
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_DNNL);
     return stats;
 }
 

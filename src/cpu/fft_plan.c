@@ -5,10 +5,10 @@
  * packaged and free to link, kissfft is built for f32 only and takes quadratic time for primes; FFTW and GSL are under
  * the GPL. */
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "cpu/fft.h"
 #include "cpu/kernels.h"
@@ -312,11 +312,10 @@ static amp_status fill_plan(amp_fft_plan *plan) {
 enum { CACHE_PLANS = 32, CACHE_BYTES = 32 << 20 };
 
 static struct {
-    pthread_mutex_t lock;
     amp_fft_plan *plans[CACHE_PLANS];
     size_t bytes;
     uint64_t clock;
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cache;
 
 static void destroy_plan(amp_fft_plan *plan) {
     if (plan->split) {
@@ -395,26 +394,26 @@ static amp_fft_plan *keep_plan(amp_fft_plan *made, amp_fft_plan **gone) {
 
 const amp_fft_plan *amp_fft_plan_take(int64_t n, amp_fft_kind kind, bool is_long) {
     amp_fft_plan *gone[CACHE_PLANS + 1] = {0};
-    pthread_mutex_lock(&cache.lock);
+    amp_lock(AMP_LOCK_FFT);
     amp_fft_plan *plan = find_plan(n, kind, is_long);
     if (!plan) {
-        pthread_mutex_unlock(&cache.lock);
+        amp_unlock(AMP_LOCK_FFT);
         plan = make_plan(n, kind, is_long);
         if (!plan) return NULL;
-        pthread_mutex_lock(&cache.lock);
+        amp_lock(AMP_LOCK_FFT);
         plan = keep_plan(plan, gone);
     }
     plan->users++;
     plan->last_use = ++cache.clock;
-    pthread_mutex_unlock(&cache.lock);
+    amp_unlock(AMP_LOCK_FFT);
     for (int i = 0; gone[i]; i++) destroy_plan(gone[i]);
     return plan;
 }
 
 void amp_fft_plan_give(const amp_fft_plan *plan) {
     amp_fft_plan *p = (amp_fft_plan *)(uintptr_t)plan;
-    pthread_mutex_lock(&cache.lock);
+    amp_lock(AMP_LOCK_FFT);
     const bool last = --p->users == 0 && !is_cached(p);
-    pthread_mutex_unlock(&cache.lock);
+    amp_unlock(AMP_LOCK_FFT);
     if (last) destroy_plan(p);
 }

@@ -3,7 +3,6 @@
 
 #include <cpuid.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/fail.h"
+#include "core/lock.h"
 #include "cpu/choices.h"
 #include "cpu/kernels.h"
 
@@ -21,11 +21,10 @@ static const char *const isa_names[AMP_ISA_COUNT] = {"ref", "avx2", "avx512", "a
 enum { GET_PERMISSION = 0x1022, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 
 static struct {
-    pthread_mutex_t lock;
     atomic_bool ready;
     char reasons[AMP_ISA_COUNT][AMP_ISA_REASON_SIZE];
     char invalid[64]; /* the value of AMP_MAX_ISA when it is no name */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* ---- Facts ---------------------------------------------------------------------------------------------------- */
 
@@ -194,12 +193,12 @@ static void detect(const char *max_isa) {
 
 static void detect_once(void) {
     if (atomic_load_explicit(&state.ready, memory_order_acquire)) return;
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_ISA);
     if (!atomic_load_explicit(&state.ready, memory_order_relaxed)) {
         detect(getenv("AMP_MAX_ISA"));
         atomic_store_explicit(&state.ready, true, memory_order_release);
     }
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_ISA);
 }
 
 amp_status amp_isa_status(void) {
@@ -210,10 +209,10 @@ amp_status amp_isa_status(void) {
 }
 
 void amp_isa_reload_for_test(const char *max_isa) {
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_ISA);
     detect(max_isa ? max_isa : getenv("AMP_MAX_ISA"));
     atomic_store_explicit(&state.ready, true, memory_order_release);
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_ISA);
     amp_kernels_forget_for_test();
 }
 

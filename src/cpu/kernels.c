@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/lock.h"
 #include "core/verbose.h"
 #include "cpu/isa.h"
 
@@ -55,7 +56,6 @@ static const struct {
 typedef enum row_test { UNTESTED = 0, PASSED, QUARANTINED } row_test;
 
 static struct {
-    pthread_mutex_t lock; /* recursive: a self-test may select kernels of other families */
     pthread_once_t once;
     int first[AMP_KERNEL_FAMILY_COUNT]; /* row of each family */
     atomic_int verbose;                 /* 0: not asked yet; 1: quiet; 2: print */
@@ -67,21 +67,16 @@ static struct {
 } state = {.once = PTHREAD_ONCE_INIT};
 
 static void initialise(void) {
-    pthread_mutexattr_t attributes;
     for (int i = ROWS - 1; i >= 0; i--) state.first[rows[i].family] = i;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&state.lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
 }
 
 static void lock(void) {
     pthread_once(&state.once, initialise);
-    pthread_mutex_lock(&state.lock);
+    amp_lock(AMP_LOCK_KERNELS);
 }
 
 static void unlock(void) {
-    pthread_mutex_unlock(&state.lock);
+    amp_unlock(AMP_LOCK_KERNELS);
 }
 
 static bool row_fits(const amp_kernel *row, amp_kernel_family family, amp_dtype in, amp_dtype out) {

@@ -74,6 +74,7 @@ amp_status cpu_constant_pad_nd(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'pad' has %d values; expected at most %d pairs for input %s",
                         amp_call_name(call), a->pad.count, input->rank, amp_describe(input));
     }
+    AMP_TRY(amp_check_element(call, "value", &a->value, input->dtype));
     int64_t shape[AMP_MAX_RANK], before[AMP_MAX_RANK];
     for (int d = 0; d < input->rank; d++) {
         const int pair = input->rank - 1 - d;

@@ -233,10 +233,7 @@ amp_status cpu_scatter_value(amp_call *call) {
     const amp_scatter_value_args *a = call->args;
     amp_scatter_work w = {.by_number = true, .number = a->value};
     AMP_TRY(read_kind(call, a->reduce, &w.kind));
-    if (a->value.kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(a->input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is a complex number, input is %s", amp_call_name(call),
-                        amp_describe(a->input));
-    }
+    AMP_TRY(amp_check_element(call, "value", &a->value, a->input->dtype));
     return scatter(call, a->input, a->dim, a->index, NULL, &w);
 }
 

@@ -5,6 +5,7 @@
 
 #include "amp/ops.h"
 #include "cpu/convert_any.h"
+#include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
@@ -244,10 +245,7 @@ amp_status cpu_where_scalar(amp_call *call) {
 
 amp_status cpu_masked_fill(amp_call *call) {
     const amp_masked_fill_args *a = call->args;
-    if (a->value.kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(a->input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is a complex number, input is %s", amp_call_name(call),
-                        amp_describe(a->input));
-    }
+    AMP_TRY(amp_check_element(call, "value", &a->value, a->input->dtype));
     return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
                   amp_tensor_operand("input", a->input), a->input->dtype);
 }
@@ -344,6 +342,9 @@ static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *lo
     }
     if (compute == AMP_F32 && (!low || is_bound(low)) && (!high || is_bound(high)))
         return clamp_to_numbers(call, input, low, high, dtype);
+    for (int i = 1; i < count && compute == AMP_I64; i++) {
+        if (!v[i].tensor) AMP_TRY(amp_check_element(call, v[i].name, &v[i].number, dtype));
+    }
     c.maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32);
     c.minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32);
     amp_tensor *out = c.maximum && c.minimum ? amp_operands_output(call, v, count, dtype) : NULL;

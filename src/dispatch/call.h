@@ -31,6 +31,7 @@ struct amp_call {
     amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
     int cast_count;
+    struct amp_scope_frame *frame; /* the call's own: results are in it until they move to the caller's */
     amp_call_note note;
 };
 

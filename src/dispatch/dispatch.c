@@ -139,6 +139,7 @@ static amp_status run(amp_call *call, unsigned layers, const void *args, amp_ten
     call->casts = casts;
     call->layers = layers;
     amp_scope_push(&frame);
+    call->frame = &frame;
     const amp_status status = run_call(call, args, target);
     if (status == AMP_OK) {
         amp_results_move_home(call, frame.outer);

@@ -116,8 +116,17 @@ amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank
         if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
     }
     amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
+    if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
     if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
     return call->outputs[index] = t;
+}
+
+void amp_results_take(const amp_call *call, amp_tensor *t) {
+    for (amp_scope_frame *f = amp_this_thread.scope; f && f != call->frame; f = f->outer) {
+        if (t->scope != f) continue;
+        amp_scope_move(t, call->frame);
+        return;
+    }
 }
 
 amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count) {
@@ -125,6 +134,10 @@ amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count
     amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, bytes);
     if (!holder) return amp_pending_error();
     if (count > 0) memcpy(holder->storage->data, items, (size_t)bytes[0]);
+    amp_results_take(call, holder);
+    for (int64_t i = 0; i < count; i++) {
+        if (items[i] && amp_tensor_is_live(items[i])) amp_results_take(call, items[i]);
+    }
     call->list = (amp_tensor_list){.items = holder->storage->data, .count = count, .holder = holder};
     return AMP_OK;
 }

@@ -8,6 +8,8 @@
 amp_status amp_results_set_target(amp_call *call, amp_tensor *given);
 /* After the kernel: copies a temporary into the target, bumps the versions of what was written. */
 amp_status amp_results_finish(amp_call *call);
+/* A result that was made in a scope which the implementation opened becomes the call's own. */
+void amp_results_take(const amp_call *call, amp_tensor *tensor);
 /* Bumps the versions of what the call writes. */
 void amp_results_written(amp_call *call);
 /* Hands the results to the scope that was open at the call (NULL: to the caller). */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/thread.h"
+#include "dispatch/results.h"
 #include "policy/autocast.h"
 
 /* An implementation that opens what it does not close, or closes what it did not open, is told so; what it left open is
@@ -21,12 +22,35 @@ static void check_balance(const amp_call *call, const amp_scope_frame *frame, in
     }
 }
 
+static amp_status check_result(const amp_call *call, const amp_tensor *t, int64_t index) {
+    if (t && amp_tensor_is_live(t)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INTERNAL, "%s: result %lld of the implementation on %s is %s", amp_call_name(call),
+                    (long long)index, amp_device_name(call->device), t ? "a tensor that was released" : "NULL");
+}
+
+/* What libamp's own ops keep to by themselves. */
+static amp_status check_results(const amp_call *call) {
+    if (!(call->op->flags & AMP_OP_RETURNS_LIST)) {
+        for (int i = 0; i < call->op->output_count; i++) {
+            if (call->outputs[i]) AMP_TRY(check_result(call, call->outputs[i], i));
+        }
+        return AMP_OK;
+    }
+    if (!call->list.holder) {
+        return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no list (amp_call_list)",
+                        amp_call_name(call), amp_device_name(call->device));
+    }
+    for (int64_t i = 0; i < call->list.count; i++) AMP_TRY(check_result(call, call->list.items[i], i));
+    return AMP_OK;
+}
+
 static amp_status run_user(amp_call *call) {
     const amp_scope_frame *frame = amp_this_thread.scope;
     const int nesting = amp_autocast_nesting();
     const amp_status status = amp_user_op_run(call->op, call->device)(call, call->args);
     check_balance(call, frame, nesting);
-    if (status == AMP_OK || amp_failed()) return status;
+    if (status == AMP_OK && !amp_failed()) return check_results(call);
+    if (amp_failed()) return status;
     return amp_fail(status, "%s: the implementation on %s failed without saying why", amp_call_name(call),
                     amp_device_name(call->device));
 }
@@ -67,10 +91,12 @@ amp_tensor_list amp_call_defined_list(const amp_op *op, const void *args) {
 /* ---- Inside an implementation ---------------------------------------------------------------------------------- */
 amp_status amp_call_return(amp_call *call, int index, amp_tensor *tensor) {
     if (amp_failed()) return amp_pending_error();
+    const char *what = !tensor ? "NULL" : amp_tensor_is_live(tensor) ? "a tensor" : "a tensor that was released";
     if (index < 0 || index >= call->op->output_count || !tensor || !amp_tensor_is_live(tensor)) {
         return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation returns %s as its result number %d of %d",
-                        amp_call_name(call), tensor ? "a tensor" : "NULL", index, call->op->output_count);
+                        amp_call_name(call), what, index, call->op->output_count);
     }
+    amp_results_take(call, tensor);
     call->outputs[index] = tensor;
     return AMP_OK;
 }

@@ -2,7 +2,6 @@
 #include "explain/record.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +9,12 @@
 #include <xxhash.h>
 
 #include "amp/explain.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "dispatch/layers.h"
 
 enum { BUCKETS = 1024 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static amp_record *buckets[BUCKETS];
 static int recording; /* nested begins */
 
@@ -82,7 +81,7 @@ static amp_record *find_or_add(const amp_record *key) {
 
 static void add(amp_record *key, bool failed, uint64_t nanoseconds) {
     key->hash = XXH3_64bits(key->inputs, strlen(key->inputs)) ^ (uint64_t)key->op->id * 0x9E3779B97F4A7C15u;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_EXPLAIN);
     amp_record *r = find_or_add(key);
     if (r) {
         r->calls++;
@@ -93,7 +92,7 @@ static void add(amp_record *key, bool failed, uint64_t nanoseconds) {
         r->note.casts_cached += key->note.casts_cached;
         r->note.casts_fused += key->note.casts_fused;
     }
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
 amp_status amp_explain_layer(amp_call *call) {
@@ -113,11 +112,11 @@ amp_status amp_explain_layer(amp_call *call) {
 
 /* ---- Control --------------------------------------------------------------------------------------------------- */
 static void set_recording(int change) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_EXPLAIN);
     if (recording + change >= 0) recording += change;
     const unsigned bit = recording > 0 ? AMP_LAYER_EXPLAIN : 0;
     atomic_store_explicit(&amp_process_layers, bit, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
 void amp_explain_begin(void) {
@@ -129,7 +128,7 @@ void amp_explain_end(void) {
 }
 
 void amp_explain_reset(void) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_EXPLAIN);
     for (int i = 0; i < BUCKETS; i++) {
         while (buckets[i]) {
             amp_record *next = buckets[i]->next;
@@ -137,15 +136,15 @@ void amp_explain_reset(void) {
             buckets[i] = next;
         }
     }
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
 void amp_records_for_each(void (*visit)(const amp_record *record, void *context), void *context) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_EXPLAIN);
     for (int i = 0; i < BUCKETS; i++) {
         for (const amp_record *r = buckets[i]; r; r = r->next) visit(r, context);
     }
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
 /* ---- AMP_EXPLAIN=FILE ------------------------------------------------------------------------------------------ */

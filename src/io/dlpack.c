@@ -172,6 +172,17 @@ static void call_unversioned_deleter(void *managed) {
     if (m->deleter) m->deleter(m);
 }
 
+/* A tensor of libamp's that comes back shares its storage, and so its version and its casts. NULL for any other, or with
+ * an error. */
+static amp_tensor *come_back(const DLTensor *t, exported *e) {
+    if (t->shape != e->shape || t->strides != e->strides || t->ndim != e->tensor->rank || t->byte_offset != 0)
+        return NULL;
+    if (amp_tensor_elements(e->tensor) > 0 && t->data != amp_tensor_pointer(e->tensor)) return NULL;
+    amp_tensor *back = amp_tensor_view("from_dlpack", e->tensor, t->ndim, t->shape, t->strides, e->tensor->offset);
+    if (back) release_exported(e);
+    return back;
+}
+
 amp_tensor *amp_from_dlpack(DLManagedTensorVersioned *managed) {
     if (amp_failed()) return NULL;
     if (!managed) {
@@ -183,6 +194,10 @@ amp_tensor *amp_from_dlpack(DLManagedTensorVersioned *managed) {
                  managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
         return NULL;
     }
+    if (managed->deleter == delete_versioned) {
+        amp_tensor *back = come_back(&managed->dl_tensor, managed->manager_ctx);
+        if (back || amp_failed()) return back;
+    }
     amp_tensor *tensor = import_tensor(&managed->dl_tensor, call_versioned_deleter, managed);
     if (tensor) tensor->storage->read_only = (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     return tensor;
@@ -193,6 +208,10 @@ amp_tensor *amp_from_dlpack_unversioned(DLManagedTensor *managed) {
     if (!managed) {
         amp_fail(AMP_ERROR_INVALID, "from_dlpack_unversioned: managed is NULL");
         return NULL;
+    }
+    if (managed->deleter == delete_unversioned) {
+        amp_tensor *back = come_back(&managed->dl_tensor, managed->manager_ctx);
+        if (back || amp_failed()) return back;
     }
     return import_tensor(&managed->dl_tensor, call_unversioned_deleter, managed);
 }

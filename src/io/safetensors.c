@@ -1,7 +1,7 @@
-#include <pthread.h>
 #include <string.h>
 
 #include "amp/io.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "io/file_map.h"
@@ -13,7 +13,6 @@ struct amp_safetensors {
     amp_safetensors_header header;
     /* Tensors of the entries asked for so far, made once: everyone who asks for a name gets the same storage, so that
      * its casts are cached once. */
-    pthread_mutex_t lock;
     amp_tensor **tensors;
 };
 
@@ -27,7 +26,6 @@ static amp_safetensors *new_file(const char *path) {
         return NULL;
     }
     file->path = strcpy(copy, path);
-    pthread_mutex_init(&file->lock, NULL);
     return file;
 }
 
@@ -60,7 +58,6 @@ void amp_safetensors_close(amp_safetensors *file) {
     amp_free(file->tensors);
     amp_safetensors_header_free(&file->header);
     amp_file_map_release(file->map);
-    pthread_mutex_destroy(&file->lock);
     amp_free(file->path);
     amp_free(file);
 }
@@ -172,10 +169,10 @@ amp_tensor *amp_safetensors_get(amp_safetensors *file, const char *name) {
         return NULL;
     }
     amp_tensor **slot = &file->tensors[entry - file->header.entries];
-    pthread_mutex_lock(&file->lock);
+    amp_lock(AMP_LOCK_SAFETENSORS);
     if (!*slot) *slot = make_tensor(file, entry);
     amp_tensor *whole = *slot;
-    pthread_mutex_unlock(&file->lock);
+    amp_unlock(AMP_LOCK_SAFETENSORS);
     if (!whole) return NULL;
     int64_t strides[AMP_MAX_RANK];
     amp_dense_strides(entry->rank, entry->shape, strides);

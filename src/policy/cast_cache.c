@@ -3,14 +3,13 @@
  * both; data is built outside of it. */
 #include "policy/cast_cache.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "amp/autocast.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "dispatch/backend.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static amp_cast *newest, *oldest;
 static amp_cast_cache_stats stats = {.budget = SIZE_MAX};
 static int transient_entries; /* entries that are not persistent */
@@ -146,7 +145,7 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
 
 static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version) {
     amp_cast *stale = NULL;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     amp_cast *c = find(source, dtype, layout, version, &stale);
     if (c) {
         atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
@@ -158,7 +157,7 @@ static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout l
     } else {
         stats.misses++;
     }
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     release_chain(stale);
     return c;
 }
@@ -183,9 +182,9 @@ amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout 
     if (life == AMP_CAST_ONCE) return c;
     c->persistent = life == AMP_CAST_PERSISTENT;
     amp_cast *chain = NULL;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     c = insert(c, source, version, &chain);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
     return c;
 }
@@ -199,27 +198,27 @@ amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position) {
 
 void amp_cast_cache_forget(amp_storage *storage) {
     amp_cast *chain = NULL;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     while (storage->casts) unlink_onto(storage->casts, &chain);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
 }
 
 static void drop_where(bool transient_only) {
     amp_cast *chain = NULL;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     for (amp_cast *c = newest, *older = NULL; c; c = older) {
         older = c->older;
         if (!transient_only || !c->persistent) unlink_onto(c, &chain);
     }
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
 }
 
 void amp_cast_cache_end_region(void) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     const bool any = transient_entries > 0;
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     if (any) drop_where(true);
 }
 
@@ -229,16 +228,16 @@ void amp_cast_cache_clear(void) {
 
 void amp_cast_cache_set_budget(size_t bytes) {
     amp_cast *chain = NULL;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     stats.budget = bytes;
     evict_beyond_budget(NULL, &chain);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
 }
 
 amp_cast_cache_stats amp_cast_cache_statistics(void) {
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_CASTS);
     const amp_cast_cache_stats copy = stats;
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_CASTS);
     return copy;
 }

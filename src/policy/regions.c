@@ -109,8 +109,8 @@ static amp_status read_args(const amp_autocast_args *args, amp_region_state *sta
     AMP_TRY(amp_table_from_name(args->table, &state->table));
     state->enabled = true;
     if (args->cache_enabled.set) state->cache_enabled = args->cache_enabled.value;
-    state->strict = args->strict;
-    state->allow_banned = args->allow_banned;
+    if (args->strict) state->strict = true;
+    if (args->allow_banned) state->allow_banned = true;
     return AMP_OK;
 }
 

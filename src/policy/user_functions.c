@@ -1,8 +1,8 @@
 /* User functions in the manner of apex.amp: annotated C functions, and policies registered by name before amp_init(). */
-#include <pthread.h>
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/lock.h"
 #include "core/struct_size.h"
 #include "core/thread.h"
 #include "dispatch/results.h"
@@ -78,7 +78,6 @@ void amp_function_end(amp_function_casts *casts) {
 }
 
 /* ---- Policies by name ------------------------------------------------------------------------------------------ */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char waiting[AMP_MAX_OP_ID]; /* 1 + amp_policy, until amp_init() */
 static bool initialised;
 
@@ -91,12 +90,12 @@ static amp_status register_function(const char *what, const char *name, amp_poli
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) return amp_fail(AMP_ERROR_INVALID, "%s: there is no op '%.80s'", what, name ? name : "NULL");
     const bool one_overload = strchr(name, '.') != NULL;
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_USER_FUNCTIONS);
     const bool late = initialised;
     for (const amp_op_info *o = op; o && !late; o = one_overload ? NULL : amp_op_next_overload(o)) {
         waiting[o->id] = (unsigned char)(1 + policy);
     }
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_USER_FUNCTIONS);
     return late ? too_late(what, name) : AMP_OK;
 }
 
@@ -141,10 +140,10 @@ amp_status amp_init(const amp_init_args *args) {
     if (amp_failed()) return amp_pending_error();
     AMP_TRY(amp_policy_environment());
     AMP_TRY(read_init_args(args, &enabled));
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_USER_FUNCTIONS);
     const bool again = initialised;
     if (!again && enabled) apply_registrations();
     initialised = true;
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_USER_FUNCTIONS);
     return again ? amp_fail(AMP_ERROR_INVALID, "init: amp_init() was called before") : AMP_OK;
 }

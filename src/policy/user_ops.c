@@ -2,10 +2,10 @@
  * and publishes by the count, a reader takes none. */
 #include "policy/user_ops.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "dispatch/arguments.h"
@@ -19,7 +19,6 @@ typedef struct user_op {
     char room[]; /* of the schema's texts, then the sentence */
 } user_op;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static user_op *ops[AMP_MAX_USER_OPS];
 static atomic_int op_count;
 
@@ -187,9 +186,9 @@ static amp_status define(user_op **made, const amp_op_definition *d) {
     user_op *op = *made = amp_alloc_zeroed(sizeof *op + room + doc + 1);
     if (!op) return amp_fail(AMP_ERROR_MEMORY, "define_op: no memory for '%.200s'", d->schema);
     AMP_TRY(build(op, d, room));
-    pthread_mutex_lock(&lock);
+    amp_lock(AMP_LOCK_USER_OPS);
     const amp_status status = publish(op);
-    pthread_mutex_unlock(&lock);
+    amp_unlock(AMP_LOCK_USER_OPS);
     return status;
 }
 
