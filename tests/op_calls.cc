@@ -1,3 +1,4 @@
+// Calls of ops made from recorded cases, for tests that want one call of every op.
 #include "op_calls.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+/* all-MiniLM-L6-v2 over the public API: six BERT layers, mean pooling, a normalised embedding for each sentence. */
 #include "minilm.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* What sentence_embedding prints: similarities, times, the kernels that ran; or JSON. */
 #include "report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Sentences from arguments or lines, batched by length so that little is padding. */
 #include "sentences.h"
 
 #include <errno.h>

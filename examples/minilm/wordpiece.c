@@ -1,3 +1,4 @@
+/* BERT's uncased WordPiece: cleans, lower-cases, strips accents, splits, then takes the longest pieces first. */
 #include "wordpiece.h"
 
 #include <errno.h>

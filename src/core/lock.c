@@ -1,3 +1,4 @@
+/* The library's locks, and what a fork does with them. */
 #define _GNU_SOURCE /* PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP */
 #include "core/lock.h"
 

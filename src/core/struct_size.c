@@ -1,3 +1,4 @@
+/* Structs that callers pass with their size in front. */
 #include "core/struct_size.h"
 
 #include <string.h>

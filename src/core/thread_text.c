@@ -1,3 +1,4 @@
+/* Room for a thread's sentences, made at their first use and freed with the thread. */
 #include <pthread.h>
 #include <stdlib.h>
 

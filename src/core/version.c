@@ -1,3 +1,4 @@
+/* The version, as the library was built. */
 #include "amp/version.h"
 
 #define STRING(x) #x

@@ -1,3 +1,4 @@
+/* DLPack, out and in: tensors share memory with other libraries, without a copy. */
 #include "amp/dlpack.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Files mapped into memory, with errors that say what was wrong with them. */
 #define _GNU_SOURCE /* strerror_r in its thread-safe form that returns a string */
 #include "io/file_map.h"
 

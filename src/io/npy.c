@@ -1,3 +1,4 @@
+/* NumPy's .npy files: read into a tensor, written from one. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* The header of an .npy file: a Python dictionary of which exactly three keys are understood. */
 #include "io/npy_header.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* safetensors files: mapped, each tensor lent from the mapping. */
 #include <string.h>
 
 #include "amp/io.h"

@@ -1,3 +1,4 @@
+/* The JSON header of a safetensors file, and the checks that make its offsets safe to follow. */
 #include "io/safetensors_header.h"
 
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* Writing safetensors files: under another name first, so that a reader never sees half of one. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

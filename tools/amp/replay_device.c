@@ -1,3 +1,4 @@
+/* What replay knows of the library's inside: lists, devices, layouts. */
 #include "replay_device.h"
 
 #include <string.h>

@@ -110,7 +110,7 @@ AMP_API amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_m
 #define amp_masked_fill_tensor_out(out, ...) amp_masked_fill_tensor_out_call(out, AMP_ARGS_(masked_fill_tensor, input, __VA_ARGS__))
 #endif
 
-/* The elements that index picks along dim.
+/* The elements that index picks along dim. sparse_grad matters to gradients only.
  * gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_gather_args {
@@ -277,6 +277,7 @@ AMP_API amp_tensor *amp_scatter_add_out_call(amp_tensor *out, const amp_scatter_
 #endif
 
 /* The rows of weight that integer indices name; with max_norm, rows used are first renormalised in place.
+ * scale_grad_by_freq and sparse matter to gradients only.
  * embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool
  *     scale_grad_by_freq=False, bool sparse=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -295,7 +296,8 @@ AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
 #define amp_embedding(...) amp_embedding_call(AMP_ARGS_(embedding, input, __VA_ARGS__))
 #endif
 
-/* Sum, mean or maximum of the rows of weight in each bag of indices.
+/* Sum, mean or maximum of the rows of weight in each bag of indices. scale_grad_by_freq and sparse matter to
+ * gradients only.
  * embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, float norm_type=2.0, bool
  *     scale_grad_by_freq=False, str mode="mean", bool sparse=False, Tensor? per_sample_weights=None, bool
  *     include_last_offset=False, int? padding_idx=None) -> Tensor
@@ -319,7 +321,7 @@ AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
 #define amp_embedding_bag(...) amp_embedding_bag_call(AMP_ARGS_(embedding_bag, input, __VA_ARGS__))
 #endif
 
-/* Elements in order along dim, and where they stood.
+/* Elements in order along dim, and where they stood. Equal ones keep their order, stable or not.
  * sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sort_args {
@@ -335,7 +337,7 @@ AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
 #define amp_sort(...) amp_sort_call(AMP_ARGS_(sort, input, __VA_ARGS__))
 #endif
 
-/* The k largest or smallest elements along dim, and where they stood.
+/* The k largest or smallest elements along dim, always in order, and where they stood.
  * topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_topk_args {
