@@ -279,7 +279,8 @@ class DLPack(unittest.TestCase):
         data = np.zeros(64, np.uint8)
         good = dict(data=data.ctypes.data, device_type=1, ndim=1, code=2, bits=32, lanes=1)
         cases = [
-            (dict(device_type=2), [2], "DLPack device 2"),
+            (dict(device_type=10), [2], "DLPack device 10"),
+            (dict(device_type=2), [2], "cuda"),
             (dict(bits=8), [2], "8-bit float"),
             (dict(lanes=4), [2], "4 lanes"),
             (dict(code=99), [2], "unknown"),
