@@ -80,6 +80,32 @@ TEST_F(Distances, NanIsInEveryDistanceOfItsPoint) {
     }
 }
 
+TEST_F(Distances, PairwiseIsTheNormOfTheDifference) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = random_tensor(dtype, {6, 7}, 5), *y = random_tensor(dtype, {1, 7}, 6);
+        const std::vector<double> xs = numbers_of(x), ys = numbers_of(y);
+        const double tolerance = dtype == AMP_F64   ? 1e-13
+                                 : dtype == AMP_F32 ? 1e-6
+                                 : dtype == AMP_F16 ? 0x1p-9
+                                                    : 0x1p-6;
+        for (double p : norms) {
+            std::vector<double> moved = xs, want;
+            for (double &v : moved) v += 0.5;
+            for (size_t i = 0; i < 6; i++) want.push_back(distance(moved, i, ys, 0, 7, p));
+            amp_tensor *d = op("pairwise_distance", {x, y, p, 0.5});
+            EXPECT_EQ(amp_tensor_dtype(d), dtype);
+            expect_near(d, want, tolerance);
+        }
+    }
+    EXPECT_EQ(amp_tensor_rank(
+                  op("pairwise_distance", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {2, 3})}, {{"keepdim", true}})),
+              2);
+    EXPECT_EQ(op("pairwise_distance", {tensor(AMP_I32, {2, 3}), tensor(AMP_I32, {2, 3})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"pairwise_distance", "i32", "floating"}));
+    EXPECT_EQ(op("pairwise_distance", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {2, 4})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"pairwise_distance", "[2, 3]", "[2, 4]"}));
+}
+
 TEST_F(Distances, PdistIsTheUpperTriangle) {
     for (amp_dtype dtype : {AMP_F64, AMP_F32}) {
         for (int64_t n : {0, 1, 2, 40}) {

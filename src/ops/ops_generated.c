@@ -1789,6 +1789,10 @@ FITS(pdist);
 amp_tensor *amp_pdist_call(const amp_pdist_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_pdist], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(pairwise_distance);
+amp_tensor *amp_pairwise_distance_call(const amp_pairwise_distance_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_pairwise_distance], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(conv1d);
 amp_tensor *amp_conv1d_call(const amp_conv1d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_conv1d], AMP_FORM_FUNCTION, args, NULL);

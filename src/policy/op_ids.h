@@ -244,6 +244,7 @@ enum {
     AMP_OP_ID_cross,
     AMP_OP_ID_cdist,
     AMP_OP_ID_pdist,
+    AMP_OP_ID_pairwise_distance,
     AMP_OP_ID_conv1d,
     AMP_OP_ID_conv1d_padding,
     AMP_OP_ID_conv2d,

@@ -1137,6 +1137,13 @@ static const amp_arg_info args_pdist[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pdist_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pdist_args, p), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
 };
+static const amp_arg_info args_pairwise_distance[] = {
+    {"x1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pairwise_distance_args, x1), 0, NO_DEFAULT},
+    {"x2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pairwise_distance_args, x2), 0, NO_DEFAULT},
+    {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pairwise_distance_args, p), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pairwise_distance_args, eps), 0, 1, 1e-06, AMP_SCALAR_NONE, NULL},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_pairwise_distance_args, keepdim), 0, NO_DEFAULT},
+};
 static const amp_arg_info args_conv1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv1d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv1d_args, weight), 0, NO_DEFAULT},
@@ -3494,6 +3501,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_pdist_args), args_pdist, 2, 1,
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FP32, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FP32, NULL, NULL}}, {{AMP_POLICY_FP32, NULL, NULL}, {AMP_POLICY_FP32, NULL, NULL}}}},
+    {AMP_OP_ID_pairwise_distance, "pairwise_distance", "", "pairwise_distance",
+     "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor",
+     "The p-norm over the last dimension of x1 - x2 + eps.",
+     NULL, sizeof(amp_pairwise_distance_args), args_pairwise_distance, 5, 1,
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}}},
     {AMP_OP_ID_conv1d, "conv1d", "", "conv1d",
      "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
      "Cross-correlation of (N, C, L) with weight (O, C / groups, K).",
@@ -4520,6 +4533,7 @@ const amp_op_name amp_op_names[] = {
     {"orgqr", AMP_OP_ID_orgqr},
     {"ormqr", AMP_OP_ID_ormqr},
     {"outer", AMP_OP_ID_outer},
+    {"pairwise_distance", AMP_OP_ID_pairwise_distance},
     {"pdist", AMP_OP_ID_pdist},
     {"permute", AMP_OP_ID_permute},
     {"pinverse", AMP_OP_ID_pinverse},
@@ -4637,4 +4651,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 368;
+const int amp_op_name_count = 369;

@@ -383,6 +383,22 @@ AMP_API amp_tensor *amp_pdist_call(const amp_pdist_args *args);
 #define amp_pdist(...) amp_pdist_call(AMP_ARGS_(pdist, input, __VA_ARGS__))
 #endif
 
+/* The p-norm over the last dimension of x1 - x2 + eps.
+ * pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_pairwise_distance_args {
+    size_t struct_size AMP_SIZE_OF_(amp_pairwise_distance_args);
+    amp_tensor *x1;
+    amp_tensor *x2;
+    amp_opt_float p;
+    amp_opt_float eps;
+    bool keepdim;
+} amp_pairwise_distance_args;
+AMP_API amp_tensor *amp_pairwise_distance_call(const amp_pairwise_distance_args *args);
+#ifndef __cplusplus
+#define amp_pairwise_distance(...) amp_pairwise_distance_call(AMP_ARGS_(pairwise_distance, x1, __VA_ARGS__))
+#endif
+
 #ifdef __cplusplus
 }
 #endif
