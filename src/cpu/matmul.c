@@ -319,7 +319,6 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
 /* ---- Entry ----------------------------------------------------------------------------------------------------- */
 static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
     const int64_t outer = outer_batches(p), inner = inner_batch(p);
-    call->note.kernel = "loops";
     for (int64_t i = 0; i < outer * inner; i++) {
         const int64_t o = i / inner, k = i % inner;
         const amp_loops_matmul one = {
@@ -344,7 +343,7 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
             .alpha_imaginary = p->alpha_imaginary,
             .beta_imaginary = p->beta_imaginary,
         };
-        AMP_TRY(amp_matmul_loops(amp_call_name(call), p->c.tensor->dtype, &one));
+        AMP_TRY(amp_matmul_loops(amp_call_name(call), p->c.tensor->dtype, &one, &call->note.kernel));
     }
     return activate(p);
 }

@@ -139,10 +139,12 @@ static bool run_blas(amp_dtype dtype, const amp_loops_matmul *p) {
     return true;
 }
 
-amp_status amp_matmul_loops(const char *op, amp_dtype dtype, const amp_loops_matmul *problem) {
+amp_status amp_matmul_loops(const char *op, amp_dtype dtype, const amp_loops_matmul *problem, const char **kernel) {
     if (!loops[dtype]) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: %s has no matrix product on the cpu", op, amp_dtype_name(dtype));
     }
-    if (!run_blas(dtype, problem)) loops[dtype](problem);
+    const bool by_blas = run_blas(dtype, problem);
+    if (!by_blas) loops[dtype](problem);
+    *kernel = by_blas ? "openblas" : "loops";
     return AMP_OK;
 }
