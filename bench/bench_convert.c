@@ -39,7 +39,7 @@ static void add_subjects(void) {
     add_subject("memcpy", AMP_F32, AMP_F32, NULL, false);
     for (int i = 0; i < amp_kernel_count() && subject_count < MAX_SUBJECTS - 4; i++) {
         const amp_kernel *k = amp_kernel_at(i);
-        const bool converts = k->family == AMP_KERNEL_CONVERT || k->family == AMP_KERNEL_CONVERT_OPERAND;
+        const bool converts = k->family == AMP_KERNEL_CONVERT;
         if (converts && amp_kernel_usable(k, NULL)) add_subject(k->name, k->out, k->in, k, false);
     }
     add_subject("transpose f32", AMP_F32, AMP_F32, NULL, true);

@@ -30,28 +30,16 @@ static inline __m512i round_32(__m512 low, __m512 high) {
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-static inline __m512i flush_32(__m512 low, __m512 high) {
-    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-
-__attribute__((always_inline)) static inline void convert(char *dst, const char *src, int64_t n,
-                                                          __m512i (*round)(__m512 low, __m512 high)) {
+void amp_convert_f32_bf16_avx512bf16(void *dst, const void *src, int64_t n) {
     int64_t i = 0;
     for (; i + 32 <= n; i += 32) {
-        const __m512 low = _mm512_loadu_ps(src + 4 * i), high = _mm512_loadu_ps(src + 4 * i + 64);
-        _mm512_storeu_si512(dst + 2 * i, round(low, high));
+        const __m512 low = _mm512_loadu_ps((const char *)src + 4 * i),
+                     high = _mm512_loadu_ps((const char *)src + 4 * i + 64);
+        _mm512_storeu_si512((char *)dst + 2 * i, round_32(low, high));
     }
     if (i == n) return;
     const __mmask32 mask = (__mmask32)((UINT64_C(1) << (n - i)) - 1);
-    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, src + 4 * i);
-    const __m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), src + 4 * i + 64);
-    _mm512_mask_storeu_epi16(dst + 2 * i, mask, round(low, high));
-}
-
-void amp_convert_f32_bf16_avx512bf16(void *dst, const void *src, int64_t n) {
-    convert(dst, src, n, round_32);
-}
-
-void amp_convert_operand_f32_bf16_avx512bf16(void *dst, const void *src, int64_t n) {
-    convert(dst, src, n, flush_32);
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, (const char *)src + 4 * i);
+    const __m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), (const char *)src + 4 * i + 64);
+    _mm512_mask_storeu_epi16((char *)dst + 2 * i, mask, round_32(low, high));
 }

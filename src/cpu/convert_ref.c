@@ -37,13 +37,3 @@ void amp_convert_f16_bf16_ref(void *dst, const void *src, int64_t n) {
     amp_u16_unaligned *y = dst;
     for (int64_t i = 0; i < n; i++) y[i] = amp_bf16_from_f32(amp_f32_from_f16(x[i]));
 }
-
-/* The model of VCVTNEPS2BF16 (Intel SDM volume 2C): as above, but a subnormal becomes a zero of its sign. */
-void amp_convert_operand_f32_bf16_ref(void *dst, const void *src, int64_t n) {
-    const amp_f32_unaligned *x = src;
-    amp_u16_unaligned *y = dst;
-    for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = amp_bits_f32(x[i]);
-        y[i] = bits & 0x7f800000 ? amp_bf16_from_f32(x[i]) : (uint16_t)(bits >> 16 & 0x8000);
-    }
-}
