@@ -536,7 +536,7 @@ def docs_page(ops, families):
            f"Of {len(ops)} overloads {sum(runs.values())} run on the CPU (column `runs`); the others answer",
            "`not implemented on cpu yet`.", "",
            "An overload `name.variant` is `amp_name_variant` in C. `int[]` is given as `AMP_DIMS(…)`, `Scalar` as",
-           "`amp_float(…)` or `amp_int(…)`, `Tensor[]` as `AMP_LIST(a, b)`. A float, int or bool option whose default is not 0",
+           "`amp_float(…)` or `amp_int(…)`, `Tensor[]` as `AMP_LIST(a, b)` (in C++: `{items, count}`). A float, int or bool option whose default is not 0",
            "or false is written `AMP_SET(…)`, any other plainly. Second results go through the pointers at the end of the",
            "argument struct.", "",
            "Policies, in a region: `lower` casts every floating argument but f64 to the region's dtype; `fp32` to f32;",

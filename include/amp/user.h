@@ -13,7 +13,7 @@ extern "C" {
  * Written first in the function, on pointers to its tensor parameters:
  *     amp_tensor *attend(amp_tensor *q, amp_tensor *k, amp_tensor *v) {
  *         amp_half_function(&q, &k, &v);
- *         return amp_matmul(amp_softmax(amp_matmul(q, amp_mT(k)), -1), v);
+ *         return amp_matmul(amp_softmax(amp_matmul(q, amp_transpose(k, -2, -1)), -1), v);
  *     }
  * Where an enabled region of a tensor's device is open, the parameter is replaced by its cast; f64, integer, complex and
  * absent (NULL) tensors stay as they are, and so does everything outside of regions. The ops inside still follow their own

@@ -275,7 +275,10 @@ const char *amp_describe(const amp_tensor *t) {
     if (!t) return "absent";
     char *text = next_description();
     const size_t used = print_shape(text, t->rank, t->shape);
-    snprintf(text + used, DESCRIPTION_BYTES - used, " %s", amp_dtype_name(t->dtype));
+    const int more = snprintf(text + used, DESCRIPTION_BYTES - used, " %s", amp_dtype_name(t->dtype));
+    if (!t->source) return text;
+    snprintf(text + used + more, DESCRIPTION_BYTES - used - (size_t)more, " (cast from %s)",
+             amp_dtype_name(t->source->dtype));
     return text;
 }
 

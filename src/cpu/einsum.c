@@ -1,5 +1,6 @@
 /* einsum and tensordot: subscripts read, dimensions labelled, the product contracted. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "amp/ops.h"
@@ -193,7 +194,9 @@ static amp_status check_tensors(const amp_call *call, const amp_tensor_list *ten
             return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld of 'tensors' is missing", amp_call_name(call),
                             (long long)i);
         }
-        AMP_TRY(amp_call_check_same_dtype(call, "tensors[0]", tensors->items[0], "tensors", tensors->items[i]));
+        char name[40];
+        snprintf(name, sizeof name, "tensors[%lld]", (long long)i);
+        AMP_TRY(amp_call_check_same_dtype(call, "tensors[0]", tensors->items[0], name, tensors->items[i]));
     }
     return amp_cpu_check_product_dtype(call, "tensors[0]", tensors->items[0]);
 }

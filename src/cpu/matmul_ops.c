@@ -113,8 +113,9 @@ static amp_status check_linear(const amp_call *call, const amp_linear_args *args
     AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
     if (x->rank < 1 || x->shape[x->rank - 1] != w->shape[1]) {
         return amp_fail(AMP_ERROR_INVALID,
-                        "linear: 'input' is %s, 'weight' is %s; the last extent of input must be %lld", amp_describe(x),
-                        amp_describe(w), (long long)w->shape[1]);
+                        "linear: 'input' is %s, 'weight' is %s; weight is (out, in), and in must be the last extent of "
+                        "input",
+                        amp_describe(x), amp_describe(w));
     }
     if (!bias) return AMP_OK;
     AMP_TRY(amp_call_check_same_dtype(call, "bias", bias, "weight", w));

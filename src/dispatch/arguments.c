@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/struct_size.h"
+#include "policy/user_ops.h"
 
 static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
     return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), arg->name);
@@ -144,8 +145,8 @@ static amp_status copy_struct(amp_call *call, const void *given) {
         copy_bytes(call->args, given, size);
         return AMP_OK;
     }
-    char type[80];
-    snprintf(type, sizeof type, "amp_%s_args", call->op->c_name);
+    char type[80] = "the op's struct";
+    if (!amp_op_is_user(call->op)) snprintf(type, sizeof type, "amp_%s_args", call->op->c_name);
     return amp_struct_read(amp_call_name(call), type, call->args, call->op->args_size, sizeof size, given);
 }
 

@@ -25,18 +25,24 @@ static void print_why(FILE *out, const json_t *op) {
     fputc('\n', out);
 }
 
-/* The type that the op ran in: what autocast chose, else that of the first floating-point input, as "inputs" tells. */
+/* The type that the op ran in: what autocast chose, else the widest floating-point input, as "inputs" tells; numbers in
+ * tensors of no dimension count only among themselves. */
 static const char *type_of(const json_t *op) {
     static const char *const floating[] = {"f16", "bf16", "f32", "f64"};
     const char *runs_in = text_of(op, "runs_in", NULL);
+    int widest = -1, widest_number = -1;
     if (runs_in) return runs_in;
     for (const char *at = text_of(op, "inputs", ""); *at; at += strcspn(at, "]"), at += strspn(at, "], ")) {
         const size_t n = strcspn(at, "[");
-        for (size_t i = 0; i < sizeof floating / sizeof *floating; i++) {
-            if (n == strlen(floating[i]) && strncmp(at, floating[i], n) == 0) return floating[i];
+        int *const seen = strncmp(at + n, "[]", 2) == 0 ? &widest_number : &widest;
+        for (int i = 0; i < (int)(sizeof floating / sizeof *floating); i++) {
+            if (n != strlen(floating[i]) || strncmp(at, floating[i], n) != 0) continue;
+            const bool both_halves = *seen >= 0 && *seen != i && *seen < 2 && i < 2;
+            *seen = both_halves ? 2 : i > *seen ? i : *seen;
         }
     }
-    return "-";
+    const int type = widest >= 0 ? widest : widest_number;
+    return type >= 0 ? floating[type] : "-";
 }
 
 static void print_op(FILE *out, const json_t *op, double total) {
@@ -105,7 +111,9 @@ static void print_report(FILE *out, const json_t *report, double least_share) {
     fprintf(out, "%-30s %7s %10s %6s %10s  %-5s %-12s %-28s %s\n", "op", "calls", "ms", "share", "us/call", "in",
             "conversions*", "kernel", "policy");
     print_ops(out, ops, total, least_share);
-    fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n", out);
+    fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
+          "  us/call is the mean of all calls, the first included, in which weights are packed and kernels tested\n",
+          out);
     print_refusals(out, ops);
     json_array_foreach(json_object_get(report, "quarantined"), i, row) {
         fprintf(out, "quarantined: %s: %s\n", text_of(row, "kernel", "?"), text_of(row, "reason", "?"));

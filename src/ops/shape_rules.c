@@ -73,9 +73,10 @@ amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp
     const int64_t elements = amp_tensor_elements(tensor);
     int64_t known = 1;
     int open = -1;
-    bool fits = true;
+    bool fits = true, several = false;
     for (int i = 0; i < dims->count; i++) {
         shape[i] = dims->values[i];
+        several = several || (shape[i] == -1 && open >= 0);
         if (shape[i] == -1 && open < 0)
             open = i;
         else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known))
@@ -87,9 +88,12 @@ amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp
         int64_t counted;
         return amp_shape_elements(amp_call_name(call), dims->count, shape, &counted); /* [2^62, 4, 0] is no shape */
     }
+    const char *hint = several                           ? " (only one extent may be -1)"
+                       : open >= 0 && fits && known == 0 ? " (-1 beside a 0 could be anything)"
+                                                         : "";
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, which does not hold the %lld elements of input %s%s",
                     amp_call_name(call), argument, amp_describe_shape(dims->count, dims->values), (long long)elements,
-                    amp_describe(tensor), open >= 0 && fits && known == 0 ? " (-1 beside a 0 could be anything)" : "");
+                    amp_describe(tensor), hint);
 }
 
 amp_status amp_return_view(amp_call *call, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,

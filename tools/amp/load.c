@@ -1,12 +1,17 @@
 /* --load FILE: a shared object whose constructors define ops. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "amp/error.h"
 #include "command.h"
 
 bool amp_tool_load(const char *command, const char *file) {
-    if (!dlopen(file, RTLD_NOW | RTLD_GLOBAL)) {
+    char here[PATH_MAX];
+    const bool is_bare = !strchr(file, '/'); /* dlopen would look for it among the system's libraries only */
+    snprintf(here, sizeof here, "./%s", file);
+    if (!dlopen(is_bare ? here : file, RTLD_NOW | RTLD_GLOBAL)) {
         fprintf(stderr, "amp %s: --load: %s\n", command, dlerror());
         return false;
     }
