@@ -33,14 +33,13 @@ static void compare_with_number(void *context, void *out, const void *const *in,
     c->kernel(out, in[0], NULL, n, c->number);
 }
 
+#define SIMD _Pragma("omp simd") /* out may be an input, at the same places */
 #define COMPARE_LOOP(name, type, suffix, operator)                                                                     \
     static void name##_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
         const type *a = in[0], *b = in[1];                                                                             \
         uint8_t *o = out;                                                                                              \
         (void)context;                                                                                                 \
-        _Pragma("GCC ivdep") /* out may be an input, at the same places */                                             \
-            for (int64_t i = 0; i < n; i++) o[i] =                                                                     \
-                a[i] operator b[i];                                                                                    \
+        SIMD for (int64_t i = 0; i < n; i++) o[i] = a[i] operator b[i];                                                \
     }
 #define COMPARE_REAL(name, operator)                                                                                   \
     COMPARE_LOOP(name, double, f64, operator)                                                                          \
@@ -122,7 +121,7 @@ DEFINE_COMPARE(ge, GE, NULL)
         const type *a = in[0], *b = in[(inputs)-1];                                                                    \
         uint8_t *o = out;                                                                                              \
         (void)context;                                                                                                 \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                         \
+        SIMD for (int64_t i = 0; i < n; i++) {                                                                         \
             const type x = a[i], y = b[i];                                                                             \
             (void)y;                                                                                                   \
             o[i] = (expression);                                                                                       \
