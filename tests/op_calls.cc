@@ -346,7 +346,7 @@ std::string difference(const Result &a, const Result &b) {
 }
 
 // A unit in the last place of 1.
-static double unit_of(amp_dtype dtype) {
+double unit_of(amp_dtype dtype) {
     switch (dtype) {
     case AMP_BF16: return std::ldexp(1.0, -7);
     case AMP_F16: return std::ldexp(1.0, -10);

@@ -68,6 +68,8 @@ void reshape(Tensor *tensor, const std::vector<int64_t> &shape);
 // Results of the same call: the same status and error, dtypes, shapes, and bits (one NaN is as good as another). Empty, or
 // what differs.
 std::string difference(const Result &a, const Result &b);
+// A unit in the last place of 1.
+double unit_of(amp_dtype dtype);
 // The same with floating elements of different dtypes or sums in another order: within `units` in the last place of the
 // largest element of the narrower dtype. Infinities and NaN are not compared, nor is anything where `units` is infinite.
 std::string difference_beyond(const Result &a, const Result &b, double units);
