@@ -1,4 +1,5 @@
 /* Traits of the element types, as one table. */
+#include <float.h>
 #include <string.h>
 
 #include "core/tensor_impl.h"
@@ -7,22 +8,23 @@ typedef struct dtype_traits {
     const char *name;
     const char *aliases[2]; /* PyTorch's names */
     bool floating, complex;
+    double largest; /* finite number, of a complex type in each part; 0: a whole number */
 } dtype_traits;
 
 static const dtype_traits traits[AMP_DTYPE_COUNT] = {
     [AMP_DTYPE_NONE] = {"none", {0}, false, false},
-    [AMP_F64] = {"f64", {"float64", "double"}, true, false},
-    [AMP_F32] = {"f32", {"float32", "float"}, true, false},
-    [AMP_F16] = {"f16", {"float16", "half"}, true, false},
-    [AMP_BF16] = {"bf16", {"bfloat16"}, true, false},
+    [AMP_F64] = {"f64", {"float64", "double"}, true, false, DBL_MAX},
+    [AMP_F32] = {"f32", {"float32", "float"}, true, false, FLT_MAX},
+    [AMP_F16] = {"f16", {"float16", "half"}, true, false, 65504.0},
+    [AMP_BF16] = {"bf16", {"bfloat16"}, true, false, 0x1.fep127},
     [AMP_I64] = {"i64", {"int64", "long"}, false, false},
     [AMP_I32] = {"i32", {"int32", "int"}, false, false},
     [AMP_I16] = {"i16", {"int16", "short"}, false, false},
     [AMP_I8] = {"i8", {"int8"}, false, false},
     [AMP_U8] = {"u8", {"uint8"}, false, false},
     [AMP_BOOL] = {"bool", {0}, false, false},
-    [AMP_C64] = {"c64", {"complex64", "cfloat"}, false, true},
-    [AMP_C128] = {"c128", {"complex128", "cdouble"}, false, true},
+    [AMP_C64] = {"c64", {"complex64", "cfloat"}, false, true, FLT_MAX},
+    [AMP_C128] = {"c128", {"complex128", "cdouble"}, false, true, DBL_MAX},
 };
 
 const unsigned char amp_element_sizes[AMP_DTYPE_COUNT] = {
@@ -51,6 +53,11 @@ bool amp_dtype_is_floating(amp_dtype dtype) {
 bool amp_dtype_is_complex(amp_dtype dtype) {
     const dtype_traits *t = traits_of(dtype);
     return t && t->complex;
+}
+
+double amp_dtype_largest(amp_dtype dtype) {
+    const dtype_traits *t = traits_of(dtype);
+    return t ? t->largest : 0.0;
 }
 
 static bool is_named(const dtype_traits *t, const char *name) {

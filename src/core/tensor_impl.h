@@ -81,6 +81,9 @@ void amp_tensor_written(amp_tensor *tensor);
 /* amp_dtype_size of a tensor's dtype, without a call. */
 extern const unsigned char amp_element_sizes[AMP_DTYPE_COUNT] __attribute__((visibility("hidden")));
 
+/* The largest finite number of a floating dtype, of a complex one's parts; 0 of the others. */
+double amp_dtype_largest(amp_dtype dtype);
+
 /* Address of element [0, …, 0]. Not for pending casts. */
 static inline void *amp_tensor_pointer(const amp_tensor *t) {
     return (char *)t->storage->data + t->offset * (int64_t)amp_element_sizes[t->dtype];

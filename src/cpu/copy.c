@@ -1,7 +1,6 @@
 /* clone, contiguous, to, fill, and the ops that make tensors from numbers. */
 #include "cpu/copy.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -105,15 +104,14 @@ void amp_cpu_fill(amp_tensor *tensor, const amp_scalar *value) {
 /* Finite numbers that would become infinite, and numbers beyond an integer type. Of an unsigned type, what is below 0
  * counts from its end, as in PyTorch. */
 static bool fits(const amp_scalar *number, amp_dtype dtype) {
-    static const double most_of_float[AMP_DTYPE_COUNT] = {
-        [AMP_F32] = FLT_MAX, [AMP_F16] = 65504.0, [AMP_BF16] = 0x1.fep127, [AMP_C64] = FLT_MAX};
+    const double most_of_float = amp_dtype_largest(dtype);
     static const int64_t most_of_int[AMP_DTYPE_COUNT] = {
         [AMP_I32] = INT32_MAX, [AMP_I16] = INT16_MAX, [AMP_I8] = INT8_MAX, [AMP_U8] = UINT8_MAX};
     const bool is_whole = number->kind == AMP_SCALAR_INT || number->kind == AMP_SCALAR_BOOL;
     const double x = real_part(number);
-    if (most_of_float[dtype] != 0.0) {
-        const double y = number->kind == AMP_SCALAR_COMPLEX ? fabs(number->im) : 0.0, most = most_of_float[dtype];
-        return !(fabs(x) > most && !isinf(x)) && !(y > most && !isinf(y));
+    if (most_of_float != 0.0) {
+        const double y = number->kind == AMP_SCALAR_COMPLEX ? fabs(number->im) : 0.0;
+        return !(fabs(x) > most_of_float && !isinf(x)) && !(y > most_of_float && !isinf(y));
     }
     if (dtype == AMP_I64) return is_whole || (x >= -0x1p63 && x < 0x1p63);
     if (most_of_int[dtype] == 0) return true;

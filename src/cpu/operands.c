@@ -1,7 +1,9 @@
 /* Operands of elementwise ops. */
 #include "cpu/operands.h"
 
+#include "amp/ops.h"
 #include "cpu/iterate.h"
+#include "policy/op_ids.h"
 #include "policy/promotion.h"
 
 amp_dtype amp_operands_dtype(const amp_operand *values, int count) {
@@ -53,4 +55,25 @@ void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, a
         work.in[i].constant = &constants[i];
     }
     amp_elementwise_run(&work, out);
+}
+
+amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp) {
+    amp_operand low, high;
+    bool has_low, has_high;
+    *clamp = (amp_clamp){.count = 1};
+    if (call->op->id == AMP_OP_ID_clamp) {
+        const amp_clamp_args *a = call->args;
+        clamp->v[0] = amp_tensor_operand("input", a->input);
+        low = amp_number_operand("min", a->min), has_low = a->min.kind;
+        high = amp_number_operand("max", a->max), has_high = a->max.kind;
+    } else {
+        const amp_clamp_tensor_args *a = call->args;
+        clamp->v[0] = amp_tensor_operand("input", a->input);
+        low = amp_tensor_operand("min", a->min), has_low = a->min;
+        high = amp_tensor_operand("max", a->max), has_high = a->max;
+    }
+    if (has_low) clamp->v[clamp->low = clamp->count++] = low;
+    if (has_high) clamp->v[clamp->high = clamp->count++] = high;
+    if (clamp->count > 1) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
 }

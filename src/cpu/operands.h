@@ -34,4 +34,13 @@ amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int c
 void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
                       amp_dense_function *function, void *context, int64_t cost, amp_tensor *out);
 
+/* What clamp and clamp.tensor work on: the input, then the bounds that are given. */
+typedef struct amp_clamp {
+    amp_operand v[3];
+    int count, low, high; /* places of the bounds in v; 0: none */
+} amp_clamp;
+
+/* Reads the arguments of either; an error if no bound is given. */
+amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp);
+
 #endif /* AMP_CPU_OPERANDS_H */

@@ -300,16 +300,6 @@ amp_status cpu_round(amp_call *call) {
     return run(call, a->decimals ? &decimal : &whole, a->input, (unary_context){.p = pow(10.0, (double)a->decimals)});
 }
 
-static double largest(amp_dtype dtype) {
-    switch (dtype) {
-    case AMP_F64:
-    case AMP_C128: return DBL_MAX;
-    case AMP_F16: return 65504.0;
-    case AMP_BF16: return 0x1.fep127;
-    default: return FLT_MAX;
-    }
-}
-
 static float number_f32(float x, float nan, float most, float least) {
     return x != x ? nan : x > FLT_MAX ? most : x < -FLT_MAX ? least : x;
 }
@@ -343,7 +333,7 @@ static void nan_to_num_f32(void *context, void *out, const void *const *in, int6
 amp_status cpu_nan_to_num(amp_call *call) {
     static const unary_op row = {NO_KERNEL, nan_to_num_f64, same_i64, nan_to_num_c128};
     const amp_nan_to_num_args *a = call->args;
-    const double most = largest(a->input->dtype);
+    const double most = amp_dtype_largest(a->input->dtype);
     const bool clips = !a->posinf.set && !a->neginf.set;
     const amp_kernel *clip = clips ? amp_kernel_select(AMP_KERNEL_HARDTANH, AMP_F32, AMP_F32) : NULL;
     if (clips && !clip) return amp_pending_error();

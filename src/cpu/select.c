@@ -325,47 +325,34 @@ static amp_status clamp_to_numbers(amp_call *call, amp_tensor *input, const amp_
     return AMP_OK;
 }
 
-static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high) {
-    amp_operand v[3] = {amp_tensor_operand("input", input)};
-    clamp_context c = {0};
-    int count = 1;
-    if (low) v[c.low = count++] = *low;
-    if (high) v[c.high = count++] = *high;
-    if (count == 1) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
-    }
-    const amp_dtype dtype = amp_operands_dtype(v, count), compute = amp_compute_dtype(dtype);
+amp_status cpu_clamp(amp_call *call) {
+    amp_clamp c;
+    AMP_TRY(amp_clamp_read(call, &c));
+    const amp_operand *low = c.low ? &c.v[c.low] : NULL, *high = c.high ? &c.v[c.high] : NULL;
+    const amp_dtype dtype = amp_operands_dtype(c.v, c.count), compute = amp_compute_dtype(dtype);
     if (compute == AMP_C128) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
-                        amp_describe(input));
+                        amp_describe(c.v[0].tensor));
     }
     if (compute == AMP_F32 && (!low || is_bound(low)) && (!high || is_bound(high)))
-        return clamp_to_numbers(call, input, low, high, dtype);
-    for (int i = 1; i < count && compute == AMP_I64; i++) {
-        if (!v[i].tensor) AMP_TRY(amp_check_element(call, v[i].name, &v[i].number, dtype));
+        return clamp_to_numbers(call, c.v[0].tensor, low, high, dtype);
+    for (int i = 1; i < c.count && compute == AMP_I64; i++) {
+        if (!c.v[i].tensor) AMP_TRY(amp_check_element(call, c.v[i].name, &c.v[i].number, dtype));
     }
-    c.maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32);
-    c.minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32);
-    amp_tensor *out = c.maximum && c.minimum ? amp_operands_output(call, v, count, dtype) : NULL;
+    clamp_context context = {
+        .maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32),
+        .minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32),
+        .low = c.low,
+        .high = c.high,
+    };
+    amp_tensor *out = context.maximum && context.minimum ? amp_operands_output(call, c.v, c.count, dtype) : NULL;
     if (!out) return amp_pending_error();
-    amp_operands_run(v, count, compute, compute,
+    amp_operands_run(c.v, c.count, compute, compute,
                      compute == AMP_F32   ? clamp_f32
                      : compute == AMP_F64 ? clamp_f64
                                           : clamp_i64,
-                     &c, 2, out);
+                     &context, 2, out);
     return AMP_OK;
-}
-
-amp_status cpu_clamp(amp_call *call) {
-    const amp_clamp_args *a = call->args;
-    const amp_operand low = amp_number_operand("min", a->min), high = amp_number_operand("max", a->max);
-    return clamp(call, a->input, a->min.kind ? &low : NULL, a->max.kind ? &high : NULL);
-}
-
-amp_status cpu_clamp_tensor(amp_call *call) {
-    const amp_clamp_tensor_args *a = call->args;
-    const amp_operand low = amp_tensor_operand("min", a->min), high = amp_tensor_operand("max", a->max);
-    return clamp(call, a->input, a->min ? &low : NULL, a->max ? &high : NULL);
 }
 
 /* ---- equal ---------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* Elementwise ops on the device: which formula, in which type, over which geometry. */
 #include "cuda/cuda_elementwise.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -231,17 +230,9 @@ UNARY_WITH(softplus, softplus, false, .p = number_of(a->beta), .q = number_of(a-
 UNARY_WITH(hardtanh, hardtanh, false, .p = number_of(a->min_val), .q = number_of(a->max_val))
 UNARY_WITH(threshold, threshold, false, .p = number_of(a->threshold), .q = number_of(a->value))
 
-static double largest(amp_dtype dtype) {
-    switch (dtype) {
-    case AMP_F64:
-    case AMP_C128: return DBL_MAX;
-    case AMP_F16: return 65504.0;
-    case AMP_BF16: return 0x1.fep127;
-    default: return FLT_MAX;
-    }
-}
-UNARY_WITH(nan_to_num, nan_to_num, true, .p = a->nan, .q = a->posinf.set ? a->posinf.value : largest(a->input->dtype),
-           .r = a->neginf.set ? a->neginf.value : -largest(a->input->dtype))
+UNARY_WITH(nan_to_num, nan_to_num, true, .p = a->nan,
+           .q = a->posinf.set ? a->posinf.value : amp_dtype_largest(a->input->dtype),
+           .r = a->neginf.set ? a->neginf.value : -amp_dtype_largest(a->input->dtype))
 
 amp_status cuda_gelu(amp_call *call) {
     const amp_gelu_args *a = call->args;
@@ -396,28 +387,12 @@ amp_status cuda_masked_fill_tensor(amp_call *call) {
                   amp_tensor_operand("input", a->input), a->input->dtype);
 }
 
-static amp_status clamp(amp_call *call, amp_tensor *input, const amp_operand *low, const amp_operand *high) {
-    amp_operand v[3] = {amp_tensor_operand("input", input)};
-    int count = 1;
-    if (low) v[count++] = *low;
-    if (high) v[count++] = *high;
-    if (count == 1) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
-    }
-    const amp_formula formula = count == 3 ? AMP_FORMULA_clamp : low ? AMP_FORMULA_maximum : AMP_FORMULA_minimum;
-    return amp_cuda_elementwise_op(call, formula, v, count, amp_operands_dtype(v, count), (amp_formula_numbers){0});
-}
-
 amp_status cuda_clamp(amp_call *call) {
-    const amp_clamp_args *a = call->args;
-    const amp_operand low = amp_number_operand("min", a->min), high = amp_number_operand("max", a->max);
-    return clamp(call, a->input, a->min.kind ? &low : NULL, a->max.kind ? &high : NULL);
-}
-
-amp_status cuda_clamp_tensor(amp_call *call) {
-    const amp_clamp_tensor_args *a = call->args;
-    const amp_operand low = amp_tensor_operand("min", a->min), high = amp_tensor_operand("max", a->max);
-    return clamp(call, a->input, a->min ? &low : NULL, a->max ? &high : NULL);
+    amp_clamp c;
+    AMP_TRY(amp_clamp_read(call, &c));
+    const amp_formula formula = c.count == 3 ? AMP_FORMULA_clamp : c.low ? AMP_FORMULA_maximum : AMP_FORMULA_minimum;
+    return amp_cuda_elementwise_op(call, formula, c.v, c.count, amp_operands_dtype(c.v, c.count),
+                                   (amp_formula_numbers){0});
 }
 
 amp_status cuda_lerp(amp_call *call) {
