@@ -4,7 +4,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <vector>
+#include <initializer_list>
+#include <utility>
 
 #include "cuda/device/kernel.h"
 #include "fake_cuda.h"
@@ -23,6 +24,27 @@ struct Layout {
     int64_t stride, batch_stride = 0;
     int32_t batch = 1;
 };
+
+// Handles are addresses of what they stand for.
+template <class Handle, class Object>
+cublasStatus_t make(Handle *handle, Object object) {
+    *handle = reinterpret_cast<Handle>(new Object(object));
+    return CUBLAS_STATUS_SUCCESS;
+}
+template <class Object, class Handle>
+cublasStatus_t destroy(Handle handle) {
+    delete reinterpret_cast<Object *>(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+// An attribute that is not among those known is refused.
+cublasStatus_t set(std::initializer_list<std::pair<int, void *>> known, int attribute, const void *value, size_t size) {
+    for (const auto &[name, field] : known) {
+        if (name != attribute) continue;
+        std::memcpy(field, value, size);
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
 
 amp_dtype dtype_of(cudaDataType type) {
     return type == CUDA_R_16F ? AMP_F16 : type == CUDA_R_16BF ? AMP_BF16 : type == CUDA_R_32F ? AMP_F32 : AMP_F64;
@@ -52,46 +74,36 @@ EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t) {
-    *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation);
-    return CUBLAS_STATUS_SUCCESS;
+    return make(desc, Operation());
 }
 EXPORT cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
-    delete reinterpret_cast<Operation *>(desc);
-    return CUBLAS_STATUS_SUCCESS;
+    return destroy<Operation>(desc);
 }
 EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                                      cublasLtMatmulDescAttributes_t attribute, const void *value,
                                                      size_t size) {
     auto *o = reinterpret_cast<Operation *>(desc);
-    switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_TRANSA: std::memcpy(&o->turned[0], value, size); break;
-    case CUBLASLT_MATMUL_DESC_TRANSB: std::memcpy(&o->turned[1], value, size); break;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: std::memcpy(&o->epilogue, value, size); break;
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: std::memcpy(&o->bias, value, size); break;
-    default: return CUBLAS_STATUS_INVALID_VALUE;
-    }
-    return CUBLAS_STATUS_SUCCESS;
+    return set({{CUBLASLT_MATMUL_DESC_TRANSA, &o->turned[0]},
+                {CUBLASLT_MATMUL_DESC_TRANSB, &o->turned[1]},
+                {CUBLASLT_MATMUL_DESC_EPILOGUE, &o->epilogue},
+                {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias}},
+               attribute, value, size);
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
                                                  uint64_t columns, int64_t stride) {
     if (stride < int64_t(rows)) return CUBLAS_STATUS_INVALID_VALUE;
-    *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
-    return CUBLAS_STATUS_SUCCESS;
+    return make(layout, Layout{type, rows, columns, stride});
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-    delete reinterpret_cast<Layout *>(layout);
-    return CUBLAS_STATUS_SUCCESS;
+    return destroy<Layout>(layout);
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                        cublasLtMatrixLayoutAttribute_t attribute, const void *value,
                                                        size_t size) {
     auto *l = reinterpret_cast<Layout *>(layout);
-    switch (attribute) {
-    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: std::memcpy(&l->batch, value, size); break;
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: std::memcpy(&l->batch_stride, value, size); break;
-    default: return CUBLAS_STATUS_INVALID_VALUE;
-    }
-    return CUBLAS_STATUS_SUCCESS;
+    return set({{CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &l->batch},
+                {CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &l->batch_stride}},
+               attribute, value, size);
 }
 EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
     *preference = reinterpret_cast<cublasLtMatmulPreference_t>(uintptr_t(1));

@@ -12,25 +12,8 @@
 #define M_LN2_ 0.69314718055994530942
 
 /* ---- Functions of the formulas ------------------------------------------------------------------------------------ */
-template <class T> AMP_DEVICE T negative(T x) {
-    return -x;
-}
-AMP_DEVICE int64_t negative(int64_t x) {
-    return (int64_t)(0 - (uint64_t)x);
-}
-AMP_DEVICE complex128 negative(complex128 x) {
-    return {-x.re, -x.im};
-}
-template <class T> AMP_DEVICE T multiply(T x, T y) {
-    return x * y;
-}
-AMP_DEVICE int64_t multiply(int64_t x, int64_t y) {
-    return (int64_t)((uint64_t)x * (uint64_t)y);
-}
-AMP_DEVICE complex128 multiply(complex128 x, complex128 y) {
-    return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-template <class T> AMP_DEVICE T divide(T x, T y) {
+template <class T>
+AMP_DEVICE T divide(T x, T y) {
     return x / y;
 }
 AMP_DEVICE complex128 divide(complex128 x, complex128 y) { /* Smith's way: no overflow on the way */
@@ -39,7 +22,8 @@ AMP_DEVICE complex128 divide(complex128 x, complex128 y) { /* Smith's way: no ov
     return wide ? complex128{(x.re + x.im * ratio) / scale, (x.im - x.re * ratio) / scale}
                 : complex128{(x.re * ratio + x.im) / scale, (x.im * ratio - x.re) / scale};
 }
-template <class T> AMP_DEVICE T plus(T x, T y) {
+template <class T>
+AMP_DEVICE T plus(T x, T y) {
     return x + y;
 }
 AMP_DEVICE int64_t plus(int64_t x, int64_t y) {
@@ -48,7 +32,8 @@ AMP_DEVICE int64_t plus(int64_t x, int64_t y) {
 AMP_DEVICE complex128 plus(complex128 x, complex128 y) {
     return {x.re + y.re, x.im + y.im};
 }
-template <class T> AMP_DEVICE T scaled(T y, double p, int64_t) {
+template <class T>
+AMP_DEVICE T scaled(T y, double p, int64_t) {
     return p == 1 ? y : (T)p * y;
 }
 AMP_DEVICE int64_t scaled(int64_t y, double, int64_t whole) {
@@ -57,28 +42,34 @@ AMP_DEVICE int64_t scaled(int64_t y, double, int64_t whole) {
 AMP_DEVICE complex128 scaled(complex128 y, double p, int64_t) {
     return {p * y.re, p * y.im};
 }
-template <class T> AMP_DEVICE bool is_equal(T x, T y) {
+template <class T>
+AMP_DEVICE bool is_equal(T x, T y) {
     return x == y;
 }
 AMP_DEVICE bool is_equal(complex128 x, complex128 y) {
     return x.re == y.re && x.im == y.im;
 }
-template <class T> AMP_DEVICE T truth(bool value) {
+template <class T>
+AMP_DEVICE T truth(bool value) {
     return (T)value;
 }
-template <> AMP_DEVICE complex128 truth<complex128>(bool value) {
+template <>
+AMP_DEVICE complex128 truth<complex128>(bool value) {
     return {(double)value, 0.0};
 }
 
-template <class T> AMP_DEVICE T clip(T x, T low, T high) {
+template <class T>
+AMP_DEVICE T clip(T x, T low, T high) {
     return x < low ? low : x > high ? high : x;
 }
-template <class T> AMP_DEVICE T sigmoid(T x) {
+template <class T>
+AMP_DEVICE T sigmoid(T x) {
     const T z = exp(-fabs(x));
     return (x < 0 ? z : (T)1) / ((T)1 + z);
 }
 /* log(1 + e^x) without overflow. */
-template <class T> AMP_DEVICE T softplus(T x) {
+template <class T>
+AMP_DEVICE T softplus(T x) {
     return log1p(exp(-fabs(x))) + (x > 0 ? x : (T)0);
 }
 /* Halley's method on erf, from a first approximation by logarithms. */
@@ -93,11 +84,13 @@ AMP_DEVICE double inverse_erf(double y) {
     }
     return x;
 }
-template <class T> AMP_DEVICE T power_of_abs(T x, T p) {
+template <class T>
+AMP_DEVICE T power_of_abs(T x, T p) {
     return pow(fabs(x), p);
 }
 
-template <class T> AMP_DEVICE T power(T x, T y) {
+template <class T>
+AMP_DEVICE T power(T x, T y) {
     return pow(x, y);
 }
 AMP_DEVICE int64_t power(int64_t base, int64_t exponent) {
@@ -108,7 +101,8 @@ AMP_DEVICE int64_t power(int64_t base, int64_t exponent) {
     }
     return (int64_t)result;
 }
-template <class T> AMP_DEVICE T quotient(T x, T y) {
+template <class T>
+AMP_DEVICE T quotient(T x, T y) {
     return trunc(x / y);
 }
 /* A zero among the divisors of integers stops the kernel, and is reported with the op. */
@@ -117,7 +111,8 @@ AMP_DEVICE int64_t quotient(int64_t x, int64_t y) {
     return y == 0 || y == -1 ? negative(x) : x / y;
 }
 /* ⌊x/y⌋ from the exact remainder, so that no quotient is rounded up to the next integer first. */
-template <class T> AMP_DEVICE T floor_quotient(T x, T y) {
+template <class T>
+AMP_DEVICE T floor_quotient(T x, T y) {
     if (y == 0) return x / y;
     const T rest = fmod(x, y);
     T q = (x - rest) / y;
@@ -128,49 +123,59 @@ AMP_DEVICE int64_t floor_quotient(int64_t x, int64_t y) {
     const int64_t q = quotient(x, y);
     return y != 0 && y != -1 && x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;
 }
-template <class T> AMP_DEVICE T remainder_of(T x, T y) {
+template <class T>
+AMP_DEVICE T remainder_of(T x, T y) {
     return fmod(x, y);
 }
 AMP_DEVICE int64_t remainder_of(int64_t x, int64_t y) {
     return (int64_t)((uint64_t)x - (uint64_t)quotient(x, y) * (uint64_t)y);
 }
-template <class T> AMP_DEVICE T modulo(T x, T y) {
+template <class T>
+AMP_DEVICE T modulo(T x, T y) {
     const T rest = fmod(x, y);
     return rest != 0 && (y < 0) != (rest < 0) ? rest + y : rest;
 }
 AMP_DEVICE int64_t modulo(int64_t x, int64_t y) {
     return (int64_t)((uint64_t)x - (uint64_t)floor_quotient(x, y) * (uint64_t)y);
 }
-template <class T> AMP_DEVICE T log_add_exp(T x, T y) {
+template <class T>
+AMP_DEVICE T log_add_exp(T x, T y) {
     if (x == y) return x + (T)M_LN2_; /* equal infinities too */
     if (x != x || y != y) return x + y;
     const T high = x > y ? x : y, low = x > y ? y : x;
     return high + log1p(exp(low - high));
 }
 /* A NaN on either side wins. */
-template <class T> AMP_DEVICE T at_least(T x, T low) {
+template <class T>
+AMP_DEVICE T at_least(T x, T low) {
     return x != x || x > low ? x : low;
 }
-template <class T> AMP_DEVICE T at_most(T x, T high) {
+template <class T>
+AMP_DEVICE T at_most(T x, T high) {
     return x != x || x < high ? x : high;
 }
 
 /* ---- Loops -------------------------------------------------------------------------------------------------------- */
-template <class T> AMP_DEVICE T constant_of(const amp_cuda_operand &o) {
+template <class T>
+AMP_DEVICE T constant_of(const amp_cuda_operand &o) {
     return from_double<T>(o.constant);
 }
-template <> AMP_DEVICE int64_t constant_of<int64_t>(const amp_cuda_operand &o) {
+template <>
+AMP_DEVICE int64_t constant_of<int64_t>(const amp_cuda_operand &o) {
     return o.whole;
 }
-template <> AMP_DEVICE complex128 constant_of<complex128>(const amp_cuda_operand &o) {
+template <>
+AMP_DEVICE complex128 constant_of<complex128>(const amp_cuda_operand &o) {
     return {o.constant, o.imaginary};
 }
 
 /* The strided way is one copy of code for all kernels of a type, called: inlined, it would be most of this file's size. */
-template <class T> AMP_DEVICE_CALL T element(const amp_cuda_operand &o, int64_t at) {
+template <class T>
+AMP_DEVICE_CALL T element(const amp_cuda_operand &o, int64_t at) {
     return o.data ? load<T>(o.data, o.dtype, at) : constant_of<T>(o);
 }
-template <class T> AMP_DEVICE_CALL void put(const amp_cuda_operand &o, int64_t at, T x) {
+template <class T>
+AMP_DEVICE_CALL void put(const amp_cuda_operand &o, int64_t at, T x) {
     store<T>(o.data, o.dtype, at, x);
 }
 
@@ -178,7 +183,8 @@ struct places {
     int64_t out, in[AMP_CUDA_INPUTS];
 };
 
-template <class Index> AMP_DEVICE places locate_by(const amp_cuda_elementwise &a, int64_t i) {
+template <class Index>
+AMP_DEVICE places locate_by(const amp_cuda_elementwise &a, int64_t i) {
     Index rest = (Index)i;
     places at = {0, {0, 0, 0}};
     for (int d = a.rank - 1; d >= 0; d--) {
@@ -195,7 +201,8 @@ AMP_DEVICE_CALL places locate(const amp_cuda_elementwise &a, int64_t i) {
     return a.count <= INT32_MAX ? locate_by<uint32_t>(a, i) : locate_by<uint64_t>(a, i);
 }
 
-template <class T, int N, class Formula> AMP_DEVICE void strided(const amp_cuda_elementwise &a, Formula formula) {
+template <class T, int N, class Formula>
+AMP_DEVICE void strided(const amp_cuda_elementwise &a, Formula formula) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         const places at = locate(a, i);
         const T x = element<T>(a.in[0], at.in[0]);
@@ -217,11 +224,13 @@ AMP_DEVICE void narrow_to(uint16_t *to, float x, amp_dtype dtype) {
     *to = dtype == AMP_F16 ? to_f16(x) : to_bf16(x);
 }
 
-template <class Element> struct alignas(16) pack {
+template <class Element>
+struct alignas(16) pack {
     Element e[16 / sizeof(Element)];
 };
 
-template <class Element, int N, class Formula> AMP_DEVICE void dense(const amp_cuda_elementwise &a, Formula formula) {
+template <class Element, int N, class Formula>
+AMP_DEVICE void dense(const amp_cuda_elementwise &a, Formula formula) {
     enum { WIDTH = 16 / sizeof(Element) };
     const int64_t packs = a.count / WIDTH;
     const amp_dtype dtype = a.out.dtype;
@@ -246,7 +255,8 @@ template <class Element, int N, class Formula> AMP_DEVICE void dense(const amp_c
     }
 }
 
-template <int N, class Formula> AMP_DEVICE void run_f32(const amp_cuda_elementwise &a, Formula formula) {
+template <int N, class Formula>
+AMP_DEVICE void run_f32(const amp_cuda_elementwise &a, Formula formula) {
     if (!a.vectors) {
         strided<float, N>(a, formula);
     } else if (a.out.dtype == AMP_F32) {
@@ -259,7 +269,8 @@ template <int N, class Formula> AMP_DEVICE void run_f32(const amp_cuda_elementwi
 /* ---- Kernels ------------------------------------------------------------------------------------------------------ */
 #define F(name, inputs, types, expression)                                                                             \
     enum { name##_inputs = inputs };                                                                                   \
-    template <class Type> struct name##_formula {                                                                      \
+    template <class Type>                                                                                              \
+    struct name##_formula {                                                                                            \
         typedef Type T;                                                                                                \
         double p, q, r;                                                                                                \
         int64_t whole;                                                                                                 \
@@ -294,7 +305,9 @@ enum {
 #undef F_rwc
 
 #define CASE(name, type)                                                                                               \
-    case FORMULA_##name: strided<type, name##_inputs>(a, name##_formula<type>{a.p, a.q, a.r, a.whole}); break;
+    case FORMULA_##name:                                                                                               \
+        strided<type, name##_inputs>(a, name##_formula<type>{a.p, a.q, a.r, a.whole});                                 \
+        break;
 #define F_r(name) CASE(name, double)
 #define F_rw F_r
 #define F_rc F_r
@@ -337,7 +350,8 @@ AMP_KERNEL(elementwise_c128, amp_cuda_elementwise) {
 AMP_KERNEL(range, amp_cuda_range) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         if (a.integers) {
-            store<int64_t>(a.out, a.dtype, i, (int64_t)((uint64_t)a.whole_start + (uint64_t)i * (uint64_t)a.whole_step));
+            store<int64_t>(a.out, a.dtype, i,
+                           (int64_t)((uint64_t)a.whole_start + (uint64_t)i * (uint64_t)a.whole_step));
         } else {
             store<double>(a.out, a.dtype, i, a.start + (double)i * a.step);
         }

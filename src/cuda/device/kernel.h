@@ -247,6 +247,33 @@ AMP_DEVICE void store(void *data, amp_dtype dtype, int64_t i, T x) {
     }
 }
 
+/* ---- Arithmetic that integers do without overflow, and complex numbers too ------------------------------------------ */
+template <class T>
+AMP_DEVICE T negative(T x) {
+    return -x;
+}
+AMP_DEVICE int64_t negative(int64_t x) {
+    return (int64_t)(0 - (uint64_t)x);
+}
+AMP_DEVICE complex128 negative(complex128 x) {
+    return {-x.re, -x.im};
+}
+template <class T>
+AMP_DEVICE T multiply(T x, T y) {
+    return x * y;
+}
+AMP_DEVICE int64_t multiply(int64_t x, int64_t y) {
+    return (int64_t)((uint64_t)x * (uint64_t)y);
+}
+AMP_DEVICE complex128 multiply(complex128 x, complex128 y) {
+    return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+/* −0 becomes 0. */
+template <class T>
+AMP_DEVICE T magnitude(T x) {
+    return x < 0 ? negative(x) : x == 0 ? (T)0 : x;
+}
+
 /* This thread's first element and the step to its next, of a grid-strided loop. */
 AMP_DEVICE int64_t first_element() {
     return AMP_BLOCK * AMP_THREADS + AMP_THREAD;

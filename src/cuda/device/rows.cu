@@ -9,7 +9,8 @@ extern "C" {
 }
 
 /* ---- Sums that carry their rounding error ------------------------------------------------------------------------- */
-template <class T> struct sum {
+template <class T>
+struct sum {
     T value, error;
 
     AMP_DEVICE_MEMBER void add(T x) {
@@ -28,7 +29,8 @@ template <class T> struct sum {
         return total == total ? total : value;
     }
 };
-template <> struct sum<int64_t> {
+template <>
+struct sum<int64_t> {
     int64_t value, error;
 
     AMP_DEVICE_MEMBER void add(int64_t x) {
@@ -41,7 +43,8 @@ template <> struct sum<int64_t> {
         return value;
     }
 };
-template <> struct sum<complex128> {
+template <>
+struct sum<complex128> {
     sum<double> re, im;
 
     AMP_DEVICE_MEMBER void add(complex128 x) {
@@ -58,7 +61,8 @@ template <> struct sum<complex128> {
 };
 
 /* Joins the accumulators of `width` neighbouring threads, a power of two; the first of them has the result. */
-template <class State, class Join> AMP_DEVICE void join_threads(State *mine, State *shared, int width, Join join) {
+template <class State, class Join>
+AMP_DEVICE void join_threads(State *mine, State *shared, int width, Join join) {
     if (width == 1) return;
     shared[AMP_THREAD] = *mine;
     AMP_BARRIER();
@@ -80,82 +84,80 @@ AMP_DEVICE int64_t place(int64_t i, int rank, const int64_t *shape, const int64_
 }
 
 /* ---- Reductions --------------------------------------------------------------------------------------------------- */
-template <class T> AMP_DEVICE T magnitude(T x) {
-    return x < 0 ? -x : x == 0 ? (T)0 : x;
-}
-AMP_DEVICE int64_t magnitude(int64_t x) {
-    return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
-}
-template <class T> AMP_DEVICE T power_of(T x, double p) {
+template <class T>
+AMP_DEVICE T power_of(T x, double p) {
     return (T)pow((double)magnitude(x), p);
 }
 AMP_DEVICE int64_t power_of(int64_t x, double) {
     return x;
 }
-template <class T> AMP_DEVICE T times(T x, T y) {
-    return x * y;
-}
-AMP_DEVICE int64_t times(int64_t x, int64_t y) {
-    return (int64_t)((uint64_t)x * (uint64_t)y);
-}
-AMP_DEVICE complex128 times(complex128 x, complex128 y) {
-    return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-template <class T> AMP_DEVICE T lowest() {
+template <class T>
+AMP_DEVICE T lowest() {
     return (T)-INFINITY;
 }
-template <> AMP_DEVICE int64_t lowest<int64_t>() {
+template <>
+AMP_DEVICE int64_t lowest<int64_t>() {
     return INT64_MIN;
 }
-template <class T> AMP_DEVICE T highest() {
+template <class T>
+AMP_DEVICE T highest() {
     return (T)INFINITY;
 }
-template <> AMP_DEVICE int64_t highest<int64_t>() {
+template <>
+AMP_DEVICE int64_t highest<int64_t>() {
     return INT64_MAX;
 }
 /* Whether x comes before y among the extremes: a NaN before everything. */
-template <class T> AMP_DEVICE bool beats(T x, T y, bool largest) {
+template <class T>
+AMP_DEVICE bool beats(T x, T y, bool largest) {
     if (x != x) return y == y;
     return largest ? x > y : x < y;
 }
 
 /* What goes into a sum for one element. */
-template <class T> AMP_DEVICE T term(int kind, T x, double power) {
+template <class T>
+AMP_DEVICE T term(int kind, T x, double power) {
     switch (kind) {
     case AMP_REDUCE_SUM_ABS: return magnitude(x);
-    case AMP_REDUCE_SUM_SQUARES: return times(x, x);
+    case AMP_REDUCE_SUM_SQUARES: return multiply(x, x);
     case AMP_REDUCE_SUM_POWERS: return power_of(x, power);
     case AMP_REDUCE_COUNT: return (T)(x != 0);
     default: return x;
     }
 }
-template <> AMP_DEVICE complex128 term<complex128>(int, complex128 x, double) {
+template <>
+AMP_DEVICE complex128 term<complex128>(int, complex128 x, double) {
     return x;
 }
 
-template <class T> AMP_DEVICE T finish(const amp_cuda_reduce &a, T x) {
+template <class T>
+AMP_DEVICE T finish(const amp_cuda_reduce &a, T x) {
     double value = (double)x * a.scale;
     if (a.root != 1.0) value = a.root == 0.5 ? sqrt(value) : pow(value, a.root);
     return (T)value;
 }
-template <> AMP_DEVICE int64_t finish<int64_t>(const amp_cuda_reduce &, int64_t x) {
+template <>
+AMP_DEVICE int64_t finish<int64_t>(const amp_cuda_reduce &, int64_t x) {
     return x;
 }
-template <> AMP_DEVICE complex128 finish<complex128>(const amp_cuda_reduce &a, complex128 x) {
+template <>
+AMP_DEVICE complex128 finish<complex128>(const amp_cuda_reduce &a, complex128 x) {
     return {x.re * a.scale, x.im * a.scale};
 }
 
 /* Calls visit(element, its number) for this thread's elements of a result. */
-template <class T, class Visit> AMP_DEVICE void visit_elements(const amp_cuda_reduce &a, int64_t result, int width,
-                                                               Visit *visit) {
+template <class T, class Visit>
+AMP_DEVICE void visit_elements(const amp_cuda_reduce &a, int64_t result, int width, Visit *visit) {
     const int64_t base = place(result, a.kept_rank, a.kept, a.kept_strides);
     for (int64_t i = AMP_THREAD % width; i < a.elements; i += width) {
-        const int64_t at = a.reduced_rank == 1 ? i * a.reduced_strides[0] : place(i, a.reduced_rank, a.reduced, a.reduced_strides);
+        const int64_t at =
+            a.reduced_rank == 1 ? i * a.reduced_strides[0] : place(i, a.reduced_rank, a.reduced, a.reduced_strides);
         visit->see(load<T>(a.in, a.in_dtype, base + at), i);
     }
 }
 
-template <class T> struct sum_state {
+template <class T>
+struct sum_state {
     sum<T> total;
     int kind;
     double power;
@@ -167,17 +169,19 @@ template <class T> struct sum_state {
     }
 };
 
-template <class T> struct product_state {
+template <class T>
+struct product_state {
     T value;
     AMP_DEVICE_MEMBER void see(T x, int64_t) {
-        value = times(value, x);
+        value = multiply(value, x);
     }
     AMP_DEVICE_MEMBER void join(const product_state &other) {
-        value = times(value, other.value);
+        value = multiply(value, other.value);
     }
 };
 
-template <class T> struct extreme_state {
+template <class T>
+struct extreme_state {
     T value;
     int64_t index; /* the first of equal ones */
     bool largest, absolute;
@@ -198,15 +202,16 @@ template <class T> struct extreme_state {
     }
 };
 
-template <class State> struct joining {
+template <class State>
+struct joining {
     AMP_DEVICE_MEMBER void operator()(State *into, const State &other) const {
         into->join(other);
     }
 };
 
 /* The results of this thread's group, one after the other; all threads of the block go the same number of rounds. */
-template <class T, class State, class Write> AMP_DEVICE void reduce_with(const amp_cuda_reduce &a, State start,
-                                                                         Write write) {
+template <class T, class State, class Write>
+AMP_DEVICE void reduce_with(const amp_cuda_reduce &a, State start, Write write) {
     AMP_SHARED_BYTES(memory, AMP_BLOCK_THREADS * sizeof(State));
     State *shared = (State *)memory;
     const int width = a.width < AMP_THREADS ? a.width : AMP_THREADS, groups = AMP_THREADS / width;
@@ -219,20 +224,24 @@ template <class T, class State, class Write> AMP_DEVICE void reduce_with(const a
     }
 }
 
-template <class T> AMP_DEVICE void put_result(const amp_cuda_reduce &a, int64_t result, T x) {
+template <class T>
+AMP_DEVICE void put_result(const amp_cuda_reduce &a, int64_t result, T x) {
     store<T>(a.out, a.out_dtype, place(result, a.kept_rank, a.kept, a.out_strides), x);
 }
-template <class T> struct write_sum {
+template <class T>
+struct write_sum {
     AMP_DEVICE_MEMBER void operator()(const amp_cuda_reduce &a, int64_t result, const sum_state<T> &s) const {
         put_result<T>(a, result, finish<T>(a, s.total.result()));
     }
 };
-template <class T> struct write_product {
+template <class T>
+struct write_product {
     AMP_DEVICE_MEMBER void operator()(const amp_cuda_reduce &a, int64_t result, const product_state<T> &s) const {
         put_result<T>(a, result, s.value);
     }
 };
-template <class T> struct write_extreme {
+template <class T>
+struct write_extreme {
     AMP_DEVICE_MEMBER void operator()(const amp_cuda_reduce &a, int64_t result, const extreme_state<T> &s) const {
         const T none = s.largest ? lowest<T>() : highest<T>();
         if (a.out) put_result<T>(a, result, s.index < 0 ? none : finish<T>(a, s.value));
@@ -240,7 +249,8 @@ template <class T> struct write_extreme {
     }
 };
 
-template <class T> AMP_DEVICE bool reduce_to_sum(const amp_cuda_reduce &a) {
+template <class T>
+AMP_DEVICE bool reduce_to_sum(const amp_cuda_reduce &a) {
     if (a.kind > AMP_REDUCE_COUNT) return false;
     sum_state<T> start = {};
     start.kind = a.kind;
@@ -248,7 +258,8 @@ template <class T> AMP_DEVICE bool reduce_to_sum(const amp_cuda_reduce &a) {
     reduce_with<T>(a, start, write_sum<T>());
     return true;
 }
-template <class T> AMP_DEVICE void reduce_to_extreme(const amp_cuda_reduce &a) {
+template <class T>
+AMP_DEVICE void reduce_to_extreme(const amp_cuda_reduce &a) {
     extreme_state<T> start = {};
     start.index = -1;
     start.largest = a.kind == AMP_REDUCE_MAX || a.kind == AMP_REDUCE_MAX_ABS;
@@ -288,19 +299,22 @@ AMP_KERNEL(product_c128, amp_cuda_reduce) {
 }
 
 /* ---- Rows: a block for each --------------------------------------------------------------------------------------- */
-template <class T> struct larger {
+template <class T>
+struct larger {
     AMP_DEVICE_MEMBER void operator()(T *into, T other) const {
         if (beats(other, *into, true)) *into = other;
     }
 };
-template <class T> struct added {
+template <class T>
+struct added {
     AMP_DEVICE_MEMBER void operator()(sum<T> *into, sum<T> other) const {
         into->join(other);
     }
 };
 
 /* Every thread gets the joined value. */
-template <class State, class Join> AMP_DEVICE State join_block(State mine, State *shared, Join join) {
+template <class State, class Join>
+AMP_DEVICE State join_block(State mine, State *shared, Join join) {
     shared[AMP_THREAD] = mine;
     AMP_BARRIER();
     for (int step = AMP_THREADS / 2; step > 0; step /= 2) {
@@ -312,7 +326,8 @@ template <class State, class Join> AMP_DEVICE State join_block(State mine, State
     return result;
 }
 
-template <class T> AMP_DEVICE void softmax_row(const amp_cuda_softmax &a, int64_t row, T *values, sum<T> *sums) {
+template <class T>
+AMP_DEVICE void softmax_row(const amp_cuda_softmax &a, int64_t row, T *values, sum<T> *sums) {
     const int64_t base = row / a.inner * a.length * a.inner + row % a.inner;
     T high = lowest<T>();
     for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
@@ -327,20 +342,23 @@ template <class T> AMP_DEVICE void softmax_row(const amp_cuda_softmax &a, int64_
     for (int64_t j = AMP_THREAD; j < a.length; j += AMP_THREADS) {
         const int64_t at = base + j * a.inner;
         const T x = load<T>(a.in, a.in_dtype, at);
-        store<T>(a.out, a.out_dtype, at, a.logarithm ? (high - high == 0 ? x - high - log(whole) : x - shift) : exp(x - high) / whole);
+        store<T>(a.out, a.out_dtype, at,
+                 a.logarithm ? (high - high == 0 ? x - high - log(whole) : x - shift) : exp(x - high) / whole);
     }
 }
 
 #define SOFTMAX(suffix, type)                                                                                          \
     AMP_KERNEL(softmax_##suffix, amp_cuda_softmax) {                                                                   \
-        AMP_SHARED_BYTES(values, AMP_BLOCK_THREADS * sizeof(type));                                                                     \
-        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                   \
-        for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS) softmax_row(a, row, (type *)values, (sum<type> *)sums); \
+        AMP_SHARED_BYTES(values, AMP_BLOCK_THREADS * sizeof(type));                                                    \
+        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                 \
+        for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS)                                                 \
+            softmax_row(a, row, (type *)values, (sum<type> *)sums);                                                    \
     }
 SOFTMAX(f32, float)
 SOFTMAX(f64, double)
 
-template <class T> AMP_DEVICE void norm_row(const amp_cuda_norm &a, int64_t row, sum<T> *sums) {
+template <class T>
+AMP_DEVICE void norm_row(const amp_cuda_norm &a, int64_t row, sum<T> *sums) {
     const int64_t base = row * a.length;
     T mean = 0;
     sum<T> total = {};
@@ -366,14 +384,15 @@ template <class T> AMP_DEVICE void norm_row(const amp_cuda_norm &a, int64_t row,
 
 #define NORM(suffix, type)                                                                                             \
     AMP_KERNEL(norm_##suffix, amp_cuda_norm) {                                                                         \
-        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                   \
+        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                 \
         for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS) norm_row(a, row, (sum<type> *)sums);            \
     }
 NORM(f32, float)
 NORM(f64, double)
 
 /* ---- By index ----------------------------------------------------------------------------------------------------- */
-template <class Element> AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, int64_t from) {
+template <class Element>
+AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, int64_t from) {
     ((Element *)a.out)[to] = ((const Element *)a.in)[from];
 }
 
@@ -417,7 +436,8 @@ AMP_DEVICE int64_t met(const amp_cuda_axis &a, bool transposed, int64_t o, int64
     return i >= 0 && i < a.in ? i : -1;
 }
 
-template <class Element> AMP_DEVICE void set(const amp_cuda_unfold &a, int64_t to, int64_t from) {
+template <class Element>
+AMP_DEVICE void set(const amp_cuda_unfold &a, int64_t to, int64_t from) {
     ((Element *)a.out)[to] = from < 0 ? (Element)0 : ((const Element *)a.in)[from];
 }
 
