@@ -62,18 +62,26 @@ void __asan_poison_memory_region(void const volatile *, size_t) {}
 void __asan_unpoison_memory_region(void const volatile *, size_t) {}
 #endif
 
-constexpr size_t arena_bytes = size_t(4) << 30, redzone = 256;
+constexpr size_t arena_bytes = size_t(4) << 30, huge_page = size_t(2) << 20, redzone = 256;
+// Sizes are few, so that memory is used again.
+size_t size_of(size_t bytes) {
+    size_t size = 512;
+    while (size < bytes + redzone) size *= 2;
+    return size;
+}
 char *arena, *arena_end;             // what was never handed out begins at arena_end
 std::multimap<size_t, char *> freed; // by size
 int open_count;                      // kernels and copies that are running
 
 // Blocks are never given back to the system, only used again for the same size: tests need little.
 void *take_memory(size_t bytes) {
-    const size_t size = (bytes + 255) / 256 * 256 + redzone;
+    const size_t size = size_of(bytes);
     if (!arena) {
-        void *memory = mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *memory =
+            mmap(nullptr, arena_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) return nullptr;
-        arena = arena_end = static_cast<char *>(memory);
+        arena = arena_end = static_cast<char *>(memory) + (huge_page - uintptr_t(memory) % huge_page) % huge_page;
+        madvise(arena, arena_bytes, MADV_HUGEPAGE); // opening and closing it costs by the page
     }
     const auto again = freed.find(size);
     char *block = again != freed.end() ? again->second : arena_end;
@@ -89,7 +97,7 @@ void *take_memory(size_t bytes) {
 }
 
 void give_memory(void *block, size_t bytes) {
-    const size_t size = (bytes + 255) / 256 * 256 + redzone;
+    const size_t size = size_of(bytes);
     __asan_poison_memory_region(block, size);
     freed.emplace(size, static_cast<char *>(block));
 }

@@ -50,15 +50,6 @@ AMP_DEVICE bool is_equal(complex128 x, complex128 y) {
     return x.re == y.re && x.im == y.im;
 }
 template <class T>
-AMP_DEVICE T truth(bool value) {
-    return (T)value;
-}
-template <>
-AMP_DEVICE complex128 truth<complex128>(bool value) {
-    return {(double)value, 0.0};
-}
-
-template <class T>
 AMP_DEVICE T clip(T x, T low, T high) {
     return x < low ? low : x > high ? high : x;
 }
