@@ -73,7 +73,7 @@ static atomic_size_t system_allocations;
 static __thread local_cache local AMP_INITIAL_EXEC;
 static pthread_key_t local_key;
 static pthread_once_t local_once = PTHREAD_ONCE_INIT;
-static __thread bool local_registered;
+static __thread bool local_registered AMP_INITIAL_EXEC;
 
 /* Class k holds blocks of (4 + k % 4) << (SMALLEST_LOG - 2 + k / 4) bytes. */
 static size_t class_bytes(unsigned size_class) {

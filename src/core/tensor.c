@@ -29,7 +29,7 @@ static header_list orphan_headers; /* of threads that ended */
 static pthread_key_t header_key;
 static pthread_once_t header_once = PTHREAD_ONCE_INIT;
 static bool delay_reuse;
-static __thread bool headers_registered;
+static __thread bool headers_registered AMP_INITIAL_EXEC;
 
 static void adopt_orphans(void *list) {
     header_list *mine = list;

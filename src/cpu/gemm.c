@@ -358,27 +358,29 @@ static amp_status check(const amp_gemm *g) {
 }
 
 /* Matrices that share B and follow each other seamlessly are one matrix. */
-static void fold_batch(amp_gemm *g) {
-    const bool seamless = g->batch > 1 && !g->window && g->b_batch_stride == 0 &&
-                          g->a_batch_stride == g->m * g->a_row_stride && g->c_batch_stride == g->m * g->c_row_stride &&
-                          (!g->bias || g->bias_batch_stride == 0) &&
-                          (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
-    if (!seamless) return;
-    g->m *= g->batch;
-    g->batch = 1;
+static bool is_seamless(const amp_gemm *g) {
+    return g->batch > 1 && !g->window && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride &&
+           g->c_batch_stride == g->m * g->c_row_stride && (!g->bias || g->bias_batch_stride == 0) &&
+           (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
 }
 
-amp_status amp_gemm_run(const amp_gemm *problem, const amp_gemm_isa *isa) {
-    amp_gemm g = *problem;
-    AMP_TRY(check(&g));
-    if (g.m == 0 || g.n == 0 || g.batch == 0) return AMP_OK;
-    if (amp_gemm_is_direct(&g, isa)) return amp_gemm_run_direct(&g, isa);
-    fold_batch(&g);
-    plan p = {.g = &g, .isa = isa};
+static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
+    plan p = {.g = g, .isa = isa};
     choose_tiles(&p);
     choose_threads(&p);
     choose_chunks(&p);
     return run_plan(&p);
+}
+
+amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa) {
+    AMP_TRY(check(g));
+    if (g->m == 0 || g->n == 0 || g->batch == 0) return AMP_OK;
+    if (amp_gemm_is_direct(g, isa)) return amp_gemm_run_direct(g, isa);
+    if (!is_seamless(g)) return run_planned(g, isa);
+    amp_gemm one = *g;
+    one.m *= g->batch;
+    one.batch = 1;
+    return run_planned(&one, isa);
 }
 
 bool amp_gemm_suits_tiles(const void *problem) {

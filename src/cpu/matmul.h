@@ -33,6 +33,23 @@ typedef struct amp_matmul {
     const amp_packed_b *packed; /* B by amp_cpu_matmul_pack; NULL: amp_cpu_matmul sees to it */
 } amp_matmul;
 
+/* Zero but for what belongs to a batch: without one (batch_rank 0), nothing reads that, and clearing it would take
+ * longer than all else that a small product needs. */
+static inline void amp_matmul_clear(amp_matmul *p) {
+    amp_matrix *const all[] = {&p->a, &p->b, &p->residual, &p->c};
+    for (int i = 0; i < 4; i++) {
+        all[i]->tensor = NULL;
+        all[i]->row = all[i]->column = 0;
+    }
+    p->m = p->n = p->k = 0;
+    p->batch_rank = 0;
+    p->bias = NULL;
+    p->alpha = p->beta = p->alpha_imaginary = p->beta_imaginary = 0;
+    p->activation = AMP_GEMM_NONE;
+    p->b_is_weight = false;
+    p->packed = NULL;
+}
+
 /* Called for A and B before their strides are taken: gives a pending cast its memory, unless the kernel of its dtype
  * converts on the way. Residual and bias always have memory (amp_call_materialize). */
 amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor, bool is_b);

@@ -149,9 +149,15 @@ amp_status cpu_linear(amp_call *call) {
     AMP_TRY(amp_cpu_matmul_operand(call, args->weight, true));
     AMP_TRY(dense_bias(call, &args->bias));
     const amp_tensor *w = args->weight;
-    amp_matmul p = {.n = w->shape[0], .k = w->shape[1], .bias = args->bias, .alpha = 1, .b_is_weight = true};
+    amp_matmul p;
+    amp_matmul_clear(&p);
     amp_tensor *x = foldable(call, args->input, &p.m, &p.a.row);
     if (!x) return amp_pending_error();
+    p.n = w->shape[0];
+    p.k = w->shape[1];
+    p.bias = args->bias;
+    p.alpha = 1;
+    p.b_is_weight = true;
     p.a.tensor = x;
     p.a.column = x->strides[x->rank - 1];
     p.b.tensor = args->weight;
