@@ -133,6 +133,11 @@ static void run_loop(const amp_index_walk *w, const amp_index_run *run) {
         w->loop(w->context, run);
         return;
     }
+    if (w->vector && run->index_step == sizeof(int64_t) && run->table_step == 0 && run->values_step == w->element &&
+        run->wrap == 0) {
+        if (!w->vector(run, w->size)) __atomic_store_n(w->bad, true, __ATOMIC_RELAXED);
+        return;
+    }
     amp_index_run part = *run;
     for (int64_t left = run->n; left > 0; left -= part.n) {
         part.n = left < CHECKED || run->index_step == 0 ? left : CHECKED;

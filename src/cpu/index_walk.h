@@ -32,6 +32,8 @@ typedef struct amp_index_run {
     int64_t wrap;                                          /* added to negative indices */
 } amp_index_run;
 typedef void amp_index_loop(const void *context, const amp_index_run *run);
+/* The same, looking at every index before it is used: false at the first that is not below `size`. */
+typedef bool amp_index_checking_loop(const amp_index_run *run, int64_t size);
 
 /* A line of `length` places goes along the indexed dimension; there is one for each element of the other, free
  * dimensions. */
@@ -44,8 +46,10 @@ typedef struct amp_index_walk {
     int64_t wrap;                                   /* added to negative indices, where these are allowed */
     int64_t size;                                   /* extent of the indexed dimension, with `check` … */
     bool check;                                     /* … to see that indices are in range on the way */
-    bool *bad;                                      /* set while walking */
-    int rank;                                       /* free dimensions */
+    amp_index_checking_loop *vector; /* NULL, or for runs whose indices and values are dense, in one slice */
+    int64_t element;                 /* bytes of a value, with `vector` */
+    bool *bad;                       /* set while walking */
+    int rank;                        /* free dimensions */
     int64_t shape[AMP_MAX_RANK], table_steps[AMP_MAX_RANK], values_steps[AMP_MAX_RANK], index_steps[AMP_MAX_RANK];
 } amp_index_walk;
 

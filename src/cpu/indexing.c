@@ -15,7 +15,19 @@ typedef uint32_t unit_4 __attribute__((may_alias));
 typedef uint64_t unit_8 __attribute__((may_alias));
 typedef double _Complex unit_16 __attribute__((may_alias));
 
+/* Checked in the same pass, so that the wait for an index and that for an element overlap. */
 #define READ_LOOP(bytes)                                                                                               \
+    static bool read_checked_##bytes(const amp_index_run *run, int64_t size) {                                         \
+        const amp_index_run r = *run;                                                                                  \
+        const uint64_t *index = (const void *)r.index;                                                                 \
+        unit_##bytes *values = (unit_##bytes *)(void *)r.values;                                                       \
+        for (int64_t i = 0; i < r.n; i++) {                                                                            \
+            const uint64_t at = index[i];                                                                              \
+            if (at >= (uint64_t)size) return false;                                                                    \
+            memcpy(&values[i], r.table + (int64_t)at * r.scale, bytes);                                                \
+        }                                                                                                              \
+        return true;                                                                                                   \
+    }                                                                                                                  \
     static void read_dense_##bytes(unit_##bytes *restrict values, const char *restrict table,                          \
                                    const int64_t *restrict index, int64_t scale, int64_t n) {                          \
         const unit_##bytes *elements = (const unit_##bytes *)(const void *)table;                                      \
@@ -47,13 +59,14 @@ READ_LOOP(4)
 READ_LOOP(8)
 READ_LOOP(16)
 
-static amp_index_loop *reader_of(amp_dtype dtype) {
-    switch (amp_dtype_size(dtype)) {
-    case 1: return read_1;
-    case 2: return read_2;
-    case 4: return read_4;
-    case 8: return read_8;
-    default: return read_16;
+static void set_reader(amp_index_walk *walk, amp_dtype dtype) {
+    walk->element = (int64_t)amp_dtype_size(dtype);
+    switch (walk->element) {
+    case 1: walk->loop = read_1, walk->vector = read_checked_1; break;
+    case 2: walk->loop = read_2, walk->vector = read_checked_2; break;
+    case 4: walk->loop = read_4, walk->vector = read_checked_4; break;
+    case 8: walk->loop = read_8, walk->vector = read_checked_8; break;
+    default: walk->loop = read_16, walk->vector = read_checked_16;
     }
 }
 
@@ -77,7 +90,7 @@ static amp_status read_all(const amp_call *call, const reading *r, amp_tensor *o
     }
     if (amp_tensor_elements(out) == 0) return AMP_OK;
     amp_index_walk walk = amp_index_walk_of(&table, &to, NULL, &index, r->dim);
-    walk.loop = reader_of(table.dtype);
+    set_reader(&walk, table.dtype);
     walk.wrap = r->negative ? size : 0;
     walk.size = size;
     walk.check = !check_first;
