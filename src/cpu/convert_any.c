@@ -2,10 +2,12 @@
  * speed counts, have kernels of their own. */
 #include "cpu/convert_any.h"
 
+#include <emmintrin.h>
 #include <string.h>
 
 #include "core/fail.h"
 #include "cpu/kernels.h"
+#include "cpu/unroll.h"
 
 typedef double f64 __attribute__((aligned(1), may_alias));
 typedef amp_f32_unaligned f32;
@@ -192,20 +194,34 @@ static void repeat_element(char *dst, const char *src, size_t size, int64_t n) {
         memcpy(dst + done, dst, block < bytes - done ? block : bytes - done);
 }
 
+/* 16 bytes with their elements in reverse. */
+static inline __m128i reversed_u32(__m128i x) {
+    return _mm_shuffle_epi32(x, 0x1b);
+}
+static inline __m128i reversed_u16(__m128i x) {
+    return _mm_shuffle_epi32(_mm_shufflehi_epi16(_mm_shufflelo_epi16(x, 0x1b), 0x1b), 0x4e);
+}
+
 /* Elements whose order is reversed: src is the first of them, which lies last. */
-#define REVERSE_LOOP(type, ...)                                                                                        \
-    typedef type type##_vector __attribute__((vector_size(16), aligned(1), may_alias));                                \
+#define REVERSE_LOOP(type)                                                                                             \
     static void reverse_##type(char *dst, const char *src, int64_t n) {                                                \
-        const int64_t size = (int64_t)sizeof(type), lanes = 16 / size;                                                 \
+        enum { SIZE = sizeof(type), LANES = 16 / SIZE };                                                               \
         int64_t i = 0;                                                                                                 \
-        for (; i + lanes <= n; i += lanes) {                                                                           \
-            const type##_vector x = *(const type##_vector *)(src - size * (i + lanes - 1));                            \
-            *(type##_vector *)(dst + size * i) = __builtin_shufflevector(x, x, __VA_ARGS__);                           \
+        for (; i + 4 * LANES <= n; i += 4 * LANES) {                                                                   \
+            __m128i x[4];                                                                                              \
+            AMP_UNROLL                                                                                                 \
+            for (int k = 0; k < 4; k++) {                                                                              \
+                x[k] = _mm_loadu_si128((const void *)(src - SIZE * (i + (k + 1) * LANES - 1)));                        \
+            }                                                                                                          \
+            AMP_UNROLL                                                                                                 \
+            for (int k = 0; k < 4; k++) {                                                                              \
+                _mm_storeu_si128((void *)(dst + SIZE * (i + k * LANES)), reversed_##type(x[k]));                       \
+            }                                                                                                          \
         }                                                                                                              \
-        for (; i < n; i++) *(type *)(dst + size * i) = *(const type *)(src - size * i);                                \
+        for (; i < n; i++) *(type *)(dst + SIZE * i) = *(const type *)(src - SIZE * i);                                \
     }
-REVERSE_LOOP(u16, 7, 6, 5, 4, 3, 2, 1, 0)
-REVERSE_LOOP(u32, 3, 2, 1, 0)
+REVERSE_LOOP(u16)
+REVERSE_LOOP(u32)
 
 static void move_strided(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, size_t size, int64_t n) {
     if (src_stride == 0 && dst_stride == (int64_t)size && n > 0) {
