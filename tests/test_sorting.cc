@@ -93,6 +93,36 @@ TEST_F(Sorting, TopkIsTheBeginOfTheOrder) {
     }
 }
 
+// Equal ones come from the end of the row; chunks of 1024 and pieces of 64 elements are seams that must not show.
+TEST_F(Sorting, TopkOfFewIsRightInEveryDtypeAcrossItsSeams) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16, AMP_BF16, AMP_I64, AMP_I32, AMP_I16, AMP_I8, AMP_U8}) {
+        for (int64_t n : {5, 63, 64, 65, 129, 1023, 1024, 1025, 1100, 2048, 5000}) {
+            Numbers numbers;
+            uint64_t seed = uint64_t(n) + 5;
+            for (int64_t i = 0; i < n; i++) {
+                seed = seed * 6364136223846793005U + 1442695040888963407U;
+                numbers.push_back(double(seed >> 57));
+                if (amp_dtype_is_floating(dtype)) {
+                    numbers.back() = i % 197 == 3 ? NAN : i % 89 == 1 ? -INFINITY : numbers.back() - 64;
+                    if (i % 7 == 0 && numbers.back() == 0) numbers.back() = -0.0;
+                }
+            }
+            amp_tensor *x = tensor(dtype, {n}, numbers);
+            numbers = numbers_of(x);
+            const Numbers reversed(numbers.rbegin(), numbers.rend());
+            for (bool largest : {true, false}) {
+                std::vector<int64_t> order = places_in_order(reversed, largest);
+                for (int64_t &place : order) place = n - 1 - place;
+                for (int64_t k : {1, 2, 10, 31, 32, 33}) {
+                    if (k > n) continue;
+                    const Numbers places = numbers_of(both("topk", {x, k, 0, largest})[1]);
+                    EXPECT_EQ(places, Numbers(order.begin(), order.begin() + k)) << n << ' ' << k << ' ' << dtype;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(Sorting, TopkOfManyEqualAndOfAscendingElements) {
     const int64_t n = 20000;
     const auto equal = both("topk", {tensor(AMP_F32, {n}, {4}), 3});

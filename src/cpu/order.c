@@ -2,7 +2,10 @@
  * to 32 bits in rows of fewer than 2³² make items of one 64-bit word, the others of two. */
 #include "cpu/order.h"
 
+#include <emmintrin.h>
 #include <string.h>
+
+#include "cpu/unroll.h"
 
 enum {
     FEW = 48,        /* items that insertion sorts faster than a digit is counted */
@@ -136,6 +139,137 @@ static bool begin_buckets(int64_t *counts, int64_t buckets, int64_t n) {
     return true;
 }
 
+/* ---- A few of many -------------------------------------------------------------------------------------------- */
+
+enum { PIECE = 64 }; /* elements that are looked at together */
+
+/* `held` items in order, of at most k: `x` is put among them, after equal ones, and the last of k goes. */
+#define INSERT(item, items, held, k, x)                                                                                \
+    do {                                                                                                               \
+        int64_t place = held < k ? held++ : k - 1;                                                                     \
+        for (; place > 0 && key_of_##item(items[place - 1]) > key_of_##item(x); place--)                               \
+            items[place] = items[place - 1];                                                                           \
+        items[place] = x;                                                                                              \
+    } while (0)
+
+/* The first k of n elements, k ≤ FEW_WANTED: one that is better than the last of them is inserted. */
+static wide *best_wide(const amp_order *o, const void *row, int64_t k, wide *items) {
+    const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;
+    const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;
+    wide piece[PIECE];
+    int64_t held = 0;
+    for (int64_t at = 0; at < o->n; at += PIECE) {
+        const int64_t n = o->n - at < PIECE ? o->n - at : PIECE;
+        make_items_wide(o->dtype, row, first + at * step, step, n, flip, piece);
+        for (int64_t i = 0; i < n; i++) {
+            if (held == k && piece[i].key >= items[k - 1].key) continue;
+            INSERT(wide, items, held, k, piece[i]);
+        }
+    }
+    return items;
+}
+
+/* The bits of a float in the upper part of a word, as an integer of the same order. */
+static inline int32_t ordered(uint32_t x, uint32_t infinity) {
+    const uint32_t magnitude = x & 0x7fffffff;
+    const int32_t value = x >> 31 ? -(int32_t)magnitude : (int32_t)magnitude;
+    return magnitude > infinity ? INT32_MAX : value;
+}
+
+#define KEY_LOOP(type, expression)                                                                                     \
+    for (int i = 0; i < PIECE; i++) {                                                                                  \
+        const type x = ((const type *)elements)[i];                                                                    \
+        keys[i] = (expression) ^ flip;                                                                                 \
+    }                                                                                                                  \
+    break
+
+/* Keys of PIECE elements that compare as signed integers. */
+static void make_keys(amp_dtype dtype, const void *elements, int32_t flip, int32_t *keys) {
+    switch (dtype) {
+    case AMP_F32: KEY_LOOP(uint32_t, ordered(x, 0x7f800000));
+    case AMP_BF16: KEY_LOOP(uint16_t, ordered((uint32_t)x << 16, 0x7f800000));
+    case AMP_F16: KEY_LOOP(uint16_t, ordered((uint32_t)x << 16, 0x7c000000));
+    case AMP_I32: KEY_LOOP(int32_t, x);
+    case AMP_I16: KEY_LOOP(int16_t, x);
+    case AMP_I8: KEY_LOOP(int8_t, x);
+    default: KEY_LOOP(uint8_t, x);
+    }
+}
+
+/* Bit i: key i is not above the bound. */
+static uint64_t keys_within(const int32_t *keys, int32_t bound) {
+    const __m128i than = _mm_set1_epi32(bound);
+    uint64_t above = 0;
+    for (int i = 0; i < PIECE; i += 16) {
+        __m128i more[4];
+        AMP_UNROLL
+        for (int k = 0; k < 4; k++) more[k] = _mm_cmpgt_epi32(_mm_loadu_si128((const void *)(keys + i + 4 * k)), than);
+        const __m128i low = _mm_packs_epi32(more[0], more[1]), high = _mm_packs_epi32(more[2], more[3]);
+        above |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_packs_epi16(low, high)) << i;
+    }
+    return ~above;
+}
+
+/* No less than the k-th smallest of n keys, PIECE·LANES at most, k ≤ LANES: the k-th smallest of the least in each lane.
+ * So hardly more than k of them have to be looked at. */
+static int32_t bound_of(const int32_t *keys, int64_t n, int64_t k) {
+    enum { LANES = FEW_WANTED };
+    int32_t least[LANES], bound = INT32_MIN;
+    for (int i = 0; i < LANES; i++) least[i] = INT32_MAX;
+    for (int64_t at = 0; at < n; at += LANES) {
+        for (int i = 0; i < LANES; i++) least[i] = keys[at + i] < least[i] ? keys[at + i] : least[i];
+    }
+    for (int i = 0; i < LANES; i++) {
+        int32_t smaller = 0;
+        for (int j = 0; j < LANES; j++) smaller += least[j] < least[i];
+        const int32_t candidate = smaller < k ? least[i] : INT32_MIN;
+        bound = candidate > bound ? candidate : bound;
+    }
+    return bound;
+}
+
+/* Keys of n elements, filled up to whole pieces. */
+static void make_pieces(const amp_order *o, const char *elements, int64_t n, int32_t *keys) {
+    const int64_t size = (int64_t)amp_dtype_size(o->dtype), whole = n / PIECE * PIECE;
+    const int32_t flip = o->descending ? -1 : 0;
+    for (int64_t at = 0; at < whole; at += PIECE) make_keys(o->dtype, elements + at * size, flip, keys + at);
+    if (whole == n) return;
+    char last[PIECE * sizeof(uint32_t)] = {0};
+    memcpy(last, elements + whole * size, (size_t)((n - whole) * size));
+    make_keys(o->dtype, last, flip, keys + whole);
+    for (int64_t i = n; i < whole + PIECE; i++) keys[i] = INT32_MAX;
+}
+
+/* The same for elements of up to 32 bits. Pieces lie in the order of the row, and are taken from the end that comes
+ * first. */
+static narrow *best_narrow(const amp_order *o, const void *row, int64_t k, narrow *items) {
+    enum { CHUNK = 16 * PIECE };
+    const int64_t size = (int64_t)amp_dtype_size(o->dtype);
+    int32_t keys[CHUNK], bound = 0;
+    int64_t held = 0;
+    for (int64_t done = 0; done < o->n; done += CHUNK) {
+        const int64_t left = o->n - done, n = left < CHUNK ? left : CHUNK, start = o->last_first ? left - n : done;
+        make_pieces(o, (const char *)row + start * size, n, keys);
+        if (done == 0) bound = bound_of(keys, (n + PIECE - 1) / PIECE * PIECE, k);
+        for (int64_t taken = 0; taken < n; taken += PIECE) {
+            const int64_t at = o->last_first ? (n - 1 - taken) / PIECE * PIECE : taken;
+            uint64_t bits = keys_within(keys + at, bound);
+            if (n - at < PIECE) bits &= UINT64_MAX >> (PIECE - (n - at));
+            while (bits) {
+                const int i = o->last_first ? 63 - __builtin_clzll(bits) : __builtin_ctzll(bits);
+                bits &= ~((uint64_t)1 << i);
+                const narrow x = make_narrow((uint32_t)keys[at + i] ^ 0x80000000u, start + at + i);
+                if (held == k && key_of_narrow(x) >= key_of_narrow(items[k - 1])) continue;
+                INSERT(narrow, items, held, k, x);
+            }
+            if (held == k) bound = (int32_t)((items[k - 1] >> 32) ^ 0x80000000u);
+        }
+    }
+    return items;
+}
+
+/* ---- All of them ---------------------------------------------------------------------------------------------- */
+
 /* Sorts n items; returns where they are then: in `items` or in `spare`. */
 #define SORT(item)                                                                                                       \
     static void insert_##item(item *items, int64_t n) {                                                                  \
@@ -171,37 +305,13 @@ static bool begin_buckets(int64_t *counts, int64_t buckets, int64_t n) {
         }                                                                                                                \
         return items;                                                                                                    \
     }                                                                                                                    \
-    /* The first k of n elements, k ≤ FEW_WANTED: one that is better than the last of them is inserted. */             \
-    static item *insert_best_##item(const amp_order *o, const void *row, int64_t k, item *items) {                       \
-        const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;                               \
-        const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;                               \
-        item piece[64];                                                                                                  \
-        for (int64_t at = 0; at < o->n; at += 64) {                                                                      \
-            const int64_t n = o->n - at < 64 ? o->n - at : 64;                                                           \
-            make_items_##item(o->dtype, row, first + at * step, step, n, flip, piece);                                   \
-            int64_t i = 0;                                                                                               \
-            if (at == 0) {                                                                                               \
-                memcpy(items, piece, (size_t)k * sizeof *items);                                                         \
-                insert_##item(items, k);                                                                                 \
-                i = k;                                                                                                   \
-            }                                                                                                            \
-            for (; i < n; i++) {                                                                                         \
-                const uint64_t key = key_of_##item(piece[i]);                                                            \
-                if (key >= key_of_##item(items[k - 1])) continue;                                                        \
-                int64_t place = k - 1;                                                                                   \
-                for (; place > 0 && key_of_##item(items[place - 1]) > key; place--) items[place] = items[place - 1];     \
-                items[place] = piece[i];                                                                                 \
-            }                                                                                                            \
-        }                                                                                                                \
-        return items;                                                                                                    \
-    }                                                                                                                    \
     /* The first k of n elements: items that may be among them gather behind the best so far, and are sorted in when   \
      * the buffer is full. */ \
     static item *select_##item(const amp_order *o, const void *row, int64_t k, item *items, item *spare,                 \
                                int64_t *counts) {                                                                        \
         const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;                               \
         const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;                               \
-        if (k <= FEW_WANTED && k * 4 < o->n) return insert_best_##item(o, row, k, items);                                \
+        if (k <= FEW_WANTED && k * 4 < o->n) return best_##item(o, row, k, items);                                       \
         const int64_t room = k * 4 > LEAST_BUFFER ? k * 4 : LEAST_BUFFER;                                                \
         if (room * 2 >= o->n) {                                                                                          \
             make_items_##item(o->dtype, row, first, step, o->n, flip, items);                                            \
