@@ -177,6 +177,21 @@ class GemmKernel : public testing::TestWithParam<int> {
     amp_dtype in() const {
         return kernel->in;
     }
+    /* C of `g`, which must have the same bits for each number of threads. */
+    void run_with_threads(const amp_gemm &g, std::initializer_list<int> counts, std::vector<float> *c) {
+        const int before = amp_get_num_threads();
+        float *out = static_cast<float *>(g.c);
+        const int64_t elements = g.m * g.n;
+        for (int threads : counts) {
+            amp_set_num_threads(threads);
+            std::fill_n(out, elements, kNan);
+            ASSERT_EQ(AMP_OK, run(&g));
+            const std::vector<float> now(out, out + elements);
+            if (c->empty()) *c = now;
+            ASSERT_EQ(0, memcmp(c->data(), now.data(), now.size() * 4)) << threads << " threads";
+        }
+        amp_set_num_threads(before);
+    }
     const amp_kernel *kernel;
     amp_gemm_function *run;
 };
@@ -265,20 +280,11 @@ TEST_P(GemmKernel, NeighboursOfTheOperandsAreNeitherReadNorWritten) {
 }
 
 TEST_P(GemmKernel, ResultsDoNotDependOnTheNumberOfThreadsNorOnOtherRows) {
-    const int before = amp_get_num_threads();
     for (Shape s : {Shape{200, 333, 517}, Shape{1, 3000, 1000}, Shape{37, 2000, 600}, Shape{3000, 32, 96}}) {
         Case data(in(), s, 11);
         amp_gemm g = data.problem();
         std::vector<float> one;
-        for (int threads : {1, 2, 3, 4, 7}) {
-            amp_set_num_threads(threads);
-            std::fill_n(data.c.as<float>(), s.m * s.n, kNan);
-            ASSERT_EQ(AMP_OK, run(&g));
-            const std::vector<float> now(data.c.as<float>(), data.c.as<float>() + s.m * s.n);
-            if (one.empty()) one = now;
-            ASSERT_EQ(0, memcmp(one.data(), now.data(), now.size() * 4)) << threads << " threads";
-        }
-        amp_set_num_threads(before);
+        ASSERT_NO_FATAL_FAILURE(run_with_threads(g, {1, 2, 3, 4, 7}, &one));
         g.a = data.a.as<float>() + (s.m - 1) * s.k, g.m = 1, g.c = data.c.as<void>();
         ASSERT_EQ(AMP_OK, run(&g));
         ASSERT_EQ(0, memcmp(one.data() + (s.m - 1) * s.n, data.c.as<void>(), static_cast<size_t>(s.n) * 4));
@@ -290,19 +296,10 @@ TEST_P(GemmKernel, ALongKOfManyRowsGivesTheBitsOfASingleRow) {
     if (isa == AMP_ISA_REF || isa == AMP_ISA_AMX) GTEST_SKIP() << "its loops are the same for any K";
     const Shape s = {40, 545,
                      70000}; /* packed A leaves L2: short slices of K, partial sums of 16 panels and the rest */
-    const int before = amp_get_num_threads();
     Case data(in(), s, 29);
     amp_gemm g = data.problem();
     std::vector<float> one;
-    for (int threads : {1, 3}) {
-        amp_set_num_threads(threads);
-        std::fill_n(data.c.as<float>(), s.m * s.n, kNan);
-        ASSERT_EQ(AMP_OK, run(&g));
-        const std::vector<float> now(data.c.as<float>(), data.c.as<float>() + s.m * s.n);
-        if (one.empty()) one = now;
-        ASSERT_EQ(0, memcmp(one.data(), now.data(), now.size() * 4)) << threads << " threads";
-    }
-    amp_set_num_threads(before);
+    ASSERT_NO_FATAL_FAILURE(run_with_threads(g, {1, 3}, &one));
     for (int64_t row : {int64_t{0}, int64_t{17}, s.m - 1}) {
         g.a = data.a.as<float>() + row * s.k, g.m = 1, g.c = data.c.as<void>();
         ASSERT_EQ(AMP_OK, run(&g));

@@ -46,6 +46,22 @@ twice_args args_of(amp_tensor *input, double factor = 2) {
     return args;
 }
 
+/* The arguments of ops of one tensor. */
+struct One {
+    size_t struct_size;
+    amp_tensor *input;
+};
+
+void define_one(const char *schema, const char *policy, amp_op_implementation run) {
+    amp_op_definition d = {};
+    d.struct_size = sizeof d;
+    d.schema = schema;
+    d.args_size = sizeof(One);
+    d.cpu.policy = policy;
+    d.cpu.run = run;
+    ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
+}
+
 } // namespace
 
 // ---- Annotated functions ----------------------------------------------------------------------------------------
@@ -444,29 +460,18 @@ TEST_F(UserOp, HasOverloads) {
 }
 
 TEST_F(UserOp, ThatLeavesItsScopeOrRegionUnbalancedIsToldSo) {
-    struct One {
-        size_t struct_size;
-        amp_tensor *input;
-    };
-    const auto define = [](const char *schema, amp_op_implementation run) {
-        amp_op_definition d = {};
-        d.struct_size = sizeof d;
-        d.schema = schema;
-        d.args_size = sizeof(One);
-        d.cpu.run = run;
-        ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
-    };
-    define("opens_a_scope(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+    define_one("opens_a_scope(Tensor input) -> Tensor", nullptr, [](amp_call *call, const void *args) {
         amp_scope_enter();
         return amp_call_return(call, 0, op("neg", {static_cast<const One *>(args)->input}));
     });
-    define("closes_a_scope(Tensor input) -> Tensor", [](amp_call *, const void *) { return amp_scope_exit(); });
-    define("opens_a_region(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+    define_one("closes_a_scope(Tensor input) -> Tensor", nullptr,
+               [](amp_call *, const void *) { return amp_scope_exit(); });
+    define_one("opens_a_region(Tensor input) -> Tensor", nullptr, [](amp_call *call, const void *args) {
         const amp_autocast_args region = region_args();
         amp_autocast_enter(&region);
         return amp_call_return(call, 0, op("neg", {static_cast<const One *>(args)->input}));
     });
-    define("closes_a_region(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+    define_one("closes_a_region(Tensor input) -> Tensor", nullptr, [](amp_call *call, const void *args) {
         amp_autocast_exit(AMP_DEVICE_CPU);
         return amp_call_return(call, 0, op("neg", {static_cast<const One *>(args)->input}));
     });
@@ -488,42 +493,29 @@ TEST_F(UserOp, ThatLeavesItsScopeOrRegionUnbalancedIsToldSo) {
 }
 
 TEST_F(UserOp, MayMakeItsResultInAScopeOfItsOwn) {
-    struct One {
-        size_t struct_size;
-        amp_tensor *input;
-    };
-    const auto define = [](const char *schema, amp_op_implementation run) {
-        amp_op_definition d = {};
-        d.struct_size = sizeof d;
-        d.schema = schema;
-        d.args_size = sizeof(One);
-        d.cpu.policy = "lower";
-        d.cpu.run = run;
-        ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
-    };
-    define("output_in_scope(Tensor input) -> Tensor", [](amp_call *call, const void *) {
+    define_one("output_in_scope(Tensor input) -> Tensor", "lower", [](amp_call *call, const void *) {
         const int64_t shape[] = {2};
         Scope scope;
         amp_tensor *y = amp_call_output(call, 0, AMP_F32, 1, shape);
         op("fill_", {y, 18.0});
         return AMP_OK;
     });
-    define("return_in_scope(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+    define_one("return_in_scope(Tensor input) -> Tensor", "lower", [](amp_call *call, const void *args) {
         Scope scope;
         return amp_call_return(call, 0, op("add", {static_cast<const One *>(args)->input, 1.0}));
     });
-    define("list_in_scope(Tensor input) -> Tensor[]", [](amp_call *call, const void *args) {
+    define_one("list_in_scope(Tensor input) -> Tensor[]", "lower", [](amp_call *call, const void *args) {
         Scope scope;
         amp_tensor *items[] = {op("add", {static_cast<const One *>(args)->input, 1.0})};
         return amp_call_list(call, items, 1);
     });
-    define("no_list(Tensor input) -> Tensor[]", [](amp_call *, const void *) { return AMP_OK; });
-    define("released_result(Tensor input) -> Tensor", [](amp_call *call, const void *) {
+    define_one("no_list(Tensor input) -> Tensor[]", "lower", [](amp_call *, const void *) { return AMP_OK; });
+    define_one("released_result(Tensor input) -> Tensor", "lower", [](amp_call *call, const void *) {
         const int64_t shape[] = {2};
         amp_release(amp_call_output(call, 0, AMP_F32, 1, shape));
         return AMP_OK;
     });
-    define("releases_its_argument(Tensor input) -> Tensor", [](amp_call *call, const void *args) {
+    define_one("releases_its_argument(Tensor input) -> Tensor", "lower", [](amp_call *call, const void *args) {
         amp_release(static_cast<const One *>(args)->input);
         return amp_call_return(call, 0, static_cast<const One *>(args)->input);
     });

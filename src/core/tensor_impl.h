@@ -84,6 +84,10 @@ extern const unsigned char amp_element_sizes[AMP_DTYPE_COUNT] __attribute__((vis
 /* The largest finite number of a floating dtype, of a complex one's parts; 0 of the others. */
 double amp_dtype_largest(amp_dtype dtype);
 
+/* What a tensor's elements lie in: of a pending cast its source, in the source's dtype. */
+static inline const amp_tensor *amp_tensor_memory(const amp_tensor *t) {
+    return t->storage ? t : t->source;
+}
 /* Address of element [0, …, 0]. Not for pending casts. */
 static inline void *amp_tensor_pointer(const amp_tensor *t) {
     return (char *)t->storage->data + t->offset * (int64_t)amp_element_sizes[t->dtype];

@@ -10,6 +10,7 @@
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cpu/spatial.h"
 #include "dispatch/call.h"
 
 enum {
@@ -386,12 +387,11 @@ static amp_status check_running(const amp_call *call, const amp_tensor *input, c
 
 /* Dense memory with the channels innermost: strides as of [batch, …, channels]. */
 static bool is_channels_last(const amp_tensor *t) {
-    int64_t expected = t->shape[1];
+    int64_t strides[AMP_MAX_RANK];
     if (t->rank < 3 || t->strides[1] != 1) return false;
-    for (int i = t->rank - 1; i >= 1; i--) {
-        const int d = i == 1 ? 0 : i;
-        if (t->shape[d] != 1 && t->strides[d] != expected) return false;
-        expected *= t->shape[d];
+    amp_channels_last_strides(t->rank, t->shape, strides);
+    for (int d = 0; d < t->rank; d++) {
+        if (t->shape[d] != 1 && t->strides[d] != strides[d]) return false;
     }
     return true;
 }

@@ -14,10 +14,6 @@ enum { RANK = 2 + AMP_CONV_AXES };
 
 typedef amp_conv_plane plane;
 
-static const amp_tensor *memory_of(const amp_tensor *t) {
-    return t->storage ? t : t->source;
-}
-
 static char *address(const amp_tensor *t, int64_t offset) {
     return (char *)amp_tensor_pointer(t) + offset * (int64_t)amp_dtype_size(t->dtype);
 }
@@ -42,7 +38,7 @@ static int64_t channels_last_elements(const int64_t extents[AMP_CONV_AXES], int6
 /* Copies between an image of any strides and a plane; dtypes are converted. */
 static amp_status copy_image(const amp_conv_image *image, const int64_t extents[AMP_CONV_AXES], int64_t batch,
                              int64_t channels, const plane *p, bool to_plane) {
-    const amp_tensor *t = memory_of(image->tensor);
+    const amp_tensor *t = amp_tensor_memory(image->tensor);
     const int64_t shape[RANK] = {batch, extents[0], extents[1], extents[2], channels};
     const int64_t ours[RANK] = {p->batch, p->axis[0], p->axis[1], p->axis[2], 1};
     const int64_t theirs[RANK] = {image->batch, image->axis[0], image->axis[1], image->axis[2], image->channel};
@@ -52,7 +48,7 @@ static amp_status copy_image(const amp_conv_image *image, const int64_t extents[
 }
 
 static amp_status prepare_input(const amp_call *call, const amp_conv *c, plane *x) {
-    const amp_tensor *t = memory_of(c->x.tensor);
+    const amp_tensor *t = amp_tensor_memory(c->x.tensor);
     const int64_t extents[] = {c->axis[0].in, c->axis[1].in, c->axis[2].in}, channels = c->groups * c->in_channels;
     const bool same = t->dtype == (amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32);
     const bool readable = same || (t->dtype == AMP_F32 && !amp_conv_is_depthwise(c)); /* products round f32 */
@@ -136,7 +132,7 @@ static int64_t depth_of(const amp_conv *c) {
 
 /* The weights' own geometry, groups apart: what the cache knows them by. */
 static amp_tensor weight_key(const amp_conv *c) {
-    const amp_tensor *memory = memory_of(c->w.tensor);
+    const amp_tensor *memory = amp_tensor_memory(c->w.tensor);
     return (amp_tensor){
         .storage = memory->storage,
         .dtype = memory->dtype,

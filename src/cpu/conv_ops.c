@@ -7,6 +7,7 @@
 #include "cpu/conv.h"
 #include "cpu/element.h"
 #include "cpu/matmul.h"
+#include "cpu/spatial.h"
 #include "cuda/cuda_conv.h"
 #include "policy/op_ids.h"
 #include "policy/op_table.h"
@@ -195,18 +196,6 @@ static amp_status make_problem(const amp_call *call, const request *r, amp_conv 
 
 /* ---- The result ----------------------------------------------------------------------------------------------- */
 
-/* Channels vary fastest, then the width, …: what PyTorch calls channels_last. Of batches of images only. */
-static bool is_channels_last(const amp_tensor *t, int axes) {
-    if (axes < 2 || t->rank != axes + 2 || t->strides[1] == 0) return false;
-    int64_t least = 0;
-    for (int i = 0; i < t->rank; i++) {
-        const int d = i == 0 ? 1 : i == t->rank - 1 ? 0 : t->rank - i;
-        if (t->shape[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
-        least = t->strides[d] * t->shape[d];
-    }
-    return true;
-}
-
 /* Moves the channels of a fresh result from the last place, where they vary fastest, to the second. */
 static void show_channels_second(amp_tensor *t) {
     const int last = t->rank - 1;
@@ -219,7 +208,7 @@ static void show_channels_second(amp_tensor *t) {
 
 static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv *c) {
     const bool batched = r->input->rank == r->axes + 2;
-    const bool last = batched && (is_channels_last(r->input, r->axes) || is_channels_last(r->weight, r->axes));
+    const bool last = batched && (amp_is_channels_last(r->input) || amp_is_channels_last(r->weight));
     int64_t shape[AMP_MAX_RANK];
     int rank = 0;
     if (batched) shape[rank++] = c->batch;

@@ -10,6 +10,12 @@ extern "C" {
 
 enum { AMP_DEPTHWISE_LINES = 32 }; /* most taps along depth and height together */
 
+/* A line of the image that the windows of an output line meet. */
+typedef struct amp_depthwise_meeting {
+    int64_t taps;   /* the line of taps that lies on it */
+    int64_t offset; /* of channel 0 of its first pixel, in elements from x */
+} amp_depthwise_meeting;
+
 typedef struct amp_depthwise {
     const amp_gemm_window *window; /* what a row of A would be, of all channels */
     const void *x;                 /* the first pixel, of the row's dtype: f32 or bf16 */
@@ -23,6 +29,22 @@ typedef struct amp_depthwise {
 /* Lines first … last - 1 of the output, of those of all images. Sums are f32, in an order that follows from the lines of
  * the image that an output meets and the kernel alone, from the bias on; pixels outside of the image are left out. */
 typedef void amp_depthwise_function(const amp_depthwise *d, int64_t first, int64_t last);
+
+/* The lines that output line `number` meets, in the order of the taps. Returns how many. */
+static inline int amp_depthwise_meetings(const amp_depthwise *d, int64_t number, amp_depthwise_meeting *meetings) {
+    const amp_gemm_window *w = d->window;
+    const int64_t line = number % w->out[1] * w->stride[1] - w->pad[1];
+    const int64_t plane = number / w->out[1] % w->out[0] * w->stride[0] - w->pad[0];
+    const int64_t image = number / w->out[1] / w->out[0] * w->image_stride;
+    int count = 0;
+    for (int64_t t = 0; t < w->taps[0] * w->taps[1]; t++) {
+        const int64_t depth = plane + t / w->taps[1] * w->dilation[0], height = line + t % w->taps[1] * w->dilation[1];
+        if (depth < 0 || depth >= w->in[0] || height < 0 || height >= w->in[1]) continue;
+        meetings[count].taps = t;
+        meetings[count++].offset = image + depth * w->step[0] + height * w->step[1];
+    }
+    return count;
+}
 
 /* Taps as pairs of bf16: with L lines of taps (depth and height together), first L - 1 lines that hold those of lines t
  * and t + 1, then L that hold those of line t and zero. Of each, [taps of a line] of amp_depthwise_vectors vectors of 16

@@ -232,17 +232,15 @@ INLINE void all_outputs(line *l, const int taps, const int stride) {
 
 static void find_meetings(line *l, int64_t number) {
     const amp_gemm_window *w = l->d->window;
-    const int64_t h = number % w->out[1] * w->stride[1] - w->pad[1], lines = w->taps[0] * w->taps[1];
-    const int64_t d = number / w->out[1] % w->out[0] * w->stride[0] - w->pad[0];
-    const char *image = (const char *)l->d->x + number / w->out[1] / w->out[0] * w->image_stride * 2;
+    const int64_t lines = w->taps[0] * w->taps[1], fresh = lines - (w->stride[1] < 2 ? 1 : 2);
     const __m512i *pairs = l->d->pairs;
-    const int64_t fresh = lines - (w->stride[1] < 2 ? 1 : 2);
+    amp_depthwise_meeting found[AMP_DEPTHWISE_LINES];
+    const int count = amp_depthwise_meetings(l->d, number, found);
     int64_t open = -2; /* the tap line of a meeting that has no second yet */
     l->meets = l->fresh_lines = 0;
-    for (int64_t t = 0; t < lines; t++) {
-        const int64_t depth = d + t / w->taps[1] * w->dilation[0], height = h + t % w->taps[1] * w->dilation[1];
-        if (depth < 0 || depth >= w->in[0] || height < 0 || height >= w->in[1]) continue;
-        const char *at = image + (depth * w->step[0] + height * w->step[1]) * 2;
+    for (int i = 0; i < count; i++) {
+        const int64_t t = found[i].taps;
+        const char *at = (const char *)l->d->x + found[i].offset * 2;
         if (t >= fresh) l->fresh[l->fresh_lines++] = at;
         if (open == t - 1) {
             meeting *m = &l->meet[l->meets - 1];

@@ -272,17 +272,11 @@ BODY_INLINE void run_line(line *l, const bool half) {
 
 static void find_meetings(line *l, int64_t number, int64_t size) {
     const amp_gemm_window *w = l->d->window;
-    const int64_t h = number % w->out[1] * w->stride[1] - w->pad[1];
-    const int64_t d = number / w->out[1] % w->out[0] * w->stride[0] - w->pad[0];
-    const int64_t image = number / w->out[1] / w->out[0] * w->image_stride;
-    l->meets = 0;
-    for (int64_t t = 0; t < w->taps[0] * w->taps[1]; t++) {
-        const int64_t depth = d + t / w->taps[1] * w->dilation[0], height = h + t % w->taps[1] * w->dilation[1];
-        if (depth < 0 || depth >= w->in[0] || height < 0 || height >= w->in[1]) continue;
-        l->meet[l->meets++] = (meeting){
-            (const char *)l->d->x + (image + depth * w->step[0] + height * w->step[1]) * size,
-            l->d->taps + t * w->taps[2] * w->channels,
-        };
+    amp_depthwise_meeting found[AMP_DEPTHWISE_LINES];
+    l->meets = amp_depthwise_meetings(l->d, number, found);
+    for (int i = 0; i < l->meets; i++) {
+        const char *x = (const char *)l->d->x + found[i].offset * size;
+        l->meet[i] = (meeting){x, l->d->taps + found[i].taps * w->taps[2] * w->channels};
     }
 }
 

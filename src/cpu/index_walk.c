@@ -189,17 +189,13 @@ bool amp_index_walk_free(const amp_index_walk *walk) {
     return !bad;
 }
 
-static int64_t magnitude(int64_t x) {
-    return x < 0 ? -x : x;
-}
-
 /* `count` neighbouring lines: one after the other, or place by place for all, whichever walks memory in shorter steps. */
 static void run_lines(void *context, char *const *data, const int64_t *strides, int64_t count) {
     const amp_index_walk *w = context;
     amp_index_run run = {.table = data[0], .values = data[1], .index = data[2], .scale = w->scale, .wrap = w->wrap};
     const bool by_values = strides[1] || w->values_step;
     const int64_t across = by_values ? strides[1] : strides[2], along = by_values ? w->values_step : w->index_step;
-    if (count == 1 || magnitude(along) < magnitude(across)) {
+    if (count == 1 || amp_stride_reach(along) < amp_stride_reach(across)) {
         run.values_step = w->values_step;
         run.index_step = w->index_step;
         run.n = w->length;

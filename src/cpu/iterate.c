@@ -27,14 +27,10 @@ void amp_iterator_add_memory(amp_iterator *it, void *data, const int64_t *stride
     it->data[it->operands++] = data;
 }
 
-static int64_t magnitude(int64_t x) {
-    return x < 0 ? -x : x;
-}
-
 /* Whether dimension a should be inside of b: the first operand that moves along both decides. */
 static bool belongs_inside(const amp_iterator *it, int a, int b) {
     for (int k = 0; k < it->operands; k++) {
-        const int64_t sa = magnitude(it->strides[k][a]), sb = magnitude(it->strides[k][b]);
+        const int64_t sa = amp_stride_reach(it->strides[k][a]), sb = amp_stride_reach(it->strides[k][b]);
         if (sa && sb && sa != sb) return sa < sb;
     }
     return false;

@@ -33,6 +33,11 @@ void amp_iterator_add_memory(amp_iterator *it, void *data, const int64_t *stride
 /* Calls the loop for every element, once. `cost`: how many simple operations one element takes. */
 void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t cost);
 
+/* How far a stride goes, either way. */
+static inline int64_t amp_stride_reach(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
 /* The common shape of two: extents match, or one of them is 1, or is missing on the left. False: they do not fit. */
 bool amp_broadcast_shapes(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int *rank, int64_t *shape);
 

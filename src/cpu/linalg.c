@@ -119,7 +119,7 @@ static int64_t offset_of(const amp_stack *stack, int64_t index) {
 }
 
 void *amp_stack_at(const amp_stack *stack, int64_t index) {
-    return (char *)amp_tensor_pointer(&stack->view) + offset_of(stack, index);
+    return stack->view.rank ? (char *)amp_tensor_pointer(&stack->view) + offset_of(stack, index) : NULL;
 }
 
 static int at_least_one(int64_t n) {
@@ -255,8 +255,8 @@ amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, c
     return out ? amp_cpu_copy(out, &part) : amp_pending_error();
 }
 
-amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
-    return amp_call_output(call, index, dtype, rank, shape) ? AMP_OK : amp_pending_error();
+amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype) {
+    return amp_call_output(call, index, dtype, 1, (const int64_t[]){0}) ? AMP_OK : amp_pending_error();
 }
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ typedef struct amp_stack {
     int rows, columns, ld;
 } amp_stack;
 
-/* Matrix number `index` of the batch, in row-major order of its shape. */
+/* Matrix number `index` of the batch, in row-major order of its shape; NULL of a stack that was not made. */
 void *amp_stack_at(const amp_stack *stack, int64_t index);
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ amp_status amp_stack_finish(amp_stack *stack);
 amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, const amp_batch *batch, int64_t rows,
                             int64_t columns);
 /* An empty result, where an op has nothing to say. */
-amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape);
+amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype);
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 

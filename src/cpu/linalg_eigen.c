@@ -33,7 +33,7 @@ static int decompose_one(void *context, int64_t index, amp_lapack_work *work) {
     const eigen_job *job = context;
     const amp_lapack *l = job->lapack;
     const int n = job->a.rows;
-    void *a = amp_stack_at(&job->a, index), *vectors = job->job == 'V' ? amp_stack_at(&job->vectors, index) : NULL;
+    void *a = amp_stack_at(&job->a, index), *vectors = amp_stack_at(&job->vectors, index);
     if (work->count >= 0 && l->content(n, n, a, job->a.ld) != AMP_LAPACK_FINITE) return NOT_FINITE;
     return l->geev(job->job, n, a, job->a.ld, amp_stack_at(&job->values, index), vectors,
                    job->job == 'V' ? job->vectors.ld : n, work);
@@ -130,15 +130,11 @@ amp_status cpu_linalg_eigvalsh(amp_call *call) {
 
 /* ---- The seed's forms ------------------------------------------------------------------------------------------- */
 
-static amp_status no_vectors(amp_call *call, amp_dtype dtype) {
-    return amp_linalg_return_empty(call, 1, dtype, 1, (const int64_t[]){0});
-}
-
 amp_status cpu_symeig(amp_call *call) {
     const amp_symeig_args *a = call->args;
     const char *uplo = a->upper.value ? "U" : "L";
     AMP_TRY(decompose_hermitian(call, a->input, uplo, a->eigenvectors ? 'V' : 'N'));
-    return a->eigenvectors ? AMP_OK : no_vectors(call, a->input->dtype);
+    return a->eigenvectors ? AMP_OK : amp_linalg_return_empty(call, 1, a->input->dtype);
 }
 
 /* A complex tensor's memory as pairs of numbers. */
@@ -177,7 +173,7 @@ amp_status cpu_eig(amp_call *call) {
     const amp_lapack *l = amp_lapack_of(a->input->dtype);
     amp_tensor *values = step.outputs[0], *vectors = step.outputs[1];
     AMP_TRY(return_pairs(call, values, l->real_dtype));
-    if (!a->eigenvectors) return no_vectors(call, l->dtype);
+    if (!a->eigenvectors) return amp_linalg_return_empty(call, 1, l->dtype);
     if (l->dtype != l->complex_dtype) return return_packed(call, l, values, vectors);
     call->outputs[1] = vectors;
     return AMP_OK;

@@ -35,7 +35,7 @@ static int solve_one(void *context, int64_t index, amp_lapack_work *work) {
     void *spare = job->b.columns == 0 ? amp_alloc_zeroed((size_t)job->b.ld * sizeof(double[2])) : NULL;
     if (job->b.columns == 0 && !spare) return NO_MEMORY;
     const int info = l->lstsq(job->driver, m, n, job->b.columns, a, job->a.ld, spare ? spare : b, job->b.ld,
-                              job->s.view.rank ? amp_stack_at(&job->s, index) : NULL, job->rcond, &rank, work);
+                              amp_stack_at(&job->s, index), job->rcond, &rank, work);
     amp_free(spare);
     if (work->count >= 0 && job->ranks) job->ranks[index] = rank;
     return info;
@@ -102,12 +102,8 @@ static amp_status find_driver(const amp_call *call, const char *name, amp_lstsq_
                     amp_call_name(call), name);
 }
 
-static amp_status return_nothing(amp_call *call, int index, amp_dtype dtype) {
-    return amp_linalg_return_empty(call, index, dtype, 1, (const int64_t[]){0});
-}
-
 static amp_status make_ranks(amp_call *call, lstsq_job *job, const amp_batch *batch) {
-    if (job->driver == AMP_GELS) return return_nothing(call, 2, AMP_I64);
+    if (job->driver == AMP_GELS) return amp_linalg_return_empty(call, 2, AMP_I64);
     amp_tensor *ranks = amp_call_output(call, 2, AMP_I64, batch->rank, batch->shape);
     if (!ranks) return amp_pending_error();
     job->ranks = amp_tensor_pointer(ranks);
@@ -117,7 +113,7 @@ static amp_status make_ranks(amp_call *call, lstsq_job *job, const amp_batch *ba
 
 static amp_status make_values(amp_call *call, lstsq_job *job, const amp_batch *batch) {
     const amp_dtype real = job->lapack->real_dtype;
-    if (!has_values(job->driver)) return return_nothing(call, 3, real);
+    if (!has_values(job->driver)) return amp_linalg_return_empty(call, 3, real);
     return amp_stack_output(call, 3, real, real, batch, amp_smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
 }
 
@@ -132,7 +128,7 @@ static bool has_residuals(const lstsq_job *job, const amp_batch *batch) {
 
 static amp_status return_residuals(amp_call *call, const lstsq_job *job, const amp_batch *batch) {
     const amp_dtype real = job->lapack->real_dtype;
-    if (!has_residuals(job, batch)) return return_nothing(call, 1, real);
+    if (!has_residuals(job, batch)) return amp_linalg_return_empty(call, 1, real);
     amp_tensor left = job->b.view;
     left.shape[left.rank - 2] = job->a.rows - job->a.columns;
     left.offset += job->a.columns * left.strides[left.rank - 2];

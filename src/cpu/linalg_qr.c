@@ -87,7 +87,7 @@ static amp_status factorise(amp_call *call, const char *name, const amp_tensor *
                                   .elements = amp_larger(inner, n) * BLOCK + k};
     AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     if (mode == ONLY_R)
-        AMP_TRY(amp_linalg_return_empty(call, 0, a->dtype, 1, (const int64_t[]){0}));
+        AMP_TRY(amp_linalg_return_empty(call, 0, a->dtype));
     else
         AMP_TRY(amp_stack_output(call, 0, a->dtype, a->dtype, &batch, m, inner, &job.q));
     if (m > 0) AMP_TRY(amp_linalg_run(call, &loop));

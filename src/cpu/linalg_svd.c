@@ -19,10 +19,6 @@ enum { HOLDS_NAN = -1000 };
 
 /* ---- Running it ------------------------------------------------------------------------------------------------ */
 
-static void *matrix_at(const amp_stack *stack, int64_t index) {
-    return stack->view.rank ? amp_stack_at(stack, index) : NULL;
-}
-
 static int leading(const amp_stack *stack) {
     return stack->ld > 1 ? stack->ld : 1;
 }
@@ -46,8 +42,8 @@ static int decompose_one(void *context, int64_t index, amp_lapack_work *work) {
             return 0;
         }
     }
-    return l->gesdd(job->job, m, n, a, job->a.ld, amp_stack_at(&job->s, index), matrix_at(&job->u, index),
-                    leading(&job->u), matrix_at(&job->vh, index), leading(&job->vh), work);
+    return l->gesdd(job->job, m, n, a, job->a.ld, amp_stack_at(&job->s, index), amp_stack_at(&job->u, index),
+                    leading(&job->u), amp_stack_at(&job->vh, index), leading(&job->vh), work);
 }
 
 static int identity_one(void *context, int64_t index, amp_lapack_work *work) {

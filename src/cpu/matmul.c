@@ -15,14 +15,9 @@
 
 /* ---- Operands -------------------------------------------------------------------------------------------------- */
 
-/* What the memory behind an operand holds: a pending cast is read in its source's type. */
-static const amp_tensor *memory_of(const amp_tensor *t) {
-    return t->storage ? t : t->source;
-}
-
 static const char *element_at(const amp_matrix *x, int64_t offset) {
     if (!x->tensor) return NULL;
-    const amp_tensor *t = memory_of(x->tensor);
+    const amp_tensor *t = amp_tensor_memory(x->tensor);
     return (const char *)amp_tensor_pointer(t) + offset * (int64_t)amp_element_sizes[t->dtype];
 }
 
@@ -143,7 +138,7 @@ static amp_cast_life life_of_b(const amp_matmul *p) {
 static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
                            amp_packed_b *packed) {
     bool cached = false;
-    const amp_tensor *memory = memory_of(p->b.tensor);
+    const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
     const amp_tensor key = {
         .storage = memory->storage,
         .dtype = memory->dtype,
@@ -164,7 +159,7 @@ static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *p
 /* The matrices of the inner batch, packed for this call. */
 static amp_status fresh_b(amp_call *call, const amp_matmul *p, const packing *packing, int64_t outer,
                           amp_packed_b *packed) {
-    const amp_tensor *memory = memory_of(p->b.tensor);
+    const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
     const int64_t stride = inner_stride(p, &p->b), count = stride == 0 ? 1 : inner_batch(p);
     const int64_t offset = outer_offset(p, &p->b, outer);
     const size_t bytes = packing->bytes(p->n, p->k);
@@ -218,7 +213,7 @@ static amp_gemm gemm_at(const amp_matmul *p, const amp_packed_b *b, int64_t oute
         .k = p->k,
         .batch = inner_batch(p),
         .a = element_at(&p->a, outer_offset(p, &p->a, outer)),
-        .a_dtype = memory_of(p->a.tensor)->dtype,
+        .a_dtype = amp_tensor_memory(p->a.tensor)->dtype,
         .a_row_stride = p->a.row,
         .a_column_stride = p->a.column,
         .a_batch_stride = inner_stride(p, &p->a),

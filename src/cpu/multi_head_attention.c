@@ -74,12 +74,8 @@ static amp_status check_mask(const amp_call *call, const arguments *a) {
 
 /* ---- Heads ------------------------------------------------------------------------------------------------------- */
 
-static const amp_tensor *memory_of(const amp_tensor *t) {
-    return t->storage ? t : t->source;
-}
-
 static bool same_tensor(const amp_tensor *a, const amp_tensor *b) {
-    const amp_tensor *x = memory_of(a), *y = memory_of(b);
+    const amp_tensor *x = amp_tensor_memory(a), *y = amp_tensor_memory(b);
     const size_t bytes = (size_t)x->rank * sizeof(int64_t);
     return x->storage == y->storage && x->dtype == y->dtype && x->offset == y->offset &&
            !memcmp(x->shape, y->shape, bytes) && !memcmp(x->strides, y->strides, bytes);

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/element.h"
+#include "cpu/iterate.h"
 #include "cpu/kernels.h"
 #include "cuda/cuda_rows.h"
 
@@ -74,14 +75,10 @@ amp_reduction amp_norm_reduction(double p) {
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------- */
 
-static int64_t magnitude(int64_t x) {
-    return x < 0 ? -x : x;
-}
-
 static void add_dimension(dimensions *d, int64_t extent, int64_t in, int64_t out) {
     if (extent == 1) return;
     int at = d->rank++;
-    for (; at > 0 && magnitude(d->in[at - 1]) < magnitude(in); at--) {
+    for (; at > 0 && amp_stride_reach(d->in[at - 1]) < amp_stride_reach(in); at--) {
         d->shape[at] = d->shape[at - 1];
         d->in[at] = d->in[at - 1];
         d->out[at] = d->out[at - 1];
@@ -129,8 +126,8 @@ static void make_plan(plan *p, const amp_reduce_work *work, amp_tensor *out) {
     }
     merge_dimensions(&p->kept);
     merge_dimensions(&p->reduced);
-    const int64_t kept_step = p->kept.rank ? magnitude(p->kept.in[p->kept.rank - 1]) : 0;
-    const int64_t reduced_step = p->reduced.rank ? magnitude(p->reduced.in[p->reduced.rank - 1]) : 0;
+    const int64_t kept_step = p->kept.rank ? amp_stride_reach(p->kept.in[p->kept.rank - 1]) : 0;
+    const int64_t reduced_step = p->reduced.rank ? amp_stride_reach(p->reduced.in[p->reduced.rank - 1]) : 0;
     p->columns = p->kept.rank && p->reduced.rank && kept_step && (kept_step < reduced_step || !reduced_step);
 }
 

@@ -10,17 +10,20 @@
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------- */
 
-/* Whether the strides rank the dimensions as N, D, H, W, C do. An image of one pixel in plain layout fits too: plain it is. */
-static bool looks_channels_last(const amp_tensor *t, int dims) {
-    if (t->rank != dims + 2 || dims < 2 || dims > AMP_SPATIAL_DIMS || amp_tensor_is_dense(t)) return false;
+bool amp_is_channels_last(const amp_tensor *t) {
+    if (t->rank < 4 || t->rank > AMP_SPATIAL_DIMS + 2 || t->strides[1] == 0) return false;
     int64_t least = 0;
-    for (int k = 0; k < t->rank; k++) {
-        const int d = k == 0 ? 1 : k == t->rank - 1 ? 0 : t->rank - k;
-        if (t->shape[d] == 0 || t->strides[d] < least || t->strides[d] <= 0) return false;
-        if (d == 0 && least == t->strides[1]) return false;
-        least = t->shape[d] > 1 ? t->strides[d] * t->shape[d] : t->strides[d];
+    for (int i = 0; i < t->rank; i++) {
+        const int d = i == 0 ? 1 : i == t->rank - 1 ? 0 : t->rank - i;
+        if (t->shape[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
+        least = t->strides[d] * t->shape[d];
     }
     return true;
+}
+
+/* An image of one pixel in plain layout fits too: plain it is. */
+static bool looks_channels_last(const amp_tensor *t) {
+    return amp_is_channels_last(t) && !amp_tensor_is_dense(t);
 }
 
 amp_status amp_spatial_start(const amp_call *call, amp_spatial *s, const amp_tensor *input, int dims) {
@@ -40,13 +43,13 @@ amp_status amp_spatial_start(const amp_call *call, amp_spatial *s, const amp_ten
     s->channels = input->shape[batched];
     memcpy(&s->in[AMP_SPATIAL_DIMS - dims], input->shape + batched + 1, (size_t)dims * sizeof *s->in);
     memcpy(s->out, s->in, sizeof s->out);
-    s->channels_last = looks_channels_last(input, dims);
+    s->channels_last = input->rank == dims + 2 && looks_channels_last(input);
     s->outer = s->channels_last ? s->batch : s->batch * s->channels;
     s->inner = s->channels_last ? s->channels : 1;
     return AMP_OK;
 }
 
-static void channels_last_strides(int rank, const int64_t *shape, int64_t *strides) {
+void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides) {
     int64_t step = shape[1];
     strides[1] = 1;
     for (int d = rank - 1; d > 1; d--) {
@@ -58,15 +61,15 @@ static void channels_last_strides(int rank, const int64_t *shape, int64_t *strid
 
 static void layout_strides(const amp_spatial *s, const int64_t *shape, int64_t *strides) {
     if (s->channels_last) {
-        channels_last_strides(s->rank, shape, strides);
+        amp_channels_last_strides(s->rank, shape, strides);
     } else {
         amp_dense_strides(s->rank, shape, strides);
     }
 }
 
 void amp_spatial_keep_layout(const amp_tensor *input, amp_tensor *fresh) {
-    if (input->rank == fresh->rank && looks_channels_last(input, input->rank - 2)) {
-        channels_last_strides(fresh->rank, fresh->shape, fresh->strides);
+    if (input->rank == fresh->rank && looks_channels_last(input)) {
+        amp_channels_last_strides(fresh->rank, fresh->shape, fresh->strides);
     }
 }
 

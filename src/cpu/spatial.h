@@ -10,6 +10,11 @@
 
 enum { AMP_SPATIAL_DIMS = 3 };
 
+/* Channels vary fastest, then the width, …: what PyTorch calls channels_last. Of batches of images and volumes only. */
+bool amp_is_channels_last(const amp_tensor *t);
+/* The strides of such a tensor in dense memory; rank 3 and more. */
+void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides);
+
 typedef struct amp_spatial {
     int dims; /* spatial dimensions, the last of the tensors'; missing ones have extent 1 */
     int rank; /* of the tensors: dims + 1, or dims + 2 with a batch */

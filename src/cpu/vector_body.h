@@ -36,6 +36,10 @@ static inline void store_pair(float *out, vf low, vf high) {
     v_store(out + VL, high);
 }
 #endif
+static inline void load_four(const element *in, vf v[4]) {
+    LOAD_PAIR(in, &v[0], &v[1]);
+    LOAD_PAIR(in + 2 * VL, &v[2], &v[3]);
+}
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------- */
 
@@ -207,8 +211,7 @@ static inline vf v_nonzero(vf x) {
         (void)centre;                                                                                                  \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
             vf v[4];                                                                                                   \
-            LOAD_PAIR(in + i, &v[0], &v[1]);                                                                           \
-            LOAD_PAIR(in + i + 2 * VL, &v[2], &v[3]);                                                                  \
+            load_four(in + i, v);                                                                                      \
             AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
                 const vf x = v[k];                                                                                     \
@@ -288,8 +291,7 @@ void KERNEL(sum_deviations)(double *sums, const void *elements, int64_t n, float
         int64_t i = 0;                                                                                                 \
         for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
             vf v[4];                                                                                                   \
-            LOAD_PAIR(in + i, &v[0], &v[1]);                                                                           \
-            LOAD_PAIR(in + i + 2 * VL, &v[2], &v[3]);                                                                  \
+            load_four(in + i, v);                                                                                      \
             AMP_UNROLL                                                                                                 \
             for (int k = 0; k < 4; k++) {                                                                              \
                 const vf x = v[k];                                                                                     \
