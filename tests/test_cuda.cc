@@ -67,6 +67,11 @@ class Cuda : public amp_test::Test {
         const auto *data = static_cast<const float *>(amp_data(host));
         return std::vector<float>(data, data + amp_tensor_numel(host));
     }
+    // Indices of four rows, of which one is wrong.
+    static amp_tensor *outside_of_four() {
+        const int64_t wrong[2] = {1, 7}, two[1] = {2};
+        return amp_from_data(wrong, AMP_I64, 1, two);
+    }
     static std::string error() {
         const std::string text = amp_last_error();
         amp_clear_error();
@@ -132,9 +137,9 @@ TEST_F(Cuda, UploadsDoNotWaitAndDownloadsWaitOnce) {
 // ---- Devices, threads, streams ------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, ADeviceThatDoesNotExistIsAnErrorThatCountsThem) {
-    EXPECT_EQ(amp_cuda_device_count(), 2);
-    EXPECT_EQ(amp_cuda_set_device(2), AMP_ERROR_INVALID);
-    EXPECT_EQ(error(), "cuda_set_device: cuda: there is no CUDA device 2; this machine has 2, counted from 0");
+    EXPECT_EQ(amp_cuda_device_count(), 4);
+    EXPECT_EQ(amp_cuda_set_device(4), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "cuda_set_device: cuda: there is no CUDA device 4; this machine has 4, counted from 0");
     EXPECT_EQ(amp_cuda_set_device(-1), AMP_ERROR_INVALID);
     amp_clear_error();
     EXPECT_EQ(amp_cuda_get_device(), 0);
@@ -151,6 +156,19 @@ TEST_F(Cuda, OpsRunOnTheDeviceOfTheirArguments) {
     EXPECT_EQ(values(op("add", {on_one, on_one})), (std::vector<float>{0, 2, 4, 6}));
     EXPECT_EQ(op("add", {on_zero, on_one}), nullptr);
     EXPECT_EQ(error(), "add: 'other' is on CUDA device 1, another argument on 0; all must be on one device");
+}
+
+TEST_F(Cuda, TargetsOnAnotherDeviceAreRefused) {
+    Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_tensor *on_one = sent(counting({4}));
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    amp_tensor *on_zero = sent(counting({4}));
+    EXPECT_EQ(op("exp_out", {on_zero}, {{"out", on_one}}), nullptr);
+    EXPECT_EQ(error(), "exp_out: 'out' is on CUDA device 1, another argument on 0; all must be on one device");
+    EXPECT_EQ(op("add_", {on_one, on_zero}), nullptr);
+    EXPECT_EQ(error(), "add_: 'other' is on CUDA device 0, another argument on 1; all must be on one device");
+    EXPECT_EQ(values(on_one), (std::vector<float>{0, 1, 2, 3}));
 }
 
 TEST_F(Cuda, HostAndDeviceTensorsDoNotMix) {
@@ -232,7 +250,7 @@ TEST_F(Cuda, DlpackOfADeviceThatIsNotThereStaysWithItsOwner) {
     ASSERT_NE(out, nullptr);
     out->dl_tensor.device.device_id = 7;
     EXPECT_EQ(amp_from_dlpack(out), nullptr);
-    EXPECT_EQ(error(), "from_dlpack: cuda: there is no CUDA device 7; this machine has 2, counted from 0");
+    EXPECT_EQ(error(), "from_dlpack: cuda: there is no CUDA device 7; this machine has 4, counted from 0");
     out->deleter(out);
 }
 
@@ -247,22 +265,35 @@ TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
     EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
 }
 
-// The device is lost for good: device 1, which no other test needs afterwards.
+// A device is lost for good: each of these has one that no other test needs.
 TEST_F(Cuda, ZLostDevicesNameTheOpsThatMayHaveCausedIt) {
     Scope scope;
-    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
-    const int64_t wrong[2] = {1, 7}, two[1] = {2};
-    amp_tensor *table = sent(counting({4, 3})), *index = sent(amp_from_data(wrong, AMP_I64, 1, two));
+    ASSERT_EQ(amp_cuda_set_device(3), AMP_OK);
+    amp_tensor *table = sent(counting({4, 3})), *index = sent(outside_of_four());
     ASSERT_EQ(amp_cuda_synchronize(), AMP_OK);
     EXPECT_NE(op("embedding", {index, table}), nullptr) << "the error comes later: nobody waits here";
     EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_DEVICE);
     const std::string first = error();
-    EXPECT_TRUE(contains(first, "device 1 is lost: unspecified launch failure (CUDA error 719)")) << first;
+    EXPECT_TRUE(contains(first, "device 3 is lost: unspecified launch failure (CUDA error 719)")) << first;
     EXPECT_TRUE(contains(first, "caused by embedding")) << first;
     EXPECT_EQ(op("exp", {table}), nullptr);
     EXPECT_TRUE(contains(error(), "caused by embedding"));
     ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
     EXPECT_NE(op("exp", {sent(counting({4}))}), nullptr) << "the other device: " << amp_last_error();
+}
+
+TEST_F(Cuda, ZAThreadsFirstUseOfALostDeviceFindsIt) {
+    Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(2), AMP_OK);
+    amp_tensor *table = sent(counting({4, 3})), *index = sent(outside_of_four());
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    EXPECT_NE(op("embedding", {index, table}), nullptr) << amp_last_error();
+    std::thread([&] {
+        Scope inner;
+        EXPECT_EQ(op("exp", {table}), nullptr);
+        EXPECT_TRUE(contains(amp_last_error(), "device 2 is lost")) << amp_last_error();
+        amp_clear_error();
+    }).join();
 }
 
 TEST_F(Cuda, AnOpThatIsNotThereSaysSo) {
@@ -310,6 +341,27 @@ TEST_F(Cuda, ProductsOfEveryLayoutAgreeWithTheCpu) {
             EXPECT_EQ(values(op("mm", {op("transpose", {da, 0, 1}), sent(b)})), values(op("mm", {a, b})));
         }
     }
+}
+
+TEST_F(Cuda, ConvolutionsReadInputsThatStepBackwards) {
+    Scope scope;
+    const float one[1] = {1};
+    const int64_t weight_shape[3] = {1, 1, 1}, shape[3] = {2, 1, 4}, backwards[3] = {-4, 4, 1};
+    amp_tensor *weight = sent(amp_from_data(one, AMP_F32, 3, weight_shape));
+    DLManagedTensorVersioned *lent = amp_to_dlpack(sent(counting({2, 1, 4})));
+    ASSERT_NE(lent, nullptr) << amp_last_error();
+    DLManagedTensorVersioned reversed = *lent;
+    reversed.deleter = nullptr;
+    reversed.dl_tensor.shape = const_cast<int64_t *>(shape);
+    reversed.dl_tensor.strides = const_cast<int64_t *>(backwards);
+    reversed.dl_tensor.byte_offset += 4 * sizeof(float);
+    {
+        Scope inner;
+        amp_tensor *x = amp_from_dlpack(&reversed);
+        ASSERT_NE(x, nullptr) << amp_last_error();
+        EXPECT_EQ(values(op("conv1d", {x, weight})), (std::vector<float>{4, 5, 6, 7, 0, 1, 2, 3}));
+    }
+    lent->deleter(lent);
 }
 
 TEST_F(Cuda, StridedDenseAndMixedOperandsAgreeWithTheCpu) {

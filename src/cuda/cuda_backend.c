@@ -87,21 +87,30 @@ static const amp_tensor *first_tensor(const amp_call *call) {
     return NULL;
 }
 
-static amp_status check_index(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+static amp_status expect_index(const amp_call *call, const char *name, const amp_tensor *t) {
     const int expected = device_of(first_tensor(call)), got = device_of(t);
     if (expected == got) return AMP_OK;
     return amp_fail(AMP_ERROR_DEVICE,
                     "%s: '%s' is on CUDA device %d, another argument on %d; all must be on one device",
-                    amp_call_name(call), arg->name, got, expected);
+                    amp_call_name(call), name, got, expected);
 }
 
+static amp_status check_index(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    return expect_index(call, arg->name, t);
+}
+
+/* An op runs on the device of its arguments; without any on that of its target, else where the op around it runs, or on
+ * the chosen device. */
 static amp_status begin(const amp_call *call) {
     const amp_cuda_module *module = amp_cuda_loaded();
     const amp_tensor *first = first_tensor(call);
-    if (module->device_count() > 1) AMP_TRY(amp_call_each_tensor(call, check_index));
+    if (module->device_count() > 1) {
+        AMP_TRY(amp_call_each_tensor(call, check_index));
+        if (first && call->target) AMP_TRY(expect_index(call, "out", call->target));
+    }
     module->begin(call->op->name);
-    if (!first) return AMP_OK; /* where the op around it runs, or on the chosen device */
-    return amp_cuda_status(call->op->name, module->select(device_of(first)));
+    if (!first) first = call->target;
+    return first ? amp_cuda_status(call->op->name, module->select(device_of(first))) : AMP_OK;
 }
 
 static void end(void) {

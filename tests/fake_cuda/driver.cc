@@ -31,7 +31,7 @@ Device devices[max_devices];
 std::map<CUdeviceptr, std::pair<int, size_t>> blocks; // address → device and size
 std::set<CUstream> streams;
 std::set<CUevent> events;
-fake_cuda_state state = {2, size_t(1) << 30, 0, 0, CUDA_SUCCESS, 0, 0};
+fake_cuda_state state = {4, size_t(1) << 30, 0, 0, CUDA_SUCCESS, 0, 0};
 thread_local int current = -1; // device of the current context
 
 CUresult problem() {

@@ -155,41 +155,41 @@ amp_cuda_result amp_cuda_select(int device) {
     return AMP_CUDA_OK;
 }
 
+/* Makes the device's context this thread's, and finds a stream for it. The lock is let go before the driver's answer is
+ * looked at: an error that loses the device is written down under it. */
 static amp_cuda_result open_stream(device_state *d, CUstream *stream) {
-    if (d->idle_count > 0) {
-        *stream = d->idle[--d->idle_count];
-        return AMP_CUDA_OK;
+    CUcontext context = NULL;
+    CUstream found = NULL;
+    pthread_mutex_lock(&lock);
+    CUresult made = d->context ? CUDA_SUCCESS : cuda.retain_context(&context, d->handle);
+    if (made == CUDA_SUCCESS && !d->context) d->context = context;
+    if (made == CUDA_SUCCESS) made = cuda.set_context(d->context);
+    const bool full = d->idle_count == 0 && d->stream_count == MAX_STREAMS;
+    if (made == CUDA_SUCCESS && d->idle_count > 0) {
+        found = d->idle[--d->idle_count];
+    } else if (made == CUDA_SUCCESS && !full) {
+        made = cuda.stream_create(&found, CU_STREAM_NON_BLOCKING);
+        if (made == CUDA_SUCCESS) d->streams[d->stream_count++] = found;
     }
-    if (d->stream_count == MAX_STREAMS) {
-        return amp_cuda_say(AMP_CUDA_FAILED, "more than %d threads use device %d at once", (int)MAX_STREAMS,
-                            (int)(d - devices));
-    }
-    AMP_CUDA_TRY(amp_cuda_check(cuda.stream_create(stream, CU_STREAM_NON_BLOCKING), "a stream cannot be made"));
-    d->streams[d->stream_count++] = *stream;
-    return AMP_CUDA_OK;
+    pthread_mutex_unlock(&lock);
+    AMP_CUDA_TRY(amp_cuda_check(made, "the device cannot be opened"));
+    *stream = found;
+    if (found) return AMP_CUDA_OK;
+    return amp_cuda_say(AMP_CUDA_FAILED, "more than %d threads use device %d at once", (int)MAX_STREAMS,
+                        (int)(d - devices));
 }
 
 amp_cuda_result amp_cuda_enter(CUstream *stream) {
     thread_state *t = this_thread();
     device_state *d = &devices[t->selected];
     if (d->lost) return amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence);
-    amp_cuda_result result = AMP_CUDA_OK;
-    if (!t->streams[t->selected]) {
-        CUcontext context = NULL;
-        pthread_mutex_lock(&lock);
-        CUresult made = d->context ? CUDA_SUCCESS : cuda.retain_context(&context, d->handle);
-        if (!d->context) d->context = context;
-        if (made == CUDA_SUCCESS) made = cuda.set_context(d->context);
-        pthread_mutex_unlock(&lock);
-        AMP_CUDA_TRY(amp_cuda_check(made, "the device cannot be opened"));
-        pthread_mutex_lock(&lock);
-        result = open_stream(d, &t->streams[t->selected]);
-        pthread_mutex_unlock(&lock);
-    } else {
+    if (t->streams[t->selected]) {
         AMP_CUDA_TRY(amp_cuda_check(cuda.set_context(d->context), "the device cannot be used"));
+    } else {
+        AMP_CUDA_TRY(open_stream(d, &t->streams[t->selected]));
     }
     *stream = t->streams[t->selected];
-    return result;
+    return AMP_CUDA_OK;
 }
 
 int amp_cuda_streams(int device, CUstream *streams, int room) {

@@ -437,8 +437,8 @@ AMP_DEVICE int64_t met(const amp_cuda_axis &a, bool transposed, int64_t o, int64
 }
 
 template <class Element>
-AMP_DEVICE void set(const amp_cuda_unfold &a, int64_t to, int64_t from) {
-    ((Element *)a.out)[to] = from < 0 ? (Element)0 : ((const Element *)a.in)[from];
+AMP_DEVICE void set(const amp_cuda_unfold &a, int64_t to, bool inside, int64_t from) {
+    ((Element *)a.out)[to] = inside ? ((const Element *)a.in)[from] : (Element)0;
 }
 
 AMP_KERNEL(unfold, amp_cuda_unfold) {
@@ -449,14 +449,16 @@ AMP_KERNEL(unfold, amp_cuda_unfold) {
         for (int d = 2; d >= 0; d--) output[d] = split_off(&rest, a.axis[d].out);
         const int64_t image = split_off(&rest, a.batch);
         int64_t from = image * a.batch_step + (rest * a.channels + channel) * a.channel_step; /* rest: the group */
-        for (int d = 0; d < 3 && from >= 0; d++) {
+        bool inside = true;
+        for (int d = 0; d < 3 && inside; d++) {
             const int64_t at = met(a.axis[d], a.transposed, output[d], tap[d]);
-            from = at < 0 ? -1 : from + at * a.axis[d].step;
+            inside = at >= 0;
+            from += at * a.axis[d].step;
         }
         switch (a.size) {
-        case 2: set<uint16_t>(a, i, from); break;
-        case 4: set<float>(a, i, from); break;
-        default: set<double>(a, i, from); break;
+        case 2: set<uint16_t>(a, i, inside, from); break;
+        case 4: set<float>(a, i, inside, from); break;
+        default: set<double>(a, i, inside, from); break;
         }
     }
 }
