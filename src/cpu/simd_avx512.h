@@ -45,6 +45,9 @@ static inline vf v_gather(const float *in, const int32_t *index) {
 static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
     return v_gather_lanes(in, _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), v_first(n), index));
 }
+static inline vf v_lookup_32(const float *table, vi index) {
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(table), (__m512i)index, _mm512_loadu_ps(table + 16));
+}
 static inline vf v_load_bf16(const uint16_t *p) {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));

@@ -6,6 +6,9 @@
 #ifndef AMP_CPU_VMATH_BODY_H
 #define AMP_CPU_VMATH_BODY_H
 
+#include "cpu/normal_cdf_table.h"
+#include "cpu/unroll.h"
+
 #define POLY2(x, a, b) v_fma(x, v_set1(b), v_set1(a))
 #define POLY_STEP(x, a, tail) v_fma(x, tail, v_set1(a))
 
@@ -112,11 +115,10 @@ static inline vf v_erf(vf x) {
     return v_select(v_lt(a, v_set1(1.0f)), small, v_select(v_unordered(x, x), x, v_copy_sign(large, x)));
 }
 
-/* Φ(x), the normal distribution, with small relative error in its lower tail too:
- * Φ(−x) = e^(−x²/2)·P(q)/(1 + √2·x) for x ≥ 0, q = (x − 4)/(x + 4) (2^-28.7); ½ + x·R(x²) near 0 (2^-30.4). */
-static inline vf v_normal_cdf(vf x) {
-    const vf a = v_min(v_set1(14.4f), v_abs(x)), s = a * a;
-    const vf q = (a - v_set1(4.0f)) / (a + v_set1(4.0f));
+/* Φ(−a), the lower tail of the normal distribution, with small relative error:
+ * e^(−a²/2)·P(q)/(1 + √2·a), q = (a − 4)/(a + 4) (2^-28.7). */
+static inline vf v_normal_tail(vf a) {
+    const vf s = a * a, q = (a - v_set1(4.0f)) / (a + v_set1(4.0f));
     vf p = POLY2(q, -5.94556441e-05f, -0.000102888851f);
     p = POLY_STEP(q, 0.0010527079f, p);
     p = POLY_STEP(q, -0.000700194912f, p);
@@ -127,18 +129,24 @@ static inline vf v_normal_cdf(vf x) {
     p = POLY_STEP(q, -0.031721171f, p);
     p = POLY_STEP(q, -0.0661782995f, p);
     p = POLY_STEP(q, 0.628477871f, p);
-    /* the square's rounding error would be multiplied by x² in the exponential: put it back */
+    /* the square's rounding error would be multiplied by a² in the exponential: put it back */
     const vf error = v_fma(a, a, -s);
     const vf z = v_exp_within(s * v_set1(-0.5f));
-    const vf tail = v_fma(z, error * v_set1(-0.5f), z) * p / v_fma(a, v_set1(1.41421356f), v_set1(1.0f));
-    const vf far = v_select(v_lt(x, v_set1(0.0f)), tail, v_set1(1.0f) - tail);
-    vf r = POLY2(s, 0.000113486371f, -7.65420828e-06f);
-    r = POLY_STEP(s, -0.00118632999f, r);
-    r = POLY_STEP(s, 0.00997332297f, r);
-    r = POLY_STEP(s, -0.0664903596f, r);
-    r = POLY_STEP(s, 0.398942292f, r);
-    const vm middle = v_lt(v_abs(x - v_set1(0.125f)), v_set1(0.875f));
-    return v_select(middle, v_fma(x, r, v_set1(0.5f)), far);
+    return v_fma(z, error * v_set1(-0.5f), z) * p / v_fma(a, v_set1(1.41421356f), v_set1(1.0f));
+}
+
+/* Φ(x): a polynomial for each quarter below |x| = 3.875, where most numbers are, and the tail beyond. */
+static inline vf v_normal_cdf(vf x) {
+    const vf magic = v_set1(12582912.0f); /* 1.5·2^23: adding it rounds to an integer */
+    const vf shifted = v_fma(x, v_set1(4.0f), magic), r = v_fma(shifted - magic, v_set1(-0.25f), x);
+    const vi quarter = v_bits(shifted);
+    vf near = v_lookup_32(normal_cdf_table + 32 * 6, quarter);
+    AMP_UNROLL
+    for (int j = 5; j >= 0; j--) near = v_fma(near, r, v_lookup_32(normal_cdf_table + 32 * j, quarter));
+    const vm is_far = v_lt(v_set1(3.8749998f), v_abs(x));
+    if (__builtin_expect(!v_any(is_far), 1)) return near; /* and NaN */
+    const vf tail = v_normal_tail(v_min(v_set1(14.4f), v_abs(x)));
+    return v_select(is_far, v_select(v_lt(x, v_set1(0.0f)), tail, v_set1(1.0f) - tail), near);
 }
 
 /* −m/(2 + m), m = e^(−2|x|) − 1. */
