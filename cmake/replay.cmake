@@ -5,11 +5,15 @@ add_test(NAME replay_itself COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/test_rep
 set_tests_properties(replay_small replay_golden replay_itself PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 # The same on the CUDA backend: over the fake driver, which runs the kernels on the host.
 if(AMP_HAVE_CUDA)
-    add_test(NAME replay_cuda_golden COMMAND ${PROJECT_SOURCE_DIR}/tests/replay_cuda.sh $<TARGET_FILE:amp_tool> ${fake_cuda_dir})
+    set(replay_cuda ${PROJECT_SOURCE_DIR}/tests/replay_cuda.sh $<TARGET_FILE:amp_tool> ${fake_cuda_dir})
+    add_test(NAME replay_cuda_small COMMAND ${replay_cuda} ${PROJECT_SOURCE_DIR}/tests/golden)
+    add_test(NAME replay_cuda_golden COMMAND ${replay_cuda})
 else()
-    add_test(NAME replay_cuda_golden COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")
+    foreach(selection small golden)
+        add_test(NAME replay_cuda_${selection} COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")
+    endforeach()
 endif()
-set_tests_properties(replay_cuda_golden PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+set_tests_properties(replay_cuda_small replay_cuda_golden PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # The dtypes that docs/ops.md names are those that run.
 add_test(NAME op_dtypes COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/probe_ops.py $<TARGET_FILE:amp_tool> --check)

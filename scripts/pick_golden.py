@@ -4,10 +4,11 @@
     scripts/pick_golden.py FOLDER [tests/golden [tests/data/cuda_plans.json]]
 
 Of each operator and mode (off-f32, off-bf16, on-bf16, …) that a CPU runs: the smallest case with a few elements, a
-second one if it is not LARGE, and one without any elements where there is one. Gradients are left out. The output is
-deterministic, and must stay below LIMIT bytes.
+second one if it is not LARGE, and one without any elements where there is one. Of each operator in a CUDA region the
+smallest case with a few elements that is not LARGE. Gradients are left out. The output is deterministic, and must stay below
+LIMIT bytes.
 
-Of the calls in CUDA regions one of each operator and mode goes to cuda_plans.json, without values: their dtypes are what
+Of the calls in CUDA regions one of each operator and mode also goes to cuda_plans.json, without values: their dtypes are what
 tests/test_cuda_cases.cc checks.
 """
 
@@ -58,13 +59,36 @@ def keys_of(value):
     return []
 
 
+def in_cuda_region(case):
+    return bool(case["autocast"]) and case["autocast"]["device"] == "cuda"
+
+
+def without_gradients(case):
+    return {key: value for key, value in case.items() if key not in ("grad_output", "grads")}
+
+
+def size_of(case, tensors):
+    return sum(len(tensors[key][1]) + len(key) + 80 for key in keys_of(case)) + len(json.dumps(case))
+
+
+def pick_cuda(cases, tensors):
+    """The smallest case of each operator in a CUDA region."""
+    best = {}
+    for case in map(without_gradients, filter(in_cuda_region, cases)):
+        few = max(math.prod(output["shape"]) for output in case["outputs"]) < FEW
+        rank = (few, size_of(case, tensors), case["name"])
+        if rank[1] <= LARGE and (case["op"] not in best or rank < best[case["op"]][0]):
+            best[case["op"]] = (rank, case)
+    return [case for _, case in best.values()]
+
+
 def pick(cases, tensors):
     groups = {}
     for case in cases:
-        if case["autocast"] and case["autocast"]["device"] != "cpu":
+        if in_cuda_region(case):
             continue
-        case = {key: value for key, value in case.items() if key not in ("grad_output", "grads")}
-        size = sum(len(tensors[key][1]) + len(key) + 80 for key in keys_of(case)) + len(json.dumps(case))
+        case = without_gradients(case)
+        size = size_of(case, tensors)
         elements = max(math.prod(output["shape"]) for output in case["outputs"])
         group = groups.setdefault((case["op"], case["name"].rsplit("/", 1)[1], elements == 0), [])
         group.append((elements < FEW, size, case["name"], case))
@@ -92,7 +116,7 @@ def plans(cases):
     """The simplest call of each operator and mode in a CUDA region."""
     best = {}
     for case in cases:
-        if not case["autocast"] or case["autocast"]["device"] != "cuda":
+        if not in_cuda_region(case):
             continue
         plan = {key: case[key] for key in ("name", "op", "policy", "autocast")}
         plan["inputs"] = without_values(case["inputs"])
@@ -115,10 +139,11 @@ def main():
     plan_file.write_text("[\n" + ",\n".join(planned) + "\n]\n")
     total = plan_file.stat().st_size
     for path in sorted(source.glob("*.json")):
-        if not path.with_suffix(".safetensors").exists() or path.name.startswith("cuda_"):
+        if not path.with_suffix(".safetensors").exists():
             continue
         tensors = read_tensors(path.with_suffix(".safetensors"))
-        cases = pick(json.loads(path.read_text()), tensors)
+        pick_from = pick_cuda if path.name.startswith("cuda_") else pick
+        cases = pick_from(json.loads(path.read_text()), tensors)
         lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         (target / path.name).write_text("[\n" + lines + "\n]\n")
         write_tensors(

@@ -1,13 +1,17 @@
 #!/bin/sh
-# Replays recorded cases as they are and with strided inputs: tests/replay.sh AMP FOLDER. Without FOLDER: $AMP_GOLDEN, or a skip.
+# Replays recorded cases as they are and with strided inputs: tests/replay.sh AMP FOLDER [DEVICE]. An empty FOLDER is
+# $AMP_GOLDEN, or a skip.
 set -eu
 amp=$1
 folder=${2:-${AMP_GOLDEN:-}}
-missing=$(dirname "$0")/replay_missing.txt
-wrong=$(dirname "$0")/replay_wrong.txt
+device=${3:-cpu}
 if [ -z "$folder" ]; then
     echo "skipped: AMP_GOLDEN does not name a folder of recorded cases"
     exit 77
 fi
-"$amp" replay --allow-missing "$missing" --allow-wrong "$wrong" "$folder"
-"$amp" replay --allow-missing "$missing" --allow-wrong "$wrong" --strided "$folder"
+tests=$(dirname "$0")
+missing=$tests/replay_missing.txt
+[ "$device" = cpu ] || missing=$tests/replay_missing_$device.txt
+replay() { "$amp" replay --device "$device" --allow-missing "$missing" --allow-wrong "$tests/replay_wrong.txt" "$@" "$folder"; }
+replay
+replay --strided

@@ -174,6 +174,9 @@ class Replay(unittest.TestCase):
             ("nosuchop\n", 2, "'nosuchop': there is no such op"),
             ("\n# nothing\nsub\n", 0, ""),
             ("sub\nsub\n", 2, "'sub': listed twice"),
+            ("add/1/*\n", 0, ""),
+            ("add/0/*\n", 1, "remove them from"),
+            ("nosuchop/0/*\n", 2, "'nosuchop/0/*': there is no such op"),
         ]:
             with open(listed, "w", encoding="utf-8") as file:
                 file.write(text)

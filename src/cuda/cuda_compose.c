@@ -188,15 +188,34 @@ static amp_status check_attention(const amp_call *call, const amp_scaled_dot_pro
     AMP_TRY(need_floating(call, "query", a->query));
     AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "key", a->key));
     AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "value", a->value));
-    if (a->query->rank >= 2 && a->key->rank >= 2 && a->value->rank >= 2 && !a->enable_gqa && a->dropout_p == 0.0 &&
+    if (a->query->rank >= 2 && a->key->rank >= 2 && a->value->rank >= 2 && a->dropout_p == 0.0 &&
         !(a->is_causal && a->attn_mask) && a->query->shape[a->query->rank - 1] > 0) {
         return AMP_OK;
     }
     return amp_fail(
         AMP_ERROR_NOT_IMPLEMENTED,
-        "%s: not implemented on cuda yet for grouped queries, dropout, vectors, empty embeddings, and a mask "
-        "beside is_causal",
+        "%s: not implemented on cuda yet for dropout, vectors, empty embeddings, and a mask beside is_causal",
         amp_call_name(call));
+}
+
+/* With enable_gqa, several heads of the query share one of key and value, which is repeated for them. */
+static amp_tensor *shared_heads(const amp_call *call, amp_tensor *t, const amp_tensor *query) {
+    const int rank = t->rank;
+    if (rank < 3 || query->rank < 3 || t->shape[rank - 3] == query->shape[query->rank - 3]) return t;
+    const int64_t heads = t->shape[rank - 3], all = query->shape[query->rank - 3];
+    if (heads == 0 || all % heads != 0 || rank == AMP_MAX_RANK) {
+        amp_fail(AMP_ERROR_INVALID, "%s: query is %s, a key or value %s; expected heads of query a multiple of its",
+                 amp_call_name(call), amp_describe(query), amp_describe(t));
+        return NULL;
+    }
+    amp_dims wide = {.set = AMP_PRESENT, .count = rank + 1}, whole = {.set = AMP_PRESENT, .count = rank};
+    memcpy(whole.values, t->shape, (size_t)rank * sizeof *t->shape);
+    memcpy(wide.values, t->shape, (size_t)(rank - 2) * sizeof *t->shape);
+    memcpy(&wide.values[rank - 1], &t->shape[rank - 2], 2 * sizeof *t->shape);
+    wide.values[rank - 2] = all / heads;
+    whole.values[rank - 3] = all;
+    t = amp_expand(amp_unsqueeze(t, -3), wide);
+    return t ? amp_reshape(t, whole) : NULL;
 }
 
 static amp_tensor *masked(amp_tensor *scores, amp_tensor *mask) {
@@ -211,7 +230,12 @@ amp_status cuda_scaled_dot_product_attention(amp_call *call) {
     AMP_TRY(check_attention(call, a));
     const double scale = a->scale.set ? a->scale.value : 1.0 / sqrt((double)a->query->shape[a->query->rank - 1]);
     amp_tensor *query = widened(a->query), *key = query ? widened(a->key) : NULL, *mask = a->attn_mask;
-    amp_tensor *value = key ? widened(a->value) : NULL, *turned = value ? amp_transpose(key, -2, -1) : NULL;
+    amp_tensor *value = key ? widened(a->value) : NULL;
+    if (value && a->enable_gqa) {
+        key = shared_heads(call, key, query);
+        value = key ? shared_heads(call, value, query) : NULL;
+    }
+    amp_tensor *turned = value ? amp_transpose(key, -2, -1) : NULL;
     amp_tensor *scores = turned ? amp_matmul(query, turned) : NULL;
     scores = scores ? amp_mul_scalar(scores, amp_float(scale)) : NULL;
     if (a->is_causal && scores) mask = amp_tril(amp_full_like(scores, amp_bool(true), .dtype = AMP_BOOL));

@@ -113,6 +113,7 @@ struct OpResult {
     Comparison worst; // of the case with the largest share
     std::string worst_case;
     ErrorRatio ratio;
+    std::vector<std::string> missing_cases, present_cases;
     std::string timed_case;  // the largest f32 case that passed
     double nanoseconds = -1; // of a call of it; negative: not timed
 };
