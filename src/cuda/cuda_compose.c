@@ -183,6 +183,16 @@ amp_status cuda_logsumexp(amp_call *call) {
     return return_tensor(call, narrowed(result, dtype));
 }
 
+/* ---- Norms of matrices -------------------------------------------------------------------------------------------- */
+amp_status cpu_norm_str(amp_call *call);
+
+amp_status cuda_norm_str(amp_call *call) {
+    const amp_norm_str_args *a = call->args;
+    if (strcmp(a->p, "nuc")) return cpu_norm_str(call);
+    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: the nuclear norm is not implemented on cuda yet",
+                    amp_call_name(call));
+}
+
 /* ---- Attention ---------------------------------------------------------------------------------------------------- */
 static amp_status check_attention(const amp_call *call, const amp_scaled_dot_product_attention_args *a) {
     AMP_TRY(need_floating(call, "query", a->query));
