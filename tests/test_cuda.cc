@@ -265,6 +265,18 @@ TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
     EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
 }
 
+TEST_F(Cuda, ACallThatFailsLeavesTheThreadOnItsDevice) {
+    Scope scope;
+    amp_tensor *host = counting({2, 2});
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_tensor *there = sent(host);
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    EXPECT_EQ(op("linalg_inv", {there}), nullptr);
+    const std::string text = error();
+    EXPECT_TRUE(contains(text, "not implemented on cuda")) << text;
+    EXPECT_EQ(amp_cuda_device_of(sent(host)), 0) << "to_device after an op that is not there";
+}
+
 // A device is lost for good: each of these has one that no other test needs.
 TEST_F(Cuda, ZLostDevicesNameTheOpsThatMayHaveCausedIt) {
     Scope scope;

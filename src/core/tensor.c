@@ -436,24 +436,28 @@ static amp_status check_live(const char *what, const amp_tensor *t) {
     return amp_fail(AMP_ERROR_INVALID, "%s: the tensor was released before (a scope that ended, or amp_release)", what);
 }
 
+/* A cast on the dispatcher's stack has no owner that could give it away. */
+static amp_status check_owned(const char *what, const amp_tensor *t, const char *instead) {
+    AMP_TRY(check_live(what, t));
+    if (!t->source) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the tensor is an argument of the op that is running, and not yours%s", what,
+                    instead);
+}
+
 amp_tensor *amp_keep(amp_tensor *t) {
-    if (!t || check_live("keep", t) != AMP_OK) return NULL;
+    if (!t || check_owned("keep", t, ": keep a view or clone of it") != AMP_OK) return NULL;
     if (t->scope) amp_scope_move(t, NULL);
     return t;
 }
 
 amp_tensor *amp_retain(amp_tensor *t) {
-    if (!t || check_live("retain", t) != AMP_OK) return NULL;
+    if (!t || check_owned("retain", t, ": retain a view or clone of it") != AMP_OK) return NULL;
     atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
     return t;
 }
 
 void amp_release(amp_tensor *t) {
-    if (!t || check_live("release", t) != AMP_OK) return;
-    if (t->source) { /* a cast on the dispatcher's stack */
-        amp_fail(AMP_ERROR_INVALID, "release: the tensor is an argument of the op that is running, and not yours");
-        return;
-    }
+    if (!t || check_owned("release", t, "") != AMP_OK) return;
     /* Of several owners, the scope goes last: it lets go at its own end. */
     if (t->scope && atomic_load_explicit(&t->references, memory_order_relaxed) > 1) {
         atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel);

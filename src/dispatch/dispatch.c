@@ -78,15 +78,10 @@ static amp_backend_op find_row(const amp_backend *backend, const amp_call *call,
     return backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);
 }
 
-static amp_status run_on_device(amp_call *call) {
-    const amp_backend *backend = &amp_cpu_backend;
+/* What happens between the backend's begin and end. */
+static amp_status run_row(amp_call *call, const amp_backend *backend) {
     /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
     const bool is_alias = __builtin_expect(call->op->alias_of != NULL, 0);
-    if (__builtin_expect(call->device != AMP_DEVICE_CPU, 0)) {
-        AMP_TRY(amp_call_each_tensor(call, check_one_device));
-        AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
-        if (backend->begin) AMP_TRY(backend->begin(call));
-    }
     AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
     const amp_backend_op row = find_row(backend, call, is_alias);
     if (!row.run) {
@@ -98,13 +93,27 @@ static amp_status run_on_device(amp_call *call) {
     amp_this_thread.layers = AMP_INSIDE_OP;
     amp_status status = row.run(call);
     amp_this_thread.layers = layers;
-    if (__builtin_expect(backend->end != NULL, 0) && !(layers & AMP_INSIDE_OP)) backend->end();
     if (status == AMP_OK) status = amp_pending_error();
     if (__builtin_expect(status != AMP_OK, 0)) {
         amp_results_written(call); /* as far as it came */
         if (!(layers & AMP_INSIDE_OP)) amp_fail_within(call->op->name);
     }
     return status;
+}
+
+static amp_status run_elsewhere(amp_call *call) {
+    const amp_backend *backend = NULL;
+    AMP_TRY(amp_call_each_tensor(call, check_one_device));
+    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+    amp_status status = backend->begin ? backend->begin(call) : AMP_OK;
+    if (status == AMP_OK) status = run_row(call, backend);
+    if (backend->end && !(amp_this_thread.layers & AMP_INSIDE_OP)) backend->end();
+    return status;
+}
+
+static amp_status run_on_device(amp_call *call) {
+    if (__builtin_expect(call->device != AMP_DEVICE_CPU, 0)) return run_elsewhere(call);
+    return run_row(call, &amp_cpu_backend);
 }
 
 amp_status amp_call_next(amp_call *call) {
@@ -140,12 +149,9 @@ static amp_status run(amp_call *call, unsigned layers, const void *args, amp_ten
     call->layers = layers;
     amp_scope_push(&frame);
     call->frame = &frame;
-    const amp_status status = run_call(call, args, target);
-    if (status == AMP_OK) {
-        amp_results_move_home(call, frame.outer);
-    } else {
-        amp_results_clear(call, args);
-    }
+    amp_status status = run_call(call, args, target);
+    if (status == AMP_OK) status = amp_results_move_home(call, frame.outer);
+    if (status != AMP_OK) amp_results_clear(call, args);
     amp_scope_pop(&frame);
     for (int i = 0; i < call->cast_count; i++) amp_tensor_end_at(&casts[i]);
     return status;

@@ -130,6 +130,10 @@ void amp_results_take(const amp_call *call, amp_tensor *t) {
 }
 
 amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count) {
+    if (__builtin_expect(count < 0 || count > INT64_MAX / (int64_t)sizeof(void *) || (count > 0 && !items), 0)) {
+        return amp_fail(AMP_ERROR_INTERNAL, "%s: call_list: %s'count' is %lld", amp_call_name(call),
+                        items || count < 0 ? "" : "'items' is NULL, ", (long long)count);
+    }
     const int64_t bytes[1] = {count * (int64_t)sizeof(void *)};
     amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, bytes);
     if (!holder) return amp_pending_error();
@@ -185,40 +189,51 @@ static amp_tensor *own_result(amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
-static amp_tensor *move_result(amp_call *call, amp_tensor *t, amp_scope_frame *home) {
-    amp_tensor *own = own_result(call, t);
-    if (own && own != call->target) amp_scope_move(own, home);
-    return own;
+/* Moves them home one after the other, so that a tensor that stands there twice is a view the second time; or none. */
+static amp_status move_home(amp_call *call, amp_tensor **results, int64_t count, amp_scope_frame *home) {
+    for (int64_t i = 0; i < count; i++) {
+        amp_tensor *own = results[i] ? own_result(call, results[i]) : NULL;
+        if (__builtin_expect(results[i] && !own, 0)) {
+            while (--i >= 0) { /* they go with the frame of the call */
+                if (results[i] && results[i] != call->target) amp_scope_move(results[i], call->frame);
+            }
+            return amp_pending_error();
+        }
+        results[i] = own;
+        if (own && own != call->target) amp_scope_move(own, home);
+    }
+    return AMP_OK;
 }
 
-static void move_list_home(amp_call *call, amp_scope_frame *home) {
-    if (!call->list.holder) return;
-    amp_tensor **items = call->list.holder->storage->data;
-    for (int64_t i = 0; i < call->list.count; i++) {
-        items[i] = own_result(call, items[i]);
-        if (items[i]) continue;
-        call->list = (amp_tensor_list){0}; /* what there is goes with the frame */
-        return;
-    }
-    for (int64_t i = 0; i < call->list.count; i++) amp_scope_move(items[i], home);
+static amp_status move_list_home(amp_call *call, amp_scope_frame *home) {
+    if (!call->list.holder) return AMP_OK;
+    AMP_TRY(move_home(call, call->list.holder->storage->data, call->list.count, home));
     amp_scope_move(call->list.holder, home);
+    return AMP_OK;
 }
 
-void amp_results_move_home(amp_call *call, amp_scope_frame *home) {
-    if (call->op->flags & AMP_OP_RETURNS_LIST) {
-        move_list_home(call, home);
-        return;
-    }
-    call->outputs[0] = move_result(call, call->outputs[0], home);
-    if (call->op->output_count == 1) return;
-    int index = 1;
+/* Where the caller wants result number index + 1; NULL: nowhere. */
+static void find_wanted(const amp_call *call, amp_tensor **wanted[AMP_MAX_OUTPUTS]) {
+    int index = 0;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind != AMP_ARG_OUTPUT) continue;
-        amp_tensor ***wanted = amp_call_field(call, arg);
-        if (*wanted) **wanted = call->outputs[index] ? move_result(call, call->outputs[index], home) : NULL;
-        index++;
+        if (arg->kind == AMP_ARG_OUTPUT) wanted[index++] = *(amp_tensor ***)amp_call_field(call, arg);
     }
+}
+
+amp_status amp_results_move_home(amp_call *call, amp_scope_frame *home) {
+    const int further = call->op->output_count - 1;
+    amp_tensor **wanted[AMP_MAX_OUTPUTS] = {0};
+    if (call->op->flags & AMP_OP_RETURNS_LIST) return move_list_home(call, home);
+    if (further > 0) find_wanted(call, wanted);
+    for (int i = 0; i < further; i++) {
+        if (!wanted[i]) call->outputs[i + 1] = NULL;
+    }
+    AMP_TRY(move_home(call, call->outputs, 1 + further, home));
+    for (int i = 0; i < further; i++) {
+        if (wanted[i]) *wanted[i] = call->outputs[i + 1];
+    }
+    return AMP_OK;
 }
 
 void amp_results_clear(const amp_call *call, const void *given) {

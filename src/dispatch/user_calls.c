@@ -49,8 +49,12 @@ static amp_status run_user(amp_call *call) {
     const int nesting = amp_autocast_nesting();
     const amp_status status = amp_user_op_run(call->op, call->device)(call, call->args);
     check_balance(call, frame, nesting);
-    if (status == AMP_OK && !amp_failed()) return check_results(call);
-    if (amp_failed()) return status;
+    if (amp_failed()) return amp_pending_error();
+    if (status == AMP_OK) return check_results(call);
+    if ((unsigned)status > AMP_ERROR_INTERNAL) {
+        return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s returned %d, which is no status",
+                        amp_call_name(call), amp_device_name(call->device), (int)status);
+    }
     return amp_fail(status, "%s: the implementation on %s failed without saying why", amp_call_name(call),
                     amp_device_name(call->device));
 }
