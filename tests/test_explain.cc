@@ -171,6 +171,42 @@ TEST_F(Explain, RowsTellApartHowACallRan) {
     EXPECT_NE(Report::text(r.row("mm", 0), "runs_in"), Report::text(r.row("mm", 1), "runs_in"));
 }
 
+TEST_F(Explain, RunsInIsWhatItRanInWhereNothingWasCast) {
+    amp_tensor *f64 = tensor(AMP_F64, {2, 2}), *i64 = tensor(AMP_I64, {2, 2});
+    {
+        Region region;
+        op("linear", {f64, f64});
+        op("mse_loss", {f64, f64});
+        op("matmul", {i64, i64});
+        op("add", {f64, f64});
+    }
+    op("add", {i64, tensor(AMP_F32, {})});
+    const Report r;
+    EXPECT_EQ(Report::text(r.row("linear"), "runs_in"), "f64");
+    EXPECT_EQ(Report::text(r.row("mse_loss"), "runs_in"), "f64");
+    EXPECT_EQ(Report::text(r.row("matmul"), "runs_in"), "i64");
+    EXPECT_NE(Report::text(r.row("matmul"), "bypass").find("no argument is"), std::string::npos);
+    const std::string first = Report::text(r.row("add", 0), "runs_in"),
+                      second = Report::text(r.row("add", 1), "runs_in");
+    EXPECT_EQ(std::min(first, second), "f32") << "a number of a higher category";
+    EXPECT_EQ(std::max(first, second), "f64");
+}
+
+TEST_F(Explain, TheTableExplainsThePoliciesThatItShows) {
+    {
+        Region region;
+        op("linear", {x_, w_});
+    }
+    const std::string table = report(AMP_EXPLAIN_TABLE);
+    EXPECT_NE(table.find("\n  lower: runs in the region's dtype"), std::string::npos) << table;
+    EXPECT_EQ(table.find("promote:"), std::string::npos) << table;
+}
+
+TEST_F(Explain, AnOpWithoutInputsTakesOneLine) {
+    op("zeros", {AMP_DIMS(2)});
+    EXPECT_EQ(report(AMP_EXPLAIN_TABLE).find("    \n"), std::string::npos) << report(AMP_EXPLAIN_TABLE);
+}
+
 TEST_F(Explain, AnOverrideIsNamed) {
     ASSERT_EQ(amp_autocast_override("mm", AMP_DEVICE_CPU, AMP_OVERRIDE_DENY), AMP_OK);
     {

@@ -297,6 +297,21 @@ TEST_F(Policies, StrictMindsOnlyWhatAutocastWouldCast) {
     EXPECT_EQ(dtype_of(op("t", {f32})), AMP_F32);
 }
 
+TEST_F(Policies, StrictLetsThroughWhatBypassesNothing) {
+    amp_tensor *whole = tensor(AMP_I64, {2, 2}), *out = tensor(AMP_I64, {4, 2});
+    {
+        Region region(strict(AMP_DEVICE_CUDA));
+        EXPECT_NE(op("sum", {whole}), nullptr) << amp_last_error();
+        EXPECT_EQ(op("sum", {tensor(AMP_F32, {2})}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"sum", "strict", "another device"}));
+    }
+    Region region(strict(AMP_DEVICE_CPU));
+    EXPECT_EQ(op("cat_out", {std::vector<amp_tensor *>{whole, whole}}, {{"out", out}}), out) << amp_last_error();
+    amp_tensor *f64 = tensor(AMP_F64, {2, 2});
+    EXPECT_EQ(op("mm_out", {f64, f64}, {{"out", f64}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mm_out", "strict", "f64"}));
+}
+
 TEST_F(Policies, ADisabledBlockInAStrictRegionIsFree) {
     Region outer(strict(AMP_DEVICE_CPU));
     amp_autocast_args off = region_args();

@@ -12,6 +12,7 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "dispatch/layers.h"
+#include "policy/promotion.h"
 
 enum { BUCKETS = 1024 };
 
@@ -42,20 +43,30 @@ static size_t append_tensor(char *text, size_t used, const amp_tensor *t) {
     return used + (size_t)n;
 }
 
-static void describe_inputs(const amp_call *call, char *text) {
-    size_t used = 0;
-    text[0] = '\0';
+/* The inputs in words, and what they promote to. */
+typedef struct inputs {
+    char *text;
+    size_t used;
+    amp_dtype dimensioned, numbers;
+} inputs;
+
+static void add_input(inputs *in, const amp_tensor *t) {
+    if (!t) return;
+    amp_dtype *group = t->rank > 0 ? &in->dimensioned : &in->numbers;
+    *group = amp_promote(*group, t->dtype);
+    in->used = append_tensor(in->text, in->used, t);
+}
+
+static void describe_inputs(const amp_call *call, amp_record *key) {
+    inputs in = {.text = key->inputs, .dimensioned = AMP_DTYPE_NONE, .numbers = AMP_DTYPE_NONE};
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind == AMP_ARG_TENSOR && *amp_call_tensor(call, arg)) {
-            used = append_tensor(text, used, *amp_call_tensor(call, arg));
-        }
+        if (arg->kind == AMP_ARG_TENSOR) add_input(&in, *amp_call_tensor(call, arg));
         if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
         const amp_tensor_list *list = amp_call_tensor_list(call, arg);
-        for (int64_t k = 0; k < list->count; k++) {
-            if (list->items[k]) used = append_tensor(text, used, list->items[k]);
-        }
+        for (int64_t k = 0; k < list->count; k++) add_input(&in, list->items[k]);
     }
+    key->runs_in = amp_raise_category(in.dimensioned, in.numbers);
 }
 
 /* ---- Recording ------------------------------------------------------------------------------------------------- */
@@ -98,7 +109,7 @@ static void add(amp_record *key, bool failed, uint64_t nanoseconds) {
 amp_status amp_explain_layer(amp_call *call) {
     amp_record key;
     memset(&key, 0, sizeof key);
-    describe_inputs(call, key.inputs);
+    describe_inputs(call, &key);
     const uint64_t start = now();
     const amp_status status = amp_call_next(call);
     const uint64_t elapsed = now() - start;
@@ -106,6 +117,7 @@ amp_status amp_explain_layer(amp_call *call) {
     key.form = call->form;
     key.device = call->device;
     key.note = call->note;
+    if (key.note.target != AMP_DTYPE_NONE) key.runs_in = key.note.target;
     add(&key, status != AMP_OK, elapsed);
     return status;
 }

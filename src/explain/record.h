@@ -15,6 +15,7 @@ typedef struct amp_record {
     unsigned form;
     amp_device device;
     char inputs[AMP_INPUTS_BYTES]; /* "f32[2, 3], f32[3]", before any cast */
+    amp_dtype runs_in;             /* what autocast chose, else what the inputs promote to; NONE without inputs */
     amp_call_note note;            /* of the first such call; its counts are sums over all */
     uint64_t calls, failures, nanoseconds, fastest;
 } amp_record;

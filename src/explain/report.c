@@ -71,10 +71,10 @@ static json_t *record_json(const amp_record *r) {
                      "failures", (json_int_t)r->failures, "nanoseconds", (json_int_t)r->nanoseconds,
                      "fastest_nanoseconds", (json_int_t)r->fastest, "policy",
                      n->in_region ? amp_policy_name(n->policy) : NULL, "overridden", (int)n->overridden, "runs_in",
-                     n->target != AMP_DTYPE_NONE ? amp_dtype_name(n->target) : NULL, "bypass", n->bypass, "casts_made",
-                     (json_int_t)n->casts_made, "casts_cached", (json_int_t)n->casts_cached, "casts_fused",
-                     (json_int_t)n->casts_fused, "kernel", n->kernel, "isa", kernel_isa(n->kernel), "refused",
-                     refusals_json(n->kernel));
+                     r->runs_in != AMP_DTYPE_NONE ? amp_dtype_name(r->runs_in) : NULL, "bypass", n->bypass,
+                     "casts_made", (json_int_t)n->casts_made, "casts_cached", (json_int_t)n->casts_cached,
+                     "casts_fused", (json_int_t)n->casts_fused, "kernel", n->kernel, "isa", kernel_isa(n->kernel),
+                     "refused", refusals_json(n->kernel));
 }
 
 static json_t *quarantine_json(void) {

@@ -25,38 +25,20 @@ static void print_why(FILE *out, const json_t *op) {
     fputc('\n', out);
 }
 
-/* The type that the op ran in: what autocast chose, else the widest floating-point input, as "inputs" tells; numbers in
- * tensors of no dimension count only among themselves. */
-static const char *type_of(const json_t *op) {
-    static const char *const floating[] = {"f16", "bf16", "f32", "f64"};
-    const char *runs_in = text_of(op, "runs_in", NULL);
-    int widest = -1, widest_number = -1;
-    if (runs_in) return runs_in;
-    for (const char *at = text_of(op, "inputs", ""); *at; at += strcspn(at, "]"), at += strspn(at, "], ")) {
-        const size_t n = strcspn(at, "[");
-        int *const seen = strncmp(at + n, "[]", 2) == 0 ? &widest_number : &widest;
-        for (int i = 0; i < (int)(sizeof floating / sizeof *floating); i++) {
-            if (n != strlen(floating[i]) || strncmp(at, floating[i], n) != 0) continue;
-            const bool both_halves = *seen >= 0 && *seen != i && *seen < 2 && i < 2;
-            *seen = both_halves ? 2 : i > *seen ? i : *seen;
-        }
-    }
-    const int type = widest >= 0 ? widest : widest_number;
-    return type >= 0 ? floating[type] : "-";
-}
-
 static void print_op(FILE *out, const json_t *op, double total) {
     char casts[40];
     const double ns = number_of(op, "nanoseconds"), calls = number_of(op, "calls");
     snprintf(casts, sizeof casts, "%.0f/%.0f/%.0f", number_of(op, "casts_made"), number_of(op, "casts_cached"),
              number_of(op, "casts_fused"));
     fprintf(out, "%-30.30s %7.0f %10.3f %5.1f%% %10.2f  %-5s %-12s %-28.28s ", text_of(op, "op", "?"), calls, ns / 1e6,
-            total > 0 ? 100 * ns / total : 0, calls > 0 ? ns / 1e3 / calls : 0, type_of(op), casts,
+            total > 0 ? 100 * ns / total : 0, calls > 0 ? ns / 1e3 / calls : 0, text_of(op, "runs_in", "-"), casts,
             text_of(op, "kernel", "-"));
     print_why(out, op);
-    fprintf(out, "    %s", text_of(op, "inputs", ""));
-    if (number_of(op, "failures") > 0) fprintf(out, "  (%.0f failed)", number_of(op, "failures"));
-    fputc('\n', out);
+    const char *inputs = text_of(op, "inputs", "");
+    const double failures = number_of(op, "failures");
+    if (*inputs || failures > 0) fprintf(out, "    %s", inputs);
+    if (failures > 0) fprintf(out, "%s(%.0f failed)", *inputs ? "  " : "", failures);
+    if (*inputs || failures > 0) fputc('\n', out);
 }
 
 /* True when an earlier op of the report ran by the same kernel. */
@@ -65,6 +47,28 @@ static bool seen_before(const json_t *ops, size_t index, const char *kernel) {
         if (strcmp(text_of(json_array_get(ops, i), "kernel", ""), kernel) == 0) return true;
     }
     return false;
+}
+
+/* What the policies mean that the report shows. */
+static void print_policies(FILE *out, const json_t *ops) {
+    static const struct {
+        const char *policy, *meaning;
+    } legend[] = {
+        {"lower", "runs in the region's dtype, its arguments are cast to it"},
+        {"fp32", "runs in f32, its arguments are cast to it"},
+        {"fp32_set_opt_dtype", "computes in f32 from the argument as it is, unless the call names a dtype"},
+        {"fp32_append_dtype", "computes in f32 from the argument as it is, unless the call names a dtype"},
+        {"promote", "runs in the widest dtype among its arguments, which are cast to it"},
+        {"fallthrough", "autocast leaves it alone, it runs in its arguments' dtypes"},
+        {"banned", "refused in a region, or run in f32 where the region allows it"},
+    };
+    size_t i;
+    json_t *op;
+    for (size_t k = 0; k < sizeof legend / sizeof *legend; k++) {
+        bool shown = false;
+        json_array_foreach(ops, i, op) shown |= strcmp(text_of(op, "policy", ""), legend[k].policy) == 0;
+        if (shown) fprintf(out, "  %s: %s\n", legend[k].policy, legend[k].meaning);
+    }
 }
 
 /* Each kernel that ran, and the better ones that could not. */
@@ -114,6 +118,7 @@ static void print_report(FILE *out, const json_t *report, double least_share) {
     fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
           "  us/call is the mean of all calls, the first included, in which weights are packed and kernels tested\n",
           out);
+    print_policies(out, ops);
     print_refusals(out, ops);
     json_array_foreach(json_object_get(report, "quarantined"), i, row) {
         fprintf(out, "quarantined: %s: %s\n", text_of(row, "kernel", "?"), text_of(row, "reason", "?"));

@@ -61,6 +61,36 @@ static amp_status cast_list(amp_call *call, amp_tensor_list *list, amp_dtype dty
     return AMP_OK;
 }
 
+typedef bool (*tensor_question)(const amp_call *call, const amp_tensor *t);
+
+/* Whether one of the arguments that a policy may cast is such a tensor. */
+static bool any_argument(const amp_call *call, tensor_question is_such) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        const bool is_list = arg->kind == AMP_ARG_TENSOR_LIST;
+        if ((!is_list && arg->kind != AMP_ARG_TENSOR) || arg->flags & (AMP_ARG_MUTATED | AMP_ARG_UNCAST)) continue;
+        amp_tensor *const *items = is_list ? amp_call_tensor_list(call, arg)->items : amp_call_tensor(call, arg);
+        const int64_t count = is_list ? amp_call_tensor_list(call, arg)->count : 1;
+        for (int64_t k = 0; k < count; k++) {
+            if (items[k] && is_such(call, items[k])) return true;
+        }
+    }
+    return false;
+}
+
+static bool is_eligible(const amp_call *call, const amp_tensor *t) {
+    return amp_autocast_eligible(t, call->device);
+}
+
+static bool is_f64(const amp_call *call, const amp_tensor *t) {
+    (void)call;
+    return t->dtype == AMP_F64;
+}
+
+static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
+    return t->storage->device != call->device && amp_dtype_is_floating(t->dtype);
+}
+
 static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
     call->note.target = dtype;
     for (int i = 0; i < call->op->arg_count; i++) {
@@ -162,32 +192,19 @@ static amp_status (*const policies[AMP_POLICY_COUNT])(amp_call *call) = {
 };
 
 /* ---- Bypasses -------------------------------------------------------------------------------------------------- */
-static bool is_f64_tensor(const amp_tensor *t) {
-    return t && t->dtype == AMP_F64;
-}
-
-static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
-    return t && t->storage->device != call->device && amp_dtype_is_floating(t->dtype);
-}
-
 /* Why autocast will leave an argument alone that its policy would cast; NULL if there is none such. */
 static const char *argument_bypass(const amp_call *call) {
-    for (int i = 0; i < call->op->arg_count; i++) {
-        const amp_arg_info *arg = &call->op->args[i];
-        const bool is_list = arg->kind == AMP_ARG_TENSOR_LIST;
-        if (!is_list && arg->kind != AMP_ARG_TENSOR) continue;
-        amp_tensor *const *items = is_list ? amp_call_tensor_list(call, arg)->items : amp_call_tensor(call, arg);
-        const int64_t count = is_list ? amp_call_tensor_list(call, arg)->count : 1;
-        for (int64_t k = 0; k < count; k++) {
-            if (is_f64_tensor(items[k])) return "an argument is f64";
-            if (is_elsewhere(call, items[k])) return "an argument is on another device";
-        }
-    }
-    return NULL;
+    if (any_argument(call, is_f64)) return "an argument is f64";
+    return any_argument(call, is_elsewhere) ? "an argument is on another device" : NULL;
 }
 
-static bool casts_arguments(amp_policy policy) {
-    return policy != AMP_POLICY_FALLTHROUGH && policy != AMP_POLICY_BANNED;
+static const char *form_bypass(const amp_call *call) {
+    if (!any_argument(call, is_eligible)) return argument_bypass(call);
+    return call->form == AMP_FORM_INPLACE ? "in-place forms do not autocast" : "out= forms do not autocast";
+}
+
+static bool casts_arguments(amp_policy policy, const amp_region_state *region) {
+    return policy == AMP_POLICY_BANNED ? region->allow_banned : policy != AMP_POLICY_FALLTHROUGH;
 }
 
 /* An enabled region of another device that would cast for this op, while the call's own device has none. */
@@ -195,7 +212,8 @@ static const amp_region_state *other_region(const amp_call *call) {
     for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
         const amp_region_state *region = &amp_region_states[d];
         if (d == (int)call->device || !region->enabled) continue;
-        if (casts_arguments(amp_policy_of(call->op, (amp_device)d, region->table, call->args).policy)) return region;
+        const amp_policy policy = amp_policy_of(call->op, (amp_device)d, region->table, call->args).policy;
+        if (casts_arguments(policy, region) && any_argument(call, is_eligible)) return region;
     }
     return NULL;
 }
@@ -208,15 +226,15 @@ static amp_status note_bypass(amp_call *call, const amp_region_state *region, co
                     amp_call_name(call), why);
 }
 
-static const char *form_bypass(const amp_call *call) {
-    if (call->form == AMP_FORM_INPLACE) return "in-place forms do not autocast";
-    return call->form == AMP_FORM_OUT ? "out= forms do not autocast" : NULL;
-}
-
 /* Whether anybody reads the call's note. */
 static bool is_explained(void) {
     const unsigned layers = amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
     return (layers & AMP_LAYER_EXPLAIN) != 0;
+}
+
+/* The report shows the target as the type that the op ran in: not where a cast is without effect. Asked before the casts. */
+static bool runs_as_it_is(const amp_call *call) {
+    return !any_argument(call, is_eligible) || any_argument(call, is_f64);
 }
 
 amp_status amp_autocast_layer(amp_call *call) {
@@ -230,12 +248,17 @@ amp_status amp_autocast_layer(amp_call *call) {
     call->note.in_region = true;
     call->note.policy = choice.policy;
     call->note.overridden = choice.overridden;
-    const bool casts = casts_arguments(choice.policy);
+    const bool casts = casts_arguments(choice.policy, region);
     if (casts && call->form != AMP_FORM_FUNCTION) {
         AMP_TRY(note_bypass(call, region, form_bypass(call)));
         return amp_call_next(call);
     }
     if (casts && (region->strict || is_explained())) AMP_TRY(note_bypass(call, region, argument_bypass(call)));
+    const bool as_it_is = casts && is_explained() && runs_as_it_is(call);
     AMP_TRY(policies[choice.policy](call));
+    if (as_it_is) {
+        call->note.target = AMP_DTYPE_NONE;
+        if (!call->note.bypass) call->note.bypass = "no argument is f32, f16 or bf16";
+    }
     return amp_call_next(call);
 }

@@ -41,8 +41,7 @@ static amp_dtype number_dtype(amp_scalar_kind kind, amp_dtype so_far) {
     }
 }
 
-/* `weaker` only counts where its category is higher. */
-static amp_dtype raise_category(amp_dtype stronger, amp_dtype weaker) {
+amp_dtype amp_raise_category(amp_dtype stronger, amp_dtype weaker) {
     const int category = traits_of(stronger).category;
     if (traits_of(weaker).category <= category) return stronger;
     /* a float that turns complex keeps its precision, whatever that of the weaker one */
@@ -57,11 +56,11 @@ amp_dtype amp_result_type(amp_tensor *const *tensors, int tensor_count, const am
         amp_dtype *group = tensors[i]->rank > 0 ? &dimensioned : &zero_dim;
         *group = amp_promote(*group, tensors[i]->dtype);
     }
-    const amp_dtype of_tensors = raise_category(dimensioned, zero_dim);
+    const amp_dtype of_tensors = amp_raise_category(dimensioned, zero_dim);
     for (int i = 0; i < number_count; i++) {
         number = amp_promote(number, number_dtype(numbers[i].kind, of_tensors));
     }
-    return raise_category(of_tensors, number);
+    return amp_raise_category(of_tensors, number);
 }
 
 bool amp_can_cast(amp_dtype from, amp_dtype to) {

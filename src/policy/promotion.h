@@ -8,6 +8,9 @@
  * i8 + u8 → i16. AMP_DTYPE_NONE is neutral. Symmetric. */
 amp_dtype amp_promote(amp_dtype a, amp_dtype b);
 
+/* The result type of a stronger and a weaker operand: the weaker counts only where its category is higher. */
+amp_dtype amp_raise_category(amp_dtype stronger, amp_dtype weaker);
+
 /* Result type of an op on several tensors and numbers: tensors with dimensions decide; 0-dim tensors and then numbers
  * only raise the category (bool < int < float < complex), in which case they bring their own dtype, a number the
  * default one (i64, f32, the complex type of the float so far). NULL tensors are skipped. */
