@@ -6,6 +6,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/pooling.h"
+#include "cuda/cuda_windows.h"
 
 typedef struct average average;
 typedef void average_function(const average *a, const amp_pool_line *l);
@@ -187,6 +188,7 @@ amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input
                             const int64_t *divisor) {
     const amp_spatial *s = &p->s;
     const amp_dtype dtype = input->dtype, compute = amp_compute_dtype(dtype);
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_pool_average(call, p, input, count_padding, divisor);
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ACCUMULATE, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     if (compute == AMP_F32) call->note.kernel = kernel->name;

@@ -6,6 +6,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/pooling.h"
+#include "cuda/cuda_windows.h"
 
 #define TYPE float
 #define IS_NAN(x) isnan(x)
@@ -227,6 +228,7 @@ static amp_status run(amp_call *call, const amp_pool *p, amp_tensor *input, bool
     const amp_dtype compute = amp_compute_dtype(input->dtype);
     amp_spatial_result result, places = {0};
     const void *in;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_pool_maximum(call, p, input, return_indices);
     AMP_TRY(amp_spatial_write(call, &p->s, 0, input->dtype, compute, &result));
     if (return_indices) AMP_TRY(amp_spatial_write(call, &p->s, 1, AMP_I64, AMP_I64, &places));
     AMP_TRY(amp_spatial_read(call, &p->s, input, compute, &in));

@@ -6,6 +6,7 @@
 
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cuda/cuda_windows.h"
 
 typedef struct resample {
     const amp_spatial *s;
@@ -158,6 +159,7 @@ amp_status amp_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
     const amp_dtype compute = input->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
     amp_spatial_result result;
     const void *in;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_resample(call, s, input, taps);
     AMP_TRY(amp_spatial_write(call, s, 0, input->dtype, compute, &result));
     AMP_TRY(amp_spatial_read(call, s, input, compute, &in));
     resample r = {.s = s, .taps = taps, .in = in, .out = result.data, .round = input->dtype == AMP_U8};

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
+#include "cuda/cuda_windows.h"
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------- */
 
@@ -242,6 +243,7 @@ amp_status amp_spatial_gather(amp_call *call, const amp_spatial *s, amp_tensor *
     const amp_dtype dtype = input->dtype;
     amp_spatial_result result;
     const void *in;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_spatial_gather(call, s, input, tables);
     AMP_TRY(amp_spatial_write(call, s, 0, dtype, dtype, &result));
     AMP_TRY(amp_spatial_read(call, s, input, dtype, &in));
     gather g = {.s = s, .in = in, .out = result.data, .tables = tables};

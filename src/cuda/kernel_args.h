@@ -95,4 +95,29 @@ typedef struct amp_cuda_unfold {
     amp_cuda_axis axis[3];
 } amp_cuda_unfold;
 
+/* Windows of three dimensions behind a batch and channels. Output o of an axis is made of counts[o] inputs, index[o · most …]. */
+typedef struct amp_cuda_window_axis {
+    int64_t out, in, most;
+    const int64_t *index, *counts, *padded; /* counts NULL: one; padded: elements with those in the padding */
+    const double *weights;                  /* beside index */
+} amp_cuda_window_axis;
+
+typedef struct amp_cuda_steps {
+    int64_t batch, channel, axis[3];
+} amp_cuda_steps;
+
+typedef struct amp_cuda_windows {
+    const void *in;
+    void *out;
+    int64_t *places; /* of maxima, as d·H·W + h·W + w; NULL: not asked for */
+    amp_dtype in_dtype, out_dtype;
+    int64_t count, channels;
+    amp_cuda_steps in_steps, out_steps, place_steps;
+    amp_cuda_window_axis axis[3];
+    bool round;         /* to bytes, the columns of a line first */
+    bool count_padding; /* in a mean */
+    int64_t divisor;    /* of a mean; 0: the elements */
+    int size;           /* of an element that is moved, in bytes */
+} amp_cuda_windows;
+
 #endif /* AMP_CUDA_KERNEL_ARGS_H */

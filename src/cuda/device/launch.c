@@ -11,10 +11,13 @@
     __asm__(".section .rodata\n.balign 64\n" #name "_image:\n.incbin \"" AMP_CUDA_IMAGES "/" #name ".fatbin\"\n"       \
             ".byte 0\n.previous\n");                                                                                   \
     extern const char name##_image[];
-AMP_CUDA_IMAGE(elementwise)
-AMP_CUDA_IMAGE(rows)
+#include "images.def" /* a row for each .cu file, written by cmake/cuda.cmake */
+#undef AMP_CUDA_IMAGE
 
-static const char *const images[] = {elementwise_image, rows_image};
+static const char *const images[] = {
+#define AMP_CUDA_IMAGE(name) name##_image,
+#include "images.def"
+};
 enum { IMAGES = sizeof images / sizeof *images, SLOTS = 512 };
 
 typedef struct kernel {

@@ -1,0 +1,18 @@
+/* Resampling, pooling and padding on the device, for the op layer that it shares with the CPU. */
+#ifndef AMP_CUDA_WINDOWS_H
+#define AMP_CUDA_WINDOWS_H
+
+#include "cpu/pooling.h"
+#include "cpu/resample.h"
+
+/* As amp_spatial_gather, amp_resample and amp_pool_average. */
+amp_status amp_cuda_spatial_gather(amp_call *call, const amp_spatial *s, amp_tensor *input,
+                                   const int64_t *const tables[AMP_SPATIAL_DIMS]);
+amp_status amp_cuda_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
+                             const amp_taps taps[AMP_SPATIAL_DIMS]);
+amp_status amp_cuda_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input, bool count_padding,
+                                 const int64_t *divisor);
+/* Maxima into output 0 and, if asked for, where they are into output 1. */
+amp_status amp_cuda_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices);
+
+#endif /* AMP_CUDA_WINDOWS_H */

@@ -1,0 +1,203 @@
+/* Resampling, pooling and padding: an output element is made of a window of the input, by tables for each dimension. One
+ * thread makes an element, in f32 (f64, i64), the terms of a window in their order. */
+#include "cuda/device/kernel.h"
+
+struct window_place {
+    int64_t output[3], in, out, place; /* in: of the plane's first element */
+};
+
+AMP_DEVICE int64_t digit_of(int64_t *rest, int64_t extent) {
+    const int64_t digit = *rest % extent;
+    *rest /= extent;
+    return digit;
+}
+
+AMP_DEVICE window_place window_at(const amp_cuda_windows &a, int64_t i) {
+    window_place p = {{0, 0, 0}, 0, 0, 0};
+    int64_t rest = i;
+    for (int d = 2; d >= 0; d--) {
+        p.output[d] = digit_of(&rest, a.axis[d].out);
+        p.out += p.output[d] * a.out_steps.axis[d];
+        p.place += p.output[d] * a.place_steps.axis[d];
+    }
+    const int64_t channel = digit_of(&rest, a.channels);
+    p.in = rest * a.in_steps.batch + channel * a.in_steps.channel;
+    p.out += rest * a.out_steps.batch + channel * a.out_steps.channel;
+    p.place += rest * a.place_steps.batch + channel * a.place_steps.channel;
+    return p;
+}
+
+/* The inputs of one output along an axis. */
+struct window_taps {
+    const int64_t *index;
+    const double *weights;
+    int64_t count, step;
+};
+
+AMP_DEVICE window_taps taps_of(const amp_cuda_windows &a, int d, int64_t output) {
+    const amp_cuda_window_axis &axis = a.axis[d];
+    const int64_t first = output * axis.most;
+    return {axis.index + first, axis.weights ? axis.weights + first : nullptr, axis.counts ? axis.counts[output] : 1,
+            a.in_steps.axis[d]};
+}
+
+/* ---- Moving ------------------------------------------------------------------------------------------------------- */
+template <class Element>
+AMP_DEVICE void move_window(const amp_cuda_windows &a, int64_t to, int64_t from) {
+    ((Element *)a.out)[to] = ((const Element *)a.in)[from];
+}
+
+AMP_KERNEL(windows_move, amp_cuda_windows) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        const window_place p = window_at(a, i);
+        int64_t from = p.in;
+        for (int d = 0; d < 3; d++) from += a.axis[d].index[p.output[d]] * a.in_steps.axis[d];
+        switch (a.size) {
+        case 1: move_window<uint8_t>(a, p.out, from); break;
+        case 2: move_window<uint16_t>(a, p.out, from); break;
+        case 4: move_window<uint32_t>(a, p.out, from); break;
+        case 8: move_window<uint64_t>(a, p.out, from); break;
+        default: move_window<complex128>(a, p.out, from); break;
+        }
+    }
+}
+
+/* ---- Weighted sums ------------------------------------------------------------------------------------------------ */
+template <class T>
+AMP_DEVICE T byte_of(T x) {
+    return x > (T)0 ? x < (T)255 ? rint(x) : (T)255 : (T)0;
+}
+
+template <class T>
+AMP_DEVICE T weighted_line(const amp_cuda_windows &a, const window_taps &w, int64_t at) {
+    T sum = 0;
+    for (int64_t k = 0; k < w.count; k++) {
+        sum += (T)w.weights[k] * load<T>(a.in, a.in_dtype, at + w.index[k] * w.step);
+    }
+    return a.round ? byte_of(sum) : sum;
+}
+
+template <class T>
+AMP_DEVICE void resample(const amp_cuda_windows &a) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        const window_place p = window_at(a, i);
+        const window_taps d = taps_of(a, 0, p.output[0]), h = taps_of(a, 1, p.output[1]),
+                          w = taps_of(a, 2, p.output[2]);
+        T whole = 0;
+        for (int64_t x = 0; x < d.count; x++) {
+            T plane = 0;
+            for (int64_t y = 0; y < h.count; y++) {
+                plane += (T)h.weights[y] * weighted_line<T>(a, w, p.in + d.index[x] * d.step + h.index[y] * h.step);
+            }
+            whole += (T)d.weights[x] * plane;
+        }
+        store<T>(a.out, a.out_dtype, p.out, a.round ? byte_of(whole) : whole);
+    }
+}
+AMP_KERNEL(resample_f32, amp_cuda_windows) {
+    resample<float>(a);
+}
+AMP_KERNEL(resample_f64, amp_cuda_windows) {
+    resample<double>(a);
+}
+
+/* ---- Means -------------------------------------------------------------------------------------------------------- */
+/* Calls see(element, its number in the plane) for the elements of a window. */
+template <class T, class State>
+AMP_DEVICE void visit_window(const amp_cuda_windows &a, const window_place &p, State *state) {
+    const window_taps d = taps_of(a, 0, p.output[0]), h = taps_of(a, 1, p.output[1]), w = taps_of(a, 2, p.output[2]);
+    for (int64_t x = 0; x < d.count; x++) {
+        for (int64_t y = 0; y < h.count; y++) {
+            const int64_t at = p.in + d.index[x] * d.step + h.index[y] * h.step;
+            const int64_t line = (d.index[x] * a.axis[1].in + h.index[y]) * a.axis[2].in;
+            for (int64_t z = 0; z < w.count; z++) {
+                state->see(load<T>(a.in, a.in_dtype, at + w.index[z] * w.step), line + w.index[z]);
+            }
+        }
+    }
+}
+
+template <class T>
+struct window_sum {
+    T value;
+    AMP_DEVICE_MEMBER void see(T x, int64_t) {
+        value = value + x;
+    }
+};
+template <>
+struct window_sum<int64_t> {
+    uint64_t value;
+    AMP_DEVICE_MEMBER void see(int64_t x, int64_t) {
+        value += (uint64_t)x;
+    }
+};
+
+AMP_DEVICE int64_t divisor_at(const amp_cuda_windows &a, const window_place &p) {
+    int64_t elements = 1, padded = 1;
+    for (int d = 0; d < 3; d++) {
+        elements *= a.axis[d].counts[p.output[d]];
+        padded *= a.axis[d].padded[p.output[d]];
+    }
+    if (elements == 0) return 1; /* a window in the padding: 0 / 1 */
+    return a.divisor ? a.divisor : a.count_padding ? padded : elements;
+}
+
+template <class T>
+AMP_DEVICE T mean_of(T sum, int64_t divisor) {
+    return sum / (T)divisor;
+}
+AMP_DEVICE int64_t mean_of(uint64_t sum, int64_t divisor) {
+    return divisor == -1 ? (int64_t)(0 - sum) : (int64_t)sum / divisor;
+}
+
+template <class T>
+AMP_DEVICE void average(const amp_cuda_windows &a) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        const window_place p = window_at(a, i);
+        window_sum<T> sum = {0};
+        visit_window<T>(a, p, &sum);
+        store<T>(a.out, a.out_dtype, p.out, mean_of(sum.value, divisor_at(a, p)));
+    }
+}
+AMP_KERNEL(average_f32, amp_cuda_windows) {
+    average<float>(a);
+}
+AMP_KERNEL(average_f64, amp_cuda_windows) {
+    average<double>(a);
+}
+AMP_KERNEL(average_i64, amp_cuda_windows) {
+    average<int64_t>(a);
+}
+
+/* ---- Maxima ------------------------------------------------------------------------------------------------------- */
+/* The first of equal ones; the last NaN. */
+template <class T>
+struct window_maximum {
+    T value;
+    int64_t place;
+    AMP_DEVICE_MEMBER void see(T x, int64_t at) {
+        if (place >= 0 && x == x && !(x > value)) return;
+        value = x;
+        place = at;
+    }
+};
+
+template <class T>
+AMP_DEVICE void maximum(const amp_cuda_windows &a, T least) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        const window_place p = window_at(a, i);
+        window_maximum<T> best = {least, -1};
+        visit_window<T>(a, p, &best);
+        store<T>(a.out, a.out_dtype, p.out, best.value);
+        if (a.places) a.places[p.place] = best.place < 0 ? 0 : best.place;
+    }
+}
+AMP_KERNEL(maximum_windows_f32, amp_cuda_windows) {
+    maximum<float>(a, -INFINITY);
+}
+AMP_KERNEL(maximum_windows_f64, amp_cuda_windows) {
+    maximum<double>(a, -INFINITY);
+}
+AMP_KERNEL(maximum_windows_i64, amp_cuda_windows) {
+    maximum<int64_t>(a, INT64_MIN);
+}
