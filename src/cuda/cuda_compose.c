@@ -4,7 +4,6 @@
 
 #include "amp/ops.h"
 #include "cpu/element.h"
-#include "cpu/loss_reduction.h"
 #include "cpu/reduce.h"
 #include "cuda/cuda_elementwise.h"
 #include "cuda/cuda_rows.h"
@@ -57,56 +56,6 @@ amp_status cuda_addr(amp_call *call) {
     }
     amp_tensor *column = amp_unsqueeze(a->vec1, 1), *row = amp_unsqueeze(a->vec2, 0);
     return return_tensor(call, amp_addmm(a->input, column, row, .beta = a->beta, .alpha = a->alpha));
-}
-
-/* ---- Losses by element -------------------------------------------------------------------------------------------- */
-/* Losses in f32 (f64), reduced from there. */
-static amp_status loss(amp_call *call, amp_formula formula, amp_tensor *input, amp_tensor *target,
-                       const char *reduction, double p) {
-    const amp_operand v[2] = {amp_tensor_operand("input", input), amp_tensor_operand("target", target)};
-    const amp_dtype dtype = amp_operands_dtype(v, 2), compute = dtype == AMP_F64 ? AMP_F64 : AMP_F32;
-    amp_loss_reduction how;
-    int64_t shape[AMP_MAX_RANK];
-    int rank;
-    AMP_TRY(amp_loss_reduction_of(call, reduction, false, &how));
-    if (!amp_dtype_is_floating(dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s, 'target' is %s; expected a floating dtype",
-                        amp_call_name(call), amp_describe(input), amp_describe(target));
-    }
-    if (how == AMP_LOSS_NONE) {
-        return amp_cuda_elementwise_op(call, formula, v, 2, dtype, (amp_formula_numbers){.p = p});
-    }
-    AMP_TRY(amp_operands_shape(call, v, 2, &rank, shape));
-    amp_tensor *losses = amp_cuda_temporary(call, compute, rank, shape);
-    if (!losses) return amp_pending_error();
-    AMP_TRY(amp_cuda_compute(call, formula, v, 2, compute, (amp_formula_numbers){.p = p}, losses));
-    const double scale = how == AMP_LOSS_MEAN ? 1.0 / (double)amp_tensor_elements(losses) : 1.0;
-    return amp_loss_finish(call, how, losses, dtype, scale);
-}
-
-amp_status cuda_mse_loss(amp_call *call) {
-    const amp_mse_loss_args *a = call->args;
-    return loss(call, AMP_FORMULA_mse, a->input, a->target, a->reduction, 0.0);
-}
-amp_status cuda_l1_loss(amp_call *call) {
-    const amp_l1_loss_args *a = call->args;
-    return loss(call, AMP_FORMULA_l1, a->input, a->target, a->reduction, 0.0);
-}
-amp_status cuda_smooth_l1_loss(amp_call *call) {
-    const amp_smooth_l1_loss_args *a = call->args;
-    if (a->beta.value < 0.0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'beta' is %g; expected 0 or more", amp_call_name(call), a->beta.value);
-    }
-    return loss(call, a->beta.value == 0.0 ? AMP_FORMULA_l1 : AMP_FORMULA_smooth_l1, a->input, a->target, a->reduction,
-                a->beta.value);
-}
-amp_status cuda_huber_loss(amp_call *call) {
-    const amp_huber_loss_args *a = call->args;
-    if (!(a->delta.value > 0.0)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'delta' is %g; expected more than 0", amp_call_name(call),
-                        a->delta.value);
-    }
-    return loss(call, AMP_FORMULA_huber, a->input, a->target, a->reduction, a->delta.value);
 }
 
 /* ---- Activations -------------------------------------------------------------------------------------------------- */

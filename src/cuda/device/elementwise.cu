@@ -63,6 +63,23 @@ template <class T>
 AMP_DEVICE T softplus(T x) {
     return log1p(exp(-fabs(x))) + (x > 0 ? x : (T)0);
 }
+/* What is negative becomes zero; a NaN stays. */
+template <class T>
+AMP_DEVICE T positive(T x) {
+    return x < 0 ? (T)0 : x;
+}
+/* Logarithms of probabilities are not taken below -100. What is no probability stops the kernel, and is reported with the op. */
+template <class T>
+AMP_DEVICE T cross_entropy(T x, T y) {
+    if (!(x >= 0 && x <= 1)) AMP_TRAP();
+    const T no = log1p(-x), yes = log(x);
+    return (y - (T)1) * (no < -100 ? (T)-100 : no) - y * (yes < -100 ? (T)-100 : yes);
+}
+/* log(t!), about. */
+template <class T>
+AMP_DEVICE T stirling(T t) {
+    return t <= 1 ? (T)0 : t * log(t) - t + (T)0.5 * log((T)(2 * M_PI) * t);
+}
 /* Halley's method on erf, from a first approximation by logarithms. */
 AMP_DEVICE double inverse_erf(double y) {
     if (!(fabs(y) < 1.0)) return fabs(y) == 1.0 ? copysign(INFINITY, y) : NAN;
