@@ -10,7 +10,8 @@
 
 enum { MAX_THREADS = 4096 };
 
-static atomic_int thread_count; /* 0: not decided yet */
+static atomic_int thread_count;        /* 0: not decided yet */
+static _Thread_local int thread_limit; /* 0: none */
 
 /* The child of a fork has none of its parent's threads, but a copy of the runtime's book-keeping that says it does:
  * libgomp would wait for them for ever. It computes with one thread. */
@@ -56,15 +57,26 @@ amp_status amp_set_num_threads(int threads) {
     return AMP_OK;
 }
 
+int amp_parallel_limit(int threads) {
+    const int previous = thread_limit;
+    thread_limit = threads;
+    return previous;
+}
+
+static int allowed_threads(void) {
+    const int threads = amp_get_num_threads();
+    return thread_limit && thread_limit < threads ? thread_limit : threads;
+}
+
 int amp_parallel_threads(int64_t work, int64_t grain) {
     const int64_t worth = work / grain;
     if (worth < 2 || omp_in_parallel()) return 1;
-    const int threads = amp_get_num_threads();
+    const int threads = allowed_threads();
     return worth < threads ? (int)worth : threads;
 }
 
 int amp_parallel_enter_library(void) {
-    const int previous = omp_get_max_threads(), threads = omp_in_parallel() ? 1 : amp_get_num_threads();
+    const int previous = omp_get_max_threads(), threads = omp_in_parallel() ? 1 : allowed_threads();
     if (previous != threads) omp_set_num_threads(threads);
     return previous;
 }

@@ -22,6 +22,10 @@ enum { AMP_GRAIN_ELEMENTS = 16 * 1024, AMP_GRAIN_MACS = 256 * 1024 };
  * parallel region. */
 int amp_parallel_threads(int64_t work, int64_t grain);
 
+/* Of what the calling thread starts, from now on, none gets more than so many threads; 0: no limit. Returns the limit
+ * before, which is to be set again. */
+int amp_parallel_limit(int threads);
+
 /* [begin, end) */
 typedef struct amp_range {
     int64_t begin, end;

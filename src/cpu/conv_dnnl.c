@@ -1,23 +1,29 @@
-/* oneDNN's convolutions: primitives are made once per shape and kept, scratchpads are ours. */
+/* oneDNN's convolutions: primitives are made once per shape and kept, scratchpads are ours.
+ *
+ * oneDNN blocks a convolution, and so orders its sums, by the number of threads that it is to run on. Here that is
+ * always one: the output channels are cut into slices, by the layer alone, which our threads share out. */
 #define _GNU_SOURCE /* clock_gettime */
 #include "cpu/conv_dnnl.h"
 
+#include <assert.h>
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
-#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/fail.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/choices.h"
+#include "cpu/dnnl_engine.h"
 #include "cpu/isa.h"
 #include "cpu/strided_copy.h"
 
 enum {
-    ENTRIES = 64,             /* shapes that are kept; what comes later is computed by our own kernels */
-    FORMATS = 16,             /* of weights */
+    ENTRIES = 256,            /* above, the entry unused for longest goes */
+    SLICE = 64,               /* most output channels of one */
+    LANES = 16,               /* oneDNN computes whole ones: the last slice is as wide as the others */
+    LINE = 64,                /* bytes */
     DEEP_BYTES = 1536 * 1024, /* least weights of the class … */
     DEEP_PIXELS = 512,        /* … and most pixels */
     ROUNDS = 8,
@@ -25,41 +31,52 @@ enum {
     CHANNELS = 512 /* of the measurement: 3×3 from CHANNELS to as many */
 };
 
-/* What a primitive depends on; compared as bytes. */
+/* What the primitive of a slice depends on; compared as bytes. */
 typedef struct key {
-    int64_t batch, in, out;
+    int64_t batch, in, out; /* of the slice */
     amp_conv_axis axis[2];
     int64_t bias_dtype; /* -1: none */
-    int64_t threads;
 } key;
 
+/* Weights of one description get a number, for the cast cache; never freed, for packed weights rely on it. */
+typedef struct format {
+    struct format *next;
+    int number;
+    dnnl_memory_desc_t weights;
+} format;
+
 typedef struct entry {
+    struct entry *next; /* used less recently */
     key key;
-    dnnl_primitive_desc_t descriptor; /* NULL: oneDNN has no such primitive */
-    dnnl_primitive_t primitive;
-    int format; /* of the weights */
+    int users;
+    dnnl_primitive_t primitive; /* NULL: oneDNN has none for this layer */
+    dnnl_primitive_desc_t descriptor;
+    const format *format;
     size_t weight_bytes, scratch_bytes;
     const char *name;
 } entry;
 
+/* Under AMP_LOCK_DNNL. */
 static struct {
-    pthread_mutex_t lock;
-    dnnl_engine_t engine;
-    entry entries[ENTRIES]; /* never change once they are made */
+    entry *entries;
     int count;
-    dnnl_memory_desc_t formats[FORMATS];
-    int format_count;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    format *formats;
+} state;
+
+/* A layer, and the slices that compute it. */
+typedef struct layer {
+    entry *entry;
+    int64_t slices, out, pixels;
+} layer;
 
 /* ---- Primitives ----------------------------------------------------------------------------------------------- */
 
-static int find_format(const_dnnl_memory_desc_t d) {
-    int i = 0;
-    while (i < state.format_count && !dnnl_memory_desc_equal(state.formats[i], d)) i++;
-    if (i < state.format_count) return i;
-    if (i == FORMATS || dnnl_memory_desc_clone(&state.formats[i], d) != dnnl_success) return -1;
-    state.format_count++;
-    return i;
+static dnnl_status_t check(dnnl_status_t status, const char *what) {
+    if (status == dnnl_out_of_memory)
+        amp_fail(AMP_ERROR_MEMORY, "conv: oneDNN: no memory to %s", what);
+    else if (status != dnnl_success)
+        amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot %s (status %d)", what, (int)status);
+    return status;
 }
 
 static dnnl_status_t describe(dnnl_memory_desc_t *d, int rank, const dnnl_dims_t dims, amp_dtype dtype,
@@ -90,7 +107,7 @@ static dnnl_status_t make_descriptor(const key *k, descriptors *d, dnnl_primitiv
     if (s == dnnl_success) s = describe(&d->y, 4, y, AMP_BF16, dnnl_nhwc);
     if (s == dnnl_success && k->bias_dtype >= 0) s = describe(&d->bias, 1, bias, (amp_dtype)k->bias_dtype, dnnl_a);
     if (s != dnnl_success) return s;
-    return dnnl_convolution_forward_primitive_desc_create(made, state.engine, dnnl_forward_inference,
+    return dnnl_convolution_forward_primitive_desc_create(made, amp_dnnl_engine(), dnnl_forward_inference,
                                                           dnnl_convolution_direct, d->x, d->w, d->bias, d->y, strides,
                                                           dilations, before, after, d->attributes);
 }
@@ -102,72 +119,230 @@ static void destroy_descriptors(descriptors *d) {
     if (d->attributes) dnnl_primitive_attr_destroy(d->attributes);
 }
 
-/* Fills e for e->key; leaves its descriptor NULL where anything fails. */
-static void make_entry(entry *e) {
+/* Under the lock; NULL: no memory. */
+static const format *find_format(const_dnnl_memory_desc_t weights) {
+    format *f = state.formats;
+    while (f && !dnnl_memory_desc_equal(f->weights, weights)) f = f->next;
+    if (f) return f;
+    f = amp_alloc_zeroed(sizeof *f);
+    if (!f || dnnl_memory_desc_clone(&f->weights, weights) != dnnl_success) {
+        amp_free(f);
+        return NULL;
+    }
+    f->number = state.formats ? state.formats->number + 1 : 0;
+    f->next = state.formats;
+    return state.formats = f;
+}
+
+static void destroy_entry(entry *e) {
+    if (e->primitive) dnnl_primitive_destroy(e->primitive);
+    if (e->descriptor) dnnl_primitive_desc_destroy(e->descriptor);
+    amp_free(e);
+}
+
+/* dnnl_unimplemented if oneDNN has no such convolution. */
+static dnnl_status_t make_primitive(entry *e) {
     descriptors d = {0};
-    dnnl_primitive_desc_t made = NULL;
-    if (make_descriptor(&e->key, &d, &made) == dnnl_success) {
-        const const_dnnl_memory_desc_t weights = dnnl_primitive_desc_query_md(made, dnnl_query_weights_md, 0);
-        e->weight_bytes = dnnl_memory_desc_get_size(weights);
-        e->scratch_bytes = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0));
-        e->format = find_format(weights);
-        dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, &e->name); /* lives as long as the descriptor */
-        if (e->format >= 0 && dnnl_primitive_create(&e->primitive, made) == dnnl_success)
-            e->descriptor = made;
-        else
-            dnnl_primitive_desc_destroy(made);
-    }
+    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
+    amp_lock(AMP_LOCK_DNNL_MAKING);
+    dnnl_status_t s = make_descriptor(&e->key, &d, &e->descriptor);
+    if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
+    amp_unlock(AMP_LOCK_DNNL_MAKING);
+    amp_parallel_leave_library(previous);
+    amp_parallel_limit(limit);
     destroy_descriptors(&d);
-}
-
-/* NULL: oneDNN has no such convolution, or the table of shapes is full. */
-static const entry *entry_of(const key *k) {
-    const entry *found = NULL;
-    pthread_mutex_lock(&state.lock);
-    if (!state.engine && dnnl_engine_create(&state.engine, dnnl_cpu, 0) != dnnl_success) state.engine = NULL;
-    for (int i = 0; i < state.count && !found; i++)
-        if (memcmp(&state.entries[i].key, k, sizeof *k) == 0) found = &state.entries[i];
-    if (!found && state.engine && state.count < ENTRIES) {
-        entry *e = &state.entries[state.count++];
-        const int previous = amp_parallel_enter_library();
-        e->key = *k;
-        make_entry(e);
-        amp_parallel_leave_library(previous);
-        found = e;
-    }
-    pthread_mutex_unlock(&state.lock);
-    return found && found->descriptor ? found : NULL;
-}
-
-static dnnl_status_t execute(const entry *e, void *const data[5]) {
-    static const int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD, DNNL_ARG_BIAS};
-    static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md,
-                                           dnnl_query_scratchpad_md, dnnl_query_weights_md};
-    const int count = e->key.bias_dtype >= 0 ? 5 : 4;
-    dnnl_exec_arg_t list[5];
-    dnnl_stream_t stream = NULL;
-    dnnl_status_t s = dnnl_stream_create(&stream, state.engine, dnnl_stream_default_flags);
-    int made = 0;
-    for (; s == dnnl_success && made < count; made += s == dnnl_success) {
-        const const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(e->descriptor, queries[made], made == 4);
-        list[made].arg = arguments[made];
-        s = dnnl_memory_create(&list[made].memory, d, state.engine, data[made]);
-    }
-    if (s == dnnl_success) s = dnnl_primitive_execute(e->primitive, stream, count, list);
-    if (s == dnnl_success) s = dnnl_stream_wait(stream);
-    for (int i = 0; i < made; i++) dnnl_memory_destroy(list[i].memory);
-    if (stream) dnnl_stream_destroy(stream);
     return s;
 }
 
-static amp_status run(const entry *e, const void *x, const void *w, const void *bias, void *y) {
-    void *scratch = e->scratch_bytes ? amp_alloc(e->scratch_bytes) : NULL;
-    if (e->scratch_bytes && !scratch) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpad");
-    const int previous = amp_parallel_enter_library();
-    const dnnl_status_t s = execute(e, (void *const[]){(void *)x, (void *)w, y, scratch, (void *)bias});
+static dnnl_status_t fill_entry(entry *e) {
+    const dnnl_status_t s = make_primitive(e);
+    if (s != dnnl_success) return s == dnnl_unimplemented ? dnnl_success : s;
+    const const_dnnl_memory_desc_t weights = dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 0);
+    e->weight_bytes = (dnnl_memory_desc_get_size(weights) + LINE - 1) / LINE * LINE;
+    e->scratch_bytes =
+        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_scratchpad_md, 0));
+    amp_lock(AMP_LOCK_DNNL);
+    e->name = amp_dnnl_name(e->descriptor);
+    e->format = find_format(weights);
+    amp_unlock(AMP_LOCK_DNNL);
+    return e->format ? dnnl_success : dnnl_out_of_memory;
+}
+
+/* NULL with an error. */
+static entry *make_entry(const key *k) {
+    entry *e = amp_alloc_zeroed(sizeof *e);
+    if (e) e->key = *k;
+    if (check(e ? fill_entry(e) : dnnl_out_of_memory, "make a convolution") == dnnl_success) return e;
+    if (e) destroy_entry(e);
+    return NULL;
+}
+
+/* ---- The table ------------------------------------------------------------------------------------------------ */
+
+/* The entry of a key becomes the first of the list. */
+static entry *find_entry(const key *k) {
+    entry **at = &state.entries;
+    while (*at && memcmp(&(*at)->key, k, sizeof *k) != 0) at = &(*at)->next;
+    entry *e = *at;
+    if (!e) return NULL;
+    *at = e->next;
+    e->next = state.entries;
+    return state.entries = e;
+}
+
+static void evict_oldest(void) {
+    entry **oldest = NULL;
+    for (entry **at = &state.entries; *at; at = &(*at)->next)
+        if (!(*at)->users) oldest = at;
+    if (!oldest) return;
+    entry *e = *oldest;
+    *oldest = e->next;
+    destroy_entry(e);
+    state.count--;
+}
+
+/* With the caller among its users; made outside the lock, for that takes long. NULL with an error. */
+static entry *take_entry(const key *k) {
+    entry *made = NULL;
+    amp_lock(AMP_LOCK_DNNL);
+    entry *e = find_entry(k);
+    if (!e) {
+        amp_unlock(AMP_LOCK_DNNL);
+        made = make_entry(k);
+        if (!made) return NULL;
+        amp_lock(AMP_LOCK_DNNL);
+        e = find_entry(k); /* another thread may have been faster */
+    }
+    if (!e) {
+        if (state.count >= ENTRIES) evict_oldest();
+        state.count++;
+        made->next = state.entries;
+        state.entries = e = made;
+        made = NULL;
+    }
+    e->users++;
+    amp_unlock(AMP_LOCK_DNNL);
+    if (made) destroy_entry(made);
+    return e;
+}
+
+static void give_entry_back(entry *e) {
+    amp_lock(AMP_LOCK_DNNL);
+    e->users--;
+    amp_unlock(AMP_LOCK_DNNL);
+}
+
+/* ---- Execution ------------------------------------------------------------------------------------------------ */
+
+enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, MEMORIES };
+
+/* Memory objects of one thread. */
+typedef struct operands {
+    dnnl_stream_t stream;
+    int count;
+    dnnl_exec_arg_t list[MEMORIES];
+} operands;
+
+static dnnl_status_t make_operands(const entry *e, operands *o) {
+    static const struct {
+        int argument;
+        dnnl_query_t query;
+        int index;
+    } list[MEMORIES] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                        {DNNL_ARG_DST, dnnl_query_dst_md, 0},
+                        {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
+                        {DNNL_ARG_BIAS, dnnl_query_weights_md, 1}};
+    const int count = e->key.bias_dtype >= 0 ? MEMORIES : BIAS;
+    dnnl_status_t s = dnnl_stream_create(&o->stream, amp_dnnl_engine(), dnnl_stream_default_flags);
+    for (o->count = 0; s == dnnl_success && o->count < count; o->count += s == dnnl_success) {
+        const int i = o->count;
+        const const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(e->descriptor, list[i].query, list[i].index);
+        o->list[i].arg = list[i].argument;
+        s = dnnl_memory_create(&o->list[i].memory, d, amp_dnnl_engine(), DNNL_MEMORY_NONE);
+    }
+    return s;
+}
+
+static void destroy_operands(operands *o) {
+    for (int i = 0; i < o->count; i++) dnnl_memory_destroy(o->list[i].memory);
+    if (o->stream) dnnl_stream_destroy(o->stream);
+}
+
+/* One call's operands. */
+typedef struct work {
+    const layer *layer;
+    char *x, *w, *bias, *y; /* the bias is padded to whole slices */
+    char *own;              /* own_bytes for each thread: its slice of the result, and a scratchpad */
+    size_t slice_bytes, own_bytes;
+} work;
+
+static dnnl_status_t run_slice(const work *w, const operands *o, int64_t slice, char *own) {
+    const layer *l = w->layer;
+    const entry *e = l->entry;
+    const int64_t first = slice * e->key.out, width = l->out - first < e->key.out ? l->out - first : e->key.out;
+    char *const data[] = {
+        w->x, w->w + (size_t)slice * e->weight_bytes, own, own + w->slice_bytes,
+        e->key.bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)e->key.bias_dtype)};
+    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[i]);
+    dnnl_status_t s = dnnl_primitive_execute(e->primitive, o->stream, o->count, o->list);
+    if (s == dnnl_success) s = dnnl_stream_wait(o->stream);
+    if (s != dnnl_success) return s;
+    const size_t value = sizeof(uint16_t);
+    for (int64_t i = 0; i < l->pixels; i++)
+        memcpy(w->y + (size_t)(i * l->out + first) * value, own + (size_t)(i * e->key.out) * value,
+               (size_t)width * value);
+    return s;
+}
+
+static dnnl_status_t run_part(const work *w, amp_range part, char *own) {
+    operands o = {0};
+    dnnl_status_t s = make_operands(w->layer->entry, &o);
+    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++) s = run_slice(w, &o, i, own);
+    destroy_operands(&o);
+    return s;
+}
+
+static dnnl_status_t run_slices(const work *w, int threads) {
+    dnnl_status_t failed = dnnl_success;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const int thread = omp_get_thread_num();
+        const amp_range part = amp_parallel_part(w->layer->slices, 1, thread, omp_get_num_threads());
+        const dnnl_status_t s = run_part(w, part, w->own + (size_t)thread * w->own_bytes);
+        if (s != dnnl_success) {
+#pragma omp atomic write
+            failed = s;
+        }
+    }
+    return failed;
+}
+
+static size_t whole_lines(size_t bytes) {
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static amp_status run(const layer *l, const void *x, const void *weights, const void *bias, void *y) {
+    const key *k = &l->entry->key;
+    const size_t value = k->bias_dtype < 0 ? 0 : amp_dtype_size((amp_dtype)k->bias_dtype);
+    const size_t bias_bytes = whole_lines((size_t)(l->slices * k->out) * value);
+    const int threads = amp_parallel_threads(l->slices, 1);
+    work w = {.layer = l, .x = (char *)x, .w = (char *)weights, .y = y};
+    w.slice_bytes = whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t));
+    w.own_bytes = w.slice_bytes + whole_lines(l->entry->scratch_bytes);
+    w.bias = amp_alloc(bias_bytes + (size_t)threads * w.own_bytes);
+    if (!w.bias) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
+    w.own = w.bias + bias_bytes;
+    if (value) {
+        memset(w.bias, 0, bias_bytes);
+        memcpy(w.bias, bias, (size_t)l->out * value);
+    }
+    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
+    const dnnl_status_t s = run_slices(&w, threads);
     amp_parallel_leave_library(previous);
-    amp_free(scratch);
-    return s == dnnl_success ? AMP_OK : amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN fails with status %d", (int)s);
+    amp_parallel_limit(limit);
+    amp_free(w.bias);
+    return check(s, "run a convolution") == dnnl_success ? AMP_OK : amp_last_status();
 }
 
 /* ---- Weights -------------------------------------------------------------------------------------------------- */
@@ -175,53 +350,40 @@ static amp_status run(const entry *e, const void *x, const void *w, const void *
 /* What the builder of the cast cache gets as its convolution. */
 typedef struct job {
     amp_conv conv;
-    const entry *entry;
+    const layer *layer;
 } job;
 
-static dnnl_status_t reorder(const entry *e, void *from, void *to) {
-    const key *k = &e->key;
+static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
+    const key *k = &l->entry->key;
     const dnnl_dims_t dims = {k->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
-    const const_dnnl_memory_desc_t wanted = dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 0);
+    const size_t step = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]) * sizeof(uint16_t);
+    const const_dnnl_memory_desc_t wanted =
+        dnnl_primitive_desc_query_md(l->entry->descriptor, dnnl_query_weights_md, 0);
     dnnl_memory_desc_t plain = NULL;
-    dnnl_memory_t source = NULL, target = NULL;
-    dnnl_primitive_desc_t descriptor = NULL;
-    dnnl_primitive_t primitive = NULL;
-    dnnl_stream_t stream = NULL;
     dnnl_status_t s = describe(&plain, 4, dims, AMP_BF16, dnnl_oihw);
-    if (s == dnnl_success) s = dnnl_stream_create(&stream, state.engine, dnnl_stream_default_flags);
-    if (s == dnnl_success) s = dnnl_memory_create(&source, plain, state.engine, from);
-    if (s == dnnl_success) s = dnnl_memory_create(&target, wanted, state.engine, to);
-    if (s == dnnl_success)
-        s = dnnl_reorder_primitive_desc_create(&descriptor, plain, state.engine, wanted, state.engine, NULL);
-    if (s == dnnl_success) s = dnnl_primitive_create(&primitive, descriptor);
-    const dnnl_exec_arg_t list[] = {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}};
-    if (s == dnnl_success) s = dnnl_primitive_execute(primitive, stream, 2, list);
-    if (s == dnnl_success) s = dnnl_stream_wait(stream);
-    if (primitive) dnnl_primitive_destroy(primitive);
-    if (descriptor) dnnl_primitive_desc_destroy(descriptor);
-    if (target) dnnl_memory_destroy(target);
-    if (source) dnnl_memory_destroy(source);
-    if (stream) dnnl_stream_destroy(stream);
+    for (int64_t i = 0; s == dnnl_success && i < l->slices; i++)
+        s = amp_dnnl_reorder(plain, from + (size_t)i * step, wanted, to + (size_t)i * l->entry->weight_bytes);
     if (plain) dnnl_memory_desc_destroy(plain);
     return s;
 }
 
 static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void *context) {
-    const entry *e = ((const job *)context)->entry;
-    const key *k = &e->key;
-    const int64_t shape[] = {k->out, k->in, k->axis[0].kernel, k->axis[1].kernel}, bytes = (int64_t)e->weight_bytes;
+    const layer *l = ((const job *)context)->layer;
+    const key *k = &l->entry->key;
+    const int64_t bytes = l->slices * (int64_t)l->entry->weight_bytes;
+    const int64_t shape[] = {l->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
     const int64_t from[] = {source->strides[1], source->strides[5], source->strides[3], source->strides[4]};
     int64_t to[4];
     amp_dense_strides(4, shape, to);
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 1, &bytes);
     if (!made) return NULL;
-    void *dense = amp_alloc((size_t)(shape[0] * to[0]) * amp_dtype_size(dtype));
+    char *dense = amp_alloc_zeroed((size_t)(l->slices * k->out * to[0]) * amp_dtype_size(dtype));
     amp_status status =
         dense ? amp_strided_copy(dense, dtype, to, amp_tensor_pointer(source), source->dtype, from, 4, shape)
               : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
     const int previous = amp_parallel_enter_library();
-    if (status == AMP_OK && reorder(e, dense, made->storage->data) != dnnl_success)
-        status = amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot pack weights");
+    if (status == AMP_OK && check(pack_slices(l, dense, made->storage->data), "pack weights") != dnnl_success)
+        status = amp_last_status();
     amp_parallel_leave_library(previous);
     amp_free(dense);
     if (status == AMP_OK) return made;
@@ -231,19 +393,6 @@ static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void
 
 /* ---- The class ------------------------------------------------------------------------------------------------ */
 
-static key key_of(const amp_conv *c, const amp_conv_plane *bias) {
-    key k;
-    memset(&k, 0, sizeof k);
-    k.batch = c->batch;
-    k.in = c->in_channels;
-    k.out = c->out_channels;
-    k.axis[0] = c->axis[1];
-    k.axis[1] = c->axis[2];
-    k.bias_dtype = bias->data ? (int64_t)bias->dtype : -1;
-    k.threads = omp_in_parallel() ? 1 : amp_get_num_threads();
-    return k;
-}
-
 static bool is_dense(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
     const amp_conv_axis *h = &c->axis[1], *w = &c->axis[2];
     return x->dtype == AMP_BF16 && y->dtype == AMP_BF16 && x->axis[2] == c->in_channels &&
@@ -251,29 +400,57 @@ static bool is_dense(const amp_conv *c, const amp_conv_plane *x, const amp_conv_
            y->axis[2] == c->out_channels && y->axis[1] == y->axis[2] * w->out;
 }
 
-bool amp_conv_dnnl_serves(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
-                          const amp_conv_plane *y) {
+static bool is_of_class(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
     const double weights = 2.0 * (double)c->in_channels * (double)c->out_channels * (double)amp_conv_taps(c);
     const bool products = amp_conv_taps(c) == 1 && c->axis[1].stride == 1 && c->axis[2].stride == 1;
-    if (weights < DEEP_BYTES || products || c->groups > 1 || c->axis[0].in > 1 || c->axis[0].kernel > 1 ||
-        c->batch * amp_conv_pixels(c) > DEEP_PIXELS || !is_dense(c, x, y) || amp_isa_best() < AMP_ISA_AVX512BF16 ||
-        amp_choose(AMP_CHOICE_CONV_DEEP))
-        return false;
-    const key k = key_of(c, bias);
-    return entry_of(&k) != NULL;
+    return weights >= DEEP_BYTES && !products && c->groups == 1 && c->axis[0].in == 1 && c->axis[0].kernel == 1 &&
+           c->batch * amp_conv_pixels(c) <= DEEP_PIXELS && is_dense(c, x, y) && amp_isa_best() >= AMP_ISA_AVX512BF16 &&
+           !amp_choose(AMP_CHOICE_CONV_DEEP);
+}
+
+/* Slices of the same width, whose primitive is taken; by the layer alone. */
+static amp_status take_layer(layer *l, key *k, int64_t out) {
+    l->slices = (out + SLICE - 1) / SLICE;
+    l->out = out;
+    l->pixels = k->batch * k->axis[0].out * k->axis[1].out;
+    k->out = ((out + l->slices - 1) / l->slices + LANES - 1) / LANES * LANES;
+    l->entry = take_entry(k);
+    return l->entry ? AMP_OK : amp_last_status();
+}
+
+static key key_of(const amp_conv *c, const amp_conv_plane *bias) {
+    key k;
+    memset(&k, 0, sizeof k);
+    k.batch = c->batch;
+    k.in = c->in_channels;
+    k.axis[0] = c->axis[1];
+    k.axis[1] = c->axis[2];
+    k.bias_dtype = bias->data ? (int64_t)bias->dtype : -1;
+    return k;
+}
+
+static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_plane *x,
+                          const amp_conv_plane *bias, const amp_conv_plane *y) {
+    const job j = {.conv = *c, .layer = l};
+    const amp_layout layout = (amp_layout)(AMP_LAYOUT_CONV_DNNL + l->entry->format->number);
+    amp_cast *weights = NULL;
+    AMP_TRY(amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout, build_weights, &weights));
+    call->note.kernel = l->entry->name;
+    const amp_status status = run(l, x->data, weights->memory->data, bias->data, y->data);
+    amp_cast_release(weights);
+    return status;
 }
 
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
-                         const amp_conv_plane *y) {
-    const key k = key_of(c, bias);
-    const job j = {.conv = *c, .entry = entry_of(&k)};
-    amp_cast *weights = NULL;
-    if (!j.entry) return amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN does not serve this layer");
-    AMP_TRY(amp_conv_obtain_weights(call, &j.conv, AMP_BF16, (amp_layout)(AMP_LAYOUT_CONV_DNNL + j.entry->format),
-                                    build_weights, &weights));
-    call->note.kernel = j.entry->name;
-    const amp_status status = run(j.entry, x->data, weights->memory->data, bias->data, y->data);
-    amp_cast_release(weights);
+                         const amp_conv_plane *y, bool *served) {
+    layer l = {0};
+    *served = false;
+    if (!is_of_class(c, x, y)) return AMP_OK;
+    key k = key_of(c, bias);
+    AMP_TRY(take_layer(&l, &k, c->out_channels));
+    *served = l.entry->primitive != NULL;
+    const amp_status status = *served ? compute(call, c, &l, x, bias, y) : AMP_OK;
+    give_entry_back(l.entry);
     return status;
 }
 
@@ -281,8 +458,7 @@ amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_plane
 
 typedef struct problem {
     uint16_t *x, *w, *y;
-    key key;
-    const entry *entry;
+    layer layer;
 } problem;
 
 static bool run_ours(const problem *p) {
@@ -313,7 +489,7 @@ static bool run_ours(const problem *p) {
 }
 
 static bool run_theirs(const problem *p) {
-    return p->entry && run(p->entry, p->x, p->w, NULL, p->y) == AMP_OK;
+    return run(&p->layer, p->x, p->w, NULL, p->y) == AMP_OK;
 }
 
 static double rate_of(bool (*way)(const problem *p), const problem *p) {
@@ -329,14 +505,16 @@ static double rate_of(bool (*way)(const problem *p), const problem *p) {
 static bool make_problem(problem *p) {
     const size_t pixels = (size_t)SIZE * SIZE * CHANNELS, weights = (size_t)9 * CHANNELS * CHANNELS;
     uint32_t random = 1;
-    memset(p, 0, sizeof *p);
-    p->key.batch = 1;
-    p->key.in = p->key.out = CHANNELS;
-    p->key.axis[0] = p->key.axis[1] = (amp_conv_axis){SIZE, SIZE, 3, 1, 1, 1};
-    p->key.bias_dtype = -1;
-    p->key.threads = 1;
-    p->entry = entry_of(&p->key);
-    if (!p->entry || p->entry->weight_bytes > 2 * weights) return false;
+    key k;
+    memset(&k, 0, sizeof k);
+    k.batch = 1;
+    k.in = CHANNELS;
+    k.axis[0] = k.axis[1] = (amp_conv_axis){SIZE, SIZE, 3, 1, 1, 1};
+    k.bias_dtype = -1;
+    *p = (problem){0};
+    if (take_layer(&p->layer, &k, CHANNELS) != AMP_OK || !p->layer.entry->primitive ||
+        (size_t)p->layer.slices * p->layer.entry->weight_bytes > 2 * weights)
+        return false;
     p->x = amp_alloc((2 * pixels + weights) * sizeof *p->x);
     if (!p->x) return false;
     p->w = p->x + pixels;
@@ -354,8 +532,7 @@ void amp_conv_dnnl_measure(double *ours, double *theirs) {
     problem p;
     *ours = *theirs = 0.0;
     if (amp_isa_best() < AMP_ISA_AVX512BF16) return;
-    const int threads = amp_get_num_threads();
-    (void)amp_set_num_threads(1);
+    const int limit = amp_parallel_limit(1);
     if (make_problem(&p)) {
         (void)run_ours(&p); /* self-tests, primitives and caches */
         (void)run_theirs(&p);
@@ -366,5 +543,6 @@ void amp_conv_dnnl_measure(double *ours, double *theirs) {
         }
     }
     amp_free(p.x);
-    (void)amp_set_num_threads(threads);
+    if (p.layer.entry) give_entry_back(p.layer.entry);
+    amp_parallel_limit(limit);
 }

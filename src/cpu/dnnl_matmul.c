@@ -3,20 +3,19 @@
 #include <assert.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "core/fail.h"
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/dnnl_engine.h"
 #include "cpu/dnnl_matmul.h"
 
 enum {
     CACHE_BUCKETS = 1024,
     CACHE_ENTRIES = 2048, /* above, the entry unused for longest goes */
-    NAME_SIZE = 64,
-    WEIGHT_M = 256 /* rows for which oneDNN is asked how it would like its weights */
+    WEIGHT_M = 256        /* rows for which oneDNN is asked how it would like its weights */
 };
 
 /* What a primitive depends on; compared as bytes, so made by make_key alone. */
@@ -53,25 +52,14 @@ typedef struct weight_layout {
 } weight_layout;
 
 static struct {
-    pthread_once_t once;
-    dnnl_engine_t engine;
     entry *buckets[CACHE_BUCKETS];
     weight_layout *layouts;
-    struct name {
-        struct name *next;
-        char text[NAME_SIZE];
-    } * names;
     uint64_t clock;
     amp_dnnl_cache_stats stats;
-} state = {.once = PTHREAD_ONCE_INIT};
-
-static void make_engine(void) {
-    if (dnnl_engine_create(&state.engine, dnnl_cpu, 0) != dnnl_success) state.engine = NULL;
-}
+} state;
 
 static amp_status ready(void) {
-    pthread_once(&state.once, make_engine);
-    return state.engine ? AMP_OK : amp_fail(AMP_ERROR_INTERNAL, "matmul: oneDNN has no CPU engine");
+    return amp_dnnl_engine() ? AMP_OK : amp_fail(AMP_ERROR_INTERNAL, "matmul: oneDNN has no CPU engine");
 }
 
 static amp_status check(dnnl_status_t status, const char *what) {
@@ -129,7 +117,7 @@ static dnnl_status_t make_matmul(const key *q, const weight_layout *layout, desc
     if (s == dnnl_success && q->has_bias)
         s = dnnl_memory_desc_create_with_tag(&d->bias, batch ? 3 : 2, bias_dims, dnnl_f32, batch ? dnnl_abc : dnnl_ab);
     if (s == dnnl_success)
-        s = dnnl_matmul_primitive_desc_create(matmul, state.engine, d->a, d->b, d->bias, d->c, d->attributes);
+        s = dnnl_matmul_primitive_desc_create(matmul, amp_dnnl_engine(), d->a, d->b, d->bias, d->c, d->attributes);
     return s;
 }
 
@@ -150,7 +138,7 @@ static dnnl_status_t ask_layout(int64_t n, int64_t k, dnnl_memory_desc_t *layout
     if (s == dnnl_success) s = dnnl_memory_desc_create_with_tag(&d.b, 2, b_dims, dnnl_f32, dnnl_format_tag_any);
     if (s == dnnl_success) s = describe(&d.c, 0, WEIGHT_M, n, 0, n, 1);
     if (s == dnnl_success)
-        s = dnnl_matmul_primitive_desc_create(&matmul, state.engine, d.a, d.b, NULL, d.c, d.attributes);
+        s = dnnl_matmul_primitive_desc_create(&matmul, amp_dnnl_engine(), d.a, d.b, NULL, d.c, d.attributes);
     if (s == dnnl_success)
         s = dnnl_memory_desc_clone(layout, dnnl_primitive_desc_query_md(matmul, dnnl_query_weights_md, 0));
     if (matmul) dnnl_primitive_desc_destroy(matmul);
@@ -187,27 +175,6 @@ size_t amp_dnnl_weight_bytes(int64_t n, int64_t k) {
     return l ? dnnl_memory_desc_get_size(l->descriptor) : 0;
 }
 
-static dnnl_status_t reorder(dnnl_memory_desc_t from, void *source, dnnl_memory_desc_t to, void *target) {
-    dnnl_primitive_desc_t descriptor = NULL;
-    dnnl_primitive_t primitive = NULL;
-    dnnl_memory_t src = NULL, dst = NULL;
-    dnnl_stream_t stream = NULL;
-    dnnl_status_t s = dnnl_reorder_primitive_desc_create(&descriptor, from, state.engine, to, state.engine, NULL);
-    if (s == dnnl_success) s = dnnl_primitive_create(&primitive, descriptor);
-    if (s == dnnl_success) s = dnnl_memory_create(&src, from, state.engine, source);
-    if (s == dnnl_success) s = dnnl_memory_create(&dst, to, state.engine, target);
-    if (s == dnnl_success) s = dnnl_stream_create(&stream, state.engine, dnnl_stream_default_flags);
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, src}, {DNNL_ARG_TO, dst}};
-    if (s == dnnl_success) s = dnnl_primitive_execute(primitive, stream, 2, arguments);
-    if (s == dnnl_success) s = dnnl_stream_wait(stream);
-    if (stream) dnnl_stream_destroy(stream);
-    if (dst) dnnl_memory_destroy(dst);
-    if (src) dnnl_memory_destroy(src);
-    if (primitive) dnnl_primitive_destroy(primitive);
-    if (descriptor) dnnl_primitive_desc_destroy(descriptor);
-    return s;
-}
-
 /* ---- The cache ------------------------------------------------------------------------------------------------ */
 
 static void destroy_operands(operands *o) {
@@ -231,20 +198,6 @@ static void destroy_entry(entry *e) {
     amp_free(e);
 }
 
-/* "dnnl:" and oneDNN's own name of the implementation, kept for ever: there are few. Under the lock. */
-static const char *keep_name(const char *implementation) {
-    char text[NAME_SIZE] = "dnnl:";
-    strncat(text, implementation, NAME_SIZE - strlen(text) - 1);
-    for (struct name *i = state.names; i; i = i->next)
-        if (!strcmp(i->text, text)) return i->text;
-    struct name *made = amp_alloc(sizeof *made);
-    if (!made) return "dnnl";
-    memcpy(made->text, text, NAME_SIZE);
-    made->next = state.names;
-    state.names = made;
-    return made->text;
-}
-
 static entry *make_entry(const key *q) {
     entry *e = amp_alloc_zeroed(sizeof *e);
     if (!e) {
@@ -254,9 +207,11 @@ static entry *make_entry(const key *q) {
     e->key = *q;
     const weight_layout *layout = q->packed ? layout_of(q->n, q->k) : NULL;
     descriptors d = {0};
+    amp_lock(AMP_LOCK_DNNL_MAKING);
     dnnl_status_t s = q->packed && !layout ? dnnl_runtime_error : make_matmul(q, layout, &d, &e->descriptor);
     destroy_descriptors(&d);
     if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
+    amp_unlock(AMP_LOCK_DNNL_MAKING);
     if (check(s, "make a product") != AMP_OK) {
         destroy_entry(e);
         return NULL;
@@ -311,9 +266,7 @@ static entry *take_entry(const key *q, operands **idle) {
     }
     if (!e) {
         if (state.stats.entries >= CACHE_ENTRIES) evict_oldest();
-        const char *implementation = "?";
-        dnnl_primitive_desc_query(made->descriptor, dnnl_query_impl_info_str, 0, &implementation);
-        made->name = keep_name(implementation);
+        made->name = amp_dnnl_name(made->descriptor);
         made->next = *bucket;
         *bucket = e = made;
         made = NULL;
@@ -357,13 +310,13 @@ static operands *make_operands(const entry *e) {
                 {&o->b, dnnl_query_weights_md},
                 {&o->c, dnnl_query_dst_md},
                 {&o->scratchpad, dnnl_query_scratchpad_md}};
-    dnnl_status_t s = dnnl_stream_create(&o->stream, state.engine, dnnl_stream_default_flags);
+    dnnl_status_t s = dnnl_stream_create(&o->stream, amp_dnnl_engine(), dnnl_stream_default_flags);
     for (int i = 0; s == dnnl_success && i < 4; i++)
         s = dnnl_memory_create(list[i].memory, dnnl_primitive_desc_query_md(e->descriptor, list[i].what, 0),
-                               state.engine, DNNL_MEMORY_NONE);
+                               amp_dnnl_engine(), DNNL_MEMORY_NONE);
     if (s == dnnl_success && e->key.has_bias)
         s = dnnl_memory_create(&o->bias, dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 1),
-                               state.engine, DNNL_MEMORY_NONE);
+                               amp_dnnl_engine(), DNNL_MEMORY_NONE);
     if (s == dnnl_success) return o;
     destroy_operands(o);
     return NULL;
@@ -510,7 +463,7 @@ amp_status amp_dnnl_weight_pack(void *dst, const float *b, int64_t n, int64_t k,
     AMP_TRY(settle(&plain, 1, false, &copy));
     dnnl_status_t status = describe(&from, 0, k, n, 0, plain.row_stride, plain.column_stride);
     const int previous = amp_parallel_enter_library();
-    if (status == dnnl_success) status = reorder(from, (void *)plain.data, l->descriptor, dst);
+    if (status == dnnl_success) status = amp_dnnl_reorder(from, (void *)plain.data, l->descriptor, dst);
     amp_parallel_leave_library(previous);
     if (from) dnnl_memory_desc_destroy(from);
     amp_free(copy);
