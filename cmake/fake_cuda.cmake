@@ -1,5 +1,5 @@
 # For machines without a GPU: a driver and a cuBLASLt of the tests' own, with the kernels compiled for the host. A program
-# that finds them before the real ones (LD_LIBRARY_PATH) has two devices "Fake GPU".
+# that finds them before the real ones (LD_LIBRARY_PATH) has four devices "Fake GPU".
 if(NOT AMP_HAVE_CUDA)
     return()
 endif()

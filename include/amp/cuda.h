@@ -1,6 +1,8 @@
 /* CUDA devices: which there are, which one a thread uses, waiting, and what was done there. Ops run on the device of their
  * arguments; amp_to_device moves a tensor. Each thread has a stream of its own on each device: ops return when their work
- * is enqueued, and only amp_to_device(x, AMP_DEVICE_CPU) and amp_cuda_synchronize wait for it. */
+ * is enqueued. amp_to_device(x, AMP_DEVICE_CPU), amp_cuda_synchronize and amp_cuda_trim_memory wait for it; so does an op when
+ * memory runs out, giving back memory that another library lent, and amp_to_device(x, AMP_DEVICE_CUDA) while four pieces of
+ * 4 MiB are on their way. */
 #ifndef AMP_CUDA_H
 #define AMP_CUDA_H
 
@@ -20,7 +22,9 @@ AMP_API int amp_cuda_get_device(void);
 AMP_API int amp_cuda_device_of(const amp_tensor *tensor);
 
 /* Waits until everything that this thread has enqueued on its device is done. An error that a kernel made is found here at
- * the latest; it names the ops that may have caused it. */
+ * the latest; it names the ops that may have caused it, and the device is lost. So is an element that a kernel could do
+ * nothing with, an index out of range or a zero among integers that are divisors: AMP_ERROR_INVALID names the op, whose
+ * results are not to be used, and the device goes on. */
 AMP_API amp_status amp_cuda_synchronize(void);
 /* Gives device memory that is kept for reuse back to the driver; waits for the thread's stream. */
 AMP_API amp_status amp_cuda_trim_memory(void);

@@ -9,6 +9,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
+#include "ops/argument_rules.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;
@@ -181,8 +182,7 @@ static amp_status run_typed(amp_call *call, const binary_op *op, binary_context 
     amp_dense_function *loop = compute == AMP_F64 ? op->f64 : compute == AMP_C128 ? op->c128 : op->i64;
     amp_operands_run(v, 2, compute, compute, loop, c, 4, out);
     if (!atomic_load_explicit(&c->divided_by_zero, memory_order_relaxed)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has a zero, and integers cannot be divided by it", amp_call_name(call),
-                    v[1].name);
+    return amp_fail_zero_divisor(call, &v[1]);
 }
 
 /* f32 and narrower. Tensors of mixed dtypes meet in f32. */
@@ -239,16 +239,7 @@ static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b
     const binary_op *op = !is_one(alpha) ? &add_scaled_op : sign < 0 ? &sub_op : &add_op;
     if (op != &add_scaled_op && fits_at_once(v)) return run_at_once(call, op->family, v);
     const amp_dtype dtype = amp_operands_dtype(v, 2);
-    const bool whole = amp_compute_dtype(dtype) == AMP_I64;
-    if ((whole && alpha->kind == AMP_SCALAR_FLOAT) ||
-        (alpha->kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(dtype))) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' must be %s number, for the result is %s", amp_call_name(call),
-                        whole ? "a whole" : "a real", amp_dtype_name(dtype));
-    }
-    if (sign < 0 && dtype == AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: there is no difference of bool tensors; logical_xor is what differs",
-                        amp_call_name(call));
-    }
+    AMP_TRY(amp_check_sum(call, alpha, sign, dtype));
     return binary(call, op, v, dtype, context_of(alpha, sign));
 }
 
@@ -282,11 +273,10 @@ static amp_status floating(amp_call *call, const binary_op *op, amp_operand a, a
 }
 
 static amp_status divide(amp_call *call, amp_operand a, amp_operand b, const char *rounding_mode) {
-    if (!rounding_mode) return floating(call, &div_op, a, b);
-    if (!strcmp(rounding_mode, "trunc")) return plain(call, &div_trunc_op, a, b);
-    if (!strcmp(rounding_mode, "floor")) return plain(call, &div_floor_op, a, b);
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'rounding_mode' is \"%s\"; expected \"trunc\", \"floor\" or none",
-                    amp_call_name(call), rounding_mode);
+    char rounding;
+    AMP_TRY(amp_read_rounding(call, rounding_mode, &rounding));
+    if (!rounding) return floating(call, &div_op, a, b);
+    return plain(call, rounding == 't' ? &div_trunc_op : &div_floor_op, a, b);
 }
 
 #define DEFINE_TENSOR(op, first, second, run)                                                                          \
@@ -338,13 +328,7 @@ static void power_loop(void *context, void *out, const void *const *in, int64_t 
 
 amp_status cpu_pow_scalar(amp_call *call) {
     const amp_pow_scalar_args *a = call->args;
-    const bool whole = a->exponent.kind == AMP_SCALAR_INT && !amp_dtype_is_floating(a->input->dtype) &&
-                       !amp_dtype_is_complex(a->input->dtype);
-    if (whole && a->exponent.i < 0) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: input is %s and the exponent %lld; a negative power of integers is none",
-                        amp_call_name(call), amp_describe(a->input), (long long)a->exponent.i);
-    }
+    AMP_TRY(amp_check_power(call, a->input, &a->exponent));
     const amp_operand x = amp_tensor_operand("input", a->input);
     const int family = family_of_power(a->input->dtype, &a->exponent);
     if (family == AMP_KERNEL_FAMILY_COUNT) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));

@@ -57,6 +57,19 @@ void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, a
     amp_elementwise_run(&work, out);
 }
 
+static amp_status check_clamp(const amp_call *call, amp_clamp *clamp) {
+    clamp->dtype = amp_operands_dtype(clamp->v, clamp->count);
+    if (amp_dtype_is_complex(clamp->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
+                        amp_describe(clamp->v[0].tensor));
+    }
+    for (int i = 1; i < clamp->count && !amp_dtype_is_floating(clamp->dtype); i++) {
+        const amp_operand *bound = &clamp->v[i];
+        if (!bound->tensor) AMP_TRY(amp_check_element(call, bound->name, &bound->number, clamp->dtype));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp) {
     amp_operand low, high;
     bool has_low, has_high;
@@ -74,6 +87,8 @@ amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp) {
     }
     if (has_low) clamp->v[clamp->low = clamp->count++] = low;
     if (has_high) clamp->v[clamp->high = clamp->count++] = high;
-    if (clamp->count > 1) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
+    if (clamp->count == 1) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: at least one of 'min' and 'max' must be given", amp_call_name(call));
+    }
+    return check_clamp(call, clamp);
 }

@@ -38,9 +38,11 @@ void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, a
 typedef struct amp_clamp {
     amp_operand v[3];
     int count, low, high; /* places of the bounds in v; 0: none */
+    amp_dtype dtype;      /* of the result */
 } amp_clamp;
 
-/* Reads the arguments of either; an error if no bound is given. */
+/* Reads the arguments of either; an error if no bound is given, if there is no order, or if a bound is no integer that the
+ * result can hold. */
 amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp);
 
 #endif /* AMP_CPU_OPERANDS_H */

@@ -9,6 +9,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
+#include "ops/argument_rules.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;
@@ -202,10 +203,7 @@ static amp_status choose(amp_call *call, amp_operand condition, amp_operand yes,
     const amp_operand v[3] = {condition, yes, no};
     const bool narrow = dtype == AMP_BF16 || dtype == AMP_F16; /* nothing is computed */
     const amp_dtype compute = narrow ? dtype : amp_compute_dtype(dtype);
-    if (condition.tensor->dtype != AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected bool", amp_call_name(call), condition.name,
-                        amp_describe(condition.tensor));
-    }
+    AMP_TRY(amp_check_condition(call, &condition));
     amp_tensor *out = amp_operands_output(call, v, 3, dtype);
     if (!out) return amp_pending_error();
     amp_elementwise work = {.function = choose_for(compute), .out_compute = compute, .inputs = 3, .cost = 1};
@@ -244,16 +242,13 @@ amp_status cpu_where_scalar(amp_call *call) {
 
 amp_status cpu_masked_fill(amp_call *call) {
     const amp_masked_fill_args *a = call->args;
-    AMP_TRY(amp_check_element(call, "value", &a->value, a->input->dtype));
+    AMP_TRY(amp_check_masked_fill(call));
     return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
                   amp_tensor_operand("input", a->input), a->input->dtype);
 }
 amp_status cpu_masked_fill_tensor(amp_call *call) {
     const amp_masked_fill_tensor_args *a = call->args;
-    if (a->value->rank > 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
-                        amp_describe(a->value));
-    }
+    AMP_TRY(amp_check_masked_fill(call));
     return choose(call, amp_tensor_operand("mask", a->mask), amp_tensor_operand("value", a->value),
                   amp_tensor_operand("input", a->input), a->input->dtype);
 }
@@ -329,16 +324,9 @@ amp_status cpu_clamp(amp_call *call) {
     amp_clamp c;
     AMP_TRY(amp_clamp_read(call, &c));
     const amp_operand *low = c.low ? &c.v[c.low] : NULL, *high = c.high ? &c.v[c.high] : NULL;
-    const amp_dtype dtype = amp_operands_dtype(c.v, c.count), compute = amp_compute_dtype(dtype);
-    if (compute == AMP_C128) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
-                        amp_describe(c.v[0].tensor));
-    }
+    const amp_dtype dtype = c.dtype, compute = amp_compute_dtype(dtype);
     if (compute == AMP_F32 && (!low || is_bound(low)) && (!high || is_bound(high)))
         return clamp_to_numbers(call, c.v[0].tensor, low, high, dtype);
-    for (int i = 1; i < c.count && compute == AMP_I64; i++) {
-        if (!c.v[i].tensor) AMP_TRY(amp_check_element(call, c.v[i].name, &c.v[i].number, dtype));
-    }
     clamp_context context = {
         .maximum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MAXIMUM, AMP_F32, AMP_F32),
         .minimum = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MINIMUM, AMP_F32, AMP_F32),

@@ -6,6 +6,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
+#include "ops/argument_rules.h"
 
 typedef double _Complex complex128;
 
@@ -84,18 +85,6 @@ static amp_status run(amp_call *call, const ternary_op *op, const amp_operand *v
                       const amp_scalar *number) {
     const amp_dtype compute = amp_compute_dtype(dtype);
     amp_dense_function *loop = compute == AMP_F64 ? op->f64 : compute == AMP_C128 ? op->c128 : op->i64;
-    if ((!loop && compute != AMP_F32) || dtype == AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; %s", amp_call_name(call), amp_describe(v[0].tensor),
-                        op->i64 ? "bool has no products" : "expected a floating or complex dtype");
-    }
-    if (number && compute != AMP_C128 && number->kind == AMP_SCALAR_COMPLEX) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is a complex number, the result %s", amp_call_name(call),
-                        amp_dtype_name(dtype));
-    }
-    if (number && compute == AMP_I64 && number->kind == AMP_SCALAR_FLOAT) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'value' is %g, the result %s; expected an integer", amp_call_name(call),
-                        number->re, amp_dtype_name(dtype));
-    }
     amp_constant constant = {0};
     if (number) constant = amp_constant_of(number, compute);
     amp_tensor *out = amp_operands_output(call, v, 3, dtype);
@@ -107,13 +96,8 @@ static amp_status run(amp_call *call, const ternary_op *op, const amp_operand *v
 
 /* lerp promotes nothing: its tensors have one dtype. */
 static amp_status lerp(amp_call *call, amp_tensor *input, amp_tensor *end, amp_operand weight) {
-    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "end", end));
-    if (weight.tensor) AMP_TRY(amp_call_check_same_dtype(call, "input", input, "weight", weight.tensor));
-    if (!weight.tensor && weight.number.kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'weight' is a complex number, input is %s", amp_call_name(call),
-                        amp_describe(input));
-    }
     const amp_operand v[3] = {amp_tensor_operand("input", input), amp_tensor_operand("end", end), weight};
+    AMP_TRY(amp_check_lerp(call, v));
     return run(call, &lerp_op, v, input->dtype, NULL);
 }
 
@@ -130,7 +114,9 @@ static amp_status with_value(amp_call *call, const ternary_op *op, amp_tensor *i
                              amp_tensor *tensor2, const amp_scalar *value) {
     const amp_operand v[3] = {amp_tensor_operand("input", input), amp_tensor_operand("tensor1", tensor1),
                               amp_tensor_operand("tensor2", tensor2)};
-    return run(call, op, v, amp_operands_dtype(v, 3), value);
+    const amp_dtype dtype = amp_operands_dtype(v, 3);
+    AMP_TRY(amp_check_product_added(call, v, dtype, value, op->i64 != NULL));
+    return run(call, op, v, dtype, value);
 }
 
 amp_status cpu_addcmul(amp_call *call) {

@@ -132,6 +132,11 @@ amp_status amp_cuda_launch_over(const char *op, const char *kernel, const void *
     return amp_cuda_status(op, amp_cuda_loaded()->launch(&launch));
 }
 
+amp_status amp_cuda_report_of(const char *op, amp_cuda_report *report) {
+    report->op = op;
+    return amp_cuda_status(op, amp_cuda_loaded()->faults(&report->faults));
+}
+
 /* ---- Transfers ---------------------------------------------------------------------------------------------------- */
 static amp_status send(const char *op, amp_tensor *destination, const void *source) {
     amp_cuda_loaded()->begin(op);
@@ -216,8 +221,7 @@ amp_status amp_cuda_synchronize(void) {
 
 amp_status amp_cuda_trim_memory(void) {
     const amp_cuda_module *module = need("cuda_trim_memory");
-    if (module) module->trim();
-    return amp_pending_error();
+    return module ? amp_cuda_status("cuda_trim_memory", module->trim()) : amp_pending_error();
 }
 
 amp_cuda_counts amp_cuda_counters(void) {

@@ -20,6 +20,8 @@ void *amp_cuda_address(const char *op, const amp_tensor *tensor);
 
 /* Enqueues a kernel over `count` elements or rows; none for 0. `name` is static, `arguments` are copied. */
 amp_status amp_cuda_launch_over(const char *op, const char *kernel, const void *arguments, int64_t blocks);
+/* Where a kernel of `op`, a static name, reports elements that have no result. */
+amp_status amp_cuda_report_of(const char *op, amp_cuda_report *report);
 /* Blocks for a grid-strided loop over so many elements. */
 int64_t amp_cuda_blocks(int64_t elements);
 enum { AMP_CUDA_THREADS = 256 };

@@ -6,6 +6,7 @@
 
 #include "amp/ops.h"
 #include "cpu/element.h"
+#include "ops/argument_rules.h"
 #include "policy/promotion.h"
 
 /* ---- Formulas ----------------------------------------------------------------------------------------------------- */
@@ -102,6 +103,7 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
     memcpy(a.shape, out->shape, sizeof *a.shape * (size_t)out->rank);
     AMP_TRY(set_operand(op, &(const amp_operand){.tensor = out}, out, &a.out));
     for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a.in[i]));
+    if (compute == AMP_I64) AMP_TRY(amp_cuda_report_of(op, &a.report));
     merge_dimensions(&a);
     a.vectors = compute == AMP_F32 && suits_vectors(&a);
     return amp_cuda_launch_over(op, kernel_of(formula, compute), &a, amp_cuda_blocks(a.count));
@@ -146,9 +148,7 @@ amp_status amp_cuda_copy_tensor(amp_tensor *destination, const amp_tensor *sourc
         if (same_shape(&to, &from) && amp_tensor_is_dense(&to) && amp_tensor_is_dense(&from)) {
             return copy_dense(destination, source);
         }
-        const int64_t scale = (int64_t)amp_dtype_size(to.dtype) / (int64_t)amp_dtype_size(bits_dtype(to.dtype));
-        (void)scale; /* 1: the bits have the element's size */
-        to.dtype = from.dtype = bits_dtype(to.dtype);
+        to.dtype = from.dtype = bits_dtype(to.dtype); /* of the same size: strides stay */
         compute = amp_compute_dtype(to.dtype);
     } else if (amp_dtype_is_complex(to.dtype) || to.dtype == AMP_F64) {
         compute = compute == AMP_F32 ? AMP_F64 : compute;
@@ -270,6 +270,16 @@ static amp_status plain(amp_call *call, amp_formula formula, amp_operand x, amp_
     return amp_cuda_elementwise_op(call, formula, v, 2, amp_operands_dtype(v, 2), (amp_formula_numbers){0});
 }
 
+/* Of integers there is none by 0. */
+static amp_status quotient(amp_call *call, amp_formula formula, amp_operand x, amp_operand y) {
+    const amp_operand v[2] = {x, y};
+    const amp_dtype dtype = amp_operands_dtype(v, 2);
+    amp_tensor *out = amp_operands_output(call, v, 2, dtype);
+    if (!out) return amp_pending_error();
+    AMP_TRY(amp_check_divisor(call, &y, dtype, out));
+    return amp_cuda_compute(call, formula, v, 2, amp_compute_dtype(dtype), (amp_formula_numbers){0}, out);
+}
+
 static amp_status floating(amp_call *call, amp_formula formula, amp_operand x, amp_operand y) {
     const amp_operand v[2] = {x, y};
     const amp_dtype dtype = amp_floating_result(amp_operands_dtype(v, 2));
@@ -284,13 +294,9 @@ static amp_status compare(amp_call *call, amp_formula formula, amp_operand x, am
 static amp_status sum(amp_call *call, amp_operand x, amp_operand y, const amp_scalar *alpha, int sign) {
     const amp_operand v[2] = {x, y};
     const amp_dtype dtype = amp_operands_dtype(v, 2);
-    const bool whole = amp_compute_dtype(dtype) == AMP_I64;
-    if ((whole && alpha->kind == AMP_SCALAR_FLOAT) || alpha->kind == AMP_SCALAR_COMPLEX) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' must be %s number, for the result is %s", amp_call_name(call),
-                        whole ? "a whole" : "a real", amp_dtype_name(dtype));
-    }
-    if (sign < 0 && dtype == AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: there is no difference of bool tensors; logical_xor is what differs",
+    AMP_TRY(amp_check_sum(call, alpha, sign, dtype));
+    if (alpha->kind == AMP_SCALAR_COMPLEX) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for a complex 'alpha' yet",
                         amp_call_name(call));
     }
     return amp_cuda_elementwise_op(
@@ -299,11 +305,15 @@ static amp_status sum(amp_call *call, amp_operand x, amp_operand y, const amp_sc
 }
 
 static amp_status divide(amp_call *call, amp_operand x, amp_operand y, const char *rounding_mode) {
-    if (!rounding_mode) return floating(call, AMP_FORMULA_div, x, y);
-    if (!strcmp(rounding_mode, "trunc")) return plain(call, AMP_FORMULA_div_trunc, x, y);
-    if (!strcmp(rounding_mode, "floor")) return plain(call, AMP_FORMULA_div_floor, x, y);
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'rounding_mode' is \"%s\"; expected \"trunc\", \"floor\" or none",
-                    amp_call_name(call), rounding_mode);
+    char rounding;
+    AMP_TRY(amp_read_rounding(call, rounding_mode, &rounding));
+    if (!rounding) return floating(call, AMP_FORMULA_div, x, y);
+    return quotient(call, rounding == 't' ? AMP_FORMULA_div_trunc : AMP_FORMULA_div_floor, x, y);
+}
+
+static amp_status power(amp_call *call, amp_operand x, amp_operand y) {
+    if (x.tensor && !y.tensor) AMP_TRY(amp_check_power(call, x.tensor, &y.number));
+    return plain(call, AMP_FORMULA_pow, x, y);
 }
 
 #define WITH_TENSOR(op, first, second, run)                                                                            \
@@ -324,10 +334,10 @@ WITH_BOTH(add, input, other, sum(call, x, y, &a->alpha, 1))
 WITH_BOTH(sub, input, other, sum(call, x, y, &a->alpha, -1))
 WITH_BOTH(mul, input, other, plain(call, AMP_FORMULA_mul, x, y))
 WITH_BOTH(div, input, other, divide(call, x, y, a->rounding_mode))
-WITH_BOTH(floor_divide, input, other, plain(call, AMP_FORMULA_div_floor, x, y))
-WITH_BOTH(remainder, input, other, plain(call, AMP_FORMULA_remainder, x, y))
-WITH_BOTH(fmod, input, other, plain(call, AMP_FORMULA_fmod, x, y))
-WITH_BOTH(pow, input, exponent, plain(call, AMP_FORMULA_pow, x, y))
+WITH_BOTH(floor_divide, input, other, quotient(call, AMP_FORMULA_div_floor, x, y))
+WITH_BOTH(remainder, input, other, quotient(call, AMP_FORMULA_remainder, x, y))
+WITH_BOTH(fmod, input, other, quotient(call, AMP_FORMULA_fmod, x, y))
+WITH_BOTH(pow, input, exponent, power(call, x, y))
 WITH_BOTH(eq, input, other, compare(call, AMP_FORMULA_eq, x, y))
 WITH_BOTH(ne, input, other, compare(call, AMP_FORMULA_ne, x, y))
 WITH_BOTH(lt, input, other, compare(call, AMP_FORMULA_lt, x, y))
@@ -346,17 +356,13 @@ WITH_TENSOR(min_other, input, other, plain(call, AMP_FORMULA_minimum, x, y))
 
 amp_status cuda_pow_scalar_base(amp_call *call) {
     const amp_pow_scalar_base_args *a = call->args;
-    return plain(call, AMP_FORMULA_pow, amp_number_operand("input", a->input),
-                 amp_tensor_operand("exponent", a->exponent));
+    return power(call, amp_number_operand("input", a->input), amp_tensor_operand("exponent", a->exponent));
 }
 
 /* ---- Three elements ----------------------------------------------------------------------------------------------- */
 static amp_status choose(amp_call *call, amp_operand condition, amp_operand x, amp_operand y, amp_dtype dtype) {
     const amp_operand v[3] = {condition, x, y};
-    if (condition.tensor->dtype != AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected bool", amp_call_name(call), condition.name,
-                        amp_describe(condition.tensor));
-    }
+    AMP_TRY(amp_check_condition(call, &condition));
     return amp_cuda_elementwise_op(call, AMP_FORMULA_where, v, 3, dtype, (amp_formula_numbers){0});
 }
 
@@ -373,16 +379,14 @@ WHERE(where_scalar_other, amp_tensor_operand, amp_number_operand)
 
 amp_status cuda_masked_fill(amp_call *call) {
     const amp_masked_fill_args *a = call->args;
+    AMP_TRY(amp_check_masked_fill(call));
     return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
                   amp_tensor_operand("input", a->input), a->input->dtype);
 }
 
 amp_status cuda_masked_fill_tensor(amp_call *call) {
     const amp_masked_fill_tensor_args *a = call->args;
-    if (a->value->rank > 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
-                        amp_describe(a->value));
-    }
+    AMP_TRY(amp_check_masked_fill(call));
     return choose(call, amp_tensor_operand("mask", a->mask), amp_tensor_operand("value", a->value),
                   amp_tensor_operand("input", a->input), a->input->dtype);
 }
@@ -391,32 +395,33 @@ amp_status cuda_clamp(amp_call *call) {
     amp_clamp c;
     AMP_TRY(amp_clamp_read(call, &c));
     const amp_formula formula = c.count == 3 ? AMP_FORMULA_clamp : c.low ? AMP_FORMULA_maximum : AMP_FORMULA_minimum;
-    return amp_cuda_elementwise_op(call, formula, c.v, c.count, amp_operands_dtype(c.v, c.count),
-                                   (amp_formula_numbers){0});
+    return amp_cuda_elementwise_op(call, formula, c.v, c.count, c.dtype, (amp_formula_numbers){0});
 }
 
+static amp_status lerp(amp_call *call, amp_tensor *input, amp_tensor *end, amp_operand weight) {
+    const amp_operand v[3] = {amp_tensor_operand("input", input), amp_tensor_operand("end", end), weight};
+    AMP_TRY(amp_check_lerp(call, v));
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_lerp, v, 3, input->dtype, (amp_formula_numbers){0});
+}
 amp_status cuda_lerp(amp_call *call) {
     const amp_lerp_args *a = call->args;
-    const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("end", a->end),
-                              amp_tensor_operand("weight", a->weight)};
-    return amp_cuda_elementwise_op(call, AMP_FORMULA_lerp, v, 3, amp_operands_dtype(v, 3), (amp_formula_numbers){0});
+    return lerp(call, a->input, a->end, amp_tensor_operand("weight", a->weight));
 }
-
 amp_status cuda_lerp_scalar(amp_call *call) {
     const amp_lerp_scalar_args *a = call->args;
-    const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("end", a->end),
-                              amp_number_operand("weight", a->weight)};
-    return amp_cuda_elementwise_op(call, AMP_FORMULA_lerp, v, 3, amp_operands_dtype(v, 3), (amp_formula_numbers){0});
+    return lerp(call, a->input, a->end, amp_number_operand("weight", a->weight));
 }
 
-#define ADDC(op, dtype_of)                                                                                             \
+#define PRODUCT_ADDED(op, integers)                                                                                    \
     amp_status cuda_##op(amp_call *call) {                                                                             \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("tensor1", a->tensor1),    \
                                   amp_tensor_operand("tensor2", a->tensor2)};                                          \
-        const amp_formula_numbers numbers = {.p = number_of(a->value)};                                                \
-        return amp_cuda_elementwise_op(call, AMP_FORMULA_##op, v, 3, dtype_of(amp_operands_dtype(v, 3)), numbers);     \
+        const amp_dtype dtype = amp_operands_dtype(v, 3);                                                              \
+        AMP_TRY(amp_check_product_added(call, v, dtype, &a->value, integers));                                         \
+        return amp_cuda_elementwise_op(                                                                                \
+            call, AMP_FORMULA_##op, v, 3, dtype,                                                                       \
+            (amp_formula_numbers){.p = number_of(a->value), .whole = amp_constant_of(&a->value, AMP_I64).i64});        \
     }
-#define ITSELF(dtype) dtype
-ADDC(addcmul, ITSELF)
-ADDC(addcdiv, amp_floating_result)
+PRODUCT_ADDED(addcmul, true)
+PRODUCT_ADDED(addcdiv, false)

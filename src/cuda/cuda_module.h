@@ -20,8 +20,10 @@ typedef enum amp_cuda_result {
     AMP_CUDA_NO_MEMORY,
     AMP_CUDA_FAILED,  /* error() tells */
     AMP_CUDA_MISSING, /* error() names a library or kernel that is not there */
-    AMP_CUDA_INVALID  /* error() tells what the caller did wrong */
+    AMP_CUDA_INVALID  /* error() tells what the caller did wrong, or what elements made a kernel fail */
 } amp_cuda_result;
+
+struct amp_cuda_faults; /* kernel_args.h */
 
 /* Memory of a device, and the stream that worked with it last. */
 typedef struct amp_cuda_block amp_cuda_block;
@@ -106,11 +108,14 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
     amp_cuda_result (*multiply)(const amp_cuda_product *product);
 
+    /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's stream
+     * (synchronize, download, trim) tells of one, once. */
+    amp_cuda_result (*faults)(struct amp_cuda_faults **faults);
     /* Waits for the thread's stream. */
     amp_cuda_result (*synchronize)(void);
     void (*statistics)(amp_cuda_statistics *statistics);
     /* Gives memory that the pools keep back to the driver. */
-    void (*trim)(void);
+    amp_cuda_result (*trim)(void);
 } amp_cuda_module;
 
 /* The one symbol of the module. NULL, with a clause in `why`, where it cannot work: no driver, no device. */

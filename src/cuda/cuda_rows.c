@@ -294,7 +294,7 @@ static amp_status check_index(const amp_call *call, const char *name, const amp_
                     amp_describe(index));
 }
 
-/* `a` has the geometry; the output is dense. An index out of range stops the kernel: nobody waits here to see it. */
+/* `a` has the geometry; the output is dense. An index out of range is told of later: nobody waits here to see it. */
 static amp_status run_gather(amp_call *call, const amp_tensor *input, const amp_tensor *index, const amp_tensor *out,
                              amp_cuda_gather a) {
     const char *op = call->op->name;
@@ -304,6 +304,7 @@ static amp_status run_gather(amp_call *call, const amp_tensor *input, const amp_
     a.index = a.in ? amp_cuda_address(op, index) : NULL;
     a.out = a.index ? amp_cuda_address(op, out) : NULL;
     if (!a.out) return amp_pending_error();
+    AMP_TRY(amp_cuda_report_of(op, &a.report));
     a.index_dtype = index->dtype;
     a.size = (int)amp_dtype_size(input->dtype);
     a.rank = out->rank;

@@ -6,6 +6,18 @@
 
 enum { AMP_CUDA_INPUTS = 3 };
 
+/* What kernels met that has no result: the op of the last of them, or NULL. In host memory, one for each stream; the host
+ * looks there whenever it has waited for the stream. */
+typedef struct amp_cuda_faults {
+    const char *zero_divisor, *index;
+} amp_cuda_faults;
+
+/* Where the kernels of `op` write that. They go on without the element. */
+typedef struct amp_cuda_report {
+    amp_cuda_faults *faults;
+    const char *op;
+} amp_cuda_report;
+
 /* Functions of one to three elements; the kernels are called <formula>_<compute>: exp_f32, add_i64. The switch kernels of f64,
  * i64 and c128 (elementwise_f64 …) take the formula's number instead. */
 typedef struct amp_cuda_operand {
@@ -25,6 +37,7 @@ typedef struct amp_cuda_elementwise {
     amp_cuda_operand out, in[AMP_CUDA_INPUTS];
     double p, q, r; /* the op's numbers */
     int64_t whole;
+    amp_cuda_report report;
 } amp_cuda_elementwise;
 
 typedef struct amp_cuda_range {
@@ -69,7 +82,7 @@ typedef struct amp_cuda_norm {
     bool root_mean_square; /* no mean is taken away */
 } amp_cuda_norm;
 
-/* out[c…] = in[c… with c[dim] replaced by index[c…]]; elements of `size` bytes. */
+/* out[c…] = in[c… with c[dim] replaced by index[c…]], 0 where that is outside; elements of `size` bytes. */
 typedef struct amp_cuda_gather {
     const void *in, *index;
     void *out;
@@ -77,6 +90,7 @@ typedef struct amp_cuda_gather {
     int size, rank;
     int64_t count, extent, dim_stride;
     int64_t shape[AMP_MAX_RANK], in_strides[AMP_MAX_RANK], index_strides[AMP_MAX_RANK];
+    amp_cuda_report report;
 } amp_cuda_gather;
 
 /* What a convolution's outputs meet, as rows of a matrix: out[g][n][o0 o1 o2][c][k0 k1 k2], 0 outside of the input. */

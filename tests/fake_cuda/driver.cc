@@ -30,8 +30,8 @@ std::mutex lock;
 Device devices[max_devices];
 std::map<CUdeviceptr, std::pair<int, size_t>> blocks; // address → device and size
 std::set<CUstream> streams;
-std::set<CUevent> events;
-fake_cuda_state state = {4, size_t(1) << 30, 0, 0, CUDA_SUCCESS, 0, 0};
+std::map<CUevent, bool> events; // whether one was recorded, and not waited for since
+fake_cuda_state state = {4, size_t(1) << 30, 0, 0, CUDA_SUCCESS, false, false, 0, 0};
 thread_local int current = -1; // device of the current context
 
 CUresult problem() {
@@ -118,11 +118,6 @@ bool is_stream(CUstream stream) {
 
 extern "C" {
 
-// A kernel found something that it must not go on with.
-void amp_fake_trap(void) {
-    devices[current].lost = CUDA_ERROR_LAUNCH_FAILED;
-}
-
 void fake_cuda_open(bool open) {
     const std::lock_guard<std::mutex> guard(lock);
     if (open) {
@@ -204,17 +199,25 @@ CUresult cuEventCreate(CUevent *event, unsigned) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     *event = reinterpret_cast<CUevent>(std::malloc(1));
-    events.insert(*event);
+    events[*event] = false;
     return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
+    events[event] = true;
     return problem();
+}
+CUresult cuEventQuery(CUevent event) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
+    return state.slow && events[event] ? CUDA_ERROR_NOT_READY : problem();
 }
 CUresult cuEventSynchronize(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
+    state.synchronizations++;
     if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
+    events[event] = false;
     return problem();
 }
 CUresult cuEventDestroy(CUevent event) {
@@ -334,6 +337,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
     amp_fake_blocks = grid < 3 ? grid : 3; // loops are grid-strided: any number must do
     for (amp_fake_block = 0; amp_fake_block < amp_fake_blocks; amp_fake_block++) kernel(parameters[0]);
     fake_cuda_open(false);
+    if (state.lose_launch) devices[current].lost = CUDA_ERROR_LAUNCH_FAILED; // as after a wrong address
+    state.lose_launch = false;
     return CUDA_SUCCESS;
 }
 

@@ -9,7 +9,9 @@ struct fake_cuda_state {
     int devices;         // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set)
     size_t memory_limit; // of each device
     uint64_t launches, synchronizations;
-    int fail_launch; // the CUresult of the next launch, once
+    int fail_launch;  // the CUresult of the next launch, once
+    bool slow;        // events are not ready before they have been waited for
+    bool lose_launch; // the next launch seems well, and loses the device
     uint64_t trims;
     uint64_t products; // of the fake cuBLASLt
 };

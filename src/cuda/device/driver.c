@@ -39,12 +39,19 @@ bool amp_cuda_driver_load(char *why, size_t why_size) {
 /* ---- Devices and threads ------------------------------------------------------------------------------------------ */
 enum { MAX_STREAMS = 256, RECENT = 12 };
 
+/* What a thread has on a device. */
+typedef struct lane {
+    CUstream stream;
+    amp_cuda_faults *faults;
+} lane;
+
 typedef struct device_state {
     CUdevice handle;
-    CUcontext context; /* the primary one, shared with whatever else the program uses; NULL until the first use */
-    CUstream streams[MAX_STREAMS];
-    int stream_count;
-    CUstream idle[MAX_STREAMS]; /* of threads that ended */
+    CUcontext context;       /* the primary one, shared with whatever else the program uses; NULL until the first use */
+    amp_cuda_faults *faults; /* of all lanes, pinned */
+    lane lanes[MAX_STREAMS];
+    int lane_count;
+    lane idle[MAX_STREAMS]; /* of threads that ended */
     int idle_count;
     _Atomic bool lost;
     char lost_sentence[512];
@@ -56,7 +63,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct thread_state {
     int selected;
-    CUstream streams[AMP_CUDA_MAX_DEVICES];
+    lane lanes[AMP_CUDA_MAX_DEVICES];
     const char *op;
     const char *recent[RECENT]; /* ops since the stream was last waited for, the newest last */
     int recent_count;
@@ -70,32 +77,35 @@ static void end_thread(void *ended) {
     thread_state *t = ended;
     pthread_mutex_lock(&lock);
     for (int d = 0; d < device_total; d++) {
-        if (t->streams[d]) devices[d].idle[devices[d].idle_count++] = t->streams[d];
+        if (t->lanes[d].stream) devices[d].idle[devices[d].idle_count++] = t->lanes[d];
     }
     pthread_mutex_unlock(&lock);
     free(t);
 }
 
+/* NULL: there is no memory for it. */
 static thread_state *this_thread(void) {
-    static thread_state without; /* memory for a thread's state is not to be had: say so from here */
     thread_state *t = pthread_getspecific(thread_key);
     if (t) return t;
     t = calloc(1, sizeof *t);
-    if (!t) return &without;
-    (void)pthread_setspecific(thread_key, t);
-    return t;
+    if (!t || pthread_setspecific(thread_key, t) == 0) return t;
+    free(t);
+    return NULL;
 }
 
 amp_cuda_result amp_cuda_say(amp_cuda_result result, const char *format, ...) {
+    thread_state *t = this_thread();
+    if (!t) return AMP_CUDA_NO_MEMORY;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(this_thread()->error, sizeof this_thread()->error, format, arguments);
+    vsnprintf(t->error, sizeof t->error, format, arguments);
     va_end(arguments);
     return result;
 }
 
 static const char *last_error(void) {
-    return this_thread()->error;
+    const thread_state *t = this_thread();
+    return t ? t->error : "the host has no memory for what a thread must remember";
 }
 
 /* After these the context is of no more use. */
@@ -122,7 +132,8 @@ amp_cuda_result amp_cuda_check(CUresult result, const char *what) {
     const char *text = NULL;
     if (cuda.error_string(result, &text) != CUDA_SUCCESS || !text) text = "unknown error";
     if (result == CUDA_ERROR_OUT_OF_MEMORY) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "%s: %s", what, text);
-    thread_state *t = this_thread();
+    const thread_state *t = this_thread();
+    if (!t) return AMP_CUDA_NO_MEMORY;
     if (!loses_device(result)) return amp_cuda_say(AMP_CUDA_FAILED, "%s: %s (CUDA error %d)", what, text, (int)result);
     device_state *d = &devices[t->selected];
     pthread_mutex_lock(&lock);
@@ -132,85 +143,134 @@ amp_cuda_result amp_cuda_check(CUresult result, const char *what) {
     return amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence);
 }
 
+/* An op is there once, at its last use. */
 static void begin(const char *op) {
     thread_state *t = this_thread();
-    t->op = op;
-    if (t->recent_count == RECENT) {
-        memmove(&t->recent[0], &t->recent[1], (RECENT - 1) * sizeof t->recent[0]);
+    if (!t) return;
+    int gone = 0;
+    while (gone < t->recent_count && t->recent[gone] != op) gone++;
+    if (gone == RECENT) gone = 0;
+    if (gone < t->recent_count) {
+        memmove(&t->recent[gone], &t->recent[gone + 1], (size_t)(t->recent_count - gone - 1) * sizeof t->recent[0]);
         t->recent_count--;
     }
+    t->op = op;
     t->recent[t->recent_count++] = op;
 }
 
 int amp_cuda_selected(void) {
-    return this_thread()->selected;
+    const thread_state *t = this_thread();
+    return t ? t->selected : 0;
 }
 
 amp_cuda_result amp_cuda_select(int device) {
+    thread_state *t = this_thread();
+    if (!t) return AMP_CUDA_NO_MEMORY;
     if (device < 0 || device >= device_total) {
         return amp_cuda_say(AMP_CUDA_INVALID, "there is no CUDA device %d; this machine has %d, counted from 0", device,
                             device_total);
     }
-    this_thread()->selected = device;
+    t->selected = device;
     return AMP_CUDA_OK;
 }
 
-/* Makes the device's context this thread's, and finds a stream for it. The lock is let go before the driver's answer is
+/* A stream, and its place among the device's faults. Under the lock. */
+static CUresult make_lane(device_state *d, lane *made) {
+    CUresult result = CUDA_SUCCESS;
+    if (!d->faults) {
+        void *faults = NULL;
+        result = cuda.host_allocate(&faults, MAX_STREAMS * sizeof *d->faults, 0);
+        if (result != CUDA_SUCCESS) return result;
+        d->faults = memset(faults, 0, MAX_STREAMS * sizeof *d->faults);
+    }
+    result = cuda.stream_create(&made->stream, CU_STREAM_NON_BLOCKING);
+    if (result != CUDA_SUCCESS) return result;
+    made->faults = &d->faults[d->lane_count];
+    d->lanes[d->lane_count++] = *made;
+    return CUDA_SUCCESS;
+}
+
+/* Makes the device's context this thread's, and finds a lane for it. The lock is let go before the driver's answer is
  * looked at: an error that loses the device is written down under it. */
-static amp_cuda_result open_stream(device_state *d, CUstream *stream) {
+static amp_cuda_result open_lane(device_state *d, lane *opened) {
     CUcontext context = NULL;
-    CUstream found = NULL;
+    lane found = {0};
     pthread_mutex_lock(&lock);
     CUresult made = d->context ? CUDA_SUCCESS : cuda.retain_context(&context, d->handle);
     if (made == CUDA_SUCCESS && !d->context) d->context = context;
     if (made == CUDA_SUCCESS) made = cuda.set_context(d->context);
-    const bool full = d->idle_count == 0 && d->stream_count == MAX_STREAMS;
     if (made == CUDA_SUCCESS && d->idle_count > 0) {
         found = d->idle[--d->idle_count];
-    } else if (made == CUDA_SUCCESS && !full) {
-        made = cuda.stream_create(&found, CU_STREAM_NON_BLOCKING);
-        if (made == CUDA_SUCCESS) d->streams[d->stream_count++] = found;
+    } else if (made == CUDA_SUCCESS && d->lane_count < MAX_STREAMS) {
+        made = make_lane(d, &found);
     }
     pthread_mutex_unlock(&lock);
     AMP_CUDA_TRY(amp_cuda_check(made, "the device cannot be opened"));
-    *stream = found;
-    if (found) return AMP_CUDA_OK;
+    *opened = found;
+    if (found.faults) return AMP_CUDA_OK;
     return amp_cuda_say(AMP_CUDA_FAILED, "more than %d threads use device %d at once", (int)MAX_STREAMS,
                         (int)(d - devices));
 }
 
-amp_cuda_result amp_cuda_enter(CUstream *stream) {
+/* NULL where *result is an error. */
+static const lane *enter_lane(amp_cuda_result *result) {
     thread_state *t = this_thread();
+    *result = AMP_CUDA_NO_MEMORY;
+    if (!t) return NULL;
     device_state *d = &devices[t->selected];
-    if (d->lost) return amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence);
-    if (t->streams[t->selected]) {
-        AMP_CUDA_TRY(amp_cuda_check(cuda.set_context(d->context), "the device cannot be used"));
-    } else {
-        AMP_CUDA_TRY(open_stream(d, &t->streams[t->selected]));
+    lane *own = &t->lanes[t->selected];
+    if (d->lost) {
+        *result = amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence);
+        return NULL;
     }
-    *stream = t->streams[t->selected];
-    return AMP_CUDA_OK;
+    *result =
+        own->faults ? amp_cuda_check(cuda.set_context(d->context), "the device cannot be used") : open_lane(d, own);
+    return *result == AMP_CUDA_OK && own->faults ? own : NULL;
+}
+
+amp_cuda_result amp_cuda_enter(CUstream *stream) {
+    amp_cuda_result result;
+    const lane *own = enter_lane(&result);
+    if (own) *stream = own->stream;
+    return result;
+}
+
+amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults) {
+    amp_cuda_result result;
+    const lane *own = enter_lane(&result);
+    if (own) *faults = own->faults;
+    return result;
 }
 
 int amp_cuda_streams(int device, CUstream *streams, int room) {
     pthread_mutex_lock(&lock);
-    const int count = devices[device].stream_count < room ? devices[device].stream_count : room;
-    memcpy(streams, devices[device].streams, (size_t)count * sizeof *streams);
+    const int count = devices[device].lane_count < room ? devices[device].lane_count : room;
+    for (int i = 0; i < count; i++) streams[i] = devices[device].lanes[i].stream;
     pthread_mutex_unlock(&lock);
     return count;
 }
 
 amp_cuda_result amp_cuda_wait(CUstream stream) {
     amp_cuda_count.synchronizations++;
-    AMP_CUDA_TRY(amp_cuda_check(cuda.stream_synchronize(stream), "waiting for the device"));
-    this_thread()->recent_count = 0;
-    return AMP_CUDA_OK;
+    return amp_cuda_check(cuda.stream_synchronize(stream), "waiting for the device");
 }
 
-amp_cuda_result amp_cuda_synchronize(void) {
-    CUstream stream;
-    AMP_CUDA_TRY(amp_cuda_enter(&stream));
-    return amp_cuda_wait(stream);
+static amp_cuda_result tell_faults(amp_cuda_faults *faults) {
+    const amp_cuda_faults seen = *faults;
+    *faults = (amp_cuda_faults){0};
+    if (seen.index) return amp_cuda_say(AMP_CUDA_INVALID, "an index of %s was out of range", seen.index);
+    if (!seen.zero_divisor) return AMP_CUDA_OK;
+    return amp_cuda_say(AMP_CUDA_INVALID, "a divisor of %s was zero, and integers cannot be divided by it",
+                        seen.zero_divisor);
+}
+
+amp_cuda_result amp_cuda_finish(void) {
+    amp_cuda_result result;
+    const lane *own = enter_lane(&result);
+    if (!own) return result;
+    AMP_CUDA_TRY(amp_cuda_wait(own->stream));
+    this_thread()->recent_count = 0;
+    return tell_faults(own->faults);
 }
 
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
@@ -269,7 +329,8 @@ static const amp_cuda_module table = {
     .copy = amp_cuda_copy,
     .launch = amp_cuda_launch_kernel,
     .multiply = amp_cuda_multiply,
-    .synchronize = amp_cuda_synchronize,
+    .faults = amp_cuda_thread_faults,
+    .synchronize = amp_cuda_finish,
     .statistics = statistics,
     .trim = amp_cuda_trim,
 };

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "cuda/cuda_module.h"
+#include "cuda/kernel_args.h"
 
 /* cuda.h makes cuMemFree_v2 and the like of some names; the pointers keep the plain ones. */
 #define AMP_CUDA_DRIVER_FUNCTIONS(X)                                                                                   \
@@ -25,6 +26,7 @@
     X(stream_wait_event, cuStreamWaitEvent)                                                                            \
     X(event_create, cuEventCreate)                                                                                     \
     X(event_record, cuEventRecord)                                                                                     \
+    X(event_query, cuEventQuery)                                                                                       \
     X(event_synchronize, cuEventSynchronize)                                                                           \
     X(event_destroy, cuEventDestroy)                                                                                   \
     X(pool_create, cuMemPoolCreate)                                                                                    \
@@ -86,16 +88,18 @@ void amp_cuda_release(amp_cuda_block *block);
 void amp_cuda_forget(amp_cuda_block *block);
 int amp_cuda_device_of(const amp_cuda_block *block);
 amp_cuda_result amp_cuda_use(amp_cuda_block *block);
-void amp_cuda_trim(void);
+amp_cuda_result amp_cuda_trim(void);
 amp_cuda_result amp_cuda_upload(void *to, const void *host, size_t bytes);
 amp_cuda_result amp_cuda_download(void *host, const void *from, size_t bytes);
 amp_cuda_result amp_cuda_copy(void *to, int to_device, const void *from, int from_device, size_t bytes);
-amp_cuda_result amp_cuda_synchronize(void);
 amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch);
 amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product);
 
-/* Waits for everything on a stream; counted, and the names of ops since the last time are forgotten. */
+/* Waits for everything on a stream; counted. */
 amp_cuda_result amp_cuda_wait(CUstream stream);
+/* The same for the thread's own stream, of the selected device; an error if a kernel on it had a fault. */
+amp_cuda_result amp_cuda_finish(void);
+amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults);
 /* Every stream that any thread has ever had of the device; they are never destroyed. */
 int amp_cuda_streams(int device, CUstream *streams, int room);
 

@@ -113,10 +113,8 @@ template <class T>
 AMP_DEVICE T quotient(T x, T y) {
     return trunc(x / y);
 }
-/* A zero among the divisors of integers stops the kernel, and is reported with the op. */
-AMP_DEVICE int64_t quotient(int64_t x, int64_t y) {
-    if (y == 0) AMP_TRAP();
-    return y == 0 || y == -1 ? negative(x) : x / y;
+AMP_DEVICE int64_t quotient(int64_t x, int64_t y) { /* y is not 0: see divisor() */
+    return y == -1 ? negative(x) : x / y;
 }
 /* ⌊x/y⌋ from the exact remainder, so that no quotient is rounded up to the next integer first. */
 template <class T>
@@ -129,7 +127,7 @@ AMP_DEVICE T floor_quotient(T x, T y) {
 }
 AMP_DEVICE int64_t floor_quotient(int64_t x, int64_t y) {
     const int64_t q = quotient(x, y);
-    return y != 0 && y != -1 && x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;
+    return y != -1 && x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;
 }
 template <class T>
 AMP_DEVICE T remainder_of(T x, T y) {
@@ -275,13 +273,31 @@ AMP_DEVICE void run_f32(const amp_cuda_elementwise &a, Formula formula) {
 }
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------------ */
+struct formula_numbers {
+    double p, q, r;
+    int64_t whole;
+    amp_cuda_report report;
+
+    AMP_DEVICE_MEMBER float divisor(float y) const {
+        return y;
+    }
+    AMP_DEVICE_MEMBER double divisor(double y) const {
+        return y;
+    }
+    AMP_DEVICE_MEMBER int64_t divisor(int64_t y) const {
+        if (y == 0) report.faults->zero_divisor = report.op;
+        return y == 0 ? -1 : y;
+    }
+};
+AMP_DEVICE formula_numbers numbers_of(const amp_cuda_elementwise &a) {
+    return {a.p, a.q, a.r, a.whole, a.report};
+}
+
 #define F(name, inputs, types, expression)                                                                             \
     enum { name##_inputs = inputs };                                                                                   \
     template <class Type>                                                                                              \
-    struct name##_formula {                                                                                            \
+    struct name##_formula : formula_numbers {                                                                          \
         typedef Type T;                                                                                                \
-        double p, q, r;                                                                                                \
-        int64_t whole;                                                                                                 \
         AMP_DEVICE_MEMBER T operator()(T x, T y, T z) const {                                                          \
             (void)y, (void)z;                                                                                          \
             return expression;                                                                                         \
@@ -301,7 +317,7 @@ enum {
 
 #define F_r(name)                                                                                                      \
     AMP_KERNEL(name##_f32, amp_cuda_elementwise) {                                                                     \
-        run_f32<name##_inputs>(a, name##_formula<float>{a.p, a.q, a.r, a.whole});                                      \
+        run_f32<name##_inputs>(a, name##_formula<float>{numbers_of(a)});                                               \
     }
 #define F_rw F_r
 #define F_rc F_r
@@ -314,7 +330,7 @@ enum {
 
 #define CASE(name, type)                                                                                               \
     case FORMULA_##name:                                                                                               \
-        strided<type, name##_inputs>(a, name##_formula<type>{a.p, a.q, a.r, a.whole});                                 \
+        strided<type, name##_inputs>(a, name##_formula<type>{numbers_of(a)});                                          \
         break;
 #define F_r(name) CASE(name, double)
 #define F_rw F_r

@@ -20,7 +20,6 @@
 #define AMP_BLOCK ((int64_t)blockIdx.x)
 #define AMP_BLOCKS ((int64_t)gridDim.x)
 #define AMP_BARRIER() __syncthreads()
-#define AMP_TRAP() __trap()
 #else
 #include <cmath>
 #include <cstring>
@@ -29,7 +28,6 @@ extern "C" {
 #include "cpu/convert.h"
 }
 extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driver */
-extern "C" void amp_fake_trap(void);
 
 #define AMP_KERNEL(name, type)                                                                                         \
     static void name##_body(const type &a);                                                                            \
@@ -46,7 +44,6 @@ extern "C" void amp_fake_trap(void);
 #define AMP_BLOCK amp_fake_block
 #define AMP_BLOCKS amp_fake_blocks
 #define AMP_BARRIER() (void)0
-#define AMP_TRAP() amp_fake_trap()
 using std::isinf;
 using std::isnan;
 using std::signbit;

@@ -146,11 +146,11 @@ void amp_cuda_release(amp_cuda_block *block) {
     free(block);
 }
 
-void amp_cuda_trim(void) {
-    CUstream stream;
+amp_cuda_result amp_cuda_trim(void) {
     CUmemoryPool pool;
-    if (amp_cuda_enter(&stream) == AMP_CUDA_OK && pool_of(amp_cuda_selected(), &pool) == AMP_CUDA_OK &&
-        amp_cuda_wait(stream) == AMP_CUDA_OK) {
-        (void)cuda.pool_trim(pool, 0);
-    }
+    const amp_cuda_result finished = amp_cuda_finish();
+    if (finished != AMP_CUDA_OK && finished != AMP_CUDA_INVALID) return finished;
+    AMP_CUDA_TRY(pool_of(amp_cuda_selected(), &pool));
+    AMP_CUDA_TRY(amp_cuda_check(cuda.pool_trim(pool, 0), "memory cannot be given back"));
+    return finished;
 }

@@ -392,8 +392,8 @@ NORM(f64, double)
 
 /* ---- By index ----------------------------------------------------------------------------------------------------- */
 template <class Element>
-AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, int64_t from) {
-    ((Element *)a.out)[to] = ((const Element *)a.in)[from];
+AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, bool inside, int64_t from) {
+    ((Element *)a.out)[to] = inside ? ((const Element *)a.in)[from] : Element{};
 }
 
 struct sixteen_bytes {
@@ -404,17 +404,15 @@ AMP_KERNEL(gather, amp_cuda_gather) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         int64_t from = place(i, a.rank, a.shape, a.in_strides);
         const int64_t index = load<int64_t>(a.index, a.index_dtype, place(i, a.rank, a.shape, a.index_strides));
-        if (index < 0 || index >= a.extent) {
-            AMP_TRAP();
-            continue;
-        }
-        from += index * a.dim_stride;
+        const bool inside = index >= 0 && index < a.extent;
+        if (!inside) a.report.faults->index = a.report.op;
+        if (inside) from += index * a.dim_stride;
         switch (a.size) {
-        case 1: move<uint8_t>(a, i, from); break;
-        case 2: move<uint16_t>(a, i, from); break;
-        case 4: move<uint32_t>(a, i, from); break;
-        case 8: move<uint64_t>(a, i, from); break;
-        default: move<sixteen_bytes>(a, i, from); break;
+        case 1: move<uint8_t>(a, i, inside, from); break;
+        case 2: move<uint16_t>(a, i, inside, from); break;
+        case 4: move<uint32_t>(a, i, inside, from); break;
+        case 8: move<uint64_t>(a, i, inside, from); break;
+        default: move<sixteen_bytes>(a, i, inside, from); break;
         }
     }
 }
