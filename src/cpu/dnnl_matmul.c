@@ -408,11 +408,33 @@ static void sum_row(const sum *s, int64_t item, int64_t i) {
     }
 }
 
+/* Products, residual and result follow one another without gaps: rows and batch do not matter. */
+static bool is_one_row(const sum *s) {
+    const amp_dnnl_matmul *p = s->p;
+    const int64_t n = p->n, matrix = p->m * n;
+    return s->t && p->residual && !p->bias && p->residual_column_stride == 1 && p->residual_row_stride == n &&
+           p->c_row_stride == n && s->t_row_stride == n &&
+           (p->batch == 1 ||
+            (p->residual_batch_stride == matrix && p->c_batch_stride == matrix && s->t_batch_stride == matrix));
+}
+
+static void sum_dense(const sum *s, amp_range part) {
+    const float alpha = s->p->alpha, beta = s->p->beta, *t = s->t, *r = s->p->residual;
+    float *c = s->p->c;
+    for (int64_t i = part.begin; i < part.end; i++) c[i] = alpha * t[i] + beta * r[i];
+}
+
 static void sum_all(const sum *s) {
-    const int64_t rows = s->p->batch * s->p->m;
-    const int threads = amp_parallel_threads(rows * s->p->n, AMP_GRAIN_ELEMENTS);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < rows; i++) sum_row(s, i / s->p->m, i % s->p->m);
+    const int64_t rows = s->p->batch * s->p->m, elements = rows * s->p->n;
+    const int threads = amp_parallel_threads(elements, AMP_GRAIN_ELEMENTS);
+    const bool one_row = is_one_row(s);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const int thread = omp_get_thread_num(), count = omp_get_num_threads();
+        const amp_range part = amp_parallel_part(one_row ? elements : rows, one_row ? 16 : 1, thread, count);
+        if (one_row) sum_dense(s, part);
+        for (int64_t i = part.begin; !one_row && i < part.end; i++) sum_row(s, i / s->p->m, i % s->p->m);
+    }
 }
 
 /* Where an extent is 1 its stride means nothing: canonical ones keep the keys few and oneDNN's kernels fast. False for
