@@ -109,18 +109,19 @@ amp_tensor amp_index_along(const amp_tensor *vector, int dim, int rank, const in
 amp_index_walk amp_index_walk_of(const amp_tensor *table, const amp_tensor *values, void *constant,
                                  const amp_tensor *index, int dim) {
     const int64_t size = (int64_t)amp_dtype_size(table->dtype);
+    const int64_t value_size = values ? (int64_t)amp_dtype_size(values->dtype) : 0;
     amp_index_walk w = {.table = amp_tensor_pointer(table),
                         .values = values ? amp_tensor_pointer(values) : constant,
                         .index = amp_tensor_pointer(index),
                         .scale = table->strides[dim] * size,
                         .length = index->shape[dim],
-                        .values_step = values ? values->strides[dim] * size : 0,
+                        .values_step = values ? values->strides[dim] * value_size : 0,
                         .index_step = index->strides[dim] * (int64_t)sizeof(int64_t)};
     for (int d = 0; d < index->rank; d++) {
         if (d == dim) continue;
         w.shape[w.rank] = index->shape[d];
         w.table_steps[w.rank] = table->strides[d] * size;
-        w.values_steps[w.rank] = values ? values->strides[d] * size : 0;
+        w.values_steps[w.rank] = values ? values->strides[d] * value_size : 0;
         w.index_steps[w.rank++] = index->strides[d] * (int64_t)sizeof(int64_t);
     }
     return w;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/convert.h"
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "ops/shape_rules.h"
@@ -45,29 +46,29 @@ static amp_index_loop *writer_of(amp_dtype dtype) {
 }
 
 /* The table's element and `alpha` times the value, joined. Where one index is for all, there are no duplicates. */
-#define JOIN_LOOP(name, suffix, type, number, expression)                                                              \
-    static void name##_dense_##suffix(type *restrict to, const type *restrict values, type alpha, int64_t n) {         \
+#define JOIN_LOOP(name, suffix, type, value_type, value_of, number, expression)                                        \
+    static void name##_dense_##suffix(type *restrict to, const value_type *restrict values, type alpha, int64_t n) {   \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            const type x = to[i], y = alpha * values[i];                                                               \
+            const type x = to[i], y = alpha * value_of(values[i]);                                                     \
             to[i] = expression;                                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
     static void name##_##suffix(const void *context, const amp_index_run *run) {                                       \
         const amp_index_run r = *run;                                                                                  \
-        const int64_t size = (int64_t)sizeof(type);                                                                    \
+        const int64_t size = (int64_t)sizeof(type), value_size = (int64_t)sizeof(value_type);                          \
         const type alpha = number;                                                                                     \
         (void)context;                                                                                                 \
-        if (r.index_step == 0 && r.table_step == size && r.values_step == size) {                                      \
+        if (r.index_step == 0 && r.table_step == size && r.values_step == value_size) {                                \
             type *to = (type *)(void *)(r.table + amp_index_at(r.index, r.wrap) * r.scale);                            \
-            name##_dense_##suffix(to, (const type *)(const void *)r.values, alpha, r.n);                               \
+            name##_dense_##suffix(to, (const value_type *)(const void *)r.values, alpha, r.n);                         \
             return;                                                                                                    \
         }                                                                                                              \
-        if (r.index_step == sizeof(int64_t) && r.table_step == 0 && r.values_step == size && r.scale == size) {        \
+        if (r.index_step == sizeof(int64_t) && r.table_step == 0 && r.values_step == value_size && r.scale == size) {  \
             type *to = (type *)(void *)r.table;                                                                        \
-            const type *values = (const type *)(const void *)r.values;                                                 \
+            const value_type *values = (const value_type *)(const void *)r.values;                                     \
             const int64_t *index = (const int64_t *)(const void *)r.index;                                             \
             for (int64_t i = 0; i < r.n; i++) {                                                                        \
-                const type x = to[index[i]], y = alpha * values[i];                                                    \
+                const type x = to[index[i]], y = alpha * value_of(values[i]);                                          \
                 to[index[i]] = expression;                                                                             \
             }                                                                                                          \
             return;                                                                                                    \
@@ -75,22 +76,31 @@ static amp_index_loop *writer_of(amp_dtype dtype) {
         for (int64_t i = 0; i < r.n; i++) {                                                                            \
             const int64_t index = amp_index_at(r.index + i * r.index_step, r.wrap);                                    \
             type *to = (type *)(void *)(r.table + i * r.table_step + index * r.scale);                                 \
-            const type x = *to, y = alpha * *(const type *)(const void *)(r.values + i * r.values_step);               \
+            const value_type value = *(const value_type *)(const void *)(r.values + i * r.values_step);                \
+            const type x = *to, y = alpha * value_of(value);                                                           \
             *to = expression;                                                                                          \
         }                                                                                                              \
     }
 #define ALPHA ((const amp_constant *)context)
 #define COMPLEX_ALPHA (__builtin_complex(ALPHA->c128[0], ALPHA->c128[1]))
-JOIN_LOOP(add, f32, float, ALPHA->f32, x + y)
-JOIN_LOOP(add, f64, double, ALPHA->f64, x + y)
-JOIN_LOOP(add, i64, uint64_t, (uint64_t)ALPHA->i64, x + y)
-JOIN_LOOP(add, c128, complex128, COMPLEX_ALPHA, x + y)
-JOIN_LOOP(multiply, f32, float, 1, x *y)
-JOIN_LOOP(multiply, f64, double, 1, x *y)
-JOIN_LOOP(multiply, i64, uint64_t, 1, x *y)
-JOIN_LOOP(multiply, c128, complex128, 1, x *y)
+JOIN_LOOP(add, f32, float, float, , ALPHA->f32, x + y)
+JOIN_LOOP(add, f64, double, double, , ALPHA->f64, x + y)
+JOIN_LOOP(add, i64, uint64_t, uint64_t, , (uint64_t)ALPHA->i64, x + y)
+JOIN_LOOP(add, c128, complex128, complex128, , COMPLEX_ALPHA, x + y)
+JOIN_LOOP(multiply, f32, float, float, , 1, x *y)
+JOIN_LOOP(multiply, f64, double, double, , 1, x *y)
+JOIN_LOOP(multiply, i64, uint64_t, uint64_t, , 1, x *y)
+JOIN_LOOP(multiply, c128, complex128, complex128, , 1, x *y)
 
-static amp_index_loop *joiner_of(amp_dtype compute, bool product) {
+/* Values of bf16 are widened on the way: a shift. */
+static inline float widened(uint16_t value) {
+    return amp_f32_bits((uint32_t)value << 16);
+}
+JOIN_LOOP(add, bf16, float, uint16_t, widened, ALPHA->f32, x + y)
+JOIN_LOOP(multiply, bf16, float, uint16_t, widened, 1, x *y)
+
+static amp_index_loop *joiner_of(amp_dtype compute, amp_dtype values, bool product) {
+    if (values == AMP_BF16) return product ? multiply_bf16 : add_bf16;
     switch (compute) {
     case AMP_F32: return product ? multiply_f32 : add_f32;
     case AMP_F64: return product ? multiply_f64 : add_f64;
@@ -117,11 +127,16 @@ static bool is_read_too(const amp_call *call) {
     return false;
 }
 
-/* The tensor that holds input's elements and is to be changed: in place input itself. NULL with an error. */
-static amp_tensor *result_with(amp_call *call, const amp_tensor *input) {
+/* The result's tensor: in place input itself. NULL with an error. */
+static amp_tensor *result_for(amp_call *call, const amp_tensor *input) {
     if (call->form == AMP_FORM_INPLACE && !is_read_too(call)) return call->outputs[0] = call->target;
-    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
-    return out && amp_cpu_copy(out, input) == AMP_OK ? out : NULL;
+    return amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+}
+
+/* The same, with input's elements, to be changed. */
+static amp_tensor *result_with(amp_call *call, const amp_tensor *input) {
+    amp_tensor *out = result_for(call, input);
+    return out && (out == input || amp_cpu_copy(out, input) == AMP_OK) ? out : NULL;
 }
 
 /* `values` in another dtype, in the same geometry. */
@@ -157,21 +172,24 @@ static amp_dtype number_compute(amp_dtype dtype) {
 
 amp_status amp_scatter_run(amp_call *call, const amp_tensor *input, amp_scatter_work *w) {
     if (!w->view && amp_tensor_elements(&w->index) == 0) return result_with(call, input) ? AMP_OK : amp_pending_error();
-    amp_tensor *out = result_with(call, input);
-    if (!out) return amp_pending_error();
     if (w->kind == AMP_SCATTER_WRITE) {
-        return walk_table(call, out, w, writer_of(out->dtype), number_compute(out->dtype));
+        amp_tensor *out = result_with(call, input);
+        return out ? walk_table(call, out, w, writer_of(out->dtype), number_compute(out->dtype)) : amp_pending_error();
     }
     const amp_dtype compute = amp_compute_dtype(input->dtype);
-    amp_tensor *table = out;
-    if (compute != out->dtype) {
+    const bool in_out = compute == input->dtype;
+    amp_tensor *out = in_out ? result_with(call, input) : result_for(call, input), *table = out;
+    if (!out) return amp_pending_error();
+    if (!in_out) {
         table = amp_tensor_new(call->op->name, compute, out->rank, out->shape);
         if (!table) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(table, out));
+        AMP_TRY(amp_cpu_copy(table, input));
     }
-    if (!w->by_number) AMP_TRY(convert(call, &w->values, compute));
-    AMP_TRY(walk_table(call, table, w, joiner_of(compute, w->kind == AMP_SCATTER_MULTIPLY), compute));
-    return table == out ? AMP_OK : amp_cpu_copy(out, table);
+    const bool widens = !w->by_number && w->values.dtype == AMP_BF16 && compute == AMP_F32;
+    if (!w->by_number && !widens) AMP_TRY(convert(call, &w->values, compute));
+    amp_index_loop *loop = joiner_of(compute, widens ? AMP_BF16 : compute, w->kind == AMP_SCATTER_MULTIPLY);
+    AMP_TRY(walk_table(call, table, w, loop, compute));
+    return in_out ? AMP_OK : amp_cpu_copy(out, table);
 }
 
 /* ---- scatter -------------------------------------------------------------------------------------------------- */
