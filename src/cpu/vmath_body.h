@@ -16,12 +16,19 @@
 static inline vf reduce_exp(vf x, vf *n, vf *p) {
     const vf magic = v_set1(12582912.0f); /* 1.5·2^23: adding it rounds to an integer */
     *n = v_fma(x, v_set1(1.44269504f), magic) - magic;
+#ifdef VECTOR_BF16 /* 2^-19.8 gives every bf16 number the same e^x, rounded */
+    const vf r = v_fma(*n, v_set1(-0.693147182f), x);
+    vf q = POLY2(r, 0.04188676f, 0.008376822f);
+    q = POLY_STEP(r, 0.16666634f, q);
+    *p = POLY_STEP(r, 0.49999866f, q);
+#else
     vf r = v_fma(*n, v_set1(-0.693145752f), x);
     r = v_fma(*n, v_set1(-1.42860682e-6f), r);
     vf q = POLY2(r, 0.00836941879f, 0.00138131448f);
     q = POLY_STEP(r, 0.041668456f, q);
     q = POLY_STEP(r, 0.166665152f, q);
     *p = POLY_STEP(r, 0.49999994f, q);
+#endif
     return r;
 }
 
@@ -29,7 +36,11 @@ static inline vf reduce_exp(vf x, vf *n, vf *p) {
 static inline vf v_exp_within(vf x) {
     vf n, p;
     const vf r = reduce_exp(x, &n, &p);
+#ifdef VECTOR_BF16
+    return v_scale2(POLY_STEP(r, 1.0f, POLY_STEP(r, 1.0f, p)), n);
+#else
     return v_scale2(v_fma(r * r, p, r) + v_set1(1.0f), n);
+#endif
 }
 /* e^x for x ≤ 89: 0 below −104. */
 static inline vf v_exp_negative(vf x) {
