@@ -187,6 +187,23 @@ TEST_F(Cuda, OpsRunOnTheDeviceOfTheirArguments) {
     EXPECT_EQ(error(), "add: 'other' is on CUDA device 1, another argument on 0; all must be on one device");
 }
 
+TEST_F(Cuda, ToMovesTensorsToTheChosenDevice) {
+    Scope scope;
+    amp_tensor *on_zero = sent(counting({3, 4}));
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_tensor *moved = sent(op("transpose", {on_zero, 0, 1}));
+    ASSERT_NE(moved, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_device_of(moved), 1);
+    EXPECT_EQ(amp_cuda_device_of(on_zero), 0);
+    EXPECT_EQ(values(moved), values(op("transpose", {counting({3, 4}), 0, 1})));
+    amp_tensor *half = op("to", {on_zero, AMP_DEVICE_CUDA}, {{"dtype", AMP_F16}});
+    ASSERT_NE(half, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_dtype(half), AMP_F16);
+    EXPECT_EQ(amp_cuda_device_of(half), 1);
+    EXPECT_EQ(amp_cuda_device_of(sent(counting({1}))), 1) << "the thread's device stays";
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+}
+
 TEST_F(Cuda, TargetsOnAnotherDeviceAreRefused) {
     Scope scope;
     ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
@@ -332,6 +349,15 @@ TEST_F(Cuda, AZeroAmongDivisorsOfIntegersIsToldOfWhenTheHostWaits) {
     }
     EXPECT_EQ(amp_cuda_synchronize(), AMP_OK);
     EXPECT_EQ(values(op("remainder", {x, op("add", {x, amp_int(1)})})), (std::vector<float>{0, 1, 2, 3}));
+}
+
+TEST_F(Cuda, WhatIsNoProbabilityIsToldOfWhenTheHostWaits) {
+    Scope scope;
+    amp_tensor *x = sent(counting({4}));
+    EXPECT_NE(op("binary_cross_entropy", {x, x}), nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "cuda_synchronize: cuda: an input of binary_cross_entropy was not between 0 and 1");
+    EXPECT_EQ(values(x), values(counting({4})));
 }
 
 TEST_F(Cuda, FaultsOfAThreadAreToldToThatThread) {
@@ -525,6 +551,20 @@ TEST_F(Cuda, ConvolutionsReadInputsThatStepBackwards) {
         EXPECT_EQ(values(op("conv1d", {x, weight})), (std::vector<float>{4, 5, 6, 7, 0, 1, 2, 3}));
     }
     lent->deleter(lent);
+}
+
+TEST_F(Cuda, WhatNoIntegerHoldsBecomesWhatItBecomesOnTheCpu) {
+    Scope scope;
+    const float data[8] = {NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 1e30f, -2147483648.0f, 2147483520.0f};
+    const int64_t shape[1] = {8};
+    amp_tensor *f32 = amp_from_data(data, AMP_F32, 1, shape);
+    for (amp_dtype from : {AMP_F32, AMP_F16, AMP_BF16, AMP_F64, AMP_C64, AMP_C128}) {
+        for (amp_dtype to : {AMP_I64, AMP_I32, AMP_I16, AMP_I8, AMP_U8, AMP_BOOL}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(from)) + " to " + amp_dtype_name(to));
+            amp_tensor *host = op("to", {f32, from});
+            EXPECT_EQ(values(op("to", {sent(host), to})), values(op("to", {host, to})));
+        }
+    }
 }
 
 TEST_F(Cuda, StridedDenseAndMixedOperandsAgreeWithTheCpu) {

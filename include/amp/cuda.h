@@ -14,7 +14,8 @@ extern "C" {
 
 /* Devices that this process can use; 0 where CUDA cannot be used (amp_device_is_usable says why). */
 AMP_API int amp_cuda_device_count(void);
-/* The device on which this thread's amp_to_device puts tensors: 0 until this is called. AMP_ERROR_INVALID if there is no
+/* The device on which this thread's amp_to_device puts tensors, those of another CUDA device too, by way of the host: 0 until
+ * this is called. AMP_ERROR_INVALID if there is no
  * such device. */
 AMP_API amp_status amp_cuda_set_device(int index);
 AMP_API int amp_cuda_get_device(void);
@@ -23,8 +24,8 @@ AMP_API int amp_cuda_device_of(const amp_tensor *tensor);
 
 /* Waits until everything that this thread has enqueued on its device is done. An error that a kernel made is found here at
  * the latest; it names the ops that may have caused it, and the device is lost. So is an element that a kernel could do
- * nothing with, an index out of range or a zero among integers that are divisors: AMP_ERROR_INVALID names the op, whose
- * results are not to be used, and the device goes on. */
+ * nothing with (an index out of range, a zero among integers that are divisors, a probability beyond 1): AMP_ERROR_INVALID
+ * names the op, whose results are not to be used, and the device goes on. */
 AMP_API amp_status amp_cuda_synchronize(void);
 /* Gives device memory that is kept for reuse back to the driver; waits for the thread's stream. */
 AMP_API amp_status amp_cuda_trim_memory(void);

@@ -153,6 +153,19 @@ static amp_status fetch(const char *op, void *destination, const amp_tensor *sou
     return amp_cuda_status(op, amp_cuda_loaded()->download(destination, from, bytes));
 }
 
+amp_status amp_op_to_device(amp_call *call); /* ops/devices.c */
+
+/* A tensor of another device than the chosen one goes there by way of the host. */
+amp_status cuda_to_device(amp_call *call) {
+    const amp_to_device_args *a = call->args;
+    if (a->device != AMP_DEVICE_CUDA || device_of(a->input) == chosen_device) return amp_op_to_device(call);
+    amp_tensor *host = amp_to_device(a->input, AMP_DEVICE_CPU, .dtype = a->dtype);
+    if (!host) return amp_pending_error();
+    AMP_TRY(amp_cuda_status(call->op->name, amp_cuda_loaded()->select(chosen_device)));
+    call->outputs[0] = amp_to_device(host, AMP_DEVICE_CUDA);
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
+}
+
 /* ---- The op table ------------------------------------------------------------------------------------------------- */
 #define CUDA_OP(op, implementation) amp_status implementation(amp_call *call);
 #define CUDA_OP_TAKES_PENDING CUDA_OP

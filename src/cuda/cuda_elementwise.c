@@ -103,7 +103,7 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
     memcpy(a.shape, out->shape, sizeof *a.shape * (size_t)out->rank);
     AMP_TRY(set_operand(op, &(const amp_operand){.tensor = out}, out, &a.out));
     for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a.in[i]));
-    if (compute == AMP_I64) AMP_TRY(amp_cuda_report_of(op, &a.report));
+    AMP_TRY(amp_cuda_report_of(op, &a.report));
     merge_dimensions(&a);
     a.vectors = compute == AMP_F32 && suits_vectors(&a);
     return amp_cuda_launch_over(op, kernel_of(formula, compute), &a, amp_cuda_blocks(a.count));
@@ -133,8 +133,7 @@ static amp_status copy_dense(amp_tensor *destination, const amp_tensor *source) 
     const void *from = to ? amp_cuda_address("copy", source) : NULL;
     if (!from) return amp_pending_error();
     const size_t bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(source->dtype);
-    const int device = amp_cuda_loaded()->selected();
-    return bytes ? amp_cuda_status("copy", amp_cuda_loaded()->copy(to, device, from, device, bytes)) : AMP_OK;
+    return bytes ? amp_cuda_status("copy", amp_cuda_loaded()->copy(to, from, bytes)) : AMP_OK;
 }
 
 static bool same_shape(const amp_tensor *a, const amp_tensor *b) {

@@ -118,7 +118,7 @@ amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
     AMP_TRY(set_operand(call, p, &p->b, p->k, p->n, &q.b));
     q.c = (amp_cuda_matrix){.data = amp_cuda_address(op, p->c.tensor), .stride = p->n, .batch_stride = p->m * p->n};
     if (p->bias && fused) q.bias = amp_cuda_address(op, p->bias);
-    if (fused && p->activation == AMP_GEMM_RELU) q.epilogue = AMP_CUDA_RELU;
+    if (fused && p->activation == AMP_GEMM_RELU) q.relu = true;
     if (!q.c.data || (p->bias && fused && !q.bias)) return amp_pending_error();
     AMP_TRY(amp_cuda_status(op, amp_cuda_loaded()->multiply(&q)));
     return activate(call, p, &c, fused);

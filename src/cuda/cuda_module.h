@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of kernel_args.h. */
-enum { AMP_CUDA_ABI = 3 };
+enum { AMP_CUDA_ABI = 4 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -27,13 +27,6 @@ struct amp_cuda_faults; /* kernel_args.h */
 
 /* Memory of a device, and the stream that worked with it last. */
 typedef struct amp_cuda_block amp_cuda_block;
-
-typedef struct amp_cuda_device_info {
-    char name[128];
-    int major, minor; /* compute capability */
-    int multiprocessors;
-    size_t memory_bytes;
-} amp_cuda_device_info;
 
 /* Since the start of the process. */
 typedef struct amp_cuda_statistics {
@@ -53,7 +46,6 @@ typedef struct amp_cuda_launch {
 
 /* Element types of matrix products. */
 typedef enum amp_cuda_type { AMP_CUDA_F16, AMP_CUDA_BF16, AMP_CUDA_F32, AMP_CUDA_F64 } amp_cuda_type;
-typedef enum amp_cuda_epilogue { AMP_CUDA_NO_EPILOGUE, AMP_CUDA_RELU, AMP_CUDA_GELU } amp_cuda_epilogue;
 
 /* One operand: `rows` × `columns` with `stride` elements between rows (or, transposed, between columns), `batch_stride`
  * between the matrices of a batch. */
@@ -63,15 +55,14 @@ typedef struct amp_cuda_matrix {
     bool transposed;
 } amp_cuda_matrix;
 
-/* c = epilogue(alpha · a·b + beta · c + bias), row-major; bias has n elements. c is never transposed. */
+/* c = alpha · a·b + beta · c + bias, or relu of it, row-major; bias has n elements. c is never transposed. */
 typedef struct amp_cuda_product {
     amp_cuda_type type;
     int64_t m, n, k, batch;
     double alpha, beta;
     amp_cuda_matrix a, b, c;
     const void *bias;
-    amp_cuda_epilogue epilogue;
-    bool allow_tf32;
+    bool relu;
 } amp_cuda_product;
 
 typedef struct amp_cuda_module {
@@ -80,7 +71,6 @@ typedef struct amp_cuda_module {
     const char *(*error)(void);
 
     int (*device_count)(void);
-    amp_cuda_result (*describe)(int device, amp_cuda_device_info *info);
     /* The device that this thread's next calls are about; device 0 until then. */
     amp_cuda_result (*select)(int device);
     int (*selected)(void);
@@ -102,8 +92,8 @@ typedef struct amp_cuda_module {
     /* The host memory may be changed as soon as upload returns. download waits for the copy. */
     amp_cuda_result (*upload)(void *to, const void *host, size_t bytes);
     amp_cuda_result (*download)(void *host, const void *from, size_t bytes);
-    /* Between devices, or on one. */
-    amp_cuda_result (*copy)(void *to, int to_device, const void *from, int from_device, size_t bytes);
+    /* On the selected device. */
+    amp_cuda_result (*copy)(void *to, const void *from, size_t bytes);
 
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
     amp_cuda_result (*multiply)(const amp_cuda_product *product);

@@ -9,7 +9,7 @@ enum { AMP_CUDA_INPUTS = 3 };
 /* What kernels met that has no result: the op of the last of them, or NULL. In host memory, one for each stream; the host
  * looks there whenever it has waited for the stream. */
 typedef struct amp_cuda_faults {
-    const char *zero_divisor, *index;
+    const char *zero_divisor, *index, *probability;
 } amp_cuda_faults;
 
 /* Where the kernels of `op` write that. They go on without the element. */

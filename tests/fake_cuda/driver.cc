@@ -134,10 +134,6 @@ fake_cuda_state *fake_cuda(void) {
 CUresult cuInit(unsigned) {
     return device_count() == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
-CUresult cuDriverGetVersion(int *version) {
-    *version = CUDA_VERSION;
-    return CUDA_SUCCESS;
-}
 CUresult cuGetErrorString(CUresult error, const char **text) {
     *text = error == CUDA_ERROR_OUT_OF_MEMORY    ? "out of memory"
             : error == CUDA_ERROR_LAUNCH_FAILED  ? "unspecified launch failure"
@@ -152,20 +148,6 @@ CUresult cuDeviceGetCount(int *count) {
 }
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     *device = ordinal;
-    return CUDA_SUCCESS;
-}
-CUresult cuDeviceGetName(char *name, int length, CUdevice) {
-    std::strncpy(name, "Fake GPU", size_t(length));
-    return CUDA_SUCCESS;
-}
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
-    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
-             : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
-                                                                         : 4;
-    return CUDA_SUCCESS;
-}
-CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
-    *bytes = state.memory_limit;
     return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
@@ -268,10 +250,6 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
     *memory = std::malloc(bytes);
     return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-CUresult cuMemFreeHost(void *memory) {
-    std::free(memory);
-    return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {

@@ -256,12 +256,16 @@ amp_cuda_result amp_cuda_wait(CUstream stream) {
 }
 
 static amp_cuda_result tell_faults(amp_cuda_faults *faults) {
-    const amp_cuda_faults seen = *faults;
+    const struct {
+        const char *op, *format;
+    } seen[] = {{faults->index, "an index of %s was out of range"},
+                {faults->zero_divisor, "a divisor of %s was zero, and integers cannot be divided by it"},
+                {faults->probability, "an input of %s was not between 0 and 1"}};
     *faults = (amp_cuda_faults){0};
-    if (seen.index) return amp_cuda_say(AMP_CUDA_INVALID, "an index of %s was out of range", seen.index);
-    if (!seen.zero_divisor) return AMP_CUDA_OK;
-    return amp_cuda_say(AMP_CUDA_INVALID, "a divisor of %s was zero, and integers cannot be divided by it",
-                        seen.zero_divisor);
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        if (seen[i].op) return amp_cuda_say(AMP_CUDA_INVALID, seen[i].format, seen[i].op);
+    }
+    return AMP_CUDA_OK;
 }
 
 amp_cuda_result amp_cuda_finish(void) {
@@ -276,25 +280,6 @@ amp_cuda_result amp_cuda_finish(void) {
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 static int device_count(void) {
     return device_total;
-}
-
-static amp_cuda_result describe(int device, amp_cuda_device_info *info) {
-    memset(info, 0, sizeof *info);
-    if (device < 0 || device >= device_total) return amp_cuda_select(device);
-    const CUdevice handle = devices[device].handle;
-    const char *what = "the device cannot be asked";
-    AMP_CUDA_TRY(amp_cuda_check(cuda.device_name(info->name, sizeof info->name, handle), what));
-    AMP_CUDA_TRY(amp_cuda_check(cuda.device_memory(&info->memory_bytes, handle), what));
-    const struct {
-        int *value;
-        CUdevice_attribute attribute;
-    } numbers[] = {{&info->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
-                   {&info->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
-                   {&info->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        AMP_CUDA_TRY(amp_cuda_check(cuda.device_attribute(numbers[i].value, numbers[i].attribute, handle), what));
-    }
-    return AMP_CUDA_OK;
 }
 
 static void statistics(amp_cuda_statistics *s) {
@@ -314,7 +299,6 @@ static const amp_cuda_module table = {
     .abi = AMP_CUDA_ABI,
     .error = last_error,
     .device_count = device_count,
-    .describe = describe,
     .select = amp_cuda_select,
     .selected = amp_cuda_selected,
     .begin = begin,

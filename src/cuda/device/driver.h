@@ -12,13 +12,9 @@
 /* cuda.h makes cuMemFree_v2 and the like of some names; the pointers keep the plain ones. */
 #define AMP_CUDA_DRIVER_FUNCTIONS(X)                                                                                   \
     X(init, cuInit)                                                                                                    \
-    X(driver_version, cuDriverGetVersion)                                                                              \
     X(error_string, cuGetErrorString)                                                                                  \
     X(device_count, cuDeviceGetCount)                                                                                  \
     X(device_get, cuDeviceGet)                                                                                         \
-    X(device_name, cuDeviceGetName)                                                                                    \
-    X(device_attribute, cuDeviceGetAttribute)                                                                          \
-    X(device_memory, cuDeviceTotalMem)                                                                                 \
     X(retain_context, cuDevicePrimaryCtxRetain)                                                                        \
     X(set_context, cuCtxSetCurrent)                                                                                    \
     X(stream_create, cuStreamCreate)                                                                                   \
@@ -35,7 +31,6 @@
     X(allocate, cuMemAllocFromPoolAsync)                                                                               \
     X(release, cuMemFreeAsync)                                                                                         \
     X(host_allocate, cuMemHostAlloc)                                                                                   \
-    X(host_release, cuMemFreeHost)                                                                                     \
     X(copy_to_device, cuMemcpyHtoDAsync)                                                                               \
     X(copy_to_host, cuMemcpyDtoHAsync)                                                                                 \
     X(copy_on_device, cuMemcpyDtoDAsync)                                                                               \
@@ -91,7 +86,7 @@ amp_cuda_result amp_cuda_use(amp_cuda_block *block);
 amp_cuda_result amp_cuda_trim(void);
 amp_cuda_result amp_cuda_upload(void *to, const void *host, size_t bytes);
 amp_cuda_result amp_cuda_download(void *host, const void *from, size_t bytes);
-amp_cuda_result amp_cuda_copy(void *to, int to_device, const void *from, int from_device, size_t bytes);
+amp_cuda_result amp_cuda_copy(void *to, const void *from, size_t bytes);
 amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch);
 amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product);
 

@@ -68,10 +68,9 @@ template <class T>
 AMP_DEVICE T positive(T x) {
     return x < 0 ? (T)0 : x;
 }
-/* Logarithms of probabilities are not taken below -100. What is no probability stops the kernel, and is reported with the op. */
+/* Logarithms of probabilities are not taken below -100. */
 template <class T>
 AMP_DEVICE T cross_entropy(T x, T y) {
-    if (!(x >= 0 && x <= 1)) AMP_TRAP();
     const T no = log1p(-x), yes = log(x);
     return (y - (T)1) * (no < -100 ? (T)-100 : no) - y * (yes < -100 ? (T)-100 : yes);
 }
@@ -277,6 +276,12 @@ struct formula_numbers {
     double p, q, r;
     int64_t whole;
     amp_cuda_report report;
+
+    template <class T>
+    AMP_DEVICE_MEMBER T probability(T x) const {
+        if (!(x >= 0 && x <= 1)) report.faults->probability = report.op;
+        return x;
+    }
 
     AMP_DEVICE_MEMBER float divisor(float y) const {
         return y;

@@ -197,6 +197,14 @@ template <class T>
 AMP_DEVICE int64_t to_whole(T x) {
     return whole_of(real_part(x));
 }
+AMP_DEVICE int32_t to_i32(int64_t x) {
+    return (int32_t)x;
+}
+template <class T>
+AMP_DEVICE int32_t to_i32(T x) { /* as whole_of */
+    const double y = real_part(x);
+    return y > -2147483649.0 && y < 2147483648.0 ? (int32_t)y : INT32_MIN;
+}
 template <class T>
 AMP_DEVICE double imaginary_part(T) {
     return 0.0;
@@ -227,7 +235,7 @@ AMP_DEVICE void store(void *data, amp_dtype dtype, int64_t i, T x) {
     case AMP_BF16: ((uint16_t *)data)[i] = to_bf16(narrow(x)); break;
     case AMP_F64: ((double *)data)[i] = real_part(x); break;
     case AMP_I64: ((int64_t *)data)[i] = to_whole(x); break;
-    case AMP_I32: ((int32_t *)data)[i] = (int32_t)to_whole(x); break;
+    case AMP_I32: ((int32_t *)data)[i] = to_i32(x); break;
     case AMP_I16: ((int16_t *)data)[i] = (int16_t)to_whole(x); break;
     case AMP_I8: ((int8_t *)data)[i] = (int8_t)to_whole(x); break;
     case AMP_U8: ((uint8_t *)data)[i] = (uint8_t)to_whole(x); break;

@@ -55,8 +55,8 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
 /* All that a plan depends on; compared byte by byte, so it is cleared before it is filled. */
 typedef struct plan_key {
     int64_t m, n, k, batch, strides[3], batch_strides[3];
-    int type, epilogue, alignment[4];
-    bool bias, residual, transposed_a, transposed_b, tf32;
+    int type, alignment[4];
+    bool relu, bias, residual, transposed_a, transposed_b;
 } plan_key;
 
 typedef struct plan {
@@ -103,10 +103,9 @@ static plan_key key_of(const amp_cuda_product *p) {
         key.alignment[i] = alignment_of(operands[i]->data);
     }
     key.alignment[3] = alignment_of(p->bias);
-    key.type = (int)p->type, key.epilogue = (int)p->epilogue;
-    key.bias = p->bias != NULL, key.residual = p->beta != 0;
+    key.type = (int)p->type;
+    key.relu = p->relu, key.bias = p->bias != NULL, key.residual = p->beta != 0;
     key.transposed_a = p->a.transposed, key.transposed_b = p->b.transposed;
-    key.tf32 = p->allow_tf32;
     return key;
 }
 
@@ -136,17 +135,12 @@ static cudaDataType_t data_type(amp_cuda_type type) {
 }
 
 static cublasComputeType_t compute_type(const amp_cuda_product *p) {
-    if (p->type == AMP_CUDA_F64) return CUBLAS_COMPUTE_64F;
-    return p->type == AMP_CUDA_F32 && p->allow_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    return p->type == AMP_CUDA_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
 }
 
 static cublasLtEpilogue_t epilogue_of(const amp_cuda_product *p) {
-    static const cublasLtEpilogue_t epilogues[][2] = {
-        [AMP_CUDA_NO_EPILOGUE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
-        [AMP_CUDA_RELU] = {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
-        [AMP_CUDA_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
-    };
-    return epilogues[p->epilogue][p->bias != NULL];
+    if (p->relu) return p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 /* cuBLAS counts by columns: a row-major matrix is its transpose. So cᵀ = bᵀ·aᵀ is asked for, b first. */

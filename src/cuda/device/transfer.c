@@ -124,13 +124,9 @@ amp_cuda_result amp_cuda_download(void *host, const void *from, size_t bytes) {
     return bytes ? AMP_CUDA_OK : amp_cuda_finish();
 }
 
-amp_cuda_result amp_cuda_copy(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+amp_cuda_result amp_cuda_copy(void *to, const void *from, size_t bytes) {
     CUstream stream;
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
-    if (to_device == from_device) {
-        return amp_cuda_check(cuda.copy_on_device((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream),
-                              "a copy on the device");
-    }
-    return amp_cuda_say(AMP_CUDA_INVALID, "tensors of device %d cannot be copied to device %d yet; go through the cpu",
-                        from_device, to_device);
+    return amp_cuda_check(cuda.copy_on_device((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream),
+                          "a copy on the device");
 }
