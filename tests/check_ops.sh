@@ -15,3 +15,21 @@ for standard in c99 c11 c17; do
         exit 1
     }
 done
+
+compile_bare() {
+    "$compiler" -std=c11 -Iinclude -Werror -fsyntax-only -DBARE="$1" tests/compile/bare_numbers.c 2>&1
+}
+compile_bare 0 || {
+    echo "bare_numbers.c does not compile without a bare number with $compiler" >&2
+    exit 1
+}
+for number in 1 2 3 4 5 6 7; do
+    if said=$(compile_bare $number); then
+        echo "$compiler says nothing of bare number $number in bare_numbers.c" >&2
+        exit 1
+    fi
+    case $said in
+    *write_* | *"requires explicit braces"*) ;;
+    *) echo "bare number $number: $said" >&2 && exit 1 ;;
+    esac
+done

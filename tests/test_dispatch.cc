@@ -350,7 +350,7 @@ TEST_F(CallOp, EmptyAndIncompleteListsOfTensorsAreErrors) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"cat", "tensor 1", "'tensors'", "missing"}));
 }
 
-// What C makes of .negative_slope = 0.5 and of AMP_DIMS left out: the value lands in front of the mark of presence.
+// Values without a mark of presence, as other languages may give them; tests/compile has what C says.
 TEST_F(CallOp, BareNumbersAreRefused) {
     amp_leaky_relu_args slope{};
     slope.input = a_;

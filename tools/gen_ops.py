@@ -370,7 +370,7 @@ def declare_op(op):
                 + (f" No gradient: {op.no_grad}." if op.no_grad else "") + " */", " * ")
     out.append(f"typedef struct amp_{op.c_name}_args {{")
     out.append(f"    size_t struct_size AMP_SIZE_OF_(amp_{op.c_name}_args);")
-    out += [f"    {C_TYPES[a.kind]}{a.field};" for a in op.args]
+    out += [f"    {C_TYPES[a.kind]}{a.field} AMP_ABSENT_;" for a in op.args]
     out.append(f"}} amp_{op.c_name}_args;")
     args = f"const amp_{op.c_name}_args *args"
     out.append(f"AMP_API {result_type(op)}amp_{op.c_name}_call({args});")

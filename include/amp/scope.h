@@ -13,9 +13,8 @@ extern "C" {
 AMP_API amp_status amp_scope_enter(void);
 AMP_API amp_status amp_scope_exit(void);
 
-/* How a block macro remembers to close its region; not for direct use. */
+/* What a block macro has to close; not for direct use, nor are the two functions. */
 typedef struct amp_region {
-    int once;
     amp_device device;
 } amp_region;
 
@@ -23,10 +22,13 @@ AMP_API amp_region amp_scope_open(void);
 AMP_API void amp_scope_close(amp_region *region);
 
 #define AMP_REGION_JOIN_(a, b) a##b
-#define AMP_REGION_NAME_(line) AMP_REGION_JOIN_(amp_region_, line)
-#define AMP_REGION_BLOCK_(open, close)                                                                                 \
-    for (amp_region AMP_REGION_NAME_(__LINE__) __attribute__((cleanup(close))) = (open);                               \
-         AMP_REGION_NAME_(__LINE__).once; AMP_REGION_NAME_(__LINE__).once = 0)
+#define AMP_REGION_NAME_(number) AMP_REGION_JOIN_(amp_region_, number)
+#define AMP_REGION_NAMED_(name, open, close)                                                                           \
+    for (amp_region name __attribute__((cleanup(close))) = (open), *name##_left = &name; name##_left;                  \
+         name##_left = NULL)
+#define AMP_REGION_STEP_(name, open, close) AMP_REGION_NAMED_(name, open, close)
+/* Through a pointer, so that compilers see the block run: what it sets is not "maybe uninitialized" after it. */
+#define AMP_REGION_BLOCK_(open, close) AMP_REGION_STEP_(AMP_REGION_NAME_(__COUNTER__), open, close)
 
 /* amp_scope { … }: a block whose tensors are released at its end. It is a `for` loop: `return`, `goto` and `break`
  * out of it close it; `break` and `continue` inside leave only the block, not a loop around it. */

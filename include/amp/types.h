@@ -8,11 +8,14 @@
 
 #include "amp/export.h"
 
-/* In C++ an argument struct knows its size by itself. */
+/* In C++ an argument struct knows its size by itself, and what is not given is absent. */
 #ifdef __cplusplus
 #define AMP_SIZE_OF_(type) = sizeof(type)
+#define AMP_ABSENT_                                                                                                    \
+    {}
 #else
 #define AMP_SIZE_OF_(type)
+#define AMP_ABSENT_
 #endif
 
 #ifdef __cplusplus
@@ -63,30 +66,59 @@ typedef struct amp_tensor amp_tensor;
 /* ---- Option values --------------------------------------------------------------------------------------------
  * An option whose default is not zero (or is "None") carries a mark of presence, so that an explicit 0 stays a 0:
  *     amp_layer_norm(x, AMP_DIMS(384), w, b, .eps = AMP_SET(0))
- * The value stands first and the mark last, so that a bare number, which C accepts (.eps = 0.1), is a value without a mark:
- * every op refuses it with a sentence. A bare 0 cannot be told from nothing, and gives the default.
+ * In C, each of these types begins with a member of no size, which no bare number can initialise: for `.eps = 0` compilers
+ * say "excess elements" or "requires explicit braces", and where. C++ takes the bare number as given. A value that comes
+ * without its mark all the same is refused by every op with a sentence.
  */
 enum { AMP_PRESENT = 0x5e7 };
 
+#ifdef __cplusplus
+#define AMP_NO_BARE_NUMBER_(write)
+#else
+#define AMP_NO_BARE_NUMBER_(write)                                                                                     \
+    __extension__ struct {                                                                                             \
+    } write;
+#endif
+
 /* clang-format off */
+#ifdef __cplusplus
 #define AMP_SET(...) {(__VA_ARGS__), AMP_PRESENT}
 /* An empty list, where "none" is meant: AMP_DIMS() is not C99. */
 #define AMP_NO_DIMS {{0}, 0, AMP_PRESENT}
+#else
+#define AMP_SET(...) {.value = (__VA_ARGS__), .set = AMP_PRESENT}
+#define AMP_NO_DIMS {.count = 0, .set = AMP_PRESENT}
+#endif
 /* clang-format on */
 
 typedef struct amp_opt_float {
+    AMP_NO_BARE_NUMBER_(write_AMP_SET)
     double value;
     int set;
+#ifdef __cplusplus
+    amp_opt_float() = default;
+    constexpr amp_opt_float(double number, int mark = AMP_PRESENT) : value(number), set(mark) {}
+#endif
 } amp_opt_float;
 
 typedef struct amp_opt_int {
+    AMP_NO_BARE_NUMBER_(write_AMP_SET)
     int64_t value;
     int set;
+#ifdef __cplusplus
+    amp_opt_int() = default;
+    constexpr amp_opt_int(int64_t number, int mark = AMP_PRESENT) : value(number), set(mark) {}
+#endif
 } amp_opt_int;
 
 typedef struct amp_opt_bool {
+    AMP_NO_BARE_NUMBER_(write_AMP_SET)
     bool value;
     int set;
+#ifdef __cplusplus
+    amp_opt_bool() = default;
+    constexpr amp_opt_bool(bool yes, int mark = AMP_PRESENT) : value(yes), set(mark) {}
+#endif
 } amp_opt_bool;
 
 /* A number that keeps its category: an integer scalar does not turn an integer tensor into a float one. */
@@ -99,36 +131,37 @@ typedef enum amp_scalar_kind {
 } amp_scalar_kind;
 
 typedef struct amp_scalar {
+    AMP_NO_BARE_NUMBER_(write_amp_float_or_amp_int)
     double re, im; /* AMP_SCALAR_FLOAT (re), AMP_SCALAR_COMPLEX */
     int64_t i;     /* AMP_SCALAR_INT, AMP_SCALAR_BOOL (0 or 1) */
     amp_scalar_kind kind;
 } amp_scalar;
 
-static inline amp_scalar amp_float(double value) {
-    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_FLOAT};
-    s.re = value;
-    return s;
-}
-static inline amp_scalar amp_int(int64_t value) {
-    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_INT};
-    s.i = value;
-    return s;
-}
-static inline amp_scalar amp_bool(bool value) {
-    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_BOOL};
-    s.i = value ? 1 : 0;
-    return s;
-}
-static inline amp_scalar amp_complex(double re, double im) {
-    amp_scalar s = {0.0, 0.0, 0, AMP_SCALAR_COMPLEX};
+static inline amp_scalar amp_scalar_of_(amp_scalar_kind kind, double re, double im, int64_t i) {
+    amp_scalar s;
     s.re = re;
     s.im = im;
+    s.i = i;
+    s.kind = kind;
     return s;
+}
+static inline amp_scalar amp_float(double value) {
+    return amp_scalar_of_(AMP_SCALAR_FLOAT, value, 0, 0);
+}
+static inline amp_scalar amp_int(int64_t value) {
+    return amp_scalar_of_(AMP_SCALAR_INT, 0, 0, value);
+}
+static inline amp_scalar amp_bool(bool value) {
+    return amp_scalar_of_(AMP_SCALAR_BOOL, 0, 0, value ? 1 : 0);
+}
+static inline amp_scalar amp_complex(double re, double im) {
+    return amp_scalar_of_(AMP_SCALAR_COMPLEX, re, im, 0);
 }
 
 /* Up to AMP_MAX_RANK integers: a shape, strides, a kernel size, a list of dimensions. Absent (set == 0) differs
  * from empty (set == AMP_PRESENT, count == 0). A count above AMP_MAX_RANK marks a list that was too long; every op refuses it. */
 typedef struct amp_dims {
+    AMP_NO_BARE_NUMBER_(write_AMP_DIMS)
     int64_t values[AMP_MAX_RANK];
     int count;
     int set;
@@ -140,6 +173,11 @@ typedef struct amp_tensor_list {
     amp_tensor *const *items;
     int64_t count;
     amp_tensor *holder; /* what keeps `items` alive in a returned list; NULL in the caller's own */
+#ifdef __cplusplus
+    amp_tensor_list() = default;
+    constexpr amp_tensor_list(amp_tensor *const *tensors, int64_t number, amp_tensor *keeper = nullptr)
+        : items(tensors), count(number), holder(keeper) {}
+#endif
 } amp_tensor_list;
 
 #ifdef __cplusplus
@@ -158,7 +196,9 @@ static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
 /* AMP_DIMS(2, 2) as the value of an option or argument; AMP_DIMS(2) applies to every dimension where PyTorch's int would.
  * More than AMP_MAX_RANK values do not compile. */
 #define AMP_DIMS(...)                                                                                                  \
-    ((amp_dims){{__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), AMP_PRESENT})
+    ((amp_dims){.values = {__VA_ARGS__},                                                                               \
+                .count = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                              \
+                .set = AMP_PRESENT})
 /* AMP_LIST(a, b, c) as a tensor list argument; lives until the end of the enclosing block. */
 #define AMP_LIST(...)                                                                                                  \
     ((amp_tensor_list){(amp_tensor *const[]){__VA_ARGS__},                                                             \

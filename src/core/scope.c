@@ -76,7 +76,7 @@ int amp_scope_unwind(const amp_scope_frame *frame) {
 
 amp_region amp_scope_open(void) {
     (void)amp_scope_enter();
-    return (amp_region){.once = 1, .device = AMP_DEVICE_CPU};
+    return (amp_region){.device = AMP_DEVICE_CPU};
 }
 
 void amp_scope_close(amp_region *region) {

@@ -215,7 +215,7 @@ ONE(fft_ihfft, AMP_FFT_R2C, false, true)
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
         request r = {form_, inverse_, false, a->input, a->norm, 0, {0}, {0}};                                          \
-        const amp_dims last_two = {{-2, -1}, 2, AMP_PRESENT};                                                          \
+        const amp_dims last_two = AMP_DIMS(-2, -1);                                                                    \
         AMP_TRY(read_many(call, &r, &a->s, (two) && !a->dim.set ? &last_two : &a->dim));                               \
         return run(call, &r);                                                                                          \
     }

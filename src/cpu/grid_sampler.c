@@ -272,7 +272,7 @@ static bool wants_pixels(const request *r) {
 
 static amp_tensor *channels_last(const amp_call *call, const amp_tensor *t) {
     int64_t shape[AMP_MAX_RANK] = {t->shape[0]};
-    amp_dims order = {{0, t->rank - 1}, t->rank, AMP_PRESENT};
+    amp_dims order = {.values = {0, t->rank - 1}, .count = t->rank, .set = AMP_PRESENT};
     for (int d = 2; d < t->rank; d++) shape[d - 1] = t->shape[d];
     for (int d = 2; d < t->rank; d++) order.values[d] = d - 1;
     shape[t->rank - 1] = t->shape[1];

@@ -242,7 +242,7 @@ amp_status cpu_linalg_matrix_rank(amp_call *call) {
 
 amp_status cpu_matrix_rank(amp_call *call) {
     const amp_matrix_rank_args *a = call->args;
-    return rank_with_numbers(call, a->input, a->tol, (amp_opt_float){0}, a->symmetric);
+    return rank_with_numbers(call, a->input, a->tol, (amp_opt_float){.set = 0}, a->symmetric);
 }
 
 /* A tolerance for each matrix: real, and it broadcasts to `batch`, which becomes what both broadcast to. */

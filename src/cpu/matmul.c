@@ -134,19 +134,26 @@ static amp_cast_life life_of_b(const amp_matmul *p) {
     return amp_cpu_weight_life(p->b.tensor, p->b_is_weight);
 }
 
-/* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. */
+/* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. Only
+ * what the cache and the packing look at is set: each call of a cached weight comes here. */
+static void set_key(const amp_matmul *p, amp_tensor *key) {
+    const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
+    key->storage = memory->storage;
+    key->source = NULL;
+    key->dtype = memory->dtype;
+    key->offset = memory->offset;
+    key->rank = 2;
+    key->shape[0] = p->n;
+    key->shape[1] = p->k;
+    key->strides[0] = p->b.column;
+    key->strides[1] = p->b.row;
+}
+
 static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
                            amp_packed_b *packed) {
     bool cached = false;
-    const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
-    const amp_tensor key = {
-        .storage = memory->storage,
-        .dtype = memory->dtype,
-        .offset = memory->offset,
-        .rank = 2,
-        .shape = {p->n, p->k},
-        .strides = {p->b.column, p->b.row},
-    };
+    amp_tensor key;
+    set_key(p, &key);
     build_context context = {p, packing};
     packed->cast = amp_cast_obtain(&key, p->b.tensor->dtype, packing->layout, life, build_packed, &context, &cached);
     if (!packed->cast) return amp_pending_error();
@@ -362,11 +369,11 @@ amp_status amp_cpu_check_product_dtype(const amp_call *call, const char *name, c
 /* A vector against a matrix that is not kept packed: each result is a dot product, of operands as they lie. */
 static bool is_vector_product(const amp_matmul *p) {
     const amp_tensor *r = p->residual.tensor, *c = p->c.tensor;
+    if ((p->m != 1 && p->n != 1) || p->packed || !p->a.tensor->storage || !p->b.tensor->storage) return false;
     const bool plain = p->alpha == 1 && !r && !p->bias && p->activation == AMP_GEMM_NONE;
     const bool scaled = c->dtype == AMP_F32 && p->batch_rank == 0 && !p->bias && p->activation == AMP_GEMM_NONE &&
                         !(r && amp_tensor_overlaps(r, c));
-    return (p->m == 1 || p->n == 1) && (plain || scaled) && !p->packed && p->a.tensor->storage &&
-           p->b.tensor->storage && life_of_b(p) == AMP_CAST_ONCE && p->batch_rank + 3 <= AMP_MAX_RANK;
+    return (plain || scaled) && life_of_b(p) == AMP_CAST_ONCE && p->batch_rank + 3 <= AMP_MAX_RANK;
 }
 
 /* The operand as (batch…, m, n, k), for the header of a dot product; `row` and `column` are steps along m and n. */

@@ -86,11 +86,11 @@ amp_status cpu_amin(amp_call *call) {
 }
 amp_status cpu_max(amp_call *call) {
     const amp_max_args *a = call->args;
-    return extreme(call, AMP_REDUCE_MAX, a->input, &(const amp_dims){0}, false);
+    return extreme(call, AMP_REDUCE_MAX, a->input, &(const amp_dims){.set = 0}, false);
 }
 amp_status cpu_min(amp_call *call) {
     const amp_min_args *a = call->args;
-    return extreme(call, AMP_REDUCE_MIN, a->input, &(const amp_dims){0}, false);
+    return extreme(call, AMP_REDUCE_MIN, a->input, &(const amp_dims){.set = 0}, false);
 }
 
 /* ---- normalize ------------------------------------------------------------------------------------------------ */

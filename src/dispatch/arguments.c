@@ -99,19 +99,19 @@ static amp_status complete_argument(amp_call *call, const amp_arg_info *arg) {
     case AMP_ARG_OPT_FLOAT: {
         amp_opt_float *option = field;
         AMP_TRY(check_mark(call, arg, option->set, option->value != 0, "AMP_SET(…)"));
-        if (!option->set && arg->has_default) *option = (amp_opt_float){arg->default_number, AMP_PRESENT};
+        if (!option->set && arg->has_default) *option = (amp_opt_float)AMP_SET(arg->default_number);
         return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
     }
     case AMP_ARG_OPT_INT: {
         amp_opt_int *option = field;
         AMP_TRY(check_mark(call, arg, option->set, option->value != 0, "AMP_SET(…)"));
-        if (!option->set && arg->has_default) *option = (amp_opt_int){(int64_t)arg->default_number, AMP_PRESENT};
+        if (!option->set && arg->has_default) *option = (amp_opt_int)AMP_SET((int64_t)arg->default_number);
         return !option->set && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
     }
     case AMP_ARG_OPT_BOOL: {
         amp_opt_bool *option = field;
         AMP_TRY(check_mark(call, arg, option->set, option->value, "AMP_SET(…)"));
-        if (!option->set && arg->has_default) *option = (amp_opt_bool){arg->default_number != 0, AMP_PRESENT};
+        if (!option->set && arg->has_default) *option = (amp_opt_bool)AMP_SET(arg->default_number != 0);
         return AMP_OK;
     }
     case AMP_ARG_STRING: {

@@ -63,12 +63,12 @@ static bool set_numeric(const amp_arg_info *arg, void *field, const amp_value *v
     const bool is_real = as_real(v, &real), is_integer = as_integer(v, &integer);
     switch (arg->kind) {
     case AMP_ARG_FLOAT: *(double *)field = real; return is_real;
-    case AMP_ARG_OPT_FLOAT: *(amp_opt_float *)field = (amp_opt_float){real, AMP_PRESENT}; return is_real;
+    case AMP_ARG_OPT_FLOAT: *(amp_opt_float *)field = (amp_opt_float)AMP_SET(real); return is_real;
     case AMP_ARG_INT: *(int64_t *)field = integer; return is_integer;
-    case AMP_ARG_OPT_INT: *(amp_opt_int *)field = (amp_opt_int){integer, AMP_PRESENT}; return is_integer;
+    case AMP_ARG_OPT_INT: *(amp_opt_int *)field = (amp_opt_int)AMP_SET(integer); return is_integer;
     case AMP_ARG_BOOL: *(bool *)field = integer != 0; return is_integer;
-    case AMP_ARG_OPT_BOOL: *(amp_opt_bool *)field = (amp_opt_bool){integer != 0, AMP_PRESENT}; return is_integer;
-    case AMP_ARG_DIMS: *(amp_dims *)field = (amp_dims){{integer}, 1, AMP_PRESENT}; return is_integer;
+    case AMP_ARG_OPT_BOOL: *(amp_opt_bool *)field = (amp_opt_bool)AMP_SET(integer != 0); return is_integer;
+    case AMP_ARG_DIMS: *(amp_dims *)field = AMP_DIMS(integer); return is_integer;
     default: return false;
     }
 }

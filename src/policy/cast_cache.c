@@ -113,8 +113,8 @@ static amp_cast *new_cast(const amp_tensor *source, amp_dtype dtype, amp_layout 
     c->dtype = dtype;
     c->layout = layout;
     c->rank = source->rank;
-    memcpy(c->shape, source->shape, sizeof c->shape);
-    memcpy(c->strides, source->strides, sizeof c->strides);
+    memcpy(c->shape, source->shape, (size_t)c->rank * sizeof *c->shape);
+    memcpy(c->strides, source->strides, (size_t)c->rank * sizeof *c->strides);
     c->offset = source->offset;
     return c;
 }

@@ -97,7 +97,7 @@ static amp_status lower_dtype(amp_device device, amp_dtype given, amp_dtype *dty
                     amp_dtype_name(*dtype), amp_dtype_name(accepted[0]), amp_dtype_name(accepted[1]));
 }
 
-/* A bare true where AMP_SET(true) was meant is refused, as in every op; a bare false cannot be told from nothing. */
+/* A value without its mark is refused, as in every op. */
 static amp_status check_mark(const char *name, amp_opt_bool option) {
     if (option.set == AMP_PRESENT || (option.set == 0 && !option.value)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "autocast: '%s' is a bare value; write AMP_SET(…)", name);
@@ -137,7 +137,7 @@ amp_status amp_autocast_exit(amp_device device) {
 
 amp_region amp_autocast_open(const amp_autocast_args *args) {
     (void)amp_autocast_enter(args);
-    return (amp_region){.once = 1, .device = args ? args->device : AMP_DEVICE_CPU};
+    return (amp_region){.device = args ? args->device : AMP_DEVICE_CPU};
 }
 
 void amp_autocast_close(amp_region *region) {

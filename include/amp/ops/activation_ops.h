@@ -15,7 +15,7 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_relu_args {
     size_t struct_size AMP_SIZE_OF_(amp_relu_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_relu_args;
 AMP_API amp_tensor *amp_relu_call(const amp_relu_args *args);
 AMP_API amp_tensor *amp_relu_inplace_call(const amp_relu_args *args);
@@ -31,7 +31,7 @@ AMP_API amp_tensor *amp_relu_out_call(amp_tensor *out, const amp_relu_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_relu6_args {
     size_t struct_size AMP_SIZE_OF_(amp_relu6_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_relu6_args;
 AMP_API amp_tensor *amp_relu6_call(const amp_relu6_args *args);
 AMP_API amp_tensor *amp_relu6_inplace_call(const amp_relu6_args *args);
@@ -45,8 +45,8 @@ AMP_API amp_tensor *amp_relu6_inplace_call(const amp_relu6_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_leaky_relu_args {
     size_t struct_size AMP_SIZE_OF_(amp_leaky_relu_args);
-    amp_tensor *input;
-    amp_opt_float negative_slope;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float negative_slope AMP_ABSENT_;
 } amp_leaky_relu_args;
 AMP_API amp_tensor *amp_leaky_relu_call(const amp_leaky_relu_args *args);
 AMP_API amp_tensor *amp_leaky_relu_inplace_call(const amp_leaky_relu_args *args);
@@ -62,8 +62,8 @@ AMP_API amp_tensor *amp_leaky_relu_out_call(amp_tensor *out, const amp_leaky_rel
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_prelu_args {
     size_t struct_size AMP_SIZE_OF_(amp_prelu_args);
-    amp_tensor *input;
-    amp_tensor *weight;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
 } amp_prelu_args;
 AMP_API amp_tensor *amp_prelu_call(const amp_prelu_args *args);
 #ifndef __cplusplus
@@ -75,8 +75,8 @@ AMP_API amp_tensor *amp_prelu_call(const amp_prelu_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_elu_args {
     size_t struct_size AMP_SIZE_OF_(amp_elu_args);
-    amp_tensor *input;
-    amp_opt_float alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float alpha AMP_ABSENT_;
 } amp_elu_args;
 AMP_API amp_tensor *amp_elu_call(const amp_elu_args *args);
 AMP_API amp_tensor *amp_elu_inplace_call(const amp_elu_args *args);
@@ -92,8 +92,8 @@ AMP_API amp_tensor *amp_elu_out_call(amp_tensor *out, const amp_elu_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_celu_args {
     size_t struct_size AMP_SIZE_OF_(amp_celu_args);
-    amp_tensor *input;
-    amp_opt_float alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float alpha AMP_ABSENT_;
 } amp_celu_args;
 AMP_API amp_tensor *amp_celu_call(const amp_celu_args *args);
 AMP_API amp_tensor *amp_celu_inplace_call(const amp_celu_args *args);
@@ -109,7 +109,7 @@ AMP_API amp_tensor *amp_celu_out_call(amp_tensor *out, const amp_celu_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_selu_args {
     size_t struct_size AMP_SIZE_OF_(amp_selu_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_selu_args;
 AMP_API amp_tensor *amp_selu_call(const amp_selu_args *args);
 AMP_API amp_tensor *amp_selu_inplace_call(const amp_selu_args *args);
@@ -123,8 +123,8 @@ AMP_API amp_tensor *amp_selu_inplace_call(const amp_selu_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_gelu_args {
     size_t struct_size AMP_SIZE_OF_(amp_gelu_args);
-    amp_tensor *input;
-    const char *approximate;
+    amp_tensor *input AMP_ABSENT_;
+    const char *approximate AMP_ABSENT_;
 } amp_gelu_args;
 AMP_API amp_tensor *amp_gelu_call(const amp_gelu_args *args);
 AMP_API amp_tensor *amp_gelu_inplace_call(const amp_gelu_args *args);
@@ -140,7 +140,7 @@ AMP_API amp_tensor *amp_gelu_out_call(amp_tensor *out, const amp_gelu_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_silu_args {
     size_t struct_size AMP_SIZE_OF_(amp_silu_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_silu_args;
 AMP_API amp_tensor *amp_silu_call(const amp_silu_args *args);
 AMP_API amp_tensor *amp_silu_inplace_call(const amp_silu_args *args);
@@ -156,7 +156,7 @@ AMP_API amp_tensor *amp_silu_out_call(amp_tensor *out, const amp_silu_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mish_args {
     size_t struct_size AMP_SIZE_OF_(amp_mish_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_mish_args;
 AMP_API amp_tensor *amp_mish_call(const amp_mish_args *args);
 AMP_API amp_tensor *amp_mish_inplace_call(const amp_mish_args *args);
@@ -172,9 +172,9 @@ AMP_API amp_tensor *amp_mish_out_call(amp_tensor *out, const amp_mish_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_softplus_args {
     size_t struct_size AMP_SIZE_OF_(amp_softplus_args);
-    amp_tensor *input;
-    amp_scalar beta;
-    amp_scalar threshold;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar threshold AMP_ABSENT_;
 } amp_softplus_args;
 AMP_API amp_tensor *amp_softplus_call(const amp_softplus_args *args);
 AMP_API amp_tensor *amp_softplus_out_call(amp_tensor *out, const amp_softplus_args *args);
@@ -188,7 +188,7 @@ AMP_API amp_tensor *amp_softplus_out_call(amp_tensor *out, const amp_softplus_ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_softsign_args {
     size_t struct_size AMP_SIZE_OF_(amp_softsign_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_softsign_args;
 AMP_API amp_tensor *amp_softsign_call(const amp_softsign_args *args);
 #ifndef __cplusplus
@@ -200,7 +200,7 @@ AMP_API amp_tensor *amp_softsign_call(const amp_softsign_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_logsigmoid_args {
     size_t struct_size AMP_SIZE_OF_(amp_logsigmoid_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_logsigmoid_args;
 AMP_API amp_tensor *amp_logsigmoid_call(const amp_logsigmoid_args *args);
 AMP_API amp_tensor *amp_logsigmoid_out_call(amp_tensor *out, const amp_logsigmoid_args *args);
@@ -214,7 +214,7 @@ AMP_API amp_tensor *amp_logsigmoid_out_call(amp_tensor *out, const amp_logsigmoi
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_hardsigmoid_args {
     size_t struct_size AMP_SIZE_OF_(amp_hardsigmoid_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_hardsigmoid_args;
 AMP_API amp_tensor *amp_hardsigmoid_call(const amp_hardsigmoid_args *args);
 AMP_API amp_tensor *amp_hardsigmoid_inplace_call(const amp_hardsigmoid_args *args);
@@ -230,7 +230,7 @@ AMP_API amp_tensor *amp_hardsigmoid_out_call(amp_tensor *out, const amp_hardsigm
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_hardswish_args {
     size_t struct_size AMP_SIZE_OF_(amp_hardswish_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_hardswish_args;
 AMP_API amp_tensor *amp_hardswish_call(const amp_hardswish_args *args);
 AMP_API amp_tensor *amp_hardswish_inplace_call(const amp_hardswish_args *args);
@@ -246,9 +246,9 @@ AMP_API amp_tensor *amp_hardswish_out_call(amp_tensor *out, const amp_hardswish_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_hardtanh_args {
     size_t struct_size AMP_SIZE_OF_(amp_hardtanh_args);
-    amp_tensor *input;
-    amp_scalar min_val;
-    amp_scalar max_val;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar min_val AMP_ABSENT_;
+    amp_scalar max_val AMP_ABSENT_;
 } amp_hardtanh_args;
 AMP_API amp_tensor *amp_hardtanh_call(const amp_hardtanh_args *args);
 AMP_API amp_tensor *amp_hardtanh_inplace_call(const amp_hardtanh_args *args);
@@ -264,9 +264,9 @@ AMP_API amp_tensor *amp_hardtanh_out_call(amp_tensor *out, const amp_hardtanh_ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_threshold_args {
     size_t struct_size AMP_SIZE_OF_(amp_threshold_args);
-    amp_tensor *input;
-    amp_scalar threshold;
-    amp_scalar value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar threshold AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
 } amp_threshold_args;
 AMP_API amp_tensor *amp_threshold_call(const amp_threshold_args *args);
 AMP_API amp_tensor *amp_threshold_inplace_call(const amp_threshold_args *args);
@@ -282,8 +282,8 @@ AMP_API amp_tensor *amp_threshold_out_call(amp_tensor *out, const amp_threshold_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_glu_args {
     size_t struct_size AMP_SIZE_OF_(amp_glu_args);
-    amp_tensor *input;
-    amp_opt_int dim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
 } amp_glu_args;
 AMP_API amp_tensor *amp_glu_call(const amp_glu_args *args);
 AMP_API amp_tensor *amp_glu_out_call(amp_tensor *out, const amp_glu_args *args);
@@ -297,9 +297,9 @@ AMP_API amp_tensor *amp_glu_out_call(amp_tensor *out, const amp_glu_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_softmax_args {
     size_t struct_size AMP_SIZE_OF_(amp_softmax_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_softmax_args;
 AMP_API amp_tensor *amp_softmax_call(const amp_softmax_args *args);
 AMP_API amp_tensor *amp_softmax_out_call(amp_tensor *out, const amp_softmax_args *args);
@@ -313,9 +313,9 @@ AMP_API amp_tensor *amp_softmax_out_call(amp_tensor *out, const amp_softmax_args
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_log_softmax_args {
     size_t struct_size AMP_SIZE_OF_(amp_log_softmax_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_log_softmax_args;
 AMP_API amp_tensor *amp_log_softmax_call(const amp_log_softmax_args *args);
 AMP_API amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_softmax_args *args);
@@ -329,9 +329,9 @@ AMP_API amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_soft
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_softmin_args {
     size_t struct_size AMP_SIZE_OF_(amp_softmin_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_softmin_args;
 AMP_API amp_tensor *amp_softmin_call(const amp_softmin_args *args);
 #ifndef __cplusplus

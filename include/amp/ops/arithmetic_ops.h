@@ -15,9 +15,9 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_add_args {
     size_t struct_size AMP_SIZE_OF_(amp_add_args);
-    amp_tensor *input;
-    amp_tensor *other;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_add_args;
 AMP_API amp_tensor *amp_add_call(const amp_add_args *args);
 AMP_API amp_tensor *amp_add_inplace_call(const amp_add_args *args);
@@ -33,9 +33,9 @@ AMP_API amp_tensor *amp_add_out_call(amp_tensor *out, const amp_add_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_add_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_add_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_add_scalar_args;
 AMP_API amp_tensor *amp_add_scalar_call(const amp_add_scalar_args *args);
 AMP_API amp_tensor *amp_add_scalar_inplace_call(const amp_add_scalar_args *args);
@@ -51,9 +51,9 @@ AMP_API amp_tensor *amp_add_scalar_out_call(amp_tensor *out, const amp_add_scala
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sub_args {
     size_t struct_size AMP_SIZE_OF_(amp_sub_args);
-    amp_tensor *input;
-    amp_tensor *other;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_sub_args;
 AMP_API amp_tensor *amp_sub_call(const amp_sub_args *args);
 AMP_API amp_tensor *amp_sub_inplace_call(const amp_sub_args *args);
@@ -69,9 +69,9 @@ AMP_API amp_tensor *amp_sub_out_call(amp_tensor *out, const amp_sub_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sub_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_sub_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_sub_scalar_args;
 AMP_API amp_tensor *amp_sub_scalar_call(const amp_sub_scalar_args *args);
 AMP_API amp_tensor *amp_sub_scalar_inplace_call(const amp_sub_scalar_args *args);
@@ -87,8 +87,8 @@ AMP_API amp_tensor *amp_sub_scalar_out_call(amp_tensor *out, const amp_sub_scala
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mul_args {
     size_t struct_size AMP_SIZE_OF_(amp_mul_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_mul_args;
 AMP_API amp_tensor *amp_mul_call(const amp_mul_args *args);
 AMP_API amp_tensor *amp_mul_inplace_call(const amp_mul_args *args);
@@ -104,8 +104,8 @@ AMP_API amp_tensor *amp_mul_out_call(amp_tensor *out, const amp_mul_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mul_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_mul_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_mul_scalar_args;
 AMP_API amp_tensor *amp_mul_scalar_call(const amp_mul_scalar_args *args);
 AMP_API amp_tensor *amp_mul_scalar_inplace_call(const amp_mul_scalar_args *args);
@@ -121,9 +121,9 @@ AMP_API amp_tensor *amp_mul_scalar_out_call(amp_tensor *out, const amp_mul_scala
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_div_args {
     size_t struct_size AMP_SIZE_OF_(amp_div_args);
-    amp_tensor *input;
-    amp_tensor *other;
-    const char *rounding_mode;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    const char *rounding_mode AMP_ABSENT_;
 } amp_div_args;
 AMP_API amp_tensor *amp_div_call(const amp_div_args *args);
 AMP_API amp_tensor *amp_div_inplace_call(const amp_div_args *args);
@@ -139,9 +139,9 @@ AMP_API amp_tensor *amp_div_out_call(amp_tensor *out, const amp_div_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_div_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_div_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
-    const char *rounding_mode;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+    const char *rounding_mode AMP_ABSENT_;
 } amp_div_scalar_args;
 AMP_API amp_tensor *amp_div_scalar_call(const amp_div_scalar_args *args);
 AMP_API amp_tensor *amp_div_scalar_inplace_call(const amp_div_scalar_args *args);
@@ -157,8 +157,8 @@ AMP_API amp_tensor *amp_div_scalar_out_call(amp_tensor *out, const amp_div_scala
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: constant between jumps. */
 typedef struct amp_floor_divide_args {
     size_t struct_size AMP_SIZE_OF_(amp_floor_divide_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_floor_divide_args;
 AMP_API amp_tensor *amp_floor_divide_call(const amp_floor_divide_args *args);
 AMP_API amp_tensor *amp_floor_divide_inplace_call(const amp_floor_divide_args *args);
@@ -174,8 +174,8 @@ AMP_API amp_tensor *amp_floor_divide_out_call(amp_tensor *out, const amp_floor_d
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: constant between jumps. */
 typedef struct amp_floor_divide_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_floor_divide_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_floor_divide_scalar_args;
 AMP_API amp_tensor *amp_floor_divide_scalar_call(const amp_floor_divide_scalar_args *args);
 AMP_API amp_tensor *amp_floor_divide_scalar_inplace_call(const amp_floor_divide_scalar_args *args);
@@ -191,8 +191,8 @@ AMP_API amp_tensor *amp_floor_divide_scalar_out_call(amp_tensor *out, const amp_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_remainder_args {
     size_t struct_size AMP_SIZE_OF_(amp_remainder_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_remainder_args;
 AMP_API amp_tensor *amp_remainder_call(const amp_remainder_args *args);
 AMP_API amp_tensor *amp_remainder_inplace_call(const amp_remainder_args *args);
@@ -208,8 +208,8 @@ AMP_API amp_tensor *amp_remainder_out_call(amp_tensor *out, const amp_remainder_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_remainder_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_remainder_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_remainder_scalar_args;
 AMP_API amp_tensor *amp_remainder_scalar_call(const amp_remainder_scalar_args *args);
 AMP_API amp_tensor *amp_remainder_scalar_inplace_call(const amp_remainder_scalar_args *args);
@@ -225,8 +225,8 @@ AMP_API amp_tensor *amp_remainder_scalar_out_call(amp_tensor *out, const amp_rem
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fmod_args {
     size_t struct_size AMP_SIZE_OF_(amp_fmod_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_fmod_args;
 AMP_API amp_tensor *amp_fmod_call(const amp_fmod_args *args);
 AMP_API amp_tensor *amp_fmod_inplace_call(const amp_fmod_args *args);
@@ -242,8 +242,8 @@ AMP_API amp_tensor *amp_fmod_out_call(amp_tensor *out, const amp_fmod_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fmod_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_fmod_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_fmod_scalar_args;
 AMP_API amp_tensor *amp_fmod_scalar_call(const amp_fmod_scalar_args *args);
 AMP_API amp_tensor *amp_fmod_scalar_inplace_call(const amp_fmod_scalar_args *args);
@@ -259,8 +259,8 @@ AMP_API amp_tensor *amp_fmod_scalar_out_call(amp_tensor *out, const amp_fmod_sca
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pow_args {
     size_t struct_size AMP_SIZE_OF_(amp_pow_args);
-    amp_tensor *input;
-    amp_tensor *exponent;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *exponent AMP_ABSENT_;
 } amp_pow_args;
 AMP_API amp_tensor *amp_pow_call(const amp_pow_args *args);
 AMP_API amp_tensor *amp_pow_inplace_call(const amp_pow_args *args);
@@ -276,8 +276,8 @@ AMP_API amp_tensor *amp_pow_out_call(amp_tensor *out, const amp_pow_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pow_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_pow_scalar_args);
-    amp_tensor *input;
-    amp_scalar exponent;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar exponent AMP_ABSENT_;
 } amp_pow_scalar_args;
 AMP_API amp_tensor *amp_pow_scalar_call(const amp_pow_scalar_args *args);
 AMP_API amp_tensor *amp_pow_scalar_inplace_call(const amp_pow_scalar_args *args);
@@ -293,8 +293,8 @@ AMP_API amp_tensor *amp_pow_scalar_out_call(amp_tensor *out, const amp_pow_scala
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pow_scalar_base_args {
     size_t struct_size AMP_SIZE_OF_(amp_pow_scalar_base_args);
-    amp_scalar input;
-    amp_tensor *exponent;
+    amp_scalar input AMP_ABSENT_;
+    amp_tensor *exponent AMP_ABSENT_;
 } amp_pow_scalar_base_args;
 AMP_API amp_tensor *amp_pow_scalar_base_call(const amp_pow_scalar_base_args *args);
 AMP_API amp_tensor *amp_pow_scalar_base_out_call(amp_tensor *out, const amp_pow_scalar_base_args *args);
@@ -308,8 +308,8 @@ AMP_API amp_tensor *amp_pow_scalar_base_out_call(amp_tensor *out, const amp_pow_
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_atan2_args {
     size_t struct_size AMP_SIZE_OF_(amp_atan2_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_atan2_args;
 AMP_API amp_tensor *amp_atan2_call(const amp_atan2_args *args);
 AMP_API amp_tensor *amp_atan2_inplace_call(const amp_atan2_args *args);
@@ -325,8 +325,8 @@ AMP_API amp_tensor *amp_atan2_out_call(amp_tensor *out, const amp_atan2_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_maximum_args {
     size_t struct_size AMP_SIZE_OF_(amp_maximum_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_maximum_args;
 AMP_API amp_tensor *amp_maximum_call(const amp_maximum_args *args);
 AMP_API amp_tensor *amp_maximum_out_call(amp_tensor *out, const amp_maximum_args *args);
@@ -340,8 +340,8 @@ AMP_API amp_tensor *amp_maximum_out_call(amp_tensor *out, const amp_maximum_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_minimum_args {
     size_t struct_size AMP_SIZE_OF_(amp_minimum_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_minimum_args;
 AMP_API amp_tensor *amp_minimum_call(const amp_minimum_args *args);
 AMP_API amp_tensor *amp_minimum_out_call(amp_tensor *out, const amp_minimum_args *args);
@@ -355,8 +355,8 @@ AMP_API amp_tensor *amp_minimum_out_call(amp_tensor *out, const amp_minimum_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_logaddexp_args {
     size_t struct_size AMP_SIZE_OF_(amp_logaddexp_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_logaddexp_args;
 AMP_API amp_tensor *amp_logaddexp_call(const amp_logaddexp_args *args);
 AMP_API amp_tensor *amp_logaddexp_out_call(amp_tensor *out, const amp_logaddexp_args *args);
@@ -370,9 +370,9 @@ AMP_API amp_tensor *amp_logaddexp_out_call(amp_tensor *out, const amp_logaddexp_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_lerp_args {
     size_t struct_size AMP_SIZE_OF_(amp_lerp_args);
-    amp_tensor *input;
-    amp_tensor *end;
-    amp_tensor *weight;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *end AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
 } amp_lerp_args;
 AMP_API amp_tensor *amp_lerp_call(const amp_lerp_args *args);
 AMP_API amp_tensor *amp_lerp_inplace_call(const amp_lerp_args *args);
@@ -388,9 +388,9 @@ AMP_API amp_tensor *amp_lerp_out_call(amp_tensor *out, const amp_lerp_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_lerp_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_lerp_scalar_args);
-    amp_tensor *input;
-    amp_tensor *end;
-    amp_scalar weight;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *end AMP_ABSENT_;
+    amp_scalar weight AMP_ABSENT_;
 } amp_lerp_scalar_args;
 AMP_API amp_tensor *amp_lerp_scalar_call(const amp_lerp_scalar_args *args);
 AMP_API amp_tensor *amp_lerp_scalar_inplace_call(const amp_lerp_scalar_args *args);
@@ -406,10 +406,10 @@ AMP_API amp_tensor *amp_lerp_scalar_out_call(amp_tensor *out, const amp_lerp_sca
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_addcmul_args {
     size_t struct_size AMP_SIZE_OF_(amp_addcmul_args);
-    amp_tensor *input;
-    amp_tensor *tensor1;
-    amp_tensor *tensor2;
-    amp_scalar value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tensor1 AMP_ABSENT_;
+    amp_tensor *tensor2 AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
 } amp_addcmul_args;
 AMP_API amp_tensor *amp_addcmul_call(const amp_addcmul_args *args);
 AMP_API amp_tensor *amp_addcmul_inplace_call(const amp_addcmul_args *args);
@@ -425,10 +425,10 @@ AMP_API amp_tensor *amp_addcmul_out_call(amp_tensor *out, const amp_addcmul_args
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_addcdiv_args {
     size_t struct_size AMP_SIZE_OF_(amp_addcdiv_args);
-    amp_tensor *input;
-    amp_tensor *tensor1;
-    amp_tensor *tensor2;
-    amp_scalar value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tensor1 AMP_ABSENT_;
+    amp_tensor *tensor2 AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
 } amp_addcdiv_args;
 AMP_API amp_tensor *amp_addcdiv_call(const amp_addcdiv_args *args);
 AMP_API amp_tensor *amp_addcdiv_inplace_call(const amp_addcdiv_args *args);
@@ -444,9 +444,9 @@ AMP_API amp_tensor *amp_addcdiv_out_call(amp_tensor *out, const amp_addcdiv_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_clamp_args {
     size_t struct_size AMP_SIZE_OF_(amp_clamp_args);
-    amp_tensor *input;
-    amp_scalar min;
-    amp_scalar max;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar min AMP_ABSENT_;
+    amp_scalar max AMP_ABSENT_;
 } amp_clamp_args;
 AMP_API amp_tensor *amp_clamp_call(const amp_clamp_args *args);
 AMP_API amp_tensor *amp_clamp_inplace_call(const amp_clamp_args *args);
@@ -462,9 +462,9 @@ AMP_API amp_tensor *amp_clamp_out_call(amp_tensor *out, const amp_clamp_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_clamp_tensor_args {
     size_t struct_size AMP_SIZE_OF_(amp_clamp_tensor_args);
-    amp_tensor *input;
-    amp_tensor *min;
-    amp_tensor *max;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *min AMP_ABSENT_;
+    amp_tensor *max AMP_ABSENT_;
 } amp_clamp_tensor_args;
 AMP_API amp_tensor *amp_clamp_tensor_call(const amp_clamp_tensor_args *args);
 AMP_API amp_tensor *amp_clamp_tensor_inplace_call(const amp_clamp_tensor_args *args);
@@ -480,8 +480,8 @@ AMP_API amp_tensor *amp_clamp_tensor_out_call(amp_tensor *out, const amp_clamp_t
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_eq_args {
     size_t struct_size AMP_SIZE_OF_(amp_eq_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_eq_args;
 AMP_API amp_tensor *amp_eq_call(const amp_eq_args *args);
 AMP_API amp_tensor *amp_eq_inplace_call(const amp_eq_args *args);
@@ -497,8 +497,8 @@ AMP_API amp_tensor *amp_eq_out_call(amp_tensor *out, const amp_eq_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_eq_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_eq_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_eq_scalar_args;
 AMP_API amp_tensor *amp_eq_scalar_call(const amp_eq_scalar_args *args);
 AMP_API amp_tensor *amp_eq_scalar_inplace_call(const amp_eq_scalar_args *args);
@@ -514,8 +514,8 @@ AMP_API amp_tensor *amp_eq_scalar_out_call(amp_tensor *out, const amp_eq_scalar_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ne_args {
     size_t struct_size AMP_SIZE_OF_(amp_ne_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_ne_args;
 AMP_API amp_tensor *amp_ne_call(const amp_ne_args *args);
 AMP_API amp_tensor *amp_ne_inplace_call(const amp_ne_args *args);
@@ -531,8 +531,8 @@ AMP_API amp_tensor *amp_ne_out_call(amp_tensor *out, const amp_ne_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ne_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_ne_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_ne_scalar_args;
 AMP_API amp_tensor *amp_ne_scalar_call(const amp_ne_scalar_args *args);
 AMP_API amp_tensor *amp_ne_scalar_inplace_call(const amp_ne_scalar_args *args);
@@ -548,8 +548,8 @@ AMP_API amp_tensor *amp_ne_scalar_out_call(amp_tensor *out, const amp_ne_scalar_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_lt_args {
     size_t struct_size AMP_SIZE_OF_(amp_lt_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_lt_args;
 AMP_API amp_tensor *amp_lt_call(const amp_lt_args *args);
 AMP_API amp_tensor *amp_lt_inplace_call(const amp_lt_args *args);
@@ -565,8 +565,8 @@ AMP_API amp_tensor *amp_lt_out_call(amp_tensor *out, const amp_lt_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_lt_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_lt_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_lt_scalar_args;
 AMP_API amp_tensor *amp_lt_scalar_call(const amp_lt_scalar_args *args);
 AMP_API amp_tensor *amp_lt_scalar_inplace_call(const amp_lt_scalar_args *args);
@@ -582,8 +582,8 @@ AMP_API amp_tensor *amp_lt_scalar_out_call(amp_tensor *out, const amp_lt_scalar_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_le_args {
     size_t struct_size AMP_SIZE_OF_(amp_le_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_le_args;
 AMP_API amp_tensor *amp_le_call(const amp_le_args *args);
 AMP_API amp_tensor *amp_le_inplace_call(const amp_le_args *args);
@@ -599,8 +599,8 @@ AMP_API amp_tensor *amp_le_out_call(amp_tensor *out, const amp_le_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_le_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_le_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_le_scalar_args;
 AMP_API amp_tensor *amp_le_scalar_call(const amp_le_scalar_args *args);
 AMP_API amp_tensor *amp_le_scalar_inplace_call(const amp_le_scalar_args *args);
@@ -616,8 +616,8 @@ AMP_API amp_tensor *amp_le_scalar_out_call(amp_tensor *out, const amp_le_scalar_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_gt_args {
     size_t struct_size AMP_SIZE_OF_(amp_gt_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_gt_args;
 AMP_API amp_tensor *amp_gt_call(const amp_gt_args *args);
 AMP_API amp_tensor *amp_gt_inplace_call(const amp_gt_args *args);
@@ -633,8 +633,8 @@ AMP_API amp_tensor *amp_gt_out_call(amp_tensor *out, const amp_gt_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_gt_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_gt_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_gt_scalar_args;
 AMP_API amp_tensor *amp_gt_scalar_call(const amp_gt_scalar_args *args);
 AMP_API amp_tensor *amp_gt_scalar_inplace_call(const amp_gt_scalar_args *args);
@@ -650,8 +650,8 @@ AMP_API amp_tensor *amp_gt_scalar_out_call(amp_tensor *out, const amp_gt_scalar_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ge_args {
     size_t struct_size AMP_SIZE_OF_(amp_ge_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_ge_args;
 AMP_API amp_tensor *amp_ge_call(const amp_ge_args *args);
 AMP_API amp_tensor *amp_ge_inplace_call(const amp_ge_args *args);
@@ -667,8 +667,8 @@ AMP_API amp_tensor *amp_ge_out_call(amp_tensor *out, const amp_ge_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_ge_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_ge_scalar_args);
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_ge_scalar_args;
 AMP_API amp_tensor *amp_ge_scalar_call(const amp_ge_scalar_args *args);
 AMP_API amp_tensor *amp_ge_scalar_inplace_call(const amp_ge_scalar_args *args);
@@ -684,8 +684,8 @@ AMP_API amp_tensor *amp_ge_scalar_out_call(amp_tensor *out, const amp_ge_scalar_
  * Autocast policy, CPU: fallthrough; CUDA: promote. No gradient: the result is boolean. */
 typedef struct amp_equal_args {
     size_t struct_size AMP_SIZE_OF_(amp_equal_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_equal_args;
 AMP_API amp_tensor *amp_equal_call(const amp_equal_args *args);
 #ifndef __cplusplus
@@ -697,8 +697,8 @@ AMP_API amp_tensor *amp_equal_call(const amp_equal_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_and_args {
     size_t struct_size AMP_SIZE_OF_(amp_logical_and_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_logical_and_args;
 AMP_API amp_tensor *amp_logical_and_call(const amp_logical_and_args *args);
 AMP_API amp_tensor *amp_logical_and_inplace_call(const amp_logical_and_args *args);
@@ -714,8 +714,8 @@ AMP_API amp_tensor *amp_logical_and_out_call(amp_tensor *out, const amp_logical_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_or_args {
     size_t struct_size AMP_SIZE_OF_(amp_logical_or_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_logical_or_args;
 AMP_API amp_tensor *amp_logical_or_call(const amp_logical_or_args *args);
 AMP_API amp_tensor *amp_logical_or_inplace_call(const amp_logical_or_args *args);
@@ -731,8 +731,8 @@ AMP_API amp_tensor *amp_logical_or_out_call(amp_tensor *out, const amp_logical_o
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_xor_args {
     size_t struct_size AMP_SIZE_OF_(amp_logical_xor_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_logical_xor_args;
 AMP_API amp_tensor *amp_logical_xor_call(const amp_logical_xor_args *args);
 AMP_API amp_tensor *amp_logical_xor_inplace_call(const amp_logical_xor_args *args);
@@ -748,7 +748,7 @@ AMP_API amp_tensor *amp_logical_xor_out_call(amp_tensor *out, const amp_logical_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_logical_not_args {
     size_t struct_size AMP_SIZE_OF_(amp_logical_not_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_logical_not_args;
 AMP_API amp_tensor *amp_logical_not_call(const amp_logical_not_args *args);
 AMP_API amp_tensor *amp_logical_not_inplace_call(const amp_logical_not_args *args);

@@ -16,13 +16,13 @@ extern "C" {
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv1d_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims dilation;
-    amp_opt_int groups;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
 } amp_conv1d_args;
 AMP_API amp_tensor *amp_conv1d_call(const amp_conv1d_args *args);
 #ifndef __cplusplus
@@ -35,13 +35,13 @@ AMP_API amp_tensor *amp_conv1d_call(const amp_conv1d_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv1d_padding_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv1d_padding_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    const char *padding;
-    amp_dims dilation;
-    amp_opt_int groups;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    const char *padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
 } amp_conv1d_padding_args;
 AMP_API amp_tensor *amp_conv1d_padding_call(const amp_conv1d_padding_args *args);
 #ifndef __cplusplus
@@ -54,13 +54,13 @@ AMP_API amp_tensor *amp_conv1d_padding_call(const amp_conv1d_padding_args *args)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv2d_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims dilation;
-    amp_opt_int groups;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
 } amp_conv2d_args;
 AMP_API amp_tensor *amp_conv2d_call(const amp_conv2d_args *args);
 #ifndef __cplusplus
@@ -73,13 +73,13 @@ AMP_API amp_tensor *amp_conv2d_call(const amp_conv2d_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv2d_padding_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv2d_padding_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    const char *padding;
-    amp_dims dilation;
-    amp_opt_int groups;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    const char *padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
 } amp_conv2d_padding_args;
 AMP_API amp_tensor *amp_conv2d_padding_call(const amp_conv2d_padding_args *args);
 #ifndef __cplusplus
@@ -92,13 +92,13 @@ AMP_API amp_tensor *amp_conv2d_padding_call(const amp_conv2d_padding_args *args)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv3d_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims dilation;
-    amp_opt_int groups;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
 } amp_conv3d_args;
 AMP_API amp_tensor *amp_conv3d_call(const amp_conv3d_args *args);
 #ifndef __cplusplus
@@ -111,13 +111,13 @@ AMP_API amp_tensor *amp_conv3d_call(const amp_conv3d_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv3d_padding_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv3d_padding_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    const char *padding;
-    amp_dims dilation;
-    amp_opt_int groups;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    const char *padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
 } amp_conv3d_padding_args;
 AMP_API amp_tensor *amp_conv3d_padding_call(const amp_conv3d_padding_args *args);
 #ifndef __cplusplus
@@ -130,14 +130,14 @@ AMP_API amp_tensor *amp_conv3d_padding_call(const amp_conv3d_padding_args *args)
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_transpose1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv_transpose1d_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims output_padding;
-    amp_opt_int groups;
-    amp_dims dilation;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_padding AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
 } amp_conv_transpose1d_args;
 AMP_API amp_tensor *amp_conv_transpose1d_call(const amp_conv_transpose1d_args *args);
 #ifndef __cplusplus
@@ -150,14 +150,14 @@ AMP_API amp_tensor *amp_conv_transpose1d_call(const amp_conv_transpose1d_args *a
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_transpose2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv_transpose2d_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims output_padding;
-    amp_opt_int groups;
-    amp_dims dilation;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_padding AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
 } amp_conv_transpose2d_args;
 AMP_API amp_tensor *amp_conv_transpose2d_call(const amp_conv_transpose2d_args *args);
 #ifndef __cplusplus
@@ -170,14 +170,14 @@ AMP_API amp_tensor *amp_conv_transpose2d_call(const amp_conv_transpose2d_args *a
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_transpose3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv_transpose3d_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims output_padding;
-    amp_opt_int groups;
-    amp_dims dilation;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_padding AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
 } amp_conv_transpose3d_args;
 AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *args);
 #ifndef __cplusplus
@@ -189,10 +189,10 @@ AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *a
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_conv_tbc_args {
     size_t struct_size AMP_SIZE_OF_(amp_conv_tbc_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    int64_t pad;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    int64_t pad AMP_ABSENT_;
 } amp_conv_tbc_args;
 AMP_API amp_tensor *amp_conv_tbc_call(const amp_conv_tbc_args *args);
 AMP_API amp_tensor *amp_conv_tbc_out_call(amp_tensor *out, const amp_conv_tbc_args *args);

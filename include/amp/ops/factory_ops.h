@@ -15,8 +15,8 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_zeros_args {
     size_t struct_size AMP_SIZE_OF_(amp_zeros_args);
-    amp_dims size;
-    amp_dtype dtype;
+    amp_dims size AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_zeros_args;
 AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
 #ifndef __cplusplus
@@ -28,8 +28,8 @@ AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_ones_args {
     size_t struct_size AMP_SIZE_OF_(amp_ones_args);
-    amp_dims size;
-    amp_dtype dtype;
+    amp_dims size AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_ones_args;
 AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
 #ifndef __cplusplus
@@ -41,8 +41,8 @@ AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_empty_args {
     size_t struct_size AMP_SIZE_OF_(amp_empty_args);
-    amp_dims size;
-    amp_dtype dtype;
+    amp_dims size AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_empty_args;
 AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
 #ifndef __cplusplus
@@ -54,9 +54,9 @@ AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_full_args {
     size_t struct_size AMP_SIZE_OF_(amp_full_args);
-    amp_dims size;
-    amp_scalar fill_value;
-    amp_dtype dtype;
+    amp_dims size AMP_ABSENT_;
+    amp_scalar fill_value AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_full_args;
 AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
 #ifndef __cplusplus
@@ -68,8 +68,8 @@ AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_arange_args {
     size_t struct_size AMP_SIZE_OF_(amp_arange_args);
-    amp_scalar end;
-    amp_dtype dtype;
+    amp_scalar end AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_arange_args;
 AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
 #ifndef __cplusplus
@@ -81,10 +81,10 @@ AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_arange_start_args {
     size_t struct_size AMP_SIZE_OF_(amp_arange_start_args);
-    amp_scalar start;
-    amp_scalar end;
-    amp_scalar step;
-    amp_dtype dtype;
+    amp_scalar start AMP_ABSENT_;
+    amp_scalar end AMP_ABSENT_;
+    amp_scalar step AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_arange_start_args;
 AMP_API amp_tensor *amp_arange_start_call(const amp_arange_start_args *args);
 #ifndef __cplusplus
@@ -96,8 +96,8 @@ AMP_API amp_tensor *amp_arange_start_call(const amp_arange_start_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_zeros_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_zeros_like_args);
-    amp_tensor *input;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_zeros_like_args;
 AMP_API amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args);
 #ifndef __cplusplus
@@ -109,8 +109,8 @@ AMP_API amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_ones_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_ones_like_args);
-    amp_tensor *input;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_ones_like_args;
 AMP_API amp_tensor *amp_ones_like_call(const amp_ones_like_args *args);
 #ifndef __cplusplus
@@ -122,8 +122,8 @@ AMP_API amp_tensor *amp_ones_like_call(const amp_ones_like_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_empty_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_empty_like_args);
-    amp_tensor *input;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_empty_like_args;
 AMP_API amp_tensor *amp_empty_like_call(const amp_empty_like_args *args);
 #ifndef __cplusplus
@@ -135,9 +135,9 @@ AMP_API amp_tensor *amp_empty_like_call(const amp_empty_like_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: takes only the shape. */
 typedef struct amp_full_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_full_like_args);
-    amp_tensor *input;
-    amp_scalar fill_value;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar fill_value AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_full_like_args;
 AMP_API amp_tensor *amp_full_like_call(const amp_full_like_args *args);
 #ifndef __cplusplus
@@ -149,8 +149,8 @@ AMP_API amp_tensor *amp_full_like_call(const amp_full_like_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
 typedef struct amp_one_hot_args {
     size_t struct_size AMP_SIZE_OF_(amp_one_hot_args);
-    amp_tensor *input;
-    amp_opt_int num_classes;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int num_classes AMP_ABSENT_;
 } amp_one_hot_args;
 AMP_API amp_tensor *amp_one_hot_call(const amp_one_hot_args *args);
 #ifndef __cplusplus

@@ -15,10 +15,10 @@ extern "C" {
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_fft_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_fft_args);
-    amp_tensor *input;
-    amp_opt_int n;
-    amp_opt_int dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_fft_args;
 AMP_API amp_tensor *amp_fft_fft_call(const amp_fft_fft_args *args);
 AMP_API amp_tensor *amp_fft_fft_out_call(amp_tensor *out, const amp_fft_fft_args *args);
@@ -32,10 +32,10 @@ AMP_API amp_tensor *amp_fft_fft_out_call(amp_tensor *out, const amp_fft_fft_args
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ifft_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_ifft_args);
-    amp_tensor *input;
-    amp_opt_int n;
-    amp_opt_int dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_ifft_args;
 AMP_API amp_tensor *amp_fft_ifft_call(const amp_fft_ifft_args *args);
 AMP_API amp_tensor *amp_fft_ifft_out_call(amp_tensor *out, const amp_fft_ifft_args *args);
@@ -49,10 +49,10 @@ AMP_API amp_tensor *amp_fft_ifft_out_call(amp_tensor *out, const amp_fft_ifft_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_rfft_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_rfft_args);
-    amp_tensor *input;
-    amp_opt_int n;
-    amp_opt_int dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_rfft_args;
 AMP_API amp_tensor *amp_fft_rfft_call(const amp_fft_rfft_args *args);
 AMP_API amp_tensor *amp_fft_rfft_out_call(amp_tensor *out, const amp_fft_rfft_args *args);
@@ -66,10 +66,10 @@ AMP_API amp_tensor *amp_fft_rfft_out_call(amp_tensor *out, const amp_fft_rfft_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_irfft_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_irfft_args);
-    amp_tensor *input;
-    amp_opt_int n;
-    amp_opt_int dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_irfft_args;
 AMP_API amp_tensor *amp_fft_irfft_call(const amp_fft_irfft_args *args);
 AMP_API amp_tensor *amp_fft_irfft_out_call(amp_tensor *out, const amp_fft_irfft_args *args);
@@ -83,10 +83,10 @@ AMP_API amp_tensor *amp_fft_irfft_out_call(amp_tensor *out, const amp_fft_irfft_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_hfft_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_hfft_args);
-    amp_tensor *input;
-    amp_opt_int n;
-    amp_opt_int dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_hfft_args;
 AMP_API amp_tensor *amp_fft_hfft_call(const amp_fft_hfft_args *args);
 AMP_API amp_tensor *amp_fft_hfft_out_call(amp_tensor *out, const amp_fft_hfft_args *args);
@@ -100,10 +100,10 @@ AMP_API amp_tensor *amp_fft_hfft_out_call(amp_tensor *out, const amp_fft_hfft_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ihfft_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_ihfft_args);
-    amp_tensor *input;
-    amp_opt_int n;
-    amp_opt_int dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_ihfft_args;
 AMP_API amp_tensor *amp_fft_ihfft_call(const amp_fft_ihfft_args *args);
 AMP_API amp_tensor *amp_fft_ihfft_out_call(amp_tensor *out, const amp_fft_ihfft_args *args);
@@ -117,10 +117,10 @@ AMP_API amp_tensor *amp_fft_ihfft_out_call(amp_tensor *out, const amp_fft_ihfft_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_fft2_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_fft2_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_fft2_args;
 AMP_API amp_tensor *amp_fft_fft2_call(const amp_fft_fft2_args *args);
 AMP_API amp_tensor *amp_fft_fft2_out_call(amp_tensor *out, const amp_fft_fft2_args *args);
@@ -134,10 +134,10 @@ AMP_API amp_tensor *amp_fft_fft2_out_call(amp_tensor *out, const amp_fft_fft2_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ifft2_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_ifft2_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_ifft2_args;
 AMP_API amp_tensor *amp_fft_ifft2_call(const amp_fft_ifft2_args *args);
 AMP_API amp_tensor *amp_fft_ifft2_out_call(amp_tensor *out, const amp_fft_ifft2_args *args);
@@ -151,10 +151,10 @@ AMP_API amp_tensor *amp_fft_ifft2_out_call(amp_tensor *out, const amp_fft_ifft2_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_rfft2_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_rfft2_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_rfft2_args;
 AMP_API amp_tensor *amp_fft_rfft2_call(const amp_fft_rfft2_args *args);
 AMP_API amp_tensor *amp_fft_rfft2_out_call(amp_tensor *out, const amp_fft_rfft2_args *args);
@@ -168,10 +168,10 @@ AMP_API amp_tensor *amp_fft_rfft2_out_call(amp_tensor *out, const amp_fft_rfft2_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_irfft2_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_irfft2_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_irfft2_args;
 AMP_API amp_tensor *amp_fft_irfft2_call(const amp_fft_irfft2_args *args);
 AMP_API amp_tensor *amp_fft_irfft2_out_call(amp_tensor *out, const amp_fft_irfft2_args *args);
@@ -185,10 +185,10 @@ AMP_API amp_tensor *amp_fft_irfft2_out_call(amp_tensor *out, const amp_fft_irfft
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_fftn_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_fftn_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_fftn_args;
 AMP_API amp_tensor *amp_fft_fftn_call(const amp_fft_fftn_args *args);
 AMP_API amp_tensor *amp_fft_fftn_out_call(amp_tensor *out, const amp_fft_fftn_args *args);
@@ -202,10 +202,10 @@ AMP_API amp_tensor *amp_fft_fftn_out_call(amp_tensor *out, const amp_fft_fftn_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_ifftn_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_ifftn_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_ifftn_args;
 AMP_API amp_tensor *amp_fft_ifftn_call(const amp_fft_ifftn_args *args);
 AMP_API amp_tensor *amp_fft_ifftn_out_call(amp_tensor *out, const amp_fft_ifftn_args *args);
@@ -219,10 +219,10 @@ AMP_API amp_tensor *amp_fft_ifftn_out_call(amp_tensor *out, const amp_fft_ifftn_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_rfftn_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_rfftn_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_rfftn_args;
 AMP_API amp_tensor *amp_fft_rfftn_call(const amp_fft_rfftn_args *args);
 AMP_API amp_tensor *amp_fft_rfftn_out_call(amp_tensor *out, const amp_fft_rfftn_args *args);
@@ -236,10 +236,10 @@ AMP_API amp_tensor *amp_fft_rfftn_out_call(amp_tensor *out, const amp_fft_rfftn_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fft_irfftn_args {
     size_t struct_size AMP_SIZE_OF_(amp_fft_irfftn_args);
-    amp_tensor *input;
-    amp_dims s;
-    amp_dims dim;
-    const char *norm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
 } amp_fft_irfftn_args;
 AMP_API amp_tensor *amp_fft_irfftn_call(const amp_fft_irfftn_args *args);
 AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfftn_args *args);
@@ -254,16 +254,16 @@ AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfft
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_stft_args {
     size_t struct_size AMP_SIZE_OF_(amp_stft_args);
-    amp_tensor *input;
-    int64_t n_fft;
-    amp_opt_int hop_length;
-    amp_opt_int win_length;
-    amp_tensor *window;
-    amp_opt_bool center;
-    const char *pad_mode;
-    bool normalized;
-    amp_opt_bool onesided;
-    amp_opt_bool return_complex;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t n_fft AMP_ABSENT_;
+    amp_opt_int hop_length AMP_ABSENT_;
+    amp_opt_int win_length AMP_ABSENT_;
+    amp_tensor *window AMP_ABSENT_;
+    amp_opt_bool center AMP_ABSENT_;
+    const char *pad_mode AMP_ABSENT_;
+    bool normalized AMP_ABSENT_;
+    amp_opt_bool onesided AMP_ABSENT_;
+    amp_opt_bool return_complex AMP_ABSENT_;
 } amp_stft_args;
 AMP_API amp_tensor *amp_stft_call(const amp_stft_args *args);
 #ifndef __cplusplus

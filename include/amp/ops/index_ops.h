@@ -15,9 +15,9 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_where_args {
     size_t struct_size AMP_SIZE_OF_(amp_where_args);
-    amp_tensor *condition;
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *condition AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_where_args;
 AMP_API amp_tensor *amp_where_call(const amp_where_args *args);
 AMP_API amp_tensor *amp_where_out_call(amp_tensor *out, const amp_where_args *args);
@@ -31,9 +31,9 @@ AMP_API amp_tensor *amp_where_out_call(amp_tensor *out, const amp_where_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_where_scalar_other_args {
     size_t struct_size AMP_SIZE_OF_(amp_where_scalar_other_args);
-    amp_tensor *condition;
-    amp_tensor *input;
-    amp_scalar other;
+    amp_tensor *condition AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_where_scalar_other_args;
 AMP_API amp_tensor *amp_where_scalar_other_call(const amp_where_scalar_other_args *args);
 AMP_API amp_tensor *amp_where_scalar_other_out_call(amp_tensor *out, const amp_where_scalar_other_args *args);
@@ -47,9 +47,9 @@ AMP_API amp_tensor *amp_where_scalar_other_out_call(amp_tensor *out, const amp_w
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_where_scalar_self_args {
     size_t struct_size AMP_SIZE_OF_(amp_where_scalar_self_args);
-    amp_tensor *condition;
-    amp_scalar input;
-    amp_tensor *other;
+    amp_tensor *condition AMP_ABSENT_;
+    amp_scalar input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_where_scalar_self_args;
 AMP_API amp_tensor *amp_where_scalar_self_call(const amp_where_scalar_self_args *args);
 AMP_API amp_tensor *amp_where_scalar_self_out_call(amp_tensor *out, const amp_where_scalar_self_args *args);
@@ -63,9 +63,9 @@ AMP_API amp_tensor *amp_where_scalar_self_out_call(amp_tensor *out, const amp_wh
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from numbers only. */
 typedef struct amp_where_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_where_scalar_args);
-    amp_tensor *condition;
-    amp_scalar input;
-    amp_scalar other;
+    amp_tensor *condition AMP_ABSENT_;
+    amp_scalar input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
 } amp_where_scalar_args;
 AMP_API amp_tensor *amp_where_scalar_call(const amp_where_scalar_args *args);
 AMP_API amp_tensor *amp_where_scalar_out_call(amp_tensor *out, const amp_where_scalar_args *args);
@@ -79,9 +79,9 @@ AMP_API amp_tensor *amp_where_scalar_out_call(amp_tensor *out, const amp_where_s
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_masked_fill_args {
     size_t struct_size AMP_SIZE_OF_(amp_masked_fill_args);
-    amp_tensor *input;
-    amp_tensor *mask;
-    amp_scalar value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mask AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
 } amp_masked_fill_args;
 AMP_API amp_tensor *amp_masked_fill_call(const amp_masked_fill_args *args);
 AMP_API amp_tensor *amp_masked_fill_inplace_call(const amp_masked_fill_args *args);
@@ -97,9 +97,9 @@ AMP_API amp_tensor *amp_masked_fill_out_call(amp_tensor *out, const amp_masked_f
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_masked_fill_tensor_args {
     size_t struct_size AMP_SIZE_OF_(amp_masked_fill_tensor_args);
-    amp_tensor *input;
-    amp_tensor *mask;
-    amp_tensor *value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mask AMP_ABSENT_;
+    amp_tensor *value AMP_ABSENT_;
 } amp_masked_fill_tensor_args;
 AMP_API amp_tensor *amp_masked_fill_tensor_call(const amp_masked_fill_tensor_args *args);
 AMP_API amp_tensor *amp_masked_fill_tensor_inplace_call(const amp_masked_fill_tensor_args *args);
@@ -115,10 +115,10 @@ AMP_API amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_m
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_gather_args {
     size_t struct_size AMP_SIZE_OF_(amp_gather_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
-    bool sparse_grad;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
+    bool sparse_grad AMP_ABSENT_;
 } amp_gather_args;
 AMP_API amp_tensor *amp_gather_call(const amp_gather_args *args);
 AMP_API amp_tensor *amp_gather_out_call(amp_tensor *out, const amp_gather_args *args);
@@ -132,9 +132,9 @@ AMP_API amp_tensor *amp_gather_out_call(amp_tensor *out, const amp_gather_args *
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_take_along_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_take_along_dim_args);
-    amp_tensor *input;
-    amp_tensor *indices;
-    amp_opt_int dim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *indices AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
 } amp_take_along_dim_args;
 AMP_API amp_tensor *amp_take_along_dim_call(const amp_take_along_dim_args *args);
 AMP_API amp_tensor *amp_take_along_dim_out_call(amp_tensor *out, const amp_take_along_dim_args *args);
@@ -148,9 +148,9 @@ AMP_API amp_tensor *amp_take_along_dim_out_call(amp_tensor *out, const amp_take_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_index_select_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_select_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
 } amp_index_select_args;
 AMP_API amp_tensor *amp_index_select_call(const amp_index_select_args *args);
 AMP_API amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_select_args *args);
@@ -164,10 +164,10 @@ AMP_API amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_s
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_index_put_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_put_args);
-    amp_tensor *input;
-    amp_tensor_list indices;
-    amp_tensor *values;
-    bool accumulate;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list indices AMP_ABSENT_;
+    amp_tensor *values AMP_ABSENT_;
+    bool accumulate AMP_ABSENT_;
 } amp_index_put_args;
 AMP_API amp_tensor *amp_index_put_call(const amp_index_put_args *args);
 AMP_API amp_tensor *amp_index_put_inplace_call(const amp_index_put_args *args);
@@ -183,11 +183,11 @@ AMP_API amp_tensor *amp_index_put_out_call(amp_tensor *out, const amp_index_put_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_index_add_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_add_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
-    amp_tensor *source;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *source AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_index_add_args;
 AMP_API amp_tensor *amp_index_add_call(const amp_index_add_args *args);
 AMP_API amp_tensor *amp_index_add_inplace_call(const amp_index_add_args *args);
@@ -203,10 +203,10 @@ AMP_API amp_tensor *amp_index_add_out_call(amp_tensor *out, const amp_index_add_
  * Autocast policy, CPU: promote; CUDA: fallthrough. */
 typedef struct amp_index_copy_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_copy_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
-    amp_tensor *source;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *source AMP_ABSENT_;
 } amp_index_copy_args;
 AMP_API amp_tensor *amp_index_copy_call(const amp_index_copy_args *args);
 AMP_API amp_tensor *amp_index_copy_inplace_call(const amp_index_copy_args *args);
@@ -222,11 +222,11 @@ AMP_API amp_tensor *amp_index_copy_out_call(amp_tensor *out, const amp_index_cop
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_scatter_args {
     size_t struct_size AMP_SIZE_OF_(amp_scatter_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
-    amp_tensor *src;
-    const char *reduce;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *src AMP_ABSENT_;
+    const char *reduce AMP_ABSENT_;
 } amp_scatter_args;
 AMP_API amp_tensor *amp_scatter_call(const amp_scatter_args *args);
 AMP_API amp_tensor *amp_scatter_inplace_call(const amp_scatter_args *args);
@@ -242,11 +242,11 @@ AMP_API amp_tensor *amp_scatter_out_call(amp_tensor *out, const amp_scatter_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_scatter_value_args {
     size_t struct_size AMP_SIZE_OF_(amp_scatter_value_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
-    amp_scalar value;
-    const char *reduce;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
+    const char *reduce AMP_ABSENT_;
 } amp_scatter_value_args;
 AMP_API amp_tensor *amp_scatter_value_call(const amp_scatter_value_args *args);
 AMP_API amp_tensor *amp_scatter_value_inplace_call(const amp_scatter_value_args *args);
@@ -262,10 +262,10 @@ AMP_API amp_tensor *amp_scatter_value_out_call(amp_tensor *out, const amp_scatte
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_scatter_add_args {
     size_t struct_size AMP_SIZE_OF_(amp_scatter_add_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor *index;
-    amp_tensor *src;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *src AMP_ABSENT_;
 } amp_scatter_add_args;
 AMP_API amp_tensor *amp_scatter_add_call(const amp_scatter_add_args *args);
 AMP_API amp_tensor *amp_scatter_add_inplace_call(const amp_scatter_add_args *args);
@@ -283,13 +283,13 @@ AMP_API amp_tensor *amp_scatter_add_out_call(amp_tensor *out, const amp_scatter_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_embedding_args {
     size_t struct_size AMP_SIZE_OF_(amp_embedding_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_opt_int padding_idx;
-    amp_opt_float max_norm;
-    amp_opt_float norm_type;
-    bool scale_grad_by_freq;
-    bool sparse;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int padding_idx AMP_ABSENT_;
+    amp_opt_float max_norm AMP_ABSENT_;
+    amp_opt_float norm_type AMP_ABSENT_;
+    bool scale_grad_by_freq AMP_ABSENT_;
+    bool sparse AMP_ABSENT_;
 } amp_embedding_args;
 AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
 #ifndef __cplusplus
@@ -304,17 +304,17 @@ AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_embedding_bag_args {
     size_t struct_size AMP_SIZE_OF_(amp_embedding_bag_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *offsets;
-    amp_opt_float max_norm;
-    amp_opt_float norm_type;
-    bool scale_grad_by_freq;
-    const char *mode;
-    bool sparse;
-    amp_tensor *per_sample_weights;
-    bool include_last_offset;
-    amp_opt_int padding_idx;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *offsets AMP_ABSENT_;
+    amp_opt_float max_norm AMP_ABSENT_;
+    amp_opt_float norm_type AMP_ABSENT_;
+    bool scale_grad_by_freq AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    bool sparse AMP_ABSENT_;
+    amp_tensor *per_sample_weights AMP_ABSENT_;
+    bool include_last_offset AMP_ABSENT_;
+    amp_opt_int padding_idx AMP_ABSENT_;
 } amp_embedding_bag_args;
 AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
 #ifndef __cplusplus
@@ -326,11 +326,11 @@ AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sort_args {
     size_t struct_size AMP_SIZE_OF_(amp_sort_args);
-    amp_tensor *input;
-    amp_opt_int dim;
-    bool descending;
-    bool stable;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool descending AMP_ABSENT_;
+    bool stable AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_sort_args;
 AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
 #ifndef __cplusplus
@@ -342,12 +342,12 @@ AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_topk_args {
     size_t struct_size AMP_SIZE_OF_(amp_topk_args);
-    amp_tensor *input;
-    int64_t k;
-    amp_opt_int dim;
-    amp_opt_bool largest;
-    amp_opt_bool sorted;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t k AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    amp_opt_bool largest AMP_ABSENT_;
+    amp_opt_bool sorted AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_topk_args;
 AMP_API amp_tensor *amp_topk_call(const amp_topk_args *args);
 #ifndef __cplusplus
@@ -359,9 +359,9 @@ AMP_API amp_tensor *amp_topk_call(const amp_topk_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_argmax_args {
     size_t struct_size AMP_SIZE_OF_(amp_argmax_args);
-    amp_tensor *input;
-    amp_opt_int dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_argmax_args;
 AMP_API amp_tensor *amp_argmax_call(const amp_argmax_args *args);
 AMP_API amp_tensor *amp_argmax_out_call(amp_tensor *out, const amp_argmax_args *args);
@@ -375,9 +375,9 @@ AMP_API amp_tensor *amp_argmax_out_call(amp_tensor *out, const amp_argmax_args *
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_argmin_args {
     size_t struct_size AMP_SIZE_OF_(amp_argmin_args);
-    amp_tensor *input;
-    amp_opt_int dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_argmin_args;
 AMP_API amp_tensor *amp_argmin_call(const amp_argmin_args *args);
 AMP_API amp_tensor *amp_argmin_out_call(amp_tensor *out, const amp_argmin_args *args);
@@ -391,10 +391,10 @@ AMP_API amp_tensor *amp_argmin_out_call(amp_tensor *out, const amp_argmin_args *
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_bucketize_args {
     size_t struct_size AMP_SIZE_OF_(amp_bucketize_args);
-    amp_tensor *input;
-    amp_tensor *boundaries;
-    bool out_int32;
-    bool right;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *boundaries AMP_ABSENT_;
+    bool out_int32 AMP_ABSENT_;
+    bool right AMP_ABSENT_;
 } amp_bucketize_args;
 AMP_API amp_tensor *amp_bucketize_call(const amp_bucketize_args *args);
 AMP_API amp_tensor *amp_bucketize_out_call(amp_tensor *out, const amp_bucketize_args *args);
@@ -408,10 +408,10 @@ AMP_API amp_tensor *amp_bucketize_out_call(amp_tensor *out, const amp_bucketize_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_bucketize_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_bucketize_scalar_args);
-    amp_scalar input;
-    amp_tensor *boundaries;
-    bool out_int32;
-    bool right;
+    amp_scalar input AMP_ABSENT_;
+    amp_tensor *boundaries AMP_ABSENT_;
+    bool out_int32 AMP_ABSENT_;
+    bool right AMP_ABSENT_;
 } amp_bucketize_scalar_args;
 AMP_API amp_tensor *amp_bucketize_scalar_call(const amp_bucketize_scalar_args *args);
 AMP_API amp_tensor *amp_bucketize_scalar_out_call(amp_tensor *out, const amp_bucketize_scalar_args *args);
@@ -426,12 +426,12 @@ AMP_API amp_tensor *amp_bucketize_scalar_out_call(amp_tensor *out, const amp_buc
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_searchsorted_args {
     size_t struct_size AMP_SIZE_OF_(amp_searchsorted_args);
-    amp_tensor *sorted_sequence;
-    amp_tensor *values;
-    bool out_int32;
-    bool right;
-    const char *side;
-    amp_tensor *sorter;
+    amp_tensor *sorted_sequence AMP_ABSENT_;
+    amp_tensor *values AMP_ABSENT_;
+    bool out_int32 AMP_ABSENT_;
+    bool right AMP_ABSENT_;
+    const char *side AMP_ABSENT_;
+    amp_tensor *sorter AMP_ABSENT_;
 } amp_searchsorted_args;
 AMP_API amp_tensor *amp_searchsorted_call(const amp_searchsorted_args *args);
 AMP_API amp_tensor *amp_searchsorted_out_call(amp_tensor *out, const amp_searchsorted_args *args);
@@ -446,12 +446,12 @@ AMP_API amp_tensor *amp_searchsorted_out_call(amp_tensor *out, const amp_searchs
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
 typedef struct amp_searchsorted_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_searchsorted_scalar_args);
-    amp_tensor *sorted_sequence;
-    amp_scalar values;
-    bool out_int32;
-    bool right;
-    const char *side;
-    amp_tensor *sorter;
+    amp_tensor *sorted_sequence AMP_ABSENT_;
+    amp_scalar values AMP_ABSENT_;
+    bool out_int32 AMP_ABSENT_;
+    bool right AMP_ABSENT_;
+    const char *side AMP_ABSENT_;
+    amp_tensor *sorter AMP_ABSENT_;
 } amp_searchsorted_scalar_args;
 AMP_API amp_tensor *amp_searchsorted_scalar_call(const amp_searchsorted_scalar_args *args);
 AMP_API amp_tensor *amp_searchsorted_scalar_out_call(amp_tensor *out, const amp_searchsorted_scalar_args *args);

@@ -15,8 +15,8 @@ extern "C" {
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cholesky_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_cholesky_args);
-    amp_tensor *input;
-    bool upper;
+    amp_tensor *input AMP_ABSENT_;
+    bool upper AMP_ABSENT_;
 } amp_linalg_cholesky_args;
 AMP_API amp_tensor *amp_linalg_cholesky_call(const amp_linalg_cholesky_args *args);
 AMP_API amp_tensor *amp_linalg_cholesky_out_call(amp_tensor *out, const amp_linalg_cholesky_args *args);
@@ -30,8 +30,8 @@ AMP_API amp_tensor *amp_linalg_cholesky_out_call(amp_tensor *out, const amp_lina
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_linalg_cholesky. */
 typedef struct amp_cholesky_args {
     size_t struct_size AMP_SIZE_OF_(amp_cholesky_args);
-    amp_tensor *input;
-    bool upper;
+    amp_tensor *input AMP_ABSENT_;
+    bool upper AMP_ABSENT_;
 } amp_cholesky_args;
 AMP_API amp_tensor *amp_cholesky_call(const amp_cholesky_args *args);
 AMP_API amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_args *args);
@@ -45,10 +45,10 @@ AMP_API amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cholesky_ex_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_cholesky_ex_args);
-    amp_tensor *input;
-    bool upper;
-    bool check_errors;
-    amp_tensor **info;
+    amp_tensor *input AMP_ABSENT_;
+    bool upper AMP_ABSENT_;
+    bool check_errors AMP_ABSENT_;
+    amp_tensor **info AMP_ABSENT_;
 } amp_linalg_cholesky_ex_args;
 AMP_API amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_args *args);
 #ifndef __cplusplus
@@ -60,8 +60,8 @@ AMP_API amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_arg
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_cholesky_inverse_args {
     size_t struct_size AMP_SIZE_OF_(amp_cholesky_inverse_args);
-    amp_tensor *input;
-    bool upper;
+    amp_tensor *input AMP_ABSENT_;
+    bool upper AMP_ABSENT_;
 } amp_cholesky_inverse_args;
 AMP_API amp_tensor *amp_cholesky_inverse_call(const amp_cholesky_inverse_args *args);
 AMP_API amp_tensor *amp_cholesky_inverse_out_call(amp_tensor *out, const amp_cholesky_inverse_args *args);
@@ -75,9 +75,9 @@ AMP_API amp_tensor *amp_cholesky_inverse_out_call(amp_tensor *out, const amp_cho
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_cholesky_solve_args {
     size_t struct_size AMP_SIZE_OF_(amp_cholesky_solve_args);
-    amp_tensor *B;
-    amp_tensor *L;
-    bool upper;
+    amp_tensor *B AMP_ABSENT_;
+    amp_tensor *L AMP_ABSENT_;
+    bool upper AMP_ABSENT_;
 } amp_cholesky_solve_args;
 AMP_API amp_tensor *amp_cholesky_solve_call(const amp_cholesky_solve_args *args);
 AMP_API amp_tensor *amp_cholesky_solve_out_call(amp_tensor *out, const amp_cholesky_solve_args *args);
@@ -91,7 +91,7 @@ AMP_API amp_tensor *amp_cholesky_solve_out_call(amp_tensor *out, const amp_chole
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_inv_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_inv_args);
-    amp_tensor *A;
+    amp_tensor *A AMP_ABSENT_;
 } amp_linalg_inv_args;
 AMP_API amp_tensor *amp_linalg_inv_call(const amp_linalg_inv_args *args);
 AMP_API amp_tensor *amp_linalg_inv_out_call(amp_tensor *out, const amp_linalg_inv_args *args);
@@ -105,7 +105,7 @@ AMP_API amp_tensor *amp_linalg_inv_out_call(amp_tensor *out, const amp_linalg_in
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_linalg_inv. */
 typedef struct amp_inverse_args {
     size_t struct_size AMP_SIZE_OF_(amp_inverse_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_inverse_args;
 AMP_API amp_tensor *amp_inverse_call(const amp_inverse_args *args);
 AMP_API amp_tensor *amp_inverse_out_call(amp_tensor *out, const amp_inverse_args *args);
@@ -119,9 +119,9 @@ AMP_API amp_tensor *amp_inverse_out_call(amp_tensor *out, const amp_inverse_args
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_inv_ex_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_inv_ex_args);
-    amp_tensor *A;
-    bool check_errors;
-    amp_tensor **info;
+    amp_tensor *A AMP_ABSENT_;
+    bool check_errors AMP_ABSENT_;
+    amp_tensor **info AMP_ABSENT_;
 } amp_linalg_inv_ex_args;
 AMP_API amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args);
 #ifndef __cplusplus
@@ -133,8 +133,8 @@ AMP_API amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_pinverse_args {
     size_t struct_size AMP_SIZE_OF_(amp_pinverse_args);
-    amp_tensor *input;
-    amp_opt_float rcond;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float rcond AMP_ABSENT_;
 } amp_pinverse_args;
 AMP_API amp_tensor *amp_pinverse_call(const amp_pinverse_args *args);
 #ifndef __cplusplus
@@ -146,9 +146,9 @@ AMP_API amp_tensor *amp_pinverse_call(const amp_pinverse_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_solve_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_solve_args);
-    amp_tensor *A;
-    amp_tensor *B;
-    amp_opt_bool left;
+    amp_tensor *A AMP_ABSENT_;
+    amp_tensor *B AMP_ABSENT_;
+    amp_opt_bool left AMP_ABSENT_;
 } amp_linalg_solve_args;
 AMP_API amp_tensor *amp_linalg_solve_call(const amp_linalg_solve_args *args);
 AMP_API amp_tensor *amp_linalg_solve_out_call(amp_tensor *out, const amp_linalg_solve_args *args);
@@ -162,9 +162,9 @@ AMP_API amp_tensor *amp_linalg_solve_out_call(amp_tensor *out, const amp_linalg_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lu_solve_args {
     size_t struct_size AMP_SIZE_OF_(amp_lu_solve_args);
-    amp_tensor *b;
-    amp_tensor *LU_data;
-    amp_tensor *LU_pivots;
+    amp_tensor *b AMP_ABSENT_;
+    amp_tensor *LU_data AMP_ABSENT_;
+    amp_tensor *LU_pivots AMP_ABSENT_;
 } amp_lu_solve_args;
 AMP_API amp_tensor *amp_lu_solve_call(const amp_lu_solve_args *args);
 AMP_API amp_tensor *amp_lu_solve_out_call(amp_tensor *out, const amp_lu_solve_args *args);
@@ -178,11 +178,11 @@ AMP_API amp_tensor *amp_lu_solve_out_call(amp_tensor *out, const amp_lu_solve_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lu_with_info_args {
     size_t struct_size AMP_SIZE_OF_(amp_lu_with_info_args);
-    amp_tensor *input;
-    amp_opt_bool pivot;
-    amp_opt_bool check_errors;
-    amp_tensor **pivots;
-    amp_tensor **info;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_bool pivot AMP_ABSENT_;
+    amp_opt_bool check_errors AMP_ABSENT_;
+    amp_tensor **pivots AMP_ABSENT_;
+    amp_tensor **info AMP_ABSENT_;
 } amp_lu_with_info_args;
 AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
 #ifndef __cplusplus
@@ -195,12 +195,12 @@ AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_triangular_solve_args {
     size_t struct_size AMP_SIZE_OF_(amp_triangular_solve_args);
-    amp_tensor *input;
-    amp_tensor *A;
-    amp_opt_bool upper;
-    bool transpose;
-    bool unitriangular;
-    amp_tensor **cloned_coefficient;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *A AMP_ABSENT_;
+    amp_opt_bool upper AMP_ABSENT_;
+    bool transpose AMP_ABSENT_;
+    bool unitriangular AMP_ABSENT_;
+    amp_tensor **cloned_coefficient AMP_ABSENT_;
 } amp_triangular_solve_args;
 AMP_API amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args);
 #ifndef __cplusplus
@@ -213,13 +213,13 @@ AMP_API amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_lstsq_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_lstsq_args);
-    amp_tensor *A;
-    amp_tensor *B;
-    amp_opt_float rcond;
-    const char *driver;
-    amp_tensor **residuals;
-    amp_tensor **rank;
-    amp_tensor **singular_values;
+    amp_tensor *A AMP_ABSENT_;
+    amp_tensor *B AMP_ABSENT_;
+    amp_opt_float rcond AMP_ABSENT_;
+    const char *driver AMP_ABSENT_;
+    amp_tensor **residuals AMP_ABSENT_;
+    amp_tensor **rank AMP_ABSENT_;
+    amp_tensor **singular_values AMP_ABSENT_;
 } amp_linalg_lstsq_args;
 AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
 #ifndef __cplusplus
@@ -231,9 +231,9 @@ AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lstsq_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstsq_args);
-    amp_tensor *input;
-    amp_tensor *A;
-    amp_tensor **QR;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *A AMP_ABSENT_;
+    amp_tensor **QR AMP_ABSENT_;
 } amp_lstsq_args;
 AMP_API amp_tensor *amp_lstsq_call(const amp_lstsq_args *args);
 #ifndef __cplusplus
@@ -245,10 +245,10 @@ AMP_API amp_tensor *amp_lstsq_call(const amp_lstsq_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: the result is an integer. */
 typedef struct amp_linalg_matrix_rank_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_rank_args);
-    amp_tensor *input;
-    amp_opt_float atol;
-    amp_opt_float rtol;
-    bool hermitian;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float atol AMP_ABSENT_;
+    amp_opt_float rtol AMP_ABSENT_;
+    bool hermitian AMP_ABSENT_;
 } amp_linalg_matrix_rank_args;
 AMP_API amp_tensor *amp_linalg_matrix_rank_call(const amp_linalg_matrix_rank_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_rank_out_call(amp_tensor *out, const amp_linalg_matrix_rank_args *args);
@@ -262,10 +262,10 @@ AMP_API amp_tensor *amp_linalg_matrix_rank_out_call(amp_tensor *out, const amp_l
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: the result is an integer. */
 typedef struct amp_linalg_matrix_rank_tensor_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_rank_tensor_args);
-    amp_tensor *input;
-    amp_tensor *atol;
-    amp_tensor *rtol;
-    bool hermitian;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *atol AMP_ABSENT_;
+    amp_tensor *rtol AMP_ABSENT_;
+    bool hermitian AMP_ABSENT_;
 } amp_linalg_matrix_rank_tensor_args;
 AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_call(const amp_linalg_matrix_rank_tensor_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_out_call(amp_tensor *out, const amp_linalg_matrix_rank_tensor_args *args);
@@ -279,9 +279,9 @@ AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_out_call(amp_tensor *out, cons
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: the result is an integer. */
 typedef struct amp_matrix_rank_args {
     size_t struct_size AMP_SIZE_OF_(amp_matrix_rank_args);
-    amp_tensor *input;
-    amp_opt_float tol;
-    bool symmetric;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float tol AMP_ABSENT_;
+    bool symmetric AMP_ABSENT_;
 } amp_matrix_rank_args;
 AMP_API amp_tensor *amp_matrix_rank_call(const amp_matrix_rank_args *args);
 #ifndef __cplusplus
@@ -293,8 +293,8 @@ AMP_API amp_tensor *amp_matrix_rank_call(const amp_matrix_rank_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cond_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_cond_args);
-    amp_tensor *input;
-    amp_scalar p;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar p AMP_ABSENT_;
 } amp_linalg_cond_args;
 AMP_API amp_tensor *amp_linalg_cond_call(const amp_linalg_cond_args *args);
 AMP_API amp_tensor *amp_linalg_cond_out_call(amp_tensor *out, const amp_linalg_cond_args *args);
@@ -308,8 +308,8 @@ AMP_API amp_tensor *amp_linalg_cond_out_call(amp_tensor *out, const amp_linalg_c
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cond_str_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_cond_str_args);
-    amp_tensor *input;
-    const char *p;
+    amp_tensor *input AMP_ABSENT_;
+    const char *p AMP_ABSENT_;
 } amp_linalg_cond_str_args;
 AMP_API amp_tensor *amp_linalg_cond_str_call(const amp_linalg_cond_str_args *args);
 AMP_API amp_tensor *amp_linalg_cond_str_out_call(amp_tensor *out, const amp_linalg_cond_str_args *args);
@@ -323,9 +323,9 @@ AMP_API amp_tensor *amp_linalg_cond_str_out_call(amp_tensor *out, const amp_lina
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_qr_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_qr_args);
-    amp_tensor *A;
-    const char *mode;
-    amp_tensor **R;
+    amp_tensor *A AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_tensor **R AMP_ABSENT_;
 } amp_linalg_qr_args;
 AMP_API amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args);
 #ifndef __cplusplus
@@ -337,9 +337,9 @@ AMP_API amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_qr_args {
     size_t struct_size AMP_SIZE_OF_(amp_qr_args);
-    amp_tensor *input;
-    amp_opt_bool some;
-    amp_tensor **R;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_bool some AMP_ABSENT_;
+    amp_tensor **R AMP_ABSENT_;
 } amp_qr_args;
 AMP_API amp_tensor *amp_qr_call(const amp_qr_args *args);
 #ifndef __cplusplus
@@ -351,8 +351,8 @@ AMP_API amp_tensor *amp_qr_call(const amp_qr_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: reflectors have no derivative here; use linalg_qr. */
 typedef struct amp_geqrf_args {
     size_t struct_size AMP_SIZE_OF_(amp_geqrf_args);
-    amp_tensor *input;
-    amp_tensor **tau;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor **tau AMP_ABSENT_;
 } amp_geqrf_args;
 AMP_API amp_tensor *amp_geqrf_call(const amp_geqrf_args *args);
 #ifndef __cplusplus
@@ -364,8 +364,8 @@ AMP_API amp_tensor *amp_geqrf_call(const amp_geqrf_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_householder_product_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_householder_product_args);
-    amp_tensor *input;
-    amp_tensor *tau;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tau AMP_ABSENT_;
 } amp_linalg_householder_product_args;
 AMP_API amp_tensor *amp_linalg_householder_product_call(const amp_linalg_householder_product_args *args);
 AMP_API amp_tensor *amp_linalg_householder_product_out_call(amp_tensor *out, const amp_linalg_householder_product_args *args);
@@ -379,8 +379,8 @@ AMP_API amp_tensor *amp_linalg_householder_product_out_call(amp_tensor *out, con
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_linalg_householder_product. */
 typedef struct amp_orgqr_args {
     size_t struct_size AMP_SIZE_OF_(amp_orgqr_args);
-    amp_tensor *input;
-    amp_tensor *tau;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tau AMP_ABSENT_;
 } amp_orgqr_args;
 AMP_API amp_tensor *amp_orgqr_call(const amp_orgqr_args *args);
 AMP_API amp_tensor *amp_orgqr_out_call(amp_tensor *out, const amp_orgqr_args *args);
@@ -394,11 +394,11 @@ AMP_API amp_tensor *amp_orgqr_out_call(amp_tensor *out, const amp_orgqr_args *ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_ormqr_args {
     size_t struct_size AMP_SIZE_OF_(amp_ormqr_args);
-    amp_tensor *input;
-    amp_tensor *tau;
-    amp_tensor *other;
-    amp_opt_bool left;
-    bool transpose;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tau AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_opt_bool left AMP_ABSENT_;
+    bool transpose AMP_ABSENT_;
 } amp_ormqr_args;
 AMP_API amp_tensor *amp_ormqr_call(const amp_ormqr_args *args);
 AMP_API amp_tensor *amp_ormqr_out_call(amp_tensor *out, const amp_ormqr_args *args);
@@ -412,11 +412,11 @@ AMP_API amp_tensor *amp_ormqr_out_call(amp_tensor *out, const amp_ormqr_args *ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_svd_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_svd_args);
-    amp_tensor *A;
-    amp_opt_bool full_matrices;
-    const char *driver;
-    amp_tensor **S;
-    amp_tensor **Vh;
+    amp_tensor *A AMP_ABSENT_;
+    amp_opt_bool full_matrices AMP_ABSENT_;
+    const char *driver AMP_ABSENT_;
+    amp_tensor **S AMP_ABSENT_;
+    amp_tensor **Vh AMP_ABSENT_;
 } amp_linalg_svd_args;
 AMP_API amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args);
 #ifndef __cplusplus
@@ -428,11 +428,11 @@ AMP_API amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_svd_args {
     size_t struct_size AMP_SIZE_OF_(amp_svd_args);
-    amp_tensor *input;
-    amp_opt_bool some;
-    amp_opt_bool compute_uv;
-    amp_tensor **S;
-    amp_tensor **V;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_bool some AMP_ABSENT_;
+    amp_opt_bool compute_uv AMP_ABSENT_;
+    amp_tensor **S AMP_ABSENT_;
+    amp_tensor **V AMP_ABSENT_;
 } amp_svd_args;
 AMP_API amp_tensor *amp_svd_call(const amp_svd_args *args);
 #ifndef __cplusplus
@@ -444,8 +444,8 @@ AMP_API amp_tensor *amp_svd_call(const amp_svd_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_svdvals_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_svdvals_args);
-    amp_tensor *A;
-    const char *driver;
+    amp_tensor *A AMP_ABSENT_;
+    const char *driver AMP_ABSENT_;
 } amp_linalg_svdvals_args;
 AMP_API amp_tensor *amp_linalg_svdvals_call(const amp_linalg_svdvals_args *args);
 AMP_API amp_tensor *amp_linalg_svdvals_out_call(amp_tensor *out, const amp_linalg_svdvals_args *args);
@@ -459,8 +459,8 @@ AMP_API amp_tensor *amp_linalg_svdvals_out_call(amp_tensor *out, const amp_linal
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eig_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_eig_args);
-    amp_tensor *input;
-    amp_tensor **eigenvectors;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor **eigenvectors AMP_ABSENT_;
 } amp_linalg_eig_args;
 AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
 #ifndef __cplusplus
@@ -472,9 +472,9 @@ AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_eig_args {
     size_t struct_size AMP_SIZE_OF_(amp_eig_args);
-    amp_tensor *input;
-    bool eigenvectors;
-    amp_tensor **out_eigenvectors;
+    amp_tensor *input AMP_ABSENT_;
+    bool eigenvectors AMP_ABSENT_;
+    amp_tensor **out_eigenvectors AMP_ABSENT_;
 } amp_eig_args;
 AMP_API amp_tensor *amp_eig_call(const amp_eig_args *args);
 #ifndef __cplusplus
@@ -486,7 +486,7 @@ AMP_API amp_tensor *amp_eig_call(const amp_eig_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigvals_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_eigvals_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_linalg_eigvals_args;
 AMP_API amp_tensor *amp_linalg_eigvals_call(const amp_linalg_eigvals_args *args);
 AMP_API amp_tensor *amp_linalg_eigvals_out_call(amp_tensor *out, const amp_linalg_eigvals_args *args);
@@ -500,9 +500,9 @@ AMP_API amp_tensor *amp_linalg_eigvals_out_call(amp_tensor *out, const amp_linal
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigh_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_eigh_args);
-    amp_tensor *input;
-    const char *UPLO;
-    amp_tensor **eigenvectors;
+    amp_tensor *input AMP_ABSENT_;
+    const char *UPLO AMP_ABSENT_;
+    amp_tensor **eigenvectors AMP_ABSENT_;
 } amp_linalg_eigh_args;
 AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
 #ifndef __cplusplus
@@ -514,10 +514,10 @@ AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_symeig_args {
     size_t struct_size AMP_SIZE_OF_(amp_symeig_args);
-    amp_tensor *input;
-    bool eigenvectors;
-    amp_opt_bool upper;
-    amp_tensor **out_eigenvectors;
+    amp_tensor *input AMP_ABSENT_;
+    bool eigenvectors AMP_ABSENT_;
+    amp_opt_bool upper AMP_ABSENT_;
+    amp_tensor **out_eigenvectors AMP_ABSENT_;
 } amp_symeig_args;
 AMP_API amp_tensor *amp_symeig_call(const amp_symeig_args *args);
 #ifndef __cplusplus
@@ -529,8 +529,8 @@ AMP_API amp_tensor *amp_symeig_call(const amp_symeig_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigvalsh_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_eigvalsh_args);
-    amp_tensor *input;
-    const char *UPLO;
+    amp_tensor *input AMP_ABSENT_;
+    const char *UPLO AMP_ABSENT_;
 } amp_linalg_eigvalsh_args;
 AMP_API amp_tensor *amp_linalg_eigvalsh_call(const amp_linalg_eigvalsh_args *args);
 AMP_API amp_tensor *amp_linalg_eigvalsh_out_call(amp_tensor *out, const amp_linalg_eigvalsh_args *args);
@@ -544,8 +544,8 @@ AMP_API amp_tensor *amp_linalg_eigvalsh_out_call(amp_tensor *out, const amp_lina
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_tensorinv_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_tensorinv_args);
-    amp_tensor *A;
-    amp_opt_int ind;
+    amp_tensor *A AMP_ABSENT_;
+    amp_opt_int ind AMP_ABSENT_;
 } amp_linalg_tensorinv_args;
 AMP_API amp_tensor *amp_linalg_tensorinv_call(const amp_linalg_tensorinv_args *args);
 AMP_API amp_tensor *amp_linalg_tensorinv_out_call(amp_tensor *out, const amp_linalg_tensorinv_args *args);
@@ -559,9 +559,9 @@ AMP_API amp_tensor *amp_linalg_tensorinv_out_call(amp_tensor *out, const amp_lin
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_tensorsolve_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_tensorsolve_args);
-    amp_tensor *A;
-    amp_tensor *B;
-    amp_dims dims;
+    amp_tensor *A AMP_ABSENT_;
+    amp_tensor *B AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
 } amp_linalg_tensorsolve_args;
 AMP_API amp_tensor *amp_linalg_tensorsolve_call(const amp_linalg_tensorsolve_args *args);
 AMP_API amp_tensor *amp_linalg_tensorsolve_out_call(amp_tensor *out, const amp_linalg_tensorsolve_args *args);
@@ -576,11 +576,11 @@ AMP_API amp_tensor *amp_linalg_tensorsolve_out_call(amp_tensor *out, const amp_l
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_linalg_vector_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_vector_norm_args);
-    amp_tensor *input;
-    amp_scalar ord;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar ord AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_linalg_vector_norm_args;
 AMP_API amp_tensor *amp_linalg_vector_norm_call(const amp_linalg_vector_norm_args *args);
 AMP_API amp_tensor *amp_linalg_vector_norm_out_call(amp_tensor *out, const amp_linalg_vector_norm_args *args);
@@ -595,11 +595,11 @@ AMP_API amp_tensor *amp_linalg_vector_norm_out_call(amp_tensor *out, const amp_l
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_linalg_matrix_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_norm_args);
-    amp_tensor *input;
-    amp_scalar ord;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar ord AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_linalg_matrix_norm_args;
 AMP_API amp_tensor *amp_linalg_matrix_norm_call(const amp_linalg_matrix_norm_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_norm_out_call(amp_tensor *out, const amp_linalg_matrix_norm_args *args);
@@ -614,11 +614,11 @@ AMP_API amp_tensor *amp_linalg_matrix_norm_out_call(amp_tensor *out, const amp_l
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_linalg_matrix_norm_str_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_norm_str_args);
-    amp_tensor *input;
-    const char *ord;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    const char *ord AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_linalg_matrix_norm_str_args;
 AMP_API amp_tensor *amp_linalg_matrix_norm_str_call(const amp_linalg_matrix_norm_str_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_norm_str_out_call(amp_tensor *out, const amp_linalg_matrix_norm_str_args *args);

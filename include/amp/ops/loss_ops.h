@@ -15,9 +15,9 @@ extern "C" {
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_mse_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_mse_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_mse_loss_args;
 AMP_API amp_tensor *amp_mse_loss_call(const amp_mse_loss_args *args);
 AMP_API amp_tensor *amp_mse_loss_out_call(amp_tensor *out, const amp_mse_loss_args *args);
@@ -31,9 +31,9 @@ AMP_API amp_tensor *amp_mse_loss_out_call(amp_tensor *out, const amp_mse_loss_ar
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_l1_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_l1_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_l1_loss_args;
 AMP_API amp_tensor *amp_l1_loss_call(const amp_l1_loss_args *args);
 #ifndef __cplusplus
@@ -45,10 +45,10 @@ AMP_API amp_tensor *amp_l1_loss_call(const amp_l1_loss_args *args);
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_smooth_l1_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_smooth_l1_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
-    amp_opt_float beta;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    amp_opt_float beta AMP_ABSENT_;
 } amp_smooth_l1_loss_args;
 AMP_API amp_tensor *amp_smooth_l1_loss_call(const amp_smooth_l1_loss_args *args);
 AMP_API amp_tensor *amp_smooth_l1_loss_out_call(amp_tensor *out, const amp_smooth_l1_loss_args *args);
@@ -62,10 +62,10 @@ AMP_API amp_tensor *amp_smooth_l1_loss_out_call(amp_tensor *out, const amp_smoot
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_huber_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_huber_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
-    amp_opt_float delta;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    amp_opt_float delta AMP_ABSENT_;
 } amp_huber_loss_args;
 AMP_API amp_tensor *amp_huber_loss_call(const amp_huber_loss_args *args);
 AMP_API amp_tensor *amp_huber_loss_out_call(amp_tensor *out, const amp_huber_loss_args *args);
@@ -80,12 +80,12 @@ AMP_API amp_tensor *amp_huber_loss_out_call(amp_tensor *out, const amp_huber_los
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_cross_entropy_args {
     size_t struct_size AMP_SIZE_OF_(amp_cross_entropy_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_tensor *weight;
-    amp_opt_int ignore_index;
-    const char *reduction;
-    double label_smoothing;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int ignore_index AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    double label_smoothing AMP_ABSENT_;
 } amp_cross_entropy_args;
 AMP_API amp_tensor *amp_cross_entropy_call(const amp_cross_entropy_args *args);
 #ifndef __cplusplus
@@ -98,12 +98,12 @@ AMP_API amp_tensor *amp_cross_entropy_call(const amp_cross_entropy_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. Another name of amp_cross_entropy. */
 typedef struct amp_cross_entropy_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_cross_entropy_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_tensor *weight;
-    amp_opt_int ignore_index;
-    const char *reduction;
-    double label_smoothing;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int ignore_index AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    double label_smoothing AMP_ABSENT_;
 } amp_cross_entropy_loss_args;
 AMP_API amp_tensor *amp_cross_entropy_loss_call(const amp_cross_entropy_loss_args *args);
 #ifndef __cplusplus
@@ -115,11 +115,11 @@ AMP_API amp_tensor *amp_cross_entropy_loss_call(const amp_cross_entropy_loss_arg
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_nll_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_nll_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_tensor *weight;
-    amp_opt_int ignore_index;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int ignore_index AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_nll_loss_args;
 AMP_API amp_tensor *amp_nll_loss_call(const amp_nll_loss_args *args);
 AMP_API amp_tensor *amp_nll_loss_out_call(amp_tensor *out, const amp_nll_loss_args *args);
@@ -133,11 +133,11 @@ AMP_API amp_tensor *amp_nll_loss_out_call(amp_tensor *out, const amp_nll_loss_ar
  * Autocast policy, CPU: fp32; CUDA: fp32. Another name of amp_nll_loss. */
 typedef struct amp_nll_loss2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_nll_loss2d_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_tensor *weight;
-    amp_opt_int ignore_index;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int ignore_index AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_nll_loss2d_args;
 AMP_API amp_tensor *amp_nll_loss2d_call(const amp_nll_loss2d_args *args);
 AMP_API amp_tensor *amp_nll_loss2d_out_call(amp_tensor *out, const amp_nll_loss2d_args *args);
@@ -151,10 +151,10 @@ AMP_API amp_tensor *amp_nll_loss2d_out_call(amp_tensor *out, const amp_nll_loss2
  * Autocast policy, CPU: fp32; CUDA: banned. */
 typedef struct amp_binary_cross_entropy_args {
     size_t struct_size AMP_SIZE_OF_(amp_binary_cross_entropy_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_tensor *weight;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_binary_cross_entropy_args;
 AMP_API amp_tensor *amp_binary_cross_entropy_call(const amp_binary_cross_entropy_args *args);
 AMP_API amp_tensor *amp_binary_cross_entropy_out_call(amp_tensor *out, const amp_binary_cross_entropy_args *args);
@@ -169,11 +169,11 @@ AMP_API amp_tensor *amp_binary_cross_entropy_out_call(amp_tensor *out, const amp
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_binary_cross_entropy_with_logits_args {
     size_t struct_size AMP_SIZE_OF_(amp_binary_cross_entropy_with_logits_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_tensor *weight;
-    amp_tensor *pos_weight;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *pos_weight AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_binary_cross_entropy_with_logits_args;
 AMP_API amp_tensor *amp_binary_cross_entropy_with_logits_call(const amp_binary_cross_entropy_with_logits_args *args);
 AMP_API amp_tensor *amp_binary_cross_entropy_with_logits_out_call(amp_tensor *out, const amp_binary_cross_entropy_with_logits_args *args);
@@ -187,10 +187,10 @@ AMP_API amp_tensor *amp_binary_cross_entropy_with_logits_out_call(amp_tensor *ou
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_kl_div_args {
     size_t struct_size AMP_SIZE_OF_(amp_kl_div_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
-    bool log_target;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    bool log_target AMP_ABSENT_;
 } amp_kl_div_args;
 AMP_API amp_tensor *amp_kl_div_call(const amp_kl_div_args *args);
 #ifndef __cplusplus
@@ -203,12 +203,12 @@ AMP_API amp_tensor *amp_kl_div_call(const amp_kl_div_args *args);
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_poisson_nll_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_poisson_nll_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_opt_bool log_input;
-    bool full;
-    amp_opt_float eps;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_opt_bool log_input AMP_ABSENT_;
+    bool full AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_poisson_nll_loss_args;
 AMP_API amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *args);
 #ifndef __cplusplus
@@ -221,11 +221,11 @@ AMP_API amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *a
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_cosine_embedding_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_cosine_embedding_loss_args);
-    amp_tensor *input1;
-    amp_tensor *input2;
-    amp_tensor *target;
-    double margin;
-    const char *reduction;
+    amp_tensor *input1 AMP_ABSENT_;
+    amp_tensor *input2 AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    double margin AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_cosine_embedding_loss_args;
 AMP_API amp_tensor *amp_cosine_embedding_loss_call(const amp_cosine_embedding_loss_args *args);
 #ifndef __cplusplus
@@ -237,10 +237,10 @@ AMP_API amp_tensor *amp_cosine_embedding_loss_call(const amp_cosine_embedding_lo
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_hinge_embedding_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_hinge_embedding_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_opt_float margin;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_opt_float margin AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_hinge_embedding_loss_args;
 AMP_API amp_tensor *amp_hinge_embedding_loss_call(const amp_hinge_embedding_loss_args *args);
 #ifndef __cplusplus
@@ -252,11 +252,11 @@ AMP_API amp_tensor *amp_hinge_embedding_loss_call(const amp_hinge_embedding_loss
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_margin_ranking_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_margin_ranking_loss_args);
-    amp_tensor *input1;
-    amp_tensor *input2;
-    amp_tensor *target;
-    double margin;
-    const char *reduction;
+    amp_tensor *input1 AMP_ABSENT_;
+    amp_tensor *input2 AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    double margin AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_margin_ranking_loss_args;
 AMP_API amp_tensor *amp_margin_ranking_loss_call(const amp_margin_ranking_loss_args *args);
 #ifndef __cplusplus
@@ -268,9 +268,9 @@ AMP_API amp_tensor *amp_margin_ranking_loss_call(const amp_margin_ranking_loss_a
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_soft_margin_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_soft_margin_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_soft_margin_loss_args;
 AMP_API amp_tensor *amp_soft_margin_loss_call(const amp_soft_margin_loss_args *args);
 AMP_API amp_tensor *amp_soft_margin_loss_out_call(amp_tensor *out, const amp_soft_margin_loss_args *args);
@@ -285,14 +285,14 @@ AMP_API amp_tensor *amp_soft_margin_loss_out_call(amp_tensor *out, const amp_sof
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_triplet_margin_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_triplet_margin_loss_args);
-    amp_tensor *anchor;
-    amp_tensor *positive;
-    amp_tensor *negative;
-    amp_opt_float margin;
-    amp_opt_float p;
-    amp_opt_float eps;
-    bool swap;
-    const char *reduction;
+    amp_tensor *anchor AMP_ABSENT_;
+    amp_tensor *positive AMP_ABSENT_;
+    amp_tensor *negative AMP_ABSENT_;
+    amp_opt_float margin AMP_ABSENT_;
+    amp_opt_float p AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+    bool swap AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_triplet_margin_loss_args;
 AMP_API amp_tensor *amp_triplet_margin_loss_call(const amp_triplet_margin_loss_args *args);
 #ifndef __cplusplus
@@ -305,12 +305,12 @@ AMP_API amp_tensor *amp_triplet_margin_loss_call(const amp_triplet_margin_loss_a
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_multi_margin_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_multi_margin_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    amp_scalar p;
-    amp_scalar margin;
-    amp_tensor *weight;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_scalar p AMP_ABSENT_;
+    amp_scalar margin AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_multi_margin_loss_args;
 AMP_API amp_tensor *amp_multi_margin_loss_call(const amp_multi_margin_loss_args *args);
 AMP_API amp_tensor *amp_multi_margin_loss_out_call(amp_tensor *out, const amp_multi_margin_loss_args *args);
@@ -324,9 +324,9 @@ AMP_API amp_tensor *amp_multi_margin_loss_out_call(amp_tensor *out, const amp_mu
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_multilabel_margin_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_multilabel_margin_loss_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
 } amp_multilabel_margin_loss_args;
 AMP_API amp_tensor *amp_multilabel_margin_loss_call(const amp_multilabel_margin_loss_args *args);
 AMP_API amp_tensor *amp_multilabel_margin_loss_out_call(amp_tensor *out, const amp_multilabel_margin_loss_args *args);
@@ -341,10 +341,10 @@ AMP_API amp_tensor *amp_multilabel_margin_loss_out_call(amp_tensor *out, const a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_multilabel_margin_loss_forward_args {
     size_t struct_size AMP_SIZE_OF_(amp_multilabel_margin_loss_forward_args);
-    amp_tensor *input;
-    amp_tensor *target;
-    const char *reduction;
-    amp_tensor **is_target;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    amp_tensor **is_target AMP_ABSENT_;
 } amp_multilabel_margin_loss_forward_args;
 AMP_API amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_loss_forward_args *args);
 #ifndef __cplusplus
@@ -357,13 +357,13 @@ AMP_API amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_ctc_loss_args {
     size_t struct_size AMP_SIZE_OF_(amp_ctc_loss_args);
-    amp_tensor *log_probs;
-    amp_tensor *targets;
-    amp_tensor *input_lengths;
-    amp_tensor *target_lengths;
-    int64_t blank;
-    const char *reduction;
-    bool zero_infinity;
+    amp_tensor *log_probs AMP_ABSENT_;
+    amp_tensor *targets AMP_ABSENT_;
+    amp_tensor *input_lengths AMP_ABSENT_;
+    amp_tensor *target_lengths AMP_ABSENT_;
+    int64_t blank AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    bool zero_infinity AMP_ABSENT_;
 } amp_ctc_loss_args;
 AMP_API amp_tensor *amp_ctc_loss_call(const amp_ctc_loss_args *args);
 #ifndef __cplusplus

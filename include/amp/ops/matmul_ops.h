@@ -15,9 +15,9 @@ extern "C" {
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linear_args {
     size_t struct_size AMP_SIZE_OF_(amp_linear_args);
-    amp_tensor *input;
-    amp_tensor *weight;
-    amp_tensor *bias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
 } amp_linear_args;
 AMP_API amp_tensor *amp_linear_call(const amp_linear_args *args);
 AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *args);
@@ -31,8 +31,8 @@ AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_matmul_args {
     size_t struct_size AMP_SIZE_OF_(amp_matmul_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_matmul_args;
 AMP_API amp_tensor *amp_matmul_call(const amp_matmul_args *args);
 AMP_API amp_tensor *amp_matmul_out_call(amp_tensor *out, const amp_matmul_args *args);
@@ -46,8 +46,8 @@ AMP_API amp_tensor *amp_matmul_out_call(amp_tensor *out, const amp_matmul_args *
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_mm_args {
     size_t struct_size AMP_SIZE_OF_(amp_mm_args);
-    amp_tensor *input;
-    amp_tensor *mat2;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mat2 AMP_ABSENT_;
 } amp_mm_args;
 AMP_API amp_tensor *amp_mm_call(const amp_mm_args *args);
 AMP_API amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args);
@@ -61,8 +61,8 @@ AMP_API amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_bmm_args {
     size_t struct_size AMP_SIZE_OF_(amp_bmm_args);
-    amp_tensor *input;
-    amp_tensor *mat2;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mat2 AMP_ABSENT_;
 } amp_bmm_args;
 AMP_API amp_tensor *amp_bmm_call(const amp_bmm_args *args);
 AMP_API amp_tensor *amp_bmm_out_call(amp_tensor *out, const amp_bmm_args *args);
@@ -76,8 +76,8 @@ AMP_API amp_tensor *amp_bmm_out_call(amp_tensor *out, const amp_bmm_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_mv_args {
     size_t struct_size AMP_SIZE_OF_(amp_mv_args);
-    amp_tensor *input;
-    amp_tensor *vec;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *vec AMP_ABSENT_;
 } amp_mv_args;
 AMP_API amp_tensor *amp_mv_call(const amp_mv_args *args);
 AMP_API amp_tensor *amp_mv_out_call(amp_tensor *out, const amp_mv_args *args);
@@ -91,8 +91,8 @@ AMP_API amp_tensor *amp_mv_out_call(amp_tensor *out, const amp_mv_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_dot_args {
     size_t struct_size AMP_SIZE_OF_(amp_dot_args);
-    amp_tensor *input;
-    amp_tensor *tensor;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tensor AMP_ABSENT_;
 } amp_dot_args;
 AMP_API amp_tensor *amp_dot_call(const amp_dot_args *args);
 AMP_API amp_tensor *amp_dot_out_call(amp_tensor *out, const amp_dot_args *args);
@@ -106,8 +106,8 @@ AMP_API amp_tensor *amp_dot_out_call(amp_tensor *out, const amp_dot_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_vdot_args {
     size_t struct_size AMP_SIZE_OF_(amp_vdot_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_vdot_args;
 AMP_API amp_tensor *amp_vdot_call(const amp_vdot_args *args);
 AMP_API amp_tensor *amp_vdot_out_call(amp_tensor *out, const amp_vdot_args *args);
@@ -121,9 +121,9 @@ AMP_API amp_tensor *amp_vdot_out_call(amp_tensor *out, const amp_vdot_args *args
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linalg_vecdot_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_vecdot_args);
-    amp_tensor *x;
-    amp_tensor *y;
-    amp_opt_int dim;
+    amp_tensor *x AMP_ABSENT_;
+    amp_tensor *y AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
 } amp_linalg_vecdot_args;
 AMP_API amp_tensor *amp_linalg_vecdot_call(const amp_linalg_vecdot_args *args);
 AMP_API amp_tensor *amp_linalg_vecdot_out_call(amp_tensor *out, const amp_linalg_vecdot_args *args);
@@ -137,8 +137,8 @@ AMP_API amp_tensor *amp_linalg_vecdot_out_call(amp_tensor *out, const amp_linalg
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_outer_args {
     size_t struct_size AMP_SIZE_OF_(amp_outer_args);
-    amp_tensor *input;
-    amp_tensor *vec2;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *vec2 AMP_ABSENT_;
 } amp_outer_args;
 AMP_API amp_tensor *amp_outer_call(const amp_outer_args *args);
 AMP_API amp_tensor *amp_outer_out_call(amp_tensor *out, const amp_outer_args *args);
@@ -152,11 +152,11 @@ AMP_API amp_tensor *amp_outer_out_call(amp_tensor *out, const amp_outer_args *ar
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_addmm_args {
     size_t struct_size AMP_SIZE_OF_(amp_addmm_args);
-    amp_tensor *input;
-    amp_tensor *mat1;
-    amp_tensor *mat2;
-    amp_scalar beta;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mat1 AMP_ABSENT_;
+    amp_tensor *mat2 AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_addmm_args;
 AMP_API amp_tensor *amp_addmm_call(const amp_addmm_args *args);
 AMP_API amp_tensor *amp_addmm_inplace_call(const amp_addmm_args *args);
@@ -173,12 +173,12 @@ AMP_API amp_tensor *amp_addmm_out_call(amp_tensor *out, const amp_addmm_args *ar
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_addmm_activation_args {
     size_t struct_size AMP_SIZE_OF_(amp_addmm_activation_args);
-    amp_tensor *input;
-    amp_tensor *mat1;
-    amp_tensor *mat2;
-    amp_scalar beta;
-    amp_scalar alpha;
-    bool use_gelu;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mat1 AMP_ABSENT_;
+    amp_tensor *mat2 AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
+    bool use_gelu AMP_ABSENT_;
 } amp_addmm_activation_args;
 AMP_API amp_tensor *amp_addmm_activation_call(const amp_addmm_activation_args *args);
 AMP_API amp_tensor *amp_addmm_activation_out_call(amp_tensor *out, const amp_addmm_activation_args *args);
@@ -192,11 +192,11 @@ AMP_API amp_tensor *amp_addmm_activation_out_call(amp_tensor *out, const amp_add
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_addmv_args {
     size_t struct_size AMP_SIZE_OF_(amp_addmv_args);
-    amp_tensor *input;
-    amp_tensor *mat;
-    amp_tensor *vec;
-    amp_scalar beta;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mat AMP_ABSENT_;
+    amp_tensor *vec AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_addmv_args;
 AMP_API amp_tensor *amp_addmv_call(const amp_addmv_args *args);
 AMP_API amp_tensor *amp_addmv_inplace_call(const amp_addmv_args *args);
@@ -212,11 +212,11 @@ AMP_API amp_tensor *amp_addmv_out_call(amp_tensor *out, const amp_addmv_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_addr_args {
     size_t struct_size AMP_SIZE_OF_(amp_addr_args);
-    amp_tensor *input;
-    amp_tensor *vec1;
-    amp_tensor *vec2;
-    amp_scalar beta;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *vec1 AMP_ABSENT_;
+    amp_tensor *vec2 AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_addr_args;
 AMP_API amp_tensor *amp_addr_call(const amp_addr_args *args);
 AMP_API amp_tensor *amp_addr_inplace_call(const amp_addr_args *args);
@@ -232,11 +232,11 @@ AMP_API amp_tensor *amp_addr_out_call(amp_tensor *out, const amp_addr_args *args
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_addbmm_args {
     size_t struct_size AMP_SIZE_OF_(amp_addbmm_args);
-    amp_tensor *input;
-    amp_tensor *batch1;
-    amp_tensor *batch2;
-    amp_scalar beta;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *batch1 AMP_ABSENT_;
+    amp_tensor *batch2 AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_addbmm_args;
 AMP_API amp_tensor *amp_addbmm_call(const amp_addbmm_args *args);
 AMP_API amp_tensor *amp_addbmm_inplace_call(const amp_addbmm_args *args);
@@ -252,11 +252,11 @@ AMP_API amp_tensor *amp_addbmm_out_call(amp_tensor *out, const amp_addbmm_args *
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_baddbmm_args {
     size_t struct_size AMP_SIZE_OF_(amp_baddbmm_args);
-    amp_tensor *input;
-    amp_tensor *batch1;
-    amp_tensor *batch2;
-    amp_scalar beta;
-    amp_scalar alpha;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *batch1 AMP_ABSENT_;
+    amp_tensor *batch2 AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar alpha AMP_ABSENT_;
 } amp_baddbmm_args;
 AMP_API amp_tensor *amp_baddbmm_call(const amp_baddbmm_args *args);
 AMP_API amp_tensor *amp_baddbmm_inplace_call(const amp_baddbmm_args *args);
@@ -272,7 +272,7 @@ AMP_API amp_tensor *amp_baddbmm_out_call(amp_tensor *out, const amp_baddbmm_args
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_linalg_multi_dot_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_multi_dot_args);
-    amp_tensor_list tensors;
+    amp_tensor_list tensors AMP_ABSENT_;
 } amp_linalg_multi_dot_args;
 AMP_API amp_tensor *amp_linalg_multi_dot_call(const amp_linalg_multi_dot_args *args);
 AMP_API amp_tensor *amp_linalg_multi_dot_out_call(amp_tensor *out, const amp_linalg_multi_dot_args *args);
@@ -286,7 +286,7 @@ AMP_API amp_tensor *amp_linalg_multi_dot_out_call(amp_tensor *out, const amp_lin
  * Autocast policy, CPU: fallthrough; CUDA: lower. Another name of amp_linalg_multi_dot. */
 typedef struct amp_chain_matmul_args {
     size_t struct_size AMP_SIZE_OF_(amp_chain_matmul_args);
-    amp_tensor_list tensors;
+    amp_tensor_list tensors AMP_ABSENT_;
 } amp_chain_matmul_args;
 AMP_API amp_tensor *amp_chain_matmul_call(const amp_chain_matmul_args *args);
 AMP_API amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_matmul_args *args);
@@ -300,8 +300,8 @@ AMP_API amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_m
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_einsum_args {
     size_t struct_size AMP_SIZE_OF_(amp_einsum_args);
-    const char *equation;
-    amp_tensor_list tensors;
+    const char *equation AMP_ABSENT_;
+    amp_tensor_list tensors AMP_ABSENT_;
 } amp_einsum_args;
 AMP_API amp_tensor *amp_einsum_call(const amp_einsum_args *args);
 #ifndef __cplusplus
@@ -313,9 +313,9 @@ AMP_API amp_tensor *amp_einsum_call(const amp_einsum_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_tensordot_args {
     size_t struct_size AMP_SIZE_OF_(amp_tensordot_args);
-    amp_tensor *a;
-    amp_tensor *b;
-    amp_dims dims;
+    amp_tensor *a AMP_ABSENT_;
+    amp_tensor *b AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
 } amp_tensordot_args;
 AMP_API amp_tensor *amp_tensordot_call(const amp_tensordot_args *args);
 AMP_API amp_tensor *amp_tensordot_out_call(amp_tensor *out, const amp_tensordot_args *args);
@@ -329,10 +329,10 @@ AMP_API amp_tensor *amp_tensordot_out_call(amp_tensor *out, const amp_tensordot_
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_bilinear_args {
     size_t struct_size AMP_SIZE_OF_(amp_bilinear_args);
-    amp_tensor *input1;
-    amp_tensor *input2;
-    amp_tensor *weight;
-    amp_tensor *bias;
+    amp_tensor *input1 AMP_ABSENT_;
+    amp_tensor *input2 AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
 } amp_bilinear_args;
 AMP_API amp_tensor *amp_bilinear_call(const amp_bilinear_args *args);
 #ifndef __cplusplus
@@ -344,9 +344,9 @@ AMP_API amp_tensor *amp_bilinear_call(const amp_bilinear_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
 typedef struct amp_cross_args {
     size_t struct_size AMP_SIZE_OF_(amp_cross_args);
-    amp_tensor *input;
-    amp_tensor *other;
-    amp_opt_int dim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
 } amp_cross_args;
 AMP_API amp_tensor *amp_cross_call(const amp_cross_args *args);
 AMP_API amp_tensor *amp_cross_out_call(amp_tensor *out, const amp_cross_args *args);
@@ -360,10 +360,10 @@ AMP_API amp_tensor *amp_cross_out_call(amp_tensor *out, const amp_cross_args *ar
  * Autocast policy, CPU: fp32; CUDA: fp32. */
 typedef struct amp_cdist_args {
     size_t struct_size AMP_SIZE_OF_(amp_cdist_args);
-    amp_tensor *x1;
-    amp_tensor *x2;
-    amp_opt_float p;
-    const char *compute_mode;
+    amp_tensor *x1 AMP_ABSENT_;
+    amp_tensor *x2 AMP_ABSENT_;
+    amp_opt_float p AMP_ABSENT_;
+    const char *compute_mode AMP_ABSENT_;
 } amp_cdist_args;
 AMP_API amp_tensor *amp_cdist_call(const amp_cdist_args *args);
 #ifndef __cplusplus
@@ -375,8 +375,8 @@ AMP_API amp_tensor *amp_cdist_call(const amp_cdist_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_pdist_args {
     size_t struct_size AMP_SIZE_OF_(amp_pdist_args);
-    amp_tensor *input;
-    amp_opt_float p;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float p AMP_ABSENT_;
 } amp_pdist_args;
 AMP_API amp_tensor *amp_pdist_call(const amp_pdist_args *args);
 #ifndef __cplusplus
@@ -388,11 +388,11 @@ AMP_API amp_tensor *amp_pdist_call(const amp_pdist_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_pairwise_distance_args {
     size_t struct_size AMP_SIZE_OF_(amp_pairwise_distance_args);
-    amp_tensor *x1;
-    amp_tensor *x2;
-    amp_opt_float p;
-    amp_opt_float eps;
-    bool keepdim;
+    amp_tensor *x1 AMP_ABSENT_;
+    amp_tensor *x2 AMP_ABSENT_;
+    amp_opt_float p AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_pairwise_distance_args;
 AMP_API amp_tensor *amp_pairwise_distance_call(const amp_pairwise_distance_args *args);
 #ifndef __cplusplus

@@ -15,11 +15,11 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_layer_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_layer_norm_args);
-    amp_tensor *input;
-    amp_dims normalized_shape;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_opt_float eps;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims normalized_shape AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_layer_norm_args;
 AMP_API amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args);
 #ifndef __cplusplus
@@ -31,10 +31,10 @@ AMP_API amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_rms_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_rms_norm_args);
-    amp_tensor *input;
-    amp_dims normalized_shape;
-    amp_tensor *weight;
-    amp_opt_float eps;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims normalized_shape AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_rms_norm_args;
 AMP_API amp_tensor *amp_rms_norm_call(const amp_rms_norm_args *args);
 #ifndef __cplusplus
@@ -46,11 +46,11 @@ AMP_API amp_tensor *amp_rms_norm_call(const amp_rms_norm_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32; CPU in table ipex: lower. */
 typedef struct amp_group_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_group_norm_args);
-    amp_tensor *input;
-    int64_t num_groups;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_opt_float eps;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t num_groups AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_group_norm_args;
 AMP_API amp_tensor *amp_group_norm_call(const amp_group_norm_args *args);
 #ifndef __cplusplus
@@ -63,14 +63,14 @@ AMP_API amp_tensor *amp_group_norm_call(const amp_group_norm_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_batch_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_batch_norm_args);
-    amp_tensor *input;
-    amp_tensor *running_mean;
-    amp_tensor *running_var;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    bool training;
-    amp_opt_float momentum;
-    amp_opt_float eps;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *running_mean AMP_ABSENT_;
+    amp_tensor *running_var AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    bool training AMP_ABSENT_;
+    amp_opt_float momentum AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_batch_norm_args;
 AMP_API amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args);
 #ifndef __cplusplus
@@ -83,14 +83,14 @@ AMP_API amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_instance_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_instance_norm_args);
-    amp_tensor *input;
-    amp_tensor *running_mean;
-    amp_tensor *running_var;
-    amp_tensor *weight;
-    amp_tensor *bias;
-    amp_opt_bool use_input_stats;
-    amp_opt_float momentum;
-    amp_opt_float eps;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *running_mean AMP_ABSENT_;
+    amp_tensor *running_var AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_opt_bool use_input_stats AMP_ABSENT_;
+    amp_opt_float momentum AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_instance_norm_args;
 AMP_API amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args);
 #ifndef __cplusplus
@@ -102,11 +102,11 @@ AMP_API amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_local_response_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_local_response_norm_args);
-    amp_tensor *input;
-    int64_t size;
-    amp_opt_float alpha;
-    amp_opt_float beta;
-    amp_opt_float k;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t size AMP_ABSENT_;
+    amp_opt_float alpha AMP_ABSENT_;
+    amp_opt_float beta AMP_ABSENT_;
+    amp_opt_float k AMP_ABSENT_;
 } amp_local_response_norm_args;
 AMP_API amp_tensor *amp_local_response_norm_call(const amp_local_response_norm_args *args);
 #ifndef __cplusplus
@@ -118,10 +118,10 @@ AMP_API amp_tensor *amp_local_response_norm_call(const amp_local_response_norm_a
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_normalize_args {
     size_t struct_size AMP_SIZE_OF_(amp_normalize_args);
-    amp_tensor *input;
-    amp_opt_float p;
-    amp_opt_int dim;
-    amp_opt_float eps;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float p AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_normalize_args;
 AMP_API amp_tensor *amp_normalize_call(const amp_normalize_args *args);
 #ifndef __cplusplus
@@ -133,10 +133,10 @@ AMP_API amp_tensor *amp_normalize_call(const amp_normalize_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_renorm_args {
     size_t struct_size AMP_SIZE_OF_(amp_renorm_args);
-    amp_tensor *input;
-    amp_scalar p;
-    int64_t dim;
-    amp_scalar maxnorm;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar p AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_scalar maxnorm AMP_ABSENT_;
 } amp_renorm_args;
 AMP_API amp_tensor *amp_renorm_call(const amp_renorm_args *args);
 AMP_API amp_tensor *amp_renorm_inplace_call(const amp_renorm_args *args);
@@ -152,10 +152,10 @@ AMP_API amp_tensor *amp_renorm_out_call(amp_tensor *out, const amp_renorm_args *
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_cosine_similarity_args {
     size_t struct_size AMP_SIZE_OF_(amp_cosine_similarity_args);
-    amp_tensor *x1;
-    amp_tensor *x2;
-    amp_opt_int dim;
-    amp_opt_float eps;
+    amp_tensor *x1 AMP_ABSENT_;
+    amp_tensor *x2 AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
 } amp_cosine_similarity_args;
 AMP_API amp_tensor *amp_cosine_similarity_call(const amp_cosine_similarity_args *args);
 #ifndef __cplusplus

@@ -15,7 +15,7 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_abs_args {
     size_t struct_size AMP_SIZE_OF_(amp_abs_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_abs_args;
 AMP_API amp_tensor *amp_abs_call(const amp_abs_args *args);
 AMP_API amp_tensor *amp_abs_inplace_call(const amp_abs_args *args);
@@ -31,7 +31,7 @@ AMP_API amp_tensor *amp_abs_out_call(amp_tensor *out, const amp_abs_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_neg_args {
     size_t struct_size AMP_SIZE_OF_(amp_neg_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_neg_args;
 AMP_API amp_tensor *amp_neg_call(const amp_neg_args *args);
 AMP_API amp_tensor *amp_neg_inplace_call(const amp_neg_args *args);
@@ -47,7 +47,7 @@ AMP_API amp_tensor *amp_neg_out_call(amp_tensor *out, const amp_neg_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sign_args {
     size_t struct_size AMP_SIZE_OF_(amp_sign_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_sign_args;
 AMP_API amp_tensor *amp_sign_call(const amp_sign_args *args);
 AMP_API amp_tensor *amp_sign_inplace_call(const amp_sign_args *args);
@@ -63,7 +63,7 @@ AMP_API amp_tensor *amp_sign_out_call(amp_tensor *out, const amp_sign_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_ceil_args {
     size_t struct_size AMP_SIZE_OF_(amp_ceil_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_ceil_args;
 AMP_API amp_tensor *amp_ceil_call(const amp_ceil_args *args);
 AMP_API amp_tensor *amp_ceil_inplace_call(const amp_ceil_args *args);
@@ -79,7 +79,7 @@ AMP_API amp_tensor *amp_ceil_out_call(amp_tensor *out, const amp_ceil_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_floor_args {
     size_t struct_size AMP_SIZE_OF_(amp_floor_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_floor_args;
 AMP_API amp_tensor *amp_floor_call(const amp_floor_args *args);
 AMP_API amp_tensor *amp_floor_inplace_call(const amp_floor_args *args);
@@ -95,7 +95,7 @@ AMP_API amp_tensor *amp_floor_out_call(amp_tensor *out, const amp_floor_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_trunc_args {
     size_t struct_size AMP_SIZE_OF_(amp_trunc_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_trunc_args;
 AMP_API amp_tensor *amp_trunc_call(const amp_trunc_args *args);
 AMP_API amp_tensor *amp_trunc_inplace_call(const amp_trunc_args *args);
@@ -111,8 +111,8 @@ AMP_API amp_tensor *amp_trunc_out_call(amp_tensor *out, const amp_trunc_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_round_args {
     size_t struct_size AMP_SIZE_OF_(amp_round_args);
-    amp_tensor *input;
-    int64_t decimals;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t decimals AMP_ABSENT_;
 } amp_round_args;
 AMP_API amp_tensor *amp_round_call(const amp_round_args *args);
 AMP_API amp_tensor *amp_round_inplace_call(const amp_round_args *args);
@@ -128,7 +128,7 @@ AMP_API amp_tensor *amp_round_out_call(amp_tensor *out, const amp_round_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sqrt_args {
     size_t struct_size AMP_SIZE_OF_(amp_sqrt_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_sqrt_args;
 AMP_API amp_tensor *amp_sqrt_call(const amp_sqrt_args *args);
 AMP_API amp_tensor *amp_sqrt_inplace_call(const amp_sqrt_args *args);
@@ -144,7 +144,7 @@ AMP_API amp_tensor *amp_sqrt_out_call(amp_tensor *out, const amp_sqrt_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_rsqrt_args {
     size_t struct_size AMP_SIZE_OF_(amp_rsqrt_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_rsqrt_args;
 AMP_API amp_tensor *amp_rsqrt_call(const amp_rsqrt_args *args);
 AMP_API amp_tensor *amp_rsqrt_inplace_call(const amp_rsqrt_args *args);
@@ -160,7 +160,7 @@ AMP_API amp_tensor *amp_rsqrt_out_call(amp_tensor *out, const amp_rsqrt_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_square_args {
     size_t struct_size AMP_SIZE_OF_(amp_square_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_square_args;
 AMP_API amp_tensor *amp_square_call(const amp_square_args *args);
 AMP_API amp_tensor *amp_square_inplace_call(const amp_square_args *args);
@@ -176,7 +176,7 @@ AMP_API amp_tensor *amp_square_out_call(amp_tensor *out, const amp_square_args *
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_reciprocal_args {
     size_t struct_size AMP_SIZE_OF_(amp_reciprocal_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_reciprocal_args;
 AMP_API amp_tensor *amp_reciprocal_call(const amp_reciprocal_args *args);
 AMP_API amp_tensor *amp_reciprocal_inplace_call(const amp_reciprocal_args *args);
@@ -192,7 +192,7 @@ AMP_API amp_tensor *amp_reciprocal_out_call(amp_tensor *out, const amp_reciproca
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_exp_args {
     size_t struct_size AMP_SIZE_OF_(amp_exp_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_exp_args;
 AMP_API amp_tensor *amp_exp_call(const amp_exp_args *args);
 AMP_API amp_tensor *amp_exp_inplace_call(const amp_exp_args *args);
@@ -208,7 +208,7 @@ AMP_API amp_tensor *amp_exp_out_call(amp_tensor *out, const amp_exp_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_expm1_args {
     size_t struct_size AMP_SIZE_OF_(amp_expm1_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_expm1_args;
 AMP_API amp_tensor *amp_expm1_call(const amp_expm1_args *args);
 AMP_API amp_tensor *amp_expm1_inplace_call(const amp_expm1_args *args);
@@ -224,7 +224,7 @@ AMP_API amp_tensor *amp_expm1_out_call(amp_tensor *out, const amp_expm1_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log_args {
     size_t struct_size AMP_SIZE_OF_(amp_log_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_log_args;
 AMP_API amp_tensor *amp_log_call(const amp_log_args *args);
 AMP_API amp_tensor *amp_log_inplace_call(const amp_log_args *args);
@@ -240,7 +240,7 @@ AMP_API amp_tensor *amp_log_out_call(amp_tensor *out, const amp_log_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log2_args {
     size_t struct_size AMP_SIZE_OF_(amp_log2_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_log2_args;
 AMP_API amp_tensor *amp_log2_call(const amp_log2_args *args);
 AMP_API amp_tensor *amp_log2_inplace_call(const amp_log2_args *args);
@@ -256,7 +256,7 @@ AMP_API amp_tensor *amp_log2_out_call(amp_tensor *out, const amp_log2_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log10_args {
     size_t struct_size AMP_SIZE_OF_(amp_log10_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_log10_args;
 AMP_API amp_tensor *amp_log10_call(const amp_log10_args *args);
 AMP_API amp_tensor *amp_log10_inplace_call(const amp_log10_args *args);
@@ -272,7 +272,7 @@ AMP_API amp_tensor *amp_log10_out_call(amp_tensor *out, const amp_log10_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_log1p_args {
     size_t struct_size AMP_SIZE_OF_(amp_log1p_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_log1p_args;
 AMP_API amp_tensor *amp_log1p_call(const amp_log1p_args *args);
 AMP_API amp_tensor *amp_log1p_inplace_call(const amp_log1p_args *args);
@@ -288,7 +288,7 @@ AMP_API amp_tensor *amp_log1p_out_call(amp_tensor *out, const amp_log1p_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sin_args {
     size_t struct_size AMP_SIZE_OF_(amp_sin_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_sin_args;
 AMP_API amp_tensor *amp_sin_call(const amp_sin_args *args);
 AMP_API amp_tensor *amp_sin_inplace_call(const amp_sin_args *args);
@@ -304,7 +304,7 @@ AMP_API amp_tensor *amp_sin_out_call(amp_tensor *out, const amp_sin_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cos_args {
     size_t struct_size AMP_SIZE_OF_(amp_cos_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_cos_args;
 AMP_API amp_tensor *amp_cos_call(const amp_cos_args *args);
 AMP_API amp_tensor *amp_cos_inplace_call(const amp_cos_args *args);
@@ -320,7 +320,7 @@ AMP_API amp_tensor *amp_cos_out_call(amp_tensor *out, const amp_cos_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_tan_args {
     size_t struct_size AMP_SIZE_OF_(amp_tan_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_tan_args;
 AMP_API amp_tensor *amp_tan_call(const amp_tan_args *args);
 AMP_API amp_tensor *amp_tan_inplace_call(const amp_tan_args *args);
@@ -336,7 +336,7 @@ AMP_API amp_tensor *amp_tan_out_call(amp_tensor *out, const amp_tan_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_asin_args {
     size_t struct_size AMP_SIZE_OF_(amp_asin_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_asin_args;
 AMP_API amp_tensor *amp_asin_call(const amp_asin_args *args);
 AMP_API amp_tensor *amp_asin_inplace_call(const amp_asin_args *args);
@@ -352,7 +352,7 @@ AMP_API amp_tensor *amp_asin_out_call(amp_tensor *out, const amp_asin_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_acos_args {
     size_t struct_size AMP_SIZE_OF_(amp_acos_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_acos_args;
 AMP_API amp_tensor *amp_acos_call(const amp_acos_args *args);
 AMP_API amp_tensor *amp_acos_inplace_call(const amp_acos_args *args);
@@ -368,7 +368,7 @@ AMP_API amp_tensor *amp_acos_out_call(amp_tensor *out, const amp_acos_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_atan_args {
     size_t struct_size AMP_SIZE_OF_(amp_atan_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_atan_args;
 AMP_API amp_tensor *amp_atan_call(const amp_atan_args *args);
 AMP_API amp_tensor *amp_atan_inplace_call(const amp_atan_args *args);
@@ -384,7 +384,7 @@ AMP_API amp_tensor *amp_atan_out_call(amp_tensor *out, const amp_atan_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_sinh_args {
     size_t struct_size AMP_SIZE_OF_(amp_sinh_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_sinh_args;
 AMP_API amp_tensor *amp_sinh_call(const amp_sinh_args *args);
 AMP_API amp_tensor *amp_sinh_inplace_call(const amp_sinh_args *args);
@@ -400,7 +400,7 @@ AMP_API amp_tensor *amp_sinh_out_call(amp_tensor *out, const amp_sinh_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_cosh_args {
     size_t struct_size AMP_SIZE_OF_(amp_cosh_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_cosh_args;
 AMP_API amp_tensor *amp_cosh_call(const amp_cosh_args *args);
 AMP_API amp_tensor *amp_cosh_inplace_call(const amp_cosh_args *args);
@@ -416,7 +416,7 @@ AMP_API amp_tensor *amp_cosh_out_call(amp_tensor *out, const amp_cosh_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_tanh_args {
     size_t struct_size AMP_SIZE_OF_(amp_tanh_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_tanh_args;
 AMP_API amp_tensor *amp_tanh_call(const amp_tanh_args *args);
 AMP_API amp_tensor *amp_tanh_inplace_call(const amp_tanh_args *args);
@@ -432,7 +432,7 @@ AMP_API amp_tensor *amp_tanh_out_call(amp_tensor *out, const amp_tanh_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sinc_args {
     size_t struct_size AMP_SIZE_OF_(amp_sinc_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_sinc_args;
 AMP_API amp_tensor *amp_sinc_call(const amp_sinc_args *args);
 AMP_API amp_tensor *amp_sinc_inplace_call(const amp_sinc_args *args);
@@ -448,7 +448,7 @@ AMP_API amp_tensor *amp_sinc_out_call(amp_tensor *out, const amp_sinc_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_erf_args {
     size_t struct_size AMP_SIZE_OF_(amp_erf_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_erf_args;
 AMP_API amp_tensor *amp_erf_call(const amp_erf_args *args);
 AMP_API amp_tensor *amp_erf_inplace_call(const amp_erf_args *args);
@@ -464,7 +464,7 @@ AMP_API amp_tensor *amp_erf_out_call(amp_tensor *out, const amp_erf_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_erfinv_args {
     size_t struct_size AMP_SIZE_OF_(amp_erfinv_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_erfinv_args;
 AMP_API amp_tensor *amp_erfinv_call(const amp_erfinv_args *args);
 AMP_API amp_tensor *amp_erfinv_inplace_call(const amp_erfinv_args *args);
@@ -480,7 +480,7 @@ AMP_API amp_tensor *amp_erfinv_out_call(amp_tensor *out, const amp_erfinv_args *
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sigmoid_args {
     size_t struct_size AMP_SIZE_OF_(amp_sigmoid_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_sigmoid_args;
 AMP_API amp_tensor *amp_sigmoid_call(const amp_sigmoid_args *args);
 AMP_API amp_tensor *amp_sigmoid_inplace_call(const amp_sigmoid_args *args);
@@ -496,10 +496,10 @@ AMP_API amp_tensor *amp_sigmoid_out_call(amp_tensor *out, const amp_sigmoid_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_nan_to_num_args {
     size_t struct_size AMP_SIZE_OF_(amp_nan_to_num_args);
-    amp_tensor *input;
-    double nan;
-    amp_opt_float posinf;
-    amp_opt_float neginf;
+    amp_tensor *input AMP_ABSENT_;
+    double nan AMP_ABSENT_;
+    amp_opt_float posinf AMP_ABSENT_;
+    amp_opt_float neginf AMP_ABSENT_;
 } amp_nan_to_num_args;
 AMP_API amp_tensor *amp_nan_to_num_call(const amp_nan_to_num_args *args);
 AMP_API amp_tensor *amp_nan_to_num_inplace_call(const amp_nan_to_num_args *args);
@@ -515,7 +515,7 @@ AMP_API amp_tensor *amp_nan_to_num_out_call(amp_tensor *out, const amp_nan_to_nu
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_isnan_args {
     size_t struct_size AMP_SIZE_OF_(amp_isnan_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_isnan_args;
 AMP_API amp_tensor *amp_isnan_call(const amp_isnan_args *args);
 AMP_API amp_tensor *amp_isnan_out_call(amp_tensor *out, const amp_isnan_args *args);
@@ -529,7 +529,7 @@ AMP_API amp_tensor *amp_isnan_out_call(amp_tensor *out, const amp_isnan_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_isinf_args {
     size_t struct_size AMP_SIZE_OF_(amp_isinf_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_isinf_args;
 AMP_API amp_tensor *amp_isinf_call(const amp_isinf_args *args);
 AMP_API amp_tensor *amp_isinf_out_call(amp_tensor *out, const amp_isinf_args *args);
@@ -543,7 +543,7 @@ AMP_API amp_tensor *amp_isinf_out_call(amp_tensor *out, const amp_isinf_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
 typedef struct amp_isfinite_args {
     size_t struct_size AMP_SIZE_OF_(amp_isfinite_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_isfinite_args;
 AMP_API amp_tensor *amp_isfinite_call(const amp_isfinite_args *args);
 #ifndef __cplusplus
@@ -555,8 +555,8 @@ AMP_API amp_tensor *amp_isfinite_call(const amp_isfinite_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_polar_args {
     size_t struct_size AMP_SIZE_OF_(amp_polar_args);
-    amp_tensor *abs;
-    amp_tensor *angle;
+    amp_tensor *abs AMP_ABSENT_;
+    amp_tensor *angle AMP_ABSENT_;
 } amp_polar_args;
 AMP_API amp_tensor *amp_polar_call(const amp_polar_args *args);
 AMP_API amp_tensor *amp_polar_out_call(amp_tensor *out, const amp_polar_args *args);
@@ -570,11 +570,11 @@ AMP_API amp_tensor *amp_polar_out_call(amp_tensor *out, const amp_polar_args *ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fake_quantize_per_tensor_affine_args {
     size_t struct_size AMP_SIZE_OF_(amp_fake_quantize_per_tensor_affine_args);
-    amp_tensor *input;
-    double scale;
-    int64_t zero_point;
-    int64_t quant_min;
-    int64_t quant_max;
+    amp_tensor *input AMP_ABSENT_;
+    double scale AMP_ABSENT_;
+    int64_t zero_point AMP_ABSENT_;
+    int64_t quant_min AMP_ABSENT_;
+    int64_t quant_max AMP_ABSENT_;
 } amp_fake_quantize_per_tensor_affine_args;
 AMP_API amp_tensor *amp_fake_quantize_per_tensor_affine_call(const amp_fake_quantize_per_tensor_affine_args *args);
 #ifndef __cplusplus
@@ -587,11 +587,11 @@ AMP_API amp_tensor *amp_fake_quantize_per_tensor_affine_call(const amp_fake_quan
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fake_quantize_per_tensor_affine_tensor_qparams_args {
     size_t struct_size AMP_SIZE_OF_(amp_fake_quantize_per_tensor_affine_tensor_qparams_args);
-    amp_tensor *input;
-    amp_tensor *scale;
-    amp_tensor *zero_point;
-    int64_t quant_min;
-    int64_t quant_max;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *scale AMP_ABSENT_;
+    amp_tensor *zero_point AMP_ABSENT_;
+    int64_t quant_min AMP_ABSENT_;
+    int64_t quant_max AMP_ABSENT_;
 } amp_fake_quantize_per_tensor_affine_tensor_qparams_args;
 AMP_API amp_tensor *amp_fake_quantize_per_tensor_affine_tensor_qparams_call(const amp_fake_quantize_per_tensor_affine_tensor_qparams_args *args);
 #ifndef __cplusplus

@@ -16,12 +16,12 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_avg_pool1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_avg_pool1d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    bool ceil_mode;
-    amp_opt_bool count_include_pad;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    amp_opt_bool count_include_pad AMP_ABSENT_;
 } amp_avg_pool1d_args;
 AMP_API amp_tensor *amp_avg_pool1d_call(const amp_avg_pool1d_args *args);
 AMP_API amp_tensor *amp_avg_pool1d_out_call(amp_tensor *out, const amp_avg_pool1d_args *args);
@@ -36,13 +36,13 @@ AMP_API amp_tensor *amp_avg_pool1d_out_call(amp_tensor *out, const amp_avg_pool1
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_avg_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_avg_pool2d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    bool ceil_mode;
-    amp_opt_bool count_include_pad;
-    amp_opt_int divisor_override;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    amp_opt_bool count_include_pad AMP_ABSENT_;
+    amp_opt_int divisor_override AMP_ABSENT_;
 } amp_avg_pool2d_args;
 AMP_API amp_tensor *amp_avg_pool2d_call(const amp_avg_pool2d_args *args);
 AMP_API amp_tensor *amp_avg_pool2d_out_call(amp_tensor *out, const amp_avg_pool2d_args *args);
@@ -57,13 +57,13 @@ AMP_API amp_tensor *amp_avg_pool2d_out_call(amp_tensor *out, const amp_avg_pool2
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_avg_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_avg_pool3d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    bool ceil_mode;
-    amp_opt_bool count_include_pad;
-    amp_opt_int divisor_override;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    amp_opt_bool count_include_pad AMP_ABSENT_;
+    amp_opt_int divisor_override AMP_ABSENT_;
 } amp_avg_pool3d_args;
 AMP_API amp_tensor *amp_avg_pool3d_call(const amp_avg_pool3d_args *args);
 AMP_API amp_tensor *amp_avg_pool3d_out_call(amp_tensor *out, const amp_avg_pool3d_args *args);
@@ -78,14 +78,14 @@ AMP_API amp_tensor *amp_avg_pool3d_out_call(amp_tensor *out, const amp_avg_pool3
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_pool1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_pool1d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims dilation;
-    bool ceil_mode;
-    bool return_indices;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_max_pool1d_args;
 AMP_API amp_tensor *amp_max_pool1d_call(const amp_max_pool1d_args *args);
 #ifndef __cplusplus
@@ -98,14 +98,14 @@ AMP_API amp_tensor *amp_max_pool1d_call(const amp_max_pool1d_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_pool2d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims dilation;
-    bool ceil_mode;
-    bool return_indices;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_max_pool2d_args;
 AMP_API amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args);
 #ifndef __cplusplus
@@ -118,14 +118,14 @@ AMP_API amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_pool3d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims dilation;
-    bool ceil_mode;
-    bool return_indices;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_max_pool3d_args;
 AMP_API amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args);
 #ifndef __cplusplus
@@ -137,8 +137,8 @@ AMP_API amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_avg_pool1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool1d_args);
-    amp_tensor *input;
-    amp_dims output_size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
 } amp_adaptive_avg_pool1d_args;
 AMP_API amp_tensor *amp_adaptive_avg_pool1d_call(const amp_adaptive_avg_pool1d_args *args);
 AMP_API amp_tensor *amp_adaptive_avg_pool1d_out_call(amp_tensor *out, const amp_adaptive_avg_pool1d_args *args);
@@ -152,8 +152,8 @@ AMP_API amp_tensor *amp_adaptive_avg_pool1d_out_call(amp_tensor *out, const amp_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_avg_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool2d_args);
-    amp_tensor *input;
-    amp_dims output_size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
 } amp_adaptive_avg_pool2d_args;
 AMP_API amp_tensor *amp_adaptive_avg_pool2d_call(const amp_adaptive_avg_pool2d_args *args);
 AMP_API amp_tensor *amp_adaptive_avg_pool2d_out_call(amp_tensor *out, const amp_adaptive_avg_pool2d_args *args);
@@ -167,8 +167,8 @@ AMP_API amp_tensor *amp_adaptive_avg_pool2d_out_call(amp_tensor *out, const amp_
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_adaptive_avg_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool3d_args);
-    amp_tensor *input;
-    amp_dims output_size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
 } amp_adaptive_avg_pool3d_args;
 AMP_API amp_tensor *amp_adaptive_avg_pool3d_call(const amp_adaptive_avg_pool3d_args *args);
 AMP_API amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_adaptive_avg_pool3d_args *args);
@@ -182,10 +182,10 @@ AMP_API amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_max_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool2d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    bool return_indices;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_adaptive_max_pool2d_args;
 AMP_API amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args);
 #ifndef __cplusplus
@@ -197,10 +197,10 @@ AMP_API amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_adaptive_max_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool3d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    bool return_indices;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_adaptive_max_pool3d_args;
 AMP_API amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_args *args);
 #ifndef __cplusplus
@@ -213,12 +213,12 @@ AMP_API amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fractional_max_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_fractional_max_pool2d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims output_size;
-    bool return_indices;
-    amp_tensor *random_samples;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor *random_samples AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_fractional_max_pool2d_args;
 AMP_API amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool2d_args *args);
 #ifndef __cplusplus
@@ -231,12 +231,12 @@ AMP_API amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fractional_max_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_fractional_max_pool3d_args);
-    amp_tensor *input;
-    amp_dims kernel_size;
-    amp_dims output_size;
-    bool return_indices;
-    amp_tensor *random_samples;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    amp_tensor *random_samples AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_fractional_max_pool3d_args;
 AMP_API amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args *args);
 #ifndef __cplusplus
@@ -249,12 +249,12 @@ AMP_API amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_unpool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_unpool2d_args);
-    amp_tensor *input;
-    amp_tensor *indices;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims output_size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *indices AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
 } amp_max_unpool2d_args;
 AMP_API amp_tensor *amp_max_unpool2d_call(const amp_max_unpool2d_args *args);
 AMP_API amp_tensor *amp_max_unpool2d_out_call(amp_tensor *out, const amp_max_unpool2d_args *args);
@@ -269,12 +269,12 @@ AMP_API amp_tensor *amp_max_unpool2d_out_call(amp_tensor *out, const amp_max_unp
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_unpool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_unpool3d_args);
-    amp_tensor *input;
-    amp_tensor *indices;
-    amp_dims kernel_size;
-    amp_dims stride;
-    amp_dims padding;
-    amp_dims output_size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *indices AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
 } amp_max_unpool3d_args;
 AMP_API amp_tensor *amp_max_unpool3d_call(const amp_max_unpool3d_args *args);
 AMP_API amp_tensor *amp_max_unpool3d_out_call(amp_tensor *out, const amp_max_unpool3d_args *args);
@@ -289,13 +289,13 @@ AMP_API amp_tensor *amp_max_unpool3d_out_call(amp_tensor *out, const amp_max_unp
  * Autocast policy, CPU: fallthrough; CUDA: fp32 unless mode is area. */
 typedef struct amp_interpolate_args {
     size_t struct_size AMP_SIZE_OF_(amp_interpolate_args);
-    amp_tensor *input;
-    amp_dims size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_interpolate_args;
 AMP_API amp_tensor *amp_interpolate_call(const amp_interpolate_args *args);
 #ifndef __cplusplus
@@ -308,13 +308,13 @@ AMP_API amp_tensor *amp_interpolate_call(const amp_interpolate_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest1d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_nearest1d_args;
 AMP_API amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_args *args);
 #ifndef __cplusplus
@@ -327,13 +327,13 @@ AMP_API amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_arg
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest2d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_nearest2d_args;
 AMP_API amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_args *args);
 #ifndef __cplusplus
@@ -346,13 +346,13 @@ AMP_API amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_arg
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest3d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_nearest3d_args;
 AMP_API amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_args *args);
 #ifndef __cplusplus
@@ -365,13 +365,13 @@ AMP_API amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_arg
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest_exact1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact1d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_nearest_exact1d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest_exact1d_args *args);
 #ifndef __cplusplus
@@ -384,13 +384,13 @@ AMP_API amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest_exact2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact2d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_nearest_exact2d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest_exact2d_args *args);
 #ifndef __cplusplus
@@ -403,13 +403,13 @@ AMP_API amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_nearest_exact3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact3d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_nearest_exact3d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest_exact3d_args *args);
 #ifndef __cplusplus
@@ -422,13 +422,13 @@ AMP_API amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_linear1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_linear1d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_linear1d_args;
 AMP_API amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args *args);
 #ifndef __cplusplus
@@ -441,13 +441,13 @@ AMP_API amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args 
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_bilinear2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bilinear2d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_bilinear2d_args;
 AMP_API amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_args *args);
 #ifndef __cplusplus
@@ -460,13 +460,13 @@ AMP_API amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_a
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_trilinear3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_trilinear3d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_trilinear3d_args;
 AMP_API amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d_args *args);
 #ifndef __cplusplus
@@ -479,13 +479,13 @@ AMP_API amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d
  * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
 typedef struct amp_upsample_bicubic2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bicubic2d_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    const char *mode;
-    amp_opt_bool align_corners;
-    amp_opt_bool recompute_scale_factor;
-    bool antialias;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
+    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
 } amp_upsample_bicubic2d_args;
 AMP_API amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_args *args);
 #ifndef __cplusplus
@@ -498,10 +498,10 @@ AMP_API amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_arg
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bilinear2d_aa_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bilinear2d_aa_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    amp_opt_bool align_corners;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
 } amp_upsample_bilinear2d_aa_args;
 AMP_API amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2d_aa_args *args);
 #ifndef __cplusplus
@@ -514,10 +514,10 @@ AMP_API amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bicubic2d_aa_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bicubic2d_aa_args);
-    amp_tensor *input;
-    amp_dims output_size;
-    amp_opt_float scale_factor;
-    amp_opt_bool align_corners;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    amp_opt_float scale_factor AMP_ABSENT_;
+    amp_opt_bool align_corners AMP_ABSENT_;
 } amp_upsample_bicubic2d_aa_args;
 AMP_API amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_aa_args *args);
 #ifndef __cplusplus
@@ -529,11 +529,11 @@ AMP_API amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_
  * Autocast policy, CPU: fp32; CUDA: promote. */
 typedef struct amp_grid_sampler_args {
     size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_args);
-    amp_tensor *input;
-    amp_tensor *grid;
-    int64_t interpolation_mode;
-    int64_t padding_mode;
-    bool align_corners;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *grid AMP_ABSENT_;
+    int64_t interpolation_mode AMP_ABSENT_;
+    int64_t padding_mode AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
 } amp_grid_sampler_args;
 AMP_API amp_tensor *amp_grid_sampler_call(const amp_grid_sampler_args *args);
 #ifndef __cplusplus
@@ -545,11 +545,11 @@ AMP_API amp_tensor *amp_grid_sampler_call(const amp_grid_sampler_args *args);
  * Autocast policy, CPU: fp32; CUDA: promote. */
 typedef struct amp_grid_sampler_2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_2d_args);
-    amp_tensor *input;
-    amp_tensor *grid;
-    int64_t interpolation_mode;
-    int64_t padding_mode;
-    bool align_corners;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *grid AMP_ABSENT_;
+    int64_t interpolation_mode AMP_ABSENT_;
+    int64_t padding_mode AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
 } amp_grid_sampler_2d_args;
 AMP_API amp_tensor *amp_grid_sampler_2d_call(const amp_grid_sampler_2d_args *args);
 AMP_API amp_tensor *amp_grid_sampler_2d_out_call(amp_tensor *out, const amp_grid_sampler_2d_args *args);
@@ -563,11 +563,11 @@ AMP_API amp_tensor *amp_grid_sampler_2d_out_call(amp_tensor *out, const amp_grid
  * Autocast policy, CPU: fp32; CUDA: promote. */
 typedef struct amp_grid_sampler_3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_3d_args);
-    amp_tensor *input;
-    amp_tensor *grid;
-    int64_t interpolation_mode;
-    int64_t padding_mode;
-    bool align_corners;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *grid AMP_ABSENT_;
+    int64_t interpolation_mode AMP_ABSENT_;
+    int64_t padding_mode AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
 } amp_grid_sampler_3d_args;
 AMP_API amp_tensor *amp_grid_sampler_3d_call(const amp_grid_sampler_3d_args *args);
 AMP_API amp_tensor *amp_grid_sampler_3d_out_call(amp_tensor *out, const amp_grid_sampler_3d_args *args);

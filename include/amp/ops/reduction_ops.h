@@ -15,10 +15,10 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_sum_args {
     size_t struct_size AMP_SIZE_OF_(amp_sum_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_sum_args;
 AMP_API amp_tensor *amp_sum_call(const amp_sum_args *args);
 AMP_API amp_tensor *amp_sum_out_call(amp_tensor *out, const amp_sum_args *args);
@@ -32,10 +32,10 @@ AMP_API amp_tensor *amp_sum_out_call(amp_tensor *out, const amp_sum_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_mean_args {
     size_t struct_size AMP_SIZE_OF_(amp_mean_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_mean_args;
 AMP_API amp_tensor *amp_mean_call(const amp_mean_args *args);
 AMP_API amp_tensor *amp_mean_out_call(amp_tensor *out, const amp_mean_args *args);
@@ -49,10 +49,10 @@ AMP_API amp_tensor *amp_mean_out_call(amp_tensor *out, const amp_mean_args *args
  * Autocast policy, CPU: fp32; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_prod_args {
     size_t struct_size AMP_SIZE_OF_(amp_prod_args);
-    amp_tensor *input;
-    amp_opt_int dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_prod_args;
 AMP_API amp_tensor *amp_prod_call(const amp_prod_args *args);
 AMP_API amp_tensor *amp_prod_out_call(amp_tensor *out, const amp_prod_args *args);
@@ -66,9 +66,9 @@ AMP_API amp_tensor *amp_prod_out_call(amp_tensor *out, const amp_prod_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_amax_args {
     size_t struct_size AMP_SIZE_OF_(amp_amax_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_amax_args;
 AMP_API amp_tensor *amp_amax_call(const amp_amax_args *args);
 AMP_API amp_tensor *amp_amax_out_call(amp_tensor *out, const amp_amax_args *args);
@@ -82,9 +82,9 @@ AMP_API amp_tensor *amp_amax_out_call(amp_tensor *out, const amp_amax_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_amin_args {
     size_t struct_size AMP_SIZE_OF_(amp_amin_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_amin_args;
 AMP_API amp_tensor *amp_amin_call(const amp_amin_args *args);
 AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args);
@@ -98,7 +98,7 @@ AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_max_args;
 AMP_API amp_tensor *amp_max_call(const amp_max_args *args);
 AMP_API amp_tensor *amp_max_out_call(amp_tensor *out, const amp_max_args *args);
@@ -112,10 +112,10 @@ AMP_API amp_tensor *amp_max_out_call(amp_tensor *out, const amp_max_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_dim_args);
-    amp_tensor *input;
-    int64_t dim;
-    bool keepdim;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_max_dim_args;
 AMP_API amp_tensor *amp_max_dim_call(const amp_max_dim_args *args);
 #ifndef __cplusplus
@@ -127,8 +127,8 @@ AMP_API amp_tensor *amp_max_dim_call(const amp_max_dim_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_other_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_other_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_max_other_args;
 AMP_API amp_tensor *amp_max_other_call(const amp_max_other_args *args);
 AMP_API amp_tensor *amp_max_other_out_call(amp_tensor *out, const amp_max_other_args *args);
@@ -142,7 +142,7 @@ AMP_API amp_tensor *amp_max_other_out_call(amp_tensor *out, const amp_max_other_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_args {
     size_t struct_size AMP_SIZE_OF_(amp_min_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_min_args;
 AMP_API amp_tensor *amp_min_call(const amp_min_args *args);
 AMP_API amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args);
@@ -156,10 +156,10 @@ AMP_API amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_min_dim_args);
-    amp_tensor *input;
-    int64_t dim;
-    bool keepdim;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_min_dim_args;
 AMP_API amp_tensor *amp_min_dim_call(const amp_min_dim_args *args);
 #ifndef __cplusplus
@@ -171,8 +171,8 @@ AMP_API amp_tensor *amp_min_dim_call(const amp_min_dim_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_other_args {
     size_t struct_size AMP_SIZE_OF_(amp_min_other_args);
-    amp_tensor *input;
-    amp_tensor *other;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
 } amp_min_other_args;
 AMP_API amp_tensor *amp_min_other_call(const amp_min_other_args *args);
 AMP_API amp_tensor *amp_min_other_out_call(amp_tensor *out, const amp_min_other_args *args);
@@ -186,11 +186,11 @@ AMP_API amp_tensor *amp_min_other_out_call(amp_tensor *out, const amp_min_other_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_var_args {
     size_t struct_size AMP_SIZE_OF_(amp_var_args);
-    amp_tensor *input;
-    amp_dims dim;
-    amp_opt_bool unbiased;
-    bool keepdim;
-    amp_scalar correction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    amp_opt_bool unbiased AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_scalar correction AMP_ABSENT_;
 } amp_var_args;
 AMP_API amp_tensor *amp_var_call(const amp_var_args *args);
 AMP_API amp_tensor *amp_var_out_call(amp_tensor *out, const amp_var_args *args);
@@ -204,11 +204,11 @@ AMP_API amp_tensor *amp_var_out_call(amp_tensor *out, const amp_var_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_std_args {
     size_t struct_size AMP_SIZE_OF_(amp_std_args);
-    amp_tensor *input;
-    amp_dims dim;
-    amp_opt_bool unbiased;
-    bool keepdim;
-    amp_scalar correction;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    amp_opt_bool unbiased AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_scalar correction AMP_ABSENT_;
 } amp_std_args;
 AMP_API amp_tensor *amp_std_call(const amp_std_args *args);
 AMP_API amp_tensor *amp_std_out_call(amp_tensor *out, const amp_std_args *args);
@@ -223,12 +223,12 @@ AMP_API amp_tensor *amp_std_out_call(amp_tensor *out, const amp_std_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_var_mean_args {
     size_t struct_size AMP_SIZE_OF_(amp_var_mean_args);
-    amp_tensor *input;
-    amp_dims dim;
-    amp_opt_bool unbiased;
-    bool keepdim;
-    amp_scalar correction;
-    amp_tensor **mean;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    amp_opt_bool unbiased AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_scalar correction AMP_ABSENT_;
+    amp_tensor **mean AMP_ABSENT_;
 } amp_var_mean_args;
 AMP_API amp_tensor *amp_var_mean_call(const amp_var_mean_args *args);
 #ifndef __cplusplus
@@ -241,12 +241,12 @@ AMP_API amp_tensor *amp_var_mean_call(const amp_var_mean_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_std_mean_args {
     size_t struct_size AMP_SIZE_OF_(amp_std_mean_args);
-    amp_tensor *input;
-    amp_dims dim;
-    amp_opt_bool unbiased;
-    bool keepdim;
-    amp_scalar correction;
-    amp_tensor **mean;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    amp_opt_bool unbiased AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_scalar correction AMP_ABSENT_;
+    amp_tensor **mean AMP_ABSENT_;
 } amp_std_mean_args;
 AMP_API amp_tensor *amp_std_mean_call(const amp_std_mean_args *args);
 #ifndef __cplusplus
@@ -258,9 +258,9 @@ AMP_API amp_tensor *amp_std_mean_call(const amp_std_mean_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_logsumexp_args {
     size_t struct_size AMP_SIZE_OF_(amp_logsumexp_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_logsumexp_args;
 AMP_API amp_tensor *amp_logsumexp_call(const amp_logsumexp_args *args);
 AMP_API amp_tensor *amp_logsumexp_out_call(amp_tensor *out, const amp_logsumexp_args *args);
@@ -274,11 +274,11 @@ AMP_API amp_tensor *amp_logsumexp_out_call(amp_tensor *out, const amp_logsumexp_
  * Autocast policy, CPU: fallthrough; CUDA: fp32_append_dtype. */
 typedef struct amp_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_norm_args);
-    amp_tensor *input;
-    amp_scalar p;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar p AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_norm_args;
 AMP_API amp_tensor *amp_norm_call(const amp_norm_args *args);
 AMP_API amp_tensor *amp_norm_out_call(amp_tensor *out, const amp_norm_args *args);
@@ -292,11 +292,11 @@ AMP_API amp_tensor *amp_norm_out_call(amp_tensor *out, const amp_norm_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fp32_append_dtype. */
 typedef struct amp_norm_str_args {
     size_t struct_size AMP_SIZE_OF_(amp_norm_str_args);
-    amp_tensor *input;
-    const char *p;
-    amp_dims dim;
-    bool keepdim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    const char *p AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_norm_str_args;
 AMP_API amp_tensor *amp_norm_str_call(const amp_norm_str_args *args);
 AMP_API amp_tensor *amp_norm_str_out_call(amp_tensor *out, const amp_norm_str_args *args);
@@ -310,9 +310,9 @@ AMP_API amp_tensor *amp_norm_str_out_call(amp_tensor *out, const amp_norm_str_ar
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_frobenius_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_frobenius_norm_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_frobenius_norm_args;
 AMP_API amp_tensor *amp_frobenius_norm_call(const amp_frobenius_norm_args *args);
 AMP_API amp_tensor *amp_frobenius_norm_out_call(amp_tensor *out, const amp_frobenius_norm_args *args);
@@ -326,9 +326,9 @@ AMP_API amp_tensor *amp_frobenius_norm_out_call(amp_tensor *out, const amp_frobe
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_nuclear_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_nuclear_norm_args);
-    amp_tensor *input;
-    amp_dims dim;
-    bool keepdim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
 } amp_nuclear_norm_args;
 AMP_API amp_tensor *amp_nuclear_norm_call(const amp_nuclear_norm_args *args);
 AMP_API amp_tensor *amp_nuclear_norm_out_call(amp_tensor *out, const amp_nuclear_norm_args *args);
@@ -342,9 +342,9 @@ AMP_API amp_tensor *amp_nuclear_norm_out_call(amp_tensor *out, const amp_nuclear
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_dist_args {
     size_t struct_size AMP_SIZE_OF_(amp_dist_args);
-    amp_tensor *input;
-    amp_tensor *other;
-    amp_opt_float p;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_opt_float p AMP_ABSENT_;
 } amp_dist_args;
 AMP_API amp_tensor *amp_dist_call(const amp_dist_args *args);
 AMP_API amp_tensor *amp_dist_out_call(amp_tensor *out, const amp_dist_args *args);
@@ -358,11 +358,11 @@ AMP_API amp_tensor *amp_dist_out_call(amp_tensor *out, const amp_dist_args *args
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_quantile_args {
     size_t struct_size AMP_SIZE_OF_(amp_quantile_args);
-    amp_tensor *input;
-    amp_tensor *q;
-    amp_opt_int dim;
-    bool keepdim;
-    const char *interpolation;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *q AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    const char *interpolation AMP_ABSENT_;
 } amp_quantile_args;
 AMP_API amp_tensor *amp_quantile_call(const amp_quantile_args *args);
 AMP_API amp_tensor *amp_quantile_out_call(amp_tensor *out, const amp_quantile_args *args);
@@ -376,11 +376,11 @@ AMP_API amp_tensor *amp_quantile_out_call(amp_tensor *out, const amp_quantile_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_quantile_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_quantile_scalar_args);
-    amp_tensor *input;
-    double q;
-    amp_opt_int dim;
-    bool keepdim;
-    const char *interpolation;
+    amp_tensor *input AMP_ABSENT_;
+    double q AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    const char *interpolation AMP_ABSENT_;
 } amp_quantile_scalar_args;
 AMP_API amp_tensor *amp_quantile_scalar_call(const amp_quantile_scalar_args *args);
 AMP_API amp_tensor *amp_quantile_scalar_out_call(amp_tensor *out, const amp_quantile_scalar_args *args);
@@ -394,11 +394,11 @@ AMP_API amp_tensor *amp_quantile_scalar_out_call(amp_tensor *out, const amp_quan
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_nanquantile_args {
     size_t struct_size AMP_SIZE_OF_(amp_nanquantile_args);
-    amp_tensor *input;
-    amp_tensor *q;
-    amp_opt_int dim;
-    bool keepdim;
-    const char *interpolation;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *q AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    const char *interpolation AMP_ABSENT_;
 } amp_nanquantile_args;
 AMP_API amp_tensor *amp_nanquantile_call(const amp_nanquantile_args *args);
 AMP_API amp_tensor *amp_nanquantile_out_call(amp_tensor *out, const amp_nanquantile_args *args);
@@ -413,11 +413,11 @@ AMP_API amp_tensor *amp_nanquantile_out_call(amp_tensor *out, const amp_nanquant
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_nanquantile_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_nanquantile_scalar_args);
-    amp_tensor *input;
-    double q;
-    amp_opt_int dim;
-    bool keepdim;
-    const char *interpolation;
+    amp_tensor *input AMP_ABSENT_;
+    double q AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    const char *interpolation AMP_ABSENT_;
 } amp_nanquantile_scalar_args;
 AMP_API amp_tensor *amp_nanquantile_scalar_call(const amp_nanquantile_scalar_args *args);
 AMP_API amp_tensor *amp_nanquantile_scalar_out_call(amp_tensor *out, const amp_nanquantile_scalar_args *args);
@@ -431,7 +431,7 @@ AMP_API amp_tensor *amp_nanquantile_scalar_out_call(amp_tensor *out, const amp_n
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_trace_args {
     size_t struct_size AMP_SIZE_OF_(amp_trace_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_trace_args;
 AMP_API amp_tensor *amp_trace_call(const amp_trace_args *args);
 AMP_API amp_tensor *amp_trace_out_call(amp_tensor *out, const amp_trace_args *args);
@@ -445,9 +445,9 @@ AMP_API amp_tensor *amp_trace_out_call(amp_tensor *out, const amp_trace_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_cumsum_args {
     size_t struct_size AMP_SIZE_OF_(amp_cumsum_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_cumsum_args;
 AMP_API amp_tensor *amp_cumsum_call(const amp_cumsum_args *args);
 AMP_API amp_tensor *amp_cumsum_inplace_call(const amp_cumsum_args *args);
@@ -463,9 +463,9 @@ AMP_API amp_tensor *amp_cumsum_out_call(amp_tensor *out, const amp_cumsum_args *
  * Autocast policy, CPU: fallthrough; CUDA: fp32_set_opt_dtype. */
 typedef struct amp_cumprod_args {
     size_t struct_size AMP_SIZE_OF_(amp_cumprod_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_dtype dtype;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
 } amp_cumprod_args;
 AMP_API amp_tensor *amp_cumprod_call(const amp_cumprod_args *args);
 AMP_API amp_tensor *amp_cumprod_inplace_call(const amp_cumprod_args *args);
@@ -481,9 +481,9 @@ AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cummax_args {
     size_t struct_size AMP_SIZE_OF_(amp_cummax_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_cummax_args;
 AMP_API amp_tensor *amp_cummax_call(const amp_cummax_args *args);
 #ifndef __cplusplus
@@ -495,9 +495,9 @@ AMP_API amp_tensor *amp_cummax_call(const amp_cummax_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cummin_args {
     size_t struct_size AMP_SIZE_OF_(amp_cummin_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_tensor **indices;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_tensor **indices AMP_ABSENT_;
 } amp_cummin_args;
 AMP_API amp_tensor *amp_cummin_call(const amp_cummin_args *args);
 #ifndef __cplusplus

@@ -16,14 +16,14 @@ extern "C" {
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_scaled_dot_product_attention_args {
     size_t struct_size AMP_SIZE_OF_(amp_scaled_dot_product_attention_args);
-    amp_tensor *query;
-    amp_tensor *key;
-    amp_tensor *value;
-    amp_tensor *attn_mask;
-    double dropout_p;
-    bool is_causal;
-    amp_opt_float scale;
-    bool enable_gqa;
+    amp_tensor *query AMP_ABSENT_;
+    amp_tensor *key AMP_ABSENT_;
+    amp_tensor *value AMP_ABSENT_;
+    amp_tensor *attn_mask AMP_ABSENT_;
+    double dropout_p AMP_ABSENT_;
+    bool is_causal AMP_ABSENT_;
+    amp_opt_float scale AMP_ABSENT_;
+    bool enable_gqa AMP_ABSENT_;
 } amp_scaled_dot_product_attention_args;
 AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_product_attention_args *args);
 #ifndef __cplusplus
@@ -37,20 +37,20 @@ AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_p
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_native_multi_head_attention_args {
     size_t struct_size AMP_SIZE_OF_(amp_native_multi_head_attention_args);
-    amp_tensor *query;
-    amp_tensor *key;
-    amp_tensor *value;
-    int64_t embed_dim;
-    int64_t num_head;
-    amp_tensor *qkv_weight;
-    amp_tensor *qkv_bias;
-    amp_tensor *proj_weight;
-    amp_tensor *proj_bias;
-    amp_tensor *mask;
-    amp_opt_bool need_weights;
-    amp_opt_bool average_attn_weights;
-    amp_opt_int mask_type;
-    amp_tensor **attn_weights;
+    amp_tensor *query AMP_ABSENT_;
+    amp_tensor *key AMP_ABSENT_;
+    amp_tensor *value AMP_ABSENT_;
+    int64_t embed_dim AMP_ABSENT_;
+    int64_t num_head AMP_ABSENT_;
+    amp_tensor *qkv_weight AMP_ABSENT_;
+    amp_tensor *qkv_bias AMP_ABSENT_;
+    amp_tensor *proj_weight AMP_ABSENT_;
+    amp_tensor *proj_bias AMP_ABSENT_;
+    amp_tensor *mask AMP_ABSENT_;
+    amp_opt_bool need_weights AMP_ABSENT_;
+    amp_opt_bool average_attn_weights AMP_ABSENT_;
+    amp_opt_int mask_type AMP_ABSENT_;
+    amp_tensor **attn_weights AMP_ABSENT_;
 } amp_native_multi_head_attention_args;
 AMP_API amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_head_attention_args *args);
 #ifndef __cplusplus
@@ -63,17 +63,17 @@ AMP_API amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_lstm_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstm_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor_list params;
-    bool has_biases;
-    int64_t num_layers;
-    double dropout;
-    bool train;
-    bool bidirectional;
-    bool batch_first;
-    amp_tensor **hn;
-    amp_tensor **cn;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor_list params AMP_ABSENT_;
+    bool has_biases AMP_ABSENT_;
+    int64_t num_layers AMP_ABSENT_;
+    double dropout AMP_ABSENT_;
+    bool train AMP_ABSENT_;
+    bool bidirectional AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    amp_tensor **hn AMP_ABSENT_;
+    amp_tensor **cn AMP_ABSENT_;
 } amp_lstm_args;
 AMP_API amp_tensor *amp_lstm_call(const amp_lstm_args *args);
 #ifndef __cplusplus
@@ -86,16 +86,16 @@ AMP_API amp_tensor *amp_lstm_call(const amp_lstm_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_gru_args {
     size_t struct_size AMP_SIZE_OF_(amp_gru_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor_list params;
-    bool has_biases;
-    int64_t num_layers;
-    double dropout;
-    bool train;
-    bool bidirectional;
-    bool batch_first;
-    amp_tensor **hn;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor_list params AMP_ABSENT_;
+    bool has_biases AMP_ABSENT_;
+    int64_t num_layers AMP_ABSENT_;
+    double dropout AMP_ABSENT_;
+    bool train AMP_ABSENT_;
+    bool bidirectional AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    amp_tensor **hn AMP_ABSENT_;
 } amp_gru_args;
 AMP_API amp_tensor *amp_gru_call(const amp_gru_args *args);
 #ifndef __cplusplus
@@ -108,16 +108,16 @@ AMP_API amp_tensor *amp_gru_call(const amp_gru_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_tanh_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_tanh_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor_list params;
-    bool has_biases;
-    int64_t num_layers;
-    double dropout;
-    bool train;
-    bool bidirectional;
-    bool batch_first;
-    amp_tensor **hn;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor_list params AMP_ABSENT_;
+    bool has_biases AMP_ABSENT_;
+    int64_t num_layers AMP_ABSENT_;
+    double dropout AMP_ABSENT_;
+    bool train AMP_ABSENT_;
+    bool bidirectional AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    amp_tensor **hn AMP_ABSENT_;
 } amp_rnn_tanh_args;
 AMP_API amp_tensor *amp_rnn_tanh_call(const amp_rnn_tanh_args *args);
 #ifndef __cplusplus
@@ -130,16 +130,16 @@ AMP_API amp_tensor *amp_rnn_tanh_call(const amp_rnn_tanh_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_relu_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_relu_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor_list params;
-    bool has_biases;
-    int64_t num_layers;
-    double dropout;
-    bool train;
-    bool bidirectional;
-    bool batch_first;
-    amp_tensor **hn;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor_list params AMP_ABSENT_;
+    bool has_biases AMP_ABSENT_;
+    int64_t num_layers AMP_ABSENT_;
+    double dropout AMP_ABSENT_;
+    bool train AMP_ABSENT_;
+    bool bidirectional AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    amp_tensor **hn AMP_ABSENT_;
 } amp_rnn_relu_args;
 AMP_API amp_tensor *amp_rnn_relu_call(const amp_rnn_relu_args *args);
 #ifndef __cplusplus
@@ -152,18 +152,18 @@ AMP_API amp_tensor *amp_rnn_relu_call(const amp_rnn_relu_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_layer_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_layer_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor_list params;
-    bool has_biases;
-    int64_t num_layers;
-    double dropout;
-    bool train;
-    bool bidirectional;
-    bool batch_first;
-    const char *mode;
-    amp_tensor **hn;
-    amp_tensor **cn;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor_list params AMP_ABSENT_;
+    bool has_biases AMP_ABSENT_;
+    int64_t num_layers AMP_ABSENT_;
+    double dropout AMP_ABSENT_;
+    bool train AMP_ABSENT_;
+    bool bidirectional AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    amp_tensor **hn AMP_ABSENT_;
+    amp_tensor **cn AMP_ABSENT_;
 } amp_rnn_layer_args;
 AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
 #ifndef __cplusplus
@@ -176,13 +176,13 @@ AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_lstm_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstm_cell_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor *w_ih;
-    amp_tensor *w_hh;
-    amp_tensor *b_ih;
-    amp_tensor *b_hh;
-    amp_tensor **c;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor *w_ih AMP_ABSENT_;
+    amp_tensor *w_hh AMP_ABSENT_;
+    amp_tensor *b_ih AMP_ABSENT_;
+    amp_tensor *b_hh AMP_ABSENT_;
+    amp_tensor **c AMP_ABSENT_;
 } amp_lstm_cell_args;
 AMP_API amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args);
 #ifndef __cplusplus
@@ -194,12 +194,12 @@ AMP_API amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_gru_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_gru_cell_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor *w_ih;
-    amp_tensor *w_hh;
-    amp_tensor *b_ih;
-    amp_tensor *b_hh;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor *w_ih AMP_ABSENT_;
+    amp_tensor *w_hh AMP_ABSENT_;
+    amp_tensor *b_ih AMP_ABSENT_;
+    amp_tensor *b_hh AMP_ABSENT_;
 } amp_gru_cell_args;
 AMP_API amp_tensor *amp_gru_cell_call(const amp_gru_cell_args *args);
 #ifndef __cplusplus
@@ -211,12 +211,12 @@ AMP_API amp_tensor *amp_gru_cell_call(const amp_gru_cell_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_rnn_tanh_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_tanh_cell_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor *w_ih;
-    amp_tensor *w_hh;
-    amp_tensor *b_ih;
-    amp_tensor *b_hh;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor *w_ih AMP_ABSENT_;
+    amp_tensor *w_hh AMP_ABSENT_;
+    amp_tensor *b_ih AMP_ABSENT_;
+    amp_tensor *b_hh AMP_ABSENT_;
 } amp_rnn_tanh_cell_args;
 AMP_API amp_tensor *amp_rnn_tanh_cell_call(const amp_rnn_tanh_cell_args *args);
 #ifndef __cplusplus
@@ -228,12 +228,12 @@ AMP_API amp_tensor *amp_rnn_tanh_cell_call(const amp_rnn_tanh_cell_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: lower. */
 typedef struct amp_rnn_relu_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_relu_cell_args);
-    amp_tensor *input;
-    amp_tensor_list hx;
-    amp_tensor *w_ih;
-    amp_tensor *w_hh;
-    amp_tensor *b_ih;
-    amp_tensor *b_hh;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list hx AMP_ABSENT_;
+    amp_tensor *w_ih AMP_ABSENT_;
+    amp_tensor *w_hh AMP_ABSENT_;
+    amp_tensor *b_ih AMP_ABSENT_;
+    amp_tensor *b_hh AMP_ABSENT_;
 } amp_rnn_relu_cell_args;
 AMP_API amp_tensor *amp_rnn_relu_cell_call(const amp_rnn_relu_cell_args *args);
 #ifndef __cplusplus

@@ -15,8 +15,8 @@ extern "C" {
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_view_args {
     size_t struct_size AMP_SIZE_OF_(amp_view_args);
-    amp_tensor *input;
-    amp_dims size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims size AMP_ABSENT_;
 } amp_view_args;
 AMP_API amp_tensor *amp_view_call(const amp_view_args *args);
 #ifndef __cplusplus
@@ -28,8 +28,8 @@ AMP_API amp_tensor *amp_view_call(const amp_view_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_reshape_args {
     size_t struct_size AMP_SIZE_OF_(amp_reshape_args);
-    amp_tensor *input;
-    amp_dims shape;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims shape AMP_ABSENT_;
 } amp_reshape_args;
 AMP_API amp_tensor *amp_reshape_call(const amp_reshape_args *args);
 #ifndef __cplusplus
@@ -41,8 +41,8 @@ AMP_API amp_tensor *amp_reshape_call(const amp_reshape_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_permute_args {
     size_t struct_size AMP_SIZE_OF_(amp_permute_args);
-    amp_tensor *input;
-    amp_dims dims;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
 } amp_permute_args;
 AMP_API amp_tensor *amp_permute_call(const amp_permute_args *args);
 #ifndef __cplusplus
@@ -54,9 +54,9 @@ AMP_API amp_tensor *amp_permute_call(const amp_permute_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_transpose_args {
     size_t struct_size AMP_SIZE_OF_(amp_transpose_args);
-    amp_tensor *input;
-    int64_t dim0;
-    int64_t dim1;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim0 AMP_ABSENT_;
+    int64_t dim1 AMP_ABSENT_;
 } amp_transpose_args;
 AMP_API amp_tensor *amp_transpose_call(const amp_transpose_args *args);
 #ifndef __cplusplus
@@ -68,7 +68,7 @@ AMP_API amp_tensor *amp_transpose_call(const amp_transpose_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_t_args {
     size_t struct_size AMP_SIZE_OF_(amp_t_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_t_args;
 AMP_API amp_tensor *amp_t_call(const amp_t_args *args);
 #ifndef __cplusplus
@@ -80,8 +80,8 @@ AMP_API amp_tensor *amp_t_call(const amp_t_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_squeeze_args {
     size_t struct_size AMP_SIZE_OF_(amp_squeeze_args);
-    amp_tensor *input;
-    amp_dims dim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
 } amp_squeeze_args;
 AMP_API amp_tensor *amp_squeeze_call(const amp_squeeze_args *args);
 #ifndef __cplusplus
@@ -93,8 +93,8 @@ AMP_API amp_tensor *amp_squeeze_call(const amp_squeeze_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_unsqueeze_args {
     size_t struct_size AMP_SIZE_OF_(amp_unsqueeze_args);
-    amp_tensor *input;
-    int64_t dim;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
 } amp_unsqueeze_args;
 AMP_API amp_tensor *amp_unsqueeze_call(const amp_unsqueeze_args *args);
 #ifndef __cplusplus
@@ -106,9 +106,9 @@ AMP_API amp_tensor *amp_unsqueeze_call(const amp_unsqueeze_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_flatten_args {
     size_t struct_size AMP_SIZE_OF_(amp_flatten_args);
-    amp_tensor *input;
-    int64_t start_dim;
-    amp_opt_int end_dim;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t start_dim AMP_ABSENT_;
+    amp_opt_int end_dim AMP_ABSENT_;
 } amp_flatten_args;
 AMP_API amp_tensor *amp_flatten_call(const amp_flatten_args *args);
 #ifndef __cplusplus
@@ -120,8 +120,8 @@ AMP_API amp_tensor *amp_flatten_call(const amp_flatten_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_expand_args {
     size_t struct_size AMP_SIZE_OF_(amp_expand_args);
-    amp_tensor *input;
-    amp_dims size;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims size AMP_ABSENT_;
 } amp_expand_args;
 AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
 #ifndef __cplusplus
@@ -133,9 +133,9 @@ AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_select_args {
     size_t struct_size AMP_SIZE_OF_(amp_select_args);
-    amp_tensor *input;
-    int64_t dim;
-    int64_t index;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    int64_t index AMP_ABSENT_;
 } amp_select_args;
 AMP_API amp_tensor *amp_select_call(const amp_select_args *args);
 #ifndef __cplusplus
@@ -147,10 +147,10 @@ AMP_API amp_tensor *amp_select_call(const amp_select_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_narrow_args {
     size_t struct_size AMP_SIZE_OF_(amp_narrow_args);
-    amp_tensor *input;
-    int64_t dim;
-    int64_t start;
-    int64_t length;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    int64_t start AMP_ABSENT_;
+    int64_t length AMP_ABSENT_;
 } amp_narrow_args;
 AMP_API amp_tensor *amp_narrow_call(const amp_narrow_args *args);
 #ifndef __cplusplus
@@ -162,11 +162,11 @@ AMP_API amp_tensor *amp_narrow_call(const amp_narrow_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_slice_args {
     size_t struct_size AMP_SIZE_OF_(amp_slice_args);
-    amp_tensor *input;
-    int64_t dim;
-    amp_opt_int start;
-    amp_opt_int end;
-    amp_opt_int step;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+    amp_opt_int start AMP_ABSENT_;
+    amp_opt_int end AMP_ABSENT_;
+    amp_opt_int step AMP_ABSENT_;
 } amp_slice_args;
 AMP_API amp_tensor *amp_slice_call(const amp_slice_args *args);
 #ifndef __cplusplus
@@ -178,10 +178,10 @@ AMP_API amp_tensor *amp_slice_call(const amp_slice_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_diagonal_args {
     size_t struct_size AMP_SIZE_OF_(amp_diagonal_args);
-    amp_tensor *input;
-    int64_t offset;
-    int64_t dim1;
-    amp_opt_int dim2;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t offset AMP_ABSENT_;
+    int64_t dim1 AMP_ABSENT_;
+    amp_opt_int dim2 AMP_ABSENT_;
 } amp_diagonal_args;
 AMP_API amp_tensor *amp_diagonal_call(const amp_diagonal_args *args);
 #ifndef __cplusplus
@@ -193,10 +193,10 @@ AMP_API amp_tensor *amp_diagonal_call(const amp_diagonal_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_unfold_args {
     size_t struct_size AMP_SIZE_OF_(amp_unfold_args);
-    amp_tensor *input;
-    int64_t dimension;
-    int64_t size;
-    int64_t step;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dimension AMP_ABSENT_;
+    int64_t size AMP_ABSENT_;
+    int64_t step AMP_ABSENT_;
 } amp_unfold_args;
 AMP_API amp_tensor *amp_unfold_call(const amp_unfold_args *args);
 #ifndef __cplusplus
@@ -208,7 +208,7 @@ AMP_API amp_tensor *amp_unfold_call(const amp_unfold_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_view_as_complex_args {
     size_t struct_size AMP_SIZE_OF_(amp_view_as_complex_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_view_as_complex_args;
 AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *args);
 #ifndef __cplusplus
@@ -220,9 +220,9 @@ AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *arg
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_chunk_args {
     size_t struct_size AMP_SIZE_OF_(amp_chunk_args);
-    amp_tensor *input;
-    int64_t chunks;
-    int64_t dim;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t chunks AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
 } amp_chunk_args;
 AMP_API amp_tensor_list amp_chunk_call(const amp_chunk_args *args);
 #ifndef __cplusplus
@@ -234,9 +234,9 @@ AMP_API amp_tensor_list amp_chunk_call(const amp_chunk_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_split_args {
     size_t struct_size AMP_SIZE_OF_(amp_split_args);
-    amp_tensor *input;
-    amp_dims split_size_or_sections;
-    int64_t dim;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims split_size_or_sections AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
 } amp_split_args;
 AMP_API amp_tensor_list amp_split_call(const amp_split_args *args);
 #ifndef __cplusplus
@@ -248,8 +248,8 @@ AMP_API amp_tensor_list amp_split_call(const amp_split_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_unbind_args {
     size_t struct_size AMP_SIZE_OF_(amp_unbind_args);
-    amp_tensor *input;
-    int64_t dim;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
 } amp_unbind_args;
 AMP_API amp_tensor_list amp_unbind_call(const amp_unbind_args *args);
 #ifndef __cplusplus
@@ -261,7 +261,7 @@ AMP_API amp_tensor_list amp_unbind_call(const amp_unbind_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_clone_args {
     size_t struct_size AMP_SIZE_OF_(amp_clone_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_clone_args;
 AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
 #ifndef __cplusplus
@@ -273,7 +273,7 @@ AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_contiguous_args {
     size_t struct_size AMP_SIZE_OF_(amp_contiguous_args);
-    amp_tensor *input;
+    amp_tensor *input AMP_ABSENT_;
 } amp_contiguous_args;
 AMP_API amp_tensor *amp_contiguous_call(const amp_contiguous_args *args);
 #ifndef __cplusplus
@@ -285,9 +285,9 @@ AMP_API amp_tensor *amp_contiguous_call(const amp_contiguous_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_to_args {
     size_t struct_size AMP_SIZE_OF_(amp_to_args);
-    amp_tensor *input;
-    amp_dtype dtype;
-    bool copy;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+    bool copy AMP_ABSENT_;
 } amp_to_args;
 AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
 #ifndef __cplusplus
@@ -299,10 +299,10 @@ AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_to_device_args {
     size_t struct_size AMP_SIZE_OF_(amp_to_device_args);
-    amp_tensor *input;
-    int64_t device;
-    amp_dtype dtype;
-    bool copy;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+    bool copy AMP_ABSENT_;
 } amp_to_device_args;
 AMP_API amp_tensor *amp_to_device_call(const amp_to_device_args *args);
 #ifndef __cplusplus
@@ -314,8 +314,8 @@ AMP_API amp_tensor *amp_to_device_call(const amp_to_device_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fill_args {
     size_t struct_size AMP_SIZE_OF_(amp_fill_args);
-    amp_tensor *input;
-    amp_scalar value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
 } amp_fill_args;
 AMP_API amp_tensor *amp_fill_call(const amp_fill_args *args);
 AMP_API amp_tensor *amp_fill_inplace_call(const amp_fill_args *args);
@@ -329,8 +329,8 @@ AMP_API amp_tensor *amp_fill_inplace_call(const amp_fill_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_fill_tensor_args {
     size_t struct_size AMP_SIZE_OF_(amp_fill_tensor_args);
-    amp_tensor *input;
-    amp_tensor *value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *value AMP_ABSENT_;
 } amp_fill_tensor_args;
 AMP_API amp_tensor *amp_fill_tensor_call(const amp_fill_tensor_args *args);
 AMP_API amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *args);
@@ -344,8 +344,8 @@ AMP_API amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *arg
  * Autocast policy, CPU: promote; CUDA: promote. */
 typedef struct amp_cat_args {
     size_t struct_size AMP_SIZE_OF_(amp_cat_args);
-    amp_tensor_list tensors;
-    int64_t dim;
+    amp_tensor_list tensors AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
 } amp_cat_args;
 AMP_API amp_tensor *amp_cat_call(const amp_cat_args *args);
 AMP_API amp_tensor *amp_cat_out_call(amp_tensor *out, const amp_cat_args *args);
@@ -359,8 +359,8 @@ AMP_API amp_tensor *amp_cat_out_call(amp_tensor *out, const amp_cat_args *args);
  * Autocast policy, CPU: promote; CUDA: promote. */
 typedef struct amp_stack_args {
     size_t struct_size AMP_SIZE_OF_(amp_stack_args);
-    amp_tensor_list tensors;
-    int64_t dim;
+    amp_tensor_list tensors AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
 } amp_stack_args;
 AMP_API amp_tensor *amp_stack_call(const amp_stack_args *args);
 AMP_API amp_tensor *amp_stack_out_call(amp_tensor *out, const amp_stack_args *args);
@@ -374,8 +374,8 @@ AMP_API amp_tensor *amp_stack_out_call(amp_tensor *out, const amp_stack_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_repeat_args {
     size_t struct_size AMP_SIZE_OF_(amp_repeat_args);
-    amp_tensor *input;
-    amp_dims repeats;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims repeats AMP_ABSENT_;
 } amp_repeat_args;
 AMP_API amp_tensor *amp_repeat_call(const amp_repeat_args *args);
 AMP_API amp_tensor *amp_repeat_out_call(amp_tensor *out, const amp_repeat_args *args);
@@ -389,8 +389,8 @@ AMP_API amp_tensor *amp_repeat_out_call(amp_tensor *out, const amp_repeat_args *
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_tile_args {
     size_t struct_size AMP_SIZE_OF_(amp_tile_args);
-    amp_tensor *input;
-    amp_dims dims;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
 } amp_tile_args;
 AMP_API amp_tensor *amp_tile_call(const amp_tile_args *args);
 #ifndef __cplusplus
@@ -402,8 +402,8 @@ AMP_API amp_tensor *amp_tile_call(const amp_tile_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_flip_args {
     size_t struct_size AMP_SIZE_OF_(amp_flip_args);
-    amp_tensor *input;
-    amp_dims dims;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
 } amp_flip_args;
 AMP_API amp_tensor *amp_flip_call(const amp_flip_args *args);
 AMP_API amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args);
@@ -417,9 +417,9 @@ AMP_API amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_roll_args {
     size_t struct_size AMP_SIZE_OF_(amp_roll_args);
-    amp_tensor *input;
-    amp_dims shifts;
-    amp_dims dims;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims shifts AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
 } amp_roll_args;
 AMP_API amp_tensor *amp_roll_call(const amp_roll_args *args);
 AMP_API amp_tensor *amp_roll_out_call(amp_tensor *out, const amp_roll_args *args);
@@ -433,8 +433,8 @@ AMP_API amp_tensor *amp_roll_out_call(amp_tensor *out, const amp_roll_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_tril_args {
     size_t struct_size AMP_SIZE_OF_(amp_tril_args);
-    amp_tensor *input;
-    int64_t diagonal;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t diagonal AMP_ABSENT_;
 } amp_tril_args;
 AMP_API amp_tensor *amp_tril_call(const amp_tril_args *args);
 AMP_API amp_tensor *amp_tril_inplace_call(const amp_tril_args *args);
@@ -450,8 +450,8 @@ AMP_API amp_tensor *amp_tril_out_call(amp_tensor *out, const amp_tril_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_triu_args {
     size_t struct_size AMP_SIZE_OF_(amp_triu_args);
-    amp_tensor *input;
-    int64_t diagonal;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t diagonal AMP_ABSENT_;
 } amp_triu_args;
 AMP_API amp_tensor *amp_triu_call(const amp_triu_args *args);
 AMP_API amp_tensor *amp_triu_inplace_call(const amp_triu_args *args);
@@ -467,8 +467,8 @@ AMP_API amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_pixel_shuffle_args {
     size_t struct_size AMP_SIZE_OF_(amp_pixel_shuffle_args);
-    amp_tensor *input;
-    int64_t upscale_factor;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t upscale_factor AMP_ABSENT_;
 } amp_pixel_shuffle_args;
 AMP_API amp_tensor *amp_pixel_shuffle_call(const amp_pixel_shuffle_args *args);
 AMP_API amp_tensor *amp_pixel_shuffle_out_call(amp_tensor *out, const amp_pixel_shuffle_args *args);
@@ -482,8 +482,8 @@ AMP_API amp_tensor *amp_pixel_shuffle_out_call(amp_tensor *out, const amp_pixel_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_pixel_unshuffle_args {
     size_t struct_size AMP_SIZE_OF_(amp_pixel_unshuffle_args);
-    amp_tensor *input;
-    int64_t downscale_factor;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t downscale_factor AMP_ABSENT_;
 } amp_pixel_unshuffle_args;
 AMP_API amp_tensor *amp_pixel_unshuffle_call(const amp_pixel_unshuffle_args *args);
 AMP_API amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixel_unshuffle_args *args);
@@ -497,9 +497,9 @@ AMP_API amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixe
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_constant_pad_nd_args {
     size_t struct_size AMP_SIZE_OF_(amp_constant_pad_nd_args);
-    amp_tensor *input;
-    amp_dims pad;
-    amp_scalar value;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims pad AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
 } amp_constant_pad_nd_args;
 AMP_API amp_tensor *amp_constant_pad_nd_call(const amp_constant_pad_nd_args *args);
 AMP_API amp_tensor *amp_constant_pad_nd_out_call(amp_tensor *out, const amp_constant_pad_nd_args *args);
@@ -513,8 +513,8 @@ AMP_API amp_tensor *amp_constant_pad_nd_out_call(amp_tensor *out, const amp_cons
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_reflection_pad1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_reflection_pad1d_args);
-    amp_tensor *input;
-    amp_dims padding;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
 } amp_reflection_pad1d_args;
 AMP_API amp_tensor *amp_reflection_pad1d_call(const amp_reflection_pad1d_args *args);
 AMP_API amp_tensor *amp_reflection_pad1d_out_call(amp_tensor *out, const amp_reflection_pad1d_args *args);
@@ -528,8 +528,8 @@ AMP_API amp_tensor *amp_reflection_pad1d_out_call(amp_tensor *out, const amp_ref
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_reflection_pad2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_reflection_pad2d_args);
-    amp_tensor *input;
-    amp_dims padding;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
 } amp_reflection_pad2d_args;
 AMP_API amp_tensor *amp_reflection_pad2d_call(const amp_reflection_pad2d_args *args);
 AMP_API amp_tensor *amp_reflection_pad2d_out_call(amp_tensor *out, const amp_reflection_pad2d_args *args);
@@ -543,8 +543,8 @@ AMP_API amp_tensor *amp_reflection_pad2d_out_call(amp_tensor *out, const amp_ref
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_replication_pad1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_replication_pad1d_args);
-    amp_tensor *input;
-    amp_dims padding;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
 } amp_replication_pad1d_args;
 AMP_API amp_tensor *amp_replication_pad1d_call(const amp_replication_pad1d_args *args);
 AMP_API amp_tensor *amp_replication_pad1d_out_call(amp_tensor *out, const amp_replication_pad1d_args *args);
@@ -558,8 +558,8 @@ AMP_API amp_tensor *amp_replication_pad1d_out_call(amp_tensor *out, const amp_re
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_replication_pad2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_replication_pad2d_args);
-    amp_tensor *input;
-    amp_dims padding;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
 } amp_replication_pad2d_args;
 AMP_API amp_tensor *amp_replication_pad2d_call(const amp_replication_pad2d_args *args);
 AMP_API amp_tensor *amp_replication_pad2d_out_call(amp_tensor *out, const amp_replication_pad2d_args *args);
@@ -573,8 +573,8 @@ AMP_API amp_tensor *amp_replication_pad2d_out_call(amp_tensor *out, const amp_re
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_replication_pad3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_replication_pad3d_args);
-    amp_tensor *input;
-    amp_dims padding;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
 } amp_replication_pad3d_args;
 AMP_API amp_tensor *amp_replication_pad3d_call(const amp_replication_pad3d_args *args);
 AMP_API amp_tensor *amp_replication_pad3d_out_call(amp_tensor *out, const amp_replication_pad3d_args *args);
