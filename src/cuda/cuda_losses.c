@@ -129,32 +129,31 @@ amp_status cuda_margin_ranking_loss(amp_call *call) {
 }
 
 /* Cross entropies of probabilities: every element has its target, so these do not broadcast. */
-static amp_status run_entropy(amp_call *call, loss *l, amp_tensor *weight, const char *reduction) {
-    const amp_tensor *x = l->v[0].tensor, *t = l->v[1].tensor;
-    AMP_TRY(amp_loss_reduction_of(call, reduction, false, &l->reduction));
-    if (x->rank != t->rank || memcmp(x->shape, t->shape, (size_t)x->rank * sizeof *x->shape) != 0) {
+static amp_status run_entropy(amp_call *call, loss l, amp_tensor *input, amp_tensor *target, amp_tensor *weight,
+                              const char *reduction) {
+    AMP_TRY(amp_loss_reduction_of(call, reduction, false, &l.reduction));
+    if (input->rank != target->rank ||
+        memcmp(input->shape, target->shape, (size_t)input->rank * sizeof *input->shape) != 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected equal shapes",
-                        amp_call_name(call), amp_describe(t), amp_describe(x));
+                        amp_call_name(call), amp_describe(target), amp_describe(input));
     }
-    l->weighted = weight != NULL;
-    if (weight) l->v[l->count++] = amp_tensor_operand("weight", weight);
-    return run(call, l);
+    l.v[0] = amp_tensor_operand("input", input);
+    l.v[1] = amp_tensor_operand("target", target);
+    l.weighted = weight != NULL;
+    if (weight) l.v[l.count++] = amp_tensor_operand("weight", weight);
+    return run(call, &l);
 }
 
 amp_status cuda_binary_cross_entropy(amp_call *call) {
     const amp_binary_cross_entropy_args *a = call->args;
-    loss l = {.formula = AMP_FORMULA_entropy,
-              .v = {amp_tensor_operand("input", a->input), amp_tensor_operand("target", a->target)},
-              .count = 2};
-    return run_entropy(call, &l, a->weight, a->reduction);
+    const loss l = {.formula = AMP_FORMULA_entropy, .count = 2};
+    return run_entropy(call, l, a->input, a->target, a->weight, a->reduction);
 }
 
 amp_status cuda_binary_cross_entropy_with_logits(amp_call *call) {
     const amp_binary_cross_entropy_with_logits_args *a = call->args;
-    loss l = {.formula = AMP_FORMULA_logits,
-              .v = {amp_tensor_operand("input", a->input), amp_tensor_operand("target", a->target),
-                    a->pos_weight ? amp_tensor_operand("pos_weight", a->pos_weight)
-                                  : amp_number_operand("pos_weight", amp_float(1.0))},
-              .count = 3};
-    return run_entropy(call, &l, a->weight, a->reduction);
+    loss l = {.formula = AMP_FORMULA_logits, .count = 3};
+    l.v[2] = a->pos_weight ? amp_tensor_operand("pos_weight", a->pos_weight)
+                           : amp_number_operand("pos_weight", amp_float(1.0));
+    return run_entropy(call, l, a->input, a->target, a->weight, a->reduction);
 }
