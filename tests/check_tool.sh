@@ -30,6 +30,7 @@ expect 0 "amp 0." "$amp" --version
 expect 2 "'nonsense'" "$amp" nonsense
 expect 0 "Instruction sets" "$amp" info
 expect 0 '"best_isa"' "$amp" info --json
+expect 2 "AMP_ALLOW names 'liner', which is no op; did you mean 'linear'" env AMP_ALLOW=liner "$amp" info
 expect 2 "there is no option '--wrong'" "$amp" info --wrong
 expect 2 "takes no argument, not 'xx'" "$amp" info xx
 expect 0 "scaled_dot_product_attention" "$amp" info --ops
@@ -57,7 +58,7 @@ expect 2 "no report of libamp" "$amp" explain "$folder/other.json"
 env AMP_EXPLAIN="$folder/run.json" "$program" >/dev/null
 expect 0 "bf16" "$amp" explain "$folder/run.json"
 row() {
-    printf '{"op": "%s", "inputs": "i64[2], f16[3]", "calls": 1, "nanoseconds": %s, "failures": %s}' "$@"
+    printf '{"op": "%s", "inputs": "i64[2], f16[3]", "runs_in": "f16", "calls": 1, "nanoseconds": %s, "failures": %s}' "$@"
 }
 printf '{"ops": [%s, %s, %s, %s]}' "$(row slow 999000 0)" "$(row quick 400 0)" "$(row quick 400 0)" "$(row bad 200 1)" \
     >"$folder/folded.json"

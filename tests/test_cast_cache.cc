@@ -85,6 +85,22 @@ TEST_F(CastCache, AnF32LeafThatWantsGradientsIsCachedUntilTheOutermostRegionEnds
     EXPECT_EQ(bytes(), 0u);
 }
 
+TEST_F(CastCache, LeavingARestoredRegionAsTheOutermostDropsTransientCasts) {
+    amp_tensor *leaf = wanting_gradients(on_cuda(AMP_F32)), *other = made_by_an_op();
+    amp_autocast_state state;
+    {
+        Region region(AMP_DEVICE_CUDA);
+        state = amp_autocast_capture();
+    }
+    ASSERT_EQ(amp_autocast_restore(&state), AMP_OK);
+    mm(leaf, other);
+    mm(leaf, other);
+    EXPECT_EQ(entries(), 1u);
+    EXPECT_EQ(hits(), 1u);
+    ASSERT_EQ(amp_autocast_restore_end(), AMP_OK);
+    EXPECT_EQ(entries(), 0u);
+}
+
 TEST_F(CastCache, WhatPyTorchDoesNotCacheIsNotCached) {
     amp_tensor *other = made_by_an_op();
     const auto cached = [&](const char *name, amp_tensor *t, const amp_autocast_args &args) {
@@ -183,6 +199,13 @@ TEST_F(CastCache, EveryWriteMakesTheCastStale) {
     expect_fresh("a write through a view");
     ASSERT_NE(op("mul_", {op("t", {w}), 0.5}), nullptr);
     expect_fresh("a write through the transpose");
+    ASSERT_NE(op("batch_norm", {random_tensor(AMP_F32, {4, 6}, 1), op("view", {w, AMP_DIMS(6)}), tensor(AMP_F32, {6})},
+                 {{"training", true}}),
+              nullptr)
+        << amp_last_error();
+    expect_fresh("batch_norm's statistics");
+    ASSERT_NE(op("embedding", {tensor(AMP_I64, {2}, {0, 1}), w}, {{"max_norm", 0.5}}), nullptr) << amp_last_error();
+    expect_fresh("embedding's max_norm");
 }
 
 TEST_F(CastCache, AWriteThatFailsHalfwayCountsToo) {
@@ -269,6 +292,17 @@ TEST_F(CastCache, APackedWeightIsOneObject) {
     op("linear", {x, w});
     EXPECT_EQ(entries(), 1u);
     EXPECT_EQ(bytes(), amp_gemm_packed_bytes(70, 40)) << "packed, and no bf16 copy beside it";
+}
+
+TEST_F(CastCache, ThePackedWeightOfAConvolutionIsOneObject) {
+    amp_tensor *w = random_tensor(AMP_F32, {32, 16, 3, 3}, 3), *x = random_tensor(AMP_F32, {1, 16, 8, 8}, 4);
+    Region region;
+    const std::vector<double> first = numbers_of(op("conv2d", {x, w}));
+    EXPECT_EQ(entries(), 1u) << "packed, and no bf16 copy beside it";
+    EXPECT_EQ(numbers_of(op("conv2d", {x, w})), first);
+    EXPECT_EQ(entries(), 1u);
+    EXPECT_EQ(misses(), 1u);
+    EXPECT_EQ(hits(), 1u);
 }
 
 TEST_F(CastCache, ABf16WeightIsPackedOnceOutsideOfRegionsToo) {

@@ -48,6 +48,16 @@ TEST_F(Embedding, MaxNormLimitsTheRowsThatAreUsedInPlace) {
     EXPECT_GT(amp_tensor_version(w), version);
 }
 
+TEST_F(Embedding, MaxNormLimitsTheWeightItselfUnderAnOverride) {
+    for (const amp_override override : {AMP_OVERRIDE_ALLOW, AMP_OVERRIDE_NONE}) {
+        ASSERT_EQ(amp_autocast_override("embedding", AMP_DEVICE_CPU, override), AMP_OK);
+        amp_tensor *w = tensor(AMP_F32, {2, 2}, {3, 4, 0, 1});
+        Region region;
+        EXPECT_NE(op("embedding", {tensor(AMP_I64, {1}, {0}), w}, {{"max_norm", 1.0}}), nullptr) << amp_last_error();
+        EXPECT_NEAR(numbers_of(w)[0], 0.6, 1e-6);
+    }
+}
+
 TEST_F(Embedding, BadInputIsToldWhatIsWrong) {
     amp_tensor *w = tensor(AMP_F32, {3, 2});
     EXPECT_EQ(op("embedding", {tensor(AMP_I64, {2}, {0, 3}), w}), nullptr);

@@ -149,7 +149,46 @@ TEST_F(Errors, CallsThatReturnAStatusReturnTheOneThatStands) {
     EXPECT_EQ(amp_tensor_mark_parameter(m23_), AMP_ERROR_INVALID);
     EXPECT_EQ(amp_tensor_set_requires_grad(m23_, true), AMP_ERROR_INVALID);
     EXPECT_TRUE(amp_tensor_requires_grad(m23_));
-    EXPECT_EQ(amp_autocast_override("mm", AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_ERROR_INVALID);
-    EXPECT_EQ(amp_autocast_set_table("torch"), AMP_ERROR_INVALID);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mm"}));
+}
+
+TEST_F(Errors, SettingsAreMadeWhileAnErrorStandsAndReturnTheirOwnStatus) {
+    const int threads = amp_get_num_threads();
+    EXPECT_EQ(op("mm", {m23_, m45_}), nullptr);
+    EXPECT_EQ(amp_autocast_override("mm", AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_OK);
+    EXPECT_EQ(amp_autocast_set_table("torch"), AMP_OK);
+    EXPECT_EQ(amp_set_num_threads(2), AMP_OK);
+    EXPECT_EQ(amp_get_num_threads(), 2);
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    EXPECT_NE(amp_set_num_threads(0), AMP_OK);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mm"})) << "the first error's sentence";
+}
+
+TEST_F(Errors, AnUnknownOpSuggestsANearOneWithoutPyTorchsPrefixes) {
+    const struct {
+        const char *name, *near;
+    } cases[] = {{"liner", "linear"},
+                 {"sofmax", "softmax"},
+                 {"torch.nn.functional.relu", "relu"},
+                 {"aten::addmm", "addmm"},
+                 {"torch.bmm", "bmm"},
+                 {"aten::add.Tensor", "add"},
+                 {"amp_layernorm", "layer_norm"}};
+    for (const auto &c : cases) {
+        EXPECT_EQ(op(c.name, {}), nullptr);
+        EXPECT_TRUE(
+            failed_with(AMP_ERROR_INVALID, {"call_op: there is no op '", c.name, "; `amp info --ops` lists them",
+                                            "did you mean '" + std::string(c.near) + "'"}));
+    }
+    EXPECT_EQ(op("zq", {}), nullptr);
+    EXPECT_EQ(std::string(amp_last_error()).find("did you mean"), std::string::npos) << amp_last_error();
+    amp_clear_error();
+}
+
+TEST_F(Errors, AFormThatIsNotThereNamesTheOnesThatAre) {
+    EXPECT_EQ(op("mm_", {m23_, m23_}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mm_: there is no such form of mm, which has the form mm_out"}));
+    EXPECT_EQ(op("layer_norm_", {m23_, AMP_DIMS(3)}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"layer_norm_: there is no such form of layer_norm, which has "}));
 }

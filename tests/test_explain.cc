@@ -202,6 +202,15 @@ TEST_F(Explain, TheTableExplainsThePoliciesThatItShows) {
     EXPECT_EQ(table.find("promote:"), std::string::npos) << table;
 }
 
+TEST_F(Explain, AWeightThatIsCastAtEachCallIsNamed) {
+    amp_tensor *made = op("mul", {w_, 1.0});
+    Region region;
+    op("linear", {x_, w_});
+    EXPECT_EQ(report(AMP_EXPLAIN_TABLE).find("amp_tensor_mark_parameter"), std::string::npos);
+    op("linear", {x_, made});
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("amp_tensor_mark_parameter"), std::string::npos);
+}
+
 TEST_F(Explain, AnOpWithoutInputsTakesOneLine) {
     op("zeros", {AMP_DIMS(2)});
     EXPECT_EQ(report(AMP_EXPLAIN_TABLE).find("    \n"), std::string::npos) << report(AMP_EXPLAIN_TABLE);

@@ -1,4 +1,5 @@
 // What the implementation of a program's op may and may not do with its arguments, and what becomes of what it returns.
+#include <clocale>
 #include <cstdlib>
 #include <string>
 
@@ -216,4 +217,56 @@ TEST_F(Implementation, OfABannedOpGetsTheArgumentsAsTheyAreInInPlaceAndOutForms)
     Region region(options);
     EXPECT_EQ(amp_call_defined_out(op, out, &args), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"banned_forms_out", "strict", "out="}));
+}
+
+// ---- Schemas --------------------------------------------------------------------------------------------------------
+
+TEST_F(Implementation, ADefaultThatDoesNotFitItsTypeIsRefused) {
+    const struct {
+        const char *schema, *expected;
+    } cases[] = {
+        {"bad_default(Tensor input, int n=1.5) -> Tensor", "expected an integer at '1.5)"},
+        {"bad_default(Tensor input, int n=nan) -> Tensor", "expected an integer at 'nan)"},
+        {"bad_default(Tensor input, int n=99999999999999999999) -> Tensor", "expected an integer at '9999"},
+        {"bad_default(Tensor input, int[2] n=0.5) -> Tensor", "expected an integer at '0.5)"},
+        {"bad_default(Tensor input, int n=True) -> Tensor", "expected an integer"},
+        {"bad_default(Tensor input, bool b=2) -> Tensor", "expected True or False at '2)"},
+        {"bad_default(Tensor input, float f=True) -> Tensor", "expected a number"},
+        {"bad_default(Tensor(a!)[] input) -> Tensor",
+         "expected no list: an op writes single tensors, Tensor(a!), at '[]"},
+    };
+    for (const auto &c : cases) {
+        SCOPED_TRACE(c.schema);
+        amp_op_definition d = {};
+        d.struct_size = sizeof d;
+        d.schema = c.schema;
+        d.args_size = 24;
+        d.cpu.run = [](amp_call *, const void *) { return AMP_OK; };
+        EXPECT_EQ(amp_define_op_call(&d), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"define_op", c.expected}));
+    }
+}
+
+TEST_F(Implementation, ADefaultReadsAlikeInEveryLocale) {
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8")) {
+        GTEST_SKIP() << "no locale with a decimal comma is installed";
+    }
+    struct FloatArgs {
+        size_t struct_size = sizeof(FloatArgs);
+        amp_tensor *input = nullptr;
+        amp_opt_float f = {};
+    };
+    static double got;
+    const amp_op *op = define(
+        "locale_default(Tensor input, float f=1.5) -> Tensor",
+        [](amp_call *call, const void *args) {
+            got = static_cast<const FloatArgs *>(args)->f.value;
+            return amp_call_return(call, 0, static_cast<const FloatArgs *>(args)->input);
+        },
+        nullptr, sizeof(FloatArgs));
+    setlocale(LC_ALL, "C");
+    FloatArgs args;
+    args.input = tensor(AMP_F32, {1});
+    EXPECT_NE(amp_call_defined(op, &args), nullptr) << amp_last_error();
+    EXPECT_EQ(got, 1.5);
 }

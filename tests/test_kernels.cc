@@ -180,7 +180,7 @@ TEST_F(Kernels, NonsenseInAmpMaxIsaStopsEverySelection) {
 }
 
 TEST_F(Kernels, VerboseDispatchPrintsTheSelectionOnceAndEachRefusal) {
-    setenv("AMP_VERBOSE", "casts,dispatch", 1);
+    setenv("AMP_VERBOSE", ",dispatch", 1);
     amp_isa_reload_for_test("ref");
     testing::internal::CaptureStderr();
     select_convert();
@@ -193,13 +193,31 @@ TEST_F(Kernels, VerboseDispatchPrintsTheSelectionOnceAndEachRefusal) {
 }
 
 TEST_F(Kernels, NothingIsPrintedUnasked) {
-    for (const char *topics : {"", "dispatching", "casts"}) {
+    for (const char *topics : {"", ",", "dispatching", "all,casts"}) {
         setenv("AMP_VERBOSE", topics, 1);
         amp_isa_reload_for_test("ref");
         testing::internal::CaptureStderr();
         select_convert();
-        EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+        const std::string printed = testing::internal::GetCapturedStderr();
+        if (std::strlen(topics) > 1) {
+            EXPECT_EQ(amp_last_status(), AMP_ERROR_INVALID) << topics;
+            EXPECT_NE(std::string(amp_last_error()).find("; the topics are dispatch and all"), std::string::npos);
+            amp_clear_error();
+        } else {
+            EXPECT_EQ(printed, "");
+        }
     }
+}
+
+TEST_F(Kernels, NonsenseInAmpDebugStopsEverySelection) {
+    setenv("AMP_DEBUG", "yes", 1);
+    amp_isa_reload_for_test("ref");
+    EXPECT_EQ(nullptr, select_convert());
+    EXPECT_STREQ(amp_last_error(), "AMP_DEBUG is 'yes'; it must be 0 or 1");
+    unsetenv("AMP_DEBUG");
+    amp_clear_error();
+    amp_isa_reload_for_test("ref");
+    EXPECT_NE(nullptr, select_convert());
 }
 
 TEST_F(Kernels, FirstUseFromManyThreadsSelectsOneRow) {

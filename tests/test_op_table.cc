@@ -378,3 +378,9 @@ TEST(OpTable, EveryRowIsDocumentedAndSaysWhyItHasNoGradient) {
     }
     EXPECT_NE(std::string(amp_op_find("binary_cross_entropy")->banned_message).find("with_logits"), std::string::npos);
 }
+
+TEST(OpTable, ADocOfTwoStringsIsWhole) {
+    const std::string doc = amp_op_find("to.device")->doc;
+    EXPECT_EQ(doc.rfind("The elements on a device", 0), 0u) << doc;
+    EXPECT_NE(doc.find("it is there already"), std::string::npos) << doc;
+}

@@ -239,6 +239,15 @@ TEST_F(Safetensors, NamesMetadataAndEmptyFilesAreListed) {
     amp_safetensors_close(nullptr);
 }
 
+TEST_F(Safetensors, AnNpyFileIsNone) {
+    write(std::string("\x93NUMPY\x01\0", 8) + "v\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\nabcd");
+    EXPECT_EQ(amp_safetensors_open(path().c_str()), nullptr);
+    EXPECT_EQ(amp_last_status(), AMP_ERROR_IO);
+    EXPECT_NE(std::string(amp_last_error()).find("is not a safetensors file, but an .npy file"), std::string::npos)
+        << amp_last_error();
+    amp_clear_error();
+}
+
 TEST_F(Safetensors, AnUnknownNameSuggestsANearOne) {
     write(with_length("{" + entry("encoder.layer.0.weight", "U8", "[1]", "[0,1]") + "}") + "x");
     amp_safetensors *file = amp_safetensors_open(path().c_str());

@@ -322,6 +322,15 @@ TEST_F(Tensors, WritesBumpTheVersionOfTheStorage) {
     EXPECT_EQ(amp_tensor_version(view), version + 1);
 }
 
+TEST_F(Tensors, TheItemOfAnEmptyTensorIsAnErrorWhereverItsMemoryIs) {
+    const int64_t none[1] = {0};
+    for (amp_tensor *t :
+         {tensor(AMP_F32, {0}), amp_from_memory(nullptr, AMP_F32, 1, none, nullptr, nullptr, nullptr)}) {
+        EXPECT_EQ(amp_item(t), 0.0);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"item: the tensor must have one element, this one is [0] f32"}));
+    }
+}
+
 TEST_F(Tensors, OnlyFloatsAndComplexNumbersHaveGradients) {
     for (amp_dtype d : all_dtypes) {
         amp_tensor *t = tensor(d, {2});

@@ -229,7 +229,7 @@ def parse_attributes(op, text, line):
     rest = text.strip()
     while rest:
         if match := re.match(r'"((?:[^"\\]|\\.)*)"', rest):
-            op.doc = match.group(1).replace('\\"', '"')
+            op.doc += match.group(1).replace('\\"', '"')
         elif match := re.match(r'(banned|no_grad)="([^"]*)"', rest):
             setattr(op, match.group(1), match.group(2))
         elif match := re.match(r"forms=([_a-z,]+)", rest):

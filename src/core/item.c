@@ -22,8 +22,8 @@ static double element_value(amp_dtype dtype, const void *p) {
 
 double amp_item(const amp_tensor *t) {
     const void *data = amp_data(t);
-    if (!data) return 0.0;
-    if (amp_tensor_elements(t) != 1) {
+    if (!t || !amp_tensor_is_live(t) || t->storage->device != AMP_DEVICE_CPU) return 0.0; /* amp_data says why */
+    if (!data || amp_tensor_elements(t) != 1) {
         amp_fail(AMP_ERROR_INVALID, "item: the tensor must have one element, this one is %s", amp_describe(t));
         return 0.0;
     }

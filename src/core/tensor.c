@@ -101,6 +101,7 @@ static void free_header_list(header_list *list) {
 
 /* Not with AMP_DEBUG: a released tensor stays recognisable there. */
 void amp_tensor_trim(void) {
+    pthread_once(&header_once, set_up_headers);
     if (delay_reuse) return;
     free_header_list(&free_headers);
     amp_lock(AMP_LOCK_HEADERS);

@@ -1,6 +1,7 @@
 /* AMP_VERBOSE=topic,topic */
 #include "core/verbose.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,4 +15,23 @@ bool amp_verbose(const char *topic) {
         if (*p) p++;
     }
     return false;
+}
+
+void amp_verbose_check(char *sentence, size_t bytes) {
+    static const char *const topics[] = {"", "dispatch", "all"};
+    const char *debug = getenv("AMP_DEBUG"), *rest = getenv("AMP_VERBOSE");
+    snprintf(sentence, bytes, "%s", "");
+    if (debug && *debug && strcmp(debug, "0") != 0 && strcmp(debug, "1") != 0) {
+        snprintf(sentence, bytes, "AMP_DEBUG is '%.60s'; it must be 0 or 1", debug);
+    }
+    while (rest && *rest) {
+        const size_t n = strcspn(rest, ",");
+        size_t i = 0;
+        while (i < 3 && (n != strlen(topics[i]) || strncmp(rest, topics[i], n) != 0)) i++;
+        if (i == 3) {
+            snprintf(sentence, bytes, "AMP_VERBOSE names '%.*s'; the topics are dispatch and all", n < 60 ? (int)n : 60,
+                     rest);
+        }
+        rest += n + (rest[n] == ',');
+    }
 }

@@ -19,6 +19,7 @@
 #include "core/fail.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "cpu/conv_dnnl.h"
 #include "cpu/dnnl_matmul.h"
 #include "cpu/gemm.h"
@@ -230,13 +231,23 @@ static int choice_named(const char *name) {
     return -1;
 }
 
-/* Lines "name yes_rate no_rate"; what does not read as one is skipped, and measured again. */
+/* A line "name yes_rate no_rate". */
+static bool read_line(const char *line, char name[32], rates *r) {
+    int used = 0;
+    char *rest = NULL, *end = NULL;
+    if (sscanf(line, "%31s%n", name, &used) != 1) return false;
+    r->yes = amp_read_number(line + used, &rest);
+    r->no = amp_read_number(rest, &end);
+    return rest != line + used && end != rest;
+}
+
+/* What does not read as a line is skipped, and measured again. */
 static void read_file(void) {
     FILE *file = *state.path ? fopen(state.path, "re") : NULL;
     char line[128], name[32];
     rates r;
     while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "%31s %lf %lf", name, &r.yes, &r.no) != 3) continue;
+        if (!read_line(line, name, &r)) continue;
         const int i = choice_named(name);
         if (i < 0 || !(r.yes >= 0.0 && r.no >= 0.0 && r.yes + r.no > 0.0) || isinf(r.yes + r.no)) continue;
         state.answers[i] = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
@@ -269,7 +280,7 @@ static void write_file(void) {
     for (int i = 0; i < AMP_CHOICE_COUNT; i++) {
         const answer *a = &state.answers[i];
         if (a->known && a->origin != AMP_CHOICE_BY_RULE)
-            fprintf(file, "%s %.6g %.6g\n", choices[i].name, a->rates.yes, a->rates.no);
+            fprintf(file, "%s %.0f %.0f\n", choices[i].name, a->rates.yes, a->rates.no);
     }
     const bool written = !ferror(file);
     if (fclose(file) != 0 || !written || rename(temporary, state.path) != 0) unlink(temporary);

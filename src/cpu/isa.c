@@ -12,6 +12,7 @@
 
 #include "core/fail.h"
 #include "core/lock.h"
+#include "core/verbose.h"
 #include "cpu/choices.h"
 #include "cpu/kernels.h"
 
@@ -23,7 +24,7 @@ enum { GET_PERMISSION = 0x1022, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 static struct {
     atomic_bool ready;
     char reasons[AMP_ISA_COUNT][AMP_ISA_REASON_SIZE];
-    char invalid[64]; /* the value of AMP_MAX_ISA when it is no name */
+    char refused[256]; /* the sentence about a variable of the environment that means nothing */
 } state;
 
 /* ---- Facts ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +175,11 @@ static int isa_from_name(const char *name) {
 static void detect(const char *max_isa) {
     amp_isa_facts facts;
     const int cap = max_isa && *max_isa ? isa_from_name(max_isa) : AMP_ISA_COUNT - 1;
-    snprintf(state.invalid, sizeof state.invalid, "%s", cap < 0 ? max_isa : "");
+    amp_verbose_check(state.refused, sizeof state.refused);
+    if (cap < 0) {
+        snprintf(state.refused, sizeof state.refused,
+                 "AMP_MAX_ISA is '%.63s'; it must be one of ref, avx2, avx512, avx512bf16, amx", max_isa);
+    }
     read_facts(&facts);
     /* Tiles enlarge every signal frame of the process: not asked for where they will not be used. */
     if (cap < AMP_ISA_AMX)
@@ -184,8 +189,8 @@ static void detect(const char *max_isa) {
     amp_isa_judge(&facts, state.reasons);
     for (int isa = cap + 1; isa < AMP_ISA_COUNT; isa++) {
         if (cap < 0)
-            snprintf(state.reasons[isa], AMP_ISA_REASON_SIZE, "AMP_MAX_ISA is '%s', which names no instruction set",
-                     state.invalid);
+            snprintf(state.reasons[isa], AMP_ISA_REASON_SIZE, "AMP_MAX_ISA is '%.63s', which names no instruction set",
+                     max_isa);
         else if (!*state.reasons[isa])
             snprintf(state.reasons[isa], AMP_ISA_REASON_SIZE, "AMP_MAX_ISA=%s forbids it", max_isa);
     }
@@ -203,9 +208,7 @@ static void detect_once(void) {
 
 amp_status amp_isa_status(void) {
     detect_once();
-    if (!*state.invalid) return amp_choices_status();
-    return amp_fail(AMP_ERROR_INVALID, "AMP_MAX_ISA is '%s'; it must be one of ref, avx2, avx512, avx512bf16, amx",
-                    state.invalid);
+    return *state.refused ? amp_fail(AMP_ERROR_INVALID, "%s", state.refused) : amp_choices_status();
 }
 
 void amp_isa_reload_for_test(const char *max_isa) {

@@ -14,6 +14,7 @@ typedef struct amp_call_note {
     bool overridden;    /* the policy came from an override */
     amp_dtype target;   /* dtype that autocast chose; AMP_DTYPE_NONE: it left the arguments alone */
     const char *bypass; /* why autocast did not look at it: static text, or NULL */
+    bool weight_of_op;  /* a weight was cast for this call only, because an op made it */
     int casts_made;     /* arguments converted for this call */
     int casts_cached;   /* … taken from the cast cache instead */
     int casts_fused;    /* … read in their own type by a kernel that converts on the way */

@@ -161,10 +161,6 @@ static bool bind_all(binding *b, const amp_argument *arguments, int count, misma
 }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------- */
-static amp_status no_such_op(const char *name) {
-    return amp_fail(AMP_ERROR_INVALID, "call_op: there is no op '%.80s'", name ? name : "NULL");
-}
-
 /* "add_" and "add_out" are forms of "add", unless an op is called just that. */
 static const amp_op_info *find_op(const char *name, unsigned *form) {
     static const struct {
@@ -189,7 +185,7 @@ static const amp_op_info *find_op(const char *name, unsigned *form) {
 static amp_status choose_overload(const char *name, const amp_argument *arguments, int count, binding *b) {
     mismatch first = {""}, other = {""};
     const amp_op_info *op = find_op(name, &b->form);
-    if (!op) return no_such_op(name);
+    if (!op) return amp_op_unknown("call_op", name);
     b->op = op;
     const bool one_overload = strchr(name, '.') != NULL;
     for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {

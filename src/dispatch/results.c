@@ -1,6 +1,7 @@
 /* Where results go: fresh tensors, in-place and out= targets, second outputs, lists. */
 #include "dispatch/results.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -32,12 +33,19 @@ static amp_status check_mutated(const amp_call *call) {
     return AMP_OK;
 }
 
+static amp_status no_such_form(const amp_call *call) {
+    const char *name = call->op->name;
+    char other[96];
+    snprintf(other, sizeof other, "the form %.64s%s", name, call->form == AMP_FORM_INPLACE ? "_out" : "_");
+    const unsigned others = call->op->forms & ~(unsigned)AMP_FORM_FUNCTION;
+    return amp_fail(AMP_ERROR_INVALID, "%s: there is no such form of %s, which has %s", amp_call_name(call), name,
+                    others ? other : "no in-place and no out= form");
+}
+
 amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
     if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(check_mutated(call));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
-    if (!(call->op->forms & call->form)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: there is no such form of %s", amp_call_name(call), call->op->name);
-    }
+    if (!(call->op->forms & call->form)) return no_such_form(call);
     call->target = call->form == AMP_FORM_INPLACE ? *amp_call_tensor(call, &call->op->args[0]) : given;
     if (!call->target) {
         return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), target_name(call));

@@ -99,6 +99,7 @@ static void add(amp_record *key, bool failed, uint64_t nanoseconds) {
         r->failures += failed;
         r->nanoseconds += nanoseconds;
         if (r->calls == 1 || nanoseconds < r->fastest) r->fastest = nanoseconds;
+        r->note.weight_of_op |= key->note.weight_of_op;
         r->note.casts_made += key->note.casts_made;
         r->note.casts_cached += key->note.casts_cached;
         r->note.casts_fused += key->note.casts_fused;

@@ -66,15 +66,15 @@ static json_t *record_json(const amp_record *r) {
     char name[80];
     snprintf(name, sizeof name, "%s%s", r->op->c_name, form_suffix(r->form));
     const amp_call_note *n = &r->note;
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:s?, s:s?, s:I, s:I, s:I, s:s?, s:s?, s:o}", "op",
-                     name, "device", amp_device_name(r->device), "inputs", r->inputs, "calls", (json_int_t)r->calls,
-                     "failures", (json_int_t)r->failures, "nanoseconds", (json_int_t)r->nanoseconds,
-                     "fastest_nanoseconds", (json_int_t)r->fastest, "policy",
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:s?, s:s?, s:I, s:I, s:I, s:b, s:s?, s:s?, s:o}",
+                     "op", name, "device", amp_device_name(r->device), "inputs", r->inputs, "calls",
+                     (json_int_t)r->calls, "failures", (json_int_t)r->failures, "nanoseconds",
+                     (json_int_t)r->nanoseconds, "fastest_nanoseconds", (json_int_t)r->fastest, "policy",
                      n->in_region ? amp_policy_name(n->policy) : NULL, "overridden", (int)n->overridden, "runs_in",
                      r->runs_in != AMP_DTYPE_NONE ? amp_dtype_name(r->runs_in) : NULL, "bypass", n->bypass,
                      "casts_made", (json_int_t)n->casts_made, "casts_cached", (json_int_t)n->casts_cached,
-                     "casts_fused", (json_int_t)n->casts_fused, "kernel", n->kernel, "isa", kernel_isa(n->kernel),
-                     "refused", refusals_json(n->kernel));
+                     "casts_fused", (json_int_t)n->casts_fused, "weight_of_op", (int)n->weight_of_op, "kernel",
+                     n->kernel, "isa", kernel_isa(n->kernel), "refused", refusals_json(n->kernel));
 }
 
 static json_t *quarantine_json(void) {

@@ -39,6 +39,10 @@ static void print_op(FILE *out, const json_t *op, double total) {
     if (*inputs || failures > 0) fprintf(out, "    %s", inputs);
     if (failures > 0) fprintf(out, "%s(%.0f failed)", *inputs ? "  " : "", failures);
     if (*inputs || failures > 0) fputc('\n', out);
+    if (json_is_true(json_object_get(op, "weight_of_op"))) {
+        fputs("    its weight is cast anew at each call, for an op made it: amp_tensor_mark_parameter keeps the cast\n",
+              out);
+    }
 }
 
 /* True when an earlier op of the report ran by the same kernel. */

@@ -4,6 +4,7 @@
 #include "amp/io.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/near_name.h"
 #include "core/thread.h"
 #include "io/file_map.h"
 #include "io/safetensors_header.h"
@@ -92,26 +93,10 @@ const char *amp_safetensors_metadata(const amp_safetensors *file, const char *ke
 
 /* ---- Tensors ---- */
 
-/* Length of what two names share at their ends: a missing or another prefix ("model.") is the usual mistake. */
-static size_t shared_length(const char *a, const char *b) {
-    const size_t a_length = strlen(a), b_length = strlen(b);
-    const size_t shorter = a_length < b_length ? a_length : b_length;
-    size_t head = 0, tail = 0;
-    while (head < shorter && a[head] == b[head]) head++;
-    while (tail < shorter && a[a_length - 1 - tail] == b[b_length - 1 - tail]) tail++;
-    return head > tail ? head : tail;
-}
-
 static void fail_unknown_name(const amp_safetensors *file, const char *name) {
-    const char *nearest = NULL;
-    size_t best = 2;
-    for (int64_t i = 0; i < file->header.count; i++) {
-        const size_t shared = shared_length(file->header.entries[i].name, name);
-        if (shared > best) {
-            best = shared;
-            nearest = file->header.entries[i].name;
-        }
-    }
+    amp_near_name near = {.wanted = name};
+    for (int64_t i = 0; i < file->header.count; i++) amp_near_name_offer(&near, file->header.entries[i].name);
+    const char *nearest = near.nearest;
     amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s has no tensor '%.200s' among its %lld%s%.200s%s", file->path, name,
              (long long)file->header.count, nearest ? "; did you mean '" : "", nearest ? nearest : "",
              nearest ? "'" : "");

@@ -46,6 +46,8 @@ static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, 
     amp_tensor *pending = amp_call_pending_cast(call, t, dtype);
     if (!pending) return amp_pending_error();
     pending->cast_life = amp_autocast_cast_life(&amp_region_states[call->device], t, dtype, weight);
+    call->note.weight_of_op |=
+        weight && pending->cast_life == AMP_CAST_ONCE && amp_region_states[call->device].cache_enabled;
     *slot = pending;
     return AMP_OK;
 }

@@ -318,7 +318,7 @@ static const amp_arg_info args_scatter_add[] = {
 };
 static const amp_arg_info args_embedding[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_args, input), 0, NO_DEFAULT},
-    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_embedding_args, weight), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT | AMP_ARG_UNCAST, offsetof(amp_embedding_args, weight), 0, NO_DEFAULT},
     {"padding_idx", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_embedding_args, padding_idx), 0, NO_DEFAULT},
     {"max_norm", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_embedding_args, max_norm), 0, NO_DEFAULT},
     {"norm_type", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_embedding_args, norm_type), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
@@ -327,7 +327,7 @@ static const amp_arg_info args_embedding[] = {
 };
 static const amp_arg_info args_embedding_bag[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_bag_args, input), 0, NO_DEFAULT},
-    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_embedding_bag_args, weight), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT | AMP_ARG_UNCAST, offsetof(amp_embedding_bag_args, weight), 0, NO_DEFAULT},
     {"offsets", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_embedding_bag_args, offsets), 0, NO_DEFAULT},
     {"max_norm", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_embedding_bag_args, max_norm), 0, NO_DEFAULT},
     {"norm_type", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_embedding_bag_args, norm_type), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
@@ -2255,7 +2255,7 @@ const amp_op_info amp_op_table[] = {
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}}},
     {AMP_OP_ID_to_device, "to", "device", "to_device",
      "to.device(Tensor input, int device, *, ScalarType? dtype=None, bool copy=False) -> Tensor",
-     "it is there already, unless copy is set. From the device to the cpu, the call waits for the result.",
+     "The elements on a device (AMP_DEVICE_CPU, AMP_DEVICE_CUDA), converted where a dtype is given; a view of input where it is there already, unless copy is set. From the device to the cpu, the call waits for the result.",
      NULL, sizeof(amp_to_device_args), args_to_device, 4, 1,
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL}, {AMP_POLICY_FALLTHROUGH, NULL, NULL}}}},

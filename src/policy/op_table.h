@@ -5,6 +5,7 @@
 #ifndef AMP_POLICY_OP_TABLE_H
 #define AMP_POLICY_OP_TABLE_H
 
+#include "amp/error.h"
 #include "amp/types.h"
 
 #ifdef __cplusplus
@@ -109,6 +110,11 @@ extern const int amp_op_count;
 /* First overload of a name ("add"), or the overload itself ("add.scalar"); NULL if there is none. The overloads of a
  * name are adjacent in the table. Those that the program defined (policy/user_ops.h) are found behind them. */
 const amp_op_info *amp_op_find(const char *name);
+
+/* The op that a wrong name may mean, PyTorch's prefixes ("aten::", "torch.") left out; NULL: none. */
+const char *amp_op_near(const char *name);
+/* AMP_ERROR_INVALID: there is no op of this name; and which one may be meant. */
+amp_status amp_op_unknown(const char *what, const char *name);
 /* The overload of the same name that is tried after this one; NULL after the last. */
 const amp_op_info *amp_op_next_overload(const amp_op_info *op);
 

@@ -85,7 +85,7 @@ amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_ta
 /* ---- Overrides ------------------------------------------------------------------------------------------------ */
 static amp_status set_override(const char *name, amp_device device, amp_override override) {
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
-    if (!op) return amp_fail(AMP_ERROR_INVALID, "autocast: there is no op '%s' to override", name ? name : "NULL");
+    if (!op) return amp_op_unknown("autocast_override", name);
     const bool one_overload = strchr(name, '.') != NULL;
     for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
         unsigned char above = atomic_load_explicit(&registered[o->id], memory_order_relaxed);
@@ -112,8 +112,7 @@ amp_status amp_autocast_override(const char *op, amp_device device, amp_override
         return amp_fail(AMP_ERROR_INVALID, "autocast_override: %d is no override of '%s'", (int) override,
                         op ? op : "NULL");
     }
-    AMP_TRY(set_override(op, device, override));
-    return amp_pending_error();
+    return set_override(op, device, override);
 }
 
 amp_status amp_autocast_set_table(const char *name) {
@@ -121,7 +120,7 @@ amp_status amp_autocast_set_table(const char *name) {
     AMP_TRY(amp_policy_environment());
     AMP_TRY(amp_table_from_name(name, &table));
     atomic_store_explicit(&default_table, (int)table, memory_order_relaxed);
-    return amp_pending_error();
+    return AMP_OK;
 }
 
 /* ---- Environment ---------------------------------------------------------------------------------------------- */
@@ -134,12 +133,13 @@ static const struct {
     {"AMP_ALLOW", AMP_OVERRIDE_ALLOW}, {"AMP_DENY", AMP_OVERRIDE_DENY}, {"AMP_CLEAR", AMP_OVERRIDE_CLEAR}};
 
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
-static char environment_error[160]; /* written once, by read_environment */
+static char environment_error[224]; /* written once, by read_environment */
 
 static void override_everywhere(const char *variable, const char *name, amp_override override) {
     if (!amp_op_find(name)) {
-        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op", variable,
-                 name);
+        const char *near = amp_op_near(name);
+        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op%s%s%s", variable,
+                 name, near ? "; did you mean '" : "", near ? near : "", near ? "'" : "");
         return;
     }
     for (int device = 0; device < AMP_DEVICE_COUNT; device++) (void)set_override(name, (amp_device)device, override);
@@ -189,7 +189,7 @@ const char *amp_autocast_policy(const char *name, amp_device device, const char 
     }
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) {
-        amp_fail(AMP_ERROR_INVALID, "autocast_policy: there is no op '%s'", name ? name : "NULL");
+        amp_op_unknown("autocast_policy", name);
         return NULL;
     }
     return amp_policy_name(op->policy[table][device].policy);

@@ -32,7 +32,7 @@ amp_dtype amp_autocast_dtype_for(const char *name, amp_device device, const char
     if (amp_device_check("autocast_dtype_for", device) != AMP_OK) return AMP_DTYPE_NONE;
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) {
-        amp_fail(AMP_ERROR_INVALID, "autocast_dtype_for: there is no op '%s'", name ? name : "NULL");
+        amp_op_unknown("autocast_dtype_for", name);
         return AMP_DTYPE_NONE;
     }
     const amp_region_state *region = &amp_region_states[device];

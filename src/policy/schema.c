@@ -2,9 +2,12 @@
 #include "policy/schema.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/number.h"
 
 typedef struct reader {
     const char *at;     /* rest of the schema */
@@ -140,6 +143,7 @@ static amp_status read_type(reader *r, written_type *type) {
         type->holes = true;
         r->at++;
     }
+    if (type->mutated && *r->at == '[') return unreadable(r, "no list: an op writes single tensors, Tensor(a!),");
     AMP_TRY(read_list(r, type));
     type->optional = *r->at == '?';
     r->at += type->optional;
@@ -172,7 +176,7 @@ static amp_status read_number(reader *r, double *number, amp_scalar_kind *kind) 
     }
     const size_t length = strcspn(r->at, ",) ");
     char *end = NULL;
-    *number = strtod(r->at, &end);
+    *number = amp_read_number(r->at, &end);
     if (length == 0 || end != r->at + length) return unreadable(r, "a number, True, False or None");
     *kind = strcspn(r->at, ".eEnN") < length ? AMP_SCALAR_FLOAT : AMP_SCALAR_INT;
     r->at = end;
@@ -202,6 +206,14 @@ static amp_arg_kind kind_of(const written_type *type, bool zero) {
     }
 }
 
+/* Whether the number is one that an argument of the type can have. */
+static amp_status check_default(const reader *r, base_type base, double number, amp_scalar_kind kind) {
+    if (base == BASE_INT && (kind != AMP_SCALAR_INT || !(fabs(number) < 0x1p63))) return unreadable(r, "an integer");
+    if (base == BASE_BOOL && kind != AMP_SCALAR_BOOL) return unreadable(r, "True or False");
+    if (base == BASE_FLOAT && kind == AMP_SCALAR_BOOL) return unreadable(r, "a number");
+    return AMP_OK;
+}
+
 static amp_status read_default(reader *r, const written_type *type, amp_arg_info *arg) {
     if (take(r, "None")) {
         arg->kind = kind_of(type, false);
@@ -213,7 +225,9 @@ static amp_status read_default(reader *r, const written_type *type, amp_arg_info
         return unreadable(r, "None, the only default there is,");
     double number = 0;
     amp_scalar_kind kind = AMP_SCALAR_NONE;
+    const reader before = *r;
     AMP_TRY(read_number(r, &number, &kind));
+    AMP_TRY(check_default(&before, type->base, number, kind));
     arg->kind = kind_of(type, number == 0);
     if (arg->kind == AMP_ARG_FLOAT || arg->kind == AMP_ARG_INT || arg->kind == AMP_ARG_BOOL) return AMP_OK;
     arg->has_default = 1;

@@ -88,7 +88,7 @@ static amp_status too_late(const char *what, const char *name) {
 static amp_status register_function(const char *what, const char *name, amp_policy policy) {
     if (amp_failed()) return amp_pending_error();
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
-    if (!op) return amp_fail(AMP_ERROR_INVALID, "%s: there is no op '%.80s'", what, name ? name : "NULL");
+    if (!op) return amp_op_unknown(what, name);
     const bool one_overload = strchr(name, '.') != NULL;
     amp_lock(AMP_LOCK_USER_FUNCTIONS);
     const bool late = initialised;

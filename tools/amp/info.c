@@ -8,6 +8,7 @@
 #include "command.h"
 #include "cpu/isa.h"
 #include "info_kernels.h"
+#include "policy/policy.h"
 
 static const char help[] =
     "usage: amp info [--kernels] [--json]\n"
@@ -134,7 +135,7 @@ int amp_command_info(int argc, char **argv) {
         return AMP_EXIT_OK;
     }
     if (options.ops) return amp_print_ops(options.pattern, options.json);
-    if (amp_isa_status() != AMP_OK) { /* AMP_MAX_ISA or AMP_TUNE is nonsense */
+    if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) { /* AMP_MAX_ISA, AMP_ALLOW … are nonsense */
         fprintf(stderr, "amp info: %s\n", amp_last_error());
         return AMP_EXIT_USAGE;
     }

@@ -294,7 +294,8 @@ AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
 #define amp_to(...) amp_to_call(AMP_ARGS_(to, input, __VA_ARGS__))
 #endif
 
-/* it is there already, unless copy is set. From the device to the cpu, the call waits for the result.
+/* The elements on a device (AMP_DEVICE_CPU, AMP_DEVICE_CUDA), converted where a dtype is given; a view of input where
+ * it is there already, unless copy is set. From the device to the cpu, the call waits for the result.
  * to.device(Tensor input, int device, *, ScalarType? dtype=None, bool copy=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_to_device_args {
