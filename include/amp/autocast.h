@@ -29,6 +29,8 @@ AMP_API amp_status amp_autocast_enter(const amp_autocast_args *args);
  * for sources that are not weights or parameters. */
 AMP_API amp_status amp_autocast_exit(amp_device device);
 
+/* amp_autocast_enter, and amp_autocast_exit of the device that was opened, for the block macro: an error stands, as
+ * amp/error.h says, and the region counts as entered all the same. Not for direct use. */
 AMP_API amp_region amp_autocast_open(const amp_autocast_args *args);
 AMP_API void amp_autocast_close(amp_region *region);
 
@@ -40,7 +42,11 @@ AMP_API void amp_autocast_close(amp_region *region);
                       amp_autocast_close)
 #endif
 
-/* ---- State of this thread ---- */
+/* ---- State of this thread ----
+ * It belongs to the thread: a new thread starts outside of any region, whatever is open where it was made, and takes a state
+ * over by amp_autocast_capture and amp_autocast_restore. Regions of one thread must be left in the order in which they were
+ * entered, innermost first; scopes and regions are counted apart and may cross. For a device that does not exist the three
+ * questions answer false, AMP_DTYPE_NONE and false, with an error. */
 AMP_API bool amp_autocast_is_enabled(amp_device device);
 AMP_API amp_dtype amp_autocast_dtype(amp_device device);
 AMP_API bool amp_autocast_cache_is_enabled(amp_device device);
@@ -80,7 +86,8 @@ typedef enum amp_override {
 
 /* Overrides an op's policy on a device, for the process, above every table. All overloads of the name, or one
  * ("add.scalar"). The environment does the same at start for every device: AMP_ALLOW, AMP_DENY, AMP_CLEAR,
- * each a comma-separated list of names. */
+ * each a comma-separated list of names; of an op in several of them DENY goes over ALLOW, and CLEAR over both. The last
+ * call of this function goes over all. In-place and out= forms are never cast, whatever the override. */
 AMP_API amp_status amp_autocast_override(const char *op, amp_device device, amp_override override);
 /* Table version of regions that name none. */
 AMP_API amp_status amp_autocast_set_table(const char *table);

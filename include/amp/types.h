@@ -199,7 +199,7 @@ static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
     ((amp_dims){.values = {__VA_ARGS__},                                                                               \
                 .count = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                              \
                 .set = AMP_PRESENT})
-/* AMP_LIST(a, b, c) as a tensor list argument; lives until the end of the enclosing block. */
+/* AMP_LIST(a, b, c) as a tensor list argument, in C only; lives until the end of the enclosing block. */
 #define AMP_LIST(...)                                                                                                  \
     ((amp_tensor_list){(amp_tensor *const[]){__VA_ARGS__},                                                             \
                        (int64_t)(sizeof((amp_tensor *const[]){__VA_ARGS__}) / sizeof(amp_tensor *)), NULL})

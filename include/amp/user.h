@@ -86,7 +86,10 @@ typedef struct amp_call amp_call;
 /* Runs the op. `args` is its argument struct, defaults filled in: absent only what the schema lets be absent. In a region the
  * tensors come cast, as the policy says; autocast is off for ops that are called in here, and tensors that are made in here
  * go at the end, but for the results. Inputs may be strided (amp_contiguous helps). Returns AMP_OK with the results set, or
- * the status of amp_call_fail or of the call that failed. Runs on the caller's thread, on several at a time. */
+ * the status of amp_call_fail or of the call that failed. Runs on the caller's thread, on several at a time.
+ * It must not throw: a C++ exception that leaves it takes the thread's scopes and layers with it. It must not keep or release
+ * its arguments (amp_keep says why), and must close the scopes and regions that it opens. Another number than an amp_status is
+ * an error of the op. */
 typedef amp_status (*amp_op_implementation)(amp_call *call, const void *args);
 
 /* What an op is on one device. */
@@ -124,7 +127,7 @@ AMP_API amp_tensor_list amp_call_defined_list(const amp_op *op, const void *args
 AMP_API amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape);
 /* Makes a tensor that other ops gave the result number `index`. NULL: the error that stands. */
 AMP_API amp_status amp_call_return(amp_call *call, int index, amp_tensor *tensor);
-/* The result of an op that returns Tensor[]: the array is copied. */
+/* The result of an op that returns Tensor[]: the array is copied; a tensor that stands there twice is a view the second time. */
 AMP_API amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count);
 /* Where the call runs. */
 AMP_API amp_device amp_call_device(const amp_call *call);
