@@ -251,6 +251,60 @@ TEST_F(Cuda, ATensorThatChangesThreadsMakesTheStreamWaitNotTheHost) {
     }).join();
 }
 
+TEST_F(Cuda, TensorsGoFromOneDeviceToAnotherWithoutTheHost) {
+    Scope scope;
+    amp_tensor *host = op("transpose", {counting({3, 4}), 0, 1}), *on_zero = sent(host);
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    const amp_cuda_counts start = amp_cuda_counters();
+    amp_tensor *on_one = sent(op("mul", {on_zero, 2})), *empty = sent(op("narrow", {on_zero, 0, 0, 0}));
+    ASSERT_NE(on_one, nullptr) << amp_last_error();
+    ASSERT_NE(empty, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_device_of(on_one), 1);
+    EXPECT_EQ(amp_cuda_device_of(on_zero), 0);
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations);
+    EXPECT_GE(amp_cuda_counters().stream_waits, start.stream_waits + 2) << "each stream waits for the other";
+    EXPECT_EQ(values(op("add", {on_one, on_one})), values(op("mul", {host, 4})));
+    EXPECT_EQ(sent(on_one) == nullptr, false);
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    EXPECT_EQ(values(sent(on_one)), values(op("mul", {host, 2})));
+}
+
+TEST_F(Cuda, FactoriesMakeTensorsWhereTheyAreTold) {
+    Scope scope;
+    for (const char *name : {"zeros", "ones", "empty"}) {
+        amp_tensor *t = op(name, {AMP_DIMS(2, 3)}, {{"device", AMP_DEVICE_CUDA}});
+        ASSERT_NE(t, nullptr) << amp_last_error();
+        EXPECT_EQ(amp_tensor_device(t), AMP_DEVICE_CUDA) << name;
+    }
+    EXPECT_EQ(values(op("ones", {AMP_DIMS(3)}, {{"device", AMP_DEVICE_CUDA}})), std::vector<float>(3, 1.0f));
+    EXPECT_EQ(values(op("full", {AMP_DIMS(2), amp_float(0.5)}, {{"dtype", AMP_F16}, {"device", AMP_DEVICE_CUDA}})),
+              std::vector<float>(2, 0.5f));
+    EXPECT_EQ(values(op("arange", {amp_int(4)}, {{"device", AMP_DEVICE_CUDA}})), values(counting({4})));
+    EXPECT_EQ(values(op("arange.start", {amp_float(1), amp_float(2), amp_float(0.25)}, {{"device", AMP_DEVICE_CUDA}})),
+              (std::vector<float>{1, 1.25, 1.5, 1.75}));
+    EXPECT_EQ(amp_tensor_device(op("zeros", {AMP_DIMS(2)})), AMP_DEVICE_CPU);
+    EXPECT_EQ(op("zeros", {AMP_DIMS(2)}, {{"device", 7}}), nullptr);
+    EXPECT_EQ(error(), "zeros: 'device' is 7; expected AMP_DEVICE_CPU or AMP_DEVICE_CUDA");
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    EXPECT_EQ(amp_cuda_device_of(op("ones", {AMP_DIMS(3)}, {{"device", AMP_DEVICE_CUDA}})), 1);
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+}
+
+// The double of cuBLASLt rounds factors as TF32 does.
+TEST_F(Cuda, ProductsOfF32AreExactUnlessTf32IsAllowed) {
+    Scope scope;
+    const float numbers[1] = {1.0f + 0x1p-15f};
+    const int64_t one[2] = {1, 1};
+    amp_tensor *x = sent(amp_from_data(numbers, AMP_F32, 2, one));
+    EXPECT_FALSE(amp_cuda_matmul_allow_tf32());
+    EXPECT_GT(values(op("mm", {x, x})).at(0), 1.0f);
+    amp_cuda_matmul_set_allow_tf32(true);
+    EXPECT_TRUE(amp_cuda_matmul_allow_tf32());
+    EXPECT_EQ(values(op("mm", {x, x})).at(0), 1.0f);
+    amp_cuda_matmul_set_allow_tf32(false);
+    EXPECT_GT(values(op("mm", {x, x})).at(0), 1.0f);
+}
+
 // ---- Memory -------------------------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {

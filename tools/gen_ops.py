@@ -20,7 +20,7 @@ TABLES = ["torch", "ipex", "apex"]
 DEVICES = ["cpu", "cuda"]
 MARKS = {"weight": "AMP_ARG_WEIGHT", "uncast": "AMP_ARG_UNCAST"}
 FORMS = {"_": "AMP_FORM_INPLACE", "out": "AMP_FORM_OUT"}
-FLAGS = {"elementwise": "AMP_OP_ELEMENTWISE", "view": "AMP_OP_VIEW"}
+FLAGS = {"elementwise": "AMP_OP_ELEMENTWISE", "view": "AMP_OP_VIEW", "placed": "AMP_OP_PLACED"}
 C_TYPES = {
     "TENSOR": "amp_tensor *", "TENSOR_LIST": "amp_tensor_list ", "SCALAR": "amp_scalar ", "FLOAT": "double ",
     "INT": "int64_t ", "BOOL": "bool ", "OPT_FLOAT": "amp_opt_float ", "OPT_INT": "amp_opt_int ",

@@ -14,9 +14,8 @@ extern "C" {
 
 /* Devices that this process can use; 0 where CUDA cannot be used (amp_device_is_usable says why). */
 AMP_API int amp_cuda_device_count(void);
-/* The device on which this thread's amp_to_device puts tensors, those of another CUDA device too, by way of the host: 0 until
- * this is called. AMP_ERROR_INVALID if there is no
- * such device. */
+/* The device on which this thread's amp_to_device puts tensors, those of another CUDA device too: 0 until this is called.
+ * AMP_ERROR_INVALID if there is no such device. */
 AMP_API amp_status amp_cuda_set_device(int index);
 AMP_API int amp_cuda_get_device(void);
 /* The device of a CUDA tensor; -1 with an error for another one. */
@@ -27,6 +26,11 @@ AMP_API int amp_cuda_device_of(const amp_tensor *tensor);
  * nothing with (an index out of range, a zero among integers that are divisors, a probability beyond 1): AMP_ERROR_INVALID
  * names the op, whose results are not to be used, and the device goes on. */
 AMP_API amp_status amp_cuda_synchronize(void);
+/* Whether products and convolutions of f32 may be computed in TF32, which keeps 11 of 24 bits of each factor: faster, and not
+ * exact. Off until it is allowed; for the whole process. PyTorch: torch.backends.cuda.matmul.allow_tf32. */
+AMP_API void amp_cuda_matmul_set_allow_tf32(bool allow);
+AMP_API bool amp_cuda_matmul_allow_tf32(void);
+
 /* Gives device memory that is kept for reuse back to the driver; waits for the thread's stream. */
 AMP_API amp_status amp_cuda_trim_memory(void);
 

@@ -9,6 +9,7 @@
 #include "cpu/element.h"
 #include "cpu/elementwise.h"
 #include "cpu/strided_copy.h"
+#include "cuda/cuda_elementwise.h"
 #include "dispatch/backend.h"
 
 /* ---- Copies --------------------------------------------------------------------------------------------------- */
@@ -212,7 +213,8 @@ amp_status cpu_empty_like(amp_call *call) {
 }
 
 /* start + i·step, in f64 or, for integers, exactly. */
-static void write_range(amp_tensor *out, const amp_scalar *start, const amp_scalar *step) {
+static amp_status write_range(amp_tensor *out, const amp_scalar *start, const amp_scalar *step) {
+    if (out->storage->device == AMP_DEVICE_CUDA) return amp_cuda_write_range("arange", out, start, step);
     const bool whole = amp_compute_dtype(out->dtype) == AMP_I64;
     const double first = real_part(start), by = real_part(step);
     const uint64_t first_whole = (uint64_t)whole_part(start), by_whole = (uint64_t)whole_part(step);
@@ -224,6 +226,7 @@ static void write_range(amp_tensor *out, const amp_scalar *start, const amp_scal
         amp_block_store(whole ? AMP_I64 : AMP_F64, whole ? (const void *)&exact : &real, out->dtype,
                         to + i * out->strides[0] * size, size, 1);
     }
+    return AMP_OK;
 }
 
 /* ⌈(end − start)/step⌉, exactly for whole numbers. */
@@ -247,9 +250,7 @@ static amp_status return_range(amp_call *call, const amp_scalar *start, const am
     }
     const int64_t shape[1] = {(int64_t)length};
     amp_tensor *out = amp_call_output(call, 0, or_else(dtype, whole ? AMP_I64 : AMP_F32), 1, shape);
-    if (!out) return amp_pending_error();
-    write_range(out, start, step);
-    return AMP_OK;
+    return out ? write_range(out, start, step) : amp_pending_error();
 }
 
 amp_status cpu_arange(amp_call *call) {

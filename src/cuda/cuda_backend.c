@@ -1,6 +1,8 @@
 /* The CUDA backend: memory, transfers, launches, the op table, and the public functions of amp/cuda.h. */
 #include "cuda/cuda_backend.h"
 
+#include <stdatomic.h>
+
 #include "amp/cuda.h"
 #include "amp/ops.h"
 #include "cuda/cuda_lent.h"
@@ -155,14 +157,27 @@ static amp_status fetch(const char *op, void *destination, const amp_tensor *sou
 
 amp_status amp_op_to_device(amp_call *call); /* ops/devices.c */
 
-/* A tensor of another device than the chosen one goes there by way of the host. */
+/* Memory is made on the chosen device and filled in stream order, without the host. */
+static amp_tensor *on_chosen_device(const char *op, amp_tensor *source) {
+    const amp_cuda_module *module = amp_cuda_loaded();
+    const int from = device_of(source), to = chosen_device;
+    if (amp_cuda_status(op, module->select(to)) != AMP_OK) return NULL;
+    amp_tensor *made = amp_backend_tensor(AMP_DEVICE_CUDA, op, source->dtype, source->rank, source->shape);
+    if (amp_cuda_status(op, module->select(from)) != AMP_OK || !made) return NULL;
+    const void *data = amp_cuda_address(op, source);
+    const size_t bytes = (size_t)amp_tensor_elements(source) * amp_dtype_size(source->dtype);
+    if (!data || bytes == 0) return data ? made : NULL;
+    const amp_cuda_result copied = module->copy_between(amp_tensor_pointer(made), to, data, from, bytes);
+    return amp_cuda_status(op, copied) == AMP_OK ? made : NULL;
+}
+
+/* Converted before it goes where it was, so that its elements are converted once. */
 amp_status cuda_to_device(amp_call *call) {
     const amp_to_device_args *a = call->args;
     if (a->device != AMP_DEVICE_CUDA || device_of(a->input) == chosen_device) return amp_op_to_device(call);
-    amp_tensor *host = amp_to_device(a->input, AMP_DEVICE_CPU, .dtype = a->dtype);
-    if (!host) return amp_pending_error();
-    AMP_TRY(amp_cuda_status(call->op->name, amp_cuda_loaded()->select(chosen_device)));
-    call->outputs[0] = amp_to_device(host, AMP_DEVICE_CUDA);
+    amp_tensor *converted = a->dtype == AMP_DTYPE_NONE ? a->input : amp_to(a->input, a->dtype);
+    amp_tensor *source = converted ? amp_contiguous(converted) : NULL;
+    call->outputs[0] = source ? on_chosen_device(call->op->name, source) : NULL;
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
@@ -230,6 +245,16 @@ int amp_cuda_device_of(const amp_tensor *tensor) {
 amp_status amp_cuda_synchronize(void) {
     const amp_cuda_module *module = need("cuda_synchronize");
     return module ? amp_cuda_status("cuda_synchronize", module->synchronize()) : amp_pending_error();
+}
+
+static atomic_bool allow_tf32;
+
+void amp_cuda_matmul_set_allow_tf32(bool allow) {
+    atomic_store_explicit(&allow_tf32, allow, memory_order_relaxed);
+}
+
+bool amp_cuda_matmul_allow_tf32(void) {
+    return atomic_load_explicit(&allow_tf32, memory_order_relaxed);
 }
 
 amp_status amp_cuda_trim_memory(void) {

@@ -205,15 +205,8 @@ amp_status cuda_scaled_dot_product_attention(amp_call *call) {
 }
 
 /* ---- Triangles ---------------------------------------------------------------------------------------------------- */
-static amp_tensor *counting(amp_call *call, int64_t count) {
-    amp_tensor *t = amp_cuda_temporary(call, AMP_I64, 1, &count);
-    if (!t || count == 0) return t;
-    const amp_cuda_range a = {.out = amp_cuda_address(call->op->name, t),
-                              .dtype = AMP_I64,
-                              .integers = true,
-                              .count = count,
-                              .whole_step = 1};
-    return a.out && !amp_cuda_launch_over(call->op->name, "range", &a, amp_cuda_blocks(count)) ? t : NULL;
+static amp_tensor *counting(int64_t count) {
+    return amp_arange(amp_int(count), .device = AMP_DEVICE_CUDA);
 }
 
 static amp_status triangle(amp_call *call, amp_tensor *input, int64_t diagonal, bool lower) {
@@ -221,8 +214,8 @@ static amp_status triangle(amp_call *call, amp_tensor *input, int64_t diagonal, 
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected a matrix, or a batch of them",
                         amp_call_name(call), amp_describe(input));
     }
-    amp_tensor *rows = counting(call, input->shape[input->rank - 2]);
-    amp_tensor *columns = rows ? counting(call, input->shape[input->rank - 1]) : NULL;
+    amp_tensor *rows = counting(input->shape[input->rank - 2]);
+    amp_tensor *columns = rows ? counting(input->shape[input->rank - 1]) : NULL;
     amp_tensor *right = columns ? amp_sub(columns, amp_unsqueeze(rows, 1)) : NULL; /* of the diagonal: how far */
     amp_tensor *inside = !right  ? NULL
                          : lower ? amp_le_scalar(right, amp_int(diagonal))

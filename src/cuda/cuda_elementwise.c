@@ -162,6 +162,20 @@ amp_status amp_cuda_fill(amp_tensor *tensor, const amp_scalar *value) {
     return amp_cuda_compute(NULL, AMP_FORMULA_same, &v, 1, compute, (amp_formula_numbers){0}, tensor);
 }
 
+amp_status amp_cuda_write_range(const char *op, amp_tensor *out, const amp_scalar *start, const amp_scalar *step) {
+    const int64_t count = amp_tensor_elements(out);
+    if (count == 0) return AMP_OK;
+    const amp_cuda_range a = {.out = amp_cuda_address(op, out),
+                              .dtype = out->dtype,
+                              .integers = amp_compute_dtype(out->dtype) == AMP_I64,
+                              .count = count,
+                              .whole_start = amp_constant_of(start, AMP_I64).i64,
+                              .whole_step = amp_constant_of(step, AMP_I64).i64,
+                              .start = amp_constant_of(start, AMP_F64).f64,
+                              .step = amp_constant_of(step, AMP_F64).f64};
+    return a.out ? amp_cuda_launch_over(op, "range", &a, amp_cuda_blocks(count)) : amp_pending_error();
+}
+
 /* ---- One element -------------------------------------------------------------------------------------------------- */
 /* Integers stay integers where the formula has them, or where it changes none (`keep`); else they become f32. */
 static amp_status unary(amp_call *call, amp_formula formula, amp_tensor *input, bool keep,

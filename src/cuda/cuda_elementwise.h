@@ -25,4 +25,7 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
 amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const amp_operand *values, int count,
                                    amp_dtype dtype, amp_formula_numbers numbers);
 
+/* out[i] = start + i·step, of a dense vector. */
+amp_status amp_cuda_write_range(const char *op, amp_tensor *out, const amp_scalar *start, const amp_scalar *step);
+
 #endif /* AMP_CUDA_ELEMENTWISE_H */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "amp/cuda.h"
 #include "cuda/cuda_elementwise.h"
 
 /* The operand in the module's terms; false: it must be laid out densely first. */
@@ -107,6 +108,7 @@ amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
     AMP_TRY(type_of(call, p->a.tensor, &q.type));
     for (int i = 0; i < p->batch_rank; i++) q.batch *= p->batch_shape[i];
     if (q.m == 0 || q.n == 0 || q.batch == 0) return AMP_OK;
+    q.tf32 = q.type == AMP_CUDA_F32 && amp_cuda_matmul_allow_tf32();
     const bool fused = q.type != AMP_CUDA_F64 && q.k > 0;
     call->note.kernel = "cublaslt";
     AMP_TRY(start_result(p, &c, p->bias && !fused, &q.beta));

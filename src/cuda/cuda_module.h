@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of kernel_args.h. */
-enum { AMP_CUDA_ABI = 4 };
+enum { AMP_CUDA_ABI = 5 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -63,6 +63,7 @@ typedef struct amp_cuda_product {
     amp_cuda_matrix a, b, c;
     const void *bias;
     bool relu;
+    bool tf32; /* f32 may be multiplied in it */
 } amp_cuda_product;
 
 typedef struct amp_cuda_module {
@@ -94,6 +95,8 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*download)(void *host, const void *from, size_t bytes);
     /* On the selected device. */
     amp_cuda_result (*copy)(void *to, const void *from, size_t bytes);
+    /* From one device to another, in the order of the thread's streams of both. */
+    amp_cuda_result (*copy_between)(void *to, int to_device, const void *from, int from_device, size_t bytes);
 
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
     amp_cuda_result (*multiply)(const amp_cuda_product *product);

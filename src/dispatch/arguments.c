@@ -150,9 +150,24 @@ static amp_status copy_struct(amp_call *call, const void *given) {
     return amp_struct_read(amp_call_name(call), type, call->args, call->op->args_size, sizeof size, given);
 }
 
+/* An op that makes tensors of nothing runs on the device that it is told. */
+static amp_status place(amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind != AMP_ARG_INT || strcmp(arg->name, "device") != 0) continue;
+        const int64_t device = *(const int64_t *)amp_call_field(call, arg);
+        if (device < 0 || device >= AMP_DEVICE_COUNT) {
+            return amp_fail(AMP_ERROR_DEVICE, "%s: 'device' is %lld; expected AMP_DEVICE_CPU or AMP_DEVICE_CUDA",
+                            amp_call_name(call), (long long)device);
+        }
+        call->device = (amp_device)device;
+    }
+    return AMP_OK;
+}
+
 amp_status amp_arguments_prepare(amp_call *call, const void *given) {
     AMP_TRY(copy_struct(call, given));
     call->device = AMP_DEVICE_CPU;
     for (int i = 0; i < call->op->arg_count; i++) AMP_TRY(complete_argument(call, &call->op->args[i]));
-    return AMP_OK;
+    return __builtin_expect((call->op->flags & AMP_OP_PLACED) != 0, 0) ? place(call) : AMP_OK;
 }

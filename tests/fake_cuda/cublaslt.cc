@@ -16,6 +16,7 @@ struct Operation {
     cublasOperation_t turned[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     const void *bias = nullptr;
+    cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
 };
 
 struct Layout {
@@ -54,6 +55,14 @@ double at(const void *data, const Layout &l, int64_t row, int64_t column, int32_
     return load<double>(data, dtype_of(l.type), row + column * l.stride + batch * l.batch_stride);
 }
 
+// A factor with the 11 bits that TF32 keeps.
+double factor(const Operation &o, double x) {
+    if (o.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || !std::isfinite(x)) return x;
+    int exponent;
+    const double fraction = std::frexp(x, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
+}
+
 double gelu(double x) {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
@@ -73,8 +82,11 @@ EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
     *handle = reinterpret_cast<cublasLtHandle_t>(uintptr_t(1));
     return CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t) {
-    return make(desc, Operation());
+EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                                               cudaDataType_t) {
+    Operation operation;
+    operation.compute = compute;
+    return make(desc, operation);
 }
 EXPORT cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
     return destroy<Operation>(desc);
@@ -147,8 +159,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
             for (int64_t i = 0; i < m; i++) {
                 double sum = 0;
                 for (int64_t l = 0; l < k; l++) {
-                    sum += (turned_a ? at(a, la, l, i, batch) : at(a, la, i, l, batch)) *
-                           (turned_b ? at(b, lb, j, l, batch) : at(b, lb, l, j, batch));
+                    sum += factor(o, turned_a ? at(a, la, l, i, batch) : at(a, la, i, l, batch)) *
+                           factor(o, turned_b ? at(b, lb, j, l, batch) : at(b, lb, l, j, batch));
                 }
                 sum *= scale;
                 if (keep != 0) sum += keep * at(c, lc, i, j, batch);

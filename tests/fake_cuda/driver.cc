@@ -11,7 +11,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "fake_cuda.h"
 
@@ -29,8 +28,12 @@ struct Device {
 std::mutex lock;
 Device devices[max_devices];
 std::map<CUdeviceptr, std::pair<int, size_t>> blocks; // address → device and size
-std::set<CUstream> streams;
-std::map<CUevent, bool> events; // whether one was recorded, and not waited for since
+std::map<CUstream, int> streams;                      // of which device
+struct Event {
+    int device;
+    bool recorded; // and not waited for since
+};
+std::map<CUevent, Event> events;
 fake_cuda_state state = {4, size_t(1) << 30, 0, 0, CUDA_SUCCESS, false, false, 0, 0};
 thread_local int current = -1; // device of the current context
 
@@ -44,12 +47,15 @@ int device_count() {
     return count ? std::atoi(count) : state.devices;
 }
 
-// Whether [address, address + bytes) lies in one block of the current device.
-bool is_device_memory(CUdeviceptr address, size_t bytes) {
+// Whether [address, address + bytes) lies in one block of a device; of the current one.
+bool is_memory_of(int device, CUdeviceptr address, size_t bytes) {
     auto after = blocks.upper_bound(address);
     if (after == blocks.begin()) return false;
     const auto &[start, block] = *--after;
-    return block.first == current && address + bytes <= start + block.second;
+    return block.first == device && address + bytes <= start + block.second;
+}
+bool is_device_memory(CUdeviceptr address, size_t bytes) {
+    return is_memory_of(current, address, bytes);
 }
 
 // ---- Device memory -----------------------------------------------------------------------------------------------
@@ -163,7 +169,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     *stream = reinterpret_cast<CUstream>(std::malloc(1));
-    streams.insert(*stream);
+    streams[*stream] = current;
     return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
@@ -181,25 +187,26 @@ CUresult cuEventCreate(CUevent *event, unsigned) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     *event = reinterpret_cast<CUevent>(std::malloc(1));
-    events[*event] = false;
+    events[*event] = {current, false};
     return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    events[event] = true;
+    if (stream != CU_STREAM_LEGACY && streams[stream] != events[event].device) return CUDA_ERROR_INVALID_HANDLE;
+    events[event].recorded = true;
     return problem();
 }
 CUresult cuEventQuery(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    return state.slow && events[event] ? CUDA_ERROR_NOT_READY : problem();
+    return state.slow && events[event].recorded ? CUDA_ERROR_NOT_READY : problem();
 }
 CUresult cuEventSynchronize(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
     state.synchronizations++;
     if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    events[event] = false;
+    events[event].recorded = false;
     return problem();
 }
 CUresult cuEventDestroy(CUevent event) {
@@ -278,6 +285,21 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
     }
     open_memory();
     std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    close_memory();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+                           CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    const auto device_of = [](CUcontext context) { return int(reinterpret_cast<uintptr_t>(context)) - 1; };
+    if (!is_memory_of(device_of(to_context), to, bytes) || !is_memory_of(device_of(from_context), from, bytes) ||
+        !is_stream(stream)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    open_memory();
+    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
     close_memory();
     return CUDA_SUCCESS;
 }

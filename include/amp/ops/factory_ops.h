@@ -11,12 +11,13 @@ extern "C" {
 #endif
 
 /* A new tensor full of zeros; f32 unless a dtype is given.
- * zeros(int[] size, *, ScalarType? dtype=None) -> Tensor
+ * zeros(int[] size, *, ScalarType? dtype=None, int device=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_zeros_args {
     size_t struct_size AMP_SIZE_OF_(amp_zeros_args);
     amp_dims size AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
 } amp_zeros_args;
 AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
 #ifndef __cplusplus
@@ -24,12 +25,13 @@ AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
 #endif
 
 /* A new tensor full of ones; f32 unless a dtype is given.
- * ones(int[] size, *, ScalarType? dtype=None) -> Tensor
+ * ones(int[] size, *, ScalarType? dtype=None, int device=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_ones_args {
     size_t struct_size AMP_SIZE_OF_(amp_ones_args);
     amp_dims size AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
 } amp_ones_args;
 AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
 #ifndef __cplusplus
@@ -37,12 +39,13 @@ AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
 #endif
 
 /* A new tensor whose memory is not initialised; f32 unless a dtype is given.
- * empty(int[] size, *, ScalarType? dtype=None) -> Tensor
+ * empty(int[] size, *, ScalarType? dtype=None, int device=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_empty_args {
     size_t struct_size AMP_SIZE_OF_(amp_empty_args);
     amp_dims size AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
 } amp_empty_args;
 AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
 #ifndef __cplusplus
@@ -50,13 +53,14 @@ AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
 #endif
 
 /* A new tensor full of one value; its dtype follows the value's category unless one is given.
- * full(int[] size, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor
+ * full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, int device=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_full_args {
     size_t struct_size AMP_SIZE_OF_(amp_full_args);
     amp_dims size AMP_ABSENT_;
     amp_scalar fill_value AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
 } amp_full_args;
 AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
 #ifndef __cplusplus
@@ -64,12 +68,13 @@ AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
 #endif
 
 /* The numbers 0, 1, … below end; i64 if end is an integer, f32 otherwise.
- * arange(Scalar end, *, ScalarType? dtype=None) -> Tensor
+ * arange(Scalar end, *, ScalarType? dtype=None, int device=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_arange_args {
     size_t struct_size AMP_SIZE_OF_(amp_arange_args);
     amp_scalar end AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
 } amp_arange_args;
 AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
 #ifndef __cplusplus
@@ -77,7 +82,7 @@ AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
 #endif
 
 /* The numbers start, start + step, … up to but without end.
- * arange.start(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None) -> Tensor
+ * arange.start(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, int device=0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_arange_start_args {
     size_t struct_size AMP_SIZE_OF_(amp_arange_start_args);
@@ -85,6 +90,7 @@ typedef struct amp_arange_start_args {
     amp_scalar end AMP_ABSENT_;
     amp_scalar step AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    int64_t device AMP_ABSENT_;
 } amp_arange_start_args;
 AMP_API amp_tensor *amp_arange_start_call(const amp_arange_start_args *args);
 #ifndef __cplusplus

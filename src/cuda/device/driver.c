@@ -242,6 +242,10 @@ amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults) {
     return result;
 }
 
+CUcontext amp_cuda_context(int device) {
+    return devices[device].context;
+}
+
 int amp_cuda_streams(int device, CUstream *streams, int room) {
     pthread_mutex_lock(&lock);
     const int count = devices[device].lane_count < room ? devices[device].lane_count : room;
@@ -311,6 +315,7 @@ static const amp_cuda_module table = {
     .upload = amp_cuda_upload,
     .download = amp_cuda_download,
     .copy = amp_cuda_copy,
+    .copy_between = amp_cuda_copy_between,
     .launch = amp_cuda_launch_kernel,
     .multiply = amp_cuda_multiply,
     .faults = amp_cuda_thread_faults,

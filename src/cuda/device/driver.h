@@ -34,6 +34,7 @@
     X(copy_to_device, cuMemcpyHtoDAsync)                                                                               \
     X(copy_to_host, cuMemcpyDtoHAsync)                                                                                 \
     X(copy_on_device, cuMemcpyDtoDAsync)                                                                               \
+    X(copy_between, cuMemcpyPeerAsync)                                                                                 \
     X(module_load, cuModuleLoadData)                                                                                   \
     X(module_function, cuModuleGetFunction)                                                                            \
     X(launch, cuLaunchKernel)
@@ -56,6 +57,10 @@ enum { AMP_CUDA_MAX_DEVICES = 64 };
 
 /* This thread's stream of the selected device; makes the device's context current. */
 amp_cuda_result amp_cuda_enter(CUstream *stream);
+/* Of a device that a thread has entered. */
+CUcontext amp_cuda_context(int device);
+/* What is enqueued on `stream` next comes after all that is on `other`, a stream of the entered device. */
+amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other);
 int amp_cuda_selected(void);
 amp_cuda_result amp_cuda_select(int device);
 /* Makes the clause that error() gives; returns `result`. */
@@ -87,6 +92,7 @@ amp_cuda_result amp_cuda_trim(void);
 amp_cuda_result amp_cuda_upload(void *to, const void *host, size_t bytes);
 amp_cuda_result amp_cuda_download(void *host, const void *from, size_t bytes);
 amp_cuda_result amp_cuda_copy(void *to, const void *from, size_t bytes);
+amp_cuda_result amp_cuda_copy_between(void *to, int to_device, const void *from, int from_device, size_t bytes);
 amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch);
 amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product);
 

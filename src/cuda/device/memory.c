@@ -68,7 +68,7 @@ amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **a
     return AMP_CUDA_OK;
 }
 
-static amp_cuda_result wait_for(CUstream stream, CUstream other) {
+amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other) {
     CUevent event;
     AMP_CUDA_TRY(amp_cuda_check(cuda.event_create(&event, CU_EVENT_DISABLE_TIMING), "an event cannot be made"));
     CUresult result = cuda.event_record(event, other);
@@ -86,7 +86,7 @@ amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *
     if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
     *b = (amp_cuda_block){
         .address = (CUdeviceptr)address, .device = device, .stream = stream, .deleter = deleter, .context = context};
-    const amp_cuda_result result = wait_for(stream, CU_STREAM_LEGACY);
+    const amp_cuda_result result = amp_cuda_follow(stream, CU_STREAM_LEGACY);
     if (result != AMP_CUDA_OK) {
         free(b);
         return result;
@@ -112,7 +112,7 @@ amp_cuda_result amp_cuda_use(amp_cuda_block *block) {
     pthread_mutex_lock(&lock);
     amp_cuda_result result = AMP_CUDA_OK;
     if (block->stream != stream) {
-        result = wait_for(stream, block->stream);
+        result = amp_cuda_follow(stream, block->stream);
         block->stream = stream;
         block->shared = true;
     }
@@ -125,7 +125,7 @@ static void wait_for_all(int device, CUstream stream) {
     CUstream streams[256];
     const int count = amp_cuda_streams(device, streams, (int)(sizeof streams / sizeof *streams));
     for (int i = 0; i < count; i++) {
-        if (streams[i] != stream) (void)wait_for(stream, streams[i]);
+        if (streams[i] != stream) (void)amp_cuda_follow(stream, streams[i]);
     }
 }
 

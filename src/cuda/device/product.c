@@ -56,7 +56,7 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
 typedef struct plan_key {
     int64_t m, n, k, batch, strides[3], batch_strides[3];
     int type, alignment[4];
-    bool relu, bias, residual, transposed_a, transposed_b;
+    bool relu, bias, residual, transposed_a, transposed_b, tf32;
 } plan_key;
 
 typedef struct plan {
@@ -106,6 +106,7 @@ static plan_key key_of(const amp_cuda_product *p) {
     key.type = (int)p->type;
     key.relu = p->relu, key.bias = p->bias != NULL, key.residual = p->beta != 0;
     key.transposed_a = p->a.transposed, key.transposed_b = p->b.transposed;
+    key.tf32 = p->tf32;
     return key;
 }
 
@@ -135,7 +136,8 @@ static cudaDataType_t data_type(amp_cuda_type type) {
 }
 
 static cublasComputeType_t compute_type(const amp_cuda_product *p) {
-    return p->type == AMP_CUDA_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+    if (p->type == AMP_CUDA_F64) return CUBLAS_COMPUTE_64F;
+    return p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 static cublasLtEpilogue_t epilogue_of(const amp_cuda_product *p) {

@@ -130,3 +130,28 @@ amp_cuda_result amp_cuda_copy(void *to, const void *from, size_t bytes) {
     return amp_cuda_check(cuda.copy_on_device((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream),
                           "a copy on the device");
 }
+
+static amp_cuda_result enter_device(int device, CUstream *stream) {
+    AMP_CUDA_TRY(amp_cuda_select(device));
+    return amp_cuda_enter(stream);
+}
+
+/* On the source's stream: after the making of the destination, and before what uses it. */
+static amp_cuda_result copy_to_device(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+    CUstream here = NULL, there = NULL;
+    AMP_CUDA_TRY(enter_device(from_device, &here));
+    AMP_CUDA_TRY(enter_device(to_device, &there));
+    AMP_CUDA_TRY(amp_cuda_follow(here, there));
+    AMP_CUDA_TRY(enter_device(from_device, &here));
+    AMP_CUDA_TRY(amp_cuda_check(cuda.copy_between((CUdeviceptr)to, amp_cuda_context(to_device), (CUdeviceptr)from,
+                                                  amp_cuda_context(from_device), bytes, here),
+                                "a copy between devices"));
+    return amp_cuda_follow(there, here);
+}
+
+amp_cuda_result amp_cuda_copy_between(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+    const int selected = amp_cuda_selected();
+    const amp_cuda_result result = copy_to_device(to, to_device, from, from_device, bytes);
+    (void)amp_cuda_select(selected);
+    return result;
+}
