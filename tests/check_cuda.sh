@@ -25,3 +25,29 @@ says "$fake/no_entry" "libamp_cuda.so has no amp_cuda_module_entry_point; it bel
 if ! ldconfig -p | grep -q libcuda.so.1; then
     says "" "the CUDA driver (libcuda.so.1) is not installed"
 fi
+
+# A copy of the tool whose run path leads nowhere finds no module.
+place=$(mktemp -d)
+trap 'rm -r "$place"' EXIT
+built=$(dirname "$module")
+nowhere=/$(printf '%*s' $((${#built} - 1)) '' | tr ' ' x)
+LC_ALL=C sed "s|$built|$nowhere|g" "$amp" >"$place/amp"
+chmod +x "$place/amp"
+LD_LIBRARY_PATH= "$place/amp" info | grep -F 'the backend module libamp_cuda.so is not installed' >/dev/null ||
+    fail "without the module: $(LD_LIBRARY_PATH= "$place/amp" info | grep 'cuda ')"
+
+# Products, and nothing else, need cuBLASLt.
+without_cublas() { # OP SENTENCE FOLDERS; an empty sentence: it runs
+    LD_LIBRARY_PATH=$3 "$amp" replay --device cuda --filter "$1/*" "$golden" >"$place/report" && status=0 || status=$?
+    if [ -z "$2" ]; then [ $status = 0 ]; else grep -F "$2" "$place/report" >/dev/null; fi ||
+        fail "without cuBLASLt, $1: $(grep -i cublas "$place/report")"
+}
+golden=$(dirname "$0")/golden
+without_cublas mul "" "$fake/no_cublas:$fake"
+without_cublas mm "mm: cuda: libcublasLt.so" "$fake/no_cublas:$fake"
+without_cublas mm "has no cublasLtCreate" "$fake/no_cublas:$fake"
+mkdir "$place/driver"
+cp -L "$fake/libcuda.so.1" "$place/driver/"
+if ! ldconfig -p | grep -q libcublasLt.so; then
+    without_cublas mm "mm: cuda: matrix products need cuBLAS: libcublasLt.so" "$place/driver"
+fi
