@@ -72,10 +72,12 @@ typedef vd2 two __attribute__((aligned(1), may_alias));
 
 static void load_pairs_f32(const layout *f, const char *const *from, double *re, double *im, double sign, int64_t begin,
                            int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-        for (int l = 0; l < WIDE; l += 4) {
-            const vd2 a = {*(const one *)(from[l] + i * f->step), *(const one *)(from[l + 1] + i * f->step)};
-            const vd2 b = {*(const one *)(from[l + 2] + i * f->step), *(const one *)(from[l + 3] + i * f->step)};
+    const int64_t step = f->step;
+    for (int l = 0; l < WIDE; l += 4) {
+        const char *p = from[l], *q = from[l + 1], *r = from[l + 2], *s = from[l + 3];
+        for (int64_t i = begin; i < end; i++) {
+            const vd2 a = {*(const one *)(p + i * step), *(const one *)(q + i * step)};
+            const vd2 b = {*(const one *)(r + i * step), *(const one *)(s + i * step)};
             const vf4 x = __builtin_shufflevector((vf4)a, (vf4)b, 0, 2, 4, 6);
             const vf4 y = __builtin_shufflevector((vf4)a, (vf4)b, 1, 3, 5, 7);
             *(vd4 *)(re + i * 2 * WIDE + l) = __builtin_convertvector(x, vd4);
@@ -97,16 +99,18 @@ static void load_pairs_f64(const layout *f, const char *const *from, double *re,
 
 static void store_pairs_f32(const layout *f, char *const *to, const double *re, const double *im, double scale,
                             double sign, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-        for (int l = 0; l < WIDE; l += 4) {
+    const int64_t step = f->step;
+    for (int l = 0; l < WIDE; l += 4) {
+        char *p = to[l], *q = to[l + 1], *r = to[l + 2], *s = to[l + 3];
+        for (int64_t i = begin; i < end; i++) {
             const vf4 x = __builtin_convertvector(*(const vd4 *)(re + i * 2 * WIDE + l) * scale, vf4);
             const vf4 y = __builtin_convertvector(*(const vd4 *)(im + i * 2 * WIDE + l) * (scale * sign), vf4);
             const vd2 a = (vd2)__builtin_shufflevector(x, y, 0, 4, 1, 5);
             const vd2 b = (vd2)__builtin_shufflevector(x, y, 2, 6, 3, 7);
-            *(one *)(to[l] + i * f->step) = a[0];
-            *(one *)(to[l + 1] + i * f->step) = a[1];
-            *(one *)(to[l + 2] + i * f->step) = b[0];
-            *(one *)(to[l + 3] + i * f->step) = b[1];
+            *(one *)(p + i * step) = a[0];
+            *(one *)(q + i * step) = a[1];
+            *(one *)(r + i * step) = b[0];
+            *(one *)(s + i * step) = b[1];
         }
     }
 }
