@@ -61,4 +61,11 @@ TEST_F(Cat, BadInputIsToldWhatIsWrong) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"cat"}));
 }
 
+TEST_F(Cat, OfEmptyVectorsHasAnyDimension) {
+    amp_tensor *none = tensor(AMP_F32, {0}, {});
+    amp_tensor *y = op("cat", {std::vector<amp_tensor *>{none, none}, 1});
+    ASSERT_NE(y, nullptr);
+    EXPECT_TRUE(numbers_of(y).empty());
+}
+
 } // namespace

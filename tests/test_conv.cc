@@ -290,6 +290,23 @@ TEST_F(Conv, NanCountsOnlyWithinItsWindow) {
     }
 }
 
+// Most outputs of a wide stride meet no tap: they are the bias, and the phases are not counted one by one.
+TEST_F(Conv, TransposedWithStridesBeyondTheOutput) {
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        amp_tensor *x = tensor(dtype, {1, 1, 1, 1, 1}, {3}), *w = tensor(dtype, {1, 1, 2, 2, 2}, {5});
+        amp_tensor *b = tensor(dtype, {1}, {1});
+        amp_tensor *y = op("conv_transpose3d", {x, w, b}, {{"stride", AMP_DIMS(1 << 22, 1 << 21, 1 << 21)}});
+        EXPECT_EQ(numbers_of(y), std::vector<double>(8, 16.0));
+        std::vector<double> line((1 << 20) + 2, 1.0);
+        for (size_t i = 0; i < 4; i++) line[i] = line[line.size() - 1 - i] = 16.0;
+        y = op("conv_transpose1d",
+               {op("reshape", {op("expand", {x, AMP_DIMS(1, 1, 1, 1, 2)}), AMP_DIMS(1, 1, 2)}),
+                op("reshape", {op("narrow", {w, 4, 0, 1}), AMP_DIMS(1, 1, 4)}), b},
+               {{"stride", AMP_DIMS((1 << 20) - 2)}});
+        EXPECT_EQ(numbers_of(y), line);
+    }
+}
+
 TEST_F(Conv, IntegersWrapAndComplexNumbersMultiply) {
     amp_tensor *x = tensor(AMP_U8, {1, 1, 4}, {100, 200, 3, 4}), *w = tensor(AMP_U8, {1, 1, 2}, {2, 1});
     EXPECT_EQ(numbers_of(op("conv1d", {x, w})), (std::vector<double>{400 - 256, 403 - 256, 10}));

@@ -413,4 +413,55 @@ TEST_F(Elementwise, ANumberIsComparedInTheTensorsType) {
     }
 }
 
+// As in PyTorch: there the number is made a 0-dim tensor of the other operand's dtype first, but for products and quotients.
+TEST_F(Elementwise, ANumberIsRoundedToTheTensorsDtype) {
+    for (amp_dtype dtype : {AMP_BF16, AMP_F16}) {
+        std::vector<double> values;
+        for (int i = -40; i <= 40; i++) values.push_back(i * 0.25);
+        amp_tensor *x = tensor(dtype, {81}, values), *three = tensor(dtype, {}, {0.3});
+        for (const char *name : {"add", "sub", "fmod", "remainder", "pow"}) {
+            std::vector<double> got = numbers_of(op(name, {x, 0.3})), want = numbers_of(op(name, {x, three}));
+            for (size_t i = 0; i < want.size(); i++)
+                EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+                    << name << " " << values[i];
+        }
+    }
+    EXPECT_EQ(numbers_of(op("mul", {tensor(AMP_BF16, {1}, {255.0}), 1.003})), (std::vector<double>{256}));
+}
+
+TEST_F(Elementwise, SignOfNanIsZero) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16})
+        EXPECT_EQ(numbers_of(op("sign", {op("to", {tensor(AMP_F64, {3}, {NAN, -3, 2})}, {{"dtype", dtype}})})),
+                  (std::vector<double>{0, -1, 1}))
+            << amp_dtype_name(dtype);
+}
+
+TEST_F(Elementwise, LogarithmsHaveTheirInfinities) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16})
+        for (const char *name : {"log", "log2", "log10"})
+            EXPECT_EQ(numbers_of(op(name, {tensor(dtype, {4}, {0, -0.0, INFINITY, 1})})),
+                      (std::vector<double>{-INFINITY, -INFINITY, INFINITY, 0}))
+                << name << amp_dtype_name(dtype);
+}
+
+// By √ in f32 and bf16, by pow in f16.
+TEST_F(Elementwise, RootsOfMinusInfinityAreAsInPyTorch) {
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_F16, {2}, {-INFINITY, 4}), 0.5})), (std::vector<double>{INFINITY, 2}));
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_F16, {2}, {-INFINITY, 4}), -0.5})), (std::vector<double>{0, 0.5}));
+    EXPECT_TRUE(std::isnan(numbers_of(op("pow", {tensor(AMP_BF16, {1}, {-INFINITY}), 0.5}))[0]));
+}
+
+TEST_F(Elementwise, BoolsHaveNoDifferencesAndNoQuotients) {
+    amp_tensor *b = tensor(AMP_BOOL, {2}), *x = tensor(AMP_I64, {2});
+    for (const auto &v : {std::vector<Value>{b, x}, {x, b}, {b, 2}, {b, b}, {x, amp_bool(true)}}) {
+        EXPECT_EQ(op("sub", v), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"sub", "bool", "logical_xor"}));
+    }
+    for (const char *name : {"fmod", "remainder", "floor_divide"}) {
+        EXPECT_EQ(op(name, {b, b}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {name, "bool"}));
+        EXPECT_NE(op(name, {b, x}), nullptr) << name;
+    }
+}
+
 } // namespace

@@ -187,4 +187,21 @@ TEST_F(Reduction, WrongDimensionsAreNamed) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mean", "0", "twice"}));
 }
 
+// Sums over rows are joined in the order of a column that lies together, in f64.
+TEST_F(Reduction, LayoutsDoNotChangeTheSum) {
+    const Shape shape = {4, 70};
+    for (const std::vector<double> &column :
+         {std::vector<double>{1e8, 1, -1e8, 0}, {3e38, 3e38, -3e38, -3e38}, {1, 0x1p-9, 0x1p-17, 0x1p-24}}) {
+        std::vector<double> values;
+        for (double x : column) values.insert(values.end(), 70, x);
+        for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+            amp_tensor *dense = tensor(dtype, shape, values);
+            amp_tensor *turned = op("transpose", {op("contiguous", {op("transpose", {dense, 0, 1})}), 0, 1});
+            for (const char *name : {"sum", "mean"})
+                EXPECT_EQ(numbers_of(op(name, {dense, AMP_DIMS(0)})), numbers_of(op(name, {turned, AMP_DIMS(0)})))
+                    << name << " " << amp_dtype_name(dtype) << " " << column[0];
+        }
+    }
+}
+
 } // namespace

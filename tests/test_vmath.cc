@@ -80,12 +80,16 @@ float from_bits(uint32_t bits) {
     return x;
 }
 
-// |got - want| in units of the last place of want as an f32.
+// |got - want| in units of the last place of want as an f32; one that is too large for f32 counts as 2^128 there.
 double ulps(float got, double want) {
-    if (std::isinf(static_cast<float>(want)) || std::isinf(got)) return got == static_cast<float>(want) ? 0 : 1;
+    if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want) ? 0 : INFINITY;
+    if (std::isinf(want)) return got == want ? 0 : INFINITY;
+    if (std::isinf(got) && std::isinf(static_cast<float>(want)))
+        return std::signbit(got) == std::signbit(want) ? 0 : INFINITY;
     int exponent;
     std::frexp(std::max(std::fabs(want), static_cast<double>(FLT_MIN)), &exponent);
-    return std::fabs(got - want) / std::ldexp(1.0, exponent - 24);
+    const double value = std::isinf(got) ? std::copysign(0x1p128, got) : got;
+    return std::fabs(value - want) / std::ldexp(1.0, exponent - 24);
 }
 
 class EveryRow : public ::testing::TestWithParam<int> {
@@ -131,7 +135,8 @@ TEST_P(Unary, StaysWithinItsUlpBudget) {
     auto check = [&] {
         function(out.data(), in.data(), static_cast<int64_t>(in.size()));
         for (size_t i = 0; i < in.size(); i++) {
-            EXPECT_TRUE(!std::isnan(in[i]) || std::isnan(out[i])) << in[i];
+            const bool keeps_nan = kernel->family != AMP_KERNEL_SIGN;
+            EXPECT_TRUE(!keeps_nan || !std::isnan(in[i]) || std::isnan(out[i])) << in[i];
             if (!(in[i] >= c.low && in[i] <= c.high) || std::isinf(in[i])) continue;
             const double error = ulps(out[i], c.reference(in[i]));
             if (error > worst) worst = error, worst_at = in[i];
@@ -148,6 +153,22 @@ TEST_P(Unary, StaysWithinItsUlpBudget) {
     }
     check();
     EXPECT_LE(worst, c.ulp) << kernel->name << " at " << worst_at;
+}
+
+// In every lane. Where the formula has no value (0·∞) the kernel may have one.
+TEST_P(Unary, HasTheReferencesValuesAtZerosInfinitiesAndNan) {
+    const Case &c = *case_of(kernel->family);
+    auto function = reinterpret_cast<amp_unary_function *>(kernel->function);
+    for (const float x : {0.0f, -0.0f, INFINITY, -INFINITY, NAN}) {
+        const float of_nan = kernel->family == AMP_KERNEL_SIGN ? 0.0f : NAN;
+        const float want = std::isnan(x) ? of_nan : static_cast<float>(c.reference(double(x)));
+        std::vector<float> in(35, x), out(35);
+        function(out.data(), in.data(), 35);
+        for (float got : out) {
+            if (std::isnan(want) && !std::isnan(x)) continue;
+            ASSERT_EQ(ulps(got, double(want)), 0) << kernel->name << " of " << x << " is " << got << ", not " << want;
+        }
+    }
 }
 
 TEST_P(Unary, GivesTheReferencesBitsForEverySixteenBitInput) {

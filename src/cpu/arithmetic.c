@@ -27,6 +27,9 @@ typedef struct binary_context {
 typedef struct binary_op {
     amp_kernel_family family;             /* of f32 kernels */
     amp_dense_function *f64, *i64, *c128; /* NULL: no such type */
+    /* as in PyTorch: */
+    bool rounds; /* a number meets a 16-bit tensor rounded to its dtype, not as f32 */
+    bool no_bool;
 } binary_op;
 
 /* ---- Typed loops ---------------------------------------------------------------------------------------------- */
@@ -117,20 +120,22 @@ DEFINE_LOOP(remainder, int64_t, i64, checked_remainder(c, x, y, true))
 DEFINE_LOOP(atan2, double, f64, atan2(x, y))
 DEFINE_LOOP(logaddexp, double, f64, log_add_exp(x, y))
 
-static const binary_op add_op = {AMP_KERNEL_ADD, add_f64, add_i64, add_c128};
-static const binary_op sub_op = {AMP_KERNEL_SUB, add_f64, add_i64, add_c128}; /* with −alpha */
-static const binary_op add_scaled_op = {AMP_KERNEL_ADD_SCALED, add_f64, add_i64, add_c128};
-static const binary_op mul_op = {AMP_KERNEL_MUL, mul_f64, mul_i64, mul_c128};
-static const binary_op div_op = {AMP_KERNEL_DIV, div_f64, NULL, div_c128};
-static const binary_op div_trunc_op = {AMP_KERNEL_DIV_TRUNC, div_trunc_f64, div_trunc_i64, NULL};
-static const binary_op div_floor_op = {AMP_KERNEL_DIV_FLOOR, div_floor_f64, div_floor_i64, NULL};
-static const binary_op maximum_op = {AMP_KERNEL_MAXIMUM, maximum_f64, maximum_i64, NULL};
-static const binary_op minimum_op = {AMP_KERNEL_MINIMUM, minimum_f64, minimum_i64, NULL};
-static const binary_op pow_op = {AMP_KERNEL_POW, pow_f64, pow_i64, pow_c128};
-static const binary_op fmod_op = {AMP_KERNEL_FMOD, fmod_f64, fmod_i64, NULL};
-static const binary_op remainder_op = {AMP_KERNEL_REMAINDER, remainder_f64, remainder_i64, NULL};
-static const binary_op atan2_op = {AMP_KERNEL_ATAN2, atan2_f64, NULL, NULL};
-static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, NULL};
+static const binary_op add_op = {AMP_KERNEL_ADD, add_f64, add_i64, add_c128, .rounds = true};
+/* with −alpha */
+static const binary_op sub_op = {AMP_KERNEL_SUB, add_f64, add_i64, add_c128, .rounds = true};
+static const binary_op add_scaled_op = {AMP_KERNEL_ADD_SCALED, add_f64, add_i64, add_c128, .rounds = true};
+static const binary_op mul_op = {AMP_KERNEL_MUL, mul_f64, mul_i64, mul_c128, .rounds = false};
+static const binary_op div_op = {AMP_KERNEL_DIV, div_f64, NULL, div_c128, .rounds = false};
+static const binary_op div_trunc_op = {AMP_KERNEL_DIV_TRUNC, div_trunc_f64, div_trunc_i64, NULL, .rounds = false};
+static const binary_op div_floor_op = {AMP_KERNEL_DIV_FLOOR, div_floor_f64, div_floor_i64, NULL, .no_bool = true};
+static const binary_op maximum_op = {AMP_KERNEL_MAXIMUM, maximum_f64, maximum_i64, NULL, .rounds = false};
+static const binary_op minimum_op = {AMP_KERNEL_MINIMUM, minimum_f64, minimum_i64, NULL, .rounds = false};
+static const binary_op pow_op = {AMP_KERNEL_POW, pow_f64, pow_i64, pow_c128, .rounds = true};
+static const binary_op fmod_op = {AMP_KERNEL_FMOD, fmod_f64, fmod_i64, NULL, .rounds = true, .no_bool = true};
+static const binary_op remainder_op = {AMP_KERNEL_REMAINDER, remainder_f64,  remainder_i64, NULL,
+                                       .rounds = true,       .no_bool = true};
+static const binary_op atan2_op = {AMP_KERNEL_ATAN2, atan2_f64, NULL, NULL, .rounds = false};
+static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, NULL, .rounds = false};
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 
@@ -219,10 +224,22 @@ static binary_context context_of(const amp_scalar *alpha, int sign) {
                             .alpha_complex = __builtin_complex(sign * real.c128[0], sign * real.c128[1])};
 }
 
-static amp_status binary(amp_call *call, const binary_op *op, const amp_operand v[2], amp_dtype dtype,
+/* A number is stored in the dtype of the tensor that it meets, and read again. */
+static amp_operand rounded(amp_operand operand, amp_dtype dtype) {
+    const bool narrow = dtype == AMP_BF16 || dtype == AMP_F16;
+    if (operand.tensor || !narrow) return operand;
+    const uint16_t half = amp_constant_of(&operand.number, dtype).half;
+    operand.number = amp_float(dtype == AMP_BF16 ? amp_f32_from_bf16(half) : amp_f32_from_f16(half));
+    return operand;
+}
+
+static amp_status binary(amp_call *call, const binary_op *op, const amp_operand given[2], amp_dtype dtype,
                          binary_context c) {
     const amp_dtype compute = amp_compute_dtype(dtype);
-    if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128)) return no_such_type(call, dtype, v);
+    const amp_operand v[2] = {op->rounds ? rounded(given[0], dtype) : given[0],
+                              op->rounds ? rounded(given[1], dtype) : given[1]};
+    if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128) || (dtype == AMP_BOOL && op->no_bool))
+        return no_such_type(call, dtype, v);
     amp_tensor *out = amp_operands_output(call, v, 2, dtype);
     if (!out) return amp_pending_error();
     return compute == AMP_F32 ? run_kernel(call, op, &c, v, out) : run_typed(call, op, &c, v, compute, out);
@@ -239,7 +256,7 @@ static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b
     const binary_op *op = !is_one(alpha) ? &add_scaled_op : sign < 0 ? &sub_op : &add_op;
     if (op != &add_scaled_op && fits_at_once(v)) return run_at_once(call, op->family, v);
     const amp_dtype dtype = amp_operands_dtype(v, 2);
-    AMP_TRY(amp_check_sum(call, alpha, sign, dtype));
+    AMP_TRY(amp_check_sum(call, v, alpha, sign, dtype));
     return binary(call, op, v, dtype, context_of(alpha, sign));
 }
 
@@ -306,7 +323,7 @@ DEFINE_TENSOR(minimum, input, other, plain(call, &minimum_op, x, y))
 DEFINE_TENSOR(max_other, input, other, plain(call, &maximum_op, x, y))
 DEFINE_TENSOR(min_other, input, other, plain(call, &minimum_op, x, y))
 
-/* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0. */
+/* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0, but 0 in f16. */
 static int family_of_power(amp_dtype dtype, const amp_scalar *exponent) {
     static const struct {
         double exponent;
@@ -317,7 +334,8 @@ static int family_of_power(amp_dtype dtype, const amp_scalar *exponent) {
         return AMP_KERNEL_FAMILY_COUNT;
     const double e = exponent->kind == AMP_SCALAR_FLOAT ? exponent->re : (double)exponent->i;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].exponent == e) return known[i].family;
+        if (known[i].exponent == e)
+            return dtype == AMP_F16 && fabs(e) == 0.5 ? AMP_KERNEL_FAMILY_COUNT : known[i].family;
     }
     return AMP_KERNEL_FAMILY_COUNT;
 }

@@ -53,13 +53,13 @@ INLINE double squares_double(double so_far, double x) {
 typedef const float *restrict f32_row;
 typedef const uint16_t *restrict bf16_row;
 
-/* Four rows to a pass: one after the other in f64, … */
+/* Four rows to a pass: one after the other in f64, as a column is summed where its elements lie together, … */
 #define FOUR_IN_F64(join, count, dtype)                                                                                \
     acc[i] = join##_double(                                                                                            \
         join##_double(join##_double(join##_double(acc[i], count(from_##dtype(a[i]))), count(from_##dtype(b[i]))),      \
                       count(from_##dtype(c[i]))),                                                                      \
         count(from_##dtype(d[i])))
-/* … or four among themselves in f32 first, which for sums of bf16 loses nothing that shows beside 8 bits. */
+/* … or four among themselves in f32 first: counts, and what only compares, lose nothing by that. */
 #define FOUR_IN_F32(join, count, dtype)                                                                                \
     acc[i] = join##_double(acc[i], join##_float(join##_float(count(from_##dtype(a[i])), count(from_##dtype(b[i]))),    \
                                                 join##_float(count(from_##dtype(c[i])), count(from_##dtype(d[i])))))
@@ -82,8 +82,8 @@ typedef const uint16_t *restrict bf16_row;
 #define DEFINE_BOTH(name, join, count, FOUR)                                                                           \
     DEFINE_COLUMNS(name, f32, join, count, FOUR_IN_F64)                                                                \
     DEFINE_COLUMNS(name, bf16, join, count, FOUR)
-DEFINE_BOTH(columns_sum, sum, as_is, FOUR_IN_F32)
-DEFINE_BOTH(columns_sum_abs, sum, fabsf, FOUR_IN_F32)
+DEFINE_BOTH(columns_sum, sum, as_is, FOUR_IN_F64)
+DEFINE_BOTH(columns_sum_abs, sum, fabsf, FOUR_IN_F64)
 DEFINE_COLUMNS(columns_sum_squares, f32, squares, as_is, FOUR_IN_F64)
 DEFINE_COLUMNS(columns_sum_squares, bf16, squares, as_is, FOUR_IN_F64)
 DEFINE_BOTH(columns_count, sum, one_if_nonzero, FOUR_IN_F32)

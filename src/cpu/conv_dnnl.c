@@ -333,7 +333,7 @@ static amp_status run(const layer *l, const void *x, const void *weights, const 
     w.bias = amp_alloc(bias_bytes + (size_t)threads * w.own_bytes);
     if (!w.bias) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
     w.own = w.bias + bias_bytes;
-    if (value) {
+    if (bias) {
         memset(w.bias, 0, bias_bytes);
         memcpy(w.bias, bias, (size_t)l->out * value);
     }

@@ -136,33 +136,55 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* Outputs `phase`, phase + stride, … of an axis meet every step-th tap only, and those at successive inputs: they are a
- * convolution of stride 1 with these taps, last to first. False where there is no such output. */
-static bool take_phase(amp_conv *c, int i, int64_t phase) {
+/* Taps of an axis that meet different outputs: as many as there are phases, whose outputs are a stride apart, that meet
+ * any. */
+static int64_t phases_of(const amp_conv_axis *a) {
+    const int64_t step = a->stride / greatest_divisor(a->stride, a->dilation);
+    return a->kernel < step ? a->kernel : step;
+}
+
+/* Outputs that meet tap `first`, one in each stride, meet every step-th tap from there and no other, and those at
+ * successive inputs: they are a convolution of stride 1 with these taps, last to first. False where there is no such
+ * output. */
+static bool take_phase(amp_conv *c, int i, int64_t first) {
     const amp_conv_axis a = c->axis[i];
     const int64_t divisor = greatest_divisor(a.stride, a.dilation), step = a.stride / divisor;
-    int64_t first = 0;
+    const int64_t rest = (first * a.dilation - a.pad) % a.stride, phase = rest < 0 ? rest + a.stride : rest;
     if (phase >= a.out) return false;
-    while (first < a.kernel && first < step && (phase + a.pad - first * a.dilation) % a.stride != 0) first++;
-    const int64_t taps = first < a.kernel && first < step ? (a.kernel - 1 - first) / step + 1 : 0;
+    const int64_t taps = (a.kernel - 1 - first) / step + 1;
     const int64_t nearest = (phase + a.pad - first * a.dilation) / a.stride, dilation = a.dilation / divisor;
     c->axis[i] = (amp_conv_axis){
         .in = a.in,
-        .out = (a.out - phase + a.stride - 1) / a.stride,
+        .out = (a.out - phase - 1) / a.stride + 1,
         .kernel = taps,
         .stride = 1,
         .pad = (taps - 1) * dilation - nearest,
         .dilation = dilation,
     };
-    if (taps > 0) c->w.offset += (first + (taps - 1) * step) * c->w.axis[i];
+    c->w.offset += (first + (taps - 1) * step) * c->w.axis[i];
     c->w.axis[i] *= -step;
     c->y.offset += phase * c->y.axis[i];
     c->y.axis[i] *= a.stride;
     return true;
 }
 
+/* A convolution without taps. */
+static amp_status fill_with_bias(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+    amp_conv part = *c;
+    part.transposed = false;
+    for (int i = 0; i < AMP_CONV_AXES; i++)
+        part.axis[i] = (amp_conv_axis){.in = c->axis[i].in, .out = c->axis[i].out, .stride = 1, .dilation = 1};
+    return amp_conv_convolve(call, &part, x, bias);
+}
+
 static amp_status convolve_phases(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
-    const int64_t n[] = {c->axis[0].stride, c->axis[1].stride, c->axis[2].stride};
+    int64_t n[AMP_CONV_AXES];
+    bool every = true; /* output meets a tap */
+    for (int i = 0; i < AMP_CONV_AXES; i++) {
+        n[i] = phases_of(&c->axis[i]);
+        every = every && n[i] == c->axis[i].stride;
+    }
+    if (!every) AMP_TRY(fill_with_bias(call, c, x, bias));
     for (int64_t phase = 0; phase < n[0] * n[1] * n[2]; phase++) {
         amp_conv part = *c;
         part.transposed = false;

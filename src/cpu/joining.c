@@ -65,7 +65,7 @@ amp_status cpu_cat(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: a tensor is %s, which has no dimension to join along; stack makes one",
                         amp_call_name(call), amp_describe(first));
     }
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, first->rank, &d));
+    AMP_TRY(amp_wrap_dim(call, "dim", is_ignored(first) ? 0 : a->dim, first->rank, &d)); /* as in PyTorch */
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, first->shape, (size_t)first->rank * sizeof *shape);
     shape[d] = 0;

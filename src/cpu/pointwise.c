@@ -113,7 +113,7 @@ WHOLE(neg, (int64_t)(0 - (uint64_t)x))
 COMPLEX(neg, -x)
 REAL(abs, fabs(x))
 WHOLE(abs, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
-REAL(sign, (x > 0) - (x < 0) + (x != x ? x : 0.0))
+REAL(sign, (x > 0) - (x < 0)) /* NaN: 0 */
 WHOLE(sign, (x > 0) - (x < 0))
 REAL(ceil, ceil(x))
 REAL(floor, floor(x))

@@ -243,18 +243,19 @@ bool amp_norm_self_test(const amp_kernel *kernel, const amp_kernel *reference, c
 }
 
 bool amp_columns_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    enum { ROWS = 6, WIDTH = 11 }; /* 66 of the values */
+    enum { ROWS = 6, WIDTH = LENGTH }; /* vectors of every size, and what they leave */
     float values[LENGTH];
-    elements in;
-    fill(values, 3);
-    pack(&in, kernel->in, values, LENGTH);
+    elements in[ROWS];
+    for (int r = 0; r < ROWS; r++) {
+        fill(values, 3 + r);
+        pack(&in[r], kernel->in, values, LENGTH);
+    }
     for (int rows = 0; rows <= ROWS; rows++) {
         for (int n = 0; n <= WIDTH; n++) {
             double got[WIDTH + 1], want[WIDTH + 1];
             for (int i = 0; i <= WIDTH; i++) got[i] = want[i] = 0.25 * i;
-            const int64_t stride = WIDTH * (int64_t)amp_dtype_size(kernel->in);
-            ((amp_columns_function *)kernel->function)(got, &in, stride, rows, n);
-            ((amp_columns_function *)reference->function)(want, &in, stride, rows, n);
+            ((amp_columns_function *)kernel->function)(got, in, sizeof *in, rows, n);
+            ((amp_columns_function *)reference->function)(want, in, sizeof *in, rows, n);
             for (int i = 0; i <= WIDTH; i++) {
                 if ((got[i] != got[i] && want[i] != want[i]) || got[i] == want[i]) continue;
                 snprintf(message, size, "column %d of %d, %d rows, gives %a, the reference %a", i, n, rows, got[i],

@@ -8,8 +8,8 @@
 /* ---- Rounding, clipping --------------------------------------------------------------------------------------- */
 
 static inline vf v_sign(vf x) {
-    const vf zero = v_set1(0.0f), low = v_select(v_unordered(x, x), x, zero);
-    return v_select(v_lt(zero, x), v_set1(1.0f), v_select(v_lt(x, zero), v_set1(-1.0f), low));
+    const vf zero = v_set1(0.0f);
+    return v_select(v_lt(zero, x), v_set1(1.0f), v_select(v_lt(x, zero), v_set1(-1.0f), zero)); /* NaN: 0 */
 }
 static inline vf v_clip(vf x, vf low, vf high) {
     return v_min(high, v_max(low, x)); /* a NaN stays */
@@ -43,8 +43,8 @@ static inline vf v_log2(vf x) {
     return v_select(odd, v_log(x), v_select(special, magnitude, v_select(v_unordered(x, x), x, value)));
 }
 static inline vf v_log10(vf x) {
-    const vf l = v_log(x);
-    return v_fma(l, v_set1(-1.010305e-08f), l * v_set1(0.434294492f));
+    const vf l = v_log(x), value = v_fma(l, v_set1(-1.010305e-08f), l * v_set1(0.434294492f));
+    return v_select(v_lt(v_set1(3.40282347e+38f), v_abs(l)), l, value); /* ∞ − ∞ is none */
 }
 
 /* ln(1 + x) = ln u + (x − (u − 1))/u, u = 1 + x as it is rounded. */

@@ -307,7 +307,7 @@ static amp_status compare(amp_call *call, amp_formula formula, amp_operand x, am
 static amp_status sum(amp_call *call, amp_operand x, amp_operand y, const amp_scalar *alpha, int sign) {
     const amp_operand v[2] = {x, y};
     const amp_dtype dtype = amp_operands_dtype(v, 2);
-    AMP_TRY(amp_check_sum(call, alpha, sign, dtype));
+    AMP_TRY(amp_check_sum(call, v, alpha, sign, dtype));
     if (alpha->kind == AMP_SCALAR_COMPLEX) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for a complex 'alpha' yet",
                         amp_call_name(call));

@@ -7,16 +7,22 @@
 #include "cpu/element.h"
 #include "policy/op_ids.h"
 
-amp_status amp_check_sum(const amp_call *call, const amp_scalar *alpha, int sign, amp_dtype dtype) {
+static bool is_bool(const amp_operand *v) {
+    return v->tensor ? v->tensor->dtype == AMP_BOOL : v->number.kind == AMP_SCALAR_BOOL;
+}
+
+amp_status amp_check_sum(const amp_call *call, const amp_operand *v, const amp_scalar *alpha, int sign,
+                         amp_dtype dtype) {
     const bool whole = amp_compute_dtype(dtype) == AMP_I64;
     if ((whole && alpha->kind == AMP_SCALAR_FLOAT) ||
         (alpha->kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(dtype))) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' must be %s number, for the result is %s", amp_call_name(call),
                         whole ? "a whole" : "a real", amp_dtype_name(dtype));
     }
-    if (sign > 0 || dtype != AMP_BOOL) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: there is no difference of bool tensors; logical_xor is what differs",
-                    amp_call_name(call));
+    if (sign > 0 || !(is_bool(&v[0]) || is_bool(&v[1]))) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE,
+                    "%s: '%s' is bool, and there is no difference with one; logical_xor is what differs",
+                    amp_call_name(call), v[is_bool(&v[0]) ? 0 : 1].name);
 }
 
 amp_status amp_read_rounding(const amp_call *call, const char *mode, char *rounding) {

@@ -4,8 +4,9 @@
 
 #include "cpu/operands.h"
 
-/* add and sub (`sign` −1): alpha suits a result of `dtype`, and there is no difference of bools. */
-amp_status amp_check_sum(const amp_call *call, const amp_scalar *alpha, int sign, amp_dtype dtype);
+/* add and sub (`sign` −1) of v[0] and v[1]: alpha suits a result of `dtype`, and there is no difference with a bool. */
+amp_status amp_check_sum(const amp_call *call, const amp_operand *v, const amp_scalar *alpha, int sign,
+                         amp_dtype dtype);
 
 /* div's rounding_mode: 0 for none, 't' or 'f'. */
 amp_status amp_read_rounding(const amp_call *call, const char *mode, char *rounding);
