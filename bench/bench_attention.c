@@ -3,9 +3,9 @@
  *     bench_attention [--threads N] [--seconds S] [--shapes B,H,KV,L,S,D,C;…] [--clock cpu] [--json FILE]
  *     bench_attention [--threads N] [--clock cpu] --serve
  *
- * A shape is batch, heads, heads of key and value, rows, keys, depth, and 1 where causal. Both dtypes take turns, round after
- * round; figures are medians. With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the seconds of
- * one call, the mean of a burst: bench/peers_attention.py lets it take turns with PyTorch. */
+ * A shape is batch, heads, heads of key and value, rows, keys, depth, and 1 where causal. Both dtypes take turns, round
+ * after round; figures are medians. With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the
+ * seconds of one call, the mean of a burst: bench/peers_attention.py lets it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_attention"
 #include <inttypes.h>

@@ -2,13 +2,15 @@
  *
  *     bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--json FILE] LAYERS…
  *
- * LAYERS are files of lines "conv|transposed in out size kernel stride padding groups"; # begins a comment. Random data.
+ * LAYERS are files of lines "conv|transposed in out size kernel stride padding groups"; # begins a comment. Random
+ * data.
  *
  * Ours are whole calls of the op on channels-last tensors, result included: in f32, and in a bf16 region with bf16
  * activations, the weights f32 tensors that the cache packs once. oneDNN's are bare primitives on memory that is there
- * already, weights packed: "any" in the layouts that it chooses for this layer, "nhwc" in channels-last. All candidates of a
- * layer run in turn, round after round, so that each meets the same disturbances; figures are medians over the rounds,
- * the spread is from the 10th to the 90th percentile, and each ratio is the median of the ratios within a round. */
+ * already, weights packed: "any" in the layouts that it chooses for this layer, "nhwc" in channels-last. All candidates
+ * of a layer run in turn, round after round, so that each meets the same disturbances; figures are medians over the
+ * rounds, the spread is from the 10th to the 90th percentile, and each ratio is the median of the ratios within a
+ * round. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_conv"
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* Bandwidth of every conversion kernel, of the strided copy, and of memcpy beside them: GB read and written a second, one
- * thread, random data, median of rounds in which all take turns.
+/* Bandwidth of every conversion kernel, of the strided copy, and of memcpy beside them: GB read and written a second,
+ * one thread, random data, median of rounds in which all take turns.
  *
  *     bench_convert [--json] [--rounds N] */
 #define _GNU_SOURCE /* clock_gettime */

@@ -16,10 +16,11 @@ enum { F32, BF16, PRECISIONS };
 
 static const char *const precision_names[] = {"f32", "bf16"};
 
-/* Arguments by letter: tensors a b c (matrices of random numbers), p (positive ones), v (a as a vector), w (SIDE numbers),
- * s (SIDE numbers in order), i (indices 0 … SIDE − 1, a matrix), j (SIDE of them), x (indices of v), m (a mask);
- * 0 1 2 (integers), k (10), h (a half), t (0.3), d and D (dimension lists 1 and 0), n (none given: an absent option).
- * streams: matrices of elements that are read or written; indices: matrices of i64 or masks of bytes beside them. */
+/* Arguments by letter: tensors a b c (matrices of random numbers), p (positive ones), v (a as a vector), w (SIDE
+ * numbers), s (SIDE numbers in order), i (indices 0 … SIDE − 1, a matrix), j (SIDE of them), x (indices of v), m (a
+ * mask); 0 1 2 (integers), k (10), h (a half), t (0.3), d and D (dimension lists 1 and 0), n (none given: an absent
+ * option). streams: matrices of elements that are read or written; indices: matrices of i64 or masks of bytes beside
+ * them. */
 static const struct bench_row {
     const char *name, *op, *arguments;
     double streams, bytes;

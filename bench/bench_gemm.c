@@ -8,12 +8,12 @@
  * contains one of the words.
  *
  * Random data, weights packed beforehand. A is f32 for ours, and for oneDNN and MKL of the type that their product is
- * of; C is of that type too, but f32 for MKL. "call" is the whole call of amp_linear in a bf16 region, its result allocated
- * and released; the others are bare kernels. "peak …" runs nothing but the instruction; "read weights" reads the packed
- * bf16 weights once, "read weights f32" the packed f32 ones.
+ * of; C is of that type too, but f32 for MKL. "call" is the whole call of amp_linear in a bf16 region, its result
+ * allocated and released; the others are bare kernels. "peak …" runs nothing but the instruction; "read weights" reads
+ * the packed bf16 weights once, "read weights f32" the packed f32 ones.
  *
- * All candidates of a shape run in turn, round after round, so that each meets the same disturbances. Figures are medians,
- * with the 10th and the 90th percentile; every ratio is the median of the ratios within a round. */
+ * All candidates of a shape run in turn, round after round, so that each meets the same disturbances. Figures are
+ * medians, with the 10th and the 90th percentile; every ratio is the median of the ratios within a round. */
 #define _GNU_SOURCE /* clock_gettime, RTLD_* */
 #define BENCH_NAME "bench_gemm"
 #include <inttypes.h>
@@ -281,7 +281,8 @@ static double ratio(const candidate *a, const candidate *b, int rounds) {
 
 /* ---- Output --------------------------------------------------------------------------------------------------- */
 
-/* GB/s that a thread, or `threads` of them, read from `bytes` of memory: the best of rounds that take 10 ms together. */
+/* GB/s that a thread, or `threads` of them, read from `bytes` of memory: the best of rounds that take 10 ms
+ * together. */
 static double read_rate(size_t bytes, int threads) {
     char *data = obtain(bytes);
     double best = 0.0, spent = 0.0;

@@ -1,5 +1,5 @@
-// Calls of ops as values: taken from recorded cases, changed at will, laid out in memory in different ways, and run. The
-// fuzzer and the tests of bad input are made of them.
+// Calls of ops as values: taken from recorded cases, changed at will, laid out in memory in different ways, and run.
+// The fuzzer and the tests of bad input are made of them.
 #ifndef AMP_TESTS_OP_CALLS_H
 #define AMP_TESTS_OP_CALLS_H
 
@@ -48,7 +48,8 @@ struct Result {
     bool leaked = false;
 };
 
-// Every call of the folder's cases that the CPU can run, gradients and expectations left out. Throws what replay throws.
+// Every call of the folder's cases that the CPU can run, gradients and expectations left out. Throws what replay
+// throws.
 std::vector<Call> recorded(const std::string &folder);
 
 // Runs a call with these layouts and threads. Views are judged by their elements. The thread has no scope and no error.
@@ -65,13 +66,14 @@ Tensor converted(const Tensor &tensor, amp_dtype dtype);
 // Repeats or cuts the elements to the new shape.
 void reshape(Tensor *tensor, const std::vector<int64_t> &shape);
 
-// Results of the same call: the same status and error, dtypes, shapes, and bits (one NaN is as good as another). Empty, or
-// what differs.
+// Results of the same call: the same status and error, dtypes, shapes, and bits (one NaN is as good as another). Empty,
+// or what differs.
 std::string difference(const Result &a, const Result &b);
 // A unit in the last place of 1.
 double unit_of(amp_dtype dtype);
 // The same with floating elements of different dtypes or sums in another order: within `units` in the last place of the
-// largest element of the narrower dtype. Infinities and NaN are not compared, nor is anything where `units` is infinite.
+// largest element of the narrower dtype. Infinities and NaN are not compared, nor is anything where `units` is
+// infinite.
 std::string difference_beyond(const Result &a, const Result &b, double units);
 // What is wrong with an error: it must be one sentence that begins with the op's name. Empty for AMP_OK.
 std::string bad_sentence(const Call &call, const Result &result);

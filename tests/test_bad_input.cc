@@ -1,6 +1,6 @@
-// Every recorded call, each argument of it made wrong in every way that its row allows: absent, of another dtype, rank or
-// extent, out of range, on another device. The op computes something or refuses it in one sentence; nothing crashes, changes
-// an input or is left behind. (test_every_op.cc does the same with arguments that make no sense together.)
+// Every recorded call, each argument of it made wrong in every way that its row allows: absent, of another dtype, rank
+// or extent, out of range, on another device. The op computes something or refuses it in one sentence; nothing crashes,
+// changes an input or is left behind. (test_every_op.cc does the same with arguments that make no sense together.)
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
-// SEMANTICS 4: which casts are kept, for how long, and that a stale one is never served. What a kernel got is counted on
-// the double of CUDA, where every cast is made by the dispatcher; packed weights are those of the CPU.
+// SEMANTICS 4: which casts are kept, for how long, and that a stale one is never served. What a kernel got is counted
+// on the double of CUDA, where every cast is made by the dispatcher; packed weights are those of the CPU.
 #include "fake_device.h"
 
 #include <thread>

@@ -289,7 +289,8 @@ TEST(ConvertFull, AllF32) {
         for (uint64_t begin = 0; begin < UINT64_C(1) << 32; begin += step) {
             for (uint64_t i = 0; i < step; i++) x[i] = uint32_t(begin + i);
             function_of(reference)(want.data(), x.data(), int64_t(step));
-            // The oracle never falls as |x| rises: if both agree at the ends of a run of equal results, they agree within.
+            // The oracle never falls as |x| rises: if both agree at the ends of a run of equal results, they agree
+            // within.
             for (uint64_t i = 0; i < step; i++) {
                 const bool end = i == 0 || i + 1 == step || want[i] != want[i - 1] || want[i] != want[i + 1];
                 if (end) {

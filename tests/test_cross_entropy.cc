@@ -1,5 +1,5 @@
-// nll_loss and cross_entropy: values against f64 in every layout, weights, ignored samples, smoothing, probabilities, and
-// what bad input is told.
+// nll_loss and cross_entropy: values against f64 in every layout, weights, ignored samples, smoothing, probabilities,
+// and what bad input is told.
 #include "amp_test.h"
 
 using namespace amp_test;

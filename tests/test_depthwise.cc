@@ -1,4 +1,5 @@
-/* The depthwise kernel: every row that this machine runs against f64, between guard pages, neighbours NaN and untouched. */
+/* The depthwise kernel: every row that this machine runs against f64, between guard pages, neighbours NaN and
+ * untouched. */
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// One way through: layers in their order, each skipped by one bit; argument structs of older and newer callers; calls by
-// name. Trace and grad are doubles here: what they will see is fixed before they exist.
+// One way through: layers in their order, each skipped by one bit; argument structs of older and newer callers; calls
+// by name. Trace and grad are doubles here: what they will see is fixed before they exist.
 #include "fake_device.h"
 
 using namespace amp_test;

@@ -1,5 +1,5 @@
-// cdist, pdist, dist, cosine_similarity, renorm, local_response_norm, and the losses of pairs and triples: values against
-// f64, layouts, special values, what bad input is told.
+// cdist, pdist, dist, cosine_similarity, renorm, local_response_norm, and the losses of pairs and triples: values
+// against f64, layouts, special values, what bad input is told.
 #include <functional>
 
 #include "amp_test.h"

@@ -1,5 +1,5 @@
-// Arithmetic, pointwise functions, comparisons and choices through the C API: values against f64, broadcasting, strides,
-// dtypes, every 16-bit input, guard pages, threads, and what bad input is told.
+// Arithmetic, pointwise functions, comparisons and choices through the C API: values against f64, broadcasting,
+// strides, dtypes, every 16-bit input, guard pages, threads, and what bad input is told.
 #include <cfenv>
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
-// What the environment says: AMP_ALLOW, AMP_DENY, AMP_CLEAR, AMP_TABLE, AMP_MAX_ISA. It is read once per process, so every
-// case runs in a child: this program again, with a filter and the variables set.
+// What the environment says: AMP_ALLOW, AMP_DENY, AMP_CLEAR, AMP_TABLE, AMP_MAX_ISA. It is read once per process, so
+// every case runs in a child: this program again, with a filter and the variables set.
 #include "amp_test.h"
 
 #include <cstdlib>

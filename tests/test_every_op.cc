@@ -1,5 +1,5 @@
-// What holds for every row of ops.def, whether or not it has an implementation: its arguments are checked, its policy is
-// obeyed on both devices and in every table, and only the function form of an op is ever cast.
+// What holds for every row of ops.def, whether or not it has an implementation: its arguments are checked, its policy
+// is obeyed on both devices and in every table, and only the function form of an op is ever cast.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -486,7 +486,8 @@ TEST_F(EveryOp, TheQueryAgreesWithTheTable) {
 /* ---- Nonsense ---------------------------------------------------------------------------------------------------- */
 namespace {
 
-// Random arguments of the right kinds: any dtype, ranks 0 to 8, empty tensors, views, sizes and dimensions out of range.
+// Random arguments of the right kinds: any dtype, ranks 0 to 8, empty tensors, views, sizes and dimensions out of
+// range.
 struct Nonsense : EveryOp {
     // AMP_TEST_SEED=N tries other calls, AMP_TEST_TELL=1 prints each before it is made.
     const unsigned seed = std::getenv("AMP_TEST_SEED") ? unsigned(std::atoi(std::getenv("AMP_TEST_SEED"))) : 20261121;

@@ -1,5 +1,5 @@
-// Fourier transforms against their definition: every kind of length, forms, norms, cuts and paddings, strides, dimensions;
-// long transforms by their properties; stft, polar, view_as_complex; what bad input is told.
+// Fourier transforms against their definition: every kind of length, forms, norms, cuts and paddings, strides,
+// dimensions; long transforms by their properties; stft, polar, view_as_complex; what bad input is told.
 #include <complex>
 
 #include "amp_test.h"

@@ -1,5 +1,5 @@
-// The formulas of cpu/formula.h on every instruction set: within half an ulp and a little of the C library's double result
-// over all exponents, the same bits as the reference, special values as in C99, tails, in place.
+// The formulas of cpu/formula.h on every instruction set: within half an ulp and a little of the C library's double
+// result over all exponents, the same bits as the reference, special values as in C99, tails, in place.
 #include <gtest/gtest.h>
 
 #include <cfloat>

@@ -1,4 +1,5 @@
-// gather, scatter, index_*, one_hot, take_along_dim: duplicates in order, what is in place, strides, the error sentences.
+// gather, scatter, index_*, one_hot, take_along_dim: duplicates in order, what is in place, strides, the error
+// sentences.
 #include "amp_test.h"
 
 using namespace amp_test;

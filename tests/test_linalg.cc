@@ -1,5 +1,5 @@
-// Linear algebra by its properties: A = L L^H, A X = B, A = Q R, A = U S V^H, A v = λ v, least squares; random sizes up to
-// 64 in all four dtypes, batches, layouts, thread counts, and what cannot be computed.
+// Linear algebra by its properties: A = L L^H, A X = B, A = Q R, A = U S V^H, A v = λ v, least squares; random sizes up
+// to 64 in all four dtypes, batches, layouts, thread counts, and what cannot be computed.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

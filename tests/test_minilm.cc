@@ -1,4 +1,5 @@
-// The demo's model against recorded embeddings, through the public API. Skips where scripts/setup did not fetch the model.
+// The demo's model against recorded embeddings, through the public API. Skips where scripts/setup did not fetch the
+// model.
 #include <gtest/gtest.h>
 
 #include <unistd.h>

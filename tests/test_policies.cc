@@ -1,5 +1,5 @@
-// SEMANTICS 2 and 3: what autocast makes of each argument, rule by rule. On the CPU by the result's dtype; on CUDA through
-// a device of the tests' own (fake_device.h), whose kernels note what they got.
+// SEMANTICS 2 and 3: what autocast makes of each argument, rule by rule. On the CPU by the result's dtype; on CUDA
+// through a device of the tests' own (fake_device.h), whose kernels note what they got.
 #include "fake_device.h"
 
 using namespace amp_test;

@@ -15,8 +15,8 @@ const amp_dtype u1 = AMP_U8, i1 = AMP_I8, i2 = AMP_I16, i4 = AMP_I32, i8 = AMP_I
 
 const amp_dtype order[12] = {u1, i1, i2, i4, i8, f2, f4, f8, c8, c16, b1, bf};
 
-// torch.promote_types of every pair, as PyTorch 2 answers; rows and columns in `order`. (PyTorch has c32, libamp has not;
-// no pair without c32 gives it.)
+// torch.promote_types of every pair, as PyTorch 2 answers; rows and columns in `order`. (PyTorch has c32, libamp has
+// not; no pair without c32 gives it.)
 const amp_dtype promoted[12][12] = {
     {u1, i2, i2, i4, i8, f2, f4, f8, c8, c16, u1, bf},            // u8
     {i2, i1, i2, i4, i8, f2, f4, f8, c8, c16, i1, bf},            // i8

@@ -111,8 +111,8 @@ TEST_F(Results, SecondResultsAreNullAfterAFailure) {
     amp_clear_error();
 }
 
-// Expanded views have any number of elements in one of memory; a packed form of them does not. Other types need no copy:
-// they would only take for ever.
+// Expanded views have any number of elements in one of memory; a packed form of them does not. Other types need no
+// copy: they would only take for ever.
 TEST_F(Results, SizesBeyondAllMemoryAreRefused) {
     for (const int log : {62, 58, 57, 50, 42, 40}) {
         SCOPED_TRACE("2^" + std::to_string(log));

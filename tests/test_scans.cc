@@ -1,5 +1,5 @@
-// Running sums, products and extremes; variance, logsumexp, prod; extremes with their places: long rows, NaN and infinities,
-// empty and strided input, bf16, the error sentences.
+// Running sums, products and extremes; variance, logsumexp, prod; extremes with their places: long rows, NaN and
+// infinities, empty and strided input, bf16, the error sentences.
 #include <algorithm>
 
 #include "amp_test.h"

@@ -1,5 +1,5 @@
-// sort, topk, quantile, searchsorted, bucketize, and what comes from scans and extremes: ties, NaN, every dtype, lengths
-// at which another way is taken, threads, the error sentences.
+// sort, topk, quantile, searchsorted, bucketize, and what comes from scans and extremes: ties, NaN, every dtype,
+// lengths at which another way is taken, threads, the error sentences.
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,5 @@
-// Pooling, interpolation, grid sampling, padding and pixel shuffles: what replay cannot know. Layouts, dtypes and threads
-// that must change nothing, ties and NaN, integers, what bad input is told.
+// Pooling, interpolation, grid sampling, padding and pixel shuffles: what replay cannot know. Layouts, dtypes and
+// threads that must change nothing, ties and NaN, integers, what bad input is told.
 #include <algorithm>
 #include <limits>
 

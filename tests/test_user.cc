@@ -1,5 +1,5 @@
-// amp/user.h: annotated functions, registrations by name, ops that the program defines. The registry is the process's, so
-// every test defines names of its own; amp_init() can be called once, which one test does in a child.
+// amp/user.h: annotated functions, registrations by name, ops that the program defines. The registry is the process's,
+// so every test defines names of its own; amp_init() can be called once, which one test does in a child.
 #include "user_in_c.h"
 
 #include <gtest/gtest.h>

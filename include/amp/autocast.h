@@ -43,10 +43,10 @@ AMP_API void amp_autocast_close(amp_region *region);
 #endif
 
 /* ---- State of this thread ----
- * It belongs to the thread: a new thread starts outside of any region, whatever is open where it was made, and takes a state
- * over by amp_autocast_capture and amp_autocast_restore. Regions of one thread must be left in the order in which they were
- * entered, innermost first; scopes and regions are counted apart and may cross. For a device that does not exist the three
- * questions answer false, AMP_DTYPE_NONE and false, with an error. */
+ * It belongs to the thread: a new thread starts outside of any region, whatever is open where it was made, and takes a
+ * state over by amp_autocast_capture and amp_autocast_restore. Regions of one thread must be left in the order in which
+ * they were entered, innermost first; scopes and regions are counted apart and may cross. For a device that does not
+ * exist the three questions answer false, AMP_DTYPE_NONE and false, with an error. */
 AMP_API bool amp_autocast_is_enabled(amp_device device);
 AMP_API amp_dtype amp_autocast_dtype(amp_device device);
 AMP_API bool amp_autocast_cache_is_enabled(amp_device device);

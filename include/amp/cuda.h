@@ -1,8 +1,8 @@
-/* CUDA devices: which there are, which one a thread uses, waiting, and what was done there. Ops run on the device of their
- * arguments; amp_to_device moves a tensor. Each thread has a stream of its own on each device: ops return when their work
- * is enqueued. amp_to_device(x, AMP_DEVICE_CPU), amp_cuda_synchronize and amp_cuda_trim_memory wait for it; so does an op when
- * memory runs out, giving back memory that another library lent, and amp_to_device(x, AMP_DEVICE_CUDA) while four pieces of
- * 4 MiB are on their way. */
+/* CUDA devices: which there are, which one a thread uses, waiting, and what was done there. Ops run on the device of
+ * their arguments; amp_to_device moves a tensor. Each thread has a stream of its own on each device: ops return when
+ * their work is enqueued. amp_to_device(x, AMP_DEVICE_CPU), amp_cuda_synchronize and amp_cuda_trim_memory wait for it;
+ * so does an op when memory runs out, giving back memory that another library lent, and amp_to_device(x,
+ * AMP_DEVICE_CUDA) while four pieces of 4 MiB are on their way. */
 #ifndef AMP_CUDA_H
 #define AMP_CUDA_H
 
@@ -14,20 +14,20 @@ extern "C" {
 
 /* Devices that this process can use; 0 where CUDA cannot be used (amp_device_is_usable says why). */
 AMP_API int amp_cuda_device_count(void);
-/* The device on which this thread's amp_to_device puts tensors, those of another CUDA device too: 0 until this is called.
- * AMP_ERROR_INVALID if there is no such device. */
+/* The device on which this thread's amp_to_device puts tensors, those of another CUDA device too: 0 until this is
+ * called. AMP_ERROR_INVALID if there is no such device. */
 AMP_API amp_status amp_cuda_set_device(int index);
 AMP_API int amp_cuda_get_device(void);
 /* The device of a CUDA tensor; -1 with an error for another one. */
 AMP_API int amp_cuda_device_of(const amp_tensor *tensor);
 
-/* Waits until everything that this thread has enqueued on its device is done. An error that a kernel made is found here at
- * the latest; it names the ops that may have caused it, and the device is lost. So is an element that a kernel could do
- * nothing with (an index out of range, a zero among integers that are divisors, a probability beyond 1): AMP_ERROR_INVALID
- * names the op, whose results are not to be used, and the device goes on. */
+/* Waits until everything that this thread has enqueued on its device is done. An error that a kernel made is found here
+ * at the latest; it names the ops that may have caused it, and the device is lost. So is an element that a kernel could
+ * do nothing with (an index out of range, a zero among integers that are divisors, a probability beyond 1):
+ * AMP_ERROR_INVALID names the op, whose results are not to be used, and the device goes on. */
 AMP_API amp_status amp_cuda_synchronize(void);
-/* Whether products and convolutions of f32 may be computed in TF32, which keeps 11 of 24 bits of each factor: faster, and not
- * exact. Off until it is allowed; for the whole process. PyTorch: torch.backends.cuda.matmul.allow_tf32. */
+/* Whether products and convolutions of f32 may be computed in TF32, which keeps 11 of 24 bits of each factor: faster,
+ * and not exact. Off until it is allowed; for the whole process. PyTorch: torch.backends.cuda.matmul.allow_tf32. */
 AMP_API void amp_cuda_matmul_set_allow_tf32(bool allow);
 AMP_API bool amp_cuda_matmul_allow_tf32(void);
 

@@ -13,8 +13,8 @@ extern "C" {
 AMP_API amp_status amp_scope_enter(void);
 AMP_API amp_status amp_scope_exit(void);
 
-/* What a block macro has to close; not for direct use, nor are the two functions: amp_scope_enter and amp_scope_exit, whose
- * errors stand as amp/error.h says. */
+/* What a block macro has to close; not for direct use, nor are the two functions: amp_scope_enter and amp_scope_exit,
+ * whose errors stand as amp/error.h says. */
 typedef struct amp_region {
     amp_device device;
 } amp_region;

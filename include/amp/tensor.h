@@ -12,15 +12,17 @@ extern "C" {
  * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
  * strides: in elements, NULL for dense row-major; may be 0 or negative. `data` is aligned to the size of an element (of
  * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
- * amp_tensor_mark_dirty afterwards: in a weight position (linear's weight, mm's second matrix) inside a region the tensor
- * is cast and packed once, and the packed form would be used on. Outside of regions nothing of lent memory is kept, unless
- * it is marked as a parameter. The memory must outlive every tensor that shares it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this
- * function fails). Returns NULL with an error; the caller keeps the memory then. */
+ * amp_tensor_mark_dirty afterwards: in a weight position (linear's weight, mm's second matrix) inside a region the
+ * tensor is cast and packed once, and the packed form would be used on. Outside of regions nothing of lent memory is
+ * kept, unless it is marked as a parameter. The memory must outlive every tensor that shares it: `deleter(context)`, if
+ * given, is called once when the last of them is released (and not at all if this function fails). Returns NULL with an
+ * error; the caller keeps the memory then. */
 AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                                     void (*deleter)(void *context), void *context);
 
-/* A CPU tensor with its own copy of `data`: dense row-major, as many elements as the shape has. NULL with an error: data is
- * NULL where there are elements; no such dtype; a rank or an extent that is negative, a rank above AMP_MAX_RANK; no memory. */
+/* A CPU tensor with its own copy of `data`: dense row-major, as many elements as the shape has. NULL with an error:
+ * data is NULL where there are elements; no such dtype; a rank or an extent that is negative, a rank above
+ * AMP_MAX_RANK; no memory. */
 AMP_API amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int64_t *shape);
 
 /* ---- Looking at a tensor. NULL gives 0, AMP_DTYPE_NONE or NULL; so does a released tensor, with an error. ---- */
@@ -46,13 +48,14 @@ AMP_API void *amp_data_mut(amp_tensor *tensor);
 AMP_API amp_status amp_tensor_mark_dirty(amp_tensor *tensor);
 /* Version of the storage: grows with every write. */
 AMP_API uint64_t amp_tensor_version(const amp_tensor *tensor);
-/* The one element of a CPU tensor, as a double (a bool as 0 or 1; of a complex number the real part; an i64 beyond 2^53 is
- * rounded). 0 for NULL; 0 with an error for a tensor that has not exactly one element, is on another device, or was released. */
+/* The one element of a CPU tensor, as a double (a bool as 0 or 1; of a complex number the real part; an i64 beyond 2^53
+ * is rounded). 0 for NULL; 0 with an error for a tensor that has not exactly one element, is on another device, or was
+ * released. */
 AMP_API double amp_item(const amp_tensor *tensor);
 
-/* Marks a tensor as a parameter of the model: its casts are cached wherever it is used, and survive regions. A tensor in a
- * weight position that was loaded or made from data needs no mark; one that an op made (amp_full, amp_mul, amp_clone) does,
- * for it is taken for an activation: the explain report names such weights. */
+/* Marks a tensor as a parameter of the model: its casts are cached wherever it is used, and survive regions. A tensor
+ * in a weight position that was loaded or made from data needs no mark; one that an op made (amp_full, amp_mul,
+ * amp_clone) does, for it is taken for an activation: the explain report names such weights. */
 AMP_API amp_status amp_tensor_mark_parameter(amp_tensor *tensor);
 /* Whether gradients are wanted. Floating point and complex tensors only. */
 AMP_API amp_status amp_tensor_set_requires_grad(amp_tensor *tensor, bool requires_grad);
@@ -62,12 +65,14 @@ AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
  * One rule: a returned tensor belongs to the innermost open scope of the thread (amp/scope.h); with no scope open,
  * to the caller, who releases it. */
 
-/* Moves a tensor out of its scope into the caller's hands, who releases it once. One that is in the caller's hands already
- * stays there, so that a function may keep what it returns whether or not a scope is open around it. A kept view keeps its
- * storage alive. Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. Inside an op of the program its
- * arguments are not the implementation's to keep or retain, which is an error: keep a view or clone of one. */
+/* Moves a tensor out of its scope into the caller's hands, who releases it once. One that is in the caller's hands
+ * already stays there, so that a function may keep what it returns whether or not a scope is open around it. A kept
+ * view keeps its storage alive. Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. Inside an op
+ * of the program its arguments are not the implementation's to keep or retain, which is an error: keep a view or clone
+ * of one. */
 AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
-/* One more owner of a tensor, beside the caller or the scope that it belongs to: one more amp_release. Returns the tensor; NULL stays NULL. */
+/* One more owner of a tensor, beside the caller or the scope that it belongs to: one more amp_release. Returns the
+ * tensor; NULL stays NULL. */
 AMP_API amp_tensor *amp_retain(amp_tensor *tensor);
 /* Releases the caller's tensor; NULL is allowed. A tensor that belongs to an open scope is released early. A second
  * release is an error (as long as the memory of the tensor was not used again). */

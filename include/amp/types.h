@@ -66,9 +66,9 @@ typedef struct amp_tensor amp_tensor;
 /* ---- Option values --------------------------------------------------------------------------------------------
  * An option whose default is not zero (or is "None") carries a mark of presence, so that an explicit 0 stays a 0:
  *     amp_layer_norm(x, AMP_DIMS(384), w, b, .eps = AMP_SET(0))
- * In C, each of these types begins with a member of no size, which no bare number can initialise: for `.eps = 0` compilers
- * say "excess elements" or "requires explicit braces", and where. C++ takes the bare number as given. A value that comes
- * without its mark all the same is refused by every op with a sentence.
+ * In C, each of these types begins with a member of no size, which no bare number can initialise: for `.eps = 0`
+ * compilers say "excess elements" or "requires explicit braces", and where. C++ takes the bare number as given. A value
+ * that comes without its mark all the same is refused by every op with a sentence.
  */
 enum { AMP_PRESENT = 0x5e7 };
 
@@ -159,7 +159,8 @@ static inline amp_scalar amp_complex(double re, double im) {
 }
 
 /* Up to AMP_MAX_RANK integers: a shape, strides, a kernel size, a list of dimensions. Absent (set == 0) differs
- * from empty (set == AMP_PRESENT, count == 0). A count above AMP_MAX_RANK marks a list that was too long; every op refuses it. */
+ * from empty (set == AMP_PRESENT, count == 0). A count above AMP_MAX_RANK marks a list that was too long; every op
+ * refuses it. */
 typedef struct amp_dims {
     AMP_NO_BARE_NUMBER_(write_AMP_DIMS)
     int64_t values[AMP_MAX_RANK];
@@ -193,8 +194,8 @@ static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
 }
 #define AMP_DIMS(...) amp_dims_from({__VA_ARGS__})
 #else
-/* AMP_DIMS(2, 2) as the value of an option or argument; AMP_DIMS(2) applies to every dimension where PyTorch's int would.
- * More than AMP_MAX_RANK values do not compile. */
+/* AMP_DIMS(2, 2) as the value of an option or argument; AMP_DIMS(2) applies to every dimension where PyTorch's int
+ * would. More than AMP_MAX_RANK values do not compile. */
 #define AMP_DIMS(...)                                                                                                  \
     ((amp_dims){.values = {__VA_ARGS__},                                                                               \
                 .count = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                              \

@@ -1,5 +1,5 @@
-/* What a program adds: functions of its own whose arguments autocast casts, other policies for known names, and ops of its
- * own with their own kernels. examples/own_op.c shows all three. */
+/* What a program adds: functions of its own whose arguments autocast casts, other policies for known names, and ops of
+ * its own with their own kernels. examples/own_op.c shows all three. */
 #ifndef AMP_USER_H
 #define AMP_USER_H
 
@@ -15,12 +15,12 @@ extern "C" {
  *         amp_half_function(&q, &k, &v);
  *         return amp_matmul(amp_softmax(amp_matmul(q, amp_transpose(k, -2, -1)), -1), v);
  *     }
- * Where an enabled region of a tensor's device is open, the parameter is replaced by its cast; f64, integer, complex and
- * absent (NULL) tensors stay as they are, and so does everything outside of regions. The ops inside still follow their own
- * policies. amp_half_function casts to the region's dtype, amp_float_function to f32, amp_promote_function to the widest
- * dtype among the arguments where they differ. The casts belong to the innermost open scope, as every result does; with
- * no scope open they are released when the function returns, so do not return a parameter itself then. A cast of a
- * parameter of the model comes from the cast cache. An argument that was released is an error. */
+ * Where an enabled region of a tensor's device is open, the parameter is replaced by its cast; f64, integer, complex
+ * and absent (NULL) tensors stay as they are, and so does everything outside of regions. The ops inside still follow
+ * their own policies. amp_half_function casts to the region's dtype, amp_float_function to f32, amp_promote_function to
+ * the widest dtype among the arguments where they differ. The casts belong to the innermost open scope, as every result
+ * does; with no scope open they are released when the function returns, so do not return a parameter itself then. A
+ * cast of a parameter of the model comes from the cast cache. An argument that was released is an error. */
 typedef enum amp_function_rule {
     AMP_FUNCTION_HALF = 0, /* the region's lower dtype */
     AMP_FUNCTION_FLOAT,    /* f32 */
@@ -42,10 +42,10 @@ AMP_API amp_function_casts amp_function_begin(amp_function_rule rule, amp_tensor
 AMP_API void amp_function_end(amp_function_casts *casts);
 
 /* ---- Other policies by name --------------------------------------------------------------------------------------
- * From amp_init() on, and in every region, calls of the op `name` ("layer_norm", "add.scalar", or one that amp_define_op
- * made) cast their floating arguments: to the region's dtype, to f32, or to the widest of them, on every device and in every
- * policy table; amp_autocast_override still goes above. Of several registrations of a name the last holds.
- * Errors: a name that is no op; amp_init() has been called. */
+ * From amp_init() on, and in every region, calls of the op `name` ("layer_norm", "add.scalar", or one that
+ * amp_define_op made) cast their floating arguments: to the region's dtype, to f32, or to the widest of them, on every
+ * device and in every policy table; amp_autocast_override still goes above. Of several registrations of a name the last
+ * holds. Errors: a name that is no op; amp_init() has been called. */
 AMP_API amp_status amp_register_half_function(const char *name);
 AMP_API amp_status amp_register_float_function(const char *name);
 AMP_API amp_status amp_register_promote_function(const char *name);
@@ -55,24 +55,24 @@ typedef struct amp_init_args {
     amp_opt_bool enabled; /* default true; AMP_SET(false): registrations have no effect */
 } amp_init_args;
 
-/* Ends the time of registration and puts what was registered into effect. NULL: the defaults. Call it once, before other
- * threads open regions; a second call is an error. */
+/* Ends the time of registration and puts what was registered into effect. NULL: the defaults. Call it once, before
+ * other threads open regions; a second call is an error. */
 AMP_API amp_status amp_init(const amp_init_args *args);
 
 /* ---- An op of your own -------------------------------------------------------------------------------------------
- * An op is a schema, a policy and an implementation for each device. It is called as the library's own are: by name with
- * amp_call_op, or with its argument struct. Autocast, amp_autocast_dtype_for, amp_autocast_override, the explain report,
- * `amp info --ops` and `amp replay` (with --load) know it.
+ * An op is a schema, a policy and an implementation for each device. It is called as the library's own are: by name
+ * with amp_call_op, or with its argument struct. Autocast, amp_autocast_dtype_for, amp_autocast_override, the explain
+ * report, `amp info --ops` and `amp replay` (with --load) know it.
  *
  * Schema: PyTorch's notation, as in src/policy/ops.def.
  *     swiglu(Tensor input, Tensor gate@weight, Tensor? bias=None, *, float beta=1.0, int[2] tile=8) -> Tensor
- * Types: Tensor, Tensor? (may be absent), Tensor(a!) (the op writes it), Tensor[], Tensor?[] (may hold NULL), Scalar, float,
- * int, bool, str, int[] (at most 8), int[2] (one number stands for both), ScalarType (a dtype); `?` with =None: may be absent.
- * @weight: the argument's cast is cached from its first use; @uncast: no policy casts it. Results: `Tensor`,
- * `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads: `swiglu.scalar(…)`, a definition of its own.
+ * Types: Tensor, Tensor? (may be absent), Tensor(a!) (the op writes it), Tensor[], Tensor?[] (may hold NULL), Scalar,
+ * float, int, bool, str, int[] (at most 8), int[2] (one number stands for both), ScalarType (a dtype); `?` with =None:
+ * may be absent. @weight: the argument's cast is cached from its first use; @uncast: no policy casts it. Results:
+ * `Tensor`, `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads: `swiglu.scalar(…)`, a definition of its own.
  *
- * Argument struct: `size_t struct_size`, then a field for each argument in the order of the schema, then an `amp_tensor **`
- * for each result after the first:
+ * Argument struct: `size_t struct_size`, then a field for each argument in the order of the schema, then an `amp_tensor
+ * **` for each result after the first:
  *     Tensor amp_tensor *, Tensor[] amp_tensor_list, Scalar amp_scalar, int[] amp_dims, ScalarType amp_dtype,
  *     str const char *; float, int, bool: amp_opt_float, amp_opt_int, amp_opt_bool where the default is not 0 (None,
  *     1.0, True), else double, int64_t, bool.
@@ -83,13 +83,13 @@ typedef struct amp_op_info amp_op;
 /* A call on its way; good inside the implementation only. */
 typedef struct amp_call amp_call;
 
-/* Runs the op. `args` is its argument struct, defaults filled in: absent only what the schema lets be absent. In a region the
- * tensors come cast, as the policy says; autocast is off for ops that are called in here, and tensors that are made in here
- * go at the end, but for the results. Inputs may be strided (amp_contiguous helps). Returns AMP_OK with the results set, or
- * the status of amp_call_fail or of the call that failed. Runs on the caller's thread, on several at a time.
- * It must not throw: a C++ exception that leaves it takes the thread's scopes and layers with it. It must not keep or release
- * its arguments (amp_keep says why), and must close the scopes and regions that it opens. Another number than an amp_status is
- * an error of the op. */
+/* Runs the op. `args` is its argument struct, defaults filled in: absent only what the schema lets be absent. In a
+ * region the tensors come cast, as the policy says; autocast is off for ops that are called in here, and tensors that
+ * are made in here go at the end, but for the results. Inputs may be strided (amp_contiguous helps). Returns AMP_OK
+ * with the results set, or the status of amp_call_fail or of the call that failed. Runs on the caller's thread, on
+ * several at a time. It must not throw: a C++ exception that leaves it takes the thread's scopes and layers with it. It
+ * must not keep or release its arguments (amp_keep says why), and must close the scopes and regions that it opens.
+ * Another number than an amp_status is an error of the op. */
 typedef amp_status (*amp_op_implementation)(amp_call *call, const void *args);
 
 /* What an op is on one device. */
@@ -108,9 +108,9 @@ typedef struct amp_op_definition {
     bool elementwise; /* element i of the result needs element i of the inputs only: in-place forms need no copy */
 } amp_op_definition;
 
-/* Adds an op for the rest of the process; the texts are copied. NULL with an error: a schema that cannot be read; a name that
- * is an op already; an unknown policy; another args_size than the schema's; no implementation; 256 ops were added. From any
- * thread; a shared object that adds ops must not be unloaded. In C:
+/* Adds an op for the rest of the process; the texts are copied. NULL with an error: a schema that cannot be read; a
+ * name that is an op already; an unknown policy; another args_size than the schema's; no implementation; 256 ops were
+ * added. From any thread; a shared object that adds ops must not be unloaded. In C:
  *     op = amp_define_op("swiglu(…) -> Tensor", .args_size = sizeof(swiglu_args), .cpu = {"lower", swiglu_cpu}); */
 AMP_API const amp_op *amp_define_op_call(const amp_op_definition *definition);
 
@@ -122,19 +122,21 @@ AMP_API amp_tensor_list amp_call_defined_list(const amp_op *op, const void *args
 
 /* ---- Inside an implementation ---- */
 
-/* Result number `index`: a fresh contiguous tensor to be written with amp_data_mut, or the target itself of an in-place or
- * out= call. NULL with an error: no memory; the target has another shape, or a dtype that the result cannot be cast to. */
+/* Result number `index`: a fresh contiguous tensor to be written with amp_data_mut, or the target itself of an in-place
+ * or out= call. NULL with an error: no memory; the target has another shape, or a dtype that the result cannot be cast
+ * to. */
 AMP_API amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape);
 /* Makes a tensor that other ops gave the result number `index`. NULL: the error that stands. */
 AMP_API amp_status amp_call_return(amp_call *call, int index, amp_tensor *tensor);
-/* The result of an op that returns Tensor[]: the array is copied; a tensor that stands there twice is a view the second time. */
+/* The result of an op that returns Tensor[]: the array is copied; a tensor that stands there twice is a view the second
+ * time. */
 AMP_API amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count);
 /* Where the call runs. */
 AMP_API amp_device amp_call_device(const amp_call *call);
 /* What the explain report shows as the kernel; static text. */
 AMP_API void amp_call_set_kernel(amp_call *call, const char *kernel);
-/* Fails the call: "NAME: " and the sentence, which names argument, shapes and dtypes and what was expected, without a full
- * stop. The first error of a thread stands. Returns the code. */
+/* Fails the call: "NAME: " and the sentence, which names argument, shapes and dtypes and what was expected, without a
+ * full stop. The first error of a thread stands. Returns the code. */
 AMP_API amp_status amp_call_fail(const amp_call *call, amp_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* "[2, 3] f32": a tensor in a sentence; good for eight calls on this thread. */

@@ -2,7 +2,8 @@
  * blocks, one list per class for all threads behind it, and the system allocator (or the user's hook) below.
  *
  * A block is a 64-byte header and the user's bytes. The header remembers which allocator the block came from, so that
- * the hook can change while blocks are out; blocks of an earlier hook go back to it instead of being used again. Under AddressSanitizer nothing is cached: every use after free shows. */
+ * the hook can change while blocks are out; blocks of an earlier hook go back to it instead of being used again. Under
+ * AddressSanitizer nothing is cached: every use after free shows. */
 #include "core/memory.h"
 
 #include <pthread.h>

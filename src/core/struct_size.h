@@ -6,9 +6,9 @@
 
 enum { AMP_MAX_STRUCT_BYTES = 1024 };
 
-/* Copies `given` to `to`, which has `known` bytes; what a shorter struct lacks is 0 there. An error for NULL, for a size
- * below `least` or beyond AMP_MAX_STRUCT_BYTES, and for a longer struct in which something is set that this libamp does
- * not know. The sentence begins with `what` ("init") and names the struct's type. */
+/* Copies `given` to `to`, which has `known` bytes; what a shorter struct lacks is 0 there. An error for NULL, for a
+ * size below `least` or beyond AMP_MAX_STRUCT_BYTES, and for a longer struct in which something is set that this libamp
+ * does not know. The sentence begins with `what` ("init") and names the struct's type. */
 amp_status amp_struct_read(const char *what, const char *type, void *to, size_t known, size_t least, const void *given);
 
 #endif /* AMP_CORE_STRUCT_SIZE_H */

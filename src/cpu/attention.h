@@ -1,8 +1,9 @@
 /* Attention of one head: softmax(scale·q·kᵀ + mask)·v without the matrix of scores.
  *
- * Blocks of 4 query rows (32 with AMX) against 256 keys; running maximum and sum per row (online softmax: Milakov and Gimelshein,
- * arXiv 1805.02867; in blocks: Dao et al., arXiv 2205.14135). Scores and sums are f32. The order of sums follows from
- * S, D and the ISA alone. A row whose keys are all masked (scores of −inf) gives zeros; a NaN score gives a row of NaN. */
+ * Blocks of 4 query rows (32 with AMX) against 256 keys; running maximum and sum per row (online softmax: Milakov and
+ * Gimelshein, arXiv 1805.02867; in blocks: Dao et al., arXiv 2205.14135). Scores and sums are f32. The order of sums
+ * follows from S, D and the ISA alone. A row whose keys are all masked (scores of −inf) gives zeros; a NaN score gives
+ * a row of NaN. */
 #ifndef AMP_CPU_ATTENTION_H
 #define AMP_CPU_ATTENTION_H
 
@@ -41,8 +42,8 @@ typedef void amp_attention_part_function(const amp_attention_head *head, int64_t
 /* Enough for every row of the registry. */
 size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width);
 
-/* Requirements of the bf16 kernels: depth is even (AVX512_BF16), or a multiple of 32 (AMX). The problem is the head; NULL
- * holds. */
+/* Requirements of the bf16 kernels: depth is even (AVX512_BF16), or a multiple of 32 (AMX). The problem is the head;
+ * NULL holds. */
 bool amp_attention_depth_is_even(const void *problem);
 bool amp_attention_suits_tiles(const void *problem);
 

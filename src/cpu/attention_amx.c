@@ -1,15 +1,17 @@
 /* Attention in bf16 on AMX tiles.
  *
- * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max), in blocks of 32 rows × 256 keys (attention.h);
- *              both products in tdpbf16ps: pairs of bf16, even and odd elements in sums of their own, added for each 32.
+ * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max), in blocks of 32 rows × 256 keys
+ *              (attention.h); both products in tdpbf16ps: pairs of bf16, even and odd elements in sums of their own,
+ *              added for each 32.
  * Accumulator: f32: scores in tiles, results in f32 memory between blocks of keys, the sum of weights in f32 lanes.
- * Error bound: that of attention_avx512bf16.c: weights are rounded to bf16 before the second product, 2⁻⁹ relative each.
+ * Error bound: that of attention_avx512bf16.c: weights are rounded to bf16 before the second product, 2⁻⁹ relative
+ *              each.
  * Denormals:   read as zero, flushed.
  * ISA:         AMX-TILE, AMX-BF16; AVX512F, BW, DQ, VL and AVX512_BF16 between the products.
  * Source:      Intel SDM volume 2, TDPBF16PS; Dao et al., arXiv 2205.14135.
  *
- * Tiles 0 to 3 are two of rows by two of columns, 4 and 5 the left operand, 6 and 7 the right one. Rows that a block lacks are
- * zeros in the packed query; keys that it lacks have weights and values of zero. */
+ * Tiles 0 to 3 are two of rows by two of columns, 4 and 5 the left operand, 6 and 7 the right one. Rows that a block
+ * lacks are zeros in the packed query; keys that it lacks have weights and values of zero. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What the bf16 kernels of attention share: packing, rounding of weights and of results. AVX512BF16; keys are packed [block of
- * 64][depth/2][64][2], values [keys/2][width][2], zero padded. */
+/* What the bf16 kernels of attention share: packing, rounding of weights and of results. AVX512BF16; keys are packed
+ * [block of 64][depth/2][64][2], values [keys/2][width][2], zero padded. */
 #ifndef AMP_CPU_ATTENTION_BF16_H
 #define AMP_CPU_ATTENTION_BF16_H
 

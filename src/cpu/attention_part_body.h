@@ -1,6 +1,6 @@
 /* Attention of few query rows over a part of the keys, read where they lie; compiled once per ISA over simd_<isa>.h; no
- * include guard: one file, one ISA. bf16 is widened to f32 as it is read. Scores are summed over the depth in f32 lanes, folded
- * at the end; weights stay f32. Memory is what limits it: 4 keys are in flight at a time. */
+ * include guard: one file, one ISA. bf16 is widened to f32 as it is read. Scores are summed over the depth in f32
+ * lanes, folded at the end; weights stay f32. Memory is what limits it: 4 keys are in flight at a time. */
 #include <math.h>
 #include <string.h>
 
@@ -60,8 +60,8 @@ AMP_ALWAYS_INLINE void score_keys(const amp_attention_head *h, int64_t row, int 
     }
 }
 
-/* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j], `vectors` vectors of columns from `column` on, of which the last has
- * `last` lanes. */
+/* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j], `vectors` vectors of columns from `column` on, of which the
+ * last has `last` lanes. */
 AMP_ALWAYS_INLINE void add_columns(const amp_attention_head *h, int rows, int64_t first_key, int64_t n,
                                    const float *weights, const float *correction, float *sums, int64_t column,
                                    int vectors, int64_t last, bool narrow) {

@@ -1,5 +1,5 @@
-/* What a kernel for a part of the keys must pass before its first use: odd extents, a mask, a hidden row, NaN and garbage in
- * what is not its own. */
+/* What a kernel for a part of the keys must pass before its first use: odd extents, a mask, a hidden row, NaN and
+ * garbage in what is not its own. */
 #include <math.h>
 #include <stdio.h>
 

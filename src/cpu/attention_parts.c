@@ -1,5 +1,5 @@
-/* Attention of few query rows: decoding. Keys and values are read once, where they lie; what limits it is memory. Heads that
- * share their keys are rows of one problem. */
+/* Attention of few query rows: decoding. Keys and values are read once, where they lie; what limits it is memory. Heads
+ * that share their keys are rows of one problem. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "cpu/kernels.h"
 
 enum {
-    /* Above them packed keys pay (bench_attention): in f32, or where a head's keys and values are larger than a cache … */
+    /* Above them packed keys pay (bench_attention): in f32, or where a head's keys and values are larger than a cache
+     * … */
     MOST_ROWS = 8,
     MOST_ROWS_CACHED = 3, /* … and in bf16 where they are not */
     CACHED_BYTES = 1 << 20,

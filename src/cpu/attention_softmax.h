@@ -53,7 +53,8 @@ static inline float exponentiate(float *s, int64_t n, float max) {
     return v_sum(sum);
 }
 
-/* Scores to weights. Returns what the results so far must be multiplied by. A NaN among the scores ends up in the sum. */
+/* Scores to weights. Returns what the results so far must be multiplied by. A NaN among the scores ends up in the
+ * sum. */
 static inline float update_row(const amp_attention_head *h, row_state *state, float *s, int64_t row, int64_t first_key,
                                int64_t n) {
     const float max = finish_scores(h, s, row, first_key, n);

@@ -1,6 +1,6 @@
 /* cdist and pdist: p-norm distances of points. f32, f16 and bf16 run in the f32 kernels for p of 0, 1, 2 and infinity;
- * f64 and other p in the loops here. Distances are sums of differences: |x|² + |y|² − 2·x·y would be faster for many long
- * points, and lose the digits of close ones. */
+ * f64 and other p in the loops here. Distances are sums of differences: |x|² + |y|² − 2·x·y would be faster for many
+ * long points, and lose the digits of close ones. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -71,8 +71,8 @@ static double row_distance(const distances *w, const double *a, const double *b)
     return w->p == 0.0 || w->p == 1.0 || isinf(w->p) ? sum : pow(sum, 1.0 / w->p);
 }
 
-/* Distances of one point from n others, into a dense row. `many` are rows of f64, or the columns of a transposed tile with
- * `step` floats from one coordinate to the next. */
+/* Distances of one point from n others, into a dense row. `many` are rows of f64, or the columns of a transposed tile
+ * with `step` floats from one coordinate to the next. */
 static void point_distances(const distances *w, void *out, const void *one, const void *many, int64_t step, int64_t n) {
     if (!w->kernel) {
         for (int64_t j = 0; j < n; j++) ((double *)out)[j] = row_distance(w, one, (const double *)many + j * w->depth);

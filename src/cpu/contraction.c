@@ -1,5 +1,5 @@
-/* Pairs of labelled tensors as batched matrix products: labels of both that stay are the batch, labels of both that go are
- * summed, the others are rows and columns. */
+/* Pairs of labelled tensors as batched matrix products: labels of both that stay are the batch, labels of both that go
+ * are summed, the others are rows and columns. */
 #include "cpu/contraction.h"
 
 #include "amp/ops.h"

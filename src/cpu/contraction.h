@@ -12,9 +12,9 @@ typedef struct amp_term {
     int labels[AMP_MAX_RANK];
 } amp_term;
 
-/* The product of `count` ≥ 1 terms of one dtype; changes them. Dimensions that carry one label have its extent, or 1, which
- * is broadcast; a label of `result` is carried by a term. Pairs are taken in the order that costs least at each step, as
- * batched matrix products. The result may be a view of a term. NULL with an error that begins with `op`. */
+/* The product of `count` ≥ 1 terms of one dtype; changes them. Dimensions that carry one label have its extent, or 1,
+ * which is broadcast; a label of `result` is carried by a term. Pairs are taken in the order that costs least at each
+ * step, as batched matrix products. The result may be a view of a term. NULL with an error that begins with `op`. */
 amp_tensor *amp_cpu_contract(const char *op, amp_term *terms, int count, const int64_t extents[AMP_LABELS], int rank,
                              const int *result);
 

@@ -1,7 +1,7 @@
 /* f32 to bf16 with VCVTNE2PS2BF16, 32 elements a step.
  *
- * The instruction rounds to nearest even whatever MXCSR says, and treats NaN as we want it, but takes subnormals for zeros
- * (Intel SDM volume 2C). In bf16 a value is subnormal exactly where it is in f32, so a step that meets one is
+ * The instruction rounds to nearest even whatever MXCSR says, and treats NaN as we want it, but takes subnormals for
+ * zeros (Intel SDM volume 2C). In bf16 a value is subnormal exactly where it is in f32, so a step that meets one is
  * rounded by integers instead: a branch that real data hardly ever takes, and the same bits as the reference. */
 #include <immintrin.h>
 

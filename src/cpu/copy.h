@@ -8,8 +8,8 @@
 /* Copies `source`, which broadcasts to the shape of `destination`, converting the dtype. */
 amp_status amp_cpu_copy(amp_tensor *destination, const amp_tensor *source);
 
-/* The tensor itself if it has the dtype, and its dimensions from `first` on are dense, row-major; else a dense copy, which
- * belongs to the call. NULL with an error. `op` names the op in messages. */
+/* The tensor itself if it has the dtype, and its dimensions from `first` on are dense, row-major; else a dense copy,
+ * which belongs to the call. NULL with an error. `op` names the op in messages. */
 const amp_tensor *amp_cpu_dense(const char *op, const amp_tensor *tensor, amp_dtype dtype, int first);
 
 /* Room for one element of any compute type. */

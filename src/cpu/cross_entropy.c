@@ -153,7 +153,8 @@ static double element_at(amp_dtype dtype, const char *at) {
     return amp_element_double(dtype, at);
 }
 
-/* Byte offset of class 0 of position `index`, counted over the dimensions from `first` on without that of the classes. */
+/* Byte offset of class 0 of position `index`, counted over the dimensions from `first` on without that of the
+ * classes. */
 static int64_t position_offset(const amp_tensor *input, int first, int64_t index) {
     int64_t offset = 0;
     for (int d = input->rank - 1; d >= first; d--) {

@@ -1,6 +1,6 @@
 /* ctc_loss: the negative logarithm of the probability of a label sequence, summed over all its alignments with the
- * input. The states of a target l₁ … l_S are the 2·S + 1 places of itself with a blank before, between and after; α(s) is
- * the logarithm of the probability of all beginnings that end in state s (Graves et al., "Connectionist temporal
+ * input. The states of a target l₁ … l_S are the 2·S + 1 places of itself with a blank before, between and after; α(s)
+ * is the logarithm of the probability of all beginnings that end in state s (Graves et al., "Connectionist temporal
  * classification", 2006). In f64, so that the result is rounded once. */
 #include <math.h>
 #include <omp.h>

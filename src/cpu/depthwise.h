@@ -26,8 +26,9 @@ typedef struct amp_depthwise {
     int64_t y_step, y_line;        /* from pixel to pixel, line to line; no more than one line: not looked at */
 } amp_depthwise;
 
-/* Lines first … last - 1 of the output, of those of all images. Sums are f32, in an order that follows from the lines of
- * the image that an output meets and the kernel alone, from the bias on; pixels outside of the image are left out. */
+/* Lines first … last - 1 of the output, of those of all images. Sums are f32, in an order that follows from the lines
+ * of the image that an output meets and the kernel alone, from the bias on; pixels outside of the image are left
+ * out. */
 typedef void amp_depthwise_function(const amp_depthwise *d, int64_t first, int64_t last);
 
 /* The lines that output line `number` meets, in the order of the taps. Returns how many. */
@@ -47,8 +48,9 @@ static inline int amp_depthwise_meetings(const amp_depthwise *d, int64_t number,
 }
 
 /* Taps as pairs of bf16: with L lines of taps (depth and height together), first L - 1 lines that hold those of lines t
- * and t + 1, then L that hold those of line t and zero. Of each, [taps of a line] of amp_depthwise_vectors vectors of 16
- * pairs: for every 32 channels two in the order in which vpunpck*wd make them of two vectors, for the rest in order. */
+ * and t + 1, then L that hold those of line t and zero. Of each, [taps of a line] of amp_depthwise_vectors vectors of
+ * 16 pairs: for every 32 channels two in the order in which vpunpck*wd make them of two vectors, for the rest in
+ * order. */
 static inline int64_t amp_depthwise_vectors(int64_t channels) {
     return channels / 32 * 2 + (channels % 32 + 15) / 16;
 }

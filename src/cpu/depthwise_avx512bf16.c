@@ -1,15 +1,16 @@
 /* Depthwise convolution of bf16, AVX512_BF16.
  *
  * Formula:     y = bias + Σ x · w over the taps that meet the image, rounded once by VCVTNE2PS2BF16.
- * Accumulator: f32, one per element of y, in a register; VDPBF16PS adds the products of two lines of taps at a time, the
- *              second line's first, each fused. Denormals count as zeros, of the inputs, the sums and the result.
- * Error bound: |y - exact| ≤ (taps + 1) · 2⁻²⁴ · (|bias| + Σ|x w|) + (taps + 1) · 2⁻¹²⁶ to first order; then half an ulp of bf16.
+ * Accumulator: f32, one per element of y, in a register; VDPBF16PS adds the products of two lines of taps at a time,
+ *              the second line's first, each fused. Denormals count as zeros, of the inputs, the sums and the result.
+ * Error bound: |y - exact| ≤ (taps + 1) · 2⁻²⁴ · (|bias| + Σ|x w|) + (taps + 1) · 2⁻¹²⁶ to first order; then half an
+ *              ulp of bf16.
  * ISA:         AVX-512F, BW, BF16.
  * Source:      Intel SDM volume 2, VDPBF16PS; else none beyond the definition of convolution.
  *
  * Lines of the image that an output meets go in pairs, from the first on, and a last one alone: a pixel of both lines,
- * interleaved, is one operand for all outputs of a block that meet it. A block is up to eight outputs of 32 channels, or of
- * up to 16 where fewer are left. */
+ * interleaved, is one operand for all outputs of a block that meet it. A block is up to eight outputs of 32 channels,
+ * or of up to 16 where fewer are left. */
 #include <immintrin.h>
 
 #include "cpu/kernels.h"
@@ -119,10 +120,10 @@ INLINE void one_output(const line *l, int64_t o, const bool wide) {
 
 /* ---- Dilation 1, stride 1 or 2 -------------------------------------------------------------------------------- */
 
-/* Memory that is new to the cache: where the `n` outputs from `o` on are written, and what will be read of the lowest lines
- * by the outputs below these, for a block takes less time than memory; or, where two such lines are much of L1 and the
- * image is partly in L2, by the block after this one. In assembly: gcc takes a function of nothing but built-in prefetches
- * for one that does nothing. */
+/* Memory that is new to the cache: where the `n` outputs from `o` on are written, and what will be read of the lowest
+ * lines by the outputs below these, for a block takes less time than memory; or, where two such lines are much of L1
+ * and the image is partly in L2, by the block after this one. In assembly: gcc takes a function of nothing but built-in
+ * prefetches for one that does nothing. */
 static void fetch(const line *l, int64_t o, int n) {
     const amp_gemm_window *w = l->d->window;
     const int64_t step = w->step[2] * 2, reach = n * w->stride[2] * step, y_step = l->d->y_step * 2;

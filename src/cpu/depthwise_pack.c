@@ -4,7 +4,8 @@
 #include "cpu/convert.h"
 #include "cpu/depthwise.h"
 
-/* The channel whose pair lies at `lane` of vector `vector`: eight of vpunpck's 128-bit parts hold four channels each. */
+/* The channel whose pair lies at `lane` of vector `vector`: eight of vpunpck's 128-bit parts hold four channels
+ * each. */
 static int64_t channel_at(int64_t vector, int64_t lane, int64_t channels) {
     const int64_t whole = channels / 32 * 2;
     if (vector >= whole) return vector * 16 + lane;

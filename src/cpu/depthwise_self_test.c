@@ -1,5 +1,5 @@
-/* What each row of the depthwise family must pass before its first use: kernels of each specialised width and another, every tail
- * of channels, NaN beyond them not seen, their neighbours untouched. */
+/* What each row of the depthwise family must pass before its first use: kernels of each specialised width and another,
+ * every tail of channels, NaN beyond them not seen, their neighbours untouched. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

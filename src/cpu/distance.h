@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* out[j] = Σₖ f(a[k] − b[k·step + j]) for j < n and k < depth, in f32: 64 terms at a time, then these sums. f is the square,
- * the modulus, 1 where the difference is not zero; `maximum` takes the largest modulus in place of the sum (0 of nothing,
- * NaN if there is one). */
+/* out[j] = Σₖ f(a[k] − b[k·step + j]) for j < n and k < depth, in f32: 64 terms at a time, then these sums. f is the
+ * square, the modulus, 1 where the difference is not zero; `maximum` takes the largest modulus in place of the sum (0
+ * of nothing, NaN if there is one). */
 typedef void amp_distance_function(float *out, const float *a, const float *b, int64_t step, int64_t depth, int64_t n);
 #define AMP_VECTOR_DISTANCE(X)                                                                                         \
     X(DISTANCE_SQUARES, distance_squares)                                                                              \

@@ -1,4 +1,5 @@
-/* Kernels of distances between points, AVX-512F, BW, DQ, VL: formulas, order of sums and error bounds are in distance_body.h. */
+/* Kernels of distances between points, AVX-512F, BW, DQ, VL: formulas, order of sums and error bounds are in
+ * distance_body.h. */
 #include "cpu/simd_avx512.h"
 
 #include "cpu/distance_body.h"

@@ -249,7 +249,8 @@ static void evict_oldest(void) {
     state.stats.evictions++;
 }
 
-/* The entry of a key, with the caller among its users; made outside the lock, for that takes long. NULL with an error. */
+/* The entry of a key, with the caller among its users; made outside the lock, for that takes long. NULL with an
+ * error. */
 static entry *take_entry(const key *q, operands **idle) {
     entry **bucket = &state.buckets[hash(q) % CACHE_BUCKETS], *made = NULL;
     amp_lock(AMP_LOCK_DNNL);
@@ -450,8 +451,8 @@ typedef struct operand {
     int64_t rows, columns, row_stride, column_stride, batch_stride;
 } operand;
 
-/* Makes the strides of an operand acceptable, by a dense copy if need be, and always with `spread`: then every matrix of
- * the batch gets its own. `copy` receives what to free. */
+/* Makes the strides of an operand acceptable, by a dense copy if need be, and always with `spread`: then every matrix
+ * of the batch gets its own. `copy` receives what to free. */
 static amp_status settle(operand *x, int64_t batch, bool spread, void **copy) {
     *copy = NULL;
     if (!spread && settle_strides(x->rows, x->columns, &x->row_stride, &x->column_stride) &&

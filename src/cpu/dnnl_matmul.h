@@ -30,7 +30,8 @@ typedef struct amp_dnnl_matmul {
     const float *bias; /* NULL, or [N], unit stride */
 } amp_dnnl_matmul;
 
-/* Runs the product. `kernel_name`, if not NULL, receives the static name of what ran ("dnnl:brg_matmul:avx512_core"). */
+/* Runs the product. `kernel_name`, if not NULL, receives the static name of what ran
+ * ("dnnl:brg_matmul:avx512_core"). */
 amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *p, const char **kernel_name);
 
 /* Bytes of a constant f32 B [K,N] in the layout that oneDNN prefers for it; 0 with an error. The layout follows from n

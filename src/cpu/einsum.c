@@ -9,8 +9,8 @@
 #include "cpu/matmul.h"
 #include "ops/shape_rules.h"
 
-/* Labels: letters 0 … 51 in the order in which an implicit result has them, then the dimensions of an ellipsis, aligned at
- * the last. */
+/* Labels: letters 0 … 51 in the order in which an implicit result has them, then the dimensions of an ellipsis, aligned
+ * at the last. */
 enum { LETTERS = 52, ELLIPSIS_END = LETTERS + AMP_MAX_RANK, NO_ELLIPSIS = -1 };
 
 typedef struct equation {

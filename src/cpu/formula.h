@@ -1,5 +1,5 @@
-/* Functions of one or two f32 that are computed in f64 lanes and rounded once, so that the rounding is all but their only
- * error (2^-35 of the value beside it), on every ISA alike.
+/* Functions of one or two f32 that are computed in f64 lanes and rounded once, so that the rounding is all but their
+ * only error (2^-35 of the value beside it), on every ISA alike.
  *
  * The names in these lists make the functions amp_<name>_f32_<isa>, compiled from formula_body.h once per ISA. */
 #ifndef AMP_CPU_FORMULA_H

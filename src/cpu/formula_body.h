@@ -1,8 +1,8 @@
 /* The kernels of formula.h, compiled once per ISA; no include guard: one file, one ISA.
  *
  * Plain C without branches, which the compiler turns into vectors of doubles. FMA is written where it is wanted and
- * contraction is off, so every ISA gives the same bits. Where a formula does not hold (arguments beyond its range, special
- * cases of C99's Annex F) its CARE condition is true, and the element is computed again by the C library. */
+ * contraction is off, so every ISA gives the same bits. Where a formula does not hold (arguments beyond its range,
+ * special cases of C99's Annex F) its CARE condition is true, and the element is computed again by the C library. */
 #include <math.h>
 #include <string.h>
 
@@ -281,8 +281,8 @@ INLINE double power(double x, double y) {
     return exponential(y * fma(k, M_LN2, ln_m));
 }
 
-/* x − y·trunc(x/y), exact where the quotient has fewer than 29 bits: y has 24. A quotient that was rounded up to the next
- * integer leaves a rest of the other sign. */
+/* x − y·trunc(x/y), exact where the quotient has fewer than 29 bits: y has 24. A quotient that was rounded up to the
+ * next integer leaves a rest of the other sign. */
 INLINE double truncated_rest(double x, double y) {
     const double a = magnitude(x), b = magnitude(y), q = __builtin_trunc(a / b);
     const double rest = fma(-q, b, a);

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* n elements of one row. Gate k of element i is x[k·stride + i] and h[k·stride + i]: what the step's input and the state
- * before it give. Writes the new h to `out`, which may be `state`.
+/* n elements of one row. Gate k of element i is x[k·stride + i] and h[k·stride + i]: what the step's input and the
+ * state before it give. Writes the new h to `out`, which may be `state`.
  *
  * lstm_gates: x has the sums of both for the gates i, f, g, o, and h is not read;
  *     c = σ(f)·c + σ(i)·tanh(g), kept in `state`; out = σ(o)·tanh(c).

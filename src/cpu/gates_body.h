@@ -1,5 +1,5 @@
-/* The kernels of gates.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. Errors are those of
- * v_sigmoid and v_tanh (vmath_body.h), and one rounding for each operation in the formulas. */
+/* The kernels of gates.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. Errors are
+ * those of v_sigmoid and v_tanh (vmath_body.h), and one rounding for each operation in the formulas. */
 #include <math.h>
 
 #include "cpu/kernels.h"

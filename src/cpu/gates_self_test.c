@@ -1,5 +1,5 @@
-/* What each row of the gates' families must pass before its first use: every tail length, neighbours untouched, a NaN in one
- * lane seen in that lane alone, the reference's bits. */
+/* What each row of the gates' families must pass before its first use: every tail length, neighbours untouched, a NaN
+ * in one lane seen in that lane alone, the reference's bits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

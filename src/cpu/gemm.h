@@ -5,8 +5,8 @@
  * In the bf16 product A and B are rounded to bf16, in the f32 product they are f32.
  *
  * B is packed once; one packed form of each product serves every M and every ISA. Products are summed in f32 over all
- * of K, C is rounded once at the end, and the order of the sums follows from the kernel alone: one row of C has the same
- * bits whatever M is, however many threads run (AMX rows differ from the vector kernels' rows). */
+ * of K, C is rounded once at the end, and the order of the sums follows from the kernel alone: one row of C has the
+ * same bits whatever M is, however many threads run (AMX rows differ from the vector kernels' rows). */
 #ifndef AMP_CPU_GEMM_H
 #define AMP_CPU_GEMM_H
 
@@ -31,9 +31,9 @@ typedef enum amp_gemm_activation {
     AMP_GEMM_ACTIVATION_COUNT
 } amp_gemm_activation;
 
-/* A's rows as windows of images whose channels lie together: row (n, d, h, w), of [images][out], holds for each tap of the
- * window in turn the channels of the pixel at out · stride - pad + tap · dilation. What lies outside of the image is zero,
- * and is not read. */
+/* A's rows as windows of images whose channels lie together: row (n, d, h, w), of [images][out], holds for each tap of
+ * the window in turn the channels of the pixel at out · stride - pad + tap · dilation. What lies outside of the image
+ * is zero, and is not read. */
 typedef struct amp_gemm_window {
     int64_t out[3], in[3], taps[3], stride[3], pad[3], dilation[3]; /* depth, height, width */
     int64_t channels;
@@ -102,8 +102,8 @@ typedef void amp_gemm_pack_function(uint16_t *dst, const void *src, amp_dtype sr
 bool amp_gemm_suits_tiles(const void *problem); /* enough rows and products for AMX */
 bool amp_gemm_dot_pays(const void *problem);    /* vdpbf16ps is not slower than up-conversion and FMA (cpu/choices.h) */
 
-/* Runs the bf16 product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel that
- * ran ("gemm_bf16_amx"). */
+/* Runs the bf16 product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel
+ * that ran ("gemm_bf16_amx"). */
 amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name);
 
 /* The f32 product: blocks [⌈N/32⌉][⌈K/32⌉][32][32] f32, zero padded; as above. */

@@ -1,7 +1,7 @@
 /* bf16 GEMM on AMX tiles.
  *
- * Formula:     per block of 32 k: even = Σ a_k · b_k over its even k, odd over its odd k, each fused, in ascending order, from
- *              zero; c = rne(c + rne(even + odd)), in one tdpbf16ps; then act(alpha · c + beta · r + bias).
+ * Formula:     per block of 32 k: even = Σ a_k · b_k over its even k, odd over its odd k, each fused, in ascending
+ *              order, from zero; c = rne(c + rne(even + odd)), in one tdpbf16ps; then act(alpha · c + beta · r + bias).
  * Accumulator: f32, in a tile over a pass of K blocks and in f32 scratch between passes.
  * Error bound: |c - exact| ≤ (16 + K/32) · 2⁻²⁴ · Σ|a_k b_k| to first order, plus K · 2⁻¹²⁶ for flushed denormals.
  * Denormals:   tdpbf16ps reads denormals as zero and flushes denormal sums; MXCSR is neither read nor written.
@@ -9,8 +9,8 @@
  * Source:      Intel SDM volume 2, TDPBF16PS.
  *
  * A row panel of more than 16 rows is two tiles of rows by two of columns; up to 16 rows are one tile by four, so that
- * B, which is then the stream, is used as it arrives. Rows that a panel lacks are zeros in packed A: tiles have the same
- * rows throughout a product, and are configured once per thread. The tail of K is zeros on both sides, never a
+ * B, which is then the stream, is used as it arrives. Rows that a panel lacks are zeros in packed A: tiles have the
+ * same rows throughout a product, and are configured once per thread. The tail of K is zeros on both sides, never a
  * neighbour's NaN. */
 #include <immintrin.h>
 

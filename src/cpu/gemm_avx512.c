@@ -1,7 +1,7 @@
 /* bf16 GEMM on AVX-512F: B up-converted in registers, f32 FMA.
  *
- * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; then act(alpha · c + beta · r + bias). A bf16 value is the
- *              upper half of an f32: the even element of a pair is shifted up, the odd one is masked.
+ * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; then act(alpha · c + beta · r + bias). A bf16 value is
+ *              the upper half of an f32: the even element of a pair is shifted up, the odd one is masked.
  * Accumulator: f32, one per element of C, in a register over a K block and in f32 scratch between K blocks.
  * Error bound: |c - exact| ≤ K · 2⁻²⁴ · Σ|a_k b_k| to first order.
  * Denormals:   kept, as MXCSR says by default.

@@ -1,5 +1,5 @@
-/* Products over windows of an image that read the image where it lies: the rows of a tile are pixels of one line, an even
- * distance apart, and a window's values a few runs of memory. Where a window leaves the image, or the image is of
+/* Products over windows of an image that read the image where it lies: the rows of a tile are pixels of one line, an
+ * even distance apart, and a window's values a few runs of memory. Where a window leaves the image, or the image is of
  * another type or badly laid out, the tile's part of it is copied first, with zeros around it. */
 #include <omp.h>
 #include <string.h>

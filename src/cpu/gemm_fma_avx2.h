@@ -15,7 +15,8 @@ static inline __attribute__((always_inline)) void multiply_add(__m256 *sum, __m2
 static const uint32_t upper[8] __attribute__((aligned(32))) = {0xffff0000, 0xffff0000, 0xffff0000, 0xffff0000,
                                                                0xffff0000, 0xffff0000, 0xffff0000, 0xffff0000};
 
-/* Eight elements of B; of eight pairs of bf16 the even or the odd ones. The mask stays in memory, for the same reason. */
+/* Eight elements of B; of eight pairs of bf16 the even or the odd ones. The mask stays in memory, for the same
+ * reason. */
 static inline __attribute__((always_inline)) __m256 load_b(const char *at, const bool odd, const bool b_f32) {
     __m256i x = _mm256_load_si256((const __m256i *)at);
     if (b_f32) return (__m256)x;

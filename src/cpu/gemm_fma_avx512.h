@@ -12,7 +12,8 @@ static inline __attribute__((always_inline)) void multiply_add(__m512 *sum, __m5
     __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
 }
 
-/* A pair of k: rows · panels · vectors accumulators, at most 28; beside them two vectors of B, one of A and the mask. */
+/* A pair of k: rows · panels · vectors accumulators, at most 28; beside them two vectors of B, one of A and the
+ * mask. */
 static inline __attribute__((always_inline)) void multiply_pair(__m512 acc[28], const char *a, const char *b,
                                                                 int64_t b_panel, const int rows, const int panels,
                                                                 const int vectors, const bool b_f32) {

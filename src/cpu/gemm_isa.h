@@ -63,8 +63,8 @@ typedef struct amp_gemm_place {
     int rows, columns, pitch;
 } amp_gemm_place;
 
-/* Products that read A where it lies: a step is what one broadcast of A meets, 4 bytes of A (a pair of bf16, or an f32) and
- * 128 of a panel of B; a run is `steps` of them that follow each other on both sides. */
+/* Products that read A where it lies: a step is what one broadcast of A meets, 4 bytes of A (a pair of bf16, or an f32)
+ * and 128 of a panel of B; a run is `steps` of them that follow each other on both sides. */
 typedef struct amp_gemm_stretch {
     int64_t a, b; /* bytes from the tile's first value, and from its first panel's begin */
 } amp_gemm_stretch;
@@ -130,9 +130,10 @@ amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 
-/* B is fetched so many bytes ahead of the products, by all panels of a tile together. Where a dozen rows meet it, B comes
- * from L3 or DRAM, and what the hardware fetches by itself is too late; where it is in L1 already, this costs nothing that
- * shows. A tile of more panels is one of fewer rows: there the hardware keeps up, and fetching more only disturbs it. */
+/* B is fetched so many bytes ahead of the products, by all panels of a tile together. Where a dozen rows meet it, B
+ * comes from L3 or DRAM, and what the hardware fetches by itself is too late; where it is in L1 already, this costs
+ * nothing that shows. A tile of more panels is one of fewer rows: there the hardware keeps up, and fetching more only
+ * disturbs it. */
 enum { AMP_GEMM_AHEAD = 16 * 1024, AMP_GEMM_AHEAD_PANELS = 2 };
 
 static inline __attribute__((always_inline)) void amp_gemm_fetch(const void *b, int64_t b_panel_bytes, const int panels,

@@ -1,5 +1,5 @@
-/* grid_sampler_2d, grid_sampler_3d: input read at the places that a grid names, −1 … 1 from edge to edge. For every run of
- * output elements the places become indices and weights once, and all channels are read with them. */
+/* grid_sampler_2d, grid_sampler_3d: input read at the places that a grid names, −1 … 1 from edge to edge. For every run
+ * of output elements the places become indices and weights once, and all channels are read with them. */
 #include <math.h>
 #include <string.h>
 

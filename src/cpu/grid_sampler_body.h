@@ -64,8 +64,8 @@ static void NAME(find_taps)(const sampler *g, const run_taps *t) {
     }
 }
 
-/* Channel by channel. What lies outside adds 0 times its weight: in two dimensions, as in PyTorch, NaN coordinates leave
- * that NaN. */
+/* Channel by channel. What lies outside adds 0 times its weight: in two dimensions, as in PyTorch, NaN coordinates
+ * leave that NaN. */
 static void NAME(sample_planes)(const sampler *g, const run_taps *t) {
     const amp_spatial *s = g->s;
     const int64_t plane = s->in[0] * s->in[1] * s->in[2];

@@ -1,9 +1,9 @@
 /* The LAPACK routines that libamp uses, as one table for each of f32, f64, c64 and c128.
  *
- * Matrices are column-major: element (i, j) is at i + j·ld. Where LAPACK has other names or arguments for complex types,
- * the table hides it. Nothing here allocates: routines take their workspace, and say how much they want. Nothing here
- * prints: arguments are checked before a routine could complain about them on stderr. Every function returns LAPACK's
- * info, 0 when all went well. */
+ * Matrices are column-major: element (i, j) is at i + j·ld. Where LAPACK has other names or arguments for complex
+ * types, the table hides it. Nothing here allocates: routines take their workspace, and say how much they want. Nothing
+ * here prints: arguments are checked before a routine could complain about them on stderr. Every function returns
+ * LAPACK's info, 0 when all went well. */
 #ifndef AMP_CPU_LAPACK_H
 #define AMP_CPU_LAPACK_H
 
@@ -12,8 +12,8 @@
 
 #include "amp/types.h"
 
-/* Workspace of one call: `count` elements of the matrix dtype, then of its real type, then integers. A call with count -1
- * computes nothing; it writes the best counts to the first elements of the arrays. */
+/* Workspace of one call: `count` elements of the matrix dtype, then of its real type, then integers. A call with count
+ * -1 computes nothing; it writes the best counts to the first elements of the arrays. */
 typedef struct amp_lapack_work {
     void *elements, *reals;
     int *integers;

@@ -123,7 +123,8 @@ typedef struct amp_linalg_loop {
 
 amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
 
-/* Room for the infos of a batch, all zero. A tensor of the call's; `output` < 0, or the number of the result that it is. */
+/* Room for the infos of a batch, all zero. A tensor of the call's; `output` < 0, or the number of the result that it
+ * is. */
 amp_status amp_linalg_infos(amp_call *call, const amp_batch *batch, int output, amp_tensor **tensor, int32_t **infos);
 /* The number of the first matrix whose info is not 0; −1: none. */
 int64_t amp_linalg_first_failure(const amp_batch *batch, const int32_t *infos);

@@ -1,5 +1,5 @@
-/* The kernels of loss.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. A NaN in x or t is
- * one in the result: v_max(0, v) keeps it. */
+/* The kernels of loss.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. A NaN in x or t
+ * is one in the result: v_max(0, v) keeps it. */
 #include <math.h>
 
 #include "cpu/kernels.h"

@@ -1,5 +1,5 @@
-/* Losses that are a formula of one element of each input: f32, f16 and bf16 in the vector kernels of loss.h; f64, and what
- * is small, in the loops here. */
+/* Losses that are a formula of one element of each input: f32, f16 and bf16 in the vector kernels of loss.h; f64, and
+ * what is small, in the loops here. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>

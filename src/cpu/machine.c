@@ -152,8 +152,8 @@ static bool names_cpu(const char *list) {
     return false;
 }
 
-/* A limit may be set on the process's group and on every group above it. Inside a container the group's own name may not
- * exist under the mount; its root then stands for it. */
+/* A limit may be set on the process's group and on every group above it. Inside a container the group's own name may
+ * not exist under the mount; its root then stands for it. */
 static void read_quotas(void) {
     char line[PATH_SIZE];
     FILE *file = fopen("/proc/self/cgroup", "re");

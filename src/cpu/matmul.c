@@ -134,8 +134,8 @@ static amp_cast_life life_of_b(const amp_matmul *p) {
     return amp_cpu_weight_life(p->b.tensor, p->b_is_weight);
 }
 
-/* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree. Only
- * what the cache and the packing look at is set: each call of a cached weight comes here. */
+/* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree.
+ * Only what the cache and the packing look at is set: each call of a cached weight comes here. */
 static void set_key(const amp_matmul *p, amp_tensor *key) {
     const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
     key->storage = memory->storage;

@@ -19,8 +19,8 @@ typedef struct amp_packed_b {
     void *scratch;         /* or this is */
 } amp_packed_b;
 
-/* C = activation(alpha * A B + beta * R + bias), over a batch: A is (batch…, M, K), B is (batch…, K, N), R and C (batch…, M, N),
- * bias (N). Extents that are broadcast have stride 0. All operands have one dtype. */
+/* C = activation(alpha * A B + beta * R + bias), over a batch: A is (batch…, M, K), B is (batch…, K, N), R and C
+ * (batch…, M, N), bias (N). Extents that are broadcast have stride 0. All operands have one dtype. */
 typedef struct amp_matmul {
     int64_t m, n, k;
     int batch_rank;
@@ -57,7 +57,8 @@ amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor, bool is_b)
 /* How long a packed form of `weight` (memory, or a pending cast) may be kept by the cast cache. */
 amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position);
 
-/* Runs it, and may change it; `c.tensor` has the operands' dtype, or is f32 where they are bf16. Sets the call's note. */
+/* Runs it, and may change it; `c.tensor` has the operands' dtype, or is f32 where they are bf16. Sets the call's
+ * note. */
 amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p);
 
 /* For several products with one B, none of them batched: m, a, c and what is added may differ. Unpack afterwards. */

@@ -1,5 +1,5 @@
-/* f64 and complex products through OpenBLAS, where it can walk the operands; else one loop nest, in the order i, j, k, for
- * each dtype. */
+/* f64 and complex products through OpenBLAS, where it can walk the operands; else one loop nest, in the order i, j, k,
+ * for each dtype. */
 #include "cpu/matmul_loops.h"
 
 #include <cblas.h>

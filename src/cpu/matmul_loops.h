@@ -13,8 +13,9 @@ typedef struct amp_loops_matmul {
     double alpha, beta, alpha_imaginary, beta_imaginary;
 } amp_loops_matmul;
 
-/* f32 sums in f64, f64 and complex numbers in their own type (c64 in c128 where little is summed), integers modulo 2^bits.
- * AMP_ERROR_DTYPE for other types, with `op` in the sentence. `kernel` tells what ran: "openblas" or "loops". */
+/* f32 sums in f64, f64 and complex numbers in their own type (c64 in c128 where little is summed), integers modulo
+ * 2^bits. AMP_ERROR_DTYPE for other types, with `op` in the sentence. `kernel` tells what ran: "openblas" or
+ * "loops". */
 amp_status amp_matmul_loops(const char *op, amp_dtype dtype, const amp_loops_matmul *problem, const char **kernel);
 
 #endif /* AMP_CPU_MATMUL_LOOPS_H */

@@ -367,7 +367,8 @@ amp_status cpu_addbmm(amp_call *call) {
 
 /* ---- mv, addmv ------------------------------------------------------------------------------------------------- */
 
-/* mat times vec as the row vec times matᵀ: so the matrix is the operand that is packed, and kept where it is a weight. */
+/* mat times vec as the row vec times matᵀ: so the matrix is the operand that is packed, and kept where it is a
+ * weight. */
 static amp_status vector_product(amp_call *call, const char *name_mat, amp_tensor *mat, amp_tensor *vec,
                                  amp_matmul *p) {
     AMP_TRY(amp_call_check_same_dtype(call, name_mat, mat, "vec", vec));

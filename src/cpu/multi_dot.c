@@ -34,8 +34,8 @@ static amp_status check_chain(const amp_call *call, const amp_tensor_list *list)
     return amp_cpu_check_product_dtype(call, "tensors[0]", list->items[0]);
 }
 
-/* Matrix chain order by dynamic programming (Cormen et al., Introduction to Algorithms, 15.2): split[i·n + j] is where the
- * product of matrices i … j is cut; matrix i is size[i] × size[i + 1]. */
+/* Matrix chain order by dynamic programming (Cormen et al., Introduction to Algorithms, 15.2): split[i·n + j] is where
+ * the product of matrices i … j is cut; matrix i is size[i] × size[i + 1]. */
 typedef struct chain {
     const amp_tensor_list *matrices;
     int64_t n;

@@ -1,5 +1,5 @@
-/* Φ(k/4 + r) = Σ table[32·j + k mod 32]·r^j for −15 ≤ k ≤ 15 and |r| ≤ 1/8, to 2^-24.7 at k = −15 and 2^-28 from k = −8 on;
- * nothing for k = 16. Interpolations in Chebyshev's points, made in 40-digit arithmetic. */
+/* Φ(k/4 + r) = Σ table[32·j + k mod 32]·r^j for −15 ≤ k ≤ 15 and |r| ≤ 1/8, to 2^-24.7 at k = −15 and 2^-28 from k = −8
+ * on; nothing for k = 16. Interpolations in Chebyshev's points, made in 40-digit arithmetic. */
 #ifndef AMP_CPU_NORMAL_CDF_TABLE_H
 #define AMP_CPU_NORMAL_CDF_TABLE_H
 

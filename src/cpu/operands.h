@@ -41,8 +41,8 @@ typedef struct amp_clamp {
     amp_dtype dtype;      /* of the result */
 } amp_clamp;
 
-/* Reads the arguments of either; an error if no bound is given, if there is no order, or if a bound is no integer that the
- * result can hold. */
+/* Reads the arguments of either; an error if no bound is given, if there is no order, or if a bound is no integer that
+ * the result can hold. */
 amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp);
 
 #endif /* AMP_CPU_OPERANDS_H */

@@ -1,5 +1,5 @@
-/* avg_pool1d … 3d and the adaptive forms. A row of the output takes the rows of the input under its windows, adds them up
- * in f64 (in 64-bit integers for i64), then sums along the row. */
+/* avg_pool1d … 3d and the adaptive forms. A row of the output takes the rows of the input under its windows, adds them
+ * up in f64 (in 64-bit integers for i64), then sums along the row. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -140,7 +140,8 @@ static void average_pixels(const average *a, const amp_pool_line *l) {
     }
 }
 
-/* One channel, wide windows: each is rows of neighbours, or, where it is as wide as the input, fewer and longer ones. */
+/* One channel, wide windows: each is rows of neighbours, or, where it is as wide as the input, fewer and longer
+ * ones. */
 static void average_wide(const average *a, const amp_pool_line *l) {
     const amp_pool *p = a->pool;
     const float **lines = l->scratch;

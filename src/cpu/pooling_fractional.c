@@ -1,5 +1,5 @@
-/* fractional_max_pool2d, fractional_max_pool3d (Graham, "Fractional Max-Pooling", 2014): windows of one size whose places
- * follow, for every plane, from one number in [0, 1) per dimension. */
+/* fractional_max_pool2d, fractional_max_pool3d (Graham, "Fractional Max-Pooling", 2014): windows of one size whose
+ * places follow, for every plane, from one number in [0, 1) per dimension. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -24,7 +24,8 @@ static int64_t whole(double x) {
     return x > -0x1p62 && x < 0x1p62 ? (int64_t)x : 0;
 }
 
-/* Start of window i < n − 1, with the roundings of the type that PyTorch computes in; the last window ends with the input. */
+/* Start of window i < n − 1, with the roundings of the type that PyTorch computes in; the last window ends with the
+ * input. */
 static int64_t start_f64(double sample, int64_t i, int64_t room, int64_t n) {
     const double alpha = (double)room / (double)(n - 1);
     return whole(((double)i + sample) * alpha) - whole(sample * alpha);
@@ -104,7 +105,8 @@ static amp_status set_windows(const amp_call *call, amp_spatial *s, fractional *
     return AMP_OK;
 }
 
-/* Without samples of the caller's: the next numbers of the process (Steele, Lea and Flood, "SplitMix", 2014), 53 bits each. */
+/* Without samples of the caller's: the next numbers of the process (Steele, Lea and Flood, "SplitMix", 2014), 53 bits
+ * each. */
 static double draw(void) {
     static _Atomic uint64_t drawn;
     uint64_t x = (atomic_fetch_add_explicit(&drawn, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;

@@ -161,7 +161,8 @@ static void maximum_columns(const maximum *m, const amp_pool_line *l) {
     m->max(l->out, taps, NULL, p->kernel, p->s.out[2]);
 }
 
-/* With places, each line goes along the row first: then the first of equal ones is the first in the order of the plane. */
+/* With places, each line goes along the row first: then the first of equal ones is the first in the order of the
+ * plane. */
 static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
     const int64_t n = p->s.out[2];

@@ -24,7 +24,8 @@ const char *amp_probe_name(amp_probe probe);
  * machine or the build lacks the instruction. Operands are in registers and change in every run. */
 double amp_probe_rate(amp_probe probe, int rounds, double microseconds);
 
-/* Does `n` rounds of the probe's instructions and returns the operations done, or 0: for callers with a clock of their own. */
+/* Does `n` rounds of the probe's instructions and returns the operations done, or 0: for callers with a clock of their
+ * own. */
 double amp_probe_work(amp_probe probe, int64_t n);
 
 /* Reads `bytes`, a multiple of 512, from 64-byte aligned memory as fast as this thread can, in so many places at a time

@@ -15,9 +15,9 @@ typedef struct amp_sequence {
     int64_t time, batch, column;
 } amp_sequence;
 
-/* All tensors have one floating dtype other than f16, and shapes that fit: w_ih [G·hidden, inputs], w_hh [G·hidden, width],
- * biases [G·hidden], w_hr [width, hidden]. Biases may be NULL; w_hr NULL: no projection, width is hidden. Weights may be
- * pending casts; they are packed, or taken from the cast cache, once. */
+/* All tensors have one floating dtype other than f16, and shapes that fit: w_ih [G·hidden, inputs], w_hh [G·hidden,
+ * width], biases [G·hidden], w_hr [width, hidden]. Biases may be NULL; w_hr NULL: no projection, width is hidden.
+ * Weights may be pending casts; they are packed, or taken from the cast cache, once. */
 typedef struct amp_rnn_pass {
     amp_rnn_kind kind;
     int64_t steps, batch, inputs, hidden, width;
@@ -28,8 +28,8 @@ typedef struct amp_rnn_pass {
     amp_tensor *hn, *cn; /* written; the same shapes */
 } amp_rnn_pass;
 
-/* Writes h of every step to `out`, and the last h and c. Sums, gates and c are f32 (f64 for f64 inputs) throughout; h is
- * rounded to the inputs' dtype where it is written and enters the next product. steps ≥ 1. */
+/* Writes h of every step to `out`, and the last h and c. Sums, gates and c are f32 (f64 for f64 inputs) throughout; h
+ * is rounded to the inputs' dtype where it is written and enters the next product. steps ≥ 1. */
 amp_status amp_cpu_rnn_pass(amp_call *call, const amp_rnn_pass *layer);
 
 #endif /* AMP_CPU_RNN_H */

@@ -1,5 +1,5 @@
-/* A layer of a recurrent network in one direction. The inputs of many steps at a time go through one matrix product; the
- * steps themselves are one product with the previous h each, added in place, and the gates. */
+/* A layer of a recurrent network in one direction. The inputs of many steps at a time go through one matrix product;
+ * the steps themselves are one product with the previous h each, added in place, and the gates. */
 #include <math.h>
 #include <omp.h>
 
@@ -72,8 +72,8 @@ static amp_status pack(amp_call *call, amp_tensor *weight, amp_packed_b *packed)
     return amp_cpu_matmul_pack(call, &p, packed);
 }
 
-/* The gates of `steps` steps from the `first` on: all rows in one product where they lie evenly, else by step or by batch
- * entry, whichever are fewer. */
+/* The gates of `steps` steps from the `first` on: all rows in one product where they lie evenly, else by step or by
+ * batch entry, whichever are fewer. */
 static amp_status multiply_inputs(const run *r, int64_t first, int64_t steps) {
     const amp_rnn_pass *l = r->l;
     window w;

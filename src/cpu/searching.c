@@ -17,7 +17,8 @@ typedef struct search {
     bool right, one_row; /* one row serves all values */
 } search;
 
-/* How many elements of x[0 … n) come before v: those that are not ≥ v, or (right) not > v. So a NaN belongs at the end. */
+/* How many elements of x[0 … n) come before v: those that are not ≥ v, or (right) not > v. So a NaN belongs at the
+ * end. */
 #define COUNT_LOOP(suffix, type)                                                                                       \
     static void count_##suffix(int64_t *out, const type *x, int64_t n, const type *v, int64_t count, bool right) {     \
         for (int64_t i = 0; i < count; i++) {                                                                          \

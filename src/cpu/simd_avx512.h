@@ -64,8 +64,8 @@ static inline __m256i v_round_bf16(vf x) {
     return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, _mm512_srli_epi32(sum, 16), quiet));
 }
 #ifdef __AVX512BF16__
-/* VCVTNEPS2BF16 takes subnormals for zeros (Intel SDM volume 2C): they are rounded by integers, out of the way but not by a
- * call, which would cost the loop around it its registers. */
+/* VCVTNEPS2BF16 takes subnormals for zeros (Intel SDM volume 2C): they are rounded by integers, out of the way but not
+ * by a call, which would cost the loop around it its registers. */
 enum { SUBNORMAL = 0x20 };
 static inline __m256i v_narrow_bf16(vf x) {
     if (__builtin_expect(_mm512_fpclass_ps_mask(x, SUBNORMAL), 0)) return v_round_bf16(x);

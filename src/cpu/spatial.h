@@ -23,8 +23,9 @@ typedef struct amp_spatial {
     int64_t in[AMP_SPATIAL_DIMS], out[AMP_SPATIAL_DIMS]; /* D, H, W */
 } amp_spatial;
 
-/* Reads batch, channels, layout and `in` off `input`, and sets `out` to the same. The result of a channels-last input of
- * rank 4 or 5 is channels last. An error if the rank is not dims + 1 or dims + 2, or if a spatial dimension is empty. */
+/* Reads batch, channels, layout and `in` off `input`, and sets `out` to the same. The result of a channels-last input
+ * of rank 4 or 5 is channels last. An error if the rank is not dims + 1 or dims + 2, or if a spatial dimension is
+ * empty. */
 amp_status amp_spatial_start(const amp_call *call, amp_spatial *s, const amp_tensor *input, int dims);
 
 /* Extent of `out` at the tensor's own spatial dimension d, 0 … dims − 1. */
@@ -75,7 +76,8 @@ static inline int64_t amp_spatial_row_count(const amp_spatial *s) {
     return s->outer * s->out[0] * s->out[1];
 }
 
-/* Every output element is the input element that the tables name for its D, H and W: out[n] numbers each, 0 … in[n] − 1. */
+/* Every output element is the input element that the tables name for its D, H and W: out[n] numbers each, 0 … in[n] −
+ * 1. */
 amp_status amp_spatial_gather(amp_call *call, const amp_spatial *s, amp_tensor *input,
                               const int64_t *const tables[AMP_SPATIAL_DIMS]);
 

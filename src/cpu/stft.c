@@ -133,8 +133,8 @@ static amp_tensor *make_frames(const framing *f) {
 
 /* ---- The op --------------------------------------------------------------------------------------------------- */
 
-/* The spectra [batch, frames, frequencies] as [batch, frequencies, frames], without the batch where the input had none, as
- * pairs if so asked. */
+/* The spectra [batch, frames, frequencies] as [batch, frequencies, frames], without the batch where the input had none,
+ * as pairs if so asked. */
 static amp_status return_spectra(amp_call *call, const framing *f, amp_tensor *spectra) {
     const int skip = f->args->input->rank == 1, scale = f->as_complex ? 1 : 2;
     const int64_t shape[] = {spectra->shape[0], spectra->shape[2], spectra->shape[1], 2};

@@ -17,11 +17,12 @@ typedef struct amp_backend {
     amp_status (*copy)(amp_tensor *destination, const amp_tensor *source);
     /* Sets every element. */
     amp_status (*fill)(amp_tensor *tensor, const amp_scalar *value);
-    /* Memory of the device, 64-byte aligned, and in *block what `release` takes; NULL with an error. Not used on the CPU,
-     * whose tensors have their memory behind the storage. */
+    /* Memory of the device, 64-byte aligned, and in *block what `release` takes; NULL with an error. Not used on the
+     * CPU, whose tensors have their memory behind the storage. */
     void *(*allocate)(const char *op, size_t bytes, void **block);
     void (*release)(void *block);
-    /* The rest may be NULL. Before an op runs: all arguments are on this device, and have memory or are pending casts. */
+    /* The rest may be NULL. Before an op runs: all arguments are on this device, and have memory or are pending
+     * casts. */
     amp_status (*begin)(const amp_call *call);
     void (*end)(void); /* after the op that the program called; not after those inside of it */
     /* Between dense memory of the host and a dense tensor of the device. What comes back is there on return. */
@@ -29,15 +30,16 @@ typedef struct amp_backend {
     amp_status (*fetch)(const char *op, void *destination, const amp_tensor *source);
 } amp_backend;
 
-/* On the device of the destination, which is the source's: as amp_backend.copy, but the source may broadcast; and one value
- * for every element. */
+/* On the device of the destination, which is the source's: as amp_backend.copy, but the source may broadcast; and one
+ * value for every element. */
 amp_status amp_copy_tensor(amp_tensor *destination, const amp_tensor *source);
 amp_status amp_fill_tensor_with(amp_tensor *tensor, const amp_scalar *value);
 
 /* The backend of a device; an error that says what is missing if there is none. `op` is for the message. */
 amp_status amp_backend_for(amp_device device, const char *op, const amp_backend **backend);
 
-/* Puts a backend in the place of a device's own, while nothing runs there: tests do, with a double. NULL takes it away. */
+/* Puts a backend in the place of a device's own, while nothing runs there: tests do, with a double. NULL takes it
+ * away. */
 void amp_backend_install(amp_device device, const amp_backend *backend);
 
 /* A fresh contiguous tensor in the device's memory, in the innermost scope; NULL with an error. */

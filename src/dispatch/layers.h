@@ -7,7 +7,8 @@
 /* A layer does its part and hands on with amp_call_next(call), or fails. */
 typedef amp_status (*amp_layer_function)(amp_call *call);
 
-/* Installs the function of AMP_LAYER_TRACE or AMP_LAYER_GRAD, once at start (tests install doubles); NULL removes it. */
+/* Installs the function of AMP_LAYER_TRACE or AMP_LAYER_GRAD, once at start (tests install doubles); NULL removes
+ * it. */
 void amp_layer_install(unsigned layer, amp_layer_function run);
 /* Switches a layer on or off for this thread. */
 void amp_layer_activate(unsigned layer, bool on);

@@ -12,13 +12,14 @@ amp_status amp_results_finish(amp_call *call);
 void amp_results_take(const amp_call *call, amp_tensor *tensor);
 /* Bumps the versions of what the call writes. */
 void amp_results_written(amp_call *call);
-/* Hands the results to the scope that was open at the call (NULL: to the caller): all of them, or none with an error. */
+/* Hands the results to the scope that was open at the call (NULL: to the caller): all of them, or none with an
+ * error. */
 amp_status amp_results_move_home(amp_call *call, amp_scope_frame *home);
 /* After a failure: the second, third, … results that the caller's struct asks for are NULL, as the first is. */
 void amp_results_clear(const amp_call *call, const void *given);
 
-/* A tensor over the cast that the cast cache has of `source`, or makes and keeps as `life` says; not for AMP_CAST_ONCE. The
- * tensor is the caller's or the innermost scope's. NULL with an error. */
+/* A tensor over the cast that the cast cache has of `source`, or makes and keeps as `life` says; not for AMP_CAST_ONCE.
+ * The tensor is the caller's or the innermost scope's. NULL with an error. */
 amp_tensor *amp_cached_cast(const char *op, amp_tensor *source, amp_dtype dtype, amp_cast_life life);
 
 #endif /* AMP_DISPATCH_RESULTS_H */

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* A malloc'ed text; NULL without memory. Fields that the JSON lacks are left blank: it may be any file. Rows that took less
- * than `least_share` of the time, 0 to 1, are counted in one line. */
+/* A malloc'ed text; NULL without memory. Fields that the JSON lacks are left blank: it may be any file. Rows that took
+ * less than `least_share` of the time, 0 to 1, are counted in one line. */
 char *amp_explain_table(const json_t *report, double least_share);
 
 #ifdef __cplusplus

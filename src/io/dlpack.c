@@ -175,8 +175,8 @@ static void call_unversioned_deleter(void *managed) {
     if (m->deleter) m->deleter(m);
 }
 
-/* A tensor of libamp's that comes back shares its storage, and so its version and its casts. NULL for any other, or with
- * an error. */
+/* A tensor of libamp's that comes back shares its storage, and so its version and its casts. NULL for any other, or
+ * with an error. */
 static amp_tensor *come_back(const DLTensor *t, exported *e) {
     if (memcmp(t, &e->view, sizeof *t) != 0) return NULL; /* somebody made something else of it */
     amp_tensor *back = amp_tensor_view("from_dlpack", e->tensor, t->ndim, t->shape, t->strides, e->tensor->offset);

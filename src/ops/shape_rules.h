@@ -4,7 +4,8 @@
 
 #include "dispatch/call.h"
 
-/* Dimension `dim` of a tensor of that rank as 0 … rank − 1; negative ones count from the end, and a 0-dim tensor has dimension
+/* Dimension `dim` of a tensor of that rank as 0 … rank − 1; negative ones count from the end, and a 0-dim tensor has
+ * dimension
  * 0. AMP_ERROR_INVALID naming the op and the argument if there is no such dimension. */
 amp_status amp_wrap_dim(const amp_call *call, const char *argument, int64_t dim, int rank, int *wrapped);
 
@@ -23,8 +24,8 @@ bool amp_view_strides(const amp_tensor *tensor, int rank, const int64_t *shape, 
 amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp_dims *dims, const amp_tensor *tensor,
                            int64_t *shape);
 
-/* layer_norm and rms_norm: the normalised dimensions are the input's last, and those of weight and bias (NULL: absent), which
- * have its dtype, or f32 beside a 16-bit one. */
+/* layer_norm and rms_norm: the normalised dimensions are the input's last, and those of weight and bias (NULL: absent),
+ * which have its dtype, or f32 beside a 16-bit one. */
 amp_status amp_check_norm(const amp_call *call, const amp_tensor *input, const amp_dims *shape,
                           const amp_tensor *weight, const amp_tensor *bias);
 /* rms_norm's eps where none is given. */

@@ -234,7 +234,8 @@ static bool is_explained(void) {
     return (layers & AMP_LAYER_EXPLAIN) != 0;
 }
 
-/* The report shows the target as the type that the op ran in: not where a cast is without effect. Asked before the casts. */
+/* The report shows the target as the type that the op ran in: not where a cast is without effect. Asked before the
+ * casts. */
 static bool runs_as_it_is(const amp_call *call) {
     return !any_argument(call, is_eligible) || any_argument(call, is_f64);
 }

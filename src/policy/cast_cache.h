@@ -35,7 +35,8 @@ typedef struct amp_cast {
     struct amp_cast *newer, *older; /* order of use */
 } amp_cast;
 
-/* Makes the cast of `source`: a tensor of any dtype and shape whose fresh storage holds the bytes; NULL with an error. */
+/* Makes the cast of `source`: a tensor of any dtype and shape whose fresh storage holds the bytes; NULL with an
+ * error. */
 typedef amp_tensor *(*amp_cast_builder)(const amp_tensor *source, amp_dtype dtype, void *context);
 
 /* The cast of `source` (a tensor with memory) to `dtype` in `layout`: from the cache if the storage still has the

@@ -33,8 +33,8 @@ static const struct {
 };
 
 size_t amp_schema_room(size_t length) {
-    /* The schema without marks, its name three times, and its arguments' names and default strings with a few bytes each
-     * ("out_" and the end). */
+    /* The schema without marks, its name three times, and its arguments' names and default strings with a few bytes
+     * each ("out_" and the end). */
     return 6 * (length + 1) + (size_t)AMP_MAX_ARGS * 8;
 }
 

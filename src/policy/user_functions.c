@@ -1,4 +1,5 @@
-/* User functions in the manner of apex.amp: annotated C functions, and policies registered by name before amp_init(). */
+/* User functions in the manner of apex.amp: annotated C functions, and policies registered by name before
+ * amp_init(). */
 #include <string.h>
 
 #include "amp/ops.h"

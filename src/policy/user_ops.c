@@ -1,5 +1,5 @@
-/* amp_define_op: a checked definition becomes a row like those of ops.def. Rows are only ever added: a writer takes the lock
- * and publishes by the count, a reader takes none. */
+/* amp_define_op: a checked definition becomes a row like those of ops.def. Rows are only ever added: a writer takes the
+ * lock and publishes by the count, a reader takes none. */
 #include "policy/user_ops.h"
 
 #include <stdatomic.h>

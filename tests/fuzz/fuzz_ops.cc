@@ -1,7 +1,8 @@
-// libFuzzer target: random ops with random arguments. A call is drawn from the recorded cases (tests/golden, or the folder
-// that AMP_FUZZ_CASES names), its sizes, dtypes, values and options are changed, sensibly or not, and amp_call_op is compared
-// with itself: other strides and another number of threads must give the same bits, a 16-bit call what f32 gives from the
-// same values within rounding, and a call that cannot be done the same sentence. Inputs stay as they are, nothing leaks.
+// libFuzzer target: random ops with random arguments. A call is drawn from the recorded cases (tests/golden, or the
+// folder that AMP_FUZZ_CASES names), its sizes, dtypes, values and options are changed, sensibly or not, and
+// amp_call_op is compared with itself: other strides and another number of threads must give the same bits, a 16-bit
+// call what f32 gives from the same values within rounding, and a call that cannot be done the same sentence. Inputs
+// stay as they are, nothing leaks.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -269,8 +270,8 @@ Call nudged(const Call &call) {
     return other;
 }
 
-// Units that another order of sums, or another width, may be apart: `units`, or for an op that amplifies as much more as
-// one unit of its arguments moves its result.
+// Units that another order of sums, or another width, may be apart: `units`, or for an op that amplifies as much more
+// as one unit of its arguments moves its result.
 double allowed_units(const Call &call, const Result &result, double units) {
     if (!is_tame(call)) return INFINITY;
     if (!amplifies(call.op) || result.status != AMP_OK) return units;

@@ -1,5 +1,5 @@
-/* A fuzzer's main without libFuzzer: runs it on every file of the folders that are given; `--random COUNT SEED` instead on
- * COUNT inputs of random bytes, the same on every machine. */
+/* A fuzzer's main without libFuzzer: runs it on every file of the folders that are given; `--random COUNT SEED` instead
+ * on COUNT inputs of random bytes, the same on every machine. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -79,8 +79,8 @@ std::vector<int64_t> shape_field(const json_t *object);
 
 // ---- Comparing ----
 
-// Our error over PyTorch's, as a geometric mean over outputs: those compared as `close`, but f64 and c128. Both errors count
-// as half a unit in the last place of the output's largest value at least, for below that a difference is luck.
+// Our error over PyTorch's, as a geometric mean over outputs: those compared as `close`, but f64 and c128. Both errors
+// count as half a unit in the last place of the output's largest value at least, for below that a difference is luck.
 struct ErrorRatio {
     double log_sum = 0;
     int outputs = 0;

@@ -18,8 +18,8 @@ bool replay_argument_is_tensor(const char *op, const char *argument);
 const char *replay_device_problem(amp_device device);
 /* The tensor on the device; NULL with libamp's error. */
 amp_tensor *replay_move(amp_tensor *tensor, amp_device device);
-/* A tensor on the device like `host`, which lies in `memory`: the same strides within a copy, *base, of all of the memory. NULL
- * with libamp's error. */
+/* A tensor on the device like `host`, which lies in `memory`: the same strides within a copy, *base, of all of the
+ * memory. NULL with libamp's error. */
 amp_tensor *replay_to_device(amp_device device, const amp_tensor *host, void *memory, size_t bytes, amp_tensor **base);
 /* Copies it back. */
 bool replay_from_device(amp_tensor *base, void *memory);
