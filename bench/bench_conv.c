@@ -4,6 +4,7 @@
  *
  * LAYERS are files of lines "conv|transposed in out size kernel stride padding groups"; # begins a comment. Random
  * data.
+ * Behind each candidate stands the kernel that ran; one of ours that is named "dnnl:…" is oneDNN's, called by libamp.
  *
  * Ours are whole calls of the op on channels-last tensors, result included: in f32, and in a bf16 region with bf16
  * activations, the weights f32 tensors that the cache packs once. oneDNN's are bare primitives on memory that is there
@@ -31,6 +32,7 @@ typedef struct layer {
 
 typedef struct candidate {
     const char *name;
+    char kernel[64]; /* what ran; of ours it may be oneDNN's too: "dnnl:…" */
     bool ours, half;
     void (*run)(void *context);
     void *context;
@@ -90,6 +92,20 @@ static void run_op(void *context) {
             : amp_conv2d(c->x, c->w, c->bias, .stride = stride, .padding = padding, .groups = groups);
     bench_require(y != NULL, "convolution");
     amp_release(y);
+}
+
+/* The kernel of one more run, from the first of its name in the report. */
+static void ask_kernel(candidate *c) {
+    static const char key[] = "\"kernel\": \"";
+    amp_explain_reset();
+    amp_explain_begin();
+    c->run(c->context);
+    amp_explain_end();
+    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+    const char *ops = report ? strstr(report, "\"ops\"") : NULL, *at = ops ? strstr(ops, key) : NULL;
+    snprintf(c->kernel, sizeof c->kernel, "%.*s", at ? (int)strcspn(at + sizeof key - 1, "\"") : 1,
+             at ? at + sizeof key - 1 : "?");
+    amp_explain_free(report);
 }
 
 static void run_op_half(void *context) {
@@ -247,6 +263,7 @@ static void add_ratio(summary *s, double value) {
 enum { BF16_OVER_PEER, F32_OVER_PEER, BF16_OVER_F32, SUMMARIES };
 
 static const char *const ratio_names[SUMMARIES] = {"bf16/oneDNN bf16", "f32/oneDNN f32", "bf16/f32"};
+static const char *const ratio_keys[SUMMARIES] = {"bf16_over_onednn", "f32_over_onednn", "bf16_over_f32"};
 
 /* Classes of layers, over all files. */
 enum { FIRST, ONE, ONE_NARROW, WIDE, DEPTHWISE, DEPTHWISE_STRIDED, TRANSPOSED, ALL, CLASSES };
@@ -270,14 +287,18 @@ static double mean_of(const summary *s) {
 }
 
 static void print_classes(FILE *json) {
+    const char *separator = "";
     printf("\nby class: geometric mean, least\n");
     if (json) fprintf(json, "], \"classes\": [");
     for (int i = 0; i < CLASSES; i++) {
         const summary *s = classes[i].sums;
-        if (s->count == 0) continue;
-        printf("%s, %d layers", classes[i].name, s->count);
-        if (json) fprintf(json, "%s\n{\"class\": \"%s\", \"layers\": %d", i ? "," : "", classes[i].name, s->count);
+        const int layers = s[BF16_OVER_F32].count; /* that needs no peer */
+        if (layers == 0) continue;
+        printf("%s, %d layers", classes[i].name, layers);
+        if (json) fprintf(json, "%s\n{\"class\": \"%s\", \"layers\": %d", separator, classes[i].name, layers);
+        separator = ",";
         for (int r = 0; r < SUMMARIES; r++) {
+            if (s[r].count == 0) continue;
             printf(" | %s %.3f, %.3f", ratio_names[r], mean_of(&s[r]), s[r].least);
             if (json)
                 fprintf(json, ", \"%s\": {\"mean\": %.4f, \"least\": %.4f}", ratio_names[r], mean_of(&s[r]),
@@ -310,10 +331,13 @@ static void print_layer(FILE *json, const layer *l, const candidate *list, int c
     for (int i = 0; i < count; i++) {
         const bench_figure figure = bench_figure_of(list[i].times, rounds);
         const double t = figure.median, low = figure.low, high = figure.high;
-        printf(" | %s %.1f µs %.0f GF ±%.0f%%", list[i].name, t * 1e6, flop / t * 1e-9, 50 * (high - low) / t);
+        printf(" | %s (%s) %.1f µs %.0f GF ±%.0f%%", list[i].name, list[i].kernel, t * 1e6, flop / t * 1e-9,
+               50 * (high - low) / t);
         if (json)
-            fprintf(json, "%s{\"name\": \"%s\", \"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, \"gflops\": %.2f}",
-                    i ? ", " : "", list[i].name, t * 1e6, low * 1e6, high * 1e6, flop / t * 1e-9);
+            fprintf(json,
+                    "%s{\"name\": \"%s\", \"kernel\": \"%s\", \"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, "
+                    "\"gflops\": %.2f}",
+                    i ? ", " : "", list[i].name, list[i].kernel, t * 1e6, low * 1e6, high * 1e6, flop / t * 1e-9);
     }
     for (int i = 0; i < SUMMARIES; i++) {
         if (isnan(values[i])) continue;
@@ -323,9 +347,12 @@ static void print_layer(FILE *json, const layer *l, const candidate *list, int c
         printf(" | %s %.2f", sums[i].name, values[i]);
     }
     printf("\n");
-    if (json)
-        fprintf(json, "], \"bf16_over_onednn\": %.4f, \"f32_over_onednn\": %.4f, \"bf16_over_f32\": %.4f}", values[0],
-                values[1], values[2]);
+    if (json) {
+        fprintf(json, "]");
+        for (int i = 0; i < SUMMARIES; i++)
+            if (!isnan(values[i])) fprintf(json, ", \"%s\": %.4f", ratio_keys[i], values[i]);
+        fprintf(json, "}");
+    }
     fflush(stdout);
 }
 
@@ -349,6 +376,12 @@ static void bench_layer(FILE *json, const layer *l, double seconds, summary *sum
         if (!make_peer(&peers[i], l, kinds[i].half, kinds[i].tag)) continue;
         list[count++] =
             (candidate){.name = kinds[i].name, .half = kinds[i].half, .run = run_peer, .context = &peers[i]};
+    }
+    for (int i = 0; i < count; i++) {
+        if (list[i].ours)
+            ask_kernel(&list[i]);
+        else
+            snprintf(list[i].kernel, sizeof list[i].kernel, "%s", ((const peer *)list[i].context)->implementation);
     }
     const int rounds = measure(list, count, seconds);
     print_layer(json, l, list, count, rounds, sums, first);
@@ -375,8 +408,9 @@ static int read_layers(const char *path, int64_t batch, layer *layers) {
     char line[256];
     int count = 0;
     FILE *file = bench_open(path, "r");
-    while (count < MAX_LAYERS && fgets(line, sizeof line, file)) {
+    while (fgets(line, sizeof line, file)) {
         if (line[strspn(line, " \t\n")] == '\0' || line[0] == '#') continue;
+        bench_require(count < MAX_LAYERS, "a file of at most 256 layers");
         if (read_layer(line, batch, &layers[count++])) continue;
         fprintf(stderr, "bench_conv: %s: not a layer: %s", path, line);
         exit(1);

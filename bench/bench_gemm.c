@@ -281,19 +281,16 @@ static double ratio(const candidate *a, const candidate *b, int rounds) {
 
 /* ---- Output --------------------------------------------------------------------------------------------------- */
 
-/* GB/s that a thread, or `threads` of them, read from `bytes` of memory: the best of rounds that take 10 ms
- * together. */
-static double read_rate(size_t bytes, int threads) {
-    char *data = obtain(bytes);
+/* GB/s that a thread reads from `bytes` of memory: the best of rounds that take 100 ms together. */
+static double read_rate(size_t bytes) {
+    float *data = obtain(bytes);
     double best = 0.0, spent = 0.0;
-    const size_t part = bytes / (size_t)threads / 512 * 512;
     const int repeats = bytes < (size_t)1 << 22 ? (int)(((size_t)1 << 22) / bytes) : 1;
-    memset(data, 1, bytes);
+    bench_fill(data, (int64_t)(bytes / sizeof *data));
     for (int i = 0; i < 5 || spent < 0.1; i++) {
         const double start = bench_now();
-#pragma omp parallel num_threads(threads) if (threads > 1)
-        for (int r = 0; r < repeats; r++) sink = amp_probe_read(data + part * (size_t)omp_get_thread_num(), part);
-        const double seconds = bench_now() - start, rate = (double)part * threads * repeats / seconds * 1e-9;
+        for (int r = 0; r < repeats; r++) sink = amp_probe_read(data, bytes);
+        const double seconds = bench_now() - start, rate = (double)bytes * repeats / seconds * 1e-9;
         spent += seconds;
         if (rate > best) best = rate;
     }
@@ -320,7 +317,7 @@ static void print_roofs(FILE *json) {
     for (int i = 0; i < 4; i++) {
         const size_t bytes = sizes[i] / 512 * 512;
         if (bytes == 0) continue;
-        const double rate = read_rate(bytes, 1);
+        const double rate = read_rate(bytes);
         printf("one core reads from %-4s %8.1f GB/s\n", names[i], rate);
         if (json) fprintf(json, "%s\"%s\": %.2f", separator, names[i], rate);
         separator = ", ";

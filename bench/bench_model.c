@@ -67,7 +67,7 @@ static void answer_run(const minilm *model, int precision, int batch, int tokens
 }
 
 static void serve(const minilm *model) {
-    char line[128], command[16], precision_name[16];
+    char line[128], command[16], precision_name[16] = "";
     printf("{\"engine\": \"libamp\", \"version\": \"%s\", \"precisions\": [\"f32\", \"bf16\"], \"cpu\": \"%s\", "
            "\"isa\": \"%s\", \"onednn\": \"%s\", \"openmp\": \"%s\"}\n",
            amp_version_string(), amp_cpu()->model, amp_isa_name(amp_isa_best()), amp_onednn_version(),

@@ -96,13 +96,26 @@ def argument_forms(values):
         yield tuple(v[0] if k == "hx" else v for k, v in values.items()), {}
 
 
-def call_of(op, values):
-    """A function without arguments that runs the op, or None."""
+def flat(result):
+    """The tensors of a result, those in lists and tuples too."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return [t for part in result for t in flat(part)] if isinstance(result, (list, tuple)) else []
+
+
+def gives(result, outputs):
+    """Whether the result has the dtypes and shapes that the case records."""
+    recorded = [(DTYPES[o["dtype"]], list(o["shape"])) for o in outputs if isinstance(o, dict) and "dtype" in o]
+    return [(t.dtype, list(t.shape)) for t in flat(result)][:len(recorded)] == recorded
+
+
+def call_of(op, values, outputs):
+    """A function without arguments that runs the op as it was recorded, or None."""
     for function in candidates(op):
         for positions, keywords in argument_forms(values):
             try:
-                function(*positions, **keywords)
-                return functools.partial(function, *positions, **keywords)
+                if gives(function(*positions, **keywords), outputs):
+                    return functools.partial(function, *positions, **keywords)
             except Exception:  # another signature: the next one
                 continue
     return None
@@ -139,7 +152,8 @@ def compare(options, folder):
         name, case = op["timed_case"].split("/", 1)
         file = files.setdefault(name, None) or File(folder, name)
         files[name] = file
-        call = call_of(op["op"], {k: file.value(v) for k, v in file.cases[case]["inputs"].items()})
+        recorded = file.cases[case]
+        call = call_of(op["op"], {k: file.value(v) for k, v in recorded["inputs"].items()}, recorded["outputs"])
         if call is None:
             unknown.append(op["op"])
             continue
