@@ -352,6 +352,8 @@ static amp_status check(const amp_gemm *g) {
     if (!is_f32_or_bf16(g->a_dtype) || !is_f32_or_bf16(g->c_dtype) || (g->bias && !is_f32_or_bf16(g->bias_dtype)) ||
         (g->residual && !is_f32_or_bf16(g->residual_dtype)))
         return amp_fail(AMP_ERROR_INTERNAL, "gemm: operands must be f32 or bf16");
+    if (g->window && g->residual) /* lines of C may have gaps that R does not have */
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: a product over windows takes no residual");
     if ((uintptr_t)g->b % 64 || g->b_batch_stride % 64)
         return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
     return AMP_OK;

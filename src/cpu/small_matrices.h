@@ -43,12 +43,11 @@ static inline void LOCAL(reflect_rows)(int m, int n, const T *v, T tau, T *c, in
 
 /* No square of an element, nor their sum, leaves the range of doubles. */
 static bool LOCAL(squares_fit)(int m, int n, const T *a, int lda) {
-    double most = 0, least = 1;
+    double least = 1;
     for (int j = 0; j < n; j++) {
         for (int i = 0; i < m; i++) {
             const double x = fabs((double)a[i + (size_t)j * (size_t)lda]);
             if (!(x < 1e100)) return false;
-            most = x > most ? x : most;
             least = x != 0 && x < least ? x : least;
         }
     }
