@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cuda/cuda_rows.h"
 
 typedef double _Complex complex128;
 
@@ -262,6 +263,7 @@ static void move_last(amp_tensor *t, int d, int last) {
 }
 
 amp_status amp_cpu_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate) {
+    if (out->storage->device == AMP_DEVICE_CUDA) return amp_cuda_dots(op, out, x, y, conjugate);
     dots p = {.x = *x, .y = *y, .out = *out, .compute = amp_compute_dtype(x->dtype), .conjugate = conjugate};
     const int last = x->rank - 1;
     int64_t rows = amp_tensor_elements(out), piece = PIECE;

@@ -14,6 +14,7 @@
 #include "cpu/kernels.h"
 #include "cpu/reduce.h"
 #include "cpu/rows.h"
+#include "cuda/cuda_rows.h"
 #include "ops/shape_rules.h"
 #include "policy/promotion.h"
 
@@ -205,6 +206,10 @@ static amp_status variance(amp_call *call, const variance_args *a, double power,
     if (f.compute == AMP_I64) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
                         amp_describe(a->input));
+    }
+    if (call->device == AMP_DEVICE_CUDA) {
+        const amp_cuda_variance v = {a->input, mask, a->keepdim, f.correction, power, with_mean};
+        return amp_cuda_variance_of(call, &v);
     }
     f.of_chunk = f.compute == AMP_F32 ? moments_by_kernels : f.compute == AMP_F64 ? moments_f64 : moments_c128;
     AMP_TRY(find_kernels(&f, dtype, AMP_KERNEL_SUM, AMP_KERNEL_SUM_DEVIATIONS));

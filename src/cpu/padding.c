@@ -4,7 +4,7 @@
 #include "amp/ops.h"
 #include "cpu/copy.h"
 #include "cpu/spatial.h"
-#include "cpu/strided_copy.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 /* ---- By a constant -------------------------------------------------------------------------------------------- */
@@ -29,17 +29,15 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 /* The elements of input that stay, at the places where they go. */
 static amp_status copy_inside(amp_tensor *out, amp_tensor *input, const int64_t *before) {
-    const int64_t size = (int64_t)amp_dtype_size(input->dtype);
-    char *to = amp_tensor_pointer(out), *from = amp_tensor_pointer(input);
-    int64_t shape[AMP_MAX_RANK];
+    amp_tensor to = *out, from = *input;
     for (int d = 0; d < input->rank; d++) {
         const int64_t first = larger(0, -before[d]), last = smaller(input->shape[d], out->shape[d] - before[d]);
         if (last <= first) return AMP_OK;
-        shape[d] = last - first;
-        to += (first + before[d]) * out->strides[d] * size;
-        from += first * input->strides[d] * size;
+        to.shape[d] = from.shape[d] = last - first;
+        to.offset += (first + before[d]) * out->strides[d];
+        from.offset += first * input->strides[d];
     }
-    return amp_strided_copy(to, out->dtype, out->strides, from, input->dtype, input->strides, input->rank, shape);
+    return amp_copy_tensor(&to, &from);
 }
 
 /* The elements around them: for each dimension what lies before and after, within what the dimensions in front have left. */
@@ -58,7 +56,7 @@ static amp_status fill_outside(amp_tensor *out, const amp_tensor *input, const i
             amp_tensor *slab = amp_tensor_view("constant_pad_nd", out, out->rank, shape, out->strides,
                                                offset + begins[side] * out->strides[d]);
             if (!slab) return amp_pending_error();
-            amp_cpu_fill(slab, value);
+            AMP_TRY(amp_fill_tensor_with(slab, value));
         }
         shape[d] = last - first;
         offset += first * out->strides[d];

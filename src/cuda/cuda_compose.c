@@ -132,6 +132,32 @@ amp_status cuda_logsumexp(amp_call *call) {
     return return_tensor(call, narrowed(result, dtype));
 }
 
+/* ---- Norms of differences, and of vectors ------------------------------------------------------------------------- */
+amp_status cuda_dist(amp_call *call) {
+    const amp_dist_args *a = call->args;
+    const amp_operand pair[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other)};
+    const amp_dtype dtype = amp_operands_dtype(pair, 2);
+    if (!amp_dtype_is_floating(dtype)) {
+        return amp_fail(amp_dtype_is_complex(dtype) ? AMP_ERROR_NOT_IMPLEMENTED : AMP_ERROR_DTYPE,
+                        "%s: input is %s, 'other' is %s; expected a floating dtype, on cuda", amp_call_name(call),
+                        amp_describe(a->input), amp_describe(a->other));
+    }
+    amp_tensor *x = widened(a->input), *y = x ? widened(a->other) : NULL, *difference = y ? amp_sub(x, y) : NULL;
+    amp_tensor *norm = difference ? amp_linalg_vector_norm(difference, amp_float(a->p.value)) : NULL;
+    return return_tensor(call, norm ? narrowed(norm, dtype) : NULL);
+}
+
+amp_status cuda_normalize(amp_call *call) {
+    const amp_normalize_args *a = call->args;
+    AMP_TRY(need_floating(call, "input", a->input));
+    amp_tensor *wide = widened(a->input);
+    amp_tensor *norm = wide ? amp_linalg_vector_norm(wide, amp_float(a->p.value), AMP_DIMS(a->dim.value), true) : NULL;
+    if (!norm) return amp_pending_error();
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norm)};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_at_least, v, 2, a->input->dtype,
+                                   (amp_formula_numbers){.p = a->eps.value});
+}
+
 /* ---- Norms of matrices -------------------------------------------------------------------------------------------- */
 amp_status cpu_norm_str(amp_call *call);
 

@@ -86,6 +86,56 @@ amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out) 
     return launch_reduction(op, &a, work->compute);
 }
 
+/* ---- Sums of what is computed first ------------------------------------------------------------------------------- */
+/* Means first, then the squares of what is left. */
+amp_status amp_cuda_variance_of(amp_call *call, const amp_cuda_variance *v) {
+    const amp_tensor *x = v->input;
+    const amp_dtype compute = amp_compute_dtype(x->dtype);
+    if (compute == AMP_C128) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet",
+                        amp_call_name(call));
+    }
+    const double n = (double)amp_reduced_elements(x, v->mask), freedom = fmax(n - v->correction, 0.0);
+    int64_t shape[AMP_MAX_RANK];
+    int rank = amp_reduced_shape(x, v->mask, true, shape);
+    amp_tensor *mean = amp_cuda_temporary(call, compute, rank, shape);
+    amp_tensor *rest = mean ? amp_cuda_temporary(call, compute, x->rank, x->shape) : NULL;
+    rank = amp_reduced_shape(x, v->mask, v->keepdim, shape);
+    amp_tensor *out = rest ? amp_call_output(call, 0, x->dtype, rank, shape) : NULL;
+    amp_tensor *means = out && v->with_mean ? amp_call_output(call, 1, x->dtype, rank, shape) : NULL;
+    if (!out || (v->with_mean && !means)) return amp_pending_error();
+    amp_reduce_work work = {
+        .kind = AMP_REDUCE_SUM, .input = x, .mask = v->mask, .compute = compute, .scale = 1.0 / n, .root = 1.0};
+    AMP_TRY(amp_cuda_reduce_tensor(&work, mean));
+    if (means) AMP_TRY(amp_cuda_reduce_tensor(&work, means));
+    const amp_operand pair[2] = {amp_tensor_operand("input", v->input), amp_tensor_operand("mean", mean)};
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_add, pair, 2, compute, (amp_formula_numbers){.p = -1.0}, rest));
+    work.kind = AMP_REDUCE_SUM_SQUARES;
+    work.input = rest;
+    work.scale = n > 0.0 ? 1.0 / freedom : NAN;
+    work.root = v->power;
+    return amp_cuda_reduce_tensor(&work, out);
+}
+
+amp_status amp_cuda_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate) {
+    const amp_dtype compute = amp_compute_dtype(x->dtype);
+    amp_tensor a = *x, b = *y;
+    if (compute == AMP_C128 && conjugate) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet", op);
+    }
+    amp_tensor *products = amp_backend_tensor(AMP_DEVICE_CUDA, op, compute, x->rank, x->shape);
+    if (!products) return amp_pending_error();
+    const amp_operand pair[2] = {amp_tensor_operand("input", &a), amp_tensor_operand("other", &b)};
+    AMP_TRY(amp_cuda_compute(NULL, AMP_FORMULA_mul, pair, 2, compute, (amp_formula_numbers){0}, products));
+    const amp_reduce_work work = {.kind = AMP_REDUCE_SUM,
+                                  .input = products,
+                                  .mask = 1u << (x->rank - 1),
+                                  .compute = compute,
+                                  .scale = 1.0,
+                                  .root = 1.0};
+    return amp_cuda_reduce_tensor(&work, out);
+}
+
 /* ---- Where the extreme is ----------------------------------------------------------------------------------------- */
 typedef struct extreme_outputs {
     amp_tensor *values, *index;

@@ -3,8 +3,22 @@
 #define AMP_CUDA_ROWS_H
 
 #include "cpu/reduce.h"
+#include "dispatch/call.h"
 
 /* As amp_cpu_reduce. */
 amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out);
+
+/* Variances, or deviations (power ½), of floating input into output 0, and, if asked for, means into output 1. */
+typedef struct amp_cuda_variance {
+    amp_tensor *input;
+    unsigned mask;
+    bool keepdim;
+    double correction, power;
+    bool with_mean;
+} amp_cuda_variance;
+amp_status amp_cuda_variance_of(amp_call *call, const amp_cuda_variance *v);
+
+/* As amp_cpu_dots. */
+amp_status amp_cuda_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate);
 
 #endif /* AMP_CUDA_ROWS_H */
