@@ -100,8 +100,12 @@ TEST_F(Distances, PairwiseIsTheNormOfTheDifference) {
     EXPECT_EQ(amp_tensor_rank(
                   op("pairwise_distance", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {2, 3})}, {{"keepdim", true}})),
               2);
-    EXPECT_EQ(op("pairwise_distance", {tensor(AMP_I32, {2, 3}), tensor(AMP_I32, {2, 3})}), nullptr);
-    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"pairwise_distance", "i32", "floating"}));
+    const int64_t shape[] = {2, 3}; // integers give f32
+    const int32_t whole[] = {1, 2, 3, 4, 5, 6}, others[] = {1, 2, 5, 1, 1, 1};
+    amp_tensor *d =
+        op("pairwise_distance", {amp_from_data(whole, AMP_I32, 2, shape), amp_from_data(others, AMP_I32, 2, shape)});
+    EXPECT_EQ(amp_tensor_dtype(d), AMP_F32);
+    expect_near(d, {2, std::sqrt(50.0)}, 1e-5);
     EXPECT_EQ(op("pairwise_distance", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {2, 4})}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"pairwise_distance", "[2, 3]", "[2, 4]"}));
 }
