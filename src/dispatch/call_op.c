@@ -185,8 +185,10 @@ static const amp_op_info *find_op(const char *name, unsigned *form) {
 static amp_status choose_overload(const char *name, const amp_argument *arguments, int count, binding *b) {
     mismatch first = {""}, other = {""};
     const amp_op_info *op = find_op(name, &b->form);
-    if (!op) return amp_op_unknown("call_op", name);
-    b->op = op;
+    if (!op) {
+        (void)amp_op_unknown("call_op", name);
+        return amp_pending_error();
+    }
     const bool one_overload = strchr(name, '.') != NULL;
     for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
         b->op = o;
