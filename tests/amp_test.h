@@ -120,8 +120,9 @@ inline double from_f16(uint16_t bits) {
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-inline uint16_t to_f16(double value) { // no NaN; to nearest, ties to even
+inline uint16_t to_f16(double value) { // to nearest, ties to even
     const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    if (std::isnan(value)) return sign | 0x7e00;
     const double magnitude = std::fabs(value);
     if (magnitude >= 65520) return sign | 0x7c00;
     const int exponent = magnitude < std::ldexp(1, -14) ? -14 : std::ilogb(magnitude);
