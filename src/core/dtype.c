@@ -12,17 +12,17 @@ typedef struct dtype_traits {
 } dtype_traits;
 
 static const dtype_traits traits[AMP_DTYPE_COUNT] = {
-    [AMP_DTYPE_NONE] = {"none", {0}, false, false},
+    [AMP_DTYPE_NONE] = {"none", {0}, false, false, 0},
     [AMP_F64] = {"f64", {"float64", "double"}, true, false, DBL_MAX},
     [AMP_F32] = {"f32", {"float32", "float"}, true, false, FLT_MAX},
     [AMP_F16] = {"f16", {"float16", "half"}, true, false, 65504.0},
     [AMP_BF16] = {"bf16", {"bfloat16"}, true, false, 0x1.fep127},
-    [AMP_I64] = {"i64", {"int64", "long"}, false, false},
-    [AMP_I32] = {"i32", {"int32", "int"}, false, false},
-    [AMP_I16] = {"i16", {"int16", "short"}, false, false},
-    [AMP_I8] = {"i8", {"int8"}, false, false},
-    [AMP_U8] = {"u8", {"uint8"}, false, false},
-    [AMP_BOOL] = {"bool", {0}, false, false},
+    [AMP_I64] = {"i64", {"int64", "long"}, false, false, 0},
+    [AMP_I32] = {"i32", {"int32", "int"}, false, false, 0},
+    [AMP_I16] = {"i16", {"int16", "short"}, false, false, 0},
+    [AMP_I8] = {"i8", {"int8"}, false, false, 0},
+    [AMP_U8] = {"u8", {"uint8"}, false, false, 0},
+    [AMP_BOOL] = {"bool", {0}, false, false, 0},
     [AMP_C64] = {"c64", {"complex64", "cfloat"}, false, true, FLT_MAX},
     [AMP_C128] = {"c128", {"complex128", "cdouble"}, false, true, DBL_MAX},
 };
