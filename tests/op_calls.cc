@@ -355,7 +355,7 @@ double unit_of(amp_dtype dtype) {
     }
 }
 
-static std::string difference_beyond(const Tensor &a, const Tensor &b, double units) {
+static std::string difference_beyond(const Tensor &a, const Tensor &b, double units, double floor) {
     const Tensor x = converted(a, AMP_F64), y = converted(b, AMP_F64);
     const auto *p = reinterpret_cast<const double *>(x.bytes.data());
     const auto *q = reinterpret_cast<const double *>(y.bytes.data());
@@ -364,7 +364,7 @@ static std::string difference_beyond(const Tensor &a, const Tensor &b, double un
     for (size_t k = 0; k < count; k++) {
         if (std::isfinite(q[k])) largest = std::max(largest, std::fabs(q[k]));
     }
-    const double allowed = units * std::max(unit_of(a.dtype), unit_of(b.dtype)) * largest + 1e-7;
+    const double allowed = units * std::max(unit_of(a.dtype), unit_of(b.dtype)) * largest + floor;
     for (size_t k = 0; k < count; k++) {
         if (!std::isfinite(p[k]) || !std::isfinite(q[k])) continue;
         if (std::fabs(p[k] - q[k]) <= allowed) continue;
@@ -375,13 +375,13 @@ static std::string difference_beyond(const Tensor &a, const Tensor &b, double un
     return "";
 }
 
-std::string difference_beyond(const Result &a, const Result &b, double units) {
+std::string difference_beyond(const Result &a, const Result &b, double units, double floor) {
     const std::string kind = different_kind(a, b);
     if (!kind.empty()) return kind;
     for (size_t i = 0; i < a.outputs.size() && std::isfinite(units); i++) {
         const Tensor x = real_parts(a.outputs[i]), y = real_parts(b.outputs[i]);
         if (!amp_dtype_is_floating(x.dtype) || !amp_dtype_is_floating(y.dtype)) continue;
-        const std::string difference = difference_beyond(x, y, units);
+        const std::string difference = difference_beyond(x, y, units, floor);
         if (!difference.empty()) return "output " + std::to_string(i) + ": " + difference;
     }
     return "";

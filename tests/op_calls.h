@@ -72,9 +72,9 @@ std::string difference(const Result &a, const Result &b);
 // A unit in the last place of 1.
 double unit_of(amp_dtype dtype);
 // The same with floating elements of different dtypes or sums in another order: within `units` in the last place of the
-// largest element of the narrower dtype. Infinities and NaN are not compared, nor is anything where `units` is
-// infinite.
-std::string difference_beyond(const Result &a, const Result &b, double units);
+// largest element of the narrower dtype, and `floor`. Infinities and NaN are not compared, nor is anything where
+// `units` is infinite.
+std::string difference_beyond(const Result &a, const Result &b, double units, double floor = 1e-7);
 // What is wrong with an error: it must be one sentence that begins with the op's name. Empty for AMP_OK.
 std::string bad_sentence(const Call &call, const Result &result);
 

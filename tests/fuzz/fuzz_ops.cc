@@ -271,14 +271,15 @@ Call nudged(const Call &call) {
 }
 
 // Units that another order of sums, or another width, may be apart: `units`, or for an op that amplifies as much more
-// as one unit of its arguments moves its result.
+// as one unit of its arguments moves its result. A thousand steps of a recurrence may forget where they began.
 double allowed_units(const Call &call, const Result &result, double units) {
+    const double chaotic = 1e9;
     if (!is_tame(call)) return INFINITY;
     if (!amplifies(call.op) || result.status != AMP_OK) return units;
     const Result moved = op_calls::run(nudged(call), Layout::dense, 1);
     double growth = 1;
-    while (growth < 1e12 && !op_calls::difference_beyond(moved, result, growth).empty()) growth *= 2;
-    return units * growth;
+    while (growth < chaotic && !op_calls::difference_beyond(moved, result, growth, 0).empty()) growth *= 2;
+    return growth < chaotic ? units * growth : INFINITY;
 }
 
 // A call with 16-bit floats, in no region, against f32 from the same values.
