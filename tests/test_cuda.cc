@@ -491,6 +491,64 @@ TEST_F(Cuda, WrongArgumentsAreRefusedInTheWordsOfTheCpu) {
         [](amp_tensor *const *t) {
             return op("div", {t[I32], amp_int(0)}, {{"rounding_mode", "trunc"}});
         },
+        [](amp_tensor *const *t) {
+            return op("softmax", {t[I32], 0});
+        },
+        [](amp_tensor *const *t) {
+            return op("softmax", {t[F32], 1});
+        },
+        [](amp_tensor *const *t) {
+            return op("argmax", {op("narrow", {t[F32], 0, 0, 0})});
+        },
+        [](amp_tensor *const *t) {
+            return op("argmax", {op("to", {t[F32], AMP_C64})});
+        },
+        [](amp_tensor *const *t) { return op("glu", {t[I32]}); },
+        [](amp_tensor *const *t) {
+            return op("glu", {op("narrow", {t[F32], 0, 0, 3})});
+        },
+        [](amp_tensor *const *t) {
+            return op("prelu", {t[I32], t[I32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("prelu", {t[F32], t[F64]});
+        },
+        [](amp_tensor *const *t) {
+            return op("prelu", {t[F32], t[F32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("group_norm", {t[F32], 2});
+        },
+        [](amp_tensor *const *t) {
+            return op("group_norm", {op("unsqueeze", {t[I32], 0}), 2});
+        },
+        [](amp_tensor *const *t) {
+            return op("group_norm", {op("unsqueeze", {t[F32], 0}), 3});
+        },
+        [](amp_tensor *const *t) {
+            return op("group_norm", {op("unsqueeze", {t[F32], 0}), 2, t[F64]});
+        },
+        [](amp_tensor *const *t) {
+            return op("embedding", {t[I32], t[F32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("embedding", {t[F32], op("unsqueeze", {t[F32], 0})});
+        },
+        [](amp_tensor *const *t) {
+            return op("scaled_dot_product_attention", {t[F32], t[F32], t[F32]});
+        },
+        [](amp_tensor *const *t) {
+            amp_tensor *x = op("unsqueeze", {t[F32], 0}), *turned = op("transpose", {x, 0, 1});
+            return op("scaled_dot_product_attention", {x, turned, x});
+        },
+        [](amp_tensor *const *t) {
+            amp_tensor *x = op("unsqueeze", {t[F32], 0});
+            return op("scaled_dot_product_attention", {x, x, x}, {{"attn_mask", x}});
+        },
+        [](amp_tensor *const *t) {
+            amp_tensor *x = op("unsqueeze", {t[F32], 0}), *one = op("narrow", {x, 1, 0, 1});
+            return op("scaled_dot_product_attention", {x, x, x}, {{"attn_mask", one}, {"is_causal", true}});
+        },
     };
     for (size_t i = 0; i < std::size(calls); i++) {
         EXPECT_EQ(calls[i](host), nullptr) << i;

@@ -42,7 +42,7 @@ static amp_status check_arguments(const amp_call *call, const amp_scaled_dot_pro
     AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "key", a->key));
     AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "value", a->value));
     if (a->dropout_p != 0.0) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: 'dropout_p' is %g; only 0 (inference) is implemented on cpu",
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: 'dropout_p' is %g; only 0 (inference) is implemented",
                         amp_call_name(call), a->dropout_p);
     }
     if (a->attn_mask && a->is_causal) {
@@ -104,6 +104,16 @@ static amp_status check_mask_shape(const amp_call *call, const amp_tensor *mask,
     }
     return amp_fail(AMP_ERROR_INVALID, "%s: 'attn_mask' is %s, which does not broadcast to the scores %s",
                     amp_call_name(call), amp_describe(mask), amp_describe_shape(rank, full));
+}
+
+amp_status amp_attention_read(const amp_call *call, amp_attention *t) {
+    const amp_scaled_dot_product_attention_args *a = call->args;
+    AMP_TRY(check_arguments(call, a));
+    AMP_TRY(check_shapes(call, a, t));
+    if (a->attn_mask) AMP_TRY(check_mask_shape(call, a->attn_mask, t));
+    t->scale = a->scale.set ? a->scale.value : 1.0 / sqrt((double)t->depth);
+    t->causal = a->is_causal;
+    return AMP_OK;
 }
 
 /* ---- Preparation ---------------------------------------------------------------------------------------------- */
@@ -329,12 +339,8 @@ amp_status cpu_scaled_dot_product_attention(amp_call *call) {
     const amp_scaled_dot_product_attention_args *a = call->args;
     const bool wide = a->query->dtype == AMP_F64;
     amp_attention t;
-    AMP_TRY(check_arguments(call, a));
-    AMP_TRY(check_shapes(call, a, &t));
+    AMP_TRY(amp_attention_read(call, &t));
     AMP_TRY(check_scratch(call, &t));
-    if (a->attn_mask) AMP_TRY(check_mask_shape(call, a->attn_mask, &t));
-    t.scale = a->scale.set ? a->scale.value : 1.0 / sqrt((double)t.depth);
-    t.causal = a->is_causal;
     AMP_TRY(prepare_mask(call, a->attn_mask, wide ? AMP_F64 : AMP_F32, &t.mask));
     return wide ? run_f64(call, &t, a) : run_narrow(call, &t, a);
 }

@@ -16,6 +16,9 @@ typedef struct amp_attention {
     bool causal;
 } amp_attention;
 
+/* Checks the arguments, and reads all but tensors out of them: the same on every device. */
+amp_status amp_attention_read(const amp_call *call, amp_attention *t);
+
 int64_t amp_attention_heads(const amp_attention *t);
 
 /* Head number `index`, its query rows from `row` on. */

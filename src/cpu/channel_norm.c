@@ -12,6 +12,7 @@
 #include "cpu/kernels.h"
 #include "cpu/spatial.h"
 #include "dispatch/call.h"
+#include "ops/row_rules.h"
 
 enum {
     BLOCK = AMP_BLOCK_BYTES / sizeof(float),
@@ -35,30 +36,6 @@ typedef struct norm {
 } norm;
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------ */
-
-static amp_status check_input(const amp_call *call, const amp_tensor *input) {
-    if (input->rank < 2) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected at least 2 dimensions, [batch, channels, …]",
-                        amp_call_name(call), amp_describe(input));
-    }
-    if (amp_dtype_is_floating(input->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                    amp_describe(input));
-}
-
-/* One number for each channel, in the input's dtype, or in f32 beside a 16-bit input. */
-static amp_status check_parameter(const amp_call *call, const amp_tensor *input, const char *name,
-                                  const amp_tensor *t) {
-    if (!t) return AMP_OK;
-    const bool narrow = input->dtype == AMP_BF16 || input->dtype == AMP_F16;
-    if (t->rank != 1 || t->shape[0] != input->shape[1]) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, input is %s; expected one number for each channel, [%lld]",
-                        amp_call_name(call), name, amp_describe(t), amp_describe(input), (long long)input->shape[1]);
-    }
-    if (t->dtype == input->dtype || (narrow && t->dtype == AMP_F32)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s, '%s' is %s; expected the same dtype%s", amp_call_name(call),
-                    amp_describe(input), name, amp_describe(t), narrow ? " or f32" : "");
-}
 
 /* Room for n numbers that goes with the call. */
 static double *numbers(const amp_call *call, int64_t n) {
@@ -93,9 +70,9 @@ static amp_status find_kernels(norm *p) {
 
 /* All but the output. */
 static amp_status start(norm *p, amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias, double eps) {
-    AMP_TRY(check_input(call, input));
-    AMP_TRY(check_parameter(call, input, "weight", weight));
-    AMP_TRY(check_parameter(call, input, "bias", bias));
+    AMP_TRY(amp_check_channel_input(call, input));
+    AMP_TRY(amp_check_channel_numbers(call, input, "weight", weight));
+    AMP_TRY(amp_check_channel_numbers(call, input, "bias", bias));
     *p = (norm){
         .call = call, .in = input, .outer = input->shape[0], .channels = input->shape[1], .inner = 1, .eps = eps};
     for (int d = 2; d < input->rank; d++) p->inner *= input->shape[d];
@@ -376,8 +353,8 @@ static void update_running(amp_tensor *running, const double *value, double mome
 
 static amp_status check_running(const amp_call *call, const amp_tensor *input, const amp_tensor *mean,
                                 const amp_tensor *variance, const char *option, bool needed) {
-    AMP_TRY(check_parameter(call, input, "running_mean", mean));
-    AMP_TRY(check_parameter(call, input, "running_var", variance));
+    AMP_TRY(amp_check_channel_numbers(call, input, "running_mean", mean));
+    AMP_TRY(amp_check_channel_numbers(call, input, "running_var", variance));
     if (!needed || (mean && variance)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is missing; expected it where '%s' is false", amp_call_name(call),
                     mean ? "running_var" : "running_mean", option);
@@ -484,7 +461,7 @@ amp_status cpu_instance_norm(amp_call *call) {
     const bool own = a->use_input_stats.value;
     norm p = {.call = call, .in = a->input};
     batch_statistics s = {0};
-    AMP_TRY(check_input(call, a->input));
+    AMP_TRY(amp_check_channel_input(call, a->input));
     AMP_TRY(check_running(call, a->input, a->running_mean, a->running_var, "use_input_stats", !own));
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
     if (own && p.inner == 1) {
@@ -522,11 +499,7 @@ amp_status cpu_group_norm(amp_call *call) {
     const amp_group_norm_args *a = call->args;
     norm p;
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
-    if (a->num_groups < 1 || p.channels % a->num_groups != 0) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "group_norm: 'num_groups' is %lld, input is %s; expected a divisor of its channels",
-                        (long long)a->num_groups, amp_describe(a->input));
-    }
+    AMP_TRY(amp_check_groups(call, a->input, a->num_groups));
     const bool short_rows = p.in->dtype != AMP_F64 && p.inner < SHORT_ROW;
     AMP_TRY(make_dense(&p, short_rows ? 0 : 2));
     AMP_TRY(make_output(&p));

@@ -10,6 +10,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "dispatch/call.h"
+#include "ops/row_rules.h"
 
 /* ---- Indices and the table ------------------------------------------------------------------------------------------ */
 
@@ -21,13 +22,7 @@ typedef struct lookup {
 
 static amp_status take_indices(const amp_call *call, const amp_tensor *input, const amp_tensor *weight, lookup *l) {
     const char *op = amp_call_name(call);
-    if (weight->rank != 2) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected a matrix [rows, width]", op,
-                        amp_describe(weight));
-    }
-    if (input->dtype != AMP_I64 && input->dtype != AMP_I32) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected indices of i64 or i32", op, amp_describe(input));
-    }
+    AMP_TRY(amp_check_table(call, input, weight));
     const amp_tensor *dense = amp_cpu_dense(call->op->name, input, AMP_I64, 0);
     if (!dense) return amp_pending_error();
     *l = (lookup){amp_tensor_pointer(dense), amp_tensor_elements(input)};
@@ -85,11 +80,8 @@ amp_status cpu_embedding(amp_call *call) {
     const amp_embedding_args *a = call->args;
     const amp_tensor *input = a->input;
     lookup l;
+    AMP_TRY(amp_check_embedding(call, a));
     AMP_TRY(take_indices(call, input, a->weight, &l));
-    if (input->rank == AMP_MAX_RANK) {
-        return amp_fail(AMP_ERROR_INVALID, "embedding: input is %s; the result would have more than %d dimensions",
-                        amp_describe(input), AMP_MAX_RANK);
-    }
     if (a->max_norm.set) AMP_TRY(limit_rows(call, &l, a->weight, a->norm_type.value, a->max_norm.value));
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, input->shape, (size_t)input->rank * sizeof *shape);

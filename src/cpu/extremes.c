@@ -9,6 +9,7 @@
 #include "cpu/kernels.h"
 #include "cpu/reduce.h"
 #include "cpu/rows.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
 enum { CHUNK = AMP_BLOCK_BYTES / 8 }; /* elements of one buffer of any compute type */
@@ -167,10 +168,6 @@ static void search_long_rows(const search *s, int threads) {
 
 static amp_status run(const amp_call *call, search *s, const amp_tensor *input, unsigned mask) {
     s->compute = amp_compute_dtype(input->dtype);
-    if (s->compute == AMP_C128) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
-                        amp_describe(input));
-    }
     if (s->compute == AMP_F32) {
         const amp_kernel_family family = s->largest ? AMP_KERNEL_ROW_MAX : AMP_KERNEL_ROW_MIN;
         s->compute = amp_kernel_dtype(family, input->dtype);
@@ -188,15 +185,6 @@ static amp_status run(const amp_call *call, search *s, const amp_tensor *input, 
     return AMP_OK;
 }
 
-/* Along `mask` there must be something, unless there is no result either. */
-static amp_status check_elements(const amp_call *call, const amp_tensor *input, unsigned mask) {
-    int64_t results = 1, each = 1;
-    for (int d = 0; d < input->rank; d++) *(mask & 1u << d ? &each : &results) *= input->shape[d];
-    if (each > 0 || results == 0) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, and of no element there is no extreme", amp_call_name(call),
-                    amp_describe(input));
-}
-
 static amp_status argument(amp_call *call, const amp_tensor *input, const amp_opt_int *dim, bool keepdim,
                            bool largest) {
     search s = {.largest = largest};
@@ -206,7 +194,7 @@ static amp_status argument(amp_call *call, const amp_tensor *input, const amp_op
         AMP_TRY(amp_wrap_dim(call, "dim", dim->value, input->rank, &d));
         mask &= 1u << d;
     }
-    AMP_TRY(check_elements(call, input, mask));
+    AMP_TRY(amp_check_extreme(call, input, mask));
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, mask, keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, AMP_I64, rank, shape);
@@ -232,7 +220,7 @@ static amp_status with_indices(amp_call *call, const amp_tensor *input, int64_t 
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
     const unsigned mask = input->rank ? 1u << d : 0;
-    AMP_TRY(check_elements(call, input, mask));
+    AMP_TRY(amp_check_extreme(call, input, mask));
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, mask, keepdim, shape);
     amp_tensor *values = amp_call_output(call, 0, input->dtype, rank, shape);

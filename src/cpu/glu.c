@@ -5,13 +5,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
-#include "ops/shape_rules.h"
-
-static amp_status check_floating(const amp_call *call, const amp_tensor *input) {
-    if (amp_dtype_is_floating(input->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                    amp_describe(input));
-}
+#include "ops/row_rules.h"
 
 /* ---- glu ------------------------------------------------------------------------------------------------------------ */
 
@@ -39,12 +33,7 @@ amp_status cpu_glu(amp_call *call) {
     const amp_glu_args *a = call->args;
     gate g;
     int d;
-    AMP_TRY(check_floating(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
-    if (a->input->rank == 0 || a->input->shape[d] % 2 != 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected an even extent of dimension %d",
-                        amp_call_name(call), amp_describe(a->input), d);
-    }
+    AMP_TRY(amp_read_glu(call, a, &d));
     amp_tensor first = *a->input;
     first.shape[d] /= 2;
     amp_tensor second = first;
@@ -76,21 +65,9 @@ static void prelu_f64(void *context, void *out, const void *const *in, int64_t n
 
 amp_status cpu_prelu(amp_call *call) {
     const amp_prelu_args *a = call->args;
-    const amp_tensor *input = a->input, *weight = a->weight;
-    const int64_t channels = input->rank > 1 ? input->shape[1] : 1, slopes = amp_tensor_elements(weight);
-    AMP_TRY(check_floating(call, input));
-    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "weight", weight));
-    if (weight->rank > 1 || (slopes != 1 && slopes != channels)) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "prelu: 'weight' is %s, input is %s; expected one slope, or one for each of %lld channels",
-                        amp_describe(weight), amp_describe(input), (long long)channels);
-    }
-    amp_tensor slope = *weight; /* along dimension 1, broadcast over all others */
-    slope.rank = input->rank;
-    for (int d = 0; d < input->rank; d++) {
-        slope.shape[d] = d == 1 ? slopes : 1;
-        slope.strides[d] = d == 1 && weight->rank ? weight->strides[0] : 0;
-    }
+    const amp_tensor *input = a->input;
+    amp_tensor slope;
+    AMP_TRY(amp_read_slopes(call, a, &slope));
     const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("weight", &slope)};
     const amp_dtype compute = amp_compute_dtype(input->dtype);
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_PRELU, AMP_F32, AMP_F32);

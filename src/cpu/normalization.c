@@ -12,6 +12,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "dispatch/call.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
 /* A row in compute type, in place or through a buffer. */
@@ -119,13 +120,10 @@ static void softmin_f64(const void *context, void *out, const void *in, int64_t 
 
 static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dtype given, amp_kernel_family family,
                           row_loop *kernel_loop, row_loop *f64) {
-    const amp_dtype dtype = given == AMP_DTYPE_NONE ? input->dtype : given;
-    rows r = {.in = input, .compute = amp_compute_dtype(dtype)};
-    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &r.dim));
-    if (!amp_dtype_is_floating(dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype, or one as 'dtype'",
-                        amp_call_name(call), amp_describe(input));
-    }
+    amp_dtype dtype;
+    rows r = {.in = input};
+    AMP_TRY(amp_read_softmax(call, input, dim, given, &r.dim, &dtype));
+    r.compute = amp_compute_dtype(dtype);
     r.length = input->rank ? input->shape[r.dim] : 1;
     r.loop = r.compute == AMP_F32 ? kernel_loop : f64;
     if (kernel_loop == softmax_row && dtype == input->dtype && r.compute == AMP_F32)

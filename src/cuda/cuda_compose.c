@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/attention_problem.h"
 #include "cpu/element.h"
 #include "cpu/reduce.h"
 #include "cuda/cuda_elementwise.h"
 #include "cuda/cuda_rows.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
 static amp_status return_tensor(amp_call *call, amp_tensor *t) {
@@ -20,12 +22,6 @@ static amp_tensor *widened(amp_tensor *t) {
 }
 static amp_tensor *narrowed(amp_tensor *t, amp_dtype dtype) {
     return t && t->dtype != dtype ? amp_to(t, dtype) : t;
-}
-
-static amp_status need_floating(const amp_call *call, const char *name, const amp_tensor *t) {
-    if (amp_dtype_is_floating(t->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected a floating dtype", amp_call_name(call), name,
-                    amp_describe(t));
 }
 
 /* ---- Products ----------------------------------------------------------------------------------------------------- */
@@ -62,12 +58,7 @@ amp_status cuda_addr(amp_call *call) {
 amp_status cuda_glu(amp_call *call) {
     const amp_glu_args *a = call->args;
     int d;
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
-    AMP_TRY(need_floating(call, "input", a->input));
-    if (a->input->rank == 0 || a->input->shape[d] % 2 != 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected an even extent of dimension %d",
-                        amp_call_name(call), amp_describe(a->input), d);
-    }
+    AMP_TRY(amp_read_glu(call, a, &d));
     const int64_t half = a->input->shape[d] / 2;
     amp_tensor *wide = widened(a->input), *first = wide ? amp_narrow(wide, d, 0, half) : NULL;
     amp_tensor *second = first ? amp_narrow(wide, d, half, half) : NULL, *gate = second ? amp_sigmoid(second) : NULL;
@@ -76,24 +67,10 @@ amp_status cuda_glu(amp_call *call) {
 
 amp_status cuda_prelu(amp_call *call) {
     const amp_prelu_args *a = call->args;
-    amp_tensor *x = a->input, *w = a->weight;
-    AMP_TRY(need_floating(call, "input", x));
-    AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
-    const int64_t channels = x->rank > 1 ? x->shape[1] : 1, slopes = amp_tensor_elements(w);
-    if (w->rank > 1 || (slopes != 1 && slopes != channels)) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: 'weight' is %s, input %s; expected one slope, or one for each of %lld channels",
-                        amp_call_name(call), amp_describe(w), amp_describe(x), (long long)channels);
-    }
-    amp_tensor slope = *w; /* along dimension 1 of input */
-    const int64_t step = w->rank ? w->strides[0] : 0;
-    slope.rank = x->rank;
-    for (int d = 0; d < x->rank; d++) {
-        slope.shape[d] = d == 1 ? slopes : 1;
-        slope.strides[d] = d == 1 ? step : 0;
-    }
-    const amp_operand v[2] = {amp_tensor_operand("input", x), amp_tensor_operand("weight", &slope)};
-    return amp_cuda_elementwise_op(call, AMP_FORMULA_prelu, v, 2, x->dtype, (amp_formula_numbers){0});
+    amp_tensor slope;
+    AMP_TRY(amp_read_slopes(call, a, &slope));
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("weight", &slope)};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_prelu, v, 2, a->input->dtype, (amp_formula_numbers){0});
 }
 
 /* ---- logsumexp ---------------------------------------------------------------------------------------------------- */
@@ -149,7 +126,7 @@ amp_status cuda_dist(amp_call *call) {
 
 amp_status cuda_normalize(amp_call *call) {
     const amp_normalize_args *a = call->args;
-    AMP_TRY(need_floating(call, "input", a->input));
+    AMP_TRY(amp_check_floating(call, a->input));
     amp_tensor *wide = widened(a->input);
     amp_tensor *norm = wide ? amp_linalg_vector_norm(wide, amp_float(a->p.value), AMP_DIMS(a->dim.value), true) : NULL;
     if (!norm) return amp_pending_error();
@@ -169,20 +146,6 @@ amp_status cuda_norm_str(amp_call *call) {
 }
 
 /* ---- Attention ---------------------------------------------------------------------------------------------------- */
-static amp_status check_attention(const amp_call *call, const amp_scaled_dot_product_attention_args *a) {
-    AMP_TRY(need_floating(call, "query", a->query));
-    AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "key", a->key));
-    AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, "value", a->value));
-    if (a->query->rank >= 2 && a->key->rank >= 2 && a->value->rank >= 2 && a->dropout_p == 0.0 &&
-        !(a->is_causal && a->attn_mask) && a->query->shape[a->query->rank - 1] > 0) {
-        return AMP_OK;
-    }
-    return amp_fail(
-        AMP_ERROR_NOT_IMPLEMENTED,
-        "%s: not implemented on cuda yet for dropout, vectors, empty embeddings, and a mask beside is_causal",
-        amp_call_name(call));
-}
-
 /* With enable_gqa, several heads of the query share one of key and value, which is repeated for them. */
 static amp_tensor *shared_heads(const amp_call *call, amp_tensor *t, const amp_tensor *query) {
     const int rank = t->rank;
@@ -212,8 +175,8 @@ static amp_tensor *masked(amp_tensor *scores, amp_tensor *mask) {
 /* By products and a softmax, all scores in memory, in f32. A row without any key attends to nothing. */
 amp_status cuda_scaled_dot_product_attention(amp_call *call) {
     const amp_scaled_dot_product_attention_args *a = call->args;
-    AMP_TRY(check_attention(call, a));
-    const double scale = a->scale.set ? a->scale.value : 1.0 / sqrt((double)a->query->shape[a->query->rank - 1]);
+    amp_attention t;
+    AMP_TRY(amp_attention_read(call, &t));
     amp_tensor *query = widened(a->query), *key = query ? widened(a->key) : NULL, *mask = a->attn_mask;
     amp_tensor *value = key ? widened(a->value) : NULL;
     if (value && a->enable_gqa) {
@@ -222,7 +185,7 @@ amp_status cuda_scaled_dot_product_attention(amp_call *call) {
     }
     amp_tensor *turned = value ? amp_transpose(key, -2, -1) : NULL;
     amp_tensor *scores = turned ? amp_matmul(query, turned) : NULL;
-    scores = scores ? amp_mul_scalar(scores, amp_float(scale)) : NULL;
+    scores = scores ? amp_mul_scalar(scores, amp_float(t.scale)) : NULL;
     if (a->is_causal && scores) mask = amp_tril(amp_full_like(scores, amp_bool(true), .dtype = AMP_BOOL));
     scores = masked(scores, mask);
     amp_tensor *weights = scores ? amp_softmax(scores, -1) : NULL;

@@ -8,6 +8,7 @@
 #include "cpu/reduce.h"
 #include "cuda/cuda_elementwise.h"
 #include "cuda/cuda_rows.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
 /* ---- Reductions --------------------------------------------------------------------------------------------------- */
@@ -146,14 +147,6 @@ static amp_status find_extreme(amp_call *call, const amp_tensor *input, unsigned
     const amp_dtype compute = amp_compute_dtype(input->dtype);
     amp_cuda_reduce a = {
         .in_dtype = input->dtype, .kind = largest ? AMP_REDUCE_MAX : AMP_REDUCE_MIN, .scale = 1.0, .root = 1.0};
-    if (compute == AMP_C128) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: complex numbers have no order (input is %s)", amp_call_name(call),
-                        amp_describe(input));
-    }
-    if (amp_reduced_elements(input, mask) == 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, and of no element there is no %s", amp_call_name(call),
-                        amp_describe(input), largest ? "largest" : "smallest");
-    }
     a.in = amp_cuda_address(call->op->name, input);
     a.index = a.in ? amp_cuda_address(call->op->name, to.index) : NULL;
     if (a.index && to.values) {
@@ -173,6 +166,7 @@ static amp_status position(amp_call *call, const amp_tensor *input, const amp_op
         AMP_TRY(amp_wrap_dim(call, "dim", dim->value, input->rank, &d));
         mask &= 1u << d;
     }
+    AMP_TRY(amp_check_extreme(call, input, mask));
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, mask, keepdim, shape);
     amp_tensor *index = amp_cuda_temporary(call, AMP_I64, rank, shape); /* the kernel writes it densely */
@@ -196,6 +190,7 @@ static amp_status extreme_along(amp_call *call, const amp_tensor *input, int64_t
     int64_t shape[AMP_MAX_RANK];
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
     const unsigned mask = input->rank ? 1u << d : 0;
+    AMP_TRY(amp_check_extreme(call, input, mask));
     const int rank = amp_reduced_shape(input, mask, keepdim, shape);
     amp_tensor *values = amp_call_output(call, 0, input->dtype, rank, shape);
     amp_tensor *index = values ? amp_call_output(call, 1, AMP_I64, rank, shape) : NULL;
@@ -230,13 +225,9 @@ static int64_t row_blocks(int64_t rows) {
 }
 
 static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dtype given, bool logarithm) {
-    const amp_dtype dtype = given == AMP_DTYPE_NONE ? input->dtype : given;
+    amp_dtype dtype;
     int d;
-    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
-    if (!amp_dtype_is_floating(dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype, or one as 'dtype'",
-                        amp_call_name(call), amp_describe(input));
-    }
+    AMP_TRY(amp_read_softmax(call, input, dim, given, &d, &dtype));
     amp_tensor *dense = amp_cuda_dense(input);
     amp_tensor *out = dense ? dense_output(call, dtype, input->rank, input->shape) : NULL;
     if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
@@ -311,23 +302,13 @@ amp_status cuda_rms_norm(amp_call *call) {
     return run_norm(call, a->input, a->weight, NULL, n);
 }
 
-static amp_status check_channels(const amp_call *call, const amp_tensor *input, const char *name, const amp_tensor *t) {
-    if (!t || (t->rank == 1 && t->shape[0] == input->shape[1])) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, input %s; expected one number for each channel",
-                    amp_call_name(call), name, amp_describe(t), amp_describe(input));
-}
-
 amp_status cuda_group_norm(amp_call *call) {
     const amp_group_norm_args *a = call->args;
     const amp_tensor *x = a->input;
-    if (x->rank < 2 || a->num_groups < 1 || x->shape[1] % a->num_groups != 0 || !amp_dtype_is_floating(x->dtype)) {
-        return amp_fail(
-            AMP_ERROR_INVALID,
-            "%s: input is %s, 'num_groups' is %lld; expected floating (N, C, …), its channels a multiple of it",
-            amp_call_name(call), amp_describe(x), (long long)a->num_groups);
-    }
-    AMP_TRY(check_channels(call, x, "weight", a->weight));
-    AMP_TRY(check_channels(call, x, "bias", a->bias));
+    AMP_TRY(amp_check_channel_input(call, x));
+    AMP_TRY(amp_check_channel_numbers(call, x, "weight", a->weight));
+    AMP_TRY(amp_check_channel_numbers(call, x, "bias", a->bias));
+    AMP_TRY(amp_check_groups(call, x, a->num_groups));
     const int64_t channels = x->shape[1] / a->num_groups, inner = product_of(x->shape + 2, x->rank - 2);
     return run_norm(call, a->input, a->weight, a->bias,
                     (amp_cuda_norm){.length = channels * inner,
@@ -365,13 +346,10 @@ static amp_status run_gather(amp_call *call, const amp_tensor *input, const amp_
 amp_status cuda_embedding(amp_call *call) {
     const amp_embedding_args *a = call->args;
     const amp_tensor *index = a->input, *table = a->weight;
-    AMP_TRY(check_index(call, "input", index));
-    if (table->rank != 2 || index->rank == AMP_MAX_RANK || a->max_norm.set) {
-        return amp_fail(
-            a->max_norm.set ? AMP_ERROR_NOT_IMPLEMENTED : AMP_ERROR_INVALID,
-            "embedding: input is %s, 'weight' is %s; expected a matrix, fewer than %d dimensions of indices, "
-            "and on cuda no 'max_norm' yet",
-            amp_describe(index), amp_describe(table), AMP_MAX_RANK);
+    AMP_TRY(amp_check_embedding(call, a));
+    if (a->max_norm.set) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: 'max_norm' is not implemented on cuda yet",
+                        amp_call_name(call));
     }
     int64_t shape[AMP_MAX_RANK];
     amp_cuda_gather g = {.extent = table->shape[0], .dim_stride = table->strides[0]};
