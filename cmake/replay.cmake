@@ -8,12 +8,18 @@ if(AMP_HAVE_CUDA)
     set(replay_cuda ${PROJECT_SOURCE_DIR}/tests/replay_cuda.sh $<TARGET_FILE:amp_tool> ${fake_cuda_dir})
     add_test(NAME replay_cuda_small COMMAND ${replay_cuda} ${PROJECT_SOURCE_DIR}/tests/golden)
     add_test(NAME replay_cuda_golden COMMAND ${replay_cuda})
+    set(driver ${fake_cuda_dir})
+    if(NOT AMP_SANITIZE)
+        set(driver ${fake_cuda_dir}/threads:${fake_cuda_dir}) # all threads of each block
+    endif()
+    add_test(NAME replay_cuda_threads COMMAND ${PROJECT_SOURCE_DIR}/tests/replay_cuda.sh $<TARGET_FILE:amp_tool> ${driver}
+        ${PROJECT_SOURCE_DIR}/tests/golden)
 else()
-    foreach(selection small golden)
+    foreach(selection small golden threads)
         add_test(NAME replay_cuda_${selection} COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")
     endforeach()
 endif()
-set_tests_properties(replay_cuda_small replay_cuda_golden PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+set_tests_properties(replay_cuda_small replay_cuda_golden replay_cuda_threads PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # The dtypes that docs/ops.md names are those that run.
 add_test(NAME op_dtypes COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/probe_ops.py $<TARGET_FILE:amp_tool> --check)

@@ -39,9 +39,17 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
 endif()
 
 if(AMP_HAVE_CUDA)
-    target_compile_definitions(test_cuda PRIVATE AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
-        AMP_TESTS_CUBLASLT="libcublasLt.so.${cuda_major}")
-    add_dependencies(test_cuda amp_cuda fake_cuda fake_cublaslt)
+    foreach(test test_cuda test_cuda_attention)
+        target_compile_definitions(${test} PRIVATE AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
+            AMP_TESTS_CUBLASLT="libcublasLt.so.${cuda_major}")
+        add_dependencies(${test} amp_cuda fake_cuda fake_cublaslt)
+    endforeach()
+    if(NOT AMP_SANITIZE)
+        add_test(NAME cuda_attention_threads COMMAND ${CMAKE_COMMAND} -E env AMP_TESTS_DRIVER=${fake_cuda_dir}/threads
+            $<TARGET_FILE:test_cuda_attention>)
+        set_tests_properties(cuda_attention_threads PROPERTIES LABELS fast)
+        add_dependencies(test_cuda_attention fake_cuda_threads)
+    endif()
 endif()
 
 # What `amp replay --load` and `amp info --load` open.

@@ -1,89 +1,17 @@
 // The CUDA backend on machines without a GPU: the module as it is installed, on top of a driver and a cuBLASLt of the tests'
 // own (tests/fake_cuda), where kernels run on the host. Without the toolkit there is no module, and all of this skips.
-#include <dlfcn.h>
-
 #include <cmath>
 #include <thread>
 
 #include "amp/dlpack.h"
-#include "amp_test.h"
-#include "fake_cuda/fake_cuda.h"
+#include "cuda_test.h"
 #include "internals.h"
 
 using namespace amp_test;
 
 namespace {
 
-class Cuda : public amp_test::Test {
-  protected:
-    void SetUp() override {
-        amp_test::Test::SetUp();
-#ifndef AMP_TESTS_FAKE_CUDA
-        GTEST_SKIP() << "built without the CUDA toolkit";
-#else
-        // glibc knows a loaded library by its SONAME: the module, which opens libcuda.so.1, gets this one.
-        static void *const driver = dlopen(AMP_TESTS_FAKE_CUDA "/libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-        static void *const blas = dlopen(AMP_TESTS_FAKE_CUDA "/" AMP_TESTS_CUBLASLT, RTLD_NOW | RTLD_GLOBAL);
-        ASSERT_NE(driver, nullptr) << dlerror();
-        ASSERT_NE(blas, nullptr) << dlerror();
-        // Under a sanitizer, whose dlopen is the caller then, the run path of this program does not count.
-        static void *const module = dlopen(AMP_TESTS_FAKE_CUDA "/../../libamp_cuda.so", RTLD_NOW | RTLD_LOCAL);
-        ASSERT_NE(module, nullptr) << dlerror();
-        const auto state = reinterpret_cast<fake_cuda_state *(*)()>(dlsym(driver, "fake_cuda"));
-        ASSERT_NE(state, nullptr);
-        fake = state();
-        const char *reason = nullptr;
-        ASSERT_TRUE(amp_device_is_usable(AMP_DEVICE_CUDA, &reason)) << reason;
-        ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
-        before = amp_cuda_counters();
-#endif
-    }
-
-    void TearDown() override {
-        amp_test::Test::TearDown();
-        if (fake) {
-            EXPECT_EQ(amp_cuda_counters().live_blocks, before.live_blocks) << "device memory is left";
-        }
-    }
-
-    static amp_tensor *sent(amp_tensor *t) {
-        return op("to", {t, AMP_DEVICE_CUDA});
-    }
-    static amp_tensor *fetched(amp_tensor *t) {
-        return op("to", {t, AMP_DEVICE_CPU});
-    }
-    // 0, 1, 2, … in f32.
-    static amp_tensor *counting(std::initializer_list<int64_t> shape) {
-        int64_t n = 1;
-        for (int64_t extent : shape) n *= extent;
-        std::vector<float> values(static_cast<size_t>(n));
-        for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i);
-        return amp_from_data(values.data(), AMP_F32, static_cast<int>(shape.size()), shape.begin());
-    }
-    static std::vector<float> values(amp_tensor *t) {
-        amp_tensor *host = t ? op("to", {fetched(t), AMP_F32}) : nullptr;
-        host = host ? op("contiguous", {host}) : nullptr;
-        if (!host) return {};
-        const auto *data = static_cast<const float *>(amp_data(host));
-        return std::vector<float>(data, data + amp_tensor_numel(host));
-    }
-    // Indices of four rows, of which one is wrong.
-    static amp_tensor *outside_of_four() {
-        const int64_t wrong[2] = {1, 7}, two[1] = {2};
-        return amp_from_data(wrong, AMP_I64, 1, two);
-    }
-    static std::string error() {
-        const std::string text = amp_last_error();
-        amp_clear_error();
-        return text;
-    }
-    static bool contains(const std::string &text, const std::string &part) {
-        return text.find(part) != std::string::npos;
-    }
-
-    fake_cuda_state *fake = nullptr;
-    amp_cuda_counts before = {};
-};
+class Cuda : public CudaTest {};
 
 // ---- Transfers ----------------------------------------------------------------------------------------------------------
 

@@ -167,8 +167,7 @@ static const char *matrix(const amp_attention *t, const amp_tensor *x, int64_t i
     return (const char *)amp_tensor_pointer(x) + head_offset(t, x, index, group) * (int64_t)amp_dtype_size(x->dtype);
 }
 
-/* The result lies in memory as [batch, L, heads, E], so that joining the heads of each row costs no copy. */
-static amp_tensor *make_output(amp_call *call, const amp_attention *t, amp_dtype dtype) {
+amp_tensor *amp_attention_output(amp_call *call, const amp_attention *t, amp_dtype dtype) {
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
     const int rank = t->batch_rank + 2, h = t->batch_rank - 1;
     memcpy(shape, t->batch, (size_t)t->batch_rank * sizeof *shape);
@@ -271,7 +270,7 @@ static amp_status run_narrow(amp_call *call, amp_attention *t, const amp_scaled_
     AMP_TRY(prepare_input(call, a->query, compute, &t->q));
     AMP_TRY(prepare_input(call, a->key, compute, &t->k));
     AMP_TRY(prepare_input(call, a->value, compute, &t->v));
-    amp_tensor *out = make_output(call, t, a->query->dtype);
+    amp_tensor *out = amp_attention_output(call, t, a->query->dtype);
     if (!out) return amp_pending_error();
     t->out = out;
     if (compute != out->dtype) t->out = amp_tensor_new(call->op->name, compute, out->rank, out->shape);
@@ -317,7 +316,7 @@ static amp_status run_f64(amp_call *call, amp_attention *t, const amp_scaled_dot
     AMP_TRY(prepare_input(call, a->query, AMP_F64, &t->q));
     AMP_TRY(prepare_input(call, a->key, AMP_F64, &t->k));
     AMP_TRY(prepare_input(call, a->value, AMP_F64, &t->v));
-    t->out = make_output(call, t, AMP_F64);
+    t->out = amp_attention_output(call, t, AMP_F64);
     if (!t->out) return amp_pending_error();
     double *scores = amp_alloc((size_t)(t->keys + 1) * sizeof *scores);
     if (!scores) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a row of scores", amp_call_name(call));

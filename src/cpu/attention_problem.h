@@ -21,6 +21,9 @@ amp_status amp_attention_read(const amp_call *call, amp_attention *t);
 
 int64_t amp_attention_heads(const amp_attention *t);
 
+/* The call's result, which lies in memory as [batch, L, heads, E], so that joining the heads of each row costs no copy. */
+amp_tensor *amp_attention_output(amp_call *call, const amp_attention *t, amp_dtype dtype);
+
 /* Head number `index`, its query rows from `row` on. */
 amp_attention_head amp_attention_head_at(const amp_attention *t, int64_t index, int64_t row, int64_t rows);
 

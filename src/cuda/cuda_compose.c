@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/attention_problem.h"
 #include "cpu/element.h"
 #include "cpu/reduce.h"
 #include "cuda/cuda_elementwise.h"
@@ -143,54 +142,6 @@ amp_status cuda_norm_str(amp_call *call) {
     if (strcmp(a->p, "nuc")) return cpu_norm_str(call);
     return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: the nuclear norm is not implemented on cuda yet",
                     amp_call_name(call));
-}
-
-/* ---- Attention ---------------------------------------------------------------------------------------------------- */
-/* With enable_gqa, several heads of the query share one of key and value, which is repeated for them. */
-static amp_tensor *shared_heads(const amp_call *call, amp_tensor *t, const amp_tensor *query) {
-    const int rank = t->rank;
-    if (rank < 3 || query->rank < 3 || t->shape[rank - 3] == query->shape[query->rank - 3]) return t;
-    const int64_t heads = t->shape[rank - 3], all = query->shape[query->rank - 3];
-    if (heads == 0 || all % heads != 0 || rank == AMP_MAX_RANK) {
-        amp_fail(AMP_ERROR_INVALID, "%s: query is %s, a key or value %s; expected heads of query a multiple of its",
-                 amp_call_name(call), amp_describe(query), amp_describe(t));
-        return NULL;
-    }
-    amp_dims wide = {.set = AMP_PRESENT, .count = rank + 1}, whole = {.set = AMP_PRESENT, .count = rank};
-    memcpy(whole.values, t->shape, (size_t)rank * sizeof *t->shape);
-    memcpy(wide.values, t->shape, (size_t)(rank - 2) * sizeof *t->shape);
-    memcpy(&wide.values[rank - 1], &t->shape[rank - 2], 2 * sizeof *t->shape);
-    wide.values[rank - 2] = all / heads;
-    whole.values[rank - 3] = all;
-    t = amp_expand(amp_unsqueeze(t, -3), wide);
-    return t ? amp_reshape(t, whole) : NULL;
-}
-
-static amp_tensor *masked(amp_tensor *scores, amp_tensor *mask) {
-    if (!mask || !scores) return scores;
-    if (mask->dtype != AMP_BOOL) return amp_add(scores, mask);
-    return amp_where_scalar_other(mask, scores, amp_float(-INFINITY));
-}
-
-/* By products and a softmax, all scores in memory, in f32. A row without any key attends to nothing. */
-amp_status cuda_scaled_dot_product_attention(amp_call *call) {
-    const amp_scaled_dot_product_attention_args *a = call->args;
-    amp_attention t;
-    AMP_TRY(amp_attention_read(call, &t));
-    amp_tensor *query = widened(a->query), *key = query ? widened(a->key) : NULL, *mask = a->attn_mask;
-    amp_tensor *value = key ? widened(a->value) : NULL;
-    if (value && a->enable_gqa) {
-        key = shared_heads(call, key, query);
-        value = key ? shared_heads(call, value, query) : NULL;
-    }
-    amp_tensor *turned = value ? amp_transpose(key, -2, -1) : NULL;
-    amp_tensor *scores = turned ? amp_matmul(query, turned) : NULL;
-    scores = scores ? amp_mul_scalar(scores, amp_float(t.scale)) : NULL;
-    if (a->is_causal && scores) mask = amp_tril(amp_full_like(scores, amp_bool(true), .dtype = AMP_BOOL));
-    scores = masked(scores, mask);
-    amp_tensor *weights = scores ? amp_softmax(scores, -1) : NULL;
-    if (weights && mask) weights = amp_nan_to_num(weights);
-    return return_tensor(call, weights ? narrowed(amp_matmul(weights, value), a->query->dtype) : NULL);
 }
 
 /* ---- Triangles ---------------------------------------------------------------------------------------------------- */

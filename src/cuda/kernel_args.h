@@ -82,6 +82,25 @@ typedef struct amp_cuda_norm {
     bool root_mean_square; /* no mean is taken away */
 } amp_cuda_norm;
 
+/* Matrices (…, rows, columns) of one operand of attention; steps are 0 where it broadcasts. */
+typedef struct amp_cuda_heads {
+    void *data;
+    amp_dtype dtype;
+    int64_t batch[AMP_MAX_RANK], row, column;
+    bool vectors; /* rows can be read 16 bytes at a time */
+} amp_cuda_heads;
+
+/* softmax(scale · q·kᵀ + mask)·v for every head; `group` of them share a key head. */
+typedef struct amp_cuda_attention {
+    amp_cuda_heads q, k, v, mask, out; /* mask.data NULL: none; bool: true attends */
+    int batch_rank;
+    int64_t batch[AMP_MAX_RANK];
+    int64_t heads, group, rows, keys;
+    int depth, width;
+    double scale;
+    bool causal;
+} amp_cuda_attention;
+
 /* out[c…] = in[c… with c[dim] replaced by index[c…]], 0 where that is outside; elements of `size` bytes. */
 typedef struct amp_cuda_gather {
     const void *in, *index;

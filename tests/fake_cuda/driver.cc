@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "fake_cuda.h"
+#include "threads.h"
 
 thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of its grid
 
@@ -56,6 +57,21 @@ bool is_memory_of(int device, CUdeviceptr address, size_t bytes) {
 }
 bool is_device_memory(CUdeviceptr address, size_t bytes) {
     return is_memory_of(current, address, bytes);
+}
+
+// Blocks of a grid-strided kernel, one after the other.
+bool run_grid(void (*kernel)(const void *), const void *arguments, unsigned grid, int threads) {
+    bool together = true;
+    amp_fake_blocks = grid < 3 ? grid : 3; // any number must do
+    for (amp_fake_block = 0; together && amp_fake_block < amp_fake_blocks; amp_fake_block++) {
+#ifdef AMP_FAKE_THREADS
+        together = fake_run_block(kernel, arguments, threads);
+#else
+        kernel(arguments);
+        (void)threads;
+#endif
+    }
+    return together;
 }
 
 // ---- Device memory -----------------------------------------------------------------------------------------------
@@ -334,9 +350,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
     void (*kernel)(const void *);
     std::memcpy(&kernel, &function, sizeof kernel);
     fake_cuda_open(true);
-    amp_fake_blocks = grid < 3 ? grid : 3; // loops are grid-strided: any number must do
-    for (amp_fake_block = 0; amp_fake_block < amp_fake_blocks; amp_fake_block++) kernel(parameters[0]);
+    const bool together = run_grid(kernel, parameters[0], grid, int(threads));
     fake_cuda_open(false);
+    if (!together) return CUDA_ERROR_LAUNCH_FAILED;
     if (state.lose_launch) devices[current].lost = CUDA_ERROR_LAUNCH_FAILED; // as after a wrong address
     state.lose_launch = false;
     return CUDA_SUCCESS;

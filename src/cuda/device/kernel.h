@@ -1,6 +1,6 @@
-/* What kernels are written with. nvcc makes them for the GPU; the tests compile the same files for the host, where a
- * block has one thread, so that indices, formulas and conversions are tested without a GPU. A kernel is therefore right
- * for any number of blocks and threads. */
+/* What kernels are written with. nvcc makes them for the GPU; the tests compile the same files for the host twice: with one
+ * thread to a block, which is fast, and with all of them, in turns, for what threads do together. A kernel is therefore right
+ * for any number of blocks, and for one thread as for a whole number of warps. */
 #ifndef AMP_CUDA_KERNEL_H
 #define AMP_CUDA_KERNEL_H
 
@@ -14,12 +14,15 @@
 #define AMP_DEVICE __device__ __forceinline__
 #define AMP_DEVICE_CALL __device__ __noinline__
 #define AMP_DEVICE_MEMBER __device__ __forceinline__
-#define AMP_SHARED_BYTES(name, bytes) __shared__ __align__(16) char name[bytes]
+#define AMP_SHARED_BYTES(name, bytes) __shared__ __align__(32) char name[bytes]
 #define AMP_THREAD ((int)threadIdx.x)
 #define AMP_THREADS ((int)blockDim.x)
 #define AMP_BLOCK ((int64_t)blockIdx.x)
 #define AMP_BLOCKS ((int64_t)gridDim.x)
 #define AMP_BARRIER() __syncthreads()
+#define AMP_LANES 32
+#define AMP_WARP_BARRIER() __syncwarp()
+#define AMP_FROM_LANE(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
 #else
 #include <cmath>
 #include <cstring>
@@ -38,18 +41,39 @@ extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driv
 #define AMP_DEVICE inline
 #define AMP_DEVICE_CALL inline
 #define AMP_DEVICE_MEMBER
-#define AMP_SHARED_BYTES(name, bytes) alignas(16) char name[bytes]
-#define AMP_THREAD 0
-#define AMP_THREADS 1
 #define AMP_BLOCK amp_fake_block
 #define AMP_BLOCKS amp_fake_blocks
+#ifdef AMP_FAKE_THREADS
+/* All threads of a block, in turns: tests/fake_cuda/threads.cc. */
+extern thread_local int amp_fake_thread, amp_fake_threads;
+void amp_fake_barrier(bool of_block);
+double amp_fake_from_lane(double value, int mask);
+#define AMP_SHARED_BYTES(name, bytes) alignas(32) static thread_local char name[bytes]
+#define AMP_THREAD amp_fake_thread
+#define AMP_THREADS amp_fake_threads
+#define AMP_BARRIER() amp_fake_barrier(true)
+#define AMP_LANES 32
+#define AMP_WARP_BARRIER() amp_fake_barrier(false)
+#define AMP_FROM_LANE(value, mask) ((decltype(value))amp_fake_from_lane(value, mask))
+#else
+#define AMP_SHARED_BYTES(name, bytes) alignas(32) char name[bytes]
+#define AMP_THREAD 0
+#define AMP_THREADS 1
 #define AMP_BARRIER() (void)0
+#define AMP_LANES 1
+#define AMP_WARP_BARRIER() (void)0
+#define AMP_FROM_LANE(value, mask) (value)
+#endif
 using std::isinf;
 using std::isnan;
 using std::signbit;
 #endif
 
 enum { AMP_BLOCK_THREADS = 256 }; /* the most that a launch asks for */
+
+struct sixteen_bytes {
+    double halves[2];
+};
 
 /* ---- 16-bit floats as bits ---------------------------------------------------------------------------------------- */
 AMP_DEVICE uint32_t bits_of(float x) {

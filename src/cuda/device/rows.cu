@@ -396,10 +396,6 @@ AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, bool inside, int64_t 
     ((Element *)a.out)[to] = inside ? ((const Element *)a.in)[from] : Element{};
 }
 
-struct sixteen_bytes {
-    double halves[2];
-};
-
 AMP_KERNEL(gather, amp_cuda_gather) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         int64_t from = place(i, a.rank, a.shape, a.in_strides);

@@ -1,0 +1,105 @@
+// The threads of a block on the host, in turns: each has a stack, and runs until its next barrier. Warps are independent of
+// each other between barriers of the block. Turns go up and down alternately, so that a barrier that is missing shows.
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "threads.h"
+
+thread_local int amp_fake_thread, amp_fake_threads; // what a kernel sees of itself
+void amp_fake_barrier(bool of_block);
+double amp_fake_from_lane(double value, int mask);
+
+namespace {
+
+constexpr int lanes = 32;
+constexpr size_t stack_bytes = 128 << 10;
+
+enum class At { warp, block, end };
+
+struct Thread {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    At at;
+    double lent; // to other lanes
+};
+
+thread_local std::vector<Thread> threads;
+thread_local ucontext_t scheduler;
+thread_local void (*kernel)(const void *);
+thread_local const void *arguments;
+thread_local bool down;
+
+void body() {
+    kernel(arguments);
+    threads[size_t(amp_fake_thread)].at = At::end;
+}
+
+void prepare(Thread &t) {
+    if (!t.stack) t.stack.reset(new char[stack_bytes]);
+    getcontext(&t.context);
+    t.context.uc_stack.ss_sp = t.stack.get();
+    t.context.uc_stack.ss_size = stack_bytes;
+    t.context.uc_link = &scheduler;
+    makecontext(&t.context, body, 0);
+}
+
+// One turn for each thread of [first, last); where they stand then, or nothing if not all at the same.
+bool take_turns(int first, int last, At *at) {
+    down = !down;
+    for (int i = 0; i < last - first; i++) {
+        amp_fake_thread = down ? last - 1 - i : first + i;
+        swapcontext(&scheduler, &threads[size_t(amp_fake_thread)].context);
+    }
+    *at = threads[size_t(first)].at;
+    for (int i = first; i < last; i++) {
+        if (threads[size_t(i)].at != *at) return false;
+    }
+    return true;
+}
+
+// Every warp up to the next barrier of the block.
+bool run_warps(int count, At *at) {
+    for (int first = 0; first < count; first += lanes) {
+        const int last = first + lanes < count ? first + lanes : count;
+        At mine;
+        do {
+            if (!take_turns(first, last, &mine)) return false;
+        } while (mine == At::warp);
+        if (first > 0 && mine != *at) return false;
+        *at = mine;
+    }
+    return true;
+}
+
+} // namespace
+
+void amp_fake_barrier(bool of_block) {
+    Thread &t = threads[size_t(amp_fake_thread)];
+    t.at = of_block ? At::block : At::warp;
+    swapcontext(&t.context, &scheduler);
+}
+
+double amp_fake_from_lane(double value, int mask) {
+    threads[size_t(amp_fake_thread)].lent = value;
+    amp_fake_barrier(false);
+    const double got = threads[size_t(amp_fake_thread ^ mask)].lent;
+    amp_fake_barrier(false);
+    return got;
+}
+
+bool fake_run_block(void (*function)(const void *), const void *given, int count) {
+    kernel = function;
+    arguments = given;
+    amp_fake_threads = count;
+    if (threads.size() < size_t(count)) threads.resize(size_t(count));
+    for (int i = 0; i < count; i++) prepare(threads[size_t(i)]);
+    At at = At::block;
+    while (at != At::end) {
+        if (!run_warps(count, &at)) return false;
+    }
+    return true;
+}
