@@ -3,6 +3,7 @@
 #include "policy/op_ids.h"
 
 #include "cpu/copy.h"
+#include "cpu/unscale.h"
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
 #define CPU_OP_TAKES_PENDING CPU_OP
@@ -33,4 +34,5 @@ const amp_backend amp_cpu_backend = {
     .find = find,
     .copy = amp_cpu_copy,
     .fill = fill,
+    .unscale = amp_cpu_unscale,
 };

@@ -6,6 +6,7 @@
 #include "amp/cuda.h"
 #include "amp/ops.h"
 #include "cuda/cuda_lent.h"
+#include "cuda/cuda_unscale.h"
 #include "policy/op_ids.h"
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------- */
@@ -212,6 +213,7 @@ const amp_backend amp_cuda_backend_table = {
     .end = end,
     .send = send,
     .fetch = fetch,
+    .unscale = amp_cuda_unscale,
 };
 
 /* ---- amp/cuda.h --------------------------------------------------------------------------------------------------- */

@@ -153,4 +153,15 @@ typedef struct amp_cuda_windows {
     int size;           /* of an element that is moved, in bytes */
 } amp_cuda_windows;
 
+/* Dense memory of many tensors, in pieces of `AMP_CUDA_PIECE` elements: tensor i has those from first_piece[i] on. */
+enum { AMP_CUDA_TENSORS = 96, AMP_CUDA_PIECE = 16 * 1024 };
+typedef struct amp_cuda_scaling {
+    void *data[AMP_CUDA_TENSORS];
+    int64_t counts[AMP_CUDA_TENSORS], first_piece[AMP_CUDA_TENSORS + 1];
+    amp_dtype dtypes[AMP_CUDA_TENSORS];
+    int tensors;
+    const float *factor;
+    float *found; /* becomes 1 where an element is not finite */
+} amp_cuda_scaling;
+
 #endif /* AMP_CUDA_KERNEL_ARGS_H */

@@ -28,6 +28,9 @@ typedef struct amp_backend {
     /* Between dense memory of the host and a dense tensor of the device. What comes back is there on return. */
     amp_status (*send)(const char *op, amp_tensor *destination, const void *source);
     amp_status (*fetch)(const char *op, void *destination, const amp_tensor *source);
+    /* As amp_foreach_non_finite_check_and_unscale, whose arguments have been checked. */
+    amp_status (*unscale)(const char *op, amp_tensor *const *grads, int64_t count, amp_tensor *found,
+                          const amp_tensor *factor);
 } amp_backend;
 
 /* On the device of the destination, which is the source's: as amp_backend.copy, but the source may broadcast; and one

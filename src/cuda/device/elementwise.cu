@@ -229,11 +229,6 @@ AMP_DEVICE void narrow_to(uint16_t *to, float x, amp_dtype dtype) {
     *to = dtype == AMP_F16 ? to_f16(x) : to_bf16(x);
 }
 
-template <class Element>
-struct alignas(16) pack {
-    Element e[16 / sizeof(Element)];
-};
-
 template <class Element, int N, class Formula>
 AMP_DEVICE void dense(const amp_cuda_elementwise &a, Formula formula) {
     enum { WIDTH = 16 / sizeof(Element) };

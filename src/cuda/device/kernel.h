@@ -303,6 +303,45 @@ AMP_DEVICE T magnitude(T x) {
     return x < 0 ? negative(x) : x == 0 ? (T)0 : x;
 }
 
+/* ---- Element types that a kernel is compiled for: as they are in memory, and as they are computed with -------------- */
+struct f16_elements {
+    typedef uint16_t stored;
+    typedef float wide;
+    AMP_DEVICE_MEMBER static float widen(uint16_t x) {
+        return from_f16(x);
+    }
+    AMP_DEVICE_MEMBER static uint16_t narrow(float x) {
+        return to_f16(x);
+    }
+};
+struct bf16_elements {
+    typedef uint16_t stored;
+    typedef float wide;
+    AMP_DEVICE_MEMBER static float widen(uint16_t x) {
+        return from_bf16(x);
+    }
+    AMP_DEVICE_MEMBER static uint16_t narrow(float x) {
+        return to_bf16(x);
+    }
+};
+template <class T>
+struct plain_elements {
+    typedef T stored;
+    typedef T wide;
+    AMP_DEVICE_MEMBER static T widen(T x) {
+        return x;
+    }
+    AMP_DEVICE_MEMBER static T narrow(T x) {
+        return x;
+    }
+};
+
+/* What a thread reads at a time. */
+template <class Element>
+struct alignas(16) pack {
+    Element e[16 / sizeof(Element)];
+};
+
 /* This thread's first element and the step to its next, of a grid-strided loop. */
 AMP_DEVICE int64_t first_element() {
     return AMP_BLOCK * AMP_THREADS + AMP_THREAD;

@@ -9,39 +9,6 @@
 #include <mma.h>
 #endif
 
-/* ---- Element types ------------------------------------------------------------------------------------------------ */
-struct f16_elements {
-    typedef uint16_t stored;
-    typedef float wide;
-    AMP_DEVICE_MEMBER static float widen(uint16_t x) {
-        return from_f16(x);
-    }
-    AMP_DEVICE_MEMBER static uint16_t narrow(float x) {
-        return to_f16(x);
-    }
-};
-struct bf16_elements {
-    typedef uint16_t stored;
-    typedef float wide;
-    AMP_DEVICE_MEMBER static float widen(uint16_t x) {
-        return from_bf16(x);
-    }
-    AMP_DEVICE_MEMBER static uint16_t narrow(float x) {
-        return to_bf16(x);
-    }
-};
-template <class T>
-struct plain_elements {
-    typedef T stored;
-    typedef T wide;
-    AMP_DEVICE_MEMBER static T widen(T x) {
-        return x;
-    }
-    AMP_DEVICE_MEMBER static T narrow(T x) {
-        return x;
-    }
-};
-
 AMP_DEVICE int lane_of_warp() {
     return AMP_THREAD % AMP_LANES;
 }
