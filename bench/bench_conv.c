@@ -9,9 +9,9 @@
  * Ours are whole calls of the op on channels-last tensors, result included: in f32, and in a bf16 region with bf16
  * activations, the weights f32 tensors that the cache packs once. oneDNN's are bare primitives on memory that is there
  * already, weights packed: "any" in the layouts that it chooses for this layer, "nhwc" in channels-last. All candidates
- * of a layer run in turn, round after round, so that each meets the same disturbances; figures are medians over the
- * rounds, the spread is from the 10th to the 90th percentile, and each ratio is the median of the ratios within a
- * round. */
+ * of a layer take turns, as many calls each, one more before them that is not timed, so that each meets the same
+ * disturbances and has equally warm caches; figures are medians over the rounds, the spread is from the 10th to the
+ * 90th percentile, and each ratio is the median of the ratios within a round. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_conv"
 #include <inttypes.h>
@@ -37,7 +37,6 @@ typedef struct candidate {
     void (*run)(void *context);
     void *context;
     double times[MAX_ROUNDS]; /* seconds per call */
-    int repeats;
 } candidate;
 
 /* Random values of either type in fresh memory. */
@@ -205,25 +204,28 @@ static void free_peer(peer *p) {
 
 /* ---- Measurement ---------------------------------------------------------------------------------------------- */
 
-static double time_runs(candidate *c) {
+/* The first run is not timed: what the turns of others left of the caches is not the candidate's. */
+static double time_runs(candidate *c, int repeats) {
+    c->run(c->context);
     const double start = bench_now();
-    for (int i = 0; i < c->repeats; i++) c->run(c->context);
-    return (bench_now() - start) / c->repeats;
+    for (int i = 0; i < repeats; i++) c->run(c->context);
+    return (bench_now() - start) / repeats;
 }
 
-/* As many calls at a time as take 500 µs. */
-static void warm_up(candidate *c) {
-    c->repeats = 1;
-    (void)time_runs(c);
-    while (time_runs(c) * c->repeats < 5e-4 && c->repeats < 1 << 16) c->repeats *= 2;
+/* As many calls at a time as take the fastest 500 µs: the same for all, so that all have equally warm caches. */
+static int choose_repeats(candidate *list, int count) {
+    int repeats = 1;
+    for (int i = 0; i < count; i++)
+        while (time_runs(&list[i], repeats) * repeats < 5e-4 && repeats < 1 << 16) repeats *= 2;
+    return repeats;
 }
 
 static int measure(candidate *list, int count, double seconds) {
-    for (int i = 0; i < count; i++) warm_up(&list[i]);
+    const int repeats = choose_repeats(list, count);
     const double end = bench_wall() + seconds;
     int rounds = 0;
     while (rounds < MAX_ROUNDS && (rounds < 5 || bench_wall() < end)) {
-        for (int i = 0; i < count; i++) list[i].times[rounds] = time_runs(&list[i]);
+        for (int i = 0; i < count; i++) list[i].times[rounds] = time_runs(&list[i], repeats);
         rounds++;
     }
     return rounds;

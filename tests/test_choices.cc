@@ -1,11 +1,10 @@
 // Choices that a clock makes: from the rule, measured, and from the file; AMP_TUNE; a file that is damaged or cannot be.
 #include "amp_test.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "cpu/choices.h"
+#include "choices_file.h"
 
 using namespace amp_test;
 namespace fs = std::filesystem;
@@ -14,42 +13,43 @@ namespace {
 
 class Choices : public Test {
   protected:
-    void SetUp() override {
-        Test::SetUp();
-        folder_ = fs::path(testing::TempDir()) / ("amp_choices_" + std::to_string(getpid()));
-        fs::create_directories(folder_);
-        use(folder_.string().c_str(), "");
-    }
-
-    void TearDown() override {
-        unsetenv("XDG_CACHE_HOME");
-        setenv("AMP_TUNE", "off", 1);
-        amp_choices_forget_for_test();
-        fs::permissions(folder_, fs::perms::owner_all);
-        fs::remove_all(folder_);
-        Test::TearDown();
-    }
-
     static void use(const char *cache, const char *tune) {
-        setenv("XDG_CACHE_HOME", cache, 1);
-        setenv("AMP_TUNE", tune, 1);
-        amp_choices_forget_for_test();
+        ChoicesFile::use(cache, tune);
     }
-    void write(const std::string &text) {
-        const fs::path path = amp_choices_path();
-        fs::create_directories(path.parent_path());
-        std::ofstream(path) << text;
-        amp_choices_forget_for_test();
+    static void write(const std::string &text) {
+        ChoicesFile::write(text);
     }
     static std::string read() {
-        std::ifstream file(amp_choices_path());
-        return {std::istreambuf_iterator<char>(file), {}};
+        return ChoicesFile::read();
     }
     static amp_choice_origin origin() {
         return amp_choice_explain(AMP_CHOICE_GEMM_F32).origin;
     }
 
-    fs::path folder_;
+    ChoicesFile file_;
+    const fs::path &folder_ = file_.folder;
+};
+
+/* A kind whose measurement gives these rates, and counts how often it is asked. */
+struct Kind {
+    double yes, no;
+    mutable int measured = 0;
+
+    bool choose(int32_t number) const {
+        amp_choice_kind kind = {};
+        kind.key[0] = number;
+        kind.yes = "yes";
+        kind.no = "no";
+        kind.name = [](const int32_t *key, char *name, size_t size) { snprintf(name, size, "conv_test_%d", key[0]); };
+        kind.measure = [](const void *context, double *a, double *b) {
+            const Kind *k = static_cast<const Kind *>(context);
+            k->measured++;
+            *a = k->yes;
+            *b = k->no;
+        };
+        kind.context = this;
+        return amp_choose_kind(&kind);
+    }
 };
 
 bool measurable() {
@@ -156,10 +156,47 @@ TEST_F(Choices, EachAnswerIsTheFastestOfItsRecordedRow) {
     }
     for (const double ratio : {0.5, 0.9, 0.96, 0.98, 1.0, 1.1, 2.0}) {
         std::string text;
-        for (const char *name : {"gemm_dot", "gemm_f32", "conv_deep"})
-            text += name + (" " + std::to_string(1e9 * ratio)) + " 1e9\n";
+        for (const char *name : {"gemm_dot", "gemm_f32"}) text += name + (" " + std::to_string(1e9 * ratio)) + " 1e9\n";
         write(text);
         for (int i = 0; i < AMP_CHOICE_COUNT; i++)
             EXPECT_EQ(amp_choose(static_cast<amp_choice>(i)), ratio >= 0.97) << i << " " << ratio;
+        EXPECT_EQ((Kind{1e9 * ratio, 1e9}.choose(1)), ratio >= 0.97) << ratio;
     }
+}
+
+TEST_F(Choices, AKindIsMeasuredOnceAndThenReadFromTheFile) {
+    const Kind first = {1e9, 2e9}, second = {2e9, 1e9};
+    for (int i = 0; i < 2; i++) {
+        EXPECT_FALSE(first.choose(1));
+        EXPECT_TRUE(second.choose(2));
+    }
+    EXPECT_EQ(first.measured, 1);
+    EXPECT_EQ(second.measured, 1);
+    EXPECT_NE(read().find("conv_test_1 1000000000 2000000000\n"), std::string::npos) << read();
+    amp_choice_report r = {};
+    ASSERT_TRUE(amp_choice_explain_kind(1, &r));
+    EXPECT_STREQ(r.name, "conv_test_2");
+    EXPECT_STREQ(r.yes, "yes");
+    EXPECT_EQ(r.origin, AMP_CHOICE_MEASURED);
+    EXPECT_FALSE(amp_choice_explain_kind(2, &r));
+    amp_choices_forget_for_test();
+    EXPECT_FALSE(first.choose(1));
+    EXPECT_EQ(first.measured, 1);
+    ASSERT_TRUE(amp_choice_explain_kind(0, &r));
+    EXPECT_EQ(r.origin, AMP_CHOICE_FROM_FILE);
+}
+
+TEST_F(Choices, AKindGoesToItsFirstWhereNothingIsMeasured) {
+    const Kind kind = {1e9, 2e9}, broken = {0.0, 0.0};
+    EXPECT_TRUE(broken.choose(7));
+    use(folder_.string().c_str(), "off");
+    EXPECT_TRUE(kind.choose(1));
+    EXPECT_EQ(kind.measured, 0);
+}
+
+TEST_F(Choices, KindsBeyondTheTableGoToTheirFirst) {
+    use(folder_.string().c_str(), "memory");
+    const Kind kind = {1e9, 2e9};
+    for (int i = 0; i < AMP_CHOICE_KINDS + 10; i++) EXPECT_EQ(kind.choose(i), i >= AMP_CHOICE_KINDS) << i;
+    EXPECT_EQ(kind.measured, AMP_CHOICE_KINDS);
 }

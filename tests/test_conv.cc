@@ -3,6 +3,8 @@
 #include <random>
 
 #include "amp_test.h"
+#include "choices_file.h"
+#include "cpu/isa.h"
 
 using namespace amp_test;
 
@@ -395,24 +397,61 @@ TEST_F(Conv, ResultsDoNotDependOnTheThreads) {
     EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
 }
 
-/* Of the class that the table of choices may give to oneDNN: whoever computes it. */
-TEST_F(Conv, DeepLayersMatchF64OnAnyThreads) {
+/* Layers that the table of choices may give to oneDNN, as it does here and as it does not. */
+TEST_F(Conv, MatchesF64OnAnyThreadsWhoeverComputesIt) {
+    struct Layer {
+        const char *kind;
+        int64_t groups, in, out, batch, height, width, kernel, stride, pad;
+    };
+    const Layer layers[] = {
+        {"conv_300_300_3x3_2^5", 1, 300, 300, 1, 8, 7, 3, 1, 1},
+        {"conv_300_300_3x3_by2x2_2^4", 1, 300, 300, 1, 8, 7, 3, 2, 1},
+        {"conv_24_50_1x1_2^11", 1, 24, 50, 2, 40, 30, 1, 1, 0},
+        {"conv_3_30_3x3_by2x2_2^12", 1, 3, 30, 2, 90, 91, 3, 2, 1},
+        {"conv_1_1_3x3_groups90_by2x2_2^9", 90, 1, 1, 1, 60, 40, 3, 2, 1},
+    };
     const int threads = amp_get_num_threads();
-    for (int64_t stride : {1, 2}) {
+    const ChoicesFile file;
+    for (const Layer &l : layers) {
         Config c;
-        c.in_channels = 300, c.out_channels = 300, c.in = {8, 7}, c.kernel = {3, 3}, c.stride = {stride, stride};
-        c.pad = c.dilation = {1, 1};
+        c.batch = l.batch, c.groups = l.groups, c.in_channels = l.in, c.out_channels = l.out;
+        c.in = {l.height, l.width}, c.kernel = {l.kernel, l.kernel}, c.stride = {l.stride, l.stride};
+        c.pad = {l.pad, l.pad}, c.dilation = {1, 1};
         amp_tensor *x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
-        amp_tensor *w = random_tensor(AMP_BF16, weight_shape(c), 2), *b = random_tensor(AMP_BF16, {300}, 3);
-        EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
-        amp_tensor *y = run(c, x, w, b);
-        expect_close(y, reference(c, numbers_of(x), numbers_of(w), numbers_of(b)), 9 * 300);
-        for (int more : {2, 3}) {
-            EXPECT_EQ(amp_set_num_threads(more), AMP_OK);
-            EXPECT_EQ(numbers_of(run(c, x, w, b)), numbers_of(y));
+        amp_tensor *w = random_tensor(AMP_BF16, weight_shape(c), 2);
+        amp_tensor *b = random_tensor(AMP_BF16, {l.groups * l.out}, 3);
+        const Expected expected = reference(c, numbers_of(x), numbers_of(w), numbers_of(b));
+        for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
+            ChoicesFile::write(l.kind + std::string(rates));
+            EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
+            amp_tensor *y = run(c, x, w, b);
+            expect_close(y, expected, l.in * l.kernel * l.kernel);
+            for (int more : {2, 3}) {
+                EXPECT_EQ(amp_set_num_threads(more), AMP_OK);
+                EXPECT_EQ(numbers_of(run(c, x, w, b)), numbers_of(y)) << l.kind;
+            }
+            amp_choice_report known = {}, other = {};
+            ASSERT_TRUE(amp_choice_explain_kind(0, &known));
+            EXPECT_STREQ(known.name, l.kind);
+            EXPECT_FALSE(amp_choice_explain_kind(1, &other)) << other.name; /* the row was the layer's */
         }
     }
     EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(Conv, ALayerIsMeasuredAtItsFirstUse) {
+    if (amp_isa_best() < AMP_ISA_AVX512BF16) GTEST_SKIP() << "the CPU has no AVX512_BF16: nothing to choose from";
+    const ChoicesFile file;
+    amp_tensor *x = channels_last(random_tensor(AMP_BF16, {1, 24, 50, 50}, 1));
+    amp_tensor *w = random_tensor(AMP_BF16, {48, 24, 1, 1}, 2);
+    ASSERT_NE(op("conv2d", {x, w}), nullptr);
+    amp_choice_report r = {};
+    ASSERT_TRUE(amp_choice_explain_kind(0, &r));
+    EXPECT_STREQ(r.name, "conv_24_48_1x1_2^11");
+    EXPECT_EQ(r.origin, AMP_CHOICE_MEASURED);
+    EXPECT_GT(r.yes_rate, 1e8);
+    EXPECT_GT(r.no_rate, 1e8);
+    EXPECT_NE(ChoicesFile::read().find("conv_24_48_1x1_2^11 "), std::string::npos);
 }
 
 TEST_F(Conv, BadInputIsToldInASentence) {

@@ -1,56 +1,40 @@
 // Convolutions that the table of choices gives to oneDNN: their bits follow from the layer, not from what ran before or
-// on how many threads; forks; the measurement behind the choice.
+// on how many threads; forks; the measurements behind the table.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <numeric>
 #include <thread>
 
 #include "amp_test.h"
-#include "cpu/choices.h"
+#include "choices_file.h"
 #include "cpu/isa.h"
 
 using namespace amp_test;
-namespace fs = std::filesystem;
 
 namespace {
 
 struct Layer {
-    int64_t in, out, height, width, kernel, stride;
-};
+    int64_t in, out, height, width, kernel, stride, batch = 1, groups = 1;
 
-class ConvDnnl : public Test {
-  protected:
-    void SetUp() override {
-        Test::SetUp();
-        threads_ = amp_get_num_threads();
-        folder_ = fs::path(testing::TempDir()) / ("amp_conv_dnnl_" + std::to_string(getpid()));
-        setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
-        unsetenv("AMP_TUNE");
-        amp_choices_forget_for_test();
-        const fs::path path = amp_choices_path();
-        fs::create_directories(path.parent_path());
-        std::ofstream(path) << "gemm_dot 2 1\nconv_deep 1 2\n";
-        amp_choices_forget_for_test();
+    int64_t extent(int64_t size) const {
+        return (size + 2 * (kernel / 2) - kernel) / stride + 1;
     }
-    void TearDown() override {
-        unsetenv("XDG_CACHE_HOME");
-        setenv("AMP_TUNE", "off", 1);
-        amp_choices_forget_for_test();
-        fs::remove_all(folder_);
-        EXPECT_EQ(amp_set_num_threads(threads_), AMP_OK);
-        Test::TearDown();
+    // Its row of the file of choices.
+    std::string name() const {
+        const std::string window = std::to_string(kernel) + "x" + std::to_string(kernel);
+        const std::string step = std::to_string(stride) + "x" + std::to_string(stride);
+        std::string s = "conv_" + std::to_string(in / groups) + "_" + std::to_string(out / groups) + "_" + window;
+        if (groups > 1) s += "_groups" + std::to_string(groups);
+        if (stride > 1) s += "_by" + step;
+        const int64_t pixels = batch * extent(height) * extent(width);
+        return s + "_2^" + std::to_string(63 - __builtin_clzll(static_cast<unsigned long long>(pixels)));
     }
-    int threads_ = 1;
-    fs::path folder_;
 };
 
 amp_tensor *values(const Shape &shape, uint32_t seed) {
-    int64_t n = 1;
-    for (int64_t extent : shape) n *= extent;
+    const int64_t n = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
     std::vector<float> v(size_t(n), 0.0f);
     for (float &x : v) {
         seed = seed * 1664525u + 1013904223u;
@@ -61,48 +45,93 @@ amp_tensor *values(const Shape &shape, uint32_t seed) {
 
 std::vector<double> convolve(const Layer &l) {
     const Scope scope;
-    amp_tensor *x = op("permute", {values({1, l.height, l.width, l.in}, 1), AMP_DIMS(0, 3, 1, 2)});
-    amp_tensor *w = values({l.out, l.in, l.kernel, l.kernel}, 2), *b = values({l.out}, 3);
-    return numbers_of(op("conv2d", {x, w, b}, {{"padding", AMP_DIMS(l.kernel / 2)}, {"stride", AMP_DIMS(l.stride)}}));
+    amp_tensor *x = op("permute", {values({l.batch, l.height, l.width, l.in}, 1), AMP_DIMS(0, 3, 1, 2)});
+    amp_tensor *w = values({l.out, l.in / l.groups, l.kernel, l.kernel}, 2), *b = values({l.out}, 3);
+    return numbers_of(op("conv2d", {x, w, b},
+                         {{"padding", AMP_DIMS(l.kernel / 2)}, {"stride", AMP_DIMS(l.stride)}, {"groups", l.groups}}));
 }
 
 const Layer odd = {4000, 100, 5, 5, 3, 1};
+// Cut by output channels, by pixels, by images, and not at all.
+const std::vector<Layer> layers = {odd,
+                                   {2048, 513, 5, 5, 1, 2},
+                                   {512, 513, 7, 7, 3, 1},
+                                   {300, 300, 3, 9, 3, 2},
+                                   {24, 144, 40, 50, 1, 1},
+                                   {50, 97, 23, 31, 1, 1, 3},
+                                   {3, 32, 90, 91, 3, 2, 3},
+                                   {16, 48, 50, 40, 3, 1, 2},
+                                   {96, 96, 60, 41, 3, 2, 2, 96}};
 
-TEST_F(ConvDnnl, BitsAreTheSameOnAnyThreads) {
-    for (const Layer &l :
-         {odd, Layer{2048, 513, 5, 5, 1, 2}, Layer{512, 513, 7, 7, 3, 1}, Layer{300, 300, 3, 9, 3, 2}}) {
-        ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
-        const std::vector<double> expected = convolve(l);
-        ASSERT_FALSE(expected.empty());
-        for (int threads = 2; threads <= 4; threads++) {
-            ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
-            EXPECT_EQ(convolve(l), expected) << l.in << " to " << l.out << " on " << threads;
+// A table of choices that gives every layer here to oneDNN.
+class ConvDnnl : public Test {
+  protected:
+    void SetUp() override {
+        Test::SetUp();
+        threads_ = amp_get_num_threads();
+        choose_all("1 2");
+    }
+    void TearDown() override {
+        EXPECT_EQ(amp_set_num_threads(threads_), AMP_OK);
+        Test::TearDown();
+    }
+    static void choose_all(const std::string &rates) {
+        std::string text = "gemm_dot 2 1\n";
+        for (const Layer &l : layers) text += l.name() + " " + rates + "\n";
+        for (int64_t i = 0; i < 12; i++) text += Layer{300, 300, int64_t{1} << i, 1, 3, 1}.name() + " 1 2\n";
+        ChoicesFile::write(text);
+    }
+    int threads_ = 1;
+    ChoicesFile file_;
+};
+
+// By a process that has computed nothing else.
+std::vector<double> convolve_alone(const Layer &l) {
+    int ends[2], status = -1;
+    std::vector<double> y;
+    const size_t bytes = size_t(l.batch * l.out * l.extent(l.height) * l.extent(l.width)) * sizeof(double);
+    if (pipe(ends) != 0) return y;
+    const pid_t child = fork();
+    if (child == 0) {
+        const std::vector<double> computed = convolve(l);
+        const char *from = reinterpret_cast<const char *>(computed.data());
+        size_t done = 0;
+        for (ssize_t n = 1; n > 0 && done < bytes; done += size_t(n > 0 ? n : 0))
+            n = write(ends[1], from + done, bytes - done);
+        _exit(done != bytes);
+    }
+    close(ends[1]);
+    std::vector<char> got;
+    char block[4096];
+    for (ssize_t n; child > 0 && (n = read(ends[0], block, sizeof block)) > 0;) got.insert(got.end(), block, block + n);
+    close(ends[0]);
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0 || got.size() != bytes) return y;
+    y.resize(bytes / sizeof(double));
+    memcpy(y.data(), got.data(), bytes);
+    return y;
+}
+
+// Neither on the number of threads, nor on what ran before.
+TEST_F(ConvDnnl, BitsFollowFromTheLayerAlone) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+#endif
+    std::vector<std::vector<double>> alone;
+    for (const Layer &l : layers) alone.push_back(convolve_alone(l));
+    for (int threads = 1; threads <= 4; threads++) {
+        ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
+        for (size_t i = 0; i < layers.size(); i++) {
+            const size_t k = (i * (threads % 2 ? 2 : 4) + size_t(threads)) % layers.size(); // all, in some order
+            ASSERT_FALSE(alone[k].empty());
+            EXPECT_EQ(convolve(layers[k]), alone[k]) << layers[k].name() << " on " << threads;
         }
     }
 }
 
-// What is expected comes from a process that has computed nothing else.
 TEST_F(ConvDnnl, BitsAreTheSameAfterMoreShapesThanAreKept) {
-#if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
-#endif
     ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
-    std::vector<double> expected(2500);
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        const std::vector<double> y = convolve(odd);
-        _exit(write(ends[1], y.data(), y.size() * sizeof y[0]) < 0);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_EQ(status, 0);
-    ASSERT_EQ(read(ends[0], expected.data(), expected.size() * sizeof expected[0]),
-              ssize_t(expected.size() * sizeof expected[0]));
-    close(ends[0]);
-    close(ends[1]);
+    const std::vector<double> expected = convolve(odd);
+    ASSERT_FALSE(expected.empty());
     for (int64_t i = 0; i < 300; i++) ASSERT_FALSE(convolve({300, 300, 1 + i % 20, 1 + i / 20, 3, 1}).empty());
     EXPECT_EQ(convolve(odd), expected);
 }
@@ -133,20 +162,66 @@ TEST_F(ConvDnnl, AForkWhileItMakesPrimitivesIsSafe) {
     EXPECT_EQ(failed, 0);
 }
 
+std::string kernel_of(const Layer &l) {
+    amp_explain_reset();
+    amp_explain_begin();
+    (void)convolve(l);
+    amp_explain_end();
+    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+    const std::string text = report ? report : "";
+    amp_explain_free(report);
+    return text;
+}
+
+bool is_theirs(const Layer &l) {
+    return kernel_of(l).find("dnnl:") != std::string::npos;
+}
+
+TEST_F(ConvDnnl, TheTableDecidesAndWithoutItsMeasurementsTheRule) {
+    if (amp_isa_best() < AMP_ISA_AVX512BF16) GTEST_SKIP() << "the CPU has no AVX512_BF16: nothing to choose from";
+    for (const Layer &l : layers) EXPECT_TRUE(is_theirs(l)) << l.name();
+    choose_all("2 1");
+    std::vector<std::vector<double>> ours;
+    for (const Layer &l : layers) {
+        EXPECT_FALSE(is_theirs(l)) << l.name();
+        ours.push_back(convolve(l));
+    }
+    choose_all("1 2");
+    ChoicesFile::use(file_.folder.c_str(), "off");
+    for (size_t i = 0; i < layers.size(); i++) EXPECT_EQ(convolve(layers[i]), ours[i]) << layers[i].name();
+    amp_choice_report r = {};
+    ASSERT_TRUE(amp_choice_explain_kind(0, &r));
+    EXPECT_EQ(r.origin, AMP_CHOICE_BY_RULE);
+    EXPECT_TRUE(r.answer);
+}
+
 // It used to set it to 1 for a while, and back to what it was.
-TEST_F(ConvDnnl, TheMeasurementLeavesTheNumberOfThreadsAlone) {
+TEST_F(ConvDnnl, AMeasurementLeavesTheNumberOfThreadsAlone) {
     ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
-    setenv("AMP_TUNE", "memory", 1);
-    amp_choices_forget_for_test();
+    ChoicesFile::use(file_.folder.c_str(), "memory");
     std::atomic<bool> done{false}, changed{false};
     std::thread watcher([&] {
         while (!done) changed = changed || amp_get_num_threads() != 3;
     });
-    const amp_choice_report report = amp_choice_explain(AMP_CHOICE_CONV_DEEP);
+    EXPECT_FALSE(convolve(layers[1]).empty());
     done = true;
     watcher.join();
     EXPECT_FALSE(changed);
-    EXPECT_EQ(report.yes_rate > 0.0, amp_isa_best() >= AMP_ISA_AVX512BF16);
+    amp_choice_report r = {};
+    EXPECT_EQ(amp_choice_explain_kind(0, &r), amp_isa_best() >= AMP_ISA_AVX512BF16);
+}
+
+// Threads that meet a kind for the first time at once agree on who computes it.
+TEST_F(ConvDnnl, ManyThreadsMeasureOnce) {
+    ChoicesFile::use(file_.folder.c_str(), "memory");
+    const Layer l = {24, 144, 40, 50, 1, 1};
+    std::vector<std::vector<double>> results(4);
+    std::vector<std::thread> callers;
+    for (auto &y : results) callers.emplace_back([&y, &l] { y = convolve(l); });
+    for (auto &t : callers) t.join();
+    for (const auto &y : results) EXPECT_EQ(y, results[0]);
+    amp_choice_report r = {};
+    EXPECT_FALSE(amp_choice_explain_kind(1, &r)) << r.name;
 }
 
 } // namespace

@@ -20,7 +20,6 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/number.h"
-#include "cpu/conv_dnnl.h"
 #include "cpu/dnnl_matmul.h"
 #include "cpu/gemm.h"
 #include "cpu/probe.h"
@@ -32,10 +31,8 @@ typedef struct rates {
 
 static rates measure_gemm_dot(void);
 static rates measure_gemm_f32(void);
-static rates measure_conv_deep(void);
 static bool rule_gemm_dot(void);
 static bool rule_gemm_f32(void);
-static bool rule_conv_deep(void);
 
 static const struct {
     const char *name, *yes, *no;
@@ -44,7 +41,6 @@ static const struct {
 } choices[AMP_CHOICE_COUNT] = {
     [AMP_CHOICE_GEMM_DOT] = {"gemm_dot", "vdpbf16ps", "up-conversion and FMA", measure_gemm_dot, rule_gemm_dot},
     [AMP_CHOICE_GEMM_F32] = {"gemm_f32", "libamp's packed kernel", "oneDNN", measure_gemm_f32, rule_gemm_f32},
-    [AMP_CHOICE_CONV_DEEP] = {"conv_deep", "libamp's direct kernel", "oneDNN", measure_conv_deep, rule_conv_deep},
 };
 
 /* What is recorded as slower is not run. A tie, within the noise of a measurement, goes to our own kernels, whose results do
@@ -53,11 +49,20 @@ static bool yes_wins(rates r) {
     return r.yes >= 0.97 * r.no;
 }
 
+enum { KIND_NAME = 80, SLOTS = 4 * AMP_CHOICE_KINDS };
+
 typedef struct answer {
     bool known, yes;
     amp_choice_origin origin;
     rates rates;
 } answer;
+
+/* An answer for a kind of problem, known by its word in the file. */
+typedef struct kind_row {
+    char name[KIND_NAME];
+    const char *yes, *no; /* NULL: not met yet */
+    answer answer;
+} kind_row;
 
 typedef enum tune_mode { TUNE_FILE, TUNE_OFF, TUNE_FRESH, TUNE_MEMORY, TUNE_INVALID } tune_mode;
 
@@ -68,6 +73,10 @@ static struct {
     char path[PATH_MAX];
     answer answers[AMP_CHOICE_COUNT];
     atomic_int quick[AMP_CHOICE_COUNT]; /* 0: not known yet; 1: yes; -1: no */
+    kind_row kinds[AMP_CHOICE_KINDS];
+    int kind_count;
+    /* Answers by the hash of a kind, whose lowest bits say YES or NO; linear probing. */
+    _Atomic uint64_t slots[SLOTS];
 } state;
 
 /* ---- Measurements --------------------------------------------------------------------------------------------- */
@@ -183,15 +192,6 @@ static rates measure_gemm_f32(void) {
     return best;
 }
 
-/* Selects a bf16 kernel, which must not ask for a choice under the lock: answer_of makes that one before. */
-static rates measure_conv_deep(void) {
-    rates r = {0.0, 0.0};
-    if (amp_pending_error()) return r;
-    amp_conv_dnnl_measure(&r.yes, &r.no);
-    amp_clear_error();
-    return r;
-}
-
 /* ---- Rules ---------------------------------------------------------------------------------------------------- */
 
 /* Where it was measured: twice the rate of FMA on Zen 4 and 5, half of it on the Xeons that have AMX. */
@@ -203,12 +203,8 @@ static bool rule_gemm_f32(void) {
     return amp_isa_best() >= AMP_ISA_AVX2;
 }
 
-static bool rule_conv_deep(void) {
-    return true;
-}
-
 /* ---- File ----------------------------------------------------------------------------------------------------- */
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 static void find_path(void) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -232,25 +228,38 @@ static int choice_named(const char *name) {
 }
 
 /* A line "name yes_rate no_rate". */
-static bool read_line(const char *line, char name[32], rates *r) {
+static bool read_line(const char *line, char name[KIND_NAME], rates *r) {
     int used = 0;
     char *rest = NULL, *end = NULL;
-    if (sscanf(line, "%31s%n", name, &used) != 1) return false;
+    if (sscanf(line, "%79s%n", name, &used) != 1) return false;
     r->yes = amp_read_number(line + used, &rest);
     r->no = amp_read_number(rest, &end);
     return rest != line + used && end != rest;
 }
 
-/* What does not read as a line is skipped, and measured again. */
+/* NULL: there is none of that name, and no room for it where it would be added. */
+static kind_row *kind_named(const char *name, bool add) {
+    for (int i = 0; i < state.kind_count; i++)
+        if (strcmp(state.kinds[i].name, name) == 0) return &state.kinds[i];
+    if (!add || state.kind_count == AMP_CHOICE_KINDS) return NULL;
+    kind_row *row = &state.kinds[state.kind_count++];
+    *row = (kind_row){.answer.known = false};
+    snprintf(row->name, sizeof row->name, "%s", name);
+    return row;
+}
+
+/* What does not read as a line is skipped, and measured again. Names of kinds begin with conv_. */
 static void read_file(void) {
     FILE *file = *state.path ? fopen(state.path, "re") : NULL;
-    char line[128], name[32];
+    char line[160], name[KIND_NAME];
     rates r;
     while (file && fgets(line, sizeof line, file)) {
         if (!read_line(line, name, &r)) continue;
+        if (!(r.yes >= 0.0 && r.no >= 0.0 && r.yes + r.no > 0.0) || isinf(r.yes + r.no)) continue;
         const int i = choice_named(name);
-        if (i < 0 || !(r.yes >= 0.0 && r.no >= 0.0 && r.yes + r.no > 0.0) || isinf(r.yes + r.no)) continue;
-        state.answers[i] = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
+        kind_row *row = i < 0 && strncmp(name, "conv_", 5) == 0 ? kind_named(name, true) : NULL;
+        answer *a = i >= 0 ? &state.answers[i] : row ? &row->answer : NULL;
+        if (a) *a = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
     }
     if (file) fclose(file);
 }
@@ -268,6 +277,10 @@ static void make_folders(void) {
     (void)mkdir(folder, 0755);
 }
 
+static void write_row(FILE *file, const char *name, const answer *a) {
+    if (a->known && a->origin != AMP_CHOICE_BY_RULE) fprintf(file, "%s %.0f %.0f\n", name, a->rates.yes, a->rates.no);
+}
+
 /* Under a name of its own first: a reader sees the old file or the new one. */
 static void write_file(void) {
     char temporary[PATH_MAX + 32];
@@ -277,11 +290,8 @@ static void write_file(void) {
     FILE *file = fopen(temporary, "we");
     if (!file) return;
     fprintf(file, "# libamp: operations per second of two ways each, on %s\n", amp_cpu()->model);
-    for (int i = 0; i < AMP_CHOICE_COUNT; i++) {
-        const answer *a = &state.answers[i];
-        if (a->known && a->origin != AMP_CHOICE_BY_RULE)
-            fprintf(file, "%s %.0f %.0f\n", choices[i].name, a->rates.yes, a->rates.no);
-    }
+    for (int i = 0; i < AMP_CHOICE_COUNT; i++) write_row(file, choices[i].name, &state.answers[i]);
+    for (int i = 0; i < state.kind_count; i++) write_row(file, state.kinds[i].name, &state.kinds[i].answer);
     const bool written = !ferror(file);
     if (fclose(file) != 0 || !written || rename(temporary, state.path) != 0) unlink(temporary);
 }
@@ -315,21 +325,21 @@ static void prepare(void) {
     amp_unlock(AMP_LOCK_TUNING);
 }
 
-static answer measured(amp_choice choice) {
-    const rates r = choices[choice].measure();
+static answer answer_from(rates r, bool rule) {
     return r.yes + r.no > 0.0 ? (answer){true, yes_wins(r), AMP_CHOICE_MEASURED, r}
-                              : (answer){true, choices[choice].rule(), AMP_CHOICE_BY_RULE, r};
+                              : (answer){true, rule, AMP_CHOICE_BY_RULE, r};
+}
+
+static bool measures(void) {
+    return state.mode != TUNE_OFF && state.mode != TUNE_INVALID;
 }
 
 static answer answer_of(amp_choice choice) {
-    if (choice == AMP_CHOICE_CONV_DEEP) (void)amp_choose(AMP_CHOICE_GEMM_DOT);
     amp_lock(AMP_LOCK_CHOICES);
     prepare();
     answer *a = &state.answers[choice];
-    if (!a->known && (state.mode == TUNE_OFF || state.mode == TUNE_INVALID)) {
-        *a = (answer){true, choices[choice].rule(), AMP_CHOICE_BY_RULE, {0.0, 0.0}};
-    } else if (!a->known) {
-        *a = measured(choice);
+    if (!a->known) {
+        *a = answer_from(measures() ? choices[choice].measure() : (rates){0.0, 0.0}, choices[choice].rule());
         write_file();
     }
     const answer copy = *a;
@@ -342,6 +352,79 @@ bool amp_choose(amp_choice choice) {
     const int quick = atomic_load_explicit(&state.quick[choice], memory_order_relaxed);
     return quick ? quick > 0 : answer_of(choice).yes;
 }
+
+/* ---- Kinds ---------------------------------------------------------------------------------------------------- */
+
+enum { YES = 1, NO = 2 };
+
+static uint64_t slot_key(const amp_choice_kind *kind) {
+    return (XXH64(kind->key, sizeof kind->key, 0) & ~(uint64_t)3) | 4; /* never 0 */
+}
+
+/* The slot that has the key, or is free for it; NULL: all are taken. */
+static _Atomic uint64_t *slot_of(uint64_t key) {
+    for (unsigned i = 0; i < SLOTS; i++) {
+        _Atomic uint64_t *slot = &state.slots[(key / 8 + i) % SLOTS];
+        const uint64_t value = atomic_load_explicit(slot, memory_order_relaxed);
+        if (value == 0 || (value & ~(uint64_t)3) == key) return slot;
+    }
+    return NULL;
+}
+
+static rates measure_kind(const amp_choice_kind *kind) {
+    rates r = {0.0, 0.0};
+    if (amp_failed()) return r;
+    kind->measure(kind->context, &r.yes, &r.no);
+    amp_clear_error();
+    return r;
+}
+
+/* The measurement selects kernels, which must not ask for a choice under the lock: that one is made before. */
+static bool decide(const amp_choice_kind *kind, uint64_t key) {
+    char name[KIND_NAME];
+    (void)amp_choose(AMP_CHOICE_GEMM_DOT);
+    kind->name(kind->key, name, sizeof name);
+    amp_lock(AMP_LOCK_CHOICES);
+    prepare();
+    kind_row *row = kind_named(name, true);
+    if (row && !row->answer.known) {
+        row->answer = answer_from(measures() ? measure_kind(kind) : (rates){0.0, 0.0}, true);
+        write_file();
+    }
+    const bool yes = row ? row->answer.yes : true;
+    if (row) row->yes = kind->yes, row->no = kind->no;
+    _Atomic uint64_t *slot = slot_of(key);
+    if (slot) atomic_store_explicit(slot, key | (yes ? YES : NO), memory_order_relaxed);
+    amp_unlock(AMP_LOCK_CHOICES);
+    return yes;
+}
+
+bool amp_choose_kind(const amp_choice_kind *kind) {
+    const uint64_t key = slot_key(kind);
+    const _Atomic uint64_t *slot = slot_of(key);
+    const uint64_t value = slot ? atomic_load_explicit(slot, memory_order_relaxed) : 0;
+    return value ? (value & 3) == YES : decide(kind, key);
+}
+
+bool amp_choice_explain_kind(int index, amp_choice_report *report) {
+    amp_lock(AMP_LOCK_CHOICES);
+    prepare();
+    const bool known = index >= 0 && index < state.kind_count;
+    if (known) {
+        const kind_row *row = &state.kinds[index];
+        *report = (amp_choice_report){row->name,
+                                      row->yes ? row->yes : "libamp's kernel",
+                                      row->no ? row->no : "oneDNN",
+                                      row->answer.yes,
+                                      row->answer.origin,
+                                      row->answer.rates.yes,
+                                      row->answer.rates.no};
+    }
+    amp_unlock(AMP_LOCK_CHOICES);
+    return known;
+}
+
+/* ---- Reports -------------------------------------------------------------------------------------------------- */
 
 amp_choice_report amp_choice_explain(amp_choice choice) {
     const answer a = answer_of(choice);
@@ -365,5 +448,7 @@ void amp_choices_forget_for_test(void) {
     atomic_store(&state.ready, false);
     memset(state.answers, 0, sizeof state.answers);
     for (int i = 0; i < AMP_CHOICE_COUNT; i++) atomic_store(&state.quick[i], 0);
+    for (int i = 0; i < SLOTS; i++) atomic_store(&state.slots[i], 0);
+    state.kind_count = 0;
     amp_unlock(AMP_LOCK_CHOICES);
 }

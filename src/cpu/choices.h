@@ -9,12 +9,14 @@
  * AMP_TUNE=fresh    measure anew, and replace what the file says
  * AMP_TUNE=memory   measure, but touch no file
  *
- * To add a choice: a value here, a row in choices.c, and two functions there (a measurement, and the fixed rule). */
+ * To add a choice: a value here, a row in choices.c, and two functions there (a measurement, and the fixed rule). Choices by
+ * the kind of a problem, as many as a program meets, are made by amp_choose_kind. */
 #ifndef AMP_CPU_CHOICES_H
 #define AMP_CPU_CHOICES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "amp/error.h"
 
@@ -23,14 +25,26 @@ extern "C" {
 #endif
 
 typedef enum amp_choice {
-    AMP_CHOICE_GEMM_DOT,  /* bf16 products by vdpbf16ps; else up-converted, by FMA */
-    AMP_CHOICE_GEMM_F32,  /* f32 products with a constant matrix by our own kernel; else by oneDNN */
-    AMP_CHOICE_CONV_DEEP, /* bf16 convolutions with much weight and few pixels by our own kernels; else by oneDNN */
+    AMP_CHOICE_GEMM_DOT, /* bf16 products by vdpbf16ps; else up-converted, by FMA */
+    AMP_CHOICE_GEMM_F32, /* f32 products with a constant matrix by our own kernel; else by oneDNN */
     AMP_CHOICE_COUNT
 } amp_choice;
 
 /* The answer: from memory, from the file, or measured now. Never fails. */
 bool amp_choose(amp_choice choice);
+
+/* A kind of problem: its measures, and who could compute it. The rule is `yes`. */
+typedef struct amp_choice_kind {
+    int32_t key[12];
+    const char *yes, *no;                                          /* what the two answers run */
+    void (*name)(const int32_t *key, char *name, size_t size);     /* a word of the file, which stands for the key */
+    void (*measure)(const void *context, double *yes, double *no); /* operations per second; 0: it cannot run */
+    const void *context;
+} amp_choice_kind;
+
+/* The same for a kind. `yes` where AMP_CHOICE_KINDS of them are known already. */
+bool amp_choose_kind(const amp_choice_kind *kind);
+enum { AMP_CHOICE_KINDS = 256 };
 
 /* AMP_OK, or AMP_ERROR_INVALID where AMP_TUNE is none of its words. */
 amp_status amp_choices_status(void);
@@ -47,6 +61,9 @@ typedef struct amp_choice_report {
 
 /* Makes the choice if need be. */
 amp_choice_report amp_choice_explain(amp_choice choice);
+/* The kinds that are known: those of the file, and those met since. False: there is no number `index`. Their origin is that of
+ * the figures. */
+bool amp_choice_explain_kind(int index, amp_choice_report *report);
 /* The file; "" where there is none to use (AMP_TUNE, or no home). Valid until the next call of amp_choices_forget. */
 const char *amp_choices_path(void);
 

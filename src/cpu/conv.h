@@ -89,6 +89,9 @@ amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype 
 amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
                               const amp_conv_plane *y);
 
+/* Whether the table of choices gives a convolution to oneDNN, whose it can be: a measurement at the first layer of its kind. */
+bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y);
+
 /* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The bias is
  * amp_conv_gemm's. */
 amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias);

@@ -1,39 +1,37 @@
 /* oneDNN's convolutions: primitives are made once per shape and kept, scratchpads are ours.
  *
  * oneDNN blocks a convolution, and so orders its sums, by the number of threads that it is to run on. Here that is
- * always one: the output channels are cut into slices, by the layer alone, which our threads share out. */
-#define _GNU_SOURCE /* clock_gettime */
+ * always one: the layer is cut into slices, by its extents alone, which our threads share out. */
 #include "cpu/conv_dnnl.h"
 
 #include <assert.h>
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/fail.h"
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/choices.h"
 #include "cpu/dnnl_engine.h"
-#include "cpu/isa.h"
 #include "cpu/strided_copy.h"
 
 enum {
-    ENTRIES = 256,            /* above, the entry unused for longest goes */
-    SLICE = 64,               /* most output channels of one */
-    LANES = 16,               /* oneDNN computes whole ones: the last slice is as wide as the others */
-    LINE = 64,                /* bytes */
-    DEEP_BYTES = 1536 * 1024, /* least weights of the class … */
-    DEEP_PIXELS = 512,        /* … and most pixels */
-    ROUNDS = 8,
-    SIZE = 7,
-    CHANNELS = 512 /* of the measurement: 3×3 from CHANNELS to as many */
+    ENTRIES = 256,             /* above, the entry unused for longest goes */
+    SLICE = 64,                /* most output channels of one */
+    LANES = 16,                /* oneDNN computes whole ones: the last slice is as wide as the others */
+    LINE = 64,                 /* bytes */
+    DEEP_BYTES = 256 * 1024,   /* least weights of a layer that is cut by output channels … */
+    DEEP_PIXELS = 1024,        /* … and most pixels */
+    PIECES = 64,               /* most slices of pixels */
+    PIECE_PRODUCTS = 8000000,  /* least products of one */
+    WHOLE_PRODUCTS = 16000000, /* most of a slice: one thread computes it */
+    WHOLE_BYTES = 4 << 20      /* of images */
 };
 
 /* What the primitive of a slice depends on; compared as bytes. */
 typedef struct key {
-    int64_t batch, in, out; /* of the slice */
+    int64_t batch, groups, in, out; /* of the slice; channels of one group */
     amp_conv_axis axis[2];
     int64_t bias_dtype; /* -1: none */
 } key;
@@ -45,6 +43,8 @@ typedef struct format {
     dnnl_memory_desc_t weights;
 } format;
 
+typedef struct operands operands;
+
 typedef struct entry {
     struct entry *next; /* used less recently */
     key key;
@@ -54,6 +54,7 @@ typedef struct entry {
     const format *format;
     size_t weight_bytes, scratch_bytes;
     const char *name;
+    _Atomic(struct operands *) idle; /* of a run that ended, for the next one */
 } entry;
 
 /* Under AMP_LOCK_DNNL. */
@@ -66,7 +67,10 @@ static struct {
 /* A layer, and the slices that compute it. */
 typedef struct layer {
     entry *entry;
-    int64_t slices, out, pixels;
+    int64_t slices;
+    int64_t out, pixels; /* slices of output channels, which `deep` layers have: of all */
+    bool deep;
+    int64_t x_step, y_step; /* slices of pixels: from one to the next, in bytes */
 } layer;
 
 /* ---- Primitives ----------------------------------------------------------------------------------------------- */
@@ -89,10 +93,20 @@ typedef struct descriptors {
     dnnl_primitive_attr_t attributes;
 } descriptors;
 
+/* Returns their rank: groups come first where there are several. */
+static int weight_extents(const key *k, dnnl_dims_t extents) {
+    const int64_t all[] = {k->groups, k->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
+    const int first = k->groups == 1;
+    memcpy(extents, all + first, (size_t)(5 - first) * sizeof *all);
+    return 5 - first;
+}
+
 static dnnl_status_t make_descriptor(const key *k, descriptors *d, dnnl_primitive_desc_t *made) {
     const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
-    const dnnl_dims_t x = {k->batch, k->in, h->in, w->in}, y = {k->batch, k->out, h->out, w->out};
-    const dnnl_dims_t weights = {k->out, k->in, h->kernel, w->kernel}, bias = {k->out};
+    const int64_t in = k->groups * k->in, out = k->groups * k->out;
+    const dnnl_dims_t x = {k->batch, in, h->in, w->in}, y = {k->batch, out, h->out, w->out}, bias = {out};
+    dnnl_dims_t weights;
+    const int rank = weight_extents(k, weights);
     const dnnl_dims_t strides = {h->stride, w->stride}, dilations = {h->dilation - 1, w->dilation - 1};
     const dnnl_dims_t before = {h->pad, w->pad};
     dnnl_dims_t after;
@@ -103,7 +117,7 @@ static dnnl_status_t make_descriptor(const key *k, descriptors *d, dnnl_primitiv
     dnnl_status_t s = dnnl_primitive_attr_create(&d->attributes);
     if (s == dnnl_success) s = dnnl_primitive_attr_set_scratchpad_mode(d->attributes, dnnl_scratchpad_mode_user);
     if (s == dnnl_success) s = describe(&d->x, 4, x, AMP_BF16, dnnl_nhwc);
-    if (s == dnnl_success) s = describe(&d->w, 4, weights, AMP_BF16, dnnl_format_tag_any);
+    if (s == dnnl_success) s = describe(&d->w, rank, weights, AMP_BF16, dnnl_format_tag_any);
     if (s == dnnl_success) s = describe(&d->y, 4, y, AMP_BF16, dnnl_nhwc);
     if (s == dnnl_success && k->bias_dtype >= 0) s = describe(&d->bias, 1, bias, (amp_dtype)k->bias_dtype, dnnl_a);
     if (s != dnnl_success) return s;
@@ -134,7 +148,24 @@ static const format *find_format(const_dnnl_memory_desc_t weights) {
     return state.formats = f;
 }
 
+enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, MEMORIES };
+
+/* Memory objects of one thread. */
+struct operands {
+    dnnl_stream_t stream;
+    int count;
+    dnnl_exec_arg_t list[MEMORIES];
+};
+
+static void destroy_operands(operands *o) {
+    for (int i = 0; i < o->count; i++) dnnl_memory_destroy(o->list[i].memory);
+    if (o->stream) dnnl_stream_destroy(o->stream);
+    amp_free(o);
+}
+
 static void destroy_entry(entry *e) {
+    operands *idle = atomic_load(&e->idle);
+    if (idle) destroy_operands(idle);
     if (e->primitive) dnnl_primitive_destroy(e->primitive);
     if (e->descriptor) dnnl_primitive_desc_destroy(e->descriptor);
     amp_free(e);
@@ -154,11 +185,15 @@ static dnnl_status_t make_primitive(entry *e) {
     return s;
 }
 
+static size_t whole_lines(size_t bytes) {
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
 static dnnl_status_t fill_entry(entry *e) {
     const dnnl_status_t s = make_primitive(e);
     if (s != dnnl_success) return s == dnnl_unimplemented ? dnnl_success : s;
     const const_dnnl_memory_desc_t weights = dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 0);
-    e->weight_bytes = (dnnl_memory_desc_get_size(weights) + LINE - 1) / LINE * LINE;
+    e->weight_bytes = whole_lines(dnnl_memory_desc_get_size(weights));
     e->scratch_bytes =
         dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_scratchpad_md, 0));
     amp_lock(AMP_LOCK_DNNL);
@@ -234,15 +269,6 @@ static void give_entry_back(entry *e) {
 
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
 
-enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, MEMORIES };
-
-/* Memory objects of one thread. */
-typedef struct operands {
-    dnnl_stream_t stream;
-    int count;
-    dnnl_exec_arg_t list[MEMORIES];
-} operands;
-
 static dnnl_status_t make_operands(const entry *e, operands *o) {
     static const struct {
         int argument;
@@ -264,11 +290,6 @@ static dnnl_status_t make_operands(const entry *e, operands *o) {
     return s;
 }
 
-static void destroy_operands(operands *o) {
-    for (int i = 0; i < o->count; i++) dnnl_memory_destroy(o->list[i].memory);
-    if (o->stream) dnnl_stream_destroy(o->stream);
-}
-
 /* One call's operands. */
 typedef struct work {
     const layer *layer;
@@ -277,16 +298,26 @@ typedef struct work {
     size_t slice_bytes, own_bytes;
 } work;
 
-static dnnl_status_t run_slice(const work *w, const operands *o, int64_t slice, char *own) {
+static dnnl_status_t execute(const entry *e, const operands *o, char *const data[MEMORIES]) {
+    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[i]);
+    const dnnl_status_t s = dnnl_primitive_execute(e->primitive, o->stream, o->count, o->list);
+    return s == dnnl_success ? dnnl_stream_wait(o->stream) : s;
+}
+
+static dnnl_status_t run_pixels(const work *w, const operands *o, int64_t slice, char *own) {
+    const layer *l = w->layer;
+    return execute(l->entry, o,
+                   (char *const[]){w->x + slice * l->x_step, w->w, w->y + slice * l->y_step, own, w->bias});
+}
+
+static dnnl_status_t run_channels(const work *w, const operands *o, int64_t slice, char *own) {
     const layer *l = w->layer;
     const entry *e = l->entry;
     const int64_t first = slice * e->key.out, width = l->out - first < e->key.out ? l->out - first : e->key.out;
     char *const data[] = {
         w->x, w->w + (size_t)slice * e->weight_bytes, own, own + w->slice_bytes,
         e->key.bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)e->key.bias_dtype)};
-    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[i]);
-    dnnl_status_t s = dnnl_primitive_execute(e->primitive, o->stream, o->count, o->list);
-    if (s == dnnl_success) s = dnnl_stream_wait(o->stream);
+    const dnnl_status_t s = execute(e, o, data);
     if (s != dnnl_success) return s;
     const size_t value = sizeof(uint16_t);
     for (int64_t i = 0; i < l->pixels; i++)
@@ -295,11 +326,29 @@ static dnnl_status_t run_slice(const work *w, const operands *o, int64_t slice, 
     return s;
 }
 
+/* With the operands of an earlier run, if it left any. */
+static operands *take_operands(entry *e) {
+    operands *o = atomic_exchange_explicit(&e->idle, NULL, memory_order_acquire);
+    if (o) return o;
+    o = amp_alloc_zeroed(sizeof *o);
+    if (!o || make_operands(e, o) == dnnl_success) return o;
+    destroy_operands(o);
+    return NULL;
+}
+
+static void give_operands_back(entry *e, operands *o) {
+    operands *none = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&e->idle, &none, o, memory_order_release, memory_order_relaxed))
+        destroy_operands(o);
+}
+
 static dnnl_status_t run_part(const work *w, amp_range part, char *own) {
-    operands o = {0};
-    dnnl_status_t s = make_operands(w->layer->entry, &o);
-    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++) s = run_slice(w, &o, i, own);
-    destroy_operands(&o);
+    const layer *l = w->layer;
+    operands *o = take_operands(l->entry);
+    dnnl_status_t s = o ? dnnl_success : dnnl_out_of_memory;
+    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++)
+        s = (l->deep ? run_channels : run_pixels)(w, o, i, own);
+    if (o) give_operands_back(l->entry, o);
     return s;
 }
 
@@ -318,30 +367,27 @@ static dnnl_status_t run_slices(const work *w, int threads) {
     return failed;
 }
 
-static size_t whole_lines(size_t bytes) {
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
 static amp_status run(const layer *l, const void *x, const void *weights, const void *bias, void *y) {
     const key *k = &l->entry->key;
-    const size_t value = k->bias_dtype < 0 ? 0 : amp_dtype_size((amp_dtype)k->bias_dtype);
+    const size_t value = l->deep && k->bias_dtype >= 0 ? amp_dtype_size((amp_dtype)k->bias_dtype) : 0;
     const size_t bias_bytes = whole_lines((size_t)(l->slices * k->out) * value);
     const int threads = amp_parallel_threads(l->slices, 1);
-    work w = {.layer = l, .x = (char *)x, .w = (char *)weights, .y = y};
-    w.slice_bytes = whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t));
+    work w = {.layer = l, .x = (char *)x, .w = (char *)weights, .bias = (char *)bias, .y = y};
+    w.slice_bytes = l->deep ? whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t)) : 0;
     w.own_bytes = w.slice_bytes + whole_lines(l->entry->scratch_bytes);
-    w.bias = amp_alloc(bias_bytes + (size_t)threads * w.own_bytes);
-    if (!w.bias) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
-    w.own = w.bias + bias_bytes;
-    if (bias) {
-        memset(w.bias, 0, bias_bytes);
+    const size_t bytes = bias_bytes + (size_t)threads * w.own_bytes;
+    char *const memory = bytes ? amp_alloc(bytes) : NULL;
+    if (bytes && !memory) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
+    w.own = memory ? memory + bias_bytes : NULL;
+    if (bias && value) {
+        w.bias = memset(memory, 0, bias_bytes);
         memcpy(w.bias, bias, (size_t)l->out * value);
     }
     const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
     const dnnl_status_t s = run_slices(&w, threads);
     amp_parallel_leave_library(previous);
     amp_parallel_limit(limit);
-    amp_free(w.bias);
+    amp_free(memory);
     return check(s, "run a convolution") == dnnl_success ? AMP_OK : amp_last_status();
 }
 
@@ -355,13 +401,15 @@ typedef struct job {
 
 static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
     const key *k = &l->entry->key;
-    const dnnl_dims_t dims = {k->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
-    const size_t step = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]) * sizeof(uint16_t);
+    dnnl_dims_t extents;
+    const int rank = weight_extents(k, extents);
+    const size_t step = (size_t)(k->groups * k->out * k->in * k->axis[0].kernel * k->axis[1].kernel) * sizeof(uint16_t);
     const const_dnnl_memory_desc_t wanted =
         dnnl_primitive_desc_query_md(l->entry->descriptor, dnnl_query_weights_md, 0);
     dnnl_memory_desc_t plain = NULL;
-    dnnl_status_t s = describe(&plain, 4, dims, AMP_BF16, dnnl_oihw);
-    for (int64_t i = 0; s == dnnl_success && i < l->slices; i++)
+    const int64_t slices = l->deep ? l->slices : 1;
+    dnnl_status_t s = describe(&plain, rank, extents, AMP_BF16, rank == 4 ? dnnl_oihw : dnnl_goihw);
+    for (int64_t i = 0; s == dnnl_success && i < slices; i++)
         s = amp_dnnl_reorder(plain, from + (size_t)i * step, wanted, to + (size_t)i * l->entry->weight_bytes);
     if (plain) dnnl_memory_desc_destroy(plain);
     return s;
@@ -370,16 +418,17 @@ static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
 static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void *context) {
     const layer *l = ((const job *)context)->layer;
     const key *k = &l->entry->key;
-    const int64_t bytes = l->slices * (int64_t)l->entry->weight_bytes;
-    const int64_t shape[] = {l->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
-    const int64_t from[] = {source->strides[1], source->strides[5], source->strides[3], source->strides[4]};
-    int64_t to[4];
-    amp_dense_strides(4, shape, to);
+    const int64_t slices = l->deep ? l->slices : 1, bytes = slices * (int64_t)l->entry->weight_bytes;
+    const int64_t shape[] = {k->groups, l->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
+    const int64_t from[] = {source->strides[0], source->strides[1], source->strides[5], source->strides[3],
+                            source->strides[4]};
+    int64_t to[5];
+    amp_dense_strides(5, shape, to);
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 1, &bytes);
     if (!made) return NULL;
-    char *dense = amp_alloc_zeroed((size_t)(l->slices * k->out * to[0]) * amp_dtype_size(dtype));
+    char *dense = amp_alloc_zeroed((size_t)(k->groups * slices * k->out * to[1]) * amp_dtype_size(dtype));
     amp_status status =
-        dense ? amp_strided_copy(dense, dtype, to, amp_tensor_pointer(source), source->dtype, from, 4, shape)
+        dense ? amp_strided_copy(dense, dtype, to, amp_tensor_pointer(source), source->dtype, from, 5, shape)
               : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
     const int previous = amp_parallel_enter_library();
     if (status == AMP_OK && check(pack_slices(l, dense, made->storage->data), "pack weights") != dnnl_success)
@@ -391,42 +440,76 @@ static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void
     return NULL;
 }
 
-/* ---- The class ------------------------------------------------------------------------------------------------ */
-
-static bool is_dense(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
-    const amp_conv_axis *h = &c->axis[1], *w = &c->axis[2];
-    return x->dtype == AMP_BF16 && y->dtype == AMP_BF16 && x->axis[2] == c->in_channels &&
-           x->axis[1] == x->axis[2] * w->in && (c->batch == 1 || x->batch == x->axis[1] * h->in) &&
-           y->axis[2] == c->out_channels && y->axis[1] == y->axis[2] * w->out;
-}
-
-static bool is_of_class(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
-    const double weights = 2.0 * (double)c->in_channels * (double)c->out_channels * (double)amp_conv_taps(c);
-    const bool products = amp_conv_taps(c) == 1 && c->axis[1].stride == 1 && c->axis[2].stride == 1;
-    return weights >= DEEP_BYTES && !products && c->groups == 1 && c->axis[0].in == 1 && c->axis[0].kernel == 1 &&
-           c->batch * amp_conv_pixels(c) <= DEEP_PIXELS && is_dense(c, x, y) && amp_isa_best() >= AMP_ISA_AVX512BF16 &&
-           !amp_choose(AMP_CHOICE_CONV_DEEP);
-}
-
-/* Slices of the same width, whose primitive is taken; by the layer alone. */
-static amp_status take_layer(layer *l, key *k, int64_t out) {
-    l->slices = (out + SLICE - 1) / SLICE;
-    l->out = out;
-    l->pixels = k->batch * k->axis[0].out * k->axis[1].out;
-    k->out = ((out + l->slices - 1) / l->slices + LANES - 1) / LANES * LANES;
-    l->entry = take_entry(k);
-    return l->entry ? AMP_OK : amp_last_status();
-}
+/* ---- The layers ------------------------------------------------------------------------------------------------ */
 
 static key key_of(const amp_conv *c, const amp_conv_plane *bias) {
     key k;
     memset(&k, 0, sizeof k);
     k.batch = c->batch;
+    k.groups = c->groups;
     k.in = c->in_channels;
+    k.out = c->out_channels;
     k.axis[0] = c->axis[1];
     k.axis[1] = c->axis[2];
     k.bias_dtype = bias->data ? (int64_t)bias->dtype : -1;
     return k;
+}
+
+static int64_t products_of(const key *k) {
+    const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
+    return k->batch * k->groups * k->in * k->out * h->out * h->kernel * w->out * w->kernel;
+}
+
+/* A row of the product for each pixel, as they lie. */
+static bool is_plain(const key *k) {
+    for (int i = 0; i < 2; i++) {
+        const amp_conv_axis *a = &k->axis[i];
+        if (a->kernel != 1 || a->stride != 1 || a->pad != 0 || a->in != a->out) return false;
+    }
+    return true;
+}
+
+static bool is_deep(const key *k) {
+    return k->groups == 1 && !is_plain(k) && k->batch * k->axis[0].out * k->axis[1].out <= DEEP_PIXELS &&
+           k->in * k->out * k->axis[0].kernel * k->axis[1].kernel * 2 >= DEEP_BYTES;
+}
+
+/* By output channels, of the same width. */
+static void cut_channels(layer *l, key *k) {
+    l->deep = true;
+    l->slices = (k->out + SLICE - 1) / SLICE;
+    l->pixels = k->batch * k->axis[0].out * k->axis[1].out;
+    k->out = ((k->out + l->slices - 1) / l->slices + LANES - 1) / LANES * LANES;
+}
+
+/* Into images; pixels that meet no others into runs of the same length. */
+static void cut_pixels(layer *l, key *k) {
+    amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
+    l->slices = k->batch;
+    if (is_plain(k)) {
+        const int64_t pixels = k->batch * h->in * w->in, most = products_of(k) / PIECE_PRODUCTS;
+        l->slices = most < 1 ? 1 : most < PIECES ? most : PIECES;
+        while (pixels % l->slices != 0) l->slices--;
+        *h = (amp_conv_axis){1, 1, 1, 1, 0, 1};
+        w->in = w->out = pixels / l->slices;
+    }
+    k->batch = 1;
+    l->x_step = k->groups * k->in * h->in * w->in * (int64_t)sizeof(uint16_t);
+    l->y_step = k->groups * k->out * h->out * w->out * (int64_t)sizeof(uint16_t);
+}
+
+/* Slices that follow from the layer alone, whose primitive is taken, if there is one. Without an entry: a slice is more than
+ * one thread should be left alone with. */
+static amp_status take_layer(layer *l, const amp_conv *c, const amp_conv_plane *bias) {
+    key k = key_of(c, bias);
+    l->out = k.out;
+    if (is_deep(&k))
+        cut_channels(l, &k);
+    else
+        cut_pixels(l, &k);
+    if (!l->deep && (products_of(&k) > WHOLE_PRODUCTS || l->x_step + l->y_step > WHOLE_BYTES)) return AMP_OK;
+    l->entry = take_entry(&k);
+    return l->entry ? AMP_OK : amp_last_status();
 }
 
 static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_plane *x,
@@ -445,104 +528,10 @@ amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_plane
                          const amp_conv_plane *y, bool *served) {
     layer l = {0};
     *served = false;
-    if (!is_of_class(c, x, y)) return AMP_OK;
-    key k = key_of(c, bias);
-    AMP_TRY(take_layer(&l, &k, c->out_channels));
-    *served = l.entry->primitive != NULL;
+    if (!amp_conv_prefers_dnnl(c, x, y)) return AMP_OK;
+    AMP_TRY(take_layer(&l, c, bias));
+    *served = l.entry && l.entry->primitive;
     const amp_status status = *served ? compute(call, c, &l, x, bias, y) : AMP_OK;
-    give_entry_back(l.entry);
+    if (l.entry) give_entry_back(l.entry);
     return status;
-}
-
-/* ---- Measurement ---------------------------------------------------------------------------------------------- */
-
-typedef struct problem {
-    uint16_t *x, *w, *y;
-    layer layer;
-} problem;
-
-static bool run_ours(const problem *p) {
-    const amp_gemm_window window = {.out = {1, SIZE, SIZE},
-                                    .in = {1, SIZE, SIZE},
-                                    .taps = {1, 3, 3},
-                                    .stride = {1, 1, 1},
-                                    .pad = {0, 1, 1},
-                                    .dilation = {1, 1, 1},
-                                    .channels = CHANNELS,
-                                    .run_taps = 3,
-                                    .step = {0, SIZE * CHANNELS, CHANNELS}};
-    const amp_gemm g = {.m = SIZE * SIZE,
-                        .n = CHANNELS,
-                        .k = 9 * CHANNELS,
-                        .batch = 1,
-                        .a = p->x,
-                        .a_dtype = AMP_BF16,
-                        .a_column_stride = 1,
-                        .window = &window,
-                        .b = p->w,
-                        .c = p->y,
-                        .c_dtype = AMP_BF16,
-                        .c_row_stride = CHANNELS,
-                        .c_line_stride = SIZE * CHANNELS,
-                        .alpha = 1};
-    return amp_gemm_bf16(&g, NULL) == AMP_OK;
-}
-
-static bool run_theirs(const problem *p) {
-    return run(&p->layer, p->x, p->w, NULL, p->y) == AMP_OK;
-}
-
-static double rate_of(bool (*way)(const problem *p), const problem *p) {
-    struct timespec from, to;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-    const bool ran = way(p);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-    const double seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-    return ran ? 2.0 * SIZE * SIZE * 9 * CHANNELS * CHANNELS / seconds : 0.0;
-}
-
-/* The weights are random in either layout; both are blocked without padding, and of one size. */
-static bool make_problem(problem *p) {
-    const size_t pixels = (size_t)SIZE * SIZE * CHANNELS, weights = (size_t)9 * CHANNELS * CHANNELS;
-    uint32_t random = 1;
-    key k;
-    memset(&k, 0, sizeof k);
-    k.batch = 1;
-    k.in = CHANNELS;
-    k.axis[0] = k.axis[1] = (amp_conv_axis){SIZE, SIZE, 3, 1, 1, 1};
-    k.bias_dtype = -1;
-    *p = (problem){0};
-    if (take_layer(&p->layer, &k, CHANNELS) != AMP_OK || !p->layer.entry->primitive ||
-        (size_t)p->layer.slices * p->layer.entry->weight_bytes > 2 * weights)
-        return false;
-    p->x = amp_alloc((2 * pixels + weights) * sizeof *p->x);
-    if (!p->x) return false;
-    p->w = p->x + pixels;
-    p->y = p->w + weights;
-    for (size_t i = 0; i < pixels + weights; i++) { /* -1 … 1, of many magnitudes */
-        random = random * 1664525u + 1013904223u;
-        p->x[i] = (uint16_t)((random >> 16 & 0x80ffu) | 0x3e00u);
-    }
-    return true;
-}
-
-/* On one thread, by its own clock: other programs of the machine disturb a team more. No result depends on how many run
- * meanwhile. */
-void amp_conv_dnnl_measure(double *ours, double *theirs) {
-    problem p;
-    *ours = *theirs = 0.0;
-    if (amp_isa_best() < AMP_ISA_AVX512BF16) return;
-    const int limit = amp_parallel_limit(1);
-    if (make_problem(&p)) {
-        (void)run_ours(&p); /* self-tests, primitives and caches */
-        (void)run_theirs(&p);
-        for (int i = 0; i < ROUNDS; i++) {
-            const double a = rate_of(run_ours, &p), b = rate_of(run_theirs, &p);
-            if (a > *ours) *ours = a;
-            if (b > *theirs) *theirs = b;
-        }
-    }
-    amp_free(p.x);
-    if (p.layer.entry) give_entry_back(p.layer.entry);
-    amp_parallel_limit(limit);
 }

@@ -273,10 +273,9 @@ static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, co
 
 static amp_status convolve_to(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y) {
     if (depth_of(c) == 0) return multiply(call, c, x, bias, y);
-    if (amp_conv_is_depthwise(c)) return amp_conv_depthwise(call, c, x, bias, y);
     bool served = false;
     AMP_TRY(amp_conv_dnnl(call, c, x, bias, y, &served));
-    return served ? AMP_OK : multiply(call, c, x, bias, y);
+    return served ? AMP_OK : (amp_conv_is_depthwise(c) ? amp_conv_depthwise : multiply)(call, c, x, bias, y);
 }
 
 amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {

@@ -49,12 +49,18 @@ static const char *origin_text(amp_choice_origin origin) {
     return texts[origin];
 }
 
-static void print_choice(amp_choice choice) {
-    const amp_choice_report r = amp_choice_explain(choice);
-    printf("  %-16s %s (%s", r.name, r.answer ? r.yes : r.no, origin_text(r.origin));
-    if (r.origin != AMP_CHOICE_BY_RULE)
-        printf(": %s %.0f, %s %.0f GFLOP/s", r.yes, r.yes_rate * 1e-9, r.no, r.no_rate * 1e-9);
+static void print_choice(const amp_choice_report *r) {
+    printf("  %-16s %s (%s", r->name, r->answer ? r->yes : r->no, origin_text(r->origin));
+    if (r->origin != AMP_CHOICE_BY_RULE)
+        printf(": %s %.0f, %s %.0f GFLOP/s", r->yes, r->yes_rate * 1e-9, r->no, r->no_rate * 1e-9);
     printf(")\n");
+}
+
+/* Number `index` of all choices, kinds last. */
+static bool choice_at(int index, amp_choice_report *report) {
+    if (index >= AMP_CHOICE_COUNT) return amp_choice_explain_kind(index - AMP_CHOICE_COUNT, report);
+    *report = amp_choice_explain((amp_choice)index);
+    return true;
 }
 
 void amp_print_kernels(void) {
@@ -63,7 +69,8 @@ void amp_print_kernels(void) {
         if (is_first_of_its_kind(i)) print_selection(i);
     }
     printf("\nChoices\n");
-    for (int i = 0; i < AMP_CHOICE_COUNT; i++) print_choice((amp_choice)i);
+    amp_choice_report r;
+    for (int i = 0; choice_at(i, &r); i++) print_choice(&r);
     const char *path = amp_choices_path();
     printf("  %-16s %s\n", "kept in", *path ? path : "no file");
 }
@@ -87,8 +94,8 @@ json_t *amp_kernels_json(void) {
 
 json_t *amp_choices_json(void) {
     json_t *list = json_array();
-    for (int i = 0; i < AMP_CHOICE_COUNT; i++) {
-        const amp_choice_report r = amp_choice_explain((amp_choice)i);
+    amp_choice_report r;
+    for (int i = 0; choice_at(i, &r); i++) {
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:f, s:f}", "name", r.name, "yes", r.yes, "no",
                                               r.no, "origin", origin_text(r.origin), "answer", (int)r.answer,
                                               "yes_flops", r.yes_rate, "no_flops", r.no_rate));
