@@ -14,6 +14,7 @@
 
 #include "core/counters.h"
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/thread.h"
 
@@ -168,7 +169,7 @@ static block *take_from_system(unsigned size_class) {
     return b;
 }
 
-void *amp_alloc(size_t bytes) {
+AMP_HOT void *amp_alloc(size_t bytes) {
     if (bytes > (size_t)PTRDIFF_MAX / 2) return NULL;
     const unsigned size_class = class_of(bytes + ALIGNMENT);
     if (size_class >= CLASS_COUNT) return NULL; /* more than any address space */
@@ -185,7 +186,7 @@ void *amp_alloc_zeroed(size_t bytes) {
     return memory;
 }
 
-void amp_free(void *memory) {
+AMP_HOT void amp_free(void *memory) {
     if (!memory) return;
     block *b = (block *)(void *)((char *)memory - ALIGNMENT);
     amp_counters *counters = amp_counters_mine();

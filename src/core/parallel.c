@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/fail.h"
+#include "core/hot.h"
 
 enum { MAX_THREADS = 4096 };
 
@@ -68,7 +69,7 @@ static int allowed_threads(void) {
     return thread_limit && thread_limit < threads ? thread_limit : threads;
 }
 
-int amp_parallel_threads(int64_t work, int64_t grain) {
+AMP_HOT int amp_parallel_threads(int64_t work, int64_t grain) {
     const int64_t worth = work / grain;
     if (worth < 2 || omp_in_parallel()) return 1;
     const int threads = allowed_threads();

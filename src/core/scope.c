@@ -1,6 +1,7 @@
 /* Scopes: frames of tensors, innermost first, one stack per thread. */
 #include "amp/scope.h"
 
+#include "core/hot.h"
 #include "core/memory.h"
 #include "core/tensor_impl.h"
 #include "core/thread.h"
@@ -21,19 +22,19 @@ static void unlink_tensor(amp_tensor *t) {
     t->scope_next = t->scope_previous = NULL;
 }
 
-void amp_scope_move(amp_tensor *t, amp_scope_frame *frame) {
+AMP_HOT void amp_scope_move(amp_tensor *t, amp_scope_frame *frame) {
     unlink_tensor(t);
     amp_scope_adopt(t, frame);
 }
 
-void amp_scope_push(amp_scope_frame *frame) {
+AMP_HOT void amp_scope_push(amp_scope_frame *frame) {
     frame->tensors = NULL;
     frame->is_users = false;
     frame->outer = amp_this_thread.scope;
     amp_this_thread.scope = frame;
 }
 
-void amp_scope_pop(amp_scope_frame *frame) {
+AMP_HOT void amp_scope_pop(amp_scope_frame *frame) {
     while (frame->tensors) amp_tensor_drop(frame->tensors);
     amp_this_thread.scope = frame->outer;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/counters.h"
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/thread.h"
@@ -128,7 +129,7 @@ static void init_header(amp_tensor *t, amp_dtype dtype, int rank, const int64_t 
     t->scope_next = t->scope_previous = NULL;
 }
 
-static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
+AMP_HOT static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
     amp_tensor *t = take_header();
     if (!t) {
         amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a tensor", op);
@@ -145,7 +146,7 @@ enum { STORAGE_BYTES = 128 };
 _Static_assert(sizeof(amp_storage) <= STORAGE_BYTES, "owned data follows the storage in the same block");
 
 /* A storage with `bytes` of its own right behind it (one block for both), or none where borrow is set. */
-static amp_storage *new_storage(size_t bytes, bool borrow) {
+AMP_HOT static amp_storage *new_storage(size_t bytes, bool borrow) {
     if (bytes > SIZE_MAX / 4) return NULL;
     amp_storage *s = amp_alloc(STORAGE_BYTES + (borrow ? 0 : bytes));
     if (!s) return NULL;
@@ -169,7 +170,7 @@ amp_storage *amp_storage_retain(amp_storage *s) {
     return s;
 }
 
-void amp_storage_drop(amp_storage *s) {
+AMP_HOT void amp_storage_drop(amp_storage *s) {
     if (!s || !is_last(&s->references)) return;
     if (atomic_load_explicit(&s->has_casts, memory_order_relaxed)) amp_cast_cache_forget(s);
     if (s->deleter) s->deleter(s->deleter_context);
@@ -177,21 +178,26 @@ void amp_storage_drop(amp_storage *s) {
 }
 
 /* ---- Shapes --------------------------------------------------------------------------------------------------- */
-amp_status amp_shape_elements(const char *op, int rank, const int64_t *shape, int64_t *elements) {
+static amp_status negative_extent(const char *op, int rank, const int64_t *shape, int dim) {
+    return amp_fail(AMP_ERROR_INVALID, "%s: shape %s has a negative extent in dimension %d", op,
+                    amp_describe_shape(rank, shape), dim);
+}
+
+AMP_HOT amp_status amp_shape_elements(const char *op, int rank, const int64_t *shape, int64_t *elements) {
     if (rank < 0 || rank > AMP_MAX_RANK) {
         return amp_fail(AMP_ERROR_INVALID, "%s: a tensor has 0 to %d dimensions, not %d", op, AMP_MAX_RANK, rank);
     }
     int64_t total = 1;
     bool empty = false, overflow = false;
     for (int i = 0; i < rank; i++) {
-        if (shape[i] < 0) {
-            return amp_fail(AMP_ERROR_INVALID, "%s: shape %s has a negative extent in dimension %d", op,
-                            amp_describe_shape(rank, shape), i);
+        if (__builtin_expect(shape[i] <= 0, 0)) {
+            if (shape[i] < 0) return negative_extent(op, rank, shape, i);
+            empty = true;
+            continue;
         }
-        empty |= shape[i] == 0;
-        overflow |= __builtin_mul_overflow(total, shape[i] == 0 ? 1 : shape[i], &total);
+        overflow |= __builtin_mul_overflow(total, shape[i], &total);
     }
-    if (overflow) {
+    if (__builtin_expect(overflow, 0)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: shape %s has more elements than an int64 can count", op,
                         amp_describe_shape(rank, shape));
     }
@@ -285,16 +291,16 @@ const char *amp_describe(const amp_tensor *t) {
 
 /* ---- Making tensors ------------------------------------------------------------------------------------------- */
 static amp_status check_dtype(const char *op, amp_dtype dtype) {
-    if (amp_dtype_size(dtype) != 0) return AMP_OK;
+    if (__builtin_expect((unsigned)dtype < AMP_DTYPE_COUNT && dtype != AMP_DTYPE_NONE, 1)) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: %d is no dtype", op, (int)dtype);
 }
 
-static amp_status data_bytes(const char *op, amp_dtype dtype, int rank, const int64_t *shape, size_t *bytes) {
+AMP_HOT static amp_status data_bytes(const char *op, amp_dtype dtype, int rank, const int64_t *shape, size_t *bytes) {
     int64_t elements = 0;
     AMP_TRY(check_dtype(op, dtype));
     if (rank > 0 && !shape) return amp_fail(AMP_ERROR_INVALID, "%s: shape is NULL for rank %d", op, rank);
     AMP_TRY(amp_shape_elements(op, rank, shape, &elements));
-    if (__builtin_mul_overflow((size_t)elements, amp_dtype_size(dtype), bytes)) {
+    if (__builtin_mul_overflow((size_t)elements, (size_t)amp_element_sizes[dtype], bytes)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: shape %s of %s has more bytes than memory has addresses", op,
                         amp_describe_shape(rank, shape), amp_dtype_name(dtype));
     }
@@ -317,7 +323,7 @@ static amp_tensor *with_storage(const char *op, amp_tensor *t, amp_storage *s, s
     return NULL;
 }
 
-amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
+AMP_HOT amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
     size_t bytes = 0;
     if (data_bytes(op, dtype, rank, shape, &bytes) != AMP_OK) return NULL;
     amp_tensor *t = new_header(op, dtype, rank, shape);
@@ -339,25 +345,28 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
     return t;
 }
 
+/* The geometry whole, beyond the rank too: two copies of known length are shorter than two loops. */
 static void init_pending_cast(amp_tensor *t, amp_tensor *source) {
-    for (int i = 0; i < t->rank; i++) t->strides[i] = source->strides[i];
+    memcpy(t->shape, source->shape, sizeof t->shape);
+    memcpy(t->strides, source->strides, sizeof t->strides);
+    t->rank = source->rank;
     t->source = source;
     t->requires_grad = source->requires_grad;
     t->is_leaf = false;
 }
 
 amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype) {
-    amp_tensor *t = new_header(op, dtype, source->rank, source->shape);
+    amp_tensor *t = new_header(op, dtype, 0, NULL);
     if (t) init_pending_cast(t, source);
     return t;
 }
 
-void amp_tensor_pending_cast_at(amp_tensor *t, amp_tensor *source, amp_dtype dtype) {
-    init_header(t, dtype, source->rank, source->shape);
+AMP_HOT void amp_tensor_pending_cast_at(amp_tensor *t, amp_tensor *source, amp_dtype dtype) {
+    init_header(t, dtype, 0, NULL);
     init_pending_cast(t, source);
 }
 
-void amp_tensor_end_at(amp_tensor *t) {
+AMP_HOT void amp_tensor_end_at(amp_tensor *t) {
     amp_storage_drop(t->storage);
     t->magic = AMP_TENSOR_DEAD;
 }
@@ -423,7 +432,7 @@ amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int
 }
 
 /* ---- Ownership ------------------------------------------------------------------------------------------------ */
-void amp_tensor_drop(amp_tensor *t) {
+AMP_HOT void amp_tensor_drop(amp_tensor *t) {
     amp_scope_move(t, NULL);
     if (!is_last(&t->references)) return;
     amp_storage_drop(t->storage);
@@ -457,7 +466,7 @@ amp_tensor *amp_retain(amp_tensor *t) {
     return t;
 }
 
-void amp_release(amp_tensor *t) {
+AMP_HOT void amp_release(amp_tensor *t) {
     if (!t || check_owned("release", t, "") != AMP_OK) return;
     /* Of several owners, the scope goes last: it lets go at its own end. */
     if (t->scope && atomic_load_explicit(&t->references, memory_order_relaxed) > 1) {

@@ -17,6 +17,7 @@
 
 #include "amp/system.h"
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/number.h"
@@ -437,7 +438,7 @@ const char *amp_choices_path(void) {
     return state.path;
 }
 
-amp_status amp_choices_status(void) {
+AMP_HOT amp_status amp_choices_status(void) {
     prepare();
     if (state.mode != TUNE_INVALID) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "AMP_TUNE is '%s'; it must be one of off, fresh, memory, or unset", state.word);

@@ -1,4 +1,5 @@
 /* cpu_ops.def as a table, and the CPU as a backend of the dispatcher. */
+#include "core/hot.h"
 #include "dispatch/backend.h"
 #include "policy/op_ids.h"
 
@@ -20,7 +21,7 @@ static const amp_backend_op table[AMP_OP_ID_COUNT + 1] = {
     [AMP_OP_ID_COUNT] = {NULL, false},
 };
 
-static amp_backend_op find(const amp_op_info *op) {
+AMP_HOT static amp_backend_op find(const amp_op_info *op) {
     return table[op->id];
 }
 

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/choices.h"
@@ -45,15 +46,18 @@ typedef struct plan {
     size_t a_group_bytes, c_thread_values;
 } plan;
 
+/* a ≥ 0, b > 0. Of a small product the divisions would take longer than the products. */
 static int64_t divide_up(int64_t a, int64_t b) {
-    return a / b + (a % b != 0);
+    return a <= b ? a > 0 : a / b + (a % b != 0);
 }
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
 /* Row panels that a group packs at a time. */
-static int64_t chunk_of(const plan *p, int grid_m) {
-    const int64_t panels = divide_up(p->row_panels, grid_m), least = divide_up(CHUNK_LEAST_ROWS, p->panel_rows);
+AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
+    const int64_t panels = divide_up(p->row_panels, grid_m);
+    if (panels <= 1) return panels;
+    const int64_t least = divide_up(CHUNK_LEAST_ROWS, p->panel_rows);
     int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
     if (chunk < least) chunk = least;
     if (chunk > panels) chunk = panels;
@@ -112,7 +116,7 @@ static void choose_threads(plan *p) {
 }
 
 /* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
-static void choose_chunks(plan *p) {
+AMP_HOT static void choose_chunks(plan *p) {
     p->chunk = chunk_of(p, p->grid_m);
     const bool long_k = (size_t)p->chunk * p->a_panel_bytes > LONG_A_BYTES && p->isa->group_panels == 1;
     const int64_t blocks = long_k ? LONG_BLOCKS : p->isa->pass_blocks;
@@ -289,7 +293,7 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
     }
 }
 
-static void run_thread(const plan *p, int thread) {
+AMP_HOT static void run_thread(const plan *p, int thread) {
     _Alignas(64) char small_a[SMALL_A_BYTES];
     _Alignas(64) float c_tile[AMP_GEMM_MAX_TILE];
     const int owner = p->by_batch ? thread : thread / p->grid_n;
@@ -366,7 +370,7 @@ static bool is_seamless(const amp_gemm *g) {
            (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
 }
 
-static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
+AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
     plan p = {.g = g, .isa = isa};
     choose_tiles(&p);
     choose_threads(&p);
@@ -374,7 +378,7 @@ static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
     return run_plan(&p);
 }
 
-amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa) {
+AMP_HOT amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa) {
     AMP_TRY(check(g));
     if (g->m == 0 || g->n == 0 || g->batch == 0) return AMP_OK;
     if (amp_gemm_is_direct(g, isa)) return amp_gemm_run_direct(g, isa);
@@ -399,7 +403,7 @@ bool amp_gemm_dot_pays(const void *problem) {
     return amp_choose(AMP_CHOICE_GEMM_DOT);
 }
 
-static amp_status run_best(amp_dtype in, const amp_gemm *g, const char **kernel_name) {
+AMP_HOT static amp_status run_best(amp_dtype in, const amp_gemm *g, const char **kernel_name) {
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, in, AMP_F32);
     if (kernel && kernel->predicate && !kernel->predicate(g))
         kernel = amp_kernel_select_for(AMP_KERNEL_GEMM, in, AMP_F32, g);

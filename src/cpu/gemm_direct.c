@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/gemm_isa.h"
@@ -79,7 +80,7 @@ static bool suits_steps(const amp_gemm_window *w, bool paired) {
     return paired ? amp_gemm_window_run(w) % 2 == 0 : w->run_padding == 0;
 }
 
-bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
+AMP_HOT bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
     return isa->direct && g->window && g->k > 0 && suits_steps(g->window, !isa->b_f32) && g->alpha == 1.0f &&
            !g->residual && g->activation == AMP_GEMM_NONE && (g->a_dtype == AMP_F32 || !isa->b_f32);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/verbose.h"
 #include "cpu/choices.h"
@@ -206,7 +207,7 @@ static void detect_once(void) {
     amp_unlock(AMP_LOCK_ISA);
 }
 
-amp_status amp_isa_status(void) {
+AMP_HOT amp_status amp_isa_status(void) {
     detect_once();
     return *state.refused ? amp_fail(AMP_ERROR_INVALID, "%s", state.refused) : amp_choices_status();
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/verbose.h"
 #include "cpu/isa.h"
@@ -216,7 +217,7 @@ const amp_kernel *amp_kernel_select_for(amp_kernel_family family, amp_dtype in, 
     return fail_selection(family, in, out);
 }
 
-const amp_kernel *amp_kernel_select(amp_kernel_family family, amp_dtype in, amp_dtype out) {
+AMP_HOT const amp_kernel *amp_kernel_select(amp_kernel_family family, amp_dtype in, amp_dtype out) {
     if (!in_range(family, in, out)) return fail_selection(family, in, out);
     _Atomic(const amp_kernel *) *slot = &state.chosen[family][in][out];
     const amp_kernel *kernel = atomic_load_explicit(slot, memory_order_acquire);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/hot.h"
 #include "core/memory.h"
 #include "cpu/choices.h"
 #include "cpu/dnnl_matmul.h"
@@ -61,7 +62,7 @@ static bool try_merge(amp_matmul *p, int i) {
     return true;
 }
 
-static void merge_batches(amp_matmul *p) {
+AMP_HOT static void merge_batches(amp_matmul *p) {
     for (int i = p->batch_rank - 2; i >= 0; i--) (void)try_merge(p, i);
 }
 
@@ -129,7 +130,7 @@ amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position
 }
 
 /* Not at all where a batch has several B. */
-static amp_cast_life life_of_b(const amp_matmul *p) {
+AMP_HOT static amp_cast_life life_of_b(const amp_matmul *p) {
     if (p->batch_rank > 0 || p->n == 0 || p->k == 0) return AMP_CAST_ONCE;
     return amp_cpu_weight_life(p->b.tensor, p->b_is_weight);
 }
@@ -149,8 +150,8 @@ static void set_key(const amp_matmul *p, amp_tensor *key) {
     key->strides[1] = p->b.row;
 }
 
-static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
-                           amp_packed_b *packed) {
+AMP_HOT static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
+                                   amp_packed_b *packed) {
     bool cached = false;
     amp_tensor key;
     set_key(p, &key);
@@ -212,35 +213,46 @@ void amp_cpu_matmul_unpack(amp_packed_b *packed) {
 }
 
 /* ---- bf16 and f32 ---------------------------------------------------------------------------------------------- */
-static amp_gemm gemm_at(const amp_matmul *p, const amp_packed_b *b, int64_t outer) {
+/* To batch `outer`, of those that the kernel does not loop over itself. Never inlined: most products have no batch, and
+ * theirs would have its registers saved. */
+__attribute__((noinline)) static void step_to(const amp_matmul *p, int64_t outer, amp_gemm *g) {
+    g->batch = inner_batch(p);
+    g->a = element_at(&p->a, outer_offset(p, &p->a, outer));
+    g->a_batch_stride = inner_stride(p, &p->a);
+    g->c = (void *)element_at(&p->c, outer_offset(p, &p->c, outer));
+    g->c_batch_stride = inner_stride(p, &p->c);
+    g->residual = element_at(&p->residual, outer_offset(p, &p->residual, outer));
+    g->residual_batch_stride = inner_stride(p, &p->residual);
+}
+
+AMP_HOT static amp_gemm gemm_at(const amp_matmul *p, const amp_packed_b *b, int64_t outer) {
     const amp_tensor *bias = p->bias, *residual = p->residual.tensor;
-    return (amp_gemm){
+    amp_gemm g = {
         .m = p->m,
         .n = p->n,
         .k = p->k,
-        .batch = inner_batch(p),
-        .a = element_at(&p->a, outer_offset(p, &p->a, outer)),
+        .batch = 1,
+        .a = element_at(&p->a, 0),
         .a_dtype = amp_tensor_memory(p->a.tensor)->dtype,
         .a_row_stride = p->a.row,
         .a_column_stride = p->a.column,
-        .a_batch_stride = inner_stride(p, &p->a),
         .b = b->data,
         .b_batch_stride = b->batch_stride,
-        .c = (void *)element_at(&p->c, outer_offset(p, &p->c, outer)),
+        .c = (void *)element_at(&p->c, 0),
         .c_dtype = p->c.tensor->dtype,
         .c_row_stride = p->c.row,
-        .c_batch_stride = inner_stride(p, &p->c),
         .alpha = (float)p->alpha,
         .beta = (float)p->beta,
-        .residual = element_at(&p->residual, outer_offset(p, &p->residual, outer)),
+        .residual = element_at(&p->residual, 0),
         .residual_dtype = residual ? residual->dtype : AMP_F32,
         .residual_row_stride = p->residual.row,
         .residual_column_stride = p->residual.column,
-        .residual_batch_stride = inner_stride(p, &p->residual),
         .bias = bias ? amp_tensor_pointer(bias) : NULL,
         .bias_dtype = bias ? bias->dtype : AMP_F32,
         .activation = p->activation,
     };
+    if (p->batch_rank > 0) step_to(p, outer, &g);
+    return g;
 }
 
 /* The same product in f32 by oneDNN, of B where it lies or as oneDNN packed it. */
@@ -351,7 +363,7 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
 }
 
 /* The bf16 kernels read f32 and round it on the way in; what packs B reads f16 too. */
-amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t, bool is_b) {
+AMP_HOT amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *t, bool is_b) {
     const amp_dtype from = t->source ? t->source->dtype : AMP_DTYPE_NONE;
     const bool read_as_is =
         call->device == AMP_DEVICE_CPU && t->dtype == AMP_BF16 && (from == AMP_F32 || (is_b && from == AMP_F16));
@@ -409,7 +421,7 @@ static amp_status vector_product(amp_call *call, const amp_matmul *p) {
     return AMP_OK;
 }
 
-amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
+AMP_HOT amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
     if (call->device == AMP_DEVICE_CUDA) return amp_cuda_matmul(call, p);
     if (is_vector_product(p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);

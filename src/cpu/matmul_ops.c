@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/hot.h"
 #include "cpu/copy.h"
 #include "cpu/matmul.h"
 #include "dispatch/backend.h"
@@ -34,10 +35,10 @@ static amp_matrix matrix_of(amp_tensor *t, int batch_rank) {
 }
 
 /* The result, dense: the target itself, or a temporary that the dispatcher copies into a strided one. */
-static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+AMP_HOT static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
     if (amp_call_check_target_dtype(call, dtype) != AMP_OK) return NULL;
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
-    if (!out || amp_tensor_is_dense(out)) return out;
+    if (out != call->target || !out || amp_tensor_is_dense(out)) return out;
     return call->outputs[0] = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
 }
 
@@ -94,7 +95,7 @@ static bool is_widened(const amp_call *call, const amp_tensor *t) {
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
 
 /* The dimensions before the last as rows of one matrix: possible where the strides step evenly. */
-static bool fold_rows(const amp_tensor *t, int64_t *rows, int64_t *stride) {
+AMP_HOT static bool fold_rows(const amp_tensor *t, int64_t *rows, int64_t *stride) {
     *rows = 1;
     *stride = 0;
     for (int i = t->rank - 2; i >= 0; i--) {
@@ -141,7 +142,7 @@ static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
     return *bias ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_linear(amp_call *call) {
+AMP_HOT amp_status cpu_linear(amp_call *call) {
     amp_linear_args *args = call->args;
     AMP_TRY(check_linear(call, args));
     if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear);

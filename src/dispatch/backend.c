@@ -2,6 +2,7 @@
 #include "dispatch/backend.h"
 
 #include "amp/system.h"
+#include "core/hot.h"
 #include "cpu/copy.h"
 
 static const amp_backend *installed[AMP_DEVICE_COUNT];
@@ -19,8 +20,8 @@ amp_status amp_backend_for(amp_device device, const char *op, const amp_backend 
     return AMP_OK;
 }
 
-amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
-    if (device == AMP_DEVICE_CPU) return amp_tensor_new(op, dtype, rank, shape);
+static amp_tensor *tensor_elsewhere(amp_device device, const char *op, amp_dtype dtype, int rank,
+                                    const int64_t *shape) {
     const amp_backend *backend = NULL;
     int64_t elements = 0;
     if (amp_backend_for(device, op, &backend) || amp_shape_elements(op, rank, shape, &elements)) return NULL;
@@ -39,6 +40,12 @@ amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dtype dtyp
         backend->release(block);
     }
     return t;
+}
+
+AMP_HOT amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dtype dtype, int rank,
+                                       const int64_t *shape) {
+    return device == AMP_DEVICE_CPU ? amp_tensor_new(op, dtype, rank, shape)
+                                    : tensor_elsewhere(device, op, dtype, rank, shape);
 }
 
 amp_status amp_copy_tensor(amp_tensor *destination, const amp_tensor *source) {

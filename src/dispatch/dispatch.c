@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/hot.h"
 #include "cpu/isa.h"
 #include "dispatch/arguments.h"
 #include "dispatch/backend.h"
@@ -79,7 +80,7 @@ static amp_backend_op find_row(const amp_backend *backend, const amp_call *call,
 }
 
 /* What happens between the backend's begin and end. */
-static amp_status run_row(amp_call *call, const amp_backend *backend) {
+AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
     const bool is_alias = __builtin_expect(call->op->alias_of != NULL, 0);
     AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
@@ -116,7 +117,7 @@ static amp_status run_on_device(amp_call *call) {
     return run_row(call, &amp_cpu_backend);
 }
 
-amp_status amp_call_next(amp_call *call) {
+AMP_HOT amp_status amp_call_next(amp_call *call) {
     while (call->layers) {
         const int bit = __builtin_ctz(call->layers);
         call->layers &= call->layers - 1;
@@ -133,7 +134,7 @@ static amp_status run_call(amp_call *call, const void *args, amp_tensor *target)
     return amp_results_finish(call);
 }
 
-static amp_status run(amp_call *call, unsigned layers, const void *args, amp_tensor *target) {
+AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args, amp_tensor *target) {
     if (amp_this_thread.error != AMP_OK) {
         amp_results_clear(call, args);
         return amp_this_thread.error;
@@ -162,7 +163,7 @@ static unsigned active_layers(void) {
     return layers & AMP_INSIDE_OP ? 0 : layers;
 }
 
-amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target) {
+AMP_HOT amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target) {
     amp_call call = {.op = op, .form = form};
     return run(&call, active_layers(), args, target) == AMP_OK ? call.outputs[0] : NULL;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hot.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "dispatch/backend.h"
@@ -42,7 +43,7 @@ static amp_status no_such_form(const amp_call *call) {
                     others ? other : "no in-place and no out= form");
 }
 
-amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
+AMP_HOT amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
     if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(check_mutated(call));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
     if (!(call->op->forms & call->form)) return no_such_form(call);
@@ -114,7 +115,7 @@ static amp_status check_target(const amp_call *call, amp_dtype dtype, int rank, 
     return AMP_OK;
 }
 
-amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
     if (__builtin_expect((unsigned)index >= AMP_MAX_OUTPUTS, 0)) {
         amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation makes result number %d", amp_call_name(call), index);
         return NULL;
@@ -175,7 +176,7 @@ void amp_results_written(amp_call *call) {
     }
 }
 
-amp_status amp_results_finish(amp_call *call) {
+AMP_HOT amp_status amp_results_finish(amp_call *call) {
     if (call->op->flags & AMP_OP_RETURNS_LIST) return AMP_OK;
     if (!call->outputs[0]) {
         return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
@@ -198,7 +199,7 @@ static amp_tensor *own_result(amp_call *call, amp_tensor *t) {
 }
 
 /* Moves them home one after the other, so that a tensor that stands there twice is a view the second time; or none. */
-static amp_status move_home(amp_call *call, amp_tensor **results, int64_t count, amp_scope_frame *home) {
+AMP_HOT static amp_status move_home(amp_call *call, amp_tensor **results, int64_t count, amp_scope_frame *home) {
     for (int64_t i = 0; i < count; i++) {
         amp_tensor *own = results[i] ? own_result(call, results[i]) : NULL;
         if (__builtin_expect(results[i] && !own, 0)) {
@@ -229,11 +230,12 @@ static void find_wanted(const amp_call *call, amp_tensor **wanted[AMP_MAX_OUTPUT
     }
 }
 
-amp_status amp_results_move_home(amp_call *call, amp_scope_frame *home) {
+AMP_HOT amp_status amp_results_move_home(amp_call *call, amp_scope_frame *home) {
     const int further = call->op->output_count - 1;
-    amp_tensor **wanted[AMP_MAX_OUTPUTS] = {0};
     if (call->op->flags & AMP_OP_RETURNS_LIST) return move_list_home(call, home);
-    if (further > 0) find_wanted(call, wanted);
+    if (further == 0) return move_home(call, call->outputs, 1, home);
+    amp_tensor **wanted[AMP_MAX_OUTPUTS] = {0};
+    find_wanted(call, wanted);
     for (int i = 0; i < further; i++) {
         if (!wanted[i]) call->outputs[i + 1] = NULL;
     }
@@ -307,7 +309,7 @@ static amp_status materialize_once(const amp_call *call, const amp_backend *back
     return AMP_OK;
 }
 
-amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype dtype) {
+AMP_HOT amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype dtype) {
     if (!call->casts || call->cast_count == AMP_CALL_CASTS) {
         return amp_tensor_pending_cast(call->op->name, source, dtype);
     }
@@ -316,7 +318,7 @@ amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype 
     return t;
 }
 
-amp_status amp_call_materialize(amp_call *call, amp_tensor *t) {
+AMP_HOT amp_status amp_call_materialize(amp_call *call, amp_tensor *t) {
     if (!t->source || t->storage) return AMP_OK;
     const amp_backend *backend = NULL;
     bool cached = false;
@@ -331,8 +333,8 @@ amp_status amp_call_materialize(amp_call *call, amp_tensor *t) {
     return AMP_OK;
 }
 
-amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,
-                                     const amp_tensor *b) {
+AMP_HOT amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a,
+                                             const char *name_b, const amp_tensor *b) {
     if (a->dtype == b->dtype) return AMP_OK;
     const char *hint = call->form == AMP_FORM_FUNCTION ? "" : " (in-place and out= forms do not autocast)";
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),

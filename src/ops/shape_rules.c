@@ -30,7 +30,7 @@ amp_status amp_wrap_dims(const amp_call *call, const char *argument, const amp_d
     if (dims->count == 0 && empty_is_all) return AMP_OK;
     *mask = 0;
     for (int i = 0; i < dims->count; i++) {
-        int d;
+        int d = 0;
         AMP_TRY(amp_wrap_dim(call, argument, dims->values[i], rank, &d));
         if (*mask & 1u << d) {
             return amp_fail(AMP_ERROR_INVALID, "%s: dimension %d appears twice in '%s'", amp_call_name(call), d,

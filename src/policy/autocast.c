@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/hot.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "dispatch/layers.h"
@@ -36,7 +37,7 @@ amp_cast_life amp_autocast_cast_life(const amp_region_state *region, const amp_t
     return life == AMP_CAST_ONCE && cached_as_torch_does ? AMP_CAST_REGION : life;
 }
 
-static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
+AMP_HOT static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
     amp_tensor *t = *slot;
     if (!amp_autocast_eligible(t, call->device) || t->dtype == dtype) return AMP_OK;
     if (call->layers & (AMP_LAYER_TRACE | AMP_LAYER_GRAD)) {
@@ -93,7 +94,7 @@ static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
     return t->storage->device != call->device && amp_dtype_is_floating(t->dtype);
 }
 
-static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
+AMP_HOT static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
     call->note.target = dtype;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
@@ -107,7 +108,7 @@ static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
 }
 
 /* ---- The policies ---------------------------------------------------------------------------------------------- */
-static amp_status run_lower(amp_call *call) {
+AMP_HOT static amp_status run_lower(amp_call *call) {
     return cast_arguments(call, amp_region_states[call->device].dtype);
 }
 
@@ -240,7 +241,7 @@ static bool runs_as_it_is(const amp_call *call) {
     return !any_argument(call, is_eligible) || any_argument(call, is_f64);
 }
 
-amp_status amp_autocast_layer(amp_call *call) {
+AMP_HOT amp_status amp_autocast_layer(amp_call *call) {
     const amp_region_state *region = &amp_region_states[call->device];
     if (!region->enabled) {
         const amp_region_state *other = other_region(call);

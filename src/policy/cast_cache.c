@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "amp/autocast.h"
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
 #include "dispatch/backend.h"
@@ -39,7 +40,7 @@ static void unlink_entry(amp_cast *c) {
     if (!c->persistent) transient_entries--;
 }
 
-void amp_cast_release(amp_cast *c) {
+AMP_HOT void amp_cast_release(amp_cast *c) {
     if (!c) return;
     const bool only_one = atomic_load_explicit(&c->references, memory_order_acquire) == 1;
     if (!only_one && atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
@@ -77,8 +78,8 @@ static bool is_stale(const amp_cast *c, uint64_t version) {
 }
 
 /* Looks up under the lock; stale entries are dropped on the way. */
-static amp_cast *find(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version,
-                      amp_cast **stale) {
+AMP_HOT static amp_cast *find(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version,
+                              amp_cast **stale) {
     amp_cast *found = NULL, *next = NULL;
     for (amp_cast *c = source->storage->casts; c; c = next) {
         next = c->next_of_storage;
@@ -143,7 +144,7 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
     return made;
 }
 
-static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version) {
+AMP_HOT static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version) {
     amp_cast *stale = NULL;
     amp_lock(AMP_LOCK_CASTS);
     amp_cast *c = find(source, dtype, layout, version, &stale);
@@ -162,8 +163,8 @@ static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout l
     return c;
 }
 
-amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
-                          amp_cast_builder build, void *context, bool *was_cached) {
+AMP_HOT amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
+                                  amp_cast_builder build, void *context, bool *was_cached) {
     /* The version is read before the data: a write in between leaves an entry that is stale from the start. */
     const uint64_t version = atomic_load_explicit(&source->storage->version, memory_order_acquire);
     amp_cast *c = life != AMP_CAST_ONCE ? look_up(source, dtype, layout, version) : NULL;
@@ -189,7 +190,7 @@ amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout 
     return c;
 }
 
-amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position) {
+AMP_HOT amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position) {
     const amp_storage *s = source->storage;
     if (atomic_load_explicit(&s->parameter, memory_order_relaxed)) return AMP_CAST_PERSISTENT;
     const bool made_by_op = atomic_load_explicit(&s->produced, memory_order_relaxed);

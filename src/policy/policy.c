@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "amp/autocast.h"
+#include "core/hot.h"
 #include "policy/user_ops.h"
 
 static const char *const policy_names[AMP_POLICY_COUNT] = {
@@ -75,7 +76,7 @@ static bool cell_holds(const amp_op_info *op, const amp_policy_cell *cell, const
     return true;
 }
 
-amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args) {
+AMP_HOT amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args) {
     const unsigned char above = atomic_load_explicit(&forced[op->id][device], memory_order_relaxed);
     if (above != NO_POLICY) return (amp_policy_choice){(amp_policy)(above - 1), true};
     const amp_policy_cell *cell = &op->policy[table][device];
