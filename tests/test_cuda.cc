@@ -463,6 +463,24 @@ TEST_F(Cuda, WrongArgumentsAreRefusedInTheWordsOfTheCpu) {
             return op("embedding", {t[F32], op("unsqueeze", {t[F32], 0})});
         },
         [](amp_tensor *const *t) {
+            return op("nll_loss", {t[I32], t[I32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("nll_loss", {t[F32], t[F32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("cross_entropy", {t[F32], t[I32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("cross_entropy", {t[F32], t[F32]}, {{"label_smoothing", 2.0}});
+        },
+        [](amp_tensor *const *t) {
+            return op("multi_margin_loss", {t[F32], t[I32]});
+        },
+        [](amp_tensor *const *t) {
+            return op("multilabel_margin_loss", {t[F32], t[F32]});
+        },
+        [](amp_tensor *const *t) {
             return op("scaled_dot_product_attention", {t[F32], t[F32], t[F32]});
         },
         [](amp_tensor *const *t) {

@@ -12,6 +12,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/loss_reduction.h"
+#include "ops/class_rules.h"
 
 enum {
     TILE = 256,  /* positions whose classes are walked together */
@@ -37,44 +38,6 @@ typedef struct entropy {
 } entropy;
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------ */
-
-/* The samples' shape: the input's without its class dimension. */
-static int sample_shape(const amp_tensor *input, int64_t *shape) {
-    int rank = 0;
-    for (int d = 0; d < input->rank; d++) {
-        if (d != (input->rank > 1)) shape[rank++] = input->shape[d];
-    }
-    return rank;
-}
-
-static amp_status check_input(const amp_call *call, const amp_tensor *input, const amp_tensor *weight) {
-    if (input->rank < 1) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected [C], [N, C] or [N, C, …]", amp_call_name(call),
-                        amp_describe(input));
-    }
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(input));
-    }
-    const int64_t classes = input->shape[input->rank > 1];
-    if (!weight || (weight->rank == 1 && weight->shape[0] == classes && amp_dtype_is_floating(weight->dtype))) {
-        return AMP_OK;
-    }
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected floats, one for each class: [%lld]",
-                    amp_call_name(call), amp_describe(weight), (long long)classes);
-}
-
-static amp_status check_target(const amp_call *call, const amp_tensor *input, const amp_tensor *target) {
-    int64_t shape[AMP_MAX_RANK];
-    const int rank = sample_shape(input, shape);
-    if (amp_compute_dtype(target->dtype) != AMP_I64 || target->dtype == AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'target' is %s; expected class indices, of i64", amp_call_name(call),
-                        amp_describe(target));
-    }
-    if (target->rank == rank && !memcmp(target->shape, shape, (size_t)rank * sizeof *shape)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected a class index for each sample, %s",
-                    amp_call_name(call), amp_describe(target), amp_describe(input), amp_describe_shape(rank, shape));
-}
 
 static double weight_of(const entropy *e, int64_t c) {
     if (!e->weight) return 1.0;
@@ -105,7 +68,7 @@ static amp_status count_classes(const amp_call *call, entropy *e) {
 static amp_status prepare(amp_call *call, entropy *e, const amp_tensor *input, const amp_tensor *weight) {
     const char *op = call->op->name;
     int64_t shape[AMP_MAX_RANK];
-    const int rank = sample_shape(input, shape);
+    const int rank = amp_sample_shape(input, shape);
     e->compute = amp_loss_compute(input->dtype, amp_tensor_elements(input));
     e->classes = input->shape[input->rank > 1];
     e->inner = 1;
@@ -123,7 +86,7 @@ static amp_status prepare(amp_call *call, entropy *e, const amp_tensor *input, c
 }
 
 static amp_status take_target(const amp_call *call, entropy *e, const amp_tensor *input, const amp_tensor *target) {
-    AMP_TRY(check_target(call, input, target));
+    AMP_TRY(amp_check_class_indices(call, input, target));
     const amp_tensor *dense = amp_cpu_dense(call->op->name, target, AMP_I64, 0);
     if (!dense) return amp_pending_error();
     e->target = amp_tensor_pointer(dense);
@@ -197,7 +160,7 @@ amp_status cpu_nll_loss(amp_call *call) {
     entropy e = {.input = a->input, .ignore = a->ignore_index.value};
     amp_loss_reduction reduction;
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
-    AMP_TRY(check_input(call, a->input, a->weight));
+    AMP_TRY(amp_check_classes(call, a->input, a->weight));
     AMP_TRY(prepare(call, &e, a->input, a->weight));
     AMP_TRY(take_target(call, &e, a->input, a->target));
     amp_block_prepare();
@@ -328,16 +291,7 @@ static amp_status find_kernels(amp_call *call, entropy *e) {
 }
 
 static amp_status take_probabilities(const amp_call *call, entropy *e, const amp_tensor *target) {
-    if (!amp_dtype_is_floating(target->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE,
-                        "%s: 'target' is %s, shaped like the input; expected probabilities of a floating dtype",
-                        amp_call_name(call), amp_describe(target));
-    }
-    if (e->ignore >= 0) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: 'ignore_index' is %lld, and 'target' holds probabilities, %s, not indices",
-                        amp_call_name(call), (long long)e->ignore, amp_describe(target));
-    }
+    AMP_TRY(amp_check_class_probabilities(call, target, e->ignore));
     const amp_tensor *dense = amp_cpu_dense(call->op->name, target, e->compute, 0);
     if (!dense) return amp_pending_error();
     e->probabilities = amp_tensor_pointer(dense);
@@ -351,14 +305,10 @@ amp_status cpu_cross_entropy(amp_call *call) {
     entropy e = {.input = input, .ignore = a->ignore_index.value, .smoothing = a->label_smoothing};
     amp_loss_reduction reduction;
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
-    AMP_TRY(check_input(call, input, a->weight));
-    if (!(e.smoothing >= 0.0 && e.smoothing <= 1.0)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'label_smoothing' is %g; expected 0 to 1", amp_call_name(call),
-                        e.smoothing);
-    }
+    AMP_TRY(amp_check_classes(call, input, a->weight));
+    AMP_TRY(amp_check_smoothing(call, e.smoothing));
     AMP_TRY(prepare(call, &e, input, a->weight));
-    const bool alike =
-        target->rank == input->rank && !memcmp(target->shape, input->shape, (size_t)input->rank * sizeof *input->shape);
+    const bool alike = amp_same_shape(target, input);
     AMP_TRY(alike ? take_probabilities(call, &e, target) : take_target(call, &e, input, target));
     AMP_TRY(find_kernels(call, &e));
     const amp_tensor *dense = amp_cpu_dense(call->op->name, input, e.compute, 0);

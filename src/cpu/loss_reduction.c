@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/reduce.h"
+#include "dispatch/backend.h"
 
 amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean,
                                  amp_loss_reduction *reduction) {
@@ -52,7 +52,7 @@ amp_status amp_loss_finish(amp_call *call, amp_loss_reduction reduction, const a
     if (reduction == AMP_LOSS_NONE) {
         if (losses == call->outputs[0]) return AMP_OK;
         amp_tensor *each = amp_call_output(call, 0, dtype, losses->rank, losses->shape);
-        return each ? amp_cpu_copy(each, losses) : amp_pending_error();
+        return each ? amp_copy_tensor(each, losses) : amp_pending_error();
     }
     amp_tensor *out = amp_call_output(call, 0, dtype, 0, NULL);
     return out ? reduce(losses, scale, out) : amp_pending_error();

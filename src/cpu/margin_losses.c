@@ -9,7 +9,7 @@
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/loss_reduction.h"
-#include "cpu/operands.h"
+#include "ops/class_rules.h"
 
 typedef struct margins {
     int64_t samples, classes;
@@ -22,32 +22,16 @@ typedef struct margins {
     double *is_target; /* the mask of multilabel_margin_loss */
 } margins;
 
-/* [C] and [N, C] as rows; a 0-dim tensor is one row of one class. */
-static amp_status take_input(const amp_call *call, margins *m, const amp_tensor *input) {
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(input));
-    }
-    m->classes = input->rank ? input->shape[input->rank - 1] : 1;
-    m->samples = input->rank == 2 ? input->shape[0] : 1;
-    if (input->rank > 2 || m->classes == 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected [C] or [N, C] with classes", amp_call_name(call),
-                        amp_describe(input));
-    }
-    const amp_tensor *dense = amp_cpu_dense(call->op->name, input, AMP_F64, 0);
-    if (!dense) return amp_pending_error();
-    m->x = amp_tensor_pointer(dense);
-    return AMP_OK;
+static const void *dense_of(const amp_call *call, const amp_tensor *t, amp_dtype dtype) {
+    const amp_tensor *dense = amp_cpu_dense(call->op->name, t, dtype, 0);
+    return dense ? amp_tensor_pointer(dense) : NULL;
 }
 
-static amp_status take_target(const amp_call *call, margins *m, const amp_tensor *target, int64_t least) {
-    if (amp_compute_dtype(target->dtype) != AMP_I64 || target->dtype == AMP_BOOL) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'target' is %s; expected class indices, of i64", amp_call_name(call),
-                        amp_describe(target));
-    }
-    const amp_tensor *dense = amp_cpu_dense(call->op->name, target, AMP_I64, 0);
-    if (!dense) return amp_pending_error();
-    m->target = amp_tensor_pointer(dense);
+static amp_status take(const amp_call *call, margins *m, const amp_tensor *input, const amp_tensor *target,
+                       int64_t least) {
+    m->x = dense_of(call, input, AMP_F64);
+    m->target = m->x ? dense_of(call, target, AMP_I64) : NULL;
+    if (!m->target) return amp_pending_error();
     const int64_t n = amp_tensor_elements(target);
     for (int64_t i = 0; i < n; i++) {
         if (m->target[i] >= least && m->target[i] < m->classes) continue;
@@ -89,34 +73,18 @@ static double multi_margin(const margins *m, int64_t sample) {
     return sum * (m->weight ? m->weight[t] : 1.0) / (double)m->classes;
 }
 
-static double real_number(amp_scalar number) {
-    return amp_constant_of(&number, AMP_F64).f64;
-}
-
 amp_status cpu_multi_margin_loss(amp_call *call) {
     const amp_multi_margin_loss_args *a = call->args;
-    const double p = real_number(a->p);
-    margins m = {.margin = real_number(a->margin), .squared = p == 2.0};
+    margins m = {0};
+    double p;
     amp_loss_reduction reduction;
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
-    AMP_TRY(take_input(call, &m, a->input));
-    if (p != 1.0 && p != 2.0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'p' is %g; expected 1 or 2", amp_call_name(call), p);
-    }
-    if (amp_tensor_elements(a->target) != m.samples || a->target->rank > 1) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: 'target' is %s, input is %s; expected one class index for each sample, [%lld]",
-                        amp_call_name(call), amp_describe(a->target), amp_describe(a->input), (long long)m.samples);
-    }
-    AMP_TRY(take_target(call, &m, a->target, 0));
+    AMP_TRY(amp_read_multi_margin(call, a, &m.samples, &m.classes, &p, &m.margin));
+    m.squared = p == 2.0;
+    AMP_TRY(take(call, &m, a->input, a->target, 0));
     if (a->weight) {
-        if (a->weight->rank != 1 || a->weight->shape[0] != m.classes || !amp_dtype_is_floating(a->weight->dtype)) {
-            return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected floats, one for each class: [%lld]",
-                            amp_call_name(call), amp_describe(a->weight), (long long)m.classes);
-        }
-        const amp_tensor *weight = amp_cpu_dense(call->op->name, a->weight, AMP_F64, 0);
-        if (!weight) return amp_pending_error();
-        m.weight = amp_tensor_pointer(weight);
+        m.weight = dense_of(call, a->weight, AMP_F64);
+        if (!m.weight) return amp_pending_error();
     }
     const amp_tensor *losses = run(call, &m, multi_margin, m.classes, a->target->rank, a->target->shape);
     return losses ? finish(call, reduction, losses, a->input->dtype) : amp_pending_error();
@@ -146,13 +114,8 @@ static amp_status run_multilabel(amp_call *call, amp_tensor *input, amp_tensor *
     margins m = {0};
     amp_loss_reduction reduction;
     AMP_TRY(amp_loss_reduction_of(call, text, false, &reduction));
-    AMP_TRY(take_input(call, &m, input));
-    if (target->rank != input->rank ||
-        memcmp(target->shape, input->shape, (size_t)input->rank * sizeof *input->shape)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected equal shapes",
-                        amp_call_name(call), amp_describe(target), amp_describe(input));
-    }
-    AMP_TRY(take_target(call, &m, target, -1));
+    AMP_TRY(amp_read_multilabel(call, input, target, &m.samples, &m.classes));
+    AMP_TRY(take(call, &m, input, target, -1));
     *mask = amp_tensor_new(call->op->name, AMP_F64, input->rank, input->shape);
     if (!*mask) return amp_pending_error();
     m.is_target = memset(amp_tensor_pointer(*mask), 0, (size_t)(m.samples * m.classes) * sizeof *m.is_target);

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of kernel_args.h. */
-enum { AMP_CUDA_ABI = 6 };
+enum { AMP_CUDA_ABI = 7 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,

@@ -82,6 +82,19 @@ typedef struct amp_cuda_norm {
     bool root_mean_square; /* no mean is taken away */
 } amp_cuda_norm;
 
+/* Losses over classes: class c of sample i is element (i / inner)·classes·inner + c·inner + i % inner. All is dense; what is
+ * written has the type that is computed in. */
+typedef struct amp_cuda_classes {
+    const void *in, *target, *probabilities, *weight; /* target or probabilities; weight: of classes, or NULL */
+    void *losses, *weights;                           /* of samples; weights: what a mean divides by, or NULL */
+    amp_dtype in_dtype, target_dtype, probability_dtype, weight_dtype;
+    int64_t samples, classes, inner, ignore;
+    double smoothing;
+    double margin;
+    bool squared;
+    amp_cuda_report report;
+} amp_cuda_classes;
+
 /* Matrices (…, rows, columns) of one operand of attention; steps are 0 where it broadcasts. */
 typedef struct amp_cuda_heads {
     void *data;

@@ -390,6 +390,123 @@ AMP_DEVICE void norm_row(const amp_cuda_norm &a, int64_t row, sum<T> *sums) {
 NORM(f32, float)
 NORM(f64, double)
 
+/* ---- Losses over classes ------------------------------------------------------------------------------------------ */
+/* The class index at `at`, or a negative number: to be ignored, or wrong and told of. */
+AMP_DEVICE int64_t class_at(const amp_cuda_classes &a, int64_t at) {
+    const int64_t index = load<int64_t>(a.target, a.target_dtype, at);
+    if (index == a.ignore) return -1;
+    if (index >= 0 && index < a.classes) return index;
+    a.report.faults->index = a.report.op;
+    return -1;
+}
+template <class T>
+AMP_DEVICE T class_weight(const amp_cuda_classes &a, int64_t c) {
+    return a.weight ? load<T>(a.weight, a.weight_dtype, c) : (T)1;
+}
+template <class T>
+AMP_DEVICE void put_loss(const amp_cuda_classes &a, int64_t sample, T loss, T weight) {
+    ((T *)a.losses)[sample] = loss;
+    if (a.weights) ((T *)a.weights)[sample] = weight;
+}
+
+template <class T>
+AMP_DEVICE void pick_loss(const amp_cuda_classes &a, int64_t sample) {
+    const int64_t c = class_at(a, sample), at = (sample / a.inner * a.classes + c) * a.inner + sample % a.inner;
+    const T weight = c < 0 ? (T)0 : class_weight<T>(a, c);
+    put_loss<T>(a, sample, c < 0 ? (T)0 : -weight * load<T>(a.in, a.in_dtype, at), weight);
+}
+AMP_KERNEL(nll_f32, amp_cuda_classes) {
+    for (int64_t i = first_element(); i < a.samples; i += element_step()) pick_loss<float>(a, i);
+}
+AMP_KERNEL(nll_f64, amp_cuda_classes) {
+    for (int64_t i = first_element(); i < a.samples; i += element_step()) pick_loss<double>(a, i);
+}
+
+/* −w·ℓ at the target, or −Σ p·w·ℓ, where ℓ is the logarithm of the softmax; smoothing moves a share of it to −Σ w·ℓ/C. */
+template <class T>
+AMP_DEVICE void entropy_of(const amp_cuda_classes &a, int64_t sample, T *values, sum<T> *sums) {
+    const int64_t base = sample / a.inner * a.classes * a.inner + sample % a.inner;
+    const int64_t target = a.target ? class_at(a, sample) : -1;
+    T high = lowest<T>();
+    for (int64_t c = AMP_THREAD; c < a.classes; c += AMP_THREADS) {
+        larger<T>()(&high, load<T>(a.in, a.in_dtype, base + c * a.inner));
+    }
+    high = join_block(high, values, larger<T>());
+    sum<T> powers = {}, hit = {}, all = {};
+    for (int64_t c = AMP_THREAD; c < a.classes; c += AMP_THREADS) {
+        powers.add(exp(load<T>(a.in, a.in_dtype, base + c * a.inner) - high));
+    }
+    const T shift = log(join_block(powers, sums, added<T>()).result());
+    for (int64_t c = AMP_THREAD; c < a.classes; c += AMP_THREADS) {
+        const int64_t at = base + c * a.inner;
+        const T part = class_weight<T>(a, c) * (load<T>(a.in, a.in_dtype, at) - high - shift);
+        if (a.smoothing > 0) all.add(part);
+        if (c == target) hit.add(part);
+        if (a.probabilities) hit.add(part * load<T>(a.probabilities, a.probability_dtype, at));
+    }
+    const T at_target = join_block(hit, sums, added<T>()).result(), mean = join_block(all, sums, added<T>()).result();
+    const bool ignored = a.target && target < 0;
+    const T share = a.smoothing > 0 ? (T)a.smoothing / (T)a.classes * mean : (T)0;
+    const T loss = ignored ? (T)0 : -((T)(1 - a.smoothing) * at_target + share);
+    if (AMP_THREAD == 0) put_loss<T>(a, sample, loss, ignored ? (T)0 : a.target ? class_weight<T>(a, target) : (T)1);
+}
+
+#define ENTROPY(suffix, type)                                                                                          \
+    AMP_KERNEL(cross_entropy_##suffix, amp_cuda_classes) {                                                             \
+        AMP_SHARED_BYTES(values, AMP_BLOCK_THREADS * sizeof(type));                                                    \
+        AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<type>));                                                 \
+        for (int64_t sample = AMP_BLOCK; sample < a.samples; sample += AMP_BLOCKS)                                     \
+            entropy_of(a, sample, (type *)values, (sum<type> *)sums);                                                  \
+    }
+ENTROPY(f32, float)
+ENTROPY(f64, double)
+
+/* Whether class c is among the targets of a sample; the list ends at the first negative one. */
+AMP_DEVICE bool is_target(const amp_cuda_classes &a, int64_t base, int64_t targets, int64_t c) {
+    for (int64_t k = 0; k < targets; k++) {
+        if (load<int64_t>(a.target, a.target_dtype, base + k) == c) return true;
+    }
+    return false;
+}
+
+/* Σ over classes of how far each comes too near to a target. Computed in f64, so that a loss is rounded once. */
+AMP_KERNEL(multi_margin, amp_cuda_classes) {
+    AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<double>));
+    for (int64_t sample = AMP_BLOCK; sample < a.samples; sample += AMP_BLOCKS) {
+        const int64_t base = sample * a.classes, target = class_at(a, sample);
+        const double start = target < 0 ? 0.0 : a.margin - load<double>(a.in, a.in_dtype, base + target);
+        sum<double> total = {};
+        for (int64_t c = AMP_THREAD; target >= 0 && c < a.classes; c += AMP_THREADS) {
+            const double z = start + load<double>(a.in, a.in_dtype, base + c);
+            if (c != target && !(z <= 0.0)) total.add(a.squared ? z * z : z);
+        }
+        const double whole = join_block(total, (sum<double> *)sums, added<double>()).result();
+        const double weight = target < 0 ? 0.0 : class_weight<double>(a, target);
+        if (AMP_THREAD == 0) put_loss(a, sample, whole * weight / (double)a.classes, weight);
+    }
+}
+
+AMP_KERNEL(multilabel_margin, amp_cuda_classes) {
+    AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS * sizeof(sum<double>));
+    for (int64_t sample = AMP_BLOCK; sample < a.samples; sample += AMP_BLOCKS) {
+        const int64_t base = sample * a.classes;
+        int64_t targets = 0;
+        while (targets < a.classes && class_at(a, base + targets) >= 0) targets++;
+        sum<double> total = {};
+        for (int64_t c = AMP_THREAD; c < a.classes; c += AMP_THREADS) {
+            if (is_target(a, base, targets, c)) continue;
+            const double x = load<double>(a.in, a.in_dtype, base + c);
+            for (int64_t k = 0; k < targets; k++) {
+                const int64_t target = load<int64_t>(a.target, a.target_dtype, base + k);
+                const double z = 1.0 - load<double>(a.in, a.in_dtype, base + target) + x;
+                if (!(z <= 0.0)) total.add(z);
+            }
+        }
+        const double whole = join_block(total, (sum<double> *)sums, added<double>()).result();
+        if (AMP_THREAD == 0) put_loss(a, sample, whole / (double)a.classes, 1.0);
+    }
+}
+
 /* ---- By index ----------------------------------------------------------------------------------------------------- */
 template <class Element>
 AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, bool inside, int64_t from) {
