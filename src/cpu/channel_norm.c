@@ -351,15 +351,6 @@ static void update_running(amp_tensor *running, const double *value, double mome
     amp_tensor_written(running);
 }
 
-static amp_status check_running(const amp_call *call, const amp_tensor *input, const amp_tensor *mean,
-                                const amp_tensor *variance, const char *option, bool needed) {
-    AMP_TRY(amp_check_channel_numbers(call, input, "running_mean", mean));
-    AMP_TRY(amp_check_channel_numbers(call, input, "running_var", variance));
-    if (!needed || (mean && variance)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is missing; expected it where '%s' is false", amp_call_name(call),
-                    mean ? "running_var" : "running_mean", option);
-}
-
 /* ---- batch_norm ----------------------------------------------------------------------------------------------------- */
 
 /* Dense memory with the channels innermost: strides as of [batch, …, channels]. */
@@ -409,7 +400,7 @@ amp_status cpu_batch_norm(amp_call *call) {
     batch_statistics s = {0};
     if (amp_tensor_elements(a->input) == 0) return make_output(&p);
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
-    AMP_TRY(check_running(call, a->input, a->running_mean, a->running_var, "training", !a->training));
+    AMP_TRY(amp_check_running(call, a->input, a->running_mean, a->running_var, "training", !a->training));
     const int64_t each = p.outer * p.inner;
     if (a->training && each == 1) {
         return amp_fail(AMP_ERROR_INVALID,
@@ -462,7 +453,7 @@ amp_status cpu_instance_norm(amp_call *call) {
     norm p = {.call = call, .in = a->input};
     batch_statistics s = {0};
     AMP_TRY(amp_check_channel_input(call, a->input));
-    AMP_TRY(check_running(call, a->input, a->running_mean, a->running_var, "use_input_stats", !own));
+    AMP_TRY(amp_check_running(call, a->input, a->running_mean, a->running_var, "use_input_stats", !own));
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
     if (own && p.inner == 1) {
         return amp_fail(AMP_ERROR_INVALID,

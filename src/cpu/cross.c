@@ -5,6 +5,7 @@
 #include "cpu/element.h"
 #include "cpu/elementwise.h"
 #include "cpu/iterate.h"
+#include "cuda/cuda_elementwise.h"
 #include "ops/shape_rules.h"
 
 /* x y - z w, where every product of f32 is exact. */
@@ -26,6 +27,20 @@ static amp_dense_function *difference_of(amp_dtype compute) {
     case AMP_C128: return difference_c128;
     default: return difference_i64;
     }
+}
+
+/* v₀·v₁ − v₂·v₃ */
+static amp_status difference_cuda(const amp_call *call, const amp_tensor *const v[4], amp_dtype compute,
+                                  amp_tensor *out) {
+    amp_tensor own[4], *first = amp_backend_tensor(call->device, call->op->name, compute, out->rank, out->shape);
+    if (!first) return amp_pending_error();
+    for (int i = 0; i < 4; i++) own[i] = *v[i];
+    const amp_operand product[2] = {amp_tensor_operand("input", &own[0]), amp_tensor_operand("other", &own[1])};
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_mul, product, 2, compute, (amp_formula_numbers){0}, first));
+    const amp_operand rest[3] = {amp_tensor_operand("product", first), amp_tensor_operand("input", &own[2]),
+                                 amp_tensor_operand("other", &own[3])};
+    return amp_cuda_compute(call, AMP_FORMULA_addcmul, rest, 3, compute, (amp_formula_numbers){.p = -1.0, .whole = -1},
+                            out);
 }
 
 /* One of the three slices along d. */
@@ -79,6 +94,11 @@ amp_status cpu_cross(amp_call *call) {
         const int j = (i + 1) % 3, k = (i + 2) % 3;
         const amp_tensor xj = slice(x, d, j), yk = slice(y, d, k), xk = slice(x, d, k), yj = slice(y, d, j);
         amp_tensor part = slice(out, d, i);
+        if (call->device == AMP_DEVICE_CUDA) {
+            const amp_tensor *const v[4] = {&xj, &yk, &xk, &yj};
+            AMP_TRY(difference_cuda(call, v, compute, &part));
+            continue;
+        }
         const amp_elementwise work = {
             .function = difference_of(compute),
             .out_compute = compute,

@@ -34,7 +34,7 @@ amp_dtype amp_loss_compute(amp_dtype dtype, int64_t elements) {
 amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, amp_dtype compute, int rank,
                             const int64_t *shape) {
     if (reduction == AMP_LOSS_NONE) return amp_call_output(call, 0, dtype, rank, shape);
-    return amp_tensor_new(call->op->name, compute, rank, shape);
+    return amp_backend_tensor(call->device, call->op->name, compute, rank, shape);
 }
 
 static amp_status reduce(const amp_tensor *losses, double scale, amp_tensor *out) {

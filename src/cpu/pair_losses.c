@@ -5,16 +5,24 @@
 #include "cpu/element.h"
 #include "cpu/loss_reduction.h"
 #include "cpu/pair_sums.h"
+#include "cuda/cuda_elementwise.h"
+
+/* The losses, as the dense function has them. */
+typedef amp_status cuda_losses(const amp_call *call, const amp_operand *sums, int count, const void *context,
+                               amp_tensor *losses);
 
 /* The result dtype, and where the losses go: one for each element of the broadcast of f64 sums. */
 static amp_status finish(amp_call *call, amp_loss_reduction reduction, const amp_operand *sums, int count,
-                         amp_dtype dtype, amp_dense_function *function, void *context) {
+                         amp_dtype dtype, amp_dense_function *function, void *context, cuda_losses *on_cuda) {
     int64_t shape[AMP_MAX_RANK];
     int rank;
     AMP_TRY(amp_operands_shape(call, sums, count, &rank, shape));
     amp_tensor *losses = amp_loss_target(call, reduction, dtype, AMP_F64, rank, shape);
     if (!losses) return amp_pending_error();
-    amp_operands_run(sums, count, AMP_F64, AMP_F64, function, context, 8, losses);
+    if (call->device == AMP_DEVICE_CUDA)
+        AMP_TRY(on_cuda(call, sums, count, context, losses));
+    else
+        amp_operands_run(sums, count, AMP_F64, AMP_F64, function, context, 8, losses);
     const double scale = reduction == AMP_LOSS_MEAN ? 1.0 / (double)amp_tensor_elements(losses) : 1.0;
     return amp_loss_finish(call, reduction, losses, dtype, scale);
 }
@@ -40,6 +48,17 @@ static void cosine_losses(void *context, void *out, const void *const *in, int64
     }
 }
 
+static amp_status cosine_losses_cuda(const amp_call *call, const amp_operand *sums, int count, const void *context,
+                                     amp_tensor *losses) {
+    amp_tensor *cosines = amp_backend_tensor(call->device, call->op->name, AMP_F64, losses->rank, losses->shape);
+    if (!cosines) return amp_pending_error();
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_cosine_of_squares, sums, 3, AMP_F64,
+                             (amp_formula_numbers){.p = cosine_epsilon}, cosines));
+    const amp_operand v[2] = {amp_tensor_operand("cosine", cosines), sums[count - 1]};
+    return amp_cuda_compute(call, AMP_FORMULA_cosine_loss, v, 2, AMP_F64,
+                            (amp_formula_numbers){.p = *(const double *)context}, losses);
+}
+
 amp_status cpu_cosine_embedding_loss(amp_call *call) {
     const amp_cosine_embedding_loss_args *a = call->args;
     const amp_operand v[2] = {amp_tensor_operand("input1", a->input1), amp_tensor_operand("input2", a->input2)};
@@ -60,7 +79,7 @@ amp_status cpu_cosine_embedding_loss(amp_call *call) {
     AMP_TRY(amp_cosine_sums_of(call, v, compute, target_rank, &s));
     const amp_operand sums[4] = {amp_tensor_operand("input1", s.product), amp_tensor_operand("input1", s.first),
                                  amp_tensor_operand("input2", s.second), amp_tensor_operand("target", a->target)};
-    return finish(call, reduction, sums, 4, dtype, cosine_losses, &margin);
+    return finish(call, reduction, sums, 4, dtype, cosine_losses, &margin, cosine_losses_cuda);
 }
 
 /* ---- triplet_margin_loss -------------------------------------------------------------------------------------------- */
@@ -79,6 +98,13 @@ static void triplet_losses(void *context, void *out, const void *const *in, int6
         const double loss = t->margin + positive[i] - far;
         ((double *)out)[i] = loss < 0.0 ? 0.0 : loss;
     }
+}
+
+static amp_status triplet_losses_cuda(const amp_call *call, const amp_operand *sums, int count, const void *context,
+                                      amp_tensor *losses) {
+    const triplet *t = context;
+    const amp_operand v[3] = {sums[0], sums[1], sums[count - 1]};
+    return amp_cuda_compute(call, AMP_FORMULA_triplet, v, 3, AMP_F64, (amp_formula_numbers){.p = t->margin}, losses);
 }
 
 amp_status cpu_triplet_margin_loss(amp_call *call) {
@@ -106,5 +132,5 @@ amp_status cpu_triplet_margin_loss(amp_call *call) {
         if (!norms) return amp_pending_error();
         distances[i] = amp_tensor_operand(pair[0].name, norms);
     }
-    return finish(call, reduction, distances, count, dtype, triplet_losses, &t);
+    return finish(call, reduction, distances, count, dtype, triplet_losses, &t, triplet_losses_cuda);
 }

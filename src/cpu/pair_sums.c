@@ -8,6 +8,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/reduce.h"
+#include "cuda/cuda_elementwise.h"
 #include "ops/shape_rules.h"
 #include "policy/promotion.h"
 
@@ -34,20 +35,29 @@ static void modulus_f32(void *context, void *out, const void *const *in, int64_t
 MODULUS_LOOP(f64, double, fabs)
 MODULUS_LOOP(c128, complex128, cabs)
 
+static amp_status fill_moduli(const amp_call *call, const amp_operand pair[2], amp_dtype compute, amp_dtype real,
+                              double eps, amp_tensor *moduli) {
+    if (call->device == AMP_DEVICE_CUDA) {
+        return amp_cuda_compute(call, AMP_FORMULA_distance, pair, 2, compute, (amp_formula_numbers){.p = eps}, moduli);
+    }
+    modulus m = {(amp_loss_function *)amp_kernel_get(AMP_KERNEL_LOSS_L1, AMP_F32, AMP_F32), eps};
+    if (!m.f32) return amp_pending_error();
+    amp_operands_run(pair, 2, compute, real,
+                     compute == AMP_F32   ? modulus_f32
+                     : compute == AMP_F64 ? modulus_f64
+                                          : modulus_c128,
+                     &m, 2, moduli);
+    return AMP_OK;
+}
+
 amp_tensor *amp_difference_norms(const amp_call *call, const amp_operand pair[2], amp_dtype compute, double eps,
                                  double p, bool all) {
     int64_t shape[AMP_MAX_RANK];
     int rank;
     const amp_dtype real = compute == AMP_F32 ? AMP_F32 : AMP_F64;
     if (amp_operands_shape(call, pair, 2, &rank, shape) != AMP_OK) return NULL;
-    modulus m = {(amp_loss_function *)amp_kernel_get(AMP_KERNEL_LOSS_L1, AMP_F32, AMP_F32), eps};
-    amp_tensor *moduli = m.f32 ? amp_tensor_new(call->op->name, real, rank, shape) : NULL;
-    if (!moduli) return NULL;
-    amp_operands_run(pair, 2, compute, real,
-                     compute == AMP_F32   ? modulus_f32
-                     : compute == AMP_F64 ? modulus_f64
-                                          : modulus_c128,
-                     &m, 2, moduli);
+    amp_tensor *moduli = amp_backend_tensor(call->device, call->op->name, real, rank, shape);
+    if (!moduli || fill_moduli(call, pair, compute, real, eps, moduli) != AMP_OK) return NULL;
     const amp_reduce_work work = {.kind = amp_norm_reduction(p),
                                   .input = moduli,
                                   .mask = all    ? (1u << rank) - 1
@@ -58,7 +68,7 @@ amp_tensor *amp_difference_norms(const amp_call *call, const amp_operand pair[2]
                                   .scale = 1.0,
                                   .root = p == 0.0 || isinf(p) ? 1.0 : 1.0 / p};
     const int left = amp_reduced_shape(moduli, work.mask, false, shape);
-    amp_tensor *norms = amp_tensor_new(call->op->name, AMP_F64, left, shape);
+    amp_tensor *norms = amp_backend_tensor(call->device, call->op->name, AMP_F64, left, shape);
     return norms && amp_cpu_reduce(&work, norms) == AMP_OK ? norms : NULL;
 }
 
@@ -98,7 +108,7 @@ static amp_tensor *sum_over(const amp_call *call, amp_reduction kind, const amp_
         .kind = kind, .input = input, .mask = d < 0 ? 0 : 1u << d, .compute = compute, .scale = 1.0, .root = 1.0};
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, work.mask, true, shape);
-    amp_tensor *sum = amp_tensor_new(call->op->name, AMP_F64, rank, shape);
+    amp_tensor *sum = amp_backend_tensor(call->device, call->op->name, AMP_F64, rank, shape);
     return sum && amp_cpu_reduce(&work, sum) == AMP_OK ? sum : NULL;
 }
 
@@ -130,6 +140,17 @@ static amp_tensor *squares_over(const amp_call *call, amp_tensor *x, amp_dtype c
     return sum ? without(call, sum, d) : NULL;
 }
 
+static amp_status fill_products(const amp_call *call, const amp_operand pair[2], amp_dtype compute,
+                                amp_tensor *products) {
+    if (call->device == AMP_DEVICE_CUDA) {
+        return amp_cuda_compute(call, AMP_FORMULA_mul, pair, 2, compute, (amp_formula_numbers){0}, products);
+    }
+    amp_binary_function *mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
+    if (!mul) return amp_pending_error();
+    amp_operands_run(pair, 2, compute, compute, compute == AMP_F32 ? multiply_f32 : multiply_f64, &mul, 2, products);
+    return AMP_OK;
+}
+
 amp_status amp_cosine_sums_of(const amp_call *call, const amp_operand pair[2], amp_dtype compute, int64_t dim,
                               amp_cosine_sums *sums) {
     int64_t shape[AMP_MAX_RANK];
@@ -137,10 +158,9 @@ amp_status amp_cosine_sums_of(const amp_call *call, const amp_operand pair[2], a
     AMP_TRY(amp_operands_shape(call, pair, 2, &rank, shape));
     AMP_TRY(amp_wrap_dim(call, "dim", dim, rank, &d));
     if (rank == 0) d = -1;
-    amp_binary_function *mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
-    amp_tensor *products = mul ? amp_tensor_new(call->op->name, compute, rank, shape) : NULL;
+    amp_tensor *products = amp_backend_tensor(call->device, call->op->name, compute, rank, shape);
     if (!products) return amp_pending_error();
-    amp_operands_run(pair, 2, compute, compute, compute == AMP_F32 ? multiply_f32 : multiply_f64, &mul, 2, products);
+    AMP_TRY(fill_products(call, pair, compute, products));
     const int64_t extent = d < 0 ? 1 : shape[d];
     amp_tensor *product = sum_over(call, AMP_REDUCE_SUM, products, compute, d);
     sums->product = product ? without(call, product, d) : NULL;
@@ -172,6 +192,9 @@ amp_status cpu_cosine_similarity(amp_call *call) {
                                  amp_tensor_operand("x2", s.second)};
     amp_tensor *out = amp_call_output(call, 0, dtype, s.product->rank, s.product->shape);
     if (!out) return amp_pending_error();
+    if (call->device == AMP_DEVICE_CUDA) {
+        return amp_cuda_compute(call, AMP_FORMULA_cosine, sums, 3, AMP_F64, (amp_formula_numbers){.p = eps}, out);
+    }
     amp_operands_run(sums, 3, AMP_F64, AMP_F64, cosine, &eps, 8, out);
     return AMP_OK;
 }

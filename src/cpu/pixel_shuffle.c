@@ -4,6 +4,7 @@
 #include "amp/ops.h"
 #include "cpu/spatial.h"
 #include "cpu/strided_copy.h"
+#include "dispatch/backend.h"
 
 /* A tensor (…, C, H·r, W·r) or (…, C·r², H, W) read as (…, C, H, r, W, r); `leading` dimensions come before C. */
 typedef struct blocks {
@@ -52,6 +53,16 @@ static amp_status copy_matrix(const blocks *to, char *dst, const blocks *from, c
     return AMP_OK;
 }
 
+/* `t` from an element on, in the blocks' geometry. */
+static amp_tensor as_blocks(const amp_tensor *t, const blocks *b, int64_t offset) {
+    amp_tensor view = *t;
+    view.rank = b->rank;
+    view.offset += offset;
+    memcpy(view.shape, b->shape, sizeof view.shape);
+    memcpy(view.strides, b->strides, sizeof view.strides);
+    return view;
+}
+
 /* Dimensions in front of what one copy takes are walked here. */
 static amp_status copy_blocks(amp_tensor *out, amp_tensor *in, int64_t r, bool fine) {
     const int leading = in->rank - 3, first = leading > LEADING_AT_ONCE ? leading - LEADING_AT_ONCE : 0;
@@ -60,14 +71,21 @@ static amp_status copy_blocks(amp_tensor *out, amp_tensor *in, int64_t r, bool f
     int64_t count = 1;
     for (int d = 0; d < first; d++) count *= in->shape[d];
     for (int64_t i = 0; i < count; i++) {
-        char *dst = amp_tensor_pointer(out), *src = amp_tensor_pointer(in);
-        int64_t rest = i;
+        int64_t rest = i, to_offset = 0, from_offset = 0;
         for (int d = first - 1; d >= 0; d--) {
-            dst += rest % in->shape[d] * out->strides[d] * size;
-            src += rest % in->shape[d] * in->strides[d] * size;
+            to_offset += rest % in->shape[d] * out->strides[d];
+            from_offset += rest % in->shape[d] * in->strides[d];
             rest /= in->shape[d];
         }
-        AMP_TRY(copy_matrix(&to, dst, &from, src, r, in->dtype));
+        if (in->storage->device != AMP_DEVICE_CPU) {
+            amp_tensor t = as_blocks(out, &to, to_offset);
+            const amp_tensor f = as_blocks(in, &from, from_offset);
+            AMP_TRY(amp_copy_tensor(&t, &f));
+            continue;
+        }
+        char *dst = amp_tensor_pointer(out);
+        const char *src = amp_tensor_pointer(in);
+        AMP_TRY(copy_matrix(&to, dst + to_offset * size, &from, src + from_offset * size, r, in->dtype));
     }
     return AMP_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "amp/ops.h"
 #include "cpu/pooling.h"
+#include "cuda/cuda_windows.h"
 
 typedef struct unpool {
     const amp_spatial *s;
@@ -101,6 +102,7 @@ static amp_status check_indices(const amp_call *call, const amp_tensor *input, c
 static amp_status run(amp_call *call, amp_tensor *input, amp_tensor *indices, const amp_spatial *s) {
     amp_spatial_result result;
     const void *in, *places;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_unpool(call, s, input, indices);
     AMP_TRY(amp_spatial_write(call, s, 0, input->dtype, input->dtype, &result));
     AMP_TRY(amp_spatial_read(call, s, input, input->dtype, &in));
     AMP_TRY(amp_spatial_read(call, s, indices, AMP_I64, &places));

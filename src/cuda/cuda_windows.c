@@ -37,11 +37,11 @@ static const char *kernel_for(amp_dtype compute, const char *const names[3]) {
     return names[compute == AMP_F32 ? 0 : compute == AMP_F64 ? 1 : 2];
 }
 
-/* The tables of `a` are set; the rest follows from the tensors. */
-static amp_status launch(amp_call *call, const amp_spatial *s, const char *kernel, const amp_tensor *input,
-                         const amp_tensor *out, const amp_tensor *places, amp_cuda_windows *a) {
+/* The tables of `a` are set; the rest follows from the tensors. A thread for each of `count` elements. */
+static amp_status launch_over(amp_call *call, const amp_spatial *s, const char *kernel, const amp_tensor *input,
+                              const amp_tensor *out, const amp_tensor *places, int64_t count, amp_cuda_windows *a) {
     const char *op = call->op->name;
-    a->count = amp_tensor_elements(out);
+    a->count = count;
     a->channels = s->channels;
     a->in_dtype = input->dtype;
     a->out_dtype = out->dtype;
@@ -57,6 +57,11 @@ static amp_status launch(amp_call *call, const amp_spatial *s, const char *kerne
         a->axis[k].out = s->out[k];
     }
     return amp_cuda_launch_over(op, kernel, a, amp_cuda_blocks(a->count));
+}
+
+static amp_status launch(amp_call *call, const amp_spatial *s, const char *kernel, const amp_tensor *input,
+                         const amp_tensor *out, const amp_tensor *places, amp_cuda_windows *a) {
+    return launch_over(call, s, kernel, input, out, places, amp_tensor_elements(out), a);
 }
 
 /* ---- One element, or weighted ones -------------------------------------------------------------------------------- */
@@ -129,4 +134,14 @@ amp_status amp_cuda_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *
     amp_tensor *places = return_indices ? output(call, &p->s, 1, AMP_I64, input) : NULL;
     if (return_indices && !places) return amp_pending_error();
     return pool(call, p, kernel_for(amp_compute_dtype(input->dtype), kernels), input, places, &a);
+}
+
+amp_status amp_cuda_unpool(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *indices) {
+    amp_tensor *out = output(call, s, 0, input->dtype, input);
+    amp_cuda_windows a = {.size = (int)amp_dtype_size(input->dtype)};
+    const amp_scalar zero = amp_int(0);
+    if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
+    AMP_TRY(amp_cuda_fill(out, &zero));
+    AMP_TRY(amp_cuda_report_of(call->op->name, &a.report));
+    return launch_over(call, s, "windows_put_back", input, out, indices, amp_tensor_elements(input), &a);
 }

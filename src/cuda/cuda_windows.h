@@ -15,4 +15,7 @@ amp_status amp_cuda_pool_average(amp_call *call, const amp_pool *p, amp_tensor *
 /* Maxima into output 0 and, if asked for, where they are into output 1. */
 amp_status amp_cuda_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices);
 
+/* Elements of the input where `indices` say, in a result of zeros. */
+amp_status amp_cuda_unpool(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *indices);
+
 #endif /* AMP_CUDA_WINDOWS_H */

@@ -82,6 +82,15 @@ typedef struct amp_cuda_norm {
     bool root_mean_square; /* no mean is taken away */
 } amp_cuda_norm;
 
+/* Running sums, products and extremes along dense rows as of amp_cuda_softmax. */
+typedef struct amp_cuda_scan {
+    const void *in;
+    void *out;
+    int64_t *index; /* of extremes: where they are */
+    amp_dtype in_dtype, out_dtype;
+    int64_t rows, length, inner;
+} amp_cuda_scan;
+
 /* Losses over classes: class c of sample i is element (i / inner)·classes·inner + c·inner + i % inner. All is dense; what is
  * written has the type that is computed in. */
 typedef struct amp_cuda_classes {
@@ -164,6 +173,7 @@ typedef struct amp_cuda_windows {
     bool count_padding; /* in a mean */
     int64_t divisor;    /* of a mean; 0: the elements */
     int size;           /* of an element that is moved, in bytes */
+    amp_cuda_report report;
 } amp_cuda_windows;
 
 /* Dense memory of many tensors, in pieces of `AMP_CUDA_PIECE` elements: tensor i has those from first_piece[i] on. */

@@ -77,6 +77,15 @@ amp_status amp_check_channel_numbers(const amp_call *call, const amp_tensor *inp
                     amp_describe(input), name, amp_describe(t), narrow ? " or f32" : "");
 }
 
+amp_status amp_check_running(const amp_call *call, const amp_tensor *input, const amp_tensor *mean,
+                             const amp_tensor *variance, const char *option, bool needed) {
+    AMP_TRY(amp_check_channel_numbers(call, input, "running_mean", mean));
+    AMP_TRY(amp_check_channel_numbers(call, input, "running_var", variance));
+    if (!needed || (mean && variance)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is missing; expected it where '%s' is false", amp_call_name(call),
+                    mean ? "running_var" : "running_mean", option);
+}
+
 amp_status amp_check_groups(const amp_call *call, const amp_tensor *input, int64_t groups) {
     if (groups >= 1 && input->shape[1] % groups == 0) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'num_groups' is %lld, input is %s; expected a divisor of its channels",

@@ -25,6 +25,9 @@ amp_status amp_read_slopes(const amp_call *call, const amp_prelu_args *args, amp
 amp_status amp_check_channel_input(const amp_call *call, const amp_tensor *input);
 amp_status amp_check_channel_numbers(const amp_call *call, const amp_tensor *input, const char *name,
                                      const amp_tensor *t);
+/* Both running statistics, where `needed`: where the argument `option` is false. */
+amp_status amp_check_running(const amp_call *call, const amp_tensor *input, const amp_tensor *mean,
+                             const amp_tensor *variance, const char *option, bool needed);
 amp_status amp_check_groups(const amp_call *call, const amp_tensor *input, int64_t groups);
 
 /* embedding: the dtypes and ranks of indices and table. What the indices are, whoever reads them finds. */

@@ -390,6 +390,108 @@ AMP_DEVICE void norm_row(const amp_cuda_norm &a, int64_t row, sum<T> *sums) {
 NORM(f32, float)
 NORM(f64, double)
 
+/* ---- Scans: sums, products and extremes of what a row has up to each element ----------------------------------------- */
+template <class T>
+AMP_DEVICE T together(T x, T y) {
+    return x + y;
+}
+AMP_DEVICE int64_t together(int64_t x, int64_t y) {
+    return (int64_t)((uint64_t)x + (uint64_t)y);
+}
+AMP_DEVICE complex128 together(complex128 x, complex128 y) {
+    return {x.re + y.re, x.im + y.im};
+}
+
+template <class T>
+struct running_sum {
+    T value;
+    AMP_DEVICE_MEMBER void take(T x, int64_t) {
+        value = x;
+    }
+    AMP_DEVICE_MEMBER void follow(const running_sum &before) {
+        value = together(before.value, value);
+    }
+    AMP_DEVICE_MEMBER void write(const amp_cuda_scan &, int64_t) const {}
+};
+template <class T>
+struct running_product {
+    T value;
+    AMP_DEVICE_MEMBER void take(T x, int64_t) {
+        value = x;
+    }
+    AMP_DEVICE_MEMBER void follow(const running_product &before) {
+        value = multiply(before.value, value);
+    }
+    AMP_DEVICE_MEMBER void write(const amp_cuda_scan &, int64_t) const {}
+};
+/* The last of equal ones; from a NaN on everything is NaN. index < 0: nothing yet. */
+template <class T, bool LARGEST>
+struct running_extreme {
+    T value;
+    int64_t index;
+    AMP_DEVICE_MEMBER void take(T x, int64_t i) {
+        value = x;
+        index = i;
+    }
+    AMP_DEVICE_MEMBER void follow(const running_extreme &before) {
+        const bool better = value != value || (LARGEST ? value >= before.value : value <= before.value);
+        if (before.index >= 0 && (index < 0 || !better)) *this = before;
+    }
+    AMP_DEVICE_MEMBER void write(const amp_cuda_scan &a, int64_t at) const {
+        a.index[at] = index;
+    }
+};
+
+/* A block takes a row, as many elements at a time as it has threads. */
+template <class T, class State>
+AMP_DEVICE void scan_row(const amp_cuda_scan &a, int64_t row, State *shared, State none) {
+    const int64_t base = row / a.inner * a.length * a.inner + row % a.inner;
+    State before = none;
+    for (int64_t start = 0; start < a.length; start += AMP_THREADS) {
+        const int64_t i = start + AMP_THREAD, at = base + i * a.inner;
+        State mine = none;
+        if (i < a.length) mine.take(load<T>(a.in, a.in_dtype, at), i);
+        shared[AMP_THREAD] = mine;
+        AMP_BARRIER();
+        for (int step = 1; step < AMP_THREADS; step *= 2) {
+            const State left = AMP_THREAD >= step ? shared[AMP_THREAD - step] : none;
+            AMP_BARRIER();
+            if (AMP_THREAD >= step) mine.follow(left);
+            shared[AMP_THREAD] = mine;
+            AMP_BARRIER();
+        }
+        State whole = shared[AMP_THREADS - 1];
+        AMP_BARRIER(); /* before the next ones are written there */
+        mine.follow(before);
+        whole.follow(before);
+        before = whole;
+        if (i >= a.length) continue;
+        store<T>(a.out, a.out_dtype, at, mine.value);
+        mine.write(a, at);
+    }
+}
+
+#define SCAN(name, type, state, ...)                                                                                   \
+    AMP_KERNEL(name, amp_cuda_scan) {                                                                                  \
+        AMP_SHARED_BYTES(states, AMP_BLOCK_THREADS * sizeof(state));                                                   \
+        for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS)                                                 \
+            scan_row<type, state>(a, row, (state *)(void *)states, state{__VA_ARGS__});                                \
+    }
+typedef running_extreme<double, true> running_largest_f64;
+typedef running_extreme<double, false> running_smallest_f64;
+typedef running_extreme<int64_t, true> running_largest_i64;
+typedef running_extreme<int64_t, false> running_smallest_i64;
+SCAN(cumsum_f64, double, running_sum<double>, 0.0)
+SCAN(cumsum_i64, int64_t, running_sum<int64_t>, 0)
+SCAN(cumsum_c128, complex128, running_sum<complex128>, {0.0, 0.0})
+SCAN(cumprod_f64, double, running_product<double>, 1.0)
+SCAN(cumprod_i64, int64_t, running_product<int64_t>, 1)
+SCAN(cumprod_c128, complex128, running_product<complex128>, {1.0, 0.0})
+SCAN(cummax_f64, double, running_largest_f64, 0.0, -1)
+SCAN(cummax_i64, int64_t, running_largest_i64, 0, -1)
+SCAN(cummin_f64, double, running_smallest_f64, 0.0, -1)
+SCAN(cummin_i64, int64_t, running_smallest_i64, 0, -1)
+
 /* ---- Losses over classes ------------------------------------------------------------------------------------------ */
 /* The class index at `at`, or a negative number: to be ignored, or wrong and told of. */
 AMP_DEVICE int64_t class_at(const amp_cuda_classes &a, int64_t at) {

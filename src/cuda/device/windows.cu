@@ -47,18 +47,45 @@ AMP_DEVICE void move_window(const amp_cuda_windows &a, int64_t to, int64_t from)
     ((Element *)a.out)[to] = ((const Element *)a.in)[from];
 }
 
+AMP_DEVICE void move_sized(const amp_cuda_windows &a, int64_t to, int64_t from) {
+    switch (a.size) {
+    case 1: move_window<uint8_t>(a, to, from); break;
+    case 2: move_window<uint16_t>(a, to, from); break;
+    case 4: move_window<uint32_t>(a, to, from); break;
+    case 8: move_window<uint64_t>(a, to, from); break;
+    default: move_window<complex128>(a, to, from); break;
+    }
+}
+
 AMP_KERNEL(windows_move, amp_cuda_windows) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         const window_place p = window_at(a, i);
         int64_t from = p.in;
         for (int d = 0; d < 3; d++) from += a.axis[d].index[p.output[d]] * a.in_steps.axis[d];
-        switch (a.size) {
-        case 1: move_window<uint8_t>(a, p.out, from); break;
-        case 2: move_window<uint16_t>(a, p.out, from); break;
-        case 4: move_window<uint32_t>(a, p.out, from); break;
-        case 8: move_window<uint64_t>(a, p.out, from); break;
-        default: move_window<complex128>(a, p.out, from); break;
+        move_sized(a, p.out, from);
+    }
+}
+
+/* Each input element goes to the place of its plane that a table of the input's shape names. Of several for one place any. */
+AMP_KERNEL(windows_put_back, amp_cuda_windows) {
+    const int64_t places = a.axis[0].out * a.axis[1].out * a.axis[2].out;
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        int64_t rest = i, from = 0, at = 0, to = 0;
+        for (int d = 2; d >= 0; d--) {
+            const int64_t position = digit_of(&rest, a.axis[d].in);
+            from += position * a.in_steps.axis[d];
+            at += position * a.place_steps.axis[d];
         }
+        const int64_t channel = digit_of(&rest, a.channels);
+        from += rest * a.in_steps.batch + channel * a.in_steps.channel;
+        at += rest * a.place_steps.batch + channel * a.place_steps.channel;
+        int64_t place = a.places[at];
+        if (place < 0 || place >= places) {
+            a.report.faults->index = a.report.op;
+            continue;
+        }
+        for (int d = 2; d >= 0; d--) to += digit_of(&place, a.axis[d].out) * a.out_steps.axis[d];
+        move_sized(a, to + rest * a.out_steps.batch + channel * a.out_steps.channel, from);
     }
 }
 

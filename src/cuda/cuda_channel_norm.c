@@ -1,0 +1,142 @@
+/* batch_norm and instance_norm: statistics of channels by reductions, then one formula and the bias. In f32 (f64), rounded
+ * once. */
+#include "amp/ops.h"
+#include "cpu/element.h"
+#include "cuda/cuda_elementwise.h"
+#include "ops/row_rules.h"
+
+typedef struct channels {
+    amp_call *call;
+    amp_tensor *input, *wide; /* the latter in the type that is computed in */
+    amp_tensor *running_mean, *running_var, *weight, *bias;
+    double momentum, eps;
+} channels;
+
+static amp_status start(channels *c) {
+    const amp_call *call = c->call;
+    AMP_TRY(amp_check_channel_input(call, c->input));
+    AMP_TRY(amp_check_channel_numbers(call, c->input, "weight", c->weight));
+    AMP_TRY(amp_check_channel_numbers(call, c->input, "bias", c->bias));
+    c->wide = amp_to(c->input, amp_compute_dtype(c->input->dtype));
+    return c->wide ? AMP_OK : amp_pending_error();
+}
+
+/* A number for each channel, as (1, C, 1, …) in the type that is computed in. */
+static amp_tensor *along_channels(const channels *c, amp_tensor *numbers) {
+    amp_dims shape = {.set = AMP_PRESENT, .count = c->input->rank};
+    for (int d = 0; d < c->input->rank; d++) shape.values[d] = d == 1 ? c->input->shape[1] : 1;
+    return amp_to(amp_reshape(numbers, shape), c->wide->dtype);
+}
+
+/* All dimensions but that of the channels, and, of instances, but the first. */
+static amp_dims summed_dims(const channels *c, bool instances) {
+    amp_dims dims = {.set = AMP_PRESENT};
+    for (int d = instances ? 2 : 0; d < c->input->rank; d++) {
+        if (d != 1) dims.values[dims.count++] = d;
+    }
+    return dims;
+}
+
+/* (x − mean) · weight / √(variance + eps) + bias. */
+static amp_status normalize(const channels *c, amp_tensor *mean, amp_tensor *variance) {
+    amp_call *call = c->call;
+    amp_tensor *scale = amp_rsqrt(amp_add_scalar(variance, amp_float(c->eps)));
+    if (c->weight) scale = amp_mul(scale, along_channels(c, c->weight));
+    amp_tensor *bias = c->bias ? along_channels(c, c->bias) : NULL;
+    if (!scale || (c->bias && !bias)) return amp_pending_error();
+    const amp_operand v[3] = {amp_tensor_operand("input", c->wide), amp_tensor_operand("mean", mean),
+                              amp_tensor_operand("scale", scale)};
+    const amp_dtype dtype = c->input->dtype;
+    if (!bias) return amp_cuda_elementwise_op(call, AMP_FORMULA_normalized, v, 3, dtype, (amp_formula_numbers){0});
+    amp_tensor *normal = amp_cuda_temporary(call, c->wide->dtype, c->wide->rank, c->wide->shape);
+    if (!normal) return amp_pending_error();
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_normalized, v, 3, c->wide->dtype, (amp_formula_numbers){0}, normal));
+    const amp_operand sum[2] = {amp_tensor_operand("input", normal), amp_tensor_operand("bias", bias)};
+    return amp_cuda_elementwise_op(call, AMP_FORMULA_add, sum, 2, dtype, (amp_formula_numbers){.p = 1.0, .whole = 1});
+}
+
+/* running ← (1 − momentum)·running + momentum·value, which has extents of 1 beside the channels. */
+static amp_status update(const channels *c, amp_tensor *running, amp_tensor *value) {
+    if (!running) return AMP_OK;
+    amp_tensor *old = amp_mul_scalar(amp_to(running, AMP_F64), amp_float(1.0 - c->momentum));
+    amp_tensor *new = amp_mul_scalar(amp_to(value, AMP_F64), amp_float(c->momentum));
+    amp_tensor *both = amp_add(old, amp_reshape(new, AMP_DIMS(running->shape[0])));
+    if (!both) return amp_pending_error();
+    AMP_TRY(amp_cuda_copy_tensor(running, both));
+    amp_tensor_written(running);
+    return AMP_OK;
+}
+
+/* By the statistics of the batch, or of each instance; the running ones move towards their mean. */
+static amp_status run_own(const channels *c, bool instances) {
+    const double each = (double)amp_tensor_elements(c->input) /
+                        (double)(instances ? c->input->shape[0] * c->input->shape[1] : c->input->shape[1]);
+    amp_tensor *mean = NULL;
+    amp_tensor *variance =
+        amp_var_mean(c->wide, summed_dims(c, instances), .correction = amp_int(0), .keepdim = true, .mean = &mean);
+    if (!variance) return amp_pending_error();
+    if (c->running_mean || c->running_var) {
+        amp_tensor *means = mean, *spread = amp_mul_scalar(variance, amp_float(each / (each - 1.0)));
+        if (instances) means = amp_mean(mean, AMP_DIMS(0)), spread = amp_mean(spread, AMP_DIMS(0));
+        if (!means || !spread) return amp_pending_error();
+        AMP_TRY(update(c, c->running_mean, means));
+        AMP_TRY(update(c, c->running_var, spread));
+    }
+    return normalize(c, mean, variance);
+}
+
+static amp_status run_running(const channels *c) {
+    amp_tensor *mean = along_channels(c, c->running_mean), *variance = along_channels(c, c->running_var);
+    return variance ? normalize(c, mean, variance) : amp_pending_error();
+}
+
+static amp_status empty_output(amp_call *call, const amp_tensor *input) {
+    return amp_call_output(call, 0, input->dtype, input->rank, input->shape) ? AMP_OK : amp_pending_error();
+}
+
+amp_status cuda_batch_norm(amp_call *call) {
+    const amp_batch_norm_args *a = call->args;
+    channels c = {.call = call,
+                  .input = a->input,
+                  .running_mean = a->running_mean,
+                  .running_var = a->running_var,
+                  .weight = a->weight,
+                  .bias = a->bias,
+                  .momentum = a->momentum.value,
+                  .eps = a->eps.value};
+    if (amp_tensor_elements(a->input) == 0) return empty_output(call, a->input);
+    AMP_TRY(start(&c));
+    AMP_TRY(amp_check_running(call, a->input, a->running_mean, a->running_var, "training", !a->training));
+    if (!a->training) return run_running(&c);
+    if (amp_tensor_elements(a->input) == a->input->shape[1]) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "batch_norm: input is %s; training needs more than one value for each channel",
+                        amp_describe(a->input));
+    }
+    return run_own(&c, false);
+}
+
+amp_status cuda_instance_norm(amp_call *call) {
+    const amp_instance_norm_args *a = call->args;
+    const amp_tensor *x = a->input;
+    const bool own = a->use_input_stats.value;
+    channels c = {.call = call,
+                  .input = a->input,
+                  .running_mean = a->running_mean,
+                  .running_var = a->running_var,
+                  .weight = a->weight,
+                  .bias = a->bias,
+                  .momentum = a->momentum.value,
+                  .eps = a->eps.value};
+    AMP_TRY(amp_check_channel_input(call, x));
+    AMP_TRY(amp_check_running(call, x, a->running_mean, a->running_var, "use_input_stats", !own));
+    AMP_TRY(start(&c));
+    int64_t inner = 1;
+    for (int d = 2; d < x->rank; d++) inner *= x->shape[d];
+    if (own && inner == 1) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "instance_norm: input is %s; expected more than one element for each channel", amp_describe(x));
+    }
+    if (amp_tensor_elements(x) == 0) return empty_output(call, x);
+    return own ? run_own(&c, true) : run_running(&c);
+}

@@ -1,0 +1,109 @@
+// Ops on rows longer than a block has threads, against the CPU; CMake runs them again with all threads of each block.
+#include <cmath>
+
+#include "cuda_test.h"
+
+using namespace amp_test;
+
+namespace {
+
+class CudaRows : public CudaTest {
+  protected:
+    static void expect_close(amp_tensor *got, amp_tensor *want, double tolerance) {
+        ASSERT_NE(want, nullptr) << amp_last_error();
+        ASSERT_NE(got, nullptr) << amp_last_error();
+        EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
+        expect_near(fetched(got), numbers_of(want), tolerance);
+    }
+    static amp_tensor *integers(const Shape &shape, int64_t below) {
+        amp_tensor *x = op("mul", {op("abs", {random_tensor(AMP_F64, shape, 9)}), amp_float(double(below))});
+        return op("to", {x, AMP_I64});
+    }
+};
+
+TEST_F(CudaRows, ScansOfLongRowsAgreeWithTheCpu) {
+    for (amp_dtype dtype : {AMP_F32, AMP_F64, AMP_BF16, AMP_I32, AMP_C64}) {
+        for (int64_t dim : {0, 1}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + ", dimension " + std::to_string(dim));
+            Scope scope;
+            amp_tensor *x = random_tensor(AMP_F64, dim ? Shape{3, 700} : Shape{700, 3}, 5);
+            x = op("to", {op("mul", {x, amp_float(3)}), dtype});
+            amp_tensor *there = sent(x);
+            expect_close(op("cumsum", {there, dim}), op("cumsum", {x, dim}), 1e-5);
+            expect_close(op("cumprod", {there, dim}), op("cumprod", {x, dim}), 1e-5);
+            for (const char *extreme : {"cummax", "cummin"}) {
+                if (dtype == AMP_C64) continue;
+                const std::vector<amp_tensor *> want = both(extreme, {x, dim}), got = both(extreme, {there, dim});
+                for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 0);
+            }
+        }
+    }
+}
+
+TEST_F(CudaRows, ScannedExtremesKeepTheLastOfEqualOnesAndStayNaN) {
+    std::vector<double> values(600, 1.0);
+    values[300] = NAN;
+    values[599] = NAN;
+    amp_tensor *x = tensor(AMP_F32, {600}, values);
+    for (const char *extreme : {"cummax", "cummin"}) {
+        const std::vector<amp_tensor *> want = both(extreme, {x, 0}), got = both(extreme, {sent(x), 0});
+        for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 0);
+    }
+    EXPECT_EQ(op("cummax", {sent(op("to", {x, AMP_C64})), 0}), nullptr);
+    EXPECT_TRUE(contains(error(), "complex numbers have no order"));
+    EXPECT_EQ(amp_tensor_numel(op("cumsum", {sent(op("narrow", {x, 0, 0, 0})), 0})), 0);
+}
+
+TEST_F(CudaRows, LossesOverManyClassesAgreeWithTheCpu) {
+    amp_tensor *x = random_tensor(AMP_F32, {7, 600}, 1), *target = integers({7}, 600);
+    amp_tensor *weight = op("abs", {random_tensor(AMP_F32, {600}, 2)}), *shares = op("softmax", {x, 1});
+    amp_tensor *there = sent(x), *place = sent(target), *weights = sent(weight);
+    for (const char *reduction : {"none", "mean", "sum"}) {
+        for (double smoothing : {0.0, 0.25}) {
+            const std::vector<Named> host = {
+                {"weight", weight}, {"reduction", reduction}, {"label_smoothing", smoothing}, {"ignore_index", 3}};
+            const std::vector<Named> cuda = {
+                {"weight", weights}, {"reduction", reduction}, {"label_smoothing", smoothing}, {"ignore_index", 3}};
+            expect_close(op("cross_entropy", {there, place}, cuda), op("cross_entropy", {x, target}, host), 1e-5);
+            const std::vector<Named> rest = {{"reduction", reduction}, {"label_smoothing", smoothing}};
+            expect_close(op("cross_entropy", {there, sent(shares)}, rest), op("cross_entropy", {x, shares}, rest),
+                         1e-5);
+        }
+        const std::vector<Named> plain = {{"reduction", reduction}};
+        expect_close(op("multi_margin_loss", {there, place}, plain), op("multi_margin_loss", {x, target}, plain), 1e-5);
+        amp_tensor *several = op("clone", {op("expand", {op("unsqueeze", {target, 1}), AMP_DIMS(7, 600)})});
+        op("fill_", {op("narrow", {several, 1, 3, 1}), amp_int(-1)});
+        expect_close(op("multilabel_margin_loss", {there, sent(several)}, plain),
+                     op("multilabel_margin_loss", {x, several}, plain), 1e-5);
+    }
+}
+
+TEST_F(CudaRows, AClassOrPlaceThatDoesNotExistIsToldOfWhenTheHostWaits) {
+    amp_tensor *x = random_tensor(AMP_F32, {2, 3}, 1), *wrong = op("to", {tensor(AMP_F32, {2}, {1, 3}), AMP_I64});
+    ASSERT_NE(op("nll_loss", {sent(x), sent(wrong)}), nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_INVALID);
+    EXPECT_TRUE(contains(error(), "nll_loss"));
+    amp_tensor *image = random_tensor(AMP_F32, {1, 1, 1, 2}, 1);
+    amp_tensor *places = op("to", {tensor(AMP_F32, {1, 1, 1, 2}, {0, 99}), AMP_I64});
+    ASSERT_NE(op("max_unpool2d", {sent(image), sent(places), AMP_DIMS(2, 2)}), nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_INVALID);
+    EXPECT_TRUE(contains(error(), "max_unpool2d"));
+}
+
+TEST_F(CudaRows, RunningStatisticsMoveAsOnTheCpu) {
+    amp_tensor *x = random_tensor(AMP_F32, {4, 3, 50}, 1), *there = sent(x);
+    for (const char *name : {"batch_norm", "instance_norm"}) {
+        SCOPED_TRACE(name);
+        const Named option = name[0] == 'b' ? Named{"training", true} : Named{"use_input_stats", true};
+        amp_tensor *mean = random_tensor(AMP_F32, {3}, 2), *variance = op("abs", {random_tensor(AMP_F32, {3}, 3)});
+        amp_tensor *mean_there = sent(mean), *variance_there = sent(variance);
+        const uint64_t version = amp_tensor_version(mean_there);
+        expect_close(op(name, {there}, {{"running_mean", mean_there}, {"running_var", variance_there}, option}),
+                     op(name, {x}, {{"running_mean", mean}, {"running_var", variance}, option}), 1e-5);
+        expect_close(mean_there, mean, 1e-6);
+        expect_close(variance_there, variance, 1e-6);
+        EXPECT_GT(amp_tensor_version(mean_there), version);
+    }
+}
+
+} // namespace
