@@ -309,6 +309,26 @@ TEST_F(Conv, TransposedWithStridesBeyondTheOutput) {
     }
 }
 
+// Taps so far apart that most outputs meet none: from the inputs to what they reach.
+TEST_F(Conv, TransposedKernelsDilatedBeyondTheImage) {
+    Config c;
+    c.transposed = true;
+    c.batch = 2, c.groups = 2, c.in_channels = 3, c.out_channels = 2;
+    c.in = {3, 2}, c.kernel = {20, 4}, c.stride = {3, 1}, c.pad = {4, 5}, c.dilation = {10, 9},
+    c.output_padding = {2, 0};
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = random_tensor(dtype, input_shape(c), 1), *w = random_tensor(dtype, weight_shape(c), 2);
+        amp_tensor *bias = random_tensor(dtype, {c.groups * c.out_channels}, 3);
+        const Expected want = reference(c, numbers_of(x), numbers_of(w), numbers_of(bias));
+        const int64_t terms = c.in_channels * elements_of(c.kernel);
+        expect_close(run(c, x, w, bias), want, terms);
+        expect_close(run(c, channels_last(x), spread(w), bias), want, terms);
+    }
+    amp_tensor *x = random_tensor(AMP_F32, input_shape(c), 1), *w = random_tensor(AMP_F32, weight_shape(c), 2);
+    amp_tensor *want = run(c, op("to", {x, AMP_BF16}), op("to", {w, AMP_BF16}), nullptr);
+    amp_autocast(AMP_DEVICE_CPU) EXPECT_EQ(numbers_of(run(c, x, w, nullptr)), numbers_of(want));
+}
+
 TEST_F(Conv, IntegersWrapAndComplexNumbersMultiply) {
     amp_tensor *x = tensor(AMP_U8, {1, 1, 4}, {100, 200, 3, 4}), *w = tensor(AMP_U8, {1, 1, 2}, {2, 1});
     EXPECT_EQ(numbers_of(op("conv1d", {x, w})), (std::vector<double>{400 - 256, 403 - 256, 10}));

@@ -49,13 +49,19 @@ static inline bool amp_conv_in_bf16(const amp_conv *c) {
     return c->y.tensor->dtype == AMP_BF16;
 }
 
-/* The input index that output `o` meets at tap `k`; -1: none. */
-static inline int64_t amp_conv_source(const amp_conv_axis *a, bool transposed, int64_t o, int64_t k) {
-    int64_t i = transposed ? o + a->pad - k * a->dilation : o * a->stride - a->pad + k * a->dilation;
-    if (transposed) {
-        if (i < 0 || i % a->stride) return -1;
-        i /= a->stride;
+/* The greatest one of both; not of two zeros. */
+static inline int64_t amp_conv_divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
     }
+    return a;
+}
+
+/* The input index that output `o` of a convolution meets at tap `k`; -1: none. */
+static inline int64_t amp_conv_source(const amp_conv_axis *a, int64_t o, int64_t k) {
+    const int64_t i = o * a->stride - a->pad + k * a->dilation;
     return i >= 0 && i < a->in ? i : -1;
 }
 
@@ -102,8 +108,13 @@ amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv
  * may be cached. Sets the call's note. */
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c);
 
-/* Plain loops for every dtype but bool: columns of the input against the weights, sums in the compute type of the dtype
- * (cpu/element.h). All operands have memory. */
+/* Whether plain loops serve a convolution: of dtypes that have no product, and transposed ones whose outputs outnumber by
+ * far what the inputs reach (kernels dilated beyond the image), for loops go from the inputs to what they reach. */
+bool amp_conv_suits_loops(const amp_conv *c, amp_dtype dtype);
+
+/* Plain loops for every dtype but bool, sums in the compute type of the dtype (cpu/element.h): columns of the input
+ * against the weights; of transposed ones, each input times the weights, to the outputs that it reaches. All operands
+ * have memory. */
 amp_status amp_conv_loops(const amp_call *call, const amp_conv *c);
 
 #endif /* AMP_CPU_CONV_H */

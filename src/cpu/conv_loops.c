@@ -1,5 +1,6 @@
 /* Convolution of any dtype: operands are brought to dense arrays of the compute type; for a block of output pixels the
- * inputs that each tap meets become a column matrix, and the weights' rows are multiplied with it. */
+ * inputs that each tap meets become a column matrix, and the weights' rows are multiplied with it. Transposed ones go the
+ * other way: for each tap, every input times its weight is added to the output that it reaches. */
 #include <string.h>
 
 #include "core/memory.h"
@@ -10,7 +11,8 @@
 
 enum {
     PIXELS = 64, /* of a block: a row of columns and the sums of ROWS outputs stay in L1 */
-    ROWS = 4     /* outputs that share a pass over the columns */
+    ROWS = 4,    /* outputs that share a pass over the columns */
+    FASTER = 16  /* the vector kernels are than these loops, for the same products */
 };
 
 /* The problem on dense arrays: x [batch, groups · channels, in…], w [groups, outputs, channels, taps], y as x. */
@@ -31,9 +33,8 @@ static void find_sources(const dense *d, int64_t first, int count, int64_t tap, 
     const int64_t kd = tap / axis[2].kernel / axis[1].kernel;
     for (int i = 0; i < count; i++) {
         const int64_t p = first + i, w = p % axis[2].out, h = p / axis[2].out % axis[1].out;
-        const int64_t sw = amp_conv_source(&axis[2], d->c->transposed, w, kw);
-        const int64_t sh = amp_conv_source(&axis[1], d->c->transposed, h, kh);
-        const int64_t sd = amp_conv_source(&axis[0], d->c->transposed, p / axis[2].out / axis[1].out, kd);
+        const int64_t sw = amp_conv_source(&axis[2], w, kw), sh = amp_conv_source(&axis[1], h, kh);
+        const int64_t sd = amp_conv_source(&axis[0], p / axis[2].out / axis[1].out, kd);
         offsets[i] = (sw | sh | sd) < 0 ? -1 : (sd * axis[1].in + sh) * axis[2].in + sw;
     }
 }
@@ -88,25 +89,98 @@ BLOCK(block_f64, double, ADD_REAL)
 BLOCK(block_i64, uint64_t, ADD_REAL) /* wraps */
 BLOCK(block_c128, double _Complex, ADD_COMPLEX)
 
-static block_function *block_of(amp_dtype compute) {
-    switch (compute) {
-    case AMP_F32: return block_f32;
-    case AMP_F64: return block_f64;
-    case AMP_I64: return block_i64;
-    default: return block_c128;
+/* ---- Transposed ----------------------------------------------------------------------------------------------- */
+
+/* All outputs of one channel of one image. */
+typedef void plane_function(const dense *d, int64_t image, int64_t group, int64_t output);
+
+/* Input i reaches output i · stride + to, for first ≤ i < end. */
+typedef struct reach {
+    int64_t first, end, to;
+} reach;
+
+static reach reach_of(const amp_conv_axis *a, int64_t k) {
+    const int64_t to = k * a->dilation - a->pad;
+    reach r = {.first = to < 0 ? (-to + a->stride - 1) / a->stride : 0, .end = a->in, .to = to};
+    if (a->out <= to)
+        r.end = 0;
+    else if ((a->out - to - 1) / a->stride + 1 < r.end)
+        r.end = (a->out - to - 1) / a->stride + 1;
+    return r;
+}
+
+#define PLANE(name, type, ADD)                                                                                         \
+    static void name##_tap(const amp_conv_axis *axis, int64_t tap, const type *x, type factor, type *y) {              \
+        const reach w = reach_of(&axis[2], tap % axis[2].kernel);                                                      \
+        const reach h = reach_of(&axis[1], tap / axis[2].kernel % axis[1].kernel);                                     \
+        const reach p = reach_of(&axis[0], tap / axis[2].kernel / axis[1].kernel);                                     \
+        for (int64_t i = p.first; i < p.end; i++) {                                                                    \
+            for (int64_t j = h.first; j < h.end; j++) {                                                                \
+                const int64_t line = (i * axis[0].stride + p.to) * axis[1].out + j * axis[1].stride + h.to;            \
+                type *to = y + line * axis[2].out + w.to;                                                              \
+                const type *from = x + (i * axis[1].in + j) * axis[2].in;                                              \
+                for (int64_t k = w.first; k < w.end; k++) ADD(to[k * axis[2].stride], factor, from[k]);                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name(const dense *d, int64_t image, int64_t group, int64_t output) {                                   \
+        const amp_conv *c = d->c;                                                                                      \
+        const int64_t part = image * c->groups + group, channel = group * c->out_channels + output;                    \
+        const type *w = (const type *)d->w + channel * d->k;                                                           \
+        const type *x = (const type *)d->x + part * c->in_channels * d->in_pixels;                                     \
+        type *y = (type *)d->y + (part * c->out_channels + output) * d->pixels;                                        \
+        memset(y, 0, (size_t)d->pixels * sizeof *y);                                                                   \
+        for (int64_t k = 0; k < d->k; k++) name##_tap(c->axis, k % d->taps, x + k / d->taps * d->in_pixels, w[k], y);  \
+        if (!d->bias) return;                                                                                          \
+        const type bias = ((const type *)d->bias)[channel];                                                            \
+        for (int64_t i = 0; i < d->pixels; i++) y[i] += bias;                                                          \
     }
+
+PLANE(plane_f32, float, ADD_REAL)
+PLANE(plane_f64, double, ADD_REAL)
+PLANE(plane_i64, uint64_t, ADD_REAL)
+PLANE(plane_c128, double _Complex, ADD_COMPLEX)
+
+/* ---- Threads --------------------------------------------------------------------------------------------------- */
+
+typedef struct functions {
+    block_function *block;
+    plane_function *plane;
+} functions;
+
+static functions functions_of(amp_dtype compute) {
+    switch (compute) {
+    case AMP_F32: return (functions){block_f32, plane_f32};
+    case AMP_F64: return (functions){block_f64, plane_f64};
+    case AMP_I64: return (functions){block_i64, plane_i64};
+    default: return (functions){block_c128, plane_c128};
+    }
+}
+
+static int threads_for(double macs) {
+    return amp_parallel_threads(macs < 1e18 ? (int64_t)macs : (int64_t)1e18, AMP_GRAIN_MACS);
+}
+
+/* A channel's outputs are summed by one thread. */
+static void run_planes(const dense *d, amp_dtype compute) {
+    const amp_conv *c = d->c;
+    const int64_t planes = c->batch * c->groups * c->out_channels;
+    const int threads = threads_for((double)planes * ((double)d->k * (double)d->in_pixels + (double)d->pixels));
+    plane_function *plane = functions_of(compute).plane;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < planes; i++)
+        plane(d, i / c->out_channels / c->groups, i / c->out_channels % c->groups, i % c->out_channels);
 }
 
 /* Every thread has its own columns; a block's sums are made by one thread. */
 static amp_status run_blocks(const amp_call *call, const dense *d, amp_dtype compute) {
     const amp_conv *c = d->c;
     const int64_t blocks = (d->pixels + PIXELS - 1) / PIXELS, images = c->batch * c->groups;
-    const double macs = (double)images * (double)d->pixels * (double)c->out_channels * (double)(d->k + 1);
-    int threads = amp_parallel_threads(macs < 1e18 ? (int64_t)macs : (int64_t)1e18, AMP_GRAIN_MACS);
+    const int threads = threads_for((double)images * (double)d->pixels * (double)c->out_channels * (double)(d->k + 1));
     const size_t bytes = (size_t)(d->k * PIXELS) * amp_dtype_size(compute);
     char *columns = amp_alloc((size_t)threads * bytes);
     if (!columns) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for columns of the input", amp_call_name(call));
-    block_function *block = block_of(compute);
+    block_function *block = functions_of(compute).block;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; part++) {
         const amp_range mine = amp_parallel_part(images * blocks, 1, part, threads);
@@ -201,8 +275,22 @@ static amp_status run_dense(const amp_call *call, const amp_conv *c, void *scrat
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to convert the operands to %s", amp_call_name(call),
                         amp_dtype_name(compute));
     }
-    AMP_TRY(run_blocks(call, &d, compute));
+    if (c->transposed) run_planes(&d, compute);
+    if (!c->transposed) AMP_TRY(run_blocks(call, &d, compute));
     return store(c->y.tensor, &y, compute, d.y);
+}
+
+/* Of an axis: taps that all outputs ask for by phases (conv_transposed.c), over those that inputs reach. */
+static double asked_over_reached(const amp_conv_axis *a) {
+    const int64_t step = a->stride / amp_conv_divisor(a->stride, a->dilation);
+    const double phases = (double)(a->kernel < step ? a->kernel : step), taps = (double)((a->kernel - 1) / step + 1);
+    return phases * taps * (double)a->out / (double)a->stride / ((double)a->in * (double)a->kernel);
+}
+
+bool amp_conv_suits_loops(const amp_conv *c, amp_dtype dtype) {
+    if (amp_compute_dtype(dtype) != AMP_F32) return true;
+    if (!c->transposed || amp_conv_taps(c) == 0 || c->axis[0].in * c->axis[1].in * c->axis[2].in == 0) return false;
+    return asked_over_reached(&c->axis[0]) * asked_over_reached(&c->axis[1]) * asked_over_reached(&c->axis[2]) > FASTER;
 }
 
 amp_status amp_conv_loops(const amp_call *call, const amp_conv *c) {

@@ -175,6 +175,7 @@ static amp_conv_weight weight_of(const request *r, int64_t rows_of_group) {
 }
 
 /* Everything but the result. */
+/* Everything but where the elements lie. */
 static amp_status make_problem(const amp_call *call, const request *r, amp_conv *c) {
     const amp_tensor *x = r->input, *w = r->weight;
     const int64_t rows = w->shape[0] / r->groups;
@@ -186,8 +187,6 @@ static amp_status make_problem(const amp_call *call, const request *r, amp_conv 
         .out_channels = r->transposed ? w->shape[1] : rows,
         .axis = {{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}},
         .bias = r->bias,
-        .x = image_of(r->input, r->axes),
-        .w = weight_of(r, rows),
     };
     AMP_TRY(check_bias(call, r, c->out_channels * c->groups));
     for (int i = 0; i < r->axes; i++) AMP_TRY(set_axis(call, r, i, &c->axis[AMP_CONV_AXES - r->axes + i]));
@@ -221,22 +220,22 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
 }
 
 /* `y`: the result, which `c` has. */
-static amp_status run(amp_call *call, const amp_conv *c, const amp_tensor *y) {
+static amp_status run(amp_call *call, const amp_conv *c, const amp_tensor *y, bool loops) {
     if (amp_tensor_elements(y) == 0) return AMP_OK;
     if (call->device == AMP_DEVICE_CUDA) return amp_cuda_conv(call, c);
-    if (amp_compute_dtype(y->dtype) == AMP_F32) return amp_conv_gemm(call, c);
+    if (!loops) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
     return amp_conv_loops(call, c);
 }
 
 /* Gives pending casts that the kernels cannot read as they are their memory, and with it their strides. */
-static amp_status settle_operands(amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias) {
-    if (amp_compute_dtype(input->dtype) == AMP_F32) {
-        AMP_TRY(amp_cpu_matmul_operand(call, input, false));
-        AMP_TRY(amp_cpu_matmul_operand(call, weight, true));
-    } else {
+static amp_status settle_operands(amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias, bool loops) {
+    if (loops) {
         AMP_TRY(amp_call_materialize(call, input));
         AMP_TRY(amp_call_materialize(call, weight));
+    } else {
+        AMP_TRY(amp_cpu_matmul_operand(call, input, false));
+        AMP_TRY(amp_cpu_matmul_operand(call, weight, true));
     }
     return bias ? amp_call_materialize(call, bias) : AMP_OK;
 }
@@ -248,12 +247,15 @@ static amp_status convolve(amp_call *call, const request *r) {
     AMP_TRY(check_options(call, r));
     AMP_TRY(check_groups(call, r));
     AMP_TRY(check_channels(call, r));
-    AMP_TRY(settle_operands(call, r->input, r->weight, r->bias));
     AMP_TRY(make_problem(call, r, &c));
+    const bool loops = amp_conv_suits_loops(&c, r->input->dtype);
+    AMP_TRY(settle_operands(call, r->input, r->weight, r->bias, loops));
     amp_tensor *y = make_result(call, r, &c);
     if (!y) return amp_pending_error();
+    c.x = image_of(r->input, r->axes);
+    c.w = weight_of(r, r->weight->shape[0] / r->groups);
     c.y = image_of(y, r->axes);
-    return run(call, &c, y);
+    return run(call, &c, y, loops);
 }
 
 /* ---- The ops: where each has its arguments -------------------------------------------------------------------- */
@@ -340,7 +342,8 @@ amp_status cpu_conv_tbc(amp_call *call) {
                         "conv_tbc: 'input' is %s, 'weight' is %s, 'pad' is %lld; the kernel does not fit the input",
                         amp_describe(x), amp_describe(w), (long long)a->pad);
     }
-    AMP_TRY(settle_operands(call, a->input, a->weight, a->bias));
+    const bool loops = amp_compute_dtype(x->dtype) != AMP_F32;
+    AMP_TRY(settle_operands(call, a->input, a->weight, a->bias, loops));
     amp_tensor *y = amp_call_output(call, 0, x->dtype, 3, (const int64_t[]){out, x->shape[1], w->shape[2]});
     if (!y) return amp_pending_error();
     amp_conv c = {
@@ -354,5 +357,5 @@ amp_status cpu_conv_tbc(amp_call *call) {
         .y = {y, y->strides[1], y->strides[2], {0, 0, y->strides[0]}, 0},
         .w = {a->weight, 0, w->strides[2], w->strides[1], {0, 0, w->strides[0]}, 0},
     };
-    return run(call, &c, y);
+    return run(call, &c, y, loops);
 }

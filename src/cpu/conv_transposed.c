@@ -127,19 +127,10 @@ static amp_status convolve_blocks(amp_call *call, const amp_conv *c, const plane
 
 /* ---- Phases --------------------------------------------------------------------------------------------------- */
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Taps of an axis that meet different outputs: as many as there are phases, whose outputs are a stride apart, that meet
  * any. */
 static int64_t phases_of(const amp_conv_axis *a) {
-    const int64_t step = a->stride / greatest_divisor(a->stride, a->dilation);
+    const int64_t step = a->stride / amp_conv_divisor(a->stride, a->dilation);
     return a->kernel < step ? a->kernel : step;
 }
 
@@ -148,7 +139,7 @@ static int64_t phases_of(const amp_conv_axis *a) {
  * output. */
 static bool take_phase(amp_conv *c, int i, int64_t first) {
     const amp_conv_axis a = c->axis[i];
-    const int64_t divisor = greatest_divisor(a.stride, a.dilation), step = a.stride / divisor;
+    const int64_t divisor = amp_conv_divisor(a.stride, a.dilation), step = a.stride / divisor;
     const int64_t rest = (first * a.dilation - a.pad) % a.stride, phase = rest < 0 ? rest + a.stride : rest;
     if (phase >= a.out) return false;
     const int64_t taps = (a.kernel - 1 - first) / step + 1;
