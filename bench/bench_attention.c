@@ -1,18 +1,23 @@
-/* scaled_dot_product_attention in f32 and bf16, through the API, on random data.
+/* scaled_dot_product_attention in f32 and bf16, through the API, on random data, beside oneDNN's primitives.
  *
  *     bench_attention [--threads N] [--seconds S] [--shapes B,H,KV,L,S,D,C;…] [--clock cpu] [--json FILE]
  *     bench_attention [--threads N] [--clock cpu] --serve
  *
- * A shape is batch, heads, heads of key and value, rows, keys, depth, and 1 where causal. Both dtypes take turns, round
- * after round; figures are medians. With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the
+ * A shape is batch, heads, heads of key and value, rows, keys, depth, and 1 where causal. Where it is not, and each head has
+ * keys of its own, oneDNN's product, softmax and product run too (bench/attention_peer.h): all heads and rows at once
+ * where the scores take at most 64 MB, and so many rows of one head that they stay in L2. All take turns, as many calls
+ * each, round after round; figures are medians, ratios those of the ratios within a round, to the faster of the two.
+ *
+ * With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the
  * seconds of one call, the mean of a burst: bench/peers_attention.py lets it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_attention"
 #include <inttypes.h>
 
+#include "attention_peer.h"
 #include "bench_common.h"
 
-enum { MAX_ROUNDS = 400, DTYPES = 2 };
+enum { MAX_ROUNDS = 400, DTYPES = 2, PEERS = 2, WHOLE_BYTES = 64 << 20, BLOCK_SCORES = 256 << 10 };
 
 typedef struct shape {
     int64_t batch, heads, key_heads, rows, keys, depth, causal;
@@ -92,15 +97,108 @@ static double operations(const shape *s) {
     return scores * (double)s->depth * (s->causal ? 2.0 : 4.0);
 }
 
-static void bench_shape(FILE *json, shape s, double seconds, bool first) {
-    static double times[DTYPES][MAX_ROUNDS];
-    (void)amp_scope_enter();
-    const problem p = make_problem(s);
+/* ---- oneDNN ----------------------------------------------------------------------------------------------------- */
+
+typedef struct peers {
+    attention_peer list[PEERS];
+    int count;
+} peers;
+
+static void check_peer(const problem *p, int which, const attention_peer *peer) {
+    amp_tensor *ours = require(amp_contiguous(amp_scaled_dot_product_attention(p->q[which], p->k[which], p->v[which])));
+    const int64_t n = amp_tensor_numel(ours);
+    amp_tensor *theirs = require(amp_from_data(peer->data[PEER_Y], dtypes[which], 1, (const int64_t[]){n}));
+    const float *a = amp_data(require(amp_to(ours, .dtype = AMP_F32)));
+    const float *b = amp_data(require(amp_to(theirs, .dtype = AMP_F32)));
+    for (int64_t i = 0; i < n; i++) bench_require(fabsf(a[i] - b[i]) < 0.05f, "oneDNN's result that is ours");
+}
+
+static void add_peer(peers *list, const problem *p, int which, int64_t heads, int64_t rows) {
+    attention_peer *peer = &list->list[list->count++];
+    *peer = (attention_peer){.heads = heads,
+                             .rows = rows,
+                             .all_heads = p->s.batch * p->s.heads,
+                             .all_rows = p->s.rows,
+                             .keys = p->s.keys,
+                             .depth = p->s.depth,
+                             .value = amp_dtype_size(dtypes[which])};
+    amp_tensor *const from[] = {p->q[which], p->k[which], p->v[which]};
+    for (int i = 0; i < 3; i++) peer->data[i] = (char *)amp_data(from[i]);
+    make_attention_peer(peer);
+    run_attention_peer(peer);
+    check_peer(p, which, peer);
+}
+
+static peers make_peers(const problem *p, int which) {
+    peers list = {.count = 0};
+    const shape *s = &p->s;
+    if (s->causal || s->heads != s->key_heads) return list;
+    const double whole = (double)(s->batch * s->heads) * (double)(s->rows * s->keys);
+    int64_t rows = s->rows;
+    while (rows % 2 == 0 && rows * s->keys > BLOCK_SCORES) rows /= 2;
+    if (whole * (double)amp_dtype_size(dtypes[which]) <= WHOLE_BYTES)
+        add_peer(&list, p, which, s->batch * s->heads, s->rows);
+    add_peer(&list, p, which, 1, rows);
+    return list;
+}
+
+static double time_peer(const attention_peer *peer, int repeats) {
+    run_attention_peer(peer); /* what others left of the caches is not its own */
+    const double start = bench_now();
+    for (int i = 0; i < repeats; i++) run_attention_peer(peer);
+    return (bench_now() - start) / repeats;
+}
+
+/* ---- The rows of the table -------------------------------------------------------------------------------------- */
+
+typedef struct times {
+    double ours[MAX_ROUNDS], theirs[PEERS][MAX_ROUNDS];
+} times;
+
+static void print_figure(FILE *json, const shape *s, const char *name, const double *seconds, int rounds) {
+    const bench_figure f = bench_figure_of(seconds, rounds);
+    const double t = f.median, rate = operations(s) / t * 1e-9;
+    printf("  %s %10.1f µs %7.1f GFLOP/s", name, t * 1e6, rate);
+    if (json)
+        fprintf(json, ", \"%s\": {\"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, \"gflops\": %.2f}", name, t * 1e6,
+                f.low * 1e6, f.high * 1e6, rate);
+}
+
+static void print_peers(FILE *json, const shape *s, int which, const times *t, int count, int rounds) {
+    char name[32];
+    double ratios[MAX_ROUNDS];
+    int best = 0;
+    if (count == 0) return;
+    for (int i = 1; i < count; i++)
+        if (bench_median(t->theirs[i], rounds) < bench_median(t->theirs[best], rounds)) best = i;
+    for (int r = 0; r < rounds; r++) ratios[r] = t->theirs[best][r] / t->ours[r];
+    snprintf(name, sizeof name, "oneDNN %s", amp_dtype_name(dtypes[which]));
+    print_figure(json, s, name, t->theirs[best], rounds);
+    printf(" %s %.2f×", best == count - 1 ? "in blocks" : "at once", bench_median(ratios, rounds));
+    if (json) fprintf(json, ", \"%s over onednn\": %.4f", amp_dtype_name(dtypes[which]), bench_median(ratios, rounds));
+}
+
+static int measure(const problem *p, const peers *theirs, times *t, double seconds) {
     const double end = bench_wall() + seconds;
     int rounds = 0;
     for (; rounds < MAX_ROUNDS && (rounds < 5 || bench_wall() < end); rounds++) {
-        for (int i = 0; i < DTYPES; i++) times[i][rounds] = time_runs(&p, i);
+        for (int i = 0; i < DTYPES; i++) {
+            run_once(p, i);
+            t[i].ours[rounds] = time_runs(p, i);
+            for (int k = 0; k < theirs[i].count; k++)
+                t[i].theirs[k][rounds] = time_peer(&theirs[i].list[k], p->repeats[i]);
+        }
     }
+    return rounds;
+}
+
+static void bench_shape(FILE *json, shape s, double seconds, bool first) {
+    static times t[DTYPES];
+    (void)amp_scope_enter();
+    const problem p = make_problem(s);
+    peers theirs[DTYPES];
+    for (int i = 0; i < DTYPES; i++) theirs[i] = make_peers(&p, i);
+    const int rounds = measure(&p, theirs, t, seconds);
     printf("%3" PRId64 " × %2" PRId64 "/%-2" PRId64 " heads, %4" PRId64 " × %4" PRId64 ", depth %3" PRId64 "%s",
            s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal ? ", causal" : "        ");
     if (json) {
@@ -110,12 +208,9 @@ static void bench_shape(FILE *json, shape s, double seconds, bool first) {
                 first ? "" : ",", s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal, rounds);
     }
     for (int i = 0; i < DTYPES; i++) {
-        const bench_figure f = bench_figure_of(times[i], rounds);
-        const double t = f.median, rate = operations(&s) / t * 1e-9;
-        printf("  %s %10.1f µs %7.1f GFLOP/s", amp_dtype_name(dtypes[i]), t * 1e6, rate);
-        if (json)
-            fprintf(json, ", \"%s\": {\"us\": %.3f, \"low_us\": %.3f, \"high_us\": %.3f, \"gflops\": %.2f}",
-                    amp_dtype_name(dtypes[i]), t * 1e6, f.low * 1e6, f.high * 1e6, rate);
+        print_figure(json, &s, amp_dtype_name(dtypes[i]), t[i].ours, rounds);
+        print_peers(json, &s, i, &t[i], theirs[i].count, rounds);
+        for (int k = 0; k < theirs[i].count; k++) free_attention_peer(&theirs[i].list[k]);
     }
     printf("\n");
     fflush(stdout);

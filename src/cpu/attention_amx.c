@@ -21,7 +21,6 @@
 #include "cpu/vmath_body.h"
 
 #include "cpu/attention_bf16.h"
-#include "cpu/attention_softmax.h"
 #include "cpu/gemm_tiles.h"
 
 enum { ROWS = AMP_ATTENTION_TILE_ROWS, KEYS = AMP_ATTENTION_KEYS, TILE = 16, TILE_K = 32 };
@@ -129,8 +128,7 @@ static void attend_keys(const block *b, int64_t row, int64_t rows, int64_t key, 
     }
     for (int64_t r = 0; r < rows; r++) {
         uint16_t *to = weights + r * KEYS;
-        correct_row(b->sums + r * b->step, b->step, update_row(b->h, &state[r], scores + r * KEYS, row + r, key, n));
-        round_weights(to, scores + r * KEYS, n);
+        correct_row(b->sums + r * b->step, b->step, weigh_row(b->h, &state[r], scores + r * KEYS, row + r, key, n, to));
         for (int64_t j = n; j < padded; j++) to[j] = 0;
     }
     for (int64_t r = rows; r < ROWS; r++) memset(weights + r * KEYS, 0, (size_t)padded * sizeof *weights);

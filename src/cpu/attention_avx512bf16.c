@@ -9,9 +9,8 @@
 #include "cpu/vmath_body.h"
 
 #include "cpu/attention_bf16.h"
-#include "cpu/attention_softmax.h"
 
-enum { ROWS = AMP_ATTENTION_ROWS, KEYS = AMP_ATTENTION_KEYS };
+enum { ROWS = AMP_ATTENTION_ROWS, KEYS = AMP_ATTENTION_KEYS, GROUP = AMP_ATTENTION_TILE_ROWS / ROWS };
 
 static inline __m512bh broadcast_pair(const uint16_t *pair) {
     int32_t bits;
@@ -86,44 +85,97 @@ AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *c
     }
 }
 
-static void attend_rows(const amp_attention_head *h, const uint32_t *keys, const uint32_t *values, float *sums,
-                        int64_t row) {
-    const int64_t vectors = (h->width + 15) / 16, step = vectors * 16, last = h->rows - 1;
-    const int64_t end = h->causal && h->first_row + row + ROWS < h->keys ? h->first_row + row + ROWS : h->keys;
-    _Alignas(64) float scores[ROWS * KEYS];
-    _Alignas(64) uint16_t weights[ROWS * KEYS];
-    row_state state[ROWS];
+/* What of a head the rows share. */
+typedef struct operands {
+    const amp_attention_head *head;
+    const uint32_t *keys, *values; /* packed */
+    float *sums;                   /* of all rows of a group, `step` apart */
+    int64_t vectors, step;
+} operands;
+
+/* ROWS rows from `row` on; those beyond the last repeat it and are not written. */
+typedef struct quad {
+    int64_t row, end; /* keys that they see */
     const uint16_t *q[ROWS];
-    AMP_UNROLL
+    row_state state[ROWS];
+    float correction[ROWS];
+    float scores[ROWS * KEYS];
+    uint16_t weights[ROWS * KEYS];
+} quad;
+
+static int64_t row_of(const amp_attention_head *h, const quad *p, int r) {
+    return p->row + r < h->rows - 1 ? p->row + r : h->rows - 1;
+}
+
+/* How many of the KEYS keys from `key` on they see. */
+static int64_t visible_keys(const quad *p, int64_t key) {
+    const int64_t n = p->end - key;
+    return n < 0 ? 0 : n < KEYS ? n : KEYS;
+}
+
+static void begin_quad(const operands *o, quad *p, int64_t row) {
+    const amp_attention_head *h = o->head;
+    const int64_t end = h->first_row + row + ROWS;
+    p->row = row;
+    p->end = h->causal && end < h->keys ? end : h->keys;
     for (int r = 0; r < ROWS; r++) {
-        q[r] = (const uint16_t *)h->q + (row + r < last ? row + r : last) * h->q_step;
-        state[r] = (row_state){-INFINITY, 0.0f};
+        p->q[r] = (const uint16_t *)h->q + row_of(h, p, r) * h->q_step;
+        p->state[r] = (row_state){-INFINITY, 0.0f};
     }
-    memset(sums, 0, (size_t)(ROWS * step) * sizeof *sums);
-    for (int64_t key = 0; key < end; key += KEYS) {
-        const int64_t n = end - key < KEYS ? end - key : KEYS, pairs = (n + 1) / 2;
-        float correction[ROWS];
-        for (int64_t j = 0; j < n; j += KEY_BLOCK) {
-            multiply_keys(q, keys + (key + j) * (h->depth / 2), h->depth / 2, scores + j, n - j);
-        }
-        AMP_UNROLL
-        for (int r = 0; r < ROWS; r++) {
-            const int64_t at = row + r < last ? row + r : last;
-            correction[r] = update_row(h, &state[r], scores + r * KEYS, at, key, n);
-            round_weights(weights + r * KEYS, scores + r * KEYS, n);
-        }
-        const uint32_t *v = values + key / 2 * step;
-        int64_t c = 0;
-        for (; vectors - c >= 4; c += 4)
-            add_values(sums + c * 16, step, correction, weights, v + c * 16, step, pairs, 4);
-        for (; vectors - c >= 2; c += 2)
-            add_values(sums + c * 16, step, correction, weights, v + c * 16, step, pairs, 2);
-        if (c < vectors) add_values(sums + c * 16, step, correction, weights, v + c * 16, step, pairs, 1);
+}
+
+static void weigh_keys(const operands *o, quad *p, int64_t key) {
+    const int64_t n = visible_keys(p, key);
+    AMP_UNROLL
+    for (int r = 0; r < ROWS && n > 0; r++) {
+        p->correction[r] = weigh_row(o->head, &p->state[r], p->scores + r * KEYS, row_of(o->head, p, r), key, n,
+                                     p->weights + r * KEYS);
     }
-    for (int r = 0; r < ROWS && row + r < h->rows; r++) {
-        store_row((uint16_t *)h->out + (row + r) * h->out_step, sums + r * step, h->width,
-                  state[r].sum == 0.0f ? 0.0f : 1.0f / state[r].sum);
+}
+
+static void add_block(const operands *o, const quad *p, int64_t key, float *sums, int64_t column, int vectors) {
+    const uint32_t *v = o->values + key / 2 * o->step + column * 16;
+    const int64_t pairs = (visible_keys(p, key) + 1) / 2;
+    if (pairs == 0) return;
+    if (vectors == 4)
+        add_values(sums + column * 16, o->step, p->correction, p->weights, v, o->step, pairs, 4);
+    else if (vectors == 2)
+        add_values(sums + column * 16, o->step, p->correction, p->weights, v, o->step, pairs, 2);
+    else
+        add_values(sums + column * 16, o->step, p->correction, p->weights, v, o->step, pairs, 1);
+}
+
+/* All rows of a group against KEYS keys: what is packed of them is read once, and is in L1 for all but the first. */
+static void attend_keys(const operands *o, quad *group, int quads, int64_t key) {
+    const int64_t pairs = o->head->depth / 2, most = visible_keys(&group[quads - 1], key);
+    for (int64_t j = 0; j < most; j += KEY_BLOCK)
+        for (int i = 0; i < quads; i++)
+            if (j < visible_keys(&group[i], key))
+                multiply_keys(group[i].q, o->keys + (key + j) * pairs, pairs, group[i].scores + j,
+                              visible_keys(&group[i], key) - j);
+    for (int i = 0; i < quads; i++) weigh_keys(o, &group[i], key);
+    for (int64_t c = 0; c < o->vectors;) {
+        const int vectors = o->vectors - c >= 4 ? 4 : o->vectors - c >= 2 ? 2 : 1;
+        for (int i = 0; i < quads; i++) add_block(o, &group[i], key, o->sums + i * ROWS * o->step, c, vectors);
+        c += vectors;
     }
+}
+
+static void store_quad(const operands *o, const quad *p, const float *sums) {
+    const amp_attention_head *h = o->head;
+    for (int r = 0; r < ROWS && p->row + r < h->rows; r++)
+        store_row((uint16_t *)h->out + (p->row + r) * h->out_step, sums + r * o->step, h->width,
+                  p->state[r].sum == 0.0f ? 0.0f : 1.0f / p->state[r].sum);
+}
+
+static void attend_group(const operands *o, int64_t row) {
+    _Alignas(64) quad group[GROUP];
+    int quads = 0;
+    for (; quads < GROUP && row + quads * ROWS < o->head->rows; quads++)
+        begin_quad(o, &group[quads], row + quads * ROWS);
+    memset(o->sums, 0, (size_t)(quads * ROWS * o->step) * sizeof *o->sums);
+    for (int64_t key = 0; key < group[quads - 1].end; key += KEYS) attend_keys(o, group, quads, key);
+    for (int i = 0; i < quads; i++) store_quad(o, &group[i], o->sums + i * ROWS * o->step);
 }
 
 void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bool reuse) {
@@ -134,5 +186,6 @@ void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bo
         pack_keys(h, keys);
         pack_values(h, values, (h->keys + 1) / 2 * 2);
     }
-    for (int64_t row = 0; row < h->rows; row += ROWS) attend_rows(h, keys, values, sums, row);
+    const operands o = {h, keys, values, sums, vectors, vectors * 16};
+    for (int64_t row = 0; row < h->rows; row += GROUP * ROWS) attend_group(&o, row);
 }

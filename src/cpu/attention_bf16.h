@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "cpu/attention_softmax.h"
 #include "cpu/kernels.h"
 #include "cpu/simd_avx512.h"
 #include "cpu/unroll.h"
@@ -91,6 +92,59 @@ static inline void round_weights(uint16_t *to, const float *from, int64_t n) {
         const __m512 rest = _mm512_maskz_loadu_ps(v_first(n - i), from + i);
         _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(rest));
     }
+}
+
+/* 2^x for x ≤ 0, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep 2^-9. */
+static inline __m512 power_of_two(__m512 x) {
+    const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(0.0134266843f), _mm512_set1_ps(0.0522424742f));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(0.241280205f));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(0.693044845f));
+    return _mm512_scalef_ps(_mm512_fmadd_ps(f, p, _mm512_set1_ps(1.0f)), x);
+}
+
+static inline float highest_score(const float *s, int64_t n, __m512 scale) {
+    __m512 best = _mm512_set1_ps(-INFINITY);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) best = v_max(v_load(s + i) * scale, best);
+    if (i < n) best = v_max(v_keep_first(v_load_first(s + i, n - i) * scale, n - i, best), best);
+    return v_max_lane(best);
+}
+
+/* to = e^(scale·s − top), rounded; returns the sum of what was not. */
+static inline float round_powers(uint16_t *to, const float *s, int64_t n, __m512 scale, float top) {
+    const __m512 t = _mm512_set1_ps(top), log2e = _mm512_set1_ps(1.44269504f);
+    __m512 sum = _mm512_setzero_ps();
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m512 e = power_of_two(_mm512_fmsub_ps(v_load(s + i), scale, t) * log2e);
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(e));
+        sum = sum + e;
+    }
+    if (i < n) {
+        const __m512 e = _mm512_maskz_mov_ps(
+            v_first(n - i), power_of_two(_mm512_fmsub_ps(v_load_first(s + i, n - i), scale, t) * log2e));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(e));
+        sum = sum + e;
+    }
+    return v_sum(sum);
+}
+
+/* update_row and round_weights. Where no score is masked, the scaled ones are not written. */
+static inline float weigh_row(const amp_attention_head *h, row_state *state, float *s, int64_t row, int64_t first_key,
+                              int64_t n, uint16_t *to) {
+    const __m512 scale = _mm512_set1_ps(h->scale);
+    const bool plain = !h->mask && !(h->causal && h->first_row + row + 1 < first_key + n);
+    const float max = plain ? highest_score(s, n, scale) : -INFINITY, top = max > state->max ? max : state->max;
+    if (!plain || top == -INFINITY) {
+        const float correction = update_row(h, state, s, row, first_key, n);
+        round_weights(to, s, n);
+        return correction;
+    }
+    const float correction = top == state->max ? 1.0f : expf(state->max - top);
+    state->sum = state->sum * correction + round_powers(to, s, n, scale, top);
+    state->max = top;
+    return correction;
 }
 
 static void store_row(uint16_t *out, const float *sums, int64_t width, float scale) {
