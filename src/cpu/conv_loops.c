@@ -283,8 +283,8 @@ static amp_status run_dense(const amp_call *call, const amp_conv *c, void *scrat
 /* Of an axis: taps that all outputs ask for by phases (conv_transposed.c), over those that inputs reach. */
 static double asked_over_reached(const amp_conv_axis *a) {
     const int64_t step = a->stride / amp_conv_divisor(a->stride, a->dilation);
-    const double phases = (double)(a->kernel < step ? a->kernel : step), taps = (double)((a->kernel - 1) / step + 1);
-    return phases * taps * (double)a->out / (double)a->stride / ((double)a->in * (double)a->kernel);
+    const int64_t phases = a->kernel < step ? a->kernel : step, taps = (a->kernel - 1) / step + 1;
+    return (double)phases * (double)taps * (double)a->out / (double)a->stride / ((double)a->in * (double)a->kernel);
 }
 
 bool amp_conv_suits_loops(const amp_conv *c, amp_dtype dtype) {
