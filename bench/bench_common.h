@@ -115,6 +115,16 @@ static inline bool bench_parse_threads(bench_threads *t, const char *text) {
     return *end == '\0';
 }
 
+/* "cpu" or "cuda", which has to be usable. */
+static inline bool bench_parse_device(bool *cuda, const char *text) {
+    const char *reason = "";
+    *cuda = !strcmp(text, "cuda");
+    if (!*cuda) return !strcmp(text, "cpu");
+    if (amp_device_is_usable(AMP_DEVICE_CUDA, &reason)) return true;
+    fprintf(stderr, BENCH_NAME ": cuda cannot be used: %s\n", reason);
+    exit(1);
+}
+
 /* "cpu" or "wall". */
 static inline bool bench_parse_clock(const char *text) {
     bench_clock = !strcmp(text, "cpu") ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;

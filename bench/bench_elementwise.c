@@ -1,9 +1,11 @@
 /* Elementwise ops, reductions, scans, sorting and indexing on 1024 × 1024 random elements, f32 and bf16.
  *
  *     bench_elementwise [--threads N[,N…]] [--seconds S] [--filter TEXT] [--json]   a table, or JSON
+ *     bench_elementwise --device cuda [--seconds S] [--filter TEXT] [--json] [--side N]   on the GPU, N × N elements (4096)
  *     bench_elementwise --serve            a worker for bench/peers_elementwise.py, which says what passes between them
  * Times are medians of single calls by name, results released within them. GB/s counts each operand's elements once;
- * its share is of the bandwidth of memcpy over f32 tensors of this size with as many threads. */
+ * its share is of the bandwidth of memcpy over f32 tensors of this size with as many threads. On the GPU calls are enqueued
+ * many at a time, and the share is of the bandwidth of a copy there. */
 #define BENCH_NAME "bench_elementwise"
 #include <getopt.h>
 #include <math.h>
@@ -11,13 +13,14 @@
 
 #include "bench_common.h"
 
-enum { SIDE = 1024, ELEMENTS = SIDE * SIDE, MAX_CALLS = 1 << 14, MAX_ARGUMENTS = 6 };
+enum { MAX_CALLS = 1 << 14, MAX_ARGUMENTS = 6, QUEUED = 20 };
+static int64_t side = 1024, elements; /* of a matrix */
 enum { F32, BF16, PRECISIONS };
 
 static const char *const precision_names[] = {"f32", "bf16"};
 
-/* Arguments by letter: tensors a b c (matrices of random numbers), p (positive ones), v (a as a vector), w (SIDE
- * numbers), s (SIDE numbers in order), i (indices 0 … SIDE − 1, a matrix), j (SIDE of them), x (indices of v), m (a
+/* Arguments by letter: tensors a b c (matrices of random numbers), p (positive ones), v (a as a vector), w (1024
+ * numbers), s (as many in order), i (indices of rows, a matrix), j (1024 of them), x (indices of v), m (a
  * mask); 0 1 2 (integers), k (10), h (a half), t (0.3), d and D (dimension lists 1 and 0), n (none given: an absent
  * option). streams: matrices of elements that are read or written; indices: matrices of i64 or masks of bytes beside
  * them. */
@@ -113,7 +116,8 @@ typedef struct options {
     bench_threads threads;
     double seconds;
     const char *filter;
-    bool json, serve;
+    bool json, serve, cuda;
+    int64_t side; /* 0: the device's */
 } options;
 
 static void die(const char *what) {
@@ -143,7 +147,7 @@ static amp_tensor *random_tensor(int rank, const int64_t *shape, bool positive) 
 }
 
 static amp_tensor *random_indices(int rank, const int64_t *shape, uint64_t limit) {
-    const int64_t n = rank == 2 ? ELEMENTS : shape[0];
+    const int64_t n = rank == 2 ? elements : shape[0];
     int64_t *x = malloc((size_t)n * sizeof *x);
     if (!x) exit(1);
     for (int64_t i = 0; i < n; i++) x[i] = (int64_t)(bench_random() % limit);
@@ -153,21 +157,27 @@ static amp_tensor *random_indices(int rank, const int64_t *shape, uint64_t limit
     return t;
 }
 
-static void make_operands(void) {
-    const int64_t matrix[2] = {SIDE, SIDE}, all[1] = {ELEMENTS}, side[1] = {SIDE};
+static void make_operands(bool cuda) {
+    const int64_t matrix[2] = {side, side}, all[1] = {elements}, row[1] = {side};
     amp_tensor **f32 = operands[F32];
     for (const char *letter = "abc"; *letter; letter++) f32[(int)*letter] = random_tensor(2, matrix, false);
     f32['p'] = random_tensor(2, matrix, true);
     f32['v'] = random_tensor(1, all, false);
-    f32['w'] = random_tensor(1, side, false);
+    f32['w'] = random_tensor(1, row, false);
     f32['s'] = amp_sort(f32['w']);
     for (int letter = 0; letter < 128; letter++) {
         if (f32[letter]) operands[BF16][letter] = amp_to(f32[letter], AMP_BF16);
     }
-    f32['i'] = operands[BF16]['i'] = random_indices(2, matrix, SIDE);
-    f32['j'] = operands[BF16]['j'] = random_indices(1, side, SIDE);
-    f32['x'] = operands[BF16]['x'] = random_indices(1, all, ELEMENTS);
+    f32['i'] = operands[BF16]['i'] = random_indices(2, matrix, (uint64_t)side);
+    f32['j'] = operands[BF16]['j'] = random_indices(1, row, (uint64_t)side);
+    f32['x'] = operands[BF16]['x'] = random_indices(1, all, (uint64_t)elements);
     f32['m'] = operands[BF16]['m'] = amp_gt(f32['a'], f32['b']);
+    for (int p = 0; cuda && p < PRECISIONS; p++) {
+        for (int letter = 0; letter < 128; letter++) {
+            amp_tensor **t = &operands[p][letter];
+            if (*t) *t = amp_to_device(*t, AMP_DEVICE_CUDA);
+        }
+    }
     for (int p = 0; p < PRECISIONS; p++) operands[p]['T'] = amp_t(operands[p]['a']);
     if (amp_last_status() != AMP_OK) die("operands");
 }
@@ -184,7 +194,7 @@ static amp_value value_of(char letter, int precision) {
     case 't': v.as.scalar = amp_float(0.3); return v;
     case 'd': return (amp_value){.kind = AMP_VALUE_DIMS, .as.dims = AMP_DIMS(1)};
     case 'D': return (amp_value){.kind = AMP_VALUE_DIMS, .as.dims = AMP_DIMS(0)};
-    case 'S': return (amp_value){.kind = AMP_VALUE_DIMS, .as.dims = AMP_DIMS(SIDE)};
+    case 'S': return (amp_value){.kind = AMP_VALUE_DIMS, .as.dims = AMP_DIMS(side)};
     case '~': return (amp_value){.kind = AMP_VALUE_DTYPE, .as.dtype = precision == F32 ? AMP_BF16 : AMP_F32};
     case 'L':
         list[precision][0] = operands[precision]['a'];
@@ -196,8 +206,8 @@ static amp_value value_of(char letter, int precision) {
 
 /* ---- Times -------------------------------------------------------------------------------------------------------- */
 
-/* Nanoseconds of one call. */
-static double time_call(const struct bench_row *row, int precision) {
+/* Nanoseconds of one call of `calls` that follow each other. */
+static double time_calls(const struct bench_row *row, int precision, int calls) {
     amp_argument arguments[MAX_ARGUMENTS] = {{0}};
     amp_tensor *outputs[4];
     int count = 0, given = 0;
@@ -205,9 +215,15 @@ static double time_call(const struct bench_row *row, int precision) {
         arguments[given++].value = value_of(*letter, precision);
     }
     const double start = bench_wall();
-    if (amp_call_op(row->op, arguments, given, outputs, 4, &count) != AMP_OK) die(row->name);
-    for (int i = 0; i < count; i++) amp_release(outputs[i]);
-    return 1e9 * (bench_wall() - start);
+    for (int n = 0; n < calls; n++) {
+        if (amp_call_op(row->op, arguments, given, outputs, 4, &count) != AMP_OK) die(row->name);
+        for (int i = 0; i < count; i++) amp_release(outputs[i]);
+    }
+    if (calls > 1 && amp_cuda_synchronize() != AMP_OK) die(row->name);
+    return 1e9 * (bench_wall() - start) / calls;
+}
+static double time_call(const struct bench_row *row, int precision) {
+    return time_calls(row, precision, 1);
 }
 
 static double times[MAX_CALLS];
@@ -215,10 +231,10 @@ static double times[MAX_CALLS];
 /* Bytes per nanosecond that memcpy reads and writes. */
 static double copy_bandwidth(int threads, double seconds) {
     const char *from = amp_data(operands[F32]['a']);
-    char *to = malloc(ELEMENTS * sizeof(float));
-    const size_t part = ELEMENTS * sizeof(float) / (size_t)threads;
+    const size_t bytes = (size_t)elements * sizeof(float), part = bytes / (size_t)threads;
+    char *to = malloc(bytes);
     if (!to) exit(1);
-    memset(to, 1, ELEMENTS * sizeof(float));
+    memset(to, 1, bytes);
     int n = 0;
     for (const double end = bench_wall() + seconds; n < MAX_CALLS && (n < 20 || bench_wall() < end); n++) {
         const double start = bench_wall();
@@ -227,23 +243,40 @@ static double copy_bandwidth(int threads, double seconds) {
         times[n] = 1e9 * (bench_wall() - start);
     }
     free(to);
-    return 2.0 * ELEMENTS * sizeof(float) / bench_median(times, n);
+    return 2.0 * (double)bytes / bench_median(times, n);
 }
 
 static double bytes_of(const struct bench_row *row, int precision) {
     const double size = precision == F32 ? 4 : 2;
-    if (!strcmp(row->op, "to")) return 6.0 * ELEMENTS;
-    return (row->streams * size + row->bytes) * ELEMENTS;
+    if (!strcmp(row->op, "to")) return 6.0 * (double)elements;
+    return (row->streams * size + row->bytes) * (double)elements;
 }
 
-static bench_figure measure(const struct bench_row *row, int precision, double seconds, int *calls) {
-    time_call(row, precision);
+static bench_figure measure(const struct bench_row *row, int precision, int queued, double seconds, int *calls) {
+    time_calls(row, precision, queued);
     int n = 0;
     for (const double end = bench_wall() + seconds; n < MAX_CALLS && (n < 5 || bench_wall() < end); n++) {
-        times[n] = time_call(row, precision);
+        times[n] = time_calls(row, precision, queued);
     }
-    *calls = n;
+    *calls = n * queued;
     return bench_figure_of(times, n);
+}
+
+static const struct bench_row copy_row = {"copy", "clone", "a", 2, 0};
+
+/* Whether the device has the op. */
+static bool is_there(const struct bench_row *row) {
+    amp_argument arguments[MAX_ARGUMENTS] = {{0}};
+    amp_tensor *outputs[4];
+    int count = 0, given = 0;
+    for (const char *letter = row->arguments; *letter; letter++) arguments[given++].value = value_of(*letter, F32);
+    if (amp_call_op(row->op, arguments, given, outputs, 4, &count) == AMP_OK) {
+        for (int i = 0; i < count; i++) amp_release(outputs[i]);
+        return true;
+    }
+    if (amp_last_status() != AMP_ERROR_NOT_IMPLEMENTED) die(row->name);
+    amp_clear_error();
+    return false;
 }
 
 /* ---- The worker --------------------------------------------------------------------------------------------------- */
@@ -258,8 +291,8 @@ static const struct bench_row *row_named(const char *name) {
 /* "bf16 2 10 NAME" asks for the nanoseconds of ten calls on two threads, "copy 2" for the bandwidth of memcpy. */
 static void serve(double seconds) {
     char line[128], word[16], name[64];
-    printf("{\"libamp\": \"%s\", \"cpu\": \"%s\", \"isa\": \"%s\", \"elements\": %d, \"rows\": [", amp_version_string(),
-           amp_cpu()->model, amp_isa_name(amp_isa_best()), ELEMENTS);
+    printf("{\"libamp\": \"%s\", \"cpu\": \"%s\", \"isa\": \"%s\", \"elements\": %lld, \"rows\": [",
+           amp_version_string(), amp_cpu()->model, amp_isa_name(amp_isa_best()), (long long)elements);
     for (int i = 0; i < ROWS; i++) {
         printf("%s{\"name\": \"%s\", \"f32_bytes\": %.0f, \"bf16_bytes\": %.0f}", i ? ", " : "", rows[i].name,
                bytes_of(&rows[i], F32), bytes_of(&rows[i], BF16));
@@ -308,30 +341,46 @@ static void print_figures(const struct bench_row *row, int threads, const bench_
     fflush(stdout);
 }
 
-static void print_table(const options *o) {
+static void print_head(const options *o, const double *copies) {
     if (o->json) {
         printf("{");
         bench_print_machine(stdout);
-        printf(", \"elements\": %d, \"copy_gb_per_s\": [", ELEMENTS);
+        printf(", \"device\": \"%s\", \"elements\": %lld, \"copy_gb_per_s\": [", o->cuda ? "cuda" : "cpu",
+               (long long)elements);
     } else {
-        printf("%s, best instruction set %s, libamp %s, %d elements\n", amp_cpu()->model, amp_isa_name(amp_isa_best()),
-               amp_version_string(), ELEMENTS);
+        printf("%s%s, best instruction set %s, libamp %s, %lld elements\n", o->cuda ? "a GPU beside " : "",
+               amp_cpu()->model, amp_isa_name(amp_isa_best()), amp_version_string(), (long long)elements);
     }
-    double copies[BENCH_MAX_THREAD_COUNTS];
     for (int t = 0; t < o->threads.n; t++) {
-        copies[t] = copy_bandwidth(o->threads.counts[t], o->seconds);
-        printf(o->json ? "%s%.2f" : "%smemcpy: %.1f GB/s\n", o->json && t ? ", " : "", copies[t]);
+        if (o->json)
+            printf("%s%.2f", t ? ", " : "", copies[t]);
+        else
+            printf("%s: %.1f GB/s\n", o->cuda ? "a copy" : "memcpy", copies[t]);
     }
     printf(o->json ? "], \"rows\": [" : "\n%-22s%8s%14s%9s%9s%14s%9s%9s%9s\n", "", "threads", "f32 us", "GB/s", "share",
            "bf16 us", "GB/s", "share", "bf16/f32");
+}
+
+static double copy_rate(const options *o, int threads) {
+    int calls;
+    if (!o->cuda) return copy_bandwidth(threads, o->seconds);
+    return bytes_of(&copy_row, F32) / measure(&copy_row, F32, QUEUED, o->seconds, &calls).median;
+}
+
+static void print_table(const options *o) {
+    double copies[BENCH_MAX_THREAD_COUNTS];
+    const int queued = o->cuda ? QUEUED : 1;
+    for (int t = 0; t < o->threads.n; t++) copies[t] = copy_rate(o, o->threads.counts[t]);
+    print_head(o, copies);
     bool first = true;
     for (int t = 0; t < o->threads.n; t++) {
         if (amp_set_num_threads(o->threads.counts[t]) != AMP_OK) die("threads");
         for (int i = 0; i < ROWS; i++) {
             if (o->filter && !strstr(rows[i].name, o->filter)) continue;
+            if (o->cuda && !is_there(&rows[i])) continue;
             bench_figure ns[PRECISIONS];
             int calls[PRECISIONS];
-            for (int p = 0; p < PRECISIONS; p++) ns[p] = measure(&rows[i], p, o->seconds, &calls[p]);
+            for (int p = 0; p < PRECISIONS; p++) ns[p] = measure(&rows[i], p, queued, o->seconds, &calls[p]);
             print_figures(&rows[i], o->threads.counts[t], ns, calls, copies[t], o, first);
             first = false;
         }
@@ -342,11 +391,12 @@ static void print_table(const options *o) {
 /* ---- Options ------------------------------------------------------------------------------------------------------ */
 
 static bool parse_options(options *o, int argc, char **argv) {
-    enum { THREADS = 256, SECONDS, FILTER, JSON, SERVE };
+    enum { THREADS = 256, SECONDS, FILTER, JSON, SERVE, DEVICE, LENGTH };
     static const struct option known[] = {
         {"threads", required_argument, NULL, THREADS}, {"seconds", required_argument, NULL, SECONDS},
         {"filter", required_argument, NULL, FILTER},   {"json", no_argument, NULL, JSON},
-        {"serve", no_argument, NULL, SERVE},           {NULL, 0, NULL, 0}};
+        {"serve", no_argument, NULL, SERVE},           {"device", required_argument, NULL, DEVICE},
+        {"side", required_argument, NULL, LENGTH},     {NULL, 0, NULL, 0}};
     *o = (options){.threads = {.counts = {1, 2}, .n = 2}, .seconds = 0.2};
     bool good = true;
     for (int c; good && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -360,21 +410,29 @@ static bool parse_options(options *o, int argc, char **argv) {
             o->json = true;
         else if (c == SERVE)
             o->serve = true;
+        else if (c == DEVICE)
+            good = bench_parse_device(&o->cuda, optarg);
+        else if (c == LENGTH)
+            good = (o->side = atol(optarg)) > 0 && o->side <= 1 << 15;
         else
             good = false;
     }
-    return good && optind == argc;
+    if (o->cuda) o->threads = (bench_threads){.counts = {1}, .n = 1};
+    return good && optind == argc && !(o->cuda && o->serve);
 }
 
 int main(int argc, char **argv) {
     options o;
     if (!parse_options(&o, argc, argv)) {
         fprintf(stderr, "usage: bench_elementwise [--threads N[,N...]] [--seconds S] [--filter TEXT] [--json] "
-                        "[--serve]\n");
+                        "[--serve] [--device cuda] [--side N]\n");
         return 2;
     }
     if (amp_scope_enter() != AMP_OK) die("scope");
-    make_operands();
+    if (o.cuda) side = 4096;
+    if (o.side) side = o.side;
+    elements = side * side;
+    make_operands(o.cuda);
     if (o.serve)
         serve(o.seconds);
     else

@@ -2,6 +2,7 @@
  *
  *     bench_gemm [--threads N[,N…]] [--seconds S] [--clock cpu] [--peers DIR] [--only NAME[,NAME…]] [--json FILE]
  *                [--shapes M,N,K;…] [FILE…]
+ *     bench_gemm --device cuda [--seconds S] [--json FILE] [--shapes M,N,K;…] [FILE…]
  *
  * FILEs (bench/shapes/…) have lines "M N K"; # begins a comment. oneDNN is linked; MKL is loaded where it is found: in
  * DIR/lib, as in a Python environment with the package mkl, or on the loader's path. --only keeps candidates whose name
@@ -24,6 +25,7 @@
 #include "cpu/convert.h"
 #include "cpu/kernels.h"
 #include "cpu/probe.h"
+#include "gemm_cuda.h"
 #include "gemm_peers.h"
 
 enum { LONG_FLOP = 1 << 30, MAX_CANDIDATES = 48, MAX_ROUNDS = 400, MAX_SHAPES = 512, LEAST_ROUNDS = 5 };
@@ -60,6 +62,7 @@ typedef struct options {
     bench_threads threads;
     double seconds;
     const char *shapes, *json, *peers, *only;
+    bool cuda;
 } options;
 
 /* ---- Operands ------------------------------------------------------------------------------------------------- */
@@ -325,7 +328,7 @@ static void print_roofs(FILE *json) {
     if (json) fprintf(json, "}");
 }
 
-static void print_header(FILE *json) {
+static void print_header(FILE *json, bool cuda) {
     printf("%s, oneDNN %s, %s, MKL: %s\n", amp_cpu()->model, amp_onednn_version(), amp_openmp_version(),
            mkl.there ? mkl.version : "not found");
     if (json) {
@@ -333,7 +336,8 @@ static void print_header(FILE *json) {
         bench_print_machine(json);
         fprintf(json, ", \"mkl\": \"%s\"", mkl.there ? mkl.version : "");
     }
-    print_roofs(json);
+    if (cuda && json) fprintf(json, ", \"device\": \"cuda\"");
+    if (!cuda) print_roofs(json);
     if (json) fprintf(json, ", \"shapes\": [");
 }
 
@@ -383,6 +387,10 @@ static void print_candidate(FILE *json, const field *f, const candidate *c, int 
 
 static void bench_shape(FILE *json, shape s, const char *list, const options *options, bool first) {
     static field f;
+    if (options->cuda) {
+        bench_cuda_shape(json, s.m, s.n, s.k, list, options->seconds, first);
+        return;
+    }
     operands o = make_operands(s);
     f = (field){.options = options, .o = &o};
     add_ours(&f);
@@ -449,13 +457,14 @@ static void bench_file(FILE *json, const char *path, const options *o, bool *fir
 
 static int usage(void) {
     fprintf(stderr, "usage: bench_gemm [--threads N[,N...]] [--seconds S] [--clock cpu] [--peers DIR] "
-                    "[--only NAME[,NAME...]] [--json FILE] [--shapes M,N,K;...] [FILE...]\n");
+                    "[--only NAME[,NAME...]] [--json FILE] [--shapes M,N,K;...] [--device cuda] [FILE...]\n");
     return 2;
 }
 
 static bool parse_option(options *o, const char *name, const char *value) {
     if (!strcmp(name, "--threads")) return bench_parse_threads(&o->threads, value);
     if (!strcmp(name, "--clock")) return bench_parse_clock(value);
+    if (!strcmp(name, "--device")) return bench_parse_device(&o->cuda, value);
     if (!strcmp(name, "--seconds")) return (o->seconds = atof(value)) > 0;
     const struct {
         const char *name, **at;
@@ -479,7 +488,7 @@ int main(int argc, char **argv) {
     bench_require(amp_scope_enter() == AMP_OK, "scope");
     FILE *json = o.json ? bench_open(o.json, "w") : NULL;
     find_mkl(o.peers);
-    print_header(json);
+    print_header(json, o.cuda);
     bool first = true;
     if (o.shapes && !bench_text(json, &o, &first)) return usage();
     for (; i < argc; i++) bench_file(json, argv[i], &o, &first);
