@@ -13,6 +13,7 @@
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_attention"
 #include <inttypes.h>
+#include <omp.h>
 
 #include "attention_peer.h"
 #include "bench_common.h"
@@ -295,5 +296,6 @@ int main(int argc, char **argv) {
         }
     }
     if (!bench_clock_suits(amp_get_num_threads())) return 2;
+    omp_set_num_threads(amp_get_num_threads()); /* oneDNN's */
     return serving ? serve() : bench_all(shapes, seconds, file);
 }
