@@ -10,7 +10,7 @@
 
 #include "cpu/attention_bf16.h"
 
-enum { ROWS = AMP_ATTENTION_ROWS, KEYS = AMP_ATTENTION_KEYS, GROUP = AMP_ATTENTION_TILE_ROWS / ROWS };
+enum { FEW = 4, ROWS = 6, KEYS = AMP_ATTENTION_KEYS, GROUP = AMP_ATTENTION_TILE_ROWS / FEW, LEAST_WIDE = 192 };
 
 static inline __m512bh broadcast_pair(const uint16_t *pair) {
     int32_t bits;
@@ -20,10 +20,10 @@ static inline __m512bh broadcast_pair(const uint16_t *pair) {
 
 /* scores[r] = q[r]·k for the first `vectors` vectors of one key block. */
 AMP_ALWAYS_INLINE void multiply_block(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
-                                      int vectors) {
+                                      int vectors, int rows) {
     __m512 acc[ROWS][4];
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_setzero_ps();
     }
@@ -32,37 +32,37 @@ AMP_ALWAYS_INLINE void multiply_block(const uint16_t *const *q, const uint32_t *
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) k[c] = (__m512bh)_mm512_loadu_si512(packed + c * 16);
         AMP_UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < rows; r++) {
             const __m512bh x = broadcast_pair(q[r] + 2 * d);
             AMP_UNROLL
             for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], x, k[c]);
         }
     }
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) _mm512_storeu_ps(scores + r * KEYS + c * 16, acc[r][c]);
     }
 }
 
-static inline void multiply_keys(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
-                                 int64_t keys) {
+AMP_ALWAYS_INLINE void multiply_keys(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
+                                     int64_t keys, int rows) {
     if (keys > 48)
-        multiply_block(q, packed, pairs, scores, 4);
+        multiply_block(q, packed, pairs, scores, 4, rows);
     else if (keys > 32)
-        multiply_block(q, packed, pairs, scores, 3);
+        multiply_block(q, packed, pairs, scores, 3, rows);
     else if (keys > 16)
-        multiply_block(q, packed, pairs, scores, 2);
+        multiply_block(q, packed, pairs, scores, 2, rows);
     else
-        multiply_block(q, packed, pairs, scores, 1);
+        multiply_block(q, packed, pairs, scores, 1, rows);
 }
 
 /* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j]: `pairs` pairs of keys, `vectors` vectors of columns. */
 AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *correction, const uint16_t *weights,
-                                  const uint32_t *v, int64_t v_step, int64_t pairs, int vectors) {
+                                  const uint32_t *v, int64_t v_step, int64_t pairs, int vectors, int rows) {
     __m512 acc[ROWS][4];
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++)
             acc[r][c] = _mm512_mul_ps(_mm512_loadu_ps(sums + r * sums_step + c * 16), _mm512_set1_ps(correction[r]));
@@ -72,14 +72,14 @@ AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *c
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) x[c] = (__m512bh)_mm512_loadu_si512(v + c * 16);
         AMP_UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < rows; r++) {
             const __m512bh w = broadcast_pair(weights + r * KEYS + 2 * j);
             AMP_UNROLL
             for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], w, x[c]);
         }
     }
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) _mm512_storeu_ps(sums + r * sums_step + c * 16, acc[r][c]);
     }
@@ -93,89 +93,107 @@ typedef struct operands {
     int64_t vectors, step;
 } operands;
 
-/* ROWS rows from `row` on; those beyond the last repeat it and are not written. */
-typedef struct quad {
+/* Rows that meet a key together, FEW or ROWS of them; those beyond the last repeat it and are not written. */
+typedef struct team {
     int64_t row, end; /* keys that they see */
+    int rows;
+    float *sums;
     const uint16_t *q[ROWS];
     row_state state[ROWS];
     float correction[ROWS];
     float scores[ROWS * KEYS];
     uint16_t weights[ROWS * KEYS];
-} quad;
+} team;
 
-static int64_t row_of(const amp_attention_head *h, const quad *p, int r) {
-    return p->row + r < h->rows - 1 ? p->row + r : h->rows - 1;
+static int64_t row_of(const amp_attention_head *h, const team *t, int r) {
+    return t->row + r < h->rows - 1 ? t->row + r : h->rows - 1;
 }
 
 /* How many of the KEYS keys from `key` on they see. */
-static int64_t visible_keys(const quad *p, int64_t key) {
-    const int64_t n = p->end - key;
+static int64_t keys_of(const team *t, int64_t key) {
+    const int64_t n = t->end - key;
     return n < 0 ? 0 : n < KEYS ? n : KEYS;
 }
 
-static void begin_quad(const operands *o, quad *p, int64_t row) {
+static void begin_team(const operands *o, team *t, int64_t row, int rows, float *sums) {
     const amp_attention_head *h = o->head;
-    const int64_t end = h->first_row + row + ROWS;
-    p->row = row;
-    p->end = h->causal && end < h->keys ? end : h->keys;
-    for (int r = 0; r < ROWS; r++) {
-        p->q[r] = (const uint16_t *)h->q + row_of(h, p, r) * h->q_step;
-        p->state[r] = (row_state){-INFINITY, 0.0f};
+    const int64_t end = h->first_row + row + rows;
+    t->row = row;
+    t->rows = rows;
+    t->end = h->causal && end < h->keys ? end : h->keys;
+    t->sums = sums;
+    memset(sums, 0, (size_t)(rows * o->step) * sizeof *sums);
+    for (int r = 0; r < rows; r++) {
+        t->q[r] = (const uint16_t *)h->q + row_of(h, t, r) * h->q_step;
+        t->state[r] = (row_state){-INFINITY, 0.0f};
     }
 }
 
-static void weigh_keys(const operands *o, quad *p, int64_t key) {
-    const int64_t n = visible_keys(p, key);
-    AMP_UNROLL
-    for (int r = 0; r < ROWS && n > 0; r++) {
-        p->correction[r] = weigh_row(o->head, &p->state[r], p->scores + r * KEYS, row_of(o->head, p, r), key, n,
-                                     p->weights + r * KEYS);
-    }
-}
-
-static void add_block(const operands *o, const quad *p, int64_t key, float *sums, int64_t column, int vectors) {
-    const uint32_t *v = o->values + key / 2 * o->step + column * 16;
-    const int64_t pairs = (visible_keys(p, key) + 1) / 2;
-    if (pairs == 0) return;
-    if (vectors == 4)
-        add_values(sums + column * 16, o->step, p->correction, p->weights, v, o->step, pairs, 4);
-    else if (vectors == 2)
-        add_values(sums + column * 16, o->step, p->correction, p->weights, v, o->step, pairs, 2);
+static void score_keys(const operands *o, team *t, int64_t key, int64_t j) {
+    const int64_t pairs = o->head->depth / 2, n = keys_of(t, key) - j;
+    const uint32_t *packed = o->keys + (key + j) * pairs;
+    if (n <= 0) return;
+    if (t->rows == ROWS)
+        multiply_keys(t->q, packed, pairs, t->scores + j, n, ROWS);
     else
-        add_values(sums + column * 16, o->step, p->correction, p->weights, v, o->step, pairs, 1);
+        multiply_keys(t->q, packed, pairs, t->scores + j, n, FEW);
+}
+
+static void weigh_keys(const operands *o, team *t, int64_t key) {
+    const int64_t n = keys_of(t, key);
+    for (int r = 0; r < t->rows && n > 0; r++)
+        t->correction[r] = weigh_row(o->head, &t->state[r], t->scores + r * KEYS, row_of(o->head, t, r), key, n,
+                                     t->weights + r * KEYS);
+}
+
+AMP_ALWAYS_INLINE void add_columns(const operands *o, const team *t, int64_t key, int64_t column, int vectors) {
+    const uint32_t *v = o->values + key / 2 * o->step + column * 16;
+    const int64_t pairs = (keys_of(t, key) + 1) / 2;
+    if (pairs == 0) return;
+    if (t->rows == ROWS)
+        add_values(t->sums + column * 16, o->step, t->correction, t->weights, v, o->step, pairs, vectors, ROWS);
+    else
+        add_values(t->sums + column * 16, o->step, t->correction, t->weights, v, o->step, pairs, vectors, FEW);
 }
 
 /* All rows of a group against KEYS keys: what is packed of them is read once, and is in L1 for all but the first. */
-static void attend_keys(const operands *o, quad *group, int quads, int64_t key) {
-    const int64_t pairs = o->head->depth / 2, most = visible_keys(&group[quads - 1], key);
+static void attend_keys(const operands *o, team *group, int teams, int64_t key) {
+    const int64_t most = keys_of(&group[teams - 1], key);
+    int64_t c = 0;
     for (int64_t j = 0; j < most; j += KEY_BLOCK)
-        for (int i = 0; i < quads; i++)
-            if (j < visible_keys(&group[i], key))
-                multiply_keys(group[i].q, o->keys + (key + j) * pairs, pairs, group[i].scores + j,
-                              visible_keys(&group[i], key) - j);
-    for (int i = 0; i < quads; i++) weigh_keys(o, &group[i], key);
-    for (int64_t c = 0; c < o->vectors;) {
-        const int vectors = o->vectors - c >= 4 ? 4 : o->vectors - c >= 2 ? 2 : 1;
-        for (int i = 0; i < quads; i++) add_block(o, &group[i], key, o->sums + i * ROWS * o->step, c, vectors);
-        c += vectors;
-    }
+        for (int i = 0; i < teams; i++) score_keys(o, &group[i], key, j);
+    for (int i = 0; i < teams; i++) weigh_keys(o, &group[i], key);
+    for (; o->vectors - c >= 4; c += 4)
+        for (int i = 0; i < teams; i++) add_columns(o, &group[i], key, c, 4);
+    for (; o->vectors - c >= 2; c += 2)
+        for (int i = 0; i < teams; i++) add_columns(o, &group[i], key, c, 2);
+    for (int i = 0; i < teams && c < o->vectors; i++) add_columns(o, &group[i], key, c, 1);
 }
 
-static void store_quad(const operands *o, const quad *p, const float *sums) {
+static void store_team(const operands *o, const team *t) {
     const amp_attention_head *h = o->head;
-    for (int r = 0; r < ROWS && p->row + r < h->rows; r++)
-        store_row((uint16_t *)h->out + (p->row + r) * h->out_step, sums + r * o->step, h->width,
-                  p->state[r].sum == 0.0f ? 0.0f : 1.0f / p->state[r].sum);
+    for (int r = 0; r < t->rows && t->row + r < h->rows; r++)
+        store_row((uint16_t *)h->out + (t->row + r) * h->out_step, t->sums + r * o->step, h->width,
+                  t->state[r].sum == 0.0f ? 0.0f : 1.0f / t->state[r].sum);
 }
 
-static void attend_group(const operands *o, int64_t row) {
-    _Alignas(64) quad group[GROUP];
-    int quads = 0;
-    for (; quads < GROUP && row + quads * ROWS < o->head->rows; quads++)
-        begin_quad(o, &group[quads], row + quads * ROWS);
-    memset(o->sums, 0, (size_t)(quads * ROWS * o->step) * sizeof *o->sums);
-    for (int64_t key = 0; key < group[quads - 1].end; key += KEYS) attend_keys(o, group, quads, key);
-    for (int i = 0; i < quads; i++) store_quad(o, &group[i], o->sums + i * ROWS * o->step);
+/* Rows from `row` on; returns where the next group begins. With much depth, more rows at a time pay: less is loaded. */
+static int64_t attend_group(const operands *o, int64_t row) {
+    const int64_t last = o->head->rows;
+    const int rows = o->head->depth + o->head->width >= LEAST_WIDE ? ROWS : FEW;
+    _Alignas(64) team group[GROUP];
+    float *sums = o->sums;
+    int teams = 0, left = AMP_ATTENTION_TILE_ROWS;
+    while (row < last && left >= rows) {
+        const int mine = last - row <= FEW ? FEW : rows;
+        begin_team(o, &group[teams++], row, mine, sums);
+        sums += mine * o->step;
+        left -= mine;
+        row += mine;
+    }
+    for (int64_t key = 0; key < group[teams - 1].end; key += KEYS) attend_keys(o, group, teams, key);
+    for (int i = 0; i < teams; i++) store_team(o, &group[i]);
+    return row;
 }
 
 void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bool reuse) {
@@ -187,5 +205,5 @@ void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bo
         pack_values(h, values, (h->keys + 1) / 2 * 2);
     }
     const operands o = {h, keys, values, sums, vectors, vectors * 16};
-    for (int64_t row = 0; row < h->rows; row += GROUP * ROWS) attend_group(&o, row);
+    for (int64_t row = 0; row < h->rows;) row = attend_group(&o, row);
 }

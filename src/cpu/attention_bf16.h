@@ -111,39 +111,45 @@ static inline float highest_score(const float *s, int64_t n, __m512 scale) {
     return v_max_lane(best);
 }
 
-/* to = e^(scale·s − top), rounded; returns the sum of what was not. */
-static inline float round_powers(uint16_t *to, const float *s, int64_t n, __m512 scale, float top) {
-    const __m512 t = _mm512_set1_ps(top), log2e = _mm512_set1_ps(1.44269504f);
+/* to = e^(scale·s − top) of 16 scores, 0 beyond `lanes`; returns what was not rounded. */
+AMP_ALWAYS_INLINE __m512 round_powers(uint16_t *to, const float *s, __mmask16 lanes, __m512 scale, __m512 top) {
+    const __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(lanes, s), scale, top) * _mm512_set1_ps(1.44269504f);
+    const __m512 e = _mm512_maskz_mov_ps(lanes, power_of_two(x));
+    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh(e));
+    return e;
+}
+
+/* The same of n scores; returns their sum. */
+static inline float round_all_powers(uint16_t *to, const float *s, int64_t n, __m512 scale, float top) {
+    const __m512 t = _mm512_set1_ps(top);
     __m512 sum = _mm512_setzero_ps();
     int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m512 e = power_of_two(_mm512_fmsub_ps(v_load(s + i), scale, t) * log2e);
-        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(e));
-        sum = sum + e;
-    }
-    if (i < n) {
-        const __m512 e = _mm512_maskz_mov_ps(
-            v_first(n - i), power_of_two(_mm512_fmsub_ps(v_load_first(s + i, n - i), scale, t) * log2e));
-        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(e));
-        sum = sum + e;
-    }
+    for (; i + 16 <= n; i += 16) sum = sum + round_powers(to + i, s + i, 0xffff, scale, t);
+    if (i < n) sum = sum + round_powers(to + i, s + i, v_first(n - i), scale, t);
     return v_sum(sum);
 }
 
-/* update_row and round_weights. Where no score is masked, the scaled ones are not written. */
+static inline int64_t visible_keys(const amp_attention_head *h, int64_t row, int64_t first_key, int64_t n) {
+    const int64_t visible = h->first_row + row + 1 - first_key;
+    return !h->causal || visible > n ? n : visible < 0 ? 0 : visible;
+}
+
+/* update_row and round_weights. Where there is no mask, the scaled scores are not written. */
 static inline float weigh_row(const amp_attention_head *h, row_state *state, float *s, int64_t row, int64_t first_key,
                               int64_t n, uint16_t *to) {
     const __m512 scale = _mm512_set1_ps(h->scale);
-    const bool plain = !h->mask && !(h->causal && h->first_row + row + 1 < first_key + n);
-    const float max = plain ? highest_score(s, n, scale) : -INFINITY, top = max > state->max ? max : state->max;
-    if (!plain || top == -INFINITY) {
+    const int64_t visible = visible_keys(h, row, first_key, n), whole = (visible + 15) / 16 * 16;
+    const float max = h->mask ? -INFINITY : highest_score(s, visible, scale);
+    const float top = max > state->max ? max : state->max;
+    if (h->mask || top == -INFINITY) {
         const float correction = update_row(h, state, s, row, first_key, n);
         round_weights(to, s, n);
         return correction;
     }
     const float correction = top == state->max ? 1.0f : expf(state->max - top);
-    state->sum = state->sum * correction + round_powers(to, s, n, scale, top);
+    state->sum = state->sum * correction + round_all_powers(to, s, visible, scale, top);
     state->max = top;
+    for (int64_t i = whole; i < n; i += 16) _mm256_storeu_si256((__m256i *)(void *)(to + i), _mm256_setzero_si256());
     return correction;
 }
 
