@@ -126,6 +126,8 @@ static void begin_team(const operands *o, team *t, int64_t row, int rows, float 
     for (int r = 0; r < rows; r++) {
         t->q[r] = (const uint16_t *)h->q + row_of(h, t, r) * h->q_step;
         t->state[r] = (row_state){-INFINITY, 0.0f};
+        fetch_row((const uint16_t *)h->out + row_of(h, t, r) * h->out_step, h->width);
+        fetch_row(t->q[r] + AMP_ATTENTION_TILE_ROWS * h->q_step, h->depth); /* of the next group */
     }
 }
 

@@ -11,7 +11,12 @@
 #include "cpu/simd_avx512.h"
 #include "cpu/unroll.h"
 
-enum { KEY_BLOCK = 64 };
+enum { KEY_BLOCK = 64, AHEAD = 32 /* rows of values */ };
+
+/* A row, or what lies behind the last, into L1 ahead of its use. */
+static inline void fetch_row(const uint16_t *row, int64_t values) {
+    for (int64_t i = 0; i < values; i += 32) _mm_prefetch((const char *)(row + i), _MM_HINT_T0);
+}
 
 /* 16 rows of 16 pairs each, turned into columns: out[i] holds pair i of every row. */
 AMP_ALWAYS_INLINE void transpose_pairs(__m512i out[16], const uint16_t *from, int64_t step, int64_t rows,
@@ -54,6 +59,8 @@ static void pack_keys(const amp_attention_head *h, uint32_t *packed) {
             const int64_t count = pairs - d < 16 ? pairs - d : 16;
             for (int64_t j = 0; j < KEY_BLOCK; j += 16) {
                 __m512i columns[16];
+                AMP_UNROLL
+                for (int i = 0; i < 16; i++) fetch_row(k + (first + KEY_BLOCK + j + i) * h->k_step + 2 * d, 1);
                 transpose_pairs(columns, k + (first + j) * h->k_step + 2 * d, h->k_step, h->keys - first - j,
                                 (__mmask16)((1u << count) - 1u));
                 for (int64_t i = 0; i < count; i++) _mm512_storeu_si512(packed + (d + i) * KEY_BLOCK + j, columns[i]);
@@ -71,6 +78,8 @@ static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t p
             const int64_t left = h->width - c * 16;
             const __mmask16 lanes = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
             const uint16_t *at = v + j * h->v_step + c * 16;
+            fetch_row(at + AHEAD * h->v_step, 1);
+            fetch_row(at + (AHEAD + 1) * h->v_step, 1);
             const __m256i low = _mm256_maskz_loadu_epi16(lanes, at);
             const __m256i high =
                 j + 1 < h->keys ? _mm256_maskz_loadu_epi16(lanes, at + h->v_step) : _mm256_setzero_si256();
