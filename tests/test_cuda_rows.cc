@@ -78,6 +78,32 @@ TEST_F(CudaRows, LossesOverManyClassesAgreeWithTheCpu) {
     }
 }
 
+TEST_F(CudaRows, DistancesOfManyPointsAgreeWithTheCpu) {
+    for (double p : {0.0, 1.0, 2.0, 3.0, double(INFINITY)}) {
+        SCOPED_TRACE(p);
+        amp_tensor *x = random_tensor(AMP_F32, {300, 3}, 1), *y = random_tensor(AMP_F32, {2, 1, 40, 3}, 2);
+        expect_close(op("pdist", {sent(x), p}), op("pdist", {x, p}), 1e-5);
+        expect_close(op("cdist", {sent(x), sent(y), p}), op("cdist", {x, y, p}), 1e-5);
+    }
+    EXPECT_EQ(amp_tensor_numel(op("pdist", {sent(random_tensor(AMP_F32, {1, 3}, 1))})), 0);
+}
+
+TEST_F(CudaRows, RecurrentLayersReadStatesAndSequencesOfAnyStrides) {
+    amp_tensor *x = op("transpose", {random_tensor(AMP_F32, {5, 4, 3}, 1), 0, 1});
+    amp_tensor *h = op("transpose", {random_tensor(AMP_F32, {4, 5, 2}, 2), 0, 1});
+    h = op("narrow", {op("transpose", {h, 0, 1}), 0, 0, 1}); // [1, 5, 2]
+    std::vector<amp_tensor *> params = {random_tensor(AMP_F32, {6, 3}, 3), random_tensor(AMP_F32, {6, 2}, 4),
+                                        random_tensor(AMP_F32, {6}, 5), random_tensor(AMP_F32, {6}, 6)};
+    std::vector<amp_tensor *> there;
+    for (amp_tensor *t : params) there.push_back(sent(t));
+    const auto run = [](amp_tensor *in, amp_tensor *state, const std::vector<amp_tensor *> &weights) {
+        const std::vector<amp_tensor *> states = {state};
+        return both("gru", {in, states, weights, true, 1, 0.0, false, false, false});
+    };
+    const std::vector<amp_tensor *> want = run(x, h, params), got = run(sent(x), sent(h), there);
+    for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 1e-5);
+}
+
 TEST_F(CudaRows, AClassOrPlaceThatDoesNotExistIsToldOfWhenTheHostWaits) {
     amp_tensor *x = random_tensor(AMP_F32, {2, 3}, 1), *wrong = op("to", {tensor(AMP_F32, {2}, {1, 3}), AMP_I64});
     ASSERT_NE(op("nll_loss", {sent(x), sent(wrong)}), nullptr) << amp_last_error();

@@ -11,6 +11,7 @@
 #include "cpu/element.h"
 #include "cpu/iterate.h"
 #include "cpu/kernels.h"
+#include "cuda/cuda_distances.h"
 #include "dispatch/call.h"
 #include "policy/promotion.h"
 
@@ -38,6 +39,7 @@ static amp_status start(amp_call *call, distances *w, double p, amp_dtype dtype,
         w->compute = AMP_F64;
         return AMP_OK;
     }
+    if (call->device != AMP_DEVICE_CPU) return AMP_OK;
     const amp_kernel *kernel = amp_kernel_select(family, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     w->kernel = (amp_distance_function *)kernel->function;
@@ -213,6 +215,7 @@ amp_status cpu_cdist(amp_call *call) {
     for (int d = 0; d < rank; d++) g.batches *= shape[d];
     shape[rank] = g.rows;
     shape[rank + 1] = g.columns;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_distances_between(call, &one, &many, w.p, dtype);
     g.one = prepare(call, &w, &one, false);
     g.many = g.one ? prepare(call, &w, &many, true) : NULL;
     if (!g.many) return amp_pending_error();
@@ -234,6 +237,7 @@ amp_status cpu_pdist(amp_call *call) {
                         "pdist: input is %s; expected [points, coordinates] of a floating dtype", amp_describe(x));
     }
     AMP_TRY(start(call, &w, a->p.value, x->dtype, x->shape[1]));
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_distances_within(call, x, w.p);
     const int64_t n = x->shape[0], count = n > 1 ? n * (n - 1) / 2 : 0;
     const void *one = prepare(call, &w, x, false), *many = one ? prepare(call, &w, x, true) : NULL;
     amp_tensor *out = many ? amp_call_output(call, 0, x->dtype, 1, &count) : NULL;

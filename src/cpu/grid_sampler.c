@@ -9,6 +9,7 @@
 #include "cpu/kernels.h"
 #include "cpu/spatial.h"
 #include "cpu/unroll.h"
+#include "cuda/cuda_windows.h"
 
 typedef enum interpolation { LINEAR, NEAREST, CUBIC } interpolation;
 typedef enum border { ZEROS, EDGE, MIRROR } border;
@@ -243,6 +244,9 @@ static amp_status sample(amp_call *call, const request *r, int dims) {
                         amp_describe(r->input));
     }
     for (int d = 0; d < dims; d++) *amp_spatial_out(&s, d) = r->grid->shape[1 + d];
+    if (call->device == AMP_DEVICE_CUDA) {
+        return amp_cuda_sample_grid(call, &s, &(amp_cuda_sampling){r->input, r->grid, r->mode, r->border, r->align});
+    }
     const amp_dtype dtype = r->input->dtype, compute = amp_compute_dtype(dtype);
     const amp_spatial dense = {.rank = dims + 2};
     sampler g = {.s = &s, .dims = dims, .mode = (interpolation)r->mode, .border = (border)r->border, .align = r->align};
@@ -283,7 +287,8 @@ static amp_tensor *channels_last(const amp_call *call, const amp_tensor *t) {
 
 static amp_status run(amp_call *call, const request *r, int dims) {
     AMP_TRY(check(call, r, dims));
-    if (amp_tensor_elements(r->input) == 0 || !wants_pixels(r)) return sample(call, r, dims);
+    const bool here = call->device == AMP_DEVICE_CPU && amp_tensor_elements(r->input) > 0;
+    if (!here || !wants_pixels(r)) return sample(call, r, dims);
     request pixels = *r;
     amp_call step = *call;
     step.form = AMP_FORM_FUNCTION;

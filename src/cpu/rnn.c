@@ -5,6 +5,12 @@
 #include "cpu/copy.h"
 #include "cpu/matmul.h"
 #include "cpu/rnn.h"
+#include "cuda/cuda_rnn.h"
+#include "dispatch/backend.h"
+
+static amp_status run_pass(amp_call *call, const amp_rnn_pass *l) {
+    return call->device == AMP_DEVICE_CUDA ? amp_cuda_rnn_pass(call, l) : amp_cpu_rnn_pass(call, l);
+}
 
 static amp_status check_tensors(const amp_call *call, const char *name, const amp_tensor_list *list, int64_t count,
                                 const char *meaning) {
@@ -88,8 +94,7 @@ static amp_status check_options(const amp_call *call, const amp_lstm_args *a) {
                         amp_describe(a->input));
     }
     if (!a->train || a->dropout == 0.0 || a->num_layers == 1) return AMP_OK;
-    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED,
-                    "%s: 'dropout' is %g with 'train'; only 0 is implemented between layers on cpu",
+    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: 'dropout' is %g with 'train'; only 0 is implemented between layers",
                     amp_call_name(call), a->dropout);
 }
 
@@ -163,7 +168,7 @@ static amp_status run_direction(const stack *s, int64_t layer, int64_t direction
         l.cn = amp_select(s->cn, 0, index);
         if (!l.c0 || !l.cn) return amp_pending_error();
     }
-    return amp_cpu_rnn_pass(s->call, &l);
+    return run_pass(s->call, &l);
 }
 
 static amp_status make_results(stack *s) {
@@ -178,7 +183,8 @@ static amp_status make_results(stack *s) {
         if (!s->cn) return amp_pending_error();
     }
     for (int64_t i = 0; i < 2 && i + 1 < s->layers; i++) {
-        s->between[i] = amp_tensor_new(s->call->op->name, dtype, 3, (const int64_t[]){s->steps, s->batch, wide});
+        s->between[i] = amp_backend_tensor(s->call->device, s->call->op->name, dtype, 3,
+                                           (const int64_t[]){s->steps, s->batch, wide});
         if (!s->between[i]) return amp_pending_error();
     }
     return AMP_OK;
@@ -195,8 +201,9 @@ static amp_status run_stack(stack *s, amp_op_function self) {
             AMP_TRY(check_weights(s->call, a->input, &l));
         }
     }
-    if (a->input->dtype == AMP_F16) return amp_cpu_run_widened(s->call, self);
-    AMP_TRY(amp_cpu_matmul_operand(s->call, a->input, false));
+    const bool here = s->call->device == AMP_DEVICE_CPU;
+    if (here && a->input->dtype == AMP_F16) return amp_cpu_run_widened(s->call, self);
+    if (here) AMP_TRY(amp_cpu_matmul_operand(s->call, a->input, false));
     for (int64_t i = 0; i < a->hx.count; i++) AMP_TRY(amp_call_materialize(s->call, a->hx.items[i]));
     AMP_TRY(make_results(s));
     amp_sequence in = sequence_of(a->input, a->batch_first);
@@ -297,7 +304,7 @@ static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function se
                       .c0 = c};
     AMP_TRY(check_extents(call, a->input, &l));
     AMP_TRY(check_weights(call, a->input, &l));
-    if (x->dtype == AMP_F16) return amp_cpu_run_widened(call, self);
+    if (x->dtype == AMP_F16 && call->device == AMP_DEVICE_CPU) return amp_cpu_run_widened(call, self);
     amp_tensor *out = amp_call_output(call, 0, x->dtype, a->hx.items[0]->rank, a->hx.items[0]->shape);
     amp_tensor *cell = out && lstm ? amp_call_output(call, 1, x->dtype, out->rank, out->shape) : NULL;
     if (!out || (lstm && !cell)) return amp_pending_error();
@@ -305,7 +312,7 @@ static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function se
     l.cn = cell ? as_batch(cell) : NULL;
     if (!l.hn || (lstm && !l.cn)) return amp_pending_error();
     l.out = (amp_sequence){l.hn, 0, l.hidden, 1};
-    return amp_cpu_rnn_pass(call, &l);
+    return run_pass(call, &l);
 }
 
 /* DEFINE_CELL(op, kind) */

@@ -145,3 +145,29 @@ amp_status amp_cuda_unpool(amp_call *call, const amp_spatial *s, amp_tensor *inp
     AMP_TRY(amp_cuda_report_of(call->op->name, &a.report));
     return launch_over(call, s, "windows_put_back", input, out, indices, amp_tensor_elements(input), &a);
 }
+
+amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_cuda_sampling *r) {
+    const char *op = call->op->name;
+    const amp_tensor *grid = r->grid;
+    amp_tensor *out = output(call, s, 0, r->input->dtype, r->input);
+    if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
+    amp_cuda_samples a = {.dtype = r->input->dtype,
+                          .dims = s->dims,
+                          .mode = (int)r->mode,
+                          .border = (int)r->border,
+                          .align = r->align,
+                          .batch = s->batch,
+                          .channels = s->channels,
+                          .in_steps = steps_of(s, r->input),
+                          .out_steps = steps_of(s, out),
+                          .grid_steps = {.batch = grid->strides[0], .channel = grid->strides[grid->rank - 1]}};
+    memcpy(a.in_extent, s->in, sizeof a.in_extent);
+    memcpy(a.out_extent, s->out, sizeof a.out_extent);
+    for (int d = 0; d < s->dims; d++) a.grid_steps.axis[AMP_SPATIAL_DIMS - s->dims + d] = grid->strides[1 + d];
+    a.in = amp_cuda_address(op, r->input);
+    a.grid = a.in ? amp_cuda_address(op, grid) : NULL;
+    a.out = a.grid ? amp_cuda_address(op, out) : NULL;
+    if (!a.out) return amp_pending_error();
+    return amp_cuda_launch_over(op, a.dtype == AMP_F64 ? "sample_grid_f64" : "sample_grid_f32", &a,
+                                amp_cuda_blocks(a.batch * s->out[0] * s->out[1] * s->out[2] * 4));
+}

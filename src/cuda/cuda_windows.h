@@ -18,4 +18,12 @@ amp_status amp_cuda_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *
 /* Elements of the input where `indices` say, in a result of zeros. */
 amp_status amp_cuda_unpool(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *indices);
 
+/* The input at the places of `grid`, whose arguments have been checked: modes and borders in PyTorch's numbers. */
+typedef struct amp_cuda_sampling {
+    amp_tensor *input, *grid;
+    int64_t mode, border;
+    bool align;
+} amp_cuda_sampling;
+amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_cuda_sampling *r);
+
 #endif /* AMP_CUDA_WINDOWS_H */

@@ -176,6 +176,29 @@ typedef struct amp_cuda_windows {
     amp_cuda_report report;
 } amp_cuda_windows;
 
+/* p-norms of x1 − x2 along the last dimension: of all pairs of a row-major shape, or, where `points` is set, of the pairs (i, j > i)
+ * of so many points in x1, one after the other. */
+typedef struct amp_cuda_distances {
+    const void *x1, *x2;
+    void *out;
+    amp_dtype x1_dtype, x2_dtype, out_dtype;
+    int rank;
+    int64_t count, shape[AMP_MAX_RANK], x1_strides[AMP_MAX_RANK], x2_strides[AMP_MAX_RANK];
+    int64_t depth, x1_step, x2_step, points, point_step;
+    double p;
+} amp_cuda_distances;
+
+/* grid_sampler: for each sample of a grid, all channels of the input there. Axes are D, H, W. */
+typedef struct amp_cuda_samples {
+    const void *in, *grid;
+    void *out;
+    amp_dtype dtype;
+    int dims, mode, border; /* linear, nearest, cubic; zeros, edge, mirror */
+    bool align;
+    int64_t batch, channels, in_extent[3], out_extent[3];
+    amp_cuda_steps in_steps, out_steps, grid_steps; /* the grid's channel step is that of its last dimension */
+} amp_cuda_samples;
+
 /* Dense memory of many tensors, in pieces of `AMP_CUDA_PIECE` elements: tensor i has those from first_piece[i] on. */
 enum { AMP_CUDA_TENSORS = 96, AMP_CUDA_PIECE = 16 * 1024 };
 typedef struct amp_cuda_scaling {

@@ -342,6 +342,16 @@ struct alignas(16) pack {
     Element e[16 / sizeof(Element)];
 };
 
+/* Where element i of a row-major shape lies. */
+AMP_DEVICE int64_t place(int64_t i, int rank, const int64_t *shape, const int64_t *strides) {
+    int64_t at = 0;
+    for (int d = rank - 1; d >= 0; d--) {
+        at += i % shape[d] * strides[d];
+        i /= shape[d];
+    }
+    return at;
+}
+
 /* This thread's first element and the step to its next, of a grid-strided loop. */
 AMP_DEVICE int64_t first_element() {
     return AMP_BLOCK * AMP_THREADS + AMP_THREAD;

@@ -74,15 +74,6 @@ AMP_DEVICE void join_threads(State *mine, State *shared, int width, Join join) {
     AMP_BARRIER(); /* the next row writes there */
 }
 
-AMP_DEVICE int64_t place(int64_t i, int rank, const int64_t *shape, const int64_t *strides) {
-    int64_t at = 0;
-    for (int d = rank - 1; d >= 0; d--) {
-        at += i % shape[d] * strides[d];
-        i /= shape[d];
-    }
-    return at;
-}
-
 /* ---- Reductions --------------------------------------------------------------------------------------------------- */
 template <class T>
 AMP_DEVICE T power_of(T x, double p) {
