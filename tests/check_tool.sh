@@ -30,7 +30,7 @@ expect 0 "amp 0." "$amp" --version
 expect 2 "'nonsense'" "$amp" nonsense
 expect 0 "Instruction sets" "$amp" info
 expect 0 '"best_isa"' "$amp" info --json
-expect 2 "AMP_ALLOW names 'liner', which is no op; did you mean 'linear'" env AMP_ALLOW=liner "$amp" info
+expect 2 "AMP_ALLOW names 'liner', which is no op; did you mean 'linear'?" env AMP_ALLOW=liner "$amp" info
 expect 2 "there is no option '--wrong'" "$amp" info --wrong
 expect 2 "takes no argument, not 'xx'" "$amp" info xx
 expect 0 "scaled_dot_product_attention" "$amp" info --ops

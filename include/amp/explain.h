@@ -22,7 +22,7 @@ typedef enum amp_explain_format {
 } amp_explain_format;
 
 /* The report so far, as a string that the caller frees with amp_explain_free; NULL with an error. Per op and shape:
- * calls, policy, input dtypes, dtype that it ran in, casts made and avoided, bypasses, kernel and instruction set, the
+ * calls, policy, input dtypes, the widest of them once cast, casts made and avoided, bypasses, kernel and instruction set, the
  * kernels that were refused and why, time. */
 AMP_API char *amp_explain_report(amp_explain_format format);
 AMP_API void amp_explain_free(char *report);

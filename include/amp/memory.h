@@ -22,7 +22,7 @@ AMP_API amp_status amp_set_allocator(const amp_allocator *allocator);
 
 /* Counters of the process since its start. */
 typedef struct amp_memory_stats {
-    size_t live_bytes;         /* handed out now */
+    size_t live_bytes;         /* handed out now, to the explain report and other records too */
     size_t cached_bytes;       /* free blocks kept for reuse */
     size_t system_allocations; /* requests that went to the system allocator */
     size_t live_tensors;       /* tensors not yet released */

@@ -39,7 +39,7 @@ static void print_op(FILE *out, const json_t *op, double total) {
     if (*inputs || failures > 0) fprintf(out, "    %s", inputs);
     if (failures > 0) fprintf(out, "%s(%.0f failed)", *inputs ? "  " : "", failures);
     if (*inputs || failures > 0) fputc('\n', out);
-    if (json_is_true(json_object_get(op, "weight_of_op"))) {
+    if (json_is_true(json_object_get(op, "weight_of_op")) && failures < calls) {
         fputs("    its weight is cast anew at each call, for an op made it: amp_tensor_mark_parameter keeps the cast\n",
               out);
     }
@@ -120,6 +120,7 @@ static void print_report(FILE *out, const json_t *report, double least_share) {
             "conversions*", "kernel", "policy");
     print_ops(out, ops, total, least_share);
     fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
+          "  in is the widest type among the arguments that the op got; kernel - is plain loops, or LAPACK\n"
           "  us/call is the mean of all calls, the first included, in which weights are packed and kernels tested\n",
           out);
     print_policies(out, ops);

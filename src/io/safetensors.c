@@ -99,7 +99,7 @@ static void fail_unknown_name(const amp_safetensors *file, const char *name) {
     const char *nearest = near.nearest;
     amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s has no tensor '%.200s' among its %lld%s%.200s%s", file->path, name,
              (long long)file->header.count, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-             nearest ? "'" : "");
+             nearest ? "'?" : "");
 }
 
 static void release_map(void *map) {

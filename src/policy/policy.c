@@ -140,7 +140,7 @@ static void override_everywhere(const char *variable, const char *name, amp_over
     if (!amp_op_find(name)) {
         const char *near = amp_op_near(name);
         snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op%s%s%s", variable,
-                 name, near ? "; did you mean '" : "", near ? near : "", near ? "'" : "");
+                 name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return;
     }
     for (int device = 0; device < AMP_DEVICE_COUNT; device++) (void)set_override(name, (amp_device)device, override);

@@ -14,8 +14,9 @@
 static const char help[] =
     "usage: amp explain [--json | --all] FILE\n"
     "       amp explain [--json | --all] -- PROGRAM [ARGUMENT…]\n\n"
-    "Per op and shape: calls, time, the type it ran in, casts and packings made, cached and avoided, the\n"
-    "kernel that ran, and the policy that decided. Below: better kernels that could not run, and why.\n\n"
+    "Per op and shape: calls, time, the widest type among its arguments, casts and packings made, cached\n"
+    "and avoided, the kernel that ran, and the policy that decided. Below: better kernels that could not run, and "
+    "why.\n\n"
     "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
     "it so itself; the program's own output goes to standard error.\n\n"
     "  --json   the report as it was recorded\n"
@@ -86,7 +87,9 @@ static json_t *load(const char *path) {
     json_error_t error;
     json_t *report = json_load_file(path, 0, &error);
     if (!report) {
-        fprintf(stderr, "amp explain: '%s' is no report: %s\n", path, error.text);
+        const bool runs = access(path, X_OK) == 0;
+        fprintf(stderr, "amp explain: '%s' is no report: %s%s%s\n", path, error.text,
+                runs ? "; to run it: amp explain -- " : "", runs ? path : "");
     } else if (!json_is_array(json_object_get(report, "ops"))) {
         fprintf(stderr, "amp explain: '%s' is JSON, but no report of libamp: it has no list 'ops'\n", path);
         json_decref(report);

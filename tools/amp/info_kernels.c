@@ -38,10 +38,10 @@ static void print_selection(int row) {
     const selection s = select_from(row);
     char types[32];
     snprintf(types, sizeof types, "%s -> %s", amp_dtype_name(k->in), amp_dtype_name(k->out));
-    printf("  %-16s %-12s %s\n", amp_kernel_family_name(k->family), types, function_of(&s));
+    printf("  %-20s %-12s %s\n", amp_kernel_family_name(k->family), types, function_of(&s));
     for (int i = 0; i < s.refused; i++)
-        printf("  %-16s %-12s   not %s: %s\n", "", "", s.refusals[i].kernel->name, s.refusals[i].reason);
-    if (s.kernel && s.kernel->requirement) printf("  %-16s %-12s   it needs: %s\n", "", "", s.kernel->requirement);
+        printf("  %-20s %-12s   not %s: %s\n", "", "", s.refusals[i].kernel->name, s.refusals[i].reason);
+    if (s.kernel && s.kernel->requirement) printf("  %-20s %-12s   it needs: %s\n", "", "", s.kernel->requirement);
 }
 
 static const char *origin_text(amp_choice_origin origin) {
@@ -50,7 +50,7 @@ static const char *origin_text(amp_choice_origin origin) {
 }
 
 static void print_choice(const amp_choice_report *r) {
-    printf("  %-16s %s (%s", r->name, r->answer ? r->yes : r->no, origin_text(r->origin));
+    printf("  %-34s %s (%s", r->name, r->answer ? r->yes : r->no, origin_text(r->origin));
     if (r->origin != AMP_CHOICE_BY_RULE)
         printf(": %s %.0f, %s %.0f GFLOP/s", r->yes, r->yes_rate * 1e-9, r->no, r->no_rate * 1e-9);
     printf(")\n");
@@ -72,7 +72,10 @@ void amp_print_kernels(void) {
     amp_choice_report r;
     for (int i = 0; choice_at(i, &r); i++) print_choice(&r);
     const char *path = amp_choices_path();
-    printf("  %-16s %s\n", "kept in", *path ? path : "no file");
+    printf("  %-34s %s\n", "kept in", *path ? path : "no file");
+    printf("  A tie, within 3 %%, goes to libamp's own kernel. Convolutions are answered by kind:\n"
+           "  conv_CHANNELS_OUTPUTS_WINDOW[_groupsN][_bySTRIDE][_apartDILATION]_PIXELS, channels and outputs of one "
+           "group.\n");
 }
 
 json_t *amp_kernels_json(void) {
