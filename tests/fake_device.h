@@ -114,7 +114,16 @@ class Test : public amp_test::Test {
     }
 
   private:
-    const amp_backend backend_ = {"fake", find, copy, nullptr, allocate, release, nullptr, nullptr, nullptr, nullptr};
+    static amp_backend make_backend() {
+        amp_backend b = {};
+        b.name = "fake";
+        b.find = find;
+        b.copy = copy;
+        b.allocate = allocate;
+        b.release = release;
+        return b;
+    }
+    const amp_backend backend_ = make_backend();
 };
 
 using Dtypes = std::vector<amp_dtype>;

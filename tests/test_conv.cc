@@ -329,6 +329,21 @@ TEST_F(Conv, TransposedKernelsDilatedBeyondTheImage) {
     amp_autocast(AMP_DEVICE_CPU) EXPECT_EQ(numbers_of(run(c, x, w, nullptr)), numbers_of(want));
 }
 
+// oneDNN has no convolution that cuts its image, whatever the table of choices gives it.
+TEST_F(Conv, TransposedWithPaddingBeyondTheKernel) {
+    ChoicesFile file;
+    std::string rows;
+    for (int size = 4; size < 10; size++)
+        rows += "conv_64_64_3x3_2^" + std::to_string(size) + " 1000000000 2000000000\n";
+    ChoicesFile::write(rows);
+    amp_tensor *x = channels_last(random_tensor(AMP_BF16, {1, 64, 20, 20}, 1));
+    amp_tensor *w = random_tensor(AMP_BF16, {64, 64, 3, 3}, 2);
+    amp_tensor *y = op("conv_transpose2d", {x, w}, {{"padding", AMP_DIMS(4, 4)}});
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    ChoicesFile::use(file.folder.c_str(), "off");
+    EXPECT_EQ(numbers_of(y), numbers_of(op("conv_transpose2d", {x, w}, {{"padding", AMP_DIMS(4, 4)}})));
+}
+
 TEST_F(Conv, IntegersWrapAndComplexNumbersMultiply) {
     amp_tensor *x = tensor(AMP_U8, {1, 1, 4}, {100, 200, 3, 4}), *w = tensor(AMP_U8, {1, 1, 2}, {2, 1});
     EXPECT_EQ(numbers_of(op("conv1d", {x, w})), (std::vector<double>{400 - 256, 403 - 256, 10}));

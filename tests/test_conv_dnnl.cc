@@ -162,7 +162,7 @@ TEST_F(ConvDnnl, AForkWhileItMakesPrimitivesIsSafe) {
     EXPECT_EQ(failed, 0);
 }
 
-std::string kernel_of(const Layer &l) {
+std::string report_of(const Layer &l) {
     amp_explain_reset();
     amp_explain_begin();
     (void)convolve(l);
@@ -174,7 +174,7 @@ std::string kernel_of(const Layer &l) {
 }
 
 bool is_theirs(const Layer &l) {
-    return kernel_of(l).find("dnnl:") != std::string::npos;
+    return report_of(l).find("dnnl:") != std::string::npos;
 }
 
 TEST_F(ConvDnnl, TheTableDecidesAndWithoutItsMeasurementsTheRule) {
@@ -212,7 +212,7 @@ TEST_F(ConvDnnl, AMeasurementLeavesTheNumberOfThreadsAlone) {
 }
 
 // Threads that meet a kind for the first time at once agree on who computes it.
-TEST_F(ConvDnnl, ManyThreadsMeasureOnce) {
+TEST_F(ConvDnnl, ManyThreadsAgree) {
     ChoicesFile::use(file_.folder.c_str(), "memory");
     const Layer l = {24, 144, 40, 50, 1, 1};
     std::vector<std::vector<double>> results(4);

@@ -317,6 +317,16 @@ TEST_F(CallOp, NullArraysAreErrors) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"output", "NULL"}));
 }
 
+TEST_F(CallOp, OutputsAreNullAfterAnyError) {
+    for (const char *name : {"relu", "liner", "add"}) { // without arguments
+        amp_tensor *outputs[2] = {a_, a_};
+        int count = 7;
+        EXPECT_EQ(amp_call_op(name, nullptr, 0, outputs, 2, &count), AMP_ERROR_INVALID) << name;
+        EXPECT_TRUE(!outputs[0] && !outputs[1] && count == 7) << name;
+        amp_clear_error();
+    }
+}
+
 TEST_F(CallOp, ListsOfIntegersAreChecked) {
     amp_dims long_list = AMP_DIMS(1, 1);
     long_list.count = 9;

@@ -444,6 +444,11 @@ TEST_F(Elementwise, LogarithmsHaveTheirInfinities) {
                 << name << amp_dtype_name(dtype);
 }
 
+TEST_F(Elementwise, Log1pKeepsTheSignOfZero) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16})
+        EXPECT_TRUE(std::signbit(numbers_of(op("log1p", {tensor(dtype, {1}, {-0.0})}))[0])) << amp_dtype_name(dtype);
+}
+
 // By √ in f32 and bf16, by pow in f16.
 TEST_F(Elementwise, RootsOfMinusInfinityAreAsInPyTorch) {
     EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_F16, {2}, {-INFINITY, 4}), 0.5})), (std::vector<double>{INFINITY, 2}));

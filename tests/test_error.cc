@@ -178,7 +178,7 @@ TEST_F(Errors, AnUnknownOpSuggestsANearOneWithoutPyTorchsPrefixes) {
     for (const auto &c : cases) {
         EXPECT_EQ(op(c.name, {}), nullptr);
         EXPECT_TRUE(
-            failed_with(AMP_ERROR_INVALID, {"call_op: there is no op '", c.name, "; `amp info --ops` lists them",
+            failed_with(AMP_ERROR_INVALID, {"call_op: there is no op '", c.name, " (`amp info --ops` lists them)",
                                             "did you mean '" + std::string(c.near) + "'"}));
     }
     EXPECT_EQ(op("zq", {}), nullptr);

@@ -68,8 +68,8 @@ AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
 /* Moves a tensor out of its scope into the caller's hands, who releases it once. One that is in the caller's hands
  * already stays there, so that a function may keep what it returns whether or not a scope is open around it. A kept
  * view keeps its storage alive. Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. Inside an op
- * of the program its arguments are not the implementation's to keep or retain, which is an error: keep a view or clone
- * of one. */
+ * of the program its arguments are not the implementation's to keep or retain (which is an error where autocast has cast
+ * one): keep a view or clone of one. */
 AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
 /* One more owner of a tensor, beside the caller or the scope that it belongs to: one more amp_release. Returns the
  * tensor; NULL stays NULL. */

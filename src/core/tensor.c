@@ -529,7 +529,7 @@ bool amp_tensor_is_contiguous(const amp_tensor *t) {
 static bool on_cpu(const char *what, const amp_tensor *t) {
     if (!usable(what, t)) return false;
     if (t->storage->device == AMP_DEVICE_CPU) return true;
-    amp_fail(AMP_ERROR_DEVICE, "%s: the tensor is on %s; copy it to the cpu first (amp_to)", what,
+    amp_fail(AMP_ERROR_DEVICE, "%s: the tensor is on %s; copy it to the cpu first (amp_to_device)", what,
              amp_device_name(t->storage->device));
     return false;
 }

@@ -4,8 +4,7 @@
  *              (attention.h); both products in tdpbf16ps: pairs of bf16, even and odd elements in sums of their own,
  *              added for each 32.
  * Accumulator: f32: scores in tiles, results in f32 memory between blocks of keys, the sum of weights in f32 lanes.
- * Error bound: that of attention_avx512bf16.c: weights are rounded to bf16 before the second product, 2⁻⁹ relative
- *              each.
+ * Error bound: that of attention_avx512bf16.c.
  * Denormals:   read as zero, flushed.
  * ISA:         AMX-TILE, AMX-BF16; AVX512F, BW, DQ, VL and AVX512_BF16 between the products.
  * Source:      Intel SDM volume 2, TDPBF16PS; Dao et al., arXiv 2205.14135.

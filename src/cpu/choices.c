@@ -249,7 +249,8 @@ static kind_row *kind_named(const char *name, bool add) {
     return row;
 }
 
-/* What does not read as a line is skipped, and measured again. Names of kinds begin with conv_. */
+/* Adds what is not known yet. What does not read as a line is skipped, and measured again. Names of kinds begin with
+ * conv_. */
 static void read_file(void) {
     FILE *file = *state.path ? fopen(state.path, "re") : NULL;
     char line[160], name[KIND_NAME];
@@ -260,7 +261,7 @@ static void read_file(void) {
         const int i = choice_named(name);
         kind_row *row = i < 0 && strncmp(name, "conv_", 5) == 0 ? kind_named(name, true) : NULL;
         answer *a = i >= 0 ? &state.answers[i] : row ? &row->answer : NULL;
-        if (a) *a = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
+        if (a && !a->known) *a = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
     }
     if (file) fclose(file);
 }
@@ -282,11 +283,12 @@ static void write_row(FILE *file, const char *name, const answer *a) {
     if (a->known && a->origin != AMP_CHOICE_BY_RULE) fprintf(file, "%s %.0f %.0f\n", name, a->rates.yes, a->rates.no);
 }
 
-/* Under a name of its own first: a reader sees the old file or the new one. */
+/* Under a name of its own first: a reader sees the old file or the new one. What other programs wrote meanwhile stays. */
 static void write_file(void) {
     char temporary[PATH_MAX + 32];
     if (!*state.path) return;
     make_folders();
+    if (state.mode != TUNE_FRESH) read_file();
     snprintf(temporary, sizeof temporary, "%s.%ld", state.path, (long)getpid());
     FILE *file = fopen(temporary, "we");
     if (!file) return;

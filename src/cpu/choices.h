@@ -64,7 +64,7 @@ amp_choice_report amp_choice_explain(amp_choice choice);
 /* The kinds that are known: those of the file, and those met since. False: there is no number `index`. Their origin is that of
  * the figures. */
 bool amp_choice_explain_kind(int index, amp_choice_report *report);
-/* The file; "" where there is none to use (AMP_TUNE, or no home). Valid until the next call of amp_choices_forget. */
+/* The file; "" where there is none to use (AMP_TUNE, or no home). Valid until the next call of amp_choices_forget_for_test. */
 const char *amp_choices_path(void);
 
 /* Tests: forgets the answers and reads the environment anew. No other thread may choose meanwhile. */

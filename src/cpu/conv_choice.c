@@ -10,12 +10,14 @@
 #include "core/parallel.h"
 #include "cpu/choices.h"
 #include "cpu/conv.h"
+#include "cpu/conv_dnnl.h"
 #include "cpu/isa.h"
 
 enum {
-    LEAST_BYTES = 256 * 1024, /* read and written, or … */
-    LEAST_PRODUCTS = 2000000, /* … of which a layer that is worth a measurement has one */
-    MOST_BYTES = 256 << 20,   /* of one that is not too large for it */
+    LEAST_BYTES = 256 * 1024,   /* read and written, or … */
+    LEAST_PRODUCTS = 2000000,   /* … of which a layer that is worth a measurement has one */
+    MOST_BYTES = 64 << 20,      /* of one that is not too large for it, … */
+    MOST_PRODUCTS = 2000000000, /* … for its first caller waits for eight runs */
     ROUNDS = 12,
     LEAST_ROUNDS = 3
 };
@@ -47,10 +49,17 @@ static bool is_dense(const amp_conv *c, const amp_conv_plane *x, const amp_conv_
            y->axis[2] == c->groups * c->out_channels && y->axis[1] == y->axis[2] * w->out;
 }
 
+/* oneDNN takes no padding that cuts the image, as transposed convolutions have. */
+static bool is_padded(const amp_conv_axis *a) {
+    const int64_t after = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1 - a->in - a->pad;
+    return a->pad >= 0 && after + a->stride >= 0;
+}
+
 static bool is_theirs_too(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
     const amp_conv_axis *depth = &c->axis[0];
     return (c->groups == 1 || (c->in_channels == 1 && c->out_channels == 1)) && depth->in == 1 && depth->kernel == 1 &&
-           depth->out == 1 && is_dense(c, x, y) && amp_isa_best() >= AMP_ISA_AVX512BF16;
+           depth->out == 1 && is_padded(&c->axis[1]) && is_padded(&c->axis[2]) && is_dense(c, x, y) &&
+           amp_isa_best() >= AMP_ISA_AVX512BF16 && amp_conv_dnnl_cuts(c);
 }
 
 static kind kind_of(const amp_conv *c) {
@@ -67,7 +76,7 @@ static kind kind_of(const amp_conv *c) {
 
 /* ---- Measurement ---------------------------------------------------------------------------------------------- */
 
-/* −1 … 1, of many magnitudes. */
+/* ± 0.125 … 0.5 */
 static amp_tensor *random_tensor(int rank, const int64_t *shape) {
     amp_tensor *t = amp_tensor_new("conv", AMP_BF16, rank, shape);
     if (!t) return NULL;
@@ -147,7 +156,9 @@ static void name_kind(const int32_t *key, char *name, size_t size) {
 bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
     if (forced == OURS || !is_theirs_too(c, x, y)) return false;
     if (forced == THEIRS) return true;
-    if ((bytes_of(c) < LEAST_BYTES && products_of(c) < LEAST_PRODUCTS) || bytes_of(c) > MOST_BYTES) return false;
+    if ((bytes_of(c) < LEAST_BYTES && products_of(c) < LEAST_PRODUCTS) || bytes_of(c) > MOST_BYTES ||
+        products_of(c) > MOST_PRODUCTS)
+        return false;
     const kind k = kind_of(c);
     amp_choice_kind choice = {
         .yes = "libamp's kernel", .no = "oneDNN", .name = name_kind, .measure = measure, .context = c};

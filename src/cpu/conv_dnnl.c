@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <omp.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/fail.h"
@@ -205,9 +206,19 @@ static dnnl_status_t fill_entry(entry *e) {
 
 /* NULL with an error. */
 static entry *make_entry(const key *k) {
+    const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
+    char what[240];
     entry *e = amp_alloc_zeroed(sizeof *e);
     if (e) e->key = *k;
-    if (check(e ? fill_entry(e) : dnnl_out_of_memory, "make a convolution") == dnnl_success) return e;
+    snprintf(what, sizeof what,
+             "make a convolution of bf16 from [%lld, %lld, %lld, %lld] to %lld channels, kernel %lldx%lld, stride "
+             "%lldx%lld, "
+             "padding %lldx%lld, dilation %lldx%lld, %lld groups",
+             (long long)k->batch, (long long)(k->groups * k->in), (long long)h->in, (long long)w->in,
+             (long long)(k->groups * k->out), (long long)h->kernel, (long long)w->kernel, (long long)h->stride,
+             (long long)w->stride, (long long)h->pad, (long long)w->pad, (long long)h->dilation, (long long)w->dilation,
+             (long long)k->groups);
+    if (check(e ? fill_entry(e) : dnnl_out_of_memory, what) == dnnl_success) return e;
     if (e) destroy_entry(e);
     return NULL;
 }
@@ -498,16 +509,26 @@ static void cut_pixels(layer *l, key *k) {
     l->y_step = k->groups * k->out * h->out * w->out * (int64_t)sizeof(uint16_t);
 }
 
-/* Slices that follow from the layer alone, whose primitive is taken, if there is one. Without an entry: a slice is more than
- * one thread should be left alone with. */
+/* Into slices that follow from the layer alone; `k` is that of one of them from here on. */
+static void cut(layer *l, key *k) {
+    l->out = k->out;
+    if (is_deep(k))
+        cut_channels(l, k);
+    else
+        cut_pixels(l, k);
+}
+
+/* False: a slice is more than one thread should be left alone with. */
+bool amp_conv_dnnl_cuts(const amp_conv *c) {
+    layer l = {0};
+    key k = key_of(c, &(amp_conv_plane){0});
+    cut(&l, &k);
+    return l.deep || (products_of(&k) <= WHOLE_PRODUCTS && l.x_step + l.y_step <= WHOLE_BYTES);
+}
+
 static amp_status take_layer(layer *l, const amp_conv *c, const amp_conv_plane *bias) {
     key k = key_of(c, bias);
-    l->out = k.out;
-    if (is_deep(&k))
-        cut_channels(l, &k);
-    else
-        cut_pixels(l, &k);
-    if (!l->deep && (products_of(&k) > WHOLE_PRODUCTS || l->x_step + l->y_step > WHOLE_BYTES)) return AMP_OK;
+    cut(l, &k);
     l->entry = take_entry(&k);
     return l->entry ? AMP_OK : amp_last_status();
 }
@@ -530,8 +551,8 @@ amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_plane
     *served = false;
     if (!amp_conv_prefers_dnnl(c, x, y)) return AMP_OK;
     AMP_TRY(take_layer(&l, c, bias));
-    *served = l.entry && l.entry->primitive;
+    *served = l.entry->primitive != NULL;
     const amp_status status = *served ? compute(call, c, &l, x, bias, y) : AMP_OK;
-    if (l.entry) give_entry_back(l.entry);
+    give_entry_back(l.entry);
     return status;
 }

@@ -10,4 +10,7 @@
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
                          const amp_conv_plane *y, bool *served);
 
+/* Whether it can be cut so; oneDNN may still lack the convolution. */
+bool amp_conv_dnnl_cuts(const amp_conv *c);
+
 #endif /* AMP_CPU_CONV_DNNL_H */

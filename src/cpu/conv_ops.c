@@ -174,7 +174,6 @@ static amp_conv_weight weight_of(const request *r, int64_t rows_of_group) {
     return w;
 }
 
-/* Everything but the result. */
 /* Everything but where the elements lie. */
 static amp_status make_problem(const amp_call *call, const request *r, amp_conv *c) {
     const amp_tensor *x = r->input, *w = r->weight;

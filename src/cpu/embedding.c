@@ -22,7 +22,6 @@ typedef struct lookup {
 
 static amp_status take_indices(const amp_call *call, const amp_tensor *input, const amp_tensor *weight, lookup *l) {
     const char *op = amp_call_name(call);
-    AMP_TRY(amp_check_table(call, input, weight));
     const amp_tensor *dense = amp_cpu_dense(call->op->name, input, AMP_I64, 0);
     if (!dense) return amp_pending_error();
     *l = (lookup){amp_tensor_pointer(dense), amp_tensor_elements(input)};
@@ -298,6 +297,7 @@ static amp_status take_options(const amp_call *call, const amp_embedding_bag_arg
 amp_status cpu_embedding_bag(amp_call *call) {
     const amp_embedding_bag_args *a = call->args;
     bags b = {.compute = amp_compute_dtype(a->weight->dtype)};
+    AMP_TRY(amp_check_table(call, a->input, a->weight));
     AMP_TRY(take_indices(call, a->input, a->weight, &b.l));
     AMP_TRY(take_options(call, a, &b));
     AMP_TRY(take_offsets(call, a, &b));

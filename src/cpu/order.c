@@ -210,7 +210,7 @@ static uint64_t keys_within(const int32_t *keys, int32_t bound) {
     return ~above;
 }
 
-/* No less than the k-th smallest of n keys, PIECE·LANES at most, k ≤ LANES: the k-th smallest of the least in each lane.
+/* No less than the k-th smallest of n keys, n a multiple of LANES, k ≤ LANES: the k-th smallest of the least in each lane.
  * So hardly more than k of them have to be looked at. */
 static int32_t bound_of(const int32_t *keys, int64_t n, int64_t k) {
     enum { LANES = FEW_WANTED };

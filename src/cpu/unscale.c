@@ -8,7 +8,7 @@ typedef struct unscaling {
     atomic_bool found;
 } unscaling;
 
-/* x − x is 0 for finite x only. The sum of those is compared once, so that the loop has no branch. */
+/* x − x is 0 for finite x only; what is not is gathered without a branch. */
 #define UNSCALE(name, type)                                                                                            \
     static void name(void *context, void *out, const void *const *in, int64_t n) {                                     \
         unscaling *u = context;                                                                                        \

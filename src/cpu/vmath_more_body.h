@@ -52,7 +52,8 @@ static inline vf v_log1p(vf x) {
     const vf one = v_set1(1.0f), u = one + x;
     const vf value = v_log(u) + (x - (u - one)) / u;
     const vm huge = v_lt(v_set1(1e30f), u);
-    return v_select(v_eq(u, v_set1(0.0f)), v_set1(-INFINITY), v_select(huge, v_log(x), value));
+    const vf ordinary = v_select(v_eq(x, v_set1(0.0f)), x, value); /* −0 stays */
+    return v_select(v_eq(u, v_set1(0.0f)), v_set1(-INFINITY), v_select(huge, v_log(x), ordinary));
 }
 
 static inline vf v_expm1(vf x) {

@@ -240,13 +240,13 @@ amp_status amp_call_op(const char *name, const amp_argument *arguments, int argu
                        int output_capacity, int *output_count) {
     binding b;
     int produced = 0;
+    for (int i = 0; outputs && i < output_capacity; i++) outputs[i] = NULL;
     if (amp_failed()) return amp_pending_error();
     const bool no_arguments = argument_count > 0 && !arguments;
     if (no_arguments || (output_capacity > 0 && !outputs)) {
         return amp_fail(AMP_ERROR_INVALID, "call_op: the %s array is NULL", no_arguments ? "argument" : "output");
     }
     AMP_TRY(choose_overload(name, arguments, argument_count, &b));
-    for (int i = 0; i < output_capacity; i++) outputs[i] = NULL;
     point_outputs(&b, outputs, output_capacity);
     const bool is_list = (b.op->flags & AMP_OP_RETURNS_LIST) != 0;
     AMP_TRY(is_list ? run_list(&b, outputs, output_capacity, &produced)

@@ -62,7 +62,7 @@ static void print_policies(FILE *out, const json_t *ops) {
         {"fp32", "runs in f32, its arguments are cast to it"},
         {"fp32_set_opt_dtype", "computes in f32 from the argument as it is, unless the call names a dtype"},
         {"fp32_append_dtype", "computes in f32 from the argument as it is, unless the call names a dtype"},
-        {"promote", "runs in the widest dtype among its arguments, which are cast to it"},
+        {"promote", "runs in the widest of the region's dtype and its arguments', which are cast to it"},
         {"fallthrough", "autocast leaves it alone, it runs in its arguments' dtypes"},
         {"banned", "refused in a region, or run in f32 where the region allows it"},
     };

@@ -7,7 +7,7 @@
 static const char op[] = "foreach_non_finite_check_and_unscale";
 
 static amp_status check_tensor(const char *name, const amp_tensor *t, const amp_tensor *first) {
-    if (!t) return amp_failed() ? amp_pending_error() : amp_fail(AMP_ERROR_INVALID, "%s: '%s' is NULL", op, name);
+    if (!t) return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is NULL", op, name);
     if (!amp_tensor_is_live(t)) return amp_fail(AMP_ERROR_INVALID, "%s: '%s' was released before", op, name);
     if (t->storage->device == first->storage->device) return AMP_OK;
     return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on %s, 'found_inf' on %s; all must be on one device", op, name,
