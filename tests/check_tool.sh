@@ -53,6 +53,7 @@ expect 1 "cannot run" "$amp" explain -- "$folder/absent"
 expect 2 "missing" "$amp" explain
 expect 2 "No such file" "$amp" explain "$folder/absent"
 expect 2 "is no report" "$amp" explain "$folder"
+expect 2 "to run it: amp explain -- $program" "$amp" explain "$program"
 echo '{"ops": 1}' >"$folder/other.json"
 expect 2 "no report of libamp" "$amp" explain "$folder/other.json"
 env AMP_EXPLAIN="$folder/run.json" "$program" >/dev/null

@@ -81,6 +81,16 @@ inline void release(void *memory) {
     std::free(memory);
 }
 
+inline amp_backend backend_of(amp_backend_op (*find)(const amp_op_info *)) {
+    amp_backend b = {};
+    b.name = "fake";
+    b.find = find;
+    b.copy = copy;
+    b.allocate = allocate;
+    b.release = release;
+    return b;
+}
+
 class Test : public amp_test::Test {
   protected:
     void SetUp() override {
@@ -114,16 +124,7 @@ class Test : public amp_test::Test {
     }
 
   private:
-    static amp_backend make_backend() {
-        amp_backend b = {};
-        b.name = "fake";
-        b.find = find;
-        b.copy = copy;
-        b.allocate = allocate;
-        b.release = release;
-        return b;
-    }
-    const amp_backend backend_ = make_backend();
+    const amp_backend backend_ = backend_of(find);
 };
 
 using Dtypes = std::vector<amp_dtype>;

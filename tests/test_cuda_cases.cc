@@ -147,9 +147,7 @@ class CudaCases : public fake_device::Test {
     static amp_backend_op find(const amp_op_info *) {
         return {note_plan, false};
     }
-    const amp_backend backend_ = {
-        "fake",  find,    fake_device::copy, nullptr, fake_device::allocate, fake_device::release,
-        nullptr, nullptr, nullptr,           nullptr};
+    const amp_backend backend_ = fake_device::backend_of(find);
 };
 
 bool is_cuda_case(const json_t *test_case) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,7 +88,8 @@ static json_t *load(const char *path) {
     json_error_t error;
     json_t *report = json_load_file(path, 0, &error);
     if (!report) {
-        const bool runs = access(path, X_OK) == 0;
+        struct stat s;
+        const bool runs = stat(path, &s) == 0 && S_ISREG(s.st_mode) && access(path, X_OK) == 0;
         fprintf(stderr, "amp explain: '%s' is no report: %s%s%s\n", path, error.text,
                 runs ? "; to run it: amp explain -- " : "", runs ? path : "");
     } else if (!json_is_array(json_object_get(report, "ops"))) {
