@@ -390,7 +390,7 @@ static amp_status run(const layer *l, const void *x, const void *weights, const 
     char *const memory = bytes ? amp_alloc(bytes) : NULL;
     if (bytes && !memory) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
     w.own = memory ? memory + bias_bytes : NULL;
-    if (bias && value) {
+    if (memory && bias && value) {
         w.bias = memset(memory, 0, bias_bytes);
         memcpy(w.bias, bias, (size_t)l->out * value);
     }
