@@ -120,7 +120,7 @@ static void print_report(FILE *out, const json_t *report, double least_share) {
             "conversions*", "kernel", "policy");
     print_ops(out, ops, total, least_share);
     fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
-          "  in is the widest type among the arguments that the op got; kernel - is plain loops, or LAPACK\n"
+          "  in is the widest type among the arguments, once cast; kernel - is plain loops, or LAPACK\n"
           "  us/call is the mean of all calls, the first included, in which weights are packed and kernels tested\n",
           out);
     print_policies(out, ops);

@@ -15,9 +15,9 @@
 static const char help[] =
     "usage: amp explain [--json | --all] FILE\n"
     "       amp explain [--json | --all] -- PROGRAM [ARGUMENT…]\n\n"
-    "Per op and shape: calls, time, the widest type among its arguments, casts and packings made, cached\n"
-    "and avoided, the kernel that ran, and the policy that decided. Below: better kernels that could not run, and "
-    "why.\n\n"
+    "Per op and shape: calls, time, the widest type among its arguments once cast, casts and\n"
+    "packings made, cached and avoided, the kernel that ran, and the policy that decided. Below:\n"
+    "better kernels that could not run, and why.\n\n"
     "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
     "it so itself; the program's own output goes to standard error.\n\n"
     "  --json   the report as it was recorded\n"

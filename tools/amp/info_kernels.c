@@ -73,7 +73,10 @@ void amp_print_kernels(void) {
     for (int i = 0; choice_at(i, &r); i++) print_choice(&r);
     const char *path = amp_choices_path();
     printf("  %-34s %s\n", "kept in", *path ? path : "no file");
-    printf("  A tie, within 3 %%, goes to libamp's own kernel. Convolutions are answered by kind:\n"
+    printf("  Rates are of one thread, on operands in place. A tie, within 3 %%, goes to libamp's own kernel. "
+           "Convolutions in\n"
+           "  bf16 are answered by kind, but those that read an f32 image with channels last as it is, which are "
+           "libamp's:\n"
            "  conv_CHANNELS_OUTPUTS_WINDOW[_groupsN][_bySTRIDE][_apartDILATION]_PIXELS, channels and outputs of one "
            "group.\n");
 }
