@@ -29,7 +29,7 @@ typedef struct amp_memory_stats {
 } amp_memory_stats;
 
 AMP_API amp_memory_stats amp_memory_statistics(void);
-/* Gives the kept free blocks back to the system. */
+/* Gives free blocks back to the system: those that this thread keeps, and those of threads that ended. */
 AMP_API void amp_memory_trim(void);
 
 #ifdef __cplusplus
