@@ -184,6 +184,16 @@ TEST_F(Losses, IntegersWhereTheResultIsOne) {
     EXPECT_EQ(amp_tensor_dtype(op("hinge_embedding_loss", {x, t})), AMP_F32);
 }
 
+// Values of PyTorch 2.13.
+TEST_F(Losses, DifferencesOfIntegersWrap) {
+    const int64_t shape[] = {3}, least = INT64_MIN, most = INT64_MAX;
+    const int64_t x[] = {0, most, least}, t[] = {least, -2, 1}, want[] = {least, most, most};
+    amp_tensor *z = op("l1_loss", {amp_from_data(x, AMP_I64, 1, shape), amp_from_data(t, AMP_I64, 1, shape)},
+                       {{"reduction", "none"}});
+    ASSERT_EQ(amp_tensor_dtype(z), AMP_I64);
+    EXPECT_EQ(0, std::memcmp(amp_data(z), want, sizeof want));
+}
+
 TEST_F(Losses, RefuseBadInput) {
     amp_tensor *x = tensor(AMP_F32, {2, 3}, {0.5}), *y = tensor(AMP_F32, {4}, {0.5});
     amp_tensor *z = tensor(AMP_F32, {3}, {1.5}), *bad = many({0.5, NAN, 0.25});

@@ -47,21 +47,19 @@ static void loss_f32(void *context, void *out, const void *const *in, int64_t n)
 
 /* ---- f64: x and t are an element of the first two inputs, y of the third, 1 where there is none --------------------- */
 
-#define LOSS_LOOP(name, type, suffix, expression)                                                                      \
-    static void name##_##suffix(void *context, void *out, const void *const *in, int64_t n) {                          \
+#define LOSS(name, expression)                                                                                         \
+    static void name##_f64(void *context, void *out, const void *const *in, int64_t n) {                               \
         const loss_context *c = context;                                                                               \
-        const type *xs = in[0], *ts = in[1], *ys = c->third ? in[c->third] : NULL,                                     \
-                   *ws = c->weight ? in[c->weight] : NULL;                                                             \
-        const type p = (type)c->p;                                                                                     \
-        type *o = out;                                                                                                 \
+        const double *xs = in[0], *ts = in[1], *ys = c->third ? in[c->third] : NULL,                                   \
+                     *ws = c->weight ? in[c->weight] : NULL, p = c->p;                                                 \
+        double *o = out;                                                                                               \
         (void)p;                                                                                                       \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            const type x = xs[i], t = ts[i], y = ys ? ys[i] : 1, z = x > t ? x - t : t - x;                            \
+            const double x = xs[i], t = ts[i], y = ys ? ys[i] : 1, z = x > t ? x - t : t - x;                          \
             (void)y, (void)z;                                                                                          \
             o[i] = (ws ? ws[i] : 1) * (expression);                                                                    \
         }                                                                                                              \
     }
-#define LOSS(name, expression) LOSS_LOOP(name, double, f64, expression)
 
 /* What is negative becomes zero; a NaN stays. */
 static double positive(double v) {
@@ -85,7 +83,6 @@ static double entropy(loss_context *c, double x, double t) {
 
 LOSS(mse, z *z)
 LOSS(l1, z)
-LOSS_LOOP(l1, int64_t, i64, z)
 LOSS(smooth_l1, z < p ? 0.5 * z * z / p : z - 0.5 * p)
 LOSS(huber, z < p ? 0.5 * z * z : p * (z - 0.5 * p))
 LOSS(hinge_embedding, (t == 1.0 ? 0.0 : positive(p - x)) + (t == -1.0 ? 0.0 : x))
@@ -97,6 +94,17 @@ LOSS(kl_div, t *((t == 0.0 ? 0.0 : log(t)) - x))
 LOSS(kl_div_log, exp(t) * (t - x))
 LOSS(poisson, exp(x) - t * x + (c->full ? stirling(t) : 0.0))
 LOSS(poisson_plain, x - t * log(x + p) + (c->full ? stirling(t) : 0.0))
+
+/* Integers wrap, as in PyTorch: the difference, its magnitude, and the weighted one. */
+static void l1_i64(void *context, void *out, const void *const *in, int64_t n) {
+    const loss_context *c = context;
+    const uint64_t *x = in[0], *t = in[1], *weight = c->weight ? in[c->weight] : NULL;
+    uint64_t *o = out;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t difference = x[i] - t[i], magnitude = (int64_t)difference < 0 ? 0 - difference : difference;
+        o[i] = weight ? weight[i] * magnitude : magnitude;
+    }
+}
 
 static const loss_op mse = {AMP_KERNEL_LOSS_MSE, mse_f64, NULL, false, 2};
 static const loss_op l1 = {AMP_KERNEL_LOSS_L1, l1_f64, l1_i64, false, 2};
