@@ -4,13 +4,26 @@
 #include <string.h>
 
 #include "cpu/operands.h"
+#include "ops/row_rules.h"
 
 bool amp_same_shape(const amp_tensor *a, const amp_tensor *b) {
     return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
 }
 
-static bool is_index(amp_dtype dtype) {
-    return !amp_dtype_is_floating(dtype) && !amp_dtype_is_complex(dtype) && dtype != AMP_BOOL;
+static amp_status check_index_dtype(const amp_call *call, const amp_tensor *target) {
+    const amp_dtype dtype = target->dtype;
+    if (!amp_dtype_is_floating(dtype) && !amp_dtype_is_complex(dtype) && dtype != AMP_BOOL) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: 'target' is %s; expected class indices, of i64", amp_call_name(call),
+                    amp_describe(target));
+}
+
+/* NULL: all weigh the same. */
+static amp_status check_class_weight(const amp_call *call, const amp_tensor *weight, int64_t classes) {
+    if (!weight || (weight->rank == 1 && weight->shape[0] == classes && amp_dtype_is_floating(weight->dtype))) {
+        return AMP_OK;
+    }
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected floats, one for each class: [%lld]",
+                    amp_call_name(call), amp_describe(weight), (long long)classes);
 }
 
 int amp_sample_shape(const amp_tensor *input, int64_t *shape) {
@@ -26,25 +39,14 @@ amp_status amp_check_classes(const amp_call *call, const amp_tensor *input, cons
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected [C], [N, C] or [N, C, …]", amp_call_name(call),
                         amp_describe(input));
     }
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(input));
-    }
-    const int64_t classes = input->shape[input->rank > 1];
-    if (!weight || (weight->rank == 1 && weight->shape[0] == classes && amp_dtype_is_floating(weight->dtype))) {
-        return AMP_OK;
-    }
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected floats, one for each class: [%lld]",
-                    amp_call_name(call), amp_describe(weight), (long long)classes);
+    AMP_TRY(amp_check_floating(call, input));
+    return check_class_weight(call, weight, input->shape[input->rank > 1]);
 }
 
 amp_status amp_check_class_indices(const amp_call *call, const amp_tensor *input, const amp_tensor *target) {
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_sample_shape(input, shape);
-    if (!is_index(target->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'target' is %s; expected class indices, of i64", amp_call_name(call),
-                        amp_describe(target));
-    }
+    AMP_TRY(check_index_dtype(call, target));
     if (target->rank == rank && !memcmp(target->shape, shape, (size_t)rank * sizeof *shape)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected a class index for each sample, %s",
                     amp_call_name(call), amp_describe(target), amp_describe(input), amp_describe_shape(rank, shape));
@@ -74,10 +76,7 @@ amp_status amp_check_smoothing(const amp_call *call, double smoothing) {
 
 /* ---- Margin losses -------------------------------------------------------------------------------------------------- */
 static amp_status read_rows(const amp_call *call, const amp_tensor *input, int64_t *samples, int64_t *classes) {
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(input));
-    }
+    AMP_TRY(amp_check_floating(call, input));
     *classes = input->rank ? input->shape[input->rank - 1] : 1;
     *samples = input->rank == 2 ? input->shape[0] : 1;
     if (input->rank <= 2 && *classes > 0) return AMP_OK;
@@ -85,15 +84,8 @@ static amp_status read_rows(const amp_call *call, const amp_tensor *input, int64
                     amp_describe(input));
 }
 
-static amp_status check_index_dtype(const amp_call *call, const amp_tensor *target) {
-    if (is_index(target->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: 'target' is %s; expected class indices, of i64", amp_call_name(call),
-                    amp_describe(target));
-}
-
 amp_status amp_read_multi_margin(const amp_call *call, const amp_multi_margin_loss_args *a, int64_t *samples,
                                  int64_t *classes, double *p, double *margin) {
-    const amp_tensor *weight = a->weight;
     *p = amp_constant_of(&a->p, AMP_F64).f64;
     *margin = amp_constant_of(&a->margin, AMP_F64).f64;
     AMP_TRY(read_rows(call, a->input, samples, classes));
@@ -106,11 +98,7 @@ amp_status amp_read_multi_margin(const amp_call *call, const amp_multi_margin_lo
                         amp_call_name(call), amp_describe(a->target), amp_describe(a->input), (long long)*samples);
     }
     AMP_TRY(check_index_dtype(call, a->target));
-    if (!weight || (weight->rank == 1 && weight->shape[0] == *classes && amp_dtype_is_floating(weight->dtype))) {
-        return AMP_OK;
-    }
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected floats, one for each class: [%lld]",
-                    amp_call_name(call), amp_describe(weight), (long long)*classes);
+    return check_class_weight(call, a->weight, *classes);
 }
 
 amp_status amp_read_multilabel(const amp_call *call, const amp_tensor *input, const amp_tensor *target,
