@@ -1,6 +1,7 @@
 // The explain report: what ran, in which type, and why; for people and for programs.
 #include "amp_test.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -114,6 +115,7 @@ TEST_F(Explain, TellsPolicyTypeCastsAndKernel) {
     json_t *row = r.row("linear");
     EXPECT_EQ(Report::number(row, "calls"), 2);
     EXPECT_EQ(Report::text(row, "policy"), "lower");
+    EXPECT_EQ(Report::text(row, "region"), "bf16");
     EXPECT_EQ(Report::text(row, "runs_in"), "bf16");
     EXPECT_EQ(Report::number(row, "casts_made"), 1) << "the weight, once";
     EXPECT_EQ(Report::number(row, "casts_cached"), 1);
@@ -294,6 +296,89 @@ TEST_F(Explain, TheLongestShapesFit) {
     amp_clear_error();
     const Report r;
     EXPECT_EQ(Report::text(r.row("add"), "inputs").rfind("f32[0, 1000000000000000", 0), 0u);
+}
+
+// The first call of a row is told apart, and the median is that of the others: of an odd number of them it is one of them.
+TEST_F(Explain, TheFirstCallAndTheMedianOfTheOthers) {
+    op("add", {x_, x_});
+    {
+        const Report r;
+        json_t *once = r.row("add");
+        EXPECT_EQ(Report::number(once, "first_nanoseconds"), Report::number(once, "nanoseconds"));
+        EXPECT_TRUE(json_is_null(json_object_get(once, "median_nanoseconds")));
+    }
+    amp_tensor *large = random_tensor(AMP_F32, {1000000}, 1);
+    op("exp", {large});
+    const Report first;
+    const int64_t before = Report::number(first.row("exp"), "nanoseconds");
+    for (int i = 0; i < 1000; i++) op("add", {x_, x_});
+    op("exp", {large});
+    const Report r;
+    json_t *exp = r.row("exp"), *add = r.row("add");
+    EXPECT_EQ(Report::number(exp, "first_nanoseconds"), before);
+    const double second = double(Report::number(exp, "nanoseconds") - before);
+    EXPECT_NEAR(double(Report::number(exp, "median_nanoseconds")), second, 1e-6 * second) << "kept as float";
+    EXPECT_GE(Report::number(add, "median_nanoseconds"), Report::number(add, "fastest_nanoseconds"));
+    EXPECT_LE(Report::number(add, "median_nanoseconds"), Report::number(add, "nanoseconds") / 500);
+}
+
+// A row's memory is taken at its first call; the next ones take none, however many.
+TEST_F(Explain, RecordingAllocatesOnlyAtTheFirstCallOfARow) {
+    const auto call = [&] {
+        Scope scope;
+        op("add", {x_, x_});
+    };
+    call();
+    const size_t before = amp_memory_statistics().system_allocations, bytes = amp_memory_statistics().live_bytes;
+    for (int i = 0; i < 1000; i++) call();
+    EXPECT_EQ(amp_memory_statistics().live_bytes, bytes);
+#ifndef __SANITIZE_ADDRESS__
+    EXPECT_EQ(amp_memory_statistics().system_allocations, before);
+#else
+    (void)before;
+#endif
+    EXPECT_EQ(Report::number(Report().row("add"), "calls"), 1001);
+}
+
+TEST_F(Explain, TheLayoutOfEachInputIsShown) {
+    amp_tensor *image = tensor(AMP_F32, {2, 3, 4, 5}), *weight = tensor(AMP_F32, {6, 3, 1, 1});
+    amp_tensor *last =
+        op("permute", {op("contiguous", {op("permute", {image, AMP_DIMS(0, 2, 3, 1)})}), AMP_DIMS(0, 3, 1, 2)});
+    amp_explain_reset();
+    op("conv2d", {image, weight});
+    op("conv2d", {last, weight});
+    op("mm", {op("t", {x_}), x_});
+    const Report r;
+    EXPECT_EQ(r.rows(), 4u) << "calls on different layouts are different rows";
+    std::string texts[2];
+    for (size_t i = 0; i < 2; i++) texts[i] = Report::text(r.row("conv2d", i), "inputs");
+    std::sort(texts, texts + 2);
+    EXPECT_EQ(texts[0], "f32[2, 3, 4, 5] channels-last, f32[6, 3, 1, 1]");
+    EXPECT_EQ(texts[1], "f32[2, 3, 4, 5], f32[6, 3, 1, 1]");
+    EXPECT_EQ(Report::text(r.row("mm"), "inputs"), "f32[3, 2] strided, f32[2, 3]");
+    json_t *tensors = json_object_get(r.row("mm"), "tensors");
+    ASSERT_EQ(json_array_size(tensors), 2u);
+    EXPECT_EQ(Report::text(json_array_get(tensors, 0), "argument"), "input");
+    EXPECT_EQ(Report::text(json_array_get(tensors, 0), "dtype"), "f32");
+    EXPECT_EQ(Report::text(json_array_get(tensors, 0), "layout"), "strided");
+    EXPECT_EQ(Report::text(json_array_get(tensors, 1), "layout"), "contiguous");
+    json_t *shape = json_object_get(json_array_get(tensors, 1), "shape");
+    ASSERT_EQ(json_array_size(shape), 2u);
+    EXPECT_EQ(json_integer_value(json_array_get(shape, 0)), 2);
+    EXPECT_EQ(json_integer_value(json_array_get(shape, 1)), 3);
+}
+
+TEST_F(Explain, ALongListOfInputsIsCutButNotMistakenForAnother) {
+    std::vector<amp_tensor *> many(30, x_), others = many;
+    others.back() = tensor(AMP_F32, {5, 3});
+    op("cat", {many});
+    op("cat", {many});
+    op("cat", {others});
+    const Report r;
+    EXPECT_EQ(r.rows(), 2u);
+    const std::string text = Report::text(r.row("cat"), "inputs");
+    EXPECT_EQ(text.rfind("f32[2, 3], f32[2, 3], ", 0), 0u) << text;
+    EXPECT_EQ(text.substr(text.size() - 5), ", …") << text;
 }
 
 TEST_F(Explain, ThreadsShareOneReport) {

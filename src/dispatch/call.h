@@ -11,6 +11,7 @@
 typedef struct amp_call_note {
     amp_policy policy;
     bool in_region;     /* an enabled region of the call's device looked at it */
+    amp_dtype region;   /* … of this dtype; AMP_DTYPE_NONE: there is none */
     bool overridden;    /* the policy came from an override */
     amp_dtype target;   /* dtype that autocast chose; AMP_DTYPE_NONE: it left the arguments alone */
     const char *bypass; /* why autocast did not look at it: static text, or NULL */

@@ -2,15 +2,16 @@
 #include "explain/record.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "amp/explain.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "cpu/spatial.h"
 #include "dispatch/layers.h"
 #include "policy/promotion.h"
 
@@ -25,92 +26,126 @@ static uint64_t now(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- Describing the inputs ------------------------------------------------------------------------------------- */
-static size_t append_tensor(char *text, size_t used, const amp_tensor *t) {
-    static const char rest[] = ", …"; /* of more than there is room for */
-    if (used == AMP_INPUTS_BYTES) return used;
-    char one[AMP_MAX_RANK * 21 + 16]; /* rank 8 of the longest numbers fits */
-    int n = snprintf(one, sizeof one, "%s%s[", used ? ", " : "", amp_dtype_name(t->dtype));
-    for (int i = 0; i < t->rank; i++) {
-        n += snprintf(one + n, sizeof one - (size_t)n, i ? ", %lld" : "%lld", (long long)t->shape[i]);
-    }
-    n += snprintf(one + n, sizeof one - (size_t)n, "]");
-    if (used + (size_t)n + sizeof rest > AMP_INPUTS_BYTES) {
-        memcpy(text + used, rest, sizeof rest);
-        return AMP_INPUTS_BYTES;
-    }
-    memcpy(text + used, one, (size_t)n + 1);
-    return used + (size_t)n;
+/* ---- The inputs ------------------------------------------------------------------------------------------------ */
+static amp_layout layout_of(const amp_tensor *t) {
+    if (amp_tensor_is_dense(t)) return AMP_LAYOUT_CONTIGUOUS;
+    return amp_is_channels_last(t) ? AMP_LAYOUT_CHANNELS_LAST : AMP_LAYOUT_STRIDED;
 }
 
-/* The inputs in words, and what they promote to. */
+/* The key in the making, and what its inputs promote to. */
 typedef struct inputs {
-    char *text;
-    size_t used;
+    amp_record_key *key;
     amp_dtype dimensioned, numbers;
 } inputs;
 
-static void add_input(inputs *in, const amp_tensor *t) {
-    if (!t) return;
-    amp_dtype *group = t->rank > 0 ? &in->dimensioned : &in->numbers;
-    *group = amp_promote(*group, t->dtype);
-    in->used = append_tensor(in->text, in->used, t);
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
 }
 
-static void describe_inputs(const amp_call *call, amp_record *key) {
-    inputs in = {.text = key->inputs, .dimensioned = AMP_DTYPE_NONE, .numbers = AMP_DTYPE_NONE};
+static void store(amp_record_key *key, amp_record_input input, const amp_tensor *t) {
+    if (key->stored_inputs == AMP_RECORD_INPUTS || key->stored_inputs < key->input_count) return;
+    if (key->stored_extents + t->rank > AMP_RECORD_EXTENTS) return;
+    memcpy(key->extents + key->stored_extents, t->shape, (size_t)t->rank * sizeof *t->shape);
+    key->stored_extents += t->rank;
+    key->inputs[key->stored_inputs++] = input;
+}
+
+static void add_input(inputs *in, int arg, const amp_tensor *t) {
+    if (!t) return;
+    amp_record_key *key = in->key;
+    amp_dtype *group = t->rank > 0 ? &in->dimensioned : &in->numbers;
+    *group = amp_promote(*group, t->dtype);
+    const amp_record_input input = {(uint8_t)arg, (uint8_t)t->dtype, (uint8_t)layout_of(t), (uint8_t)t->rank};
+    uint32_t word;
+    memcpy(&word, &input, sizeof word);
+    key->hash = mix(key->hash, word);
+    for (int i = 0; i < t->rank; i++) key->hash = mix(key->hash, (uint64_t)t->shape[i]);
+    store(key, input, t);
+    key->input_count++;
+}
+
+static void note_inputs(const amp_call *call, amp_record_key *key) {
+    inputs in = {.key = key, .dimensioned = AMP_DTYPE_NONE, .numbers = AMP_DTYPE_NONE};
+    key->hash = mix(0, (uint64_t)call->op->id);
+    key->input_count = key->stored_inputs = key->stored_extents = 0;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind == AMP_ARG_TENSOR) add_input(&in, *amp_call_tensor(call, arg));
+        if (arg->kind == AMP_ARG_TENSOR) add_input(&in, i, *amp_call_tensor(call, arg));
         if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
         const amp_tensor_list *list = amp_call_tensor_list(call, arg);
-        for (int64_t k = 0; k < list->count; k++) add_input(&in, list->items[k]);
+        for (int64_t k = 0; k < list->count; k++) add_input(&in, i, list->items[k]);
     }
     key->runs_in = amp_raise_category(in.dimensioned, in.numbers);
 }
 
 /* ---- Recording ------------------------------------------------------------------------------------------------- */
-static bool same(const amp_record *r, const amp_record *key) {
-    const amp_call_note *a = &r->note, *b = &key->note;
-    return r->hash == key->hash && r->op == key->op && r->form == key->form && r->device == key->device &&
-           a->policy == b->policy && a->in_region == b->in_region && a->target == b->target && a->bypass == b->bypass &&
-           a->overridden == b->overridden && a->kernel == b->kernel && strcmp(r->inputs, key->inputs) == 0;
+static bool same_inputs(const amp_record_key *a, const amp_record_key *b) {
+    return a->input_count == b->input_count && a->stored_inputs == b->stored_inputs &&
+           a->stored_extents == b->stored_extents &&
+           memcmp(a->inputs, b->inputs, (size_t)a->stored_inputs * sizeof *a->inputs) == 0 &&
+           memcmp(a->extents, b->extents, (size_t)a->stored_extents * sizeof *a->extents) == 0;
 }
 
-static amp_record *find_or_add(const amp_record *key) {
+static bool same(const amp_record_key *r, const amp_record_key *key) {
+    const amp_call_note *a = &r->note, *b = &key->note;
+    return r->hash == key->hash && r->op == key->op && r->form == key->form && r->device == key->device &&
+           a->policy == b->policy && a->in_region == b->in_region && a->region == b->region && a->target == b->target &&
+           a->bypass == b->bypass && a->overridden == b->overridden && a->kernel == b->kernel && same_inputs(r, key);
+}
+
+static amp_record *find_or_add(const amp_record_key *key) {
     amp_record **bucket = &buckets[key->hash % BUCKETS];
     for (amp_record *r = *bucket; r; r = r->next) {
-        if (same(r, key)) return r;
+        if (same(&r->key, key)) return r;
     }
     amp_record *r = amp_alloc(sizeof *r);
     if (!r) return NULL; /* a call that no memory was left to record still succeeds */
-    *r = *key;
-    r->note.casts_made = r->note.casts_cached = r->note.casts_fused = 0;
+    memset(r, 0, offsetof(amp_record, samples));
+    r->key = *key;
+    r->key.note.casts_made = r->key.note.casts_cached = r->key.note.casts_fused = 0;
     r->next = *bucket;
     return *bucket = r;
 }
 
-static void add(amp_record *key, bool failed, uint64_t nanoseconds) {
-    key->hash = XXH3_64bits(key->inputs, strlen(key->inputs)) ^ (uint64_t)key->op->id * 0x9E3779B97F4A7C15u;
+/* A place for sample number `count`, from 1: behind the last of them as long as there is room, then any, or none, so that
+ * each call so far is kept with the same probability. */
+static uint64_t place_of_sample(amp_record *r, uint64_t count) {
+    if (count <= AMP_RECORD_SAMPLES) return count - 1;
+    r->random = r->random * 6364136223846793005u + 1442695040888963407u;
+    return (r->random >> 32) * (count < UINT32_MAX ? count : UINT32_MAX) >> 32;
+}
+
+static void add_time(amp_record *r, uint64_t nanoseconds) {
+    r->calls++;
+    r->nanoseconds += nanoseconds;
+    if (r->calls == 1 || nanoseconds < r->fastest) r->fastest = nanoseconds;
+    if (r->calls == 1) {
+        r->first = nanoseconds;
+        return;
+    }
+    const uint64_t place = place_of_sample(r, r->calls - 1);
+    if (place < AMP_RECORD_SAMPLES) r->samples[place] = (float)nanoseconds;
+}
+
+static void add(const amp_record_key *key, bool failed, uint64_t nanoseconds) {
     amp_lock(AMP_LOCK_EXPLAIN);
     amp_record *r = find_or_add(key);
     if (r) {
-        r->calls++;
+        amp_call_note *sum = &r->key.note;
+        add_time(r, nanoseconds);
         r->failures += failed;
-        r->nanoseconds += nanoseconds;
-        if (r->calls == 1 || nanoseconds < r->fastest) r->fastest = nanoseconds;
-        r->note.weight_of_op |= key->note.weight_of_op;
-        r->note.casts_made += key->note.casts_made;
-        r->note.casts_cached += key->note.casts_cached;
-        r->note.casts_fused += key->note.casts_fused;
+        sum->weight_of_op |= key->note.weight_of_op;
+        sum->casts_made += key->note.casts_made;
+        sum->casts_cached += key->note.casts_cached;
+        sum->casts_fused += key->note.casts_fused;
     }
     amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
 amp_status amp_explain_layer(amp_call *call) {
-    amp_record key;
-    memset(&key, 0, sizeof key);
-    describe_inputs(call, &key);
+    amp_record_key key; /* not cleared: what is not stored is not compared */
+    note_inputs(call, &key);
     const uint64_t start = now();
     const amp_status status = amp_call_next(call);
     const uint64_t elapsed = now() - start;

@@ -1,4 +1,4 @@
-/* The explain report's records: one per op, input types and shapes, and way it ran. */
+/* The explain report's records: one per op, input types, shapes and layouts, and way it ran. */
 #ifndef AMP_EXPLAIN_RECORD_H
 #define AMP_EXPLAIN_RECORD_H
 
@@ -6,18 +6,38 @@
 
 #include "dispatch/call.h"
 
-enum { AMP_INPUTS_BYTES = 240 };
+typedef enum amp_layout { AMP_LAYOUT_CONTIGUOUS, AMP_LAYOUT_CHANNELS_LAST, AMP_LAYOUT_STRIDED } amp_layout;
 
-typedef struct amp_record {
-    struct amp_record *next; /* in its hash bucket */
-    uint64_t hash;
+/* A tensor argument before any cast. Its extents stand in the key's, behind those of the inputs before it. */
+typedef struct amp_record_input {
+    uint8_t arg; /* index in the op's table of arguments */
+    uint8_t dtype, layout, rank;
+} amp_record_input;
+
+enum { AMP_RECORD_INPUTS = 16, AMP_RECORD_EXTENTS = 40, AMP_RECORD_SAMPLES = 128 };
+
+/* What makes two calls the same row. */
+typedef struct amp_record_key {
+    uint64_t hash; /* of the inputs, also of those that found no room, and of the op */
     const amp_op_info *op;
     unsigned form;
     amp_device device;
-    char inputs[AMP_INPUTS_BYTES]; /* "f32[2, 3], f32[3]", before any cast */
-    amp_dtype runs_in;             /* what autocast chose, else what the inputs promote to; NONE without inputs */
-    amp_call_note note;            /* of the first such call; its counts are sums over all */
-    uint64_t calls, failures, nanoseconds, fastest;
+    amp_dtype runs_in;  /* what autocast chose, else what the inputs promote to; NONE without inputs */
+    amp_call_note note; /* of the first such call; in a record its counts are sums over all */
+    int input_count;    /* all of them; those that found room: stored_inputs, with stored_extents */
+    int stored_inputs, stored_extents;
+    amp_record_input inputs[AMP_RECORD_INPUTS];
+    int64_t extents[AMP_RECORD_EXTENTS];
+} amp_record_key;
+
+typedef struct amp_record {
+    struct amp_record *next; /* in its hash bucket */
+    amp_record_key key;
+    uint64_t calls, failures;
+    uint64_t nanoseconds, fastest, first; /* of all calls, of the fastest, of the first */
+    uint64_t random;
+    /* Of the calls behind the first: all, then so many of them drawn with equal chances. */
+    float samples[AMP_RECORD_SAMPLES];
 } amp_record;
 
 /* Calls `visit` on every record under the lock of the report. */

@@ -43,6 +43,52 @@ static const char *form_suffix(unsigned form) {
     return form == AMP_FORM_INPLACE ? "_" : form == AMP_FORM_OUT ? "_out" : "";
 }
 
+/* ---- What a record says ---------------------------------------------------------------------------------------- */
+static int by_value(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the calls behind the first, of which there is at least one. Sorts the samples. */
+static uint64_t median(amp_record *r) {
+    const size_t count = r->calls - 1 < AMP_RECORD_SAMPLES ? (size_t)(r->calls - 1) : AMP_RECORD_SAMPLES;
+    qsort(r->samples, count, sizeof *r->samples, by_value);
+    return (uint64_t)((r->samples[(count - 1) / 2] + r->samples[count / 2]) / 2);
+}
+
+static const char *layout_name(unsigned layout) {
+    static const char *const names[] = {"contiguous", "channels-last", "strided"};
+    return names[layout];
+}
+
+/* "f32[2, 3], f32[8, 3] strided, …" */
+static void print_inputs(FILE *out, const amp_record_key *key) {
+    const int64_t *extents = key->extents;
+    for (int i = 0; i < key->stored_inputs; i++) {
+        const amp_record_input *input = &key->inputs[i];
+        fprintf(out, "%s%s[", i ? ", " : "", amp_dtype_name((amp_dtype)input->dtype));
+        for (int d = 0; d < input->rank; d++) fprintf(out, d ? ", %lld" : "%lld", (long long)*extents++);
+        fputc(']', out);
+        if (input->layout != AMP_LAYOUT_CONTIGUOUS) fprintf(out, " %s", layout_name(input->layout));
+    }
+    if (key->stored_inputs < key->input_count) fputs(key->stored_inputs ? ", …" : "…", out);
+}
+
+/* The same for programs. */
+static json_t *tensors_json(const amp_record_key *key) {
+    const int64_t *extents = key->extents;
+    json_t *list = json_array();
+    for (int i = 0; i < key->stored_inputs; i++) {
+        const amp_record_input *input = &key->inputs[i];
+        json_t *shape = json_array();
+        for (int d = 0; d < input->rank; d++) json_array_append_new(shape, json_integer((json_int_t)*extents++));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:s}", "argument", key->op->args[input->arg].name,
+                                              "dtype", amp_dtype_name((amp_dtype)input->dtype), "shape", shape,
+                                              "layout", layout_name(input->layout)));
+    }
+    return list;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 static json_t *refusals_json(const char *kernel_name) {
     amp_kernel_refusal refusals[8];
@@ -62,19 +108,50 @@ static const char *kernel_isa(const char *kernel_name) {
     return kernel ? amp_isa_name(kernel->isa) : NULL;
 }
 
-static json_t *record_json(const amp_record *r) {
+static json_t *inputs_json(const amp_record_key *key) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    print_inputs(out, key);
+    json_t *json = fclose(out) == 0 ? json_string(text) : NULL;
+    free(text);
+    return json;
+}
+
+static json_t *name_or_null(amp_dtype dtype) {
+    return dtype != AMP_DTYPE_NONE ? json_string(amp_dtype_name(dtype)) : json_null();
+}
+
+static json_t *times_json(amp_record *r) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "calls", (json_int_t)r->calls, "failures",
+                     (json_int_t)r->failures, "nanoseconds", (json_int_t)r->nanoseconds, "fastest_nanoseconds",
+                     (json_int_t)r->fastest, "first_nanoseconds", (json_int_t)r->first, "median_nanoseconds",
+                     r->calls > 1 ? json_integer((json_int_t)median(r)) : json_null());
+}
+
+static json_t *way_json(const amp_record_key *key) {
+    const amp_call_note *n = &key->note;
+    return json_pack("{s:o, s:s?, s:b, s:o, s:s?, s:I, s:I, s:I, s:b, s:s?, s:s?, s:o}", "region",
+                     name_or_null(n->region), "policy", n->in_region ? amp_policy_name(n->policy) : NULL, "overridden",
+                     (int)n->overridden, "runs_in", name_or_null(key->runs_in), "bypass", n->bypass, "casts_made",
+                     (json_int_t)n->casts_made, "casts_cached", (json_int_t)n->casts_cached, "casts_fused",
+                     (json_int_t)n->casts_fused, "weight_of_op", (int)n->weight_of_op, "kernel", n->kernel, "isa",
+                     kernel_isa(n->kernel), "refused", refusals_json(n->kernel));
+}
+
+static json_t *record_json(amp_record *r) {
     char name[80];
-    snprintf(name, sizeof name, "%s%s", r->op->c_name, form_suffix(r->form));
-    const amp_call_note *n = &r->note;
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:s?, s:s?, s:I, s:I, s:I, s:b, s:s?, s:s?, s:o}",
-                     "op", name, "device", amp_device_name(r->device), "inputs", r->inputs, "calls",
-                     (json_int_t)r->calls, "failures", (json_int_t)r->failures, "nanoseconds",
-                     (json_int_t)r->nanoseconds, "fastest_nanoseconds", (json_int_t)r->fastest, "policy",
-                     n->in_region ? amp_policy_name(n->policy) : NULL, "overridden", (int)n->overridden, "runs_in",
-                     r->runs_in != AMP_DTYPE_NONE ? amp_dtype_name(r->runs_in) : NULL, "bypass", n->bypass,
-                     "casts_made", (json_int_t)n->casts_made, "casts_cached", (json_int_t)n->casts_cached,
-                     "casts_fused", (json_int_t)n->casts_fused, "weight_of_op", (int)n->weight_of_op, "kernel",
-                     n->kernel, "isa", kernel_isa(n->kernel), "refused", refusals_json(n->kernel));
+    snprintf(name, sizeof name, "%s%s", r->key.op->c_name, form_suffix(r->key.form));
+    json_t *row = json_pack("{s:s, s:s, s:o, s:o}", "op", name, "device", amp_device_name(r->key.device), "inputs",
+                            inputs_json(&r->key), "tensors", tensors_json(&r->key));
+    json_t *times = times_json(r), *way = way_json(&r->key);
+    const bool whole = row && json_object_update(row, times) == 0 && json_object_update(row, way) == 0;
+    json_decref(times);
+    json_decref(way);
+    if (whole) return row;
+    json_decref(row);
+    return NULL;
 }
 
 static json_t *quarantine_json(void) {
@@ -88,7 +165,7 @@ static json_t *quarantine_json(void) {
     return list;
 }
 
-static json_t *report_json(const record_list *list) {
+static json_t *report_json(record_list *list) {
     const amp_cast_cache_stats cache = amp_cast_cache_statistics();
     json_t *ops = json_array();
     for (size_t i = 0; i < list->count; i++) json_array_append_new(ops, record_json(&list->items[i]));

@@ -250,6 +250,7 @@ AMP_HOT amp_status amp_autocast_layer(amp_call *call) {
     }
     const amp_policy_choice choice = amp_policy_of(call->op, call->device, region->table, call->args);
     call->note.in_region = true;
+    call->note.region = region->dtype;
     call->note.policy = choice.policy;
     call->note.overridden = choice.overridden;
     const bool casts = casts_arguments(choice.policy, region);
