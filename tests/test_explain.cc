@@ -10,6 +10,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "explain/table.h"
+
 using namespace amp_test;
 
 namespace {
@@ -259,10 +261,88 @@ TEST_F(Explain, TheTableNamesOpsKernelsAndPolicies) {
 
 TEST_F(Explain, TheTableShowsTheInputsTypeWhereAutocastLeftTheArgumentsAlone) {
     op("embedding", {tensor(AMP_I64, {2}), tensor(AMP_F64, {4, 3})});
-    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("  f64   "), std::string::npos) << report(AMP_EXPLAIN_TABLE);
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("  f64  0/0/0"), std::string::npos) << report(AMP_EXPLAIN_TABLE);
     amp_explain_reset();
     op("add", {tensor(AMP_I64, {2}), tensor(AMP_BF16, {2})});
-    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("  bf16  "), std::string::npos) << report(AMP_EXPLAIN_TABLE);
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("  bf16  0/0/0"), std::string::npos) << report(AMP_EXPLAIN_TABLE);
+}
+
+// ---- The table of a report that a program read from a file ---------------------------------------------------------
+static std::string table_of(const std::string &ops, double least_share = 0) {
+    json_error_t error;
+    json_t *root = json_loads(("{\"ops\": [" + ops + "]}").c_str(), 0, &error);
+    EXPECT_NE(root, nullptr) << error.text;
+    char *text = amp_explain_table(root, least_share);
+    const std::string copy = text ? text : "";
+    std::free(text);
+    json_decref(root);
+    return copy;
+}
+
+static std::string row_of(const char *op, const char *region, int nanoseconds, const char *kernel = "k",
+                          const char *inputs = "f32[2]") {
+    const std::string policy = *region ? std::string(", \"policy\": \"lower\", \"region\": \"") + region + "\"" : "";
+    return std::string("{\"op\": \"") + op +
+           "\", \"calls\": 3, \"first_nanoseconds\": 7770, \"nanoseconds\": " + std::to_string(nanoseconds) +
+           ", \"median_nanoseconds\": 1230, \"runs_in\": \"f32\", \"kernel\": \"" + kernel + "\", \"inputs\": \"" +
+           inputs + "\"" + policy + "}";
+}
+
+static size_t longest_line(const std::string &text) {
+    size_t longest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+    return longest;
+}
+
+TEST(ExplainTable, CutsNoName) {
+    const std::string op(60, 'o'), kernel = "dnnl:" + std::string(80, 'k') + ":end";
+    const std::string table = table_of(row_of(op.c_str(), "", 100, kernel.c_str()));
+    EXPECT_NE(table.find(op), std::string::npos) << table;
+    EXPECT_NE(table.find(kernel + "\n"), std::string::npos) << table;
+}
+
+TEST(ExplainTable, GroupsRowsByRegionWithSubtotals) {
+    const std::string table = table_of(row_of("linear", "bf16", 3000000) + "," + row_of("gelu", "", 2500000) + "," +
+                                       row_of("linear", "", 2000000) + "," + row_of("linear", "f16", 1500000) + "," +
+                                       row_of("add", "bf16", 1000000));
+    std::vector<std::string> words;
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find('%') == std::string::npos) continue;
+        std::istringstream text(line.substr(0, line.find('%')));
+        std::string joined;
+        for (std::string word; text >> word;) joined += (joined.empty() ? "" : " ") + word;
+        words.push_back(joined);
+    }
+    EXPECT_EQ(words,
+              (std::vector<std::string>{"no autocast region 6 4.500 45.0", "gelu 3 2.500 25.0", "linear 3 2.000 20.0",
+                                        "autocast to bf16 6 4.000 40.0", "linear 3 3.000 30.0", "add 3 1.000 10.0",
+                                        "autocast to f16 3 1.500 15.0", "linear 3 1.500 15.0", "all 15 10.000 100.0"}))
+        << table;
+    EXPECT_NE(table.find("  7.77       1.23  f32  "), std::string::npos) << table;
+}
+
+TEST(ExplainTable, OfOneGroupNeedsNoTotal) {
+    const std::string table = table_of(row_of("linear", "", 2000000) + "," + row_of("gelu", "", 1000), 0.001);
+    EXPECT_EQ(table.find("\nall"), std::string::npos) << table;
+    EXPECT_NE(table.find("\n  1 more, 0.0 % of the time; --all shows them\n"), std::string::npos) << table;
+}
+
+TEST(ExplainTable, WrapsInputsBetweenThem) {
+    const std::string input = "f32[1000, 1000, 1000, 1000] channels-last";
+    const std::string table = table_of(row_of("cat", "", 1, "cat", (input + ", " + input + ", " + input).c_str()));
+    EXPECT_LE(longest_line(table), 120u) << table;
+    EXPECT_NE(table.find("\n      " + input + ", " + input + ",\n      " + input + "\n"), std::string::npos) << table;
+    EXPECT_NE(table.find("\n  channels-last: "), std::string::npos) << "what the word means";
+    EXPECT_EQ(table.find("\n  strided: "), std::string::npos);
+}
+
+TEST(ExplainTable, OfAnOlderReportShowsWhatThereIs) {
+    const std::string table =
+        table_of(R"({"op": "mm", "inputs": "f32[2]", "policy": "lower", "bypass": "an argument is f64", "calls": 1})");
+    EXPECT_NE(table.find("autocast to ?"), std::string::npos) << table;
+    EXPECT_NE(table.find("\n      not cast: an argument is f64\n"), std::string::npos) << table;
 }
 
 TEST_F(Explain, BeginsNestAndResetForgets) {

@@ -108,8 +108,8 @@ static amp_record *find_or_add(const amp_record_key *key) {
     return *bucket = r;
 }
 
-/* A place for sample number `count`, from 1: behind the last of them as long as there is room, then any, or none, so that
- * each call so far is kept with the same probability. */
+/* A place for sample number `count`, from 1: behind the last of them as long as there is room, then any, or none, so
+ * that each call so far is kept with the same probability. */
 static uint64_t place_of_sample(amp_record *r, uint64_t count) {
     if (count <= AMP_RECORD_SAMPLES) return count - 1;
     r->random = r->random * 6364136223846793005u + 1442695040888963407u;

@@ -1,10 +1,13 @@
 /* The explain report as a table. */
 #include "explain/table.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "amp/types.h"
 
 static const char *text_of(const json_t *object, const char *key, const char *otherwise) {
     const char *value = json_string_value(json_object_get(object, key));
@@ -15,36 +18,210 @@ static double number_of(const json_t *object, const char *key) {
     return json_number_value(json_object_get(object, key));
 }
 
-/* Why the op ran in the type that it ran in. */
-static void print_why(FILE *out, const json_t *op) {
-    const char *bypass = text_of(op, "bypass", NULL), *policy = text_of(op, "policy", NULL);
-    const char *by = json_is_true(json_object_get(op, "overridden")) ? " (override)" : "";
-    if (policy) fprintf(out, "%s%s", policy, by);
-    if (policy && bypass) fprintf(out, ", not cast: %s", bypass);
-    if (!policy) fputs(bypass ? bypass : "no autocast region", out);
-    fputc('\n', out);
+/* ---- Rows ------------------------------------------------------------------------------------------------------ */
+enum { WIDTH = 120, INDENT = 6 }; /* the lines below a row, which are wrapped there */
+
+enum { OP, CALLS, MS, SHARE, FIRST, MEDIAN, IN, CASTS, POLICY, KERNEL, COLUMNS };
+
+static const struct {
+    const char *title;
+    bool right;
+} columns[COLUMNS] = {
+    [OP] = {"op", false},         [CALLS] = {"calls", true},      [MS] = {"ms", true},  [SHARE] = {"share", true},
+    [FIRST] = {"first us", true}, [MEDIAN] = {"median us", true}, [IN] = {"in", false}, [CASTS] = {"casts*", false},
+    [POLICY] = {"policy", false}, [KERNEL] = {"kernel", false},
+};
+
+/* A line of the table: texts of the report, or here. */
+typedef struct line {
+    const char *cells[COLUMNS];
+    char texts[COLUMNS][48], op[120];
+} line;
+
+__attribute__((format(printf, 3, 4))) static void write_cell(line *l, int column, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(l->texts[column], sizeof l->texts[column], format, args);
+    va_end(args);
+    l->cells[column] = l->texts[column];
 }
 
-static void print_op(FILE *out, const json_t *op, double total) {
-    char casts[40];
-    const double ns = number_of(op, "nanoseconds"), calls = number_of(op, "calls");
-    snprintf(casts, sizeof casts, "%.0f/%.0f/%.0f", number_of(op, "casts_made"), number_of(op, "casts_cached"),
-             number_of(op, "casts_fused"));
-    fprintf(out, "%-30.30s %7.0f %10.3f %5.1f%% %10.2f  %-5s %-12s %-28.28s ", text_of(op, "op", "?"), calls, ns / 1e6,
-            total > 0 ? 100 * ns / total : 0, calls > 0 ? ns / 1e3 / calls : 0, text_of(op, "runs_in", "-"), casts,
-            text_of(op, "kernel", "-"));
-    print_why(out, op);
-    const char *inputs = text_of(op, "inputs", "");
-    const double failures = number_of(op, "failures");
-    if (*inputs || failures > 0) fprintf(out, "    %s", inputs);
-    if (failures > 0) fprintf(out, "%s(%.0f failed)", *inputs ? "  " : "", failures);
-    if (*inputs || failures > 0) fputc('\n', out);
-    if (json_is_true(json_object_get(op, "weight_of_op")) && failures < calls) {
-        fputs("    its weight is cast anew at each call, for an op made it: amp_tensor_mark_parameter keeps the cast\n",
-              out);
+static void write_time(line *l, double calls, double nanoseconds, double total) {
+    write_cell(l, CALLS, "%.0f", calls);
+    write_cell(l, MS, "%.3f", nanoseconds / 1e6);
+    write_cell(l, SHARE, "%.1f%%", total > 0 ? 100 * nanoseconds / total : 0);
+}
+
+static void write_microseconds(line *l, int column, const json_t *nanoseconds) {
+    if (json_is_number(nanoseconds)) write_cell(l, column, "%.2f", json_number_value(nanoseconds) / 1e3);
+}
+
+static void write_op(line *l, const json_t *op, double total) {
+    const char *by = json_is_true(json_object_get(op, "overridden")) ? " (override)" : "";
+    for (int i = 0; i < COLUMNS; i++) l->cells[i] = "-";
+    snprintf(l->op, sizeof l->op, "  %s", text_of(op, "op", "?"));
+    l->cells[OP] = l->op;
+    write_time(l, number_of(op, "calls"), number_of(op, "nanoseconds"), total);
+    write_microseconds(l, FIRST, json_object_get(op, "first_nanoseconds"));
+    write_microseconds(l, MEDIAN, json_object_get(op, "median_nanoseconds"));
+    l->cells[IN] = text_of(op, "runs_in", "-");
+    write_cell(l, CASTS, "%.0f/%.0f/%.0f", number_of(op, "casts_made"), number_of(op, "casts_cached"),
+               number_of(op, "casts_fused"));
+    write_cell(l, POLICY, "%s%s", text_of(op, "policy", "-"), by);
+    l->cells[KERNEL] = text_of(op, "kernel", "-");
+}
+
+typedef struct table {
+    FILE *out;
+    const json_t *ops;
+    double total, least; /* nanoseconds of all rows, and those below which a row is only counted */
+    int widths[COLUMNS];
+} table;
+
+static bool is_shown(const table *t, const json_t *op) {
+    return number_of(op, "nanoseconds") >= t->least || number_of(op, "failures") > 0;
+}
+
+static void widen(table *t, const line *l) {
+    for (int i = 0; i < COLUMNS; i++) {
+        const int width = (int)strlen(l->cells[i]);
+        if (width > t->widths[i]) t->widths[i] = width;
     }
 }
 
+/* The last cell is not padded, and empty ones behind the last that is not empty leave no blanks. */
+static void print_line(const table *t, const line *l) {
+    int last = COLUMNS - 1;
+    while (last > 0 && !*l->cells[last]) last--;
+    for (int i = 0; i <= last; i++) {
+        const int width = i < last || columns[i].right ? t->widths[i] : 0;
+        fprintf(t->out, "%s%*s", i ? "  " : "", columns[i].right ? width : -width, l->cells[i]);
+    }
+    fputc('\n', t->out);
+}
+
+/* Up to and with the comma behind an input. */
+static int input_length(const char *text) {
+    int length = 0, depth = 0;
+    for (; text[length]; length++) {
+        depth += (text[length] == '[') - (text[length] == ']');
+        if (text[length] == ',' && depth == 0) return length + 1;
+    }
+    return length;
+}
+
+/* Lines that end behind an input. */
+static void print_inputs(FILE *out, const char *text) {
+    int column = fprintf(out, "%*s", INDENT - 1, "");
+    while (*text) {
+        const int length = input_length(text);
+        if (column + 1 + length > WIDTH && column >= INDENT) column = fprintf(out, "\n%*s", INDENT - 1, "") - 1;
+        column += fprintf(out, " %.*s", length, text);
+        text += length;
+        while (*text == ' ') text++;
+    }
+}
+
+static void print_below(FILE *out, const json_t *op) {
+    const char *inputs = text_of(op, "inputs", ""), *bypass = text_of(op, "bypass", NULL);
+    const double failures = number_of(op, "failures");
+    if (*inputs) print_inputs(out, inputs);
+    if (failures > 0) fprintf(out, "%*s(%.0f failed)", *inputs ? 2 : INDENT, "", failures);
+    if (*inputs || failures > 0) fputc('\n', out);
+    if (bypass) fprintf(out, "%*snot cast: %s\n", INDENT, "", bypass);
+    if (json_is_true(json_object_get(op, "weight_of_op")) && failures < number_of(op, "calls")) {
+        fprintf(
+            out,
+            "%*sits weight is cast anew at each call, for an op made it: amp_tensor_mark_parameter keeps the cast\n",
+            INDENT, "");
+    }
+}
+
+/* ---- Groups: the rows outside of regions, and those of each region dtype ----------------------------------------- */
+static const char *group_of(const json_t *op) {
+    return text_of(op, "region", text_of(op, "policy", NULL) ? "?" : "");
+}
+
+static void write_group(line *l, const table *t, const char *group) {
+    double calls = 0, time = 0;
+    size_t i;
+    json_t *op;
+    for (int c = 0; c < COLUMNS; c++) l->cells[c] = "";
+    json_array_foreach(t->ops, i, op) {
+        if (group && strcmp(group_of(op), group) != 0) continue;
+        calls += number_of(op, "calls");
+        time += number_of(op, "nanoseconds");
+    }
+    const char *title = !group ? "all" : *group ? "autocast to " : "no autocast region";
+    snprintf(l->op, sizeof l->op, "%s%s", title, group ? group : "");
+    l->cells[OP] = l->op;
+    write_time(l, calls, time, t->total);
+}
+
+static void print_group(const table *t, const char *group) {
+    size_t i, folded = 0;
+    json_t *op;
+    double folded_time = 0;
+    line l;
+    write_group(&l, t, group);
+    fputc('\n', t->out);
+    print_line(t, &l);
+    json_array_foreach(t->ops, i, op) {
+        if (strcmp(group_of(op), group) != 0) continue;
+        if (is_shown(t, op)) {
+            write_op(&l, op, t->total);
+            print_line(t, &l);
+            print_below(t->out, op);
+        } else {
+            folded++;
+            folded_time += number_of(op, "nanoseconds");
+        }
+    }
+    if (folded)
+        fprintf(t->out, "  %zu more, %.1f %% of the time; --all shows them\n", folded, 100 * folded_time / t->total);
+}
+
+/* The distinct groups, none before the regions. */
+static int list_groups(const json_t *ops, const char *groups[AMP_DTYPE_COUNT]) {
+    int count = 0;
+    size_t i;
+    json_t *op;
+    for (int regions = 0; regions < 2; regions++) {
+        json_array_foreach(ops, i, op) {
+            const char *group = group_of(op);
+            bool known = count == AMP_DTYPE_COUNT || (*group != '\0') != regions;
+            for (int k = 0; k < count; k++) known |= strcmp(groups[k], group) == 0;
+            if (!known) groups[count++] = group;
+        }
+    }
+    return count;
+}
+
+static void print_groups(table *t) {
+    const char *groups[AMP_DTYPE_COUNT];
+    const int count = list_groups(t->ops, groups);
+    size_t i;
+    json_t *op;
+    line head, l;
+    for (int c = 0; c < COLUMNS; c++) head.cells[c] = columns[c].title;
+    widen(t, &head);
+    json_array_foreach(t->ops, i, op) {
+        write_op(&l, op, t->total);
+        if (is_shown(t, op)) widen(t, &l);
+    }
+    for (int k = -1; k < count; k++) {
+        write_group(&l, t, k < 0 ? NULL : groups[k]);
+        widen(t, &l);
+    }
+    print_line(t, &head);
+    for (int k = 0; k < count; k++) print_group(t, groups[k]);
+    if (count == 1) return;
+    write_group(&l, t, NULL);
+    fputc('\n', t->out);
+    print_line(t, &l);
+}
+
+/* ---- Below the table --------------------------------------------------------------------------------------------- */
 /* True when an earlier op of the report ran by the same kernel. */
 static bool seen_before(const json_t *ops, size_t index, const char *kernel) {
     for (size_t i = 0; i < index; i++) {
@@ -88,42 +265,41 @@ static void print_refusals(FILE *out, const json_t *ops) {
     }
 }
 
-/* The report lists the slowest first, but a file may not. */
-static void print_ops(FILE *out, const json_t *ops, double total, double least_share) {
-    size_t i, folded = 0;
+static bool any_says(const json_t *ops, const char *key, const char *word) {
+    size_t i;
     json_t *op;
-    double folded_time = 0;
     json_array_foreach(ops, i, op) {
-        const double time = number_of(op, "nanoseconds");
-        if (time >= least_share * total || number_of(op, "failures") > 0) {
-            print_op(out, op, total);
-        } else {
-            folded++;
-            folded_time += time;
-        }
+        if (strstr(text_of(op, key, ""), word)) return true;
     }
-    if (folded) fprintf(out, "%zu more, %.1f %% of the time; --all shows them\n", folded, 100 * folded_time / total);
+    return false;
+}
+
+static void print_legend(FILE *out, const json_t *ops) {
+    fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
+          "  first us: the row's first call, in which kernels are tested and weights packed; median us: of the later "
+          "ones\n"
+          "  in: the widest type among the arguments, once cast; kernel -: plain loops, or LAPACK\n",
+          out);
+    if (any_says(ops, "inputs", "channels-last")) fputs("  channels-last: in memory the channels vary fastest\n", out);
+    if (any_says(ops, "inputs", "strided"))
+        fputs("  strided: in memory not row by row, as after a transposition\n", out);
+    print_policies(out, ops);
 }
 
 static void print_report(FILE *out, const json_t *report, double least_share) {
     const json_t *ops = json_object_get(report, "ops"), *cache = json_object_get(report, "cast_cache");
+    table t = {.out = out, .ops = ops};
     size_t i;
     json_t *row;
-    double total = 0;
-    json_array_foreach(ops, i, row) total += number_of(row, "nanoseconds");
+    json_array_foreach(ops, i, row) t.total += number_of(row, "nanoseconds");
+    t.least = least_share * t.total;
     fprintf(out, "libamp %s on %s, %s, %.0f threads\n", text_of(report, "libamp", "?"), text_of(report, "cpu", "?"),
             text_of(report, "isa", "?"), number_of(report, "threads"));
     fprintf(out, "cast cache: %.0f hits, %.0f misses, %.0f evictions, %.1f MB in %.0f entries at the end\n\n",
             number_of(cache, "hits"), number_of(cache, "misses"), number_of(cache, "evictions"),
             number_of(cache, "bytes") / 1e6, number_of(cache, "entries"));
-    fprintf(out, "%-30s %7s %10s %6s %10s  %-5s %-12s %-28s %s\n", "op", "calls", "ms", "share", "us/call", "in",
-            "conversions*", "kernel", "policy");
-    print_ops(out, ops, total, least_share);
-    fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
-          "  in is the widest type among the arguments, once cast; kernel - is plain loops, or LAPACK\n"
-          "  us/call is the mean of all calls, the first included, in which weights are packed and kernels tested\n",
-          out);
-    print_policies(out, ops);
+    print_groups(&t);
+    print_legend(out, ops);
     print_refusals(out, ops);
     json_array_foreach(json_object_get(report, "quarantined"), i, row) {
         fprintf(out, "quarantined: %s: %s\n", text_of(row, "kernel", "?"), text_of(row, "reason", "?"));

@@ -15,9 +15,10 @@
 static const char help[] =
     "usage: amp explain [--json | --all] FILE\n"
     "       amp explain [--json | --all] -- PROGRAM [ARGUMENT…]\n\n"
-    "Per op and shape: calls, time, the widest type among its arguments once cast, casts and\n"
-    "packings made, cached and avoided, the kernel that ran, and the policy that decided. Below:\n"
-    "better kernels that could not run, and why.\n\n"
+    "Per region, op, shape and layout: calls, time, that of the first call and the median of the\n"
+    "others, the widest type among its arguments once cast, casts and packings made, cached and\n"
+    "avoided, the policy that decided, and the kernel that ran. Below: better kernels that could\n"
+    "not run, and why.\n\n"
     "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
     "it so itself; the program's own output goes to standard error.\n\n"
     "  --json   the report as it was recorded\n"
