@@ -549,6 +549,12 @@ amp_status amp_tensor_check_writable(const char *op, const char *name, const amp
                     amp_describe(t));
 }
 
+amp_status amp_tensor_fail_shared(const char *op, const char *of, const char *name, const amp_tensor *t) {
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: %s'%s' is %s with elements that share memory (an expanded view); write to a copy of it", op,
+                    of, name, amp_describe(t));
+}
+
 void *amp_data_mut(amp_tensor *t) {
     if (!on_cpu("data_mut", t) || amp_tensor_check_writable("data_mut", "the tensor", t) != AMP_OK) return NULL;
     amp_tensor_written(t);

@@ -3,6 +3,7 @@
 #define AMP_CORE_TENSOR_IMPL_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "amp/tensor.h"
 #include "core/fail.h"
@@ -96,8 +97,34 @@ static inline bool amp_tensor_is_live(const amp_tensor *t) {
     return t->magic == AMP_TENSOR_LIVE;
 }
 
+/* The first `count` extents, which both have, are the same; `count` may be 0. */
+static inline bool amp_same_leading(const amp_tensor *a, const amp_tensor *b, int count) {
+    return memcmp(a->shape, b->shape, (size_t)count * sizeof *a->shape) == 0;
+}
+static inline bool amp_same_shape(const amp_tensor *a, const amp_tensor *b) {
+    return a->rank == b->rank && amp_same_leading(a, b, a->rank);
+}
+/* The same shape and strides. */
+static inline bool amp_same_layout(const amp_tensor *a, const amp_tensor *b) {
+    return amp_same_shape(a, b) && memcmp(a->strides, b->strides, (size_t)a->rank * sizeof *a->strides) == 0;
+}
+/* The tensor has just this shape. */
+static inline bool amp_has_shape(const amp_tensor *t, int rank, const int64_t *shape) {
+    return t->rank == rank && (rank == 0 || memcmp(t->shape, shape, (size_t)rank * sizeof *shape) == 0);
+}
+
 /* An error if the tensor must not be written; `op` and `name`, the argument, are for the message. */
 amp_status amp_tensor_check_writable(const char *op, const char *name, const amp_tensor *tensor);
+amp_status amp_tensor_fail_shared(const char *op, const char *of, const char *name, const amp_tensor *tensor);
+/* An error if elements of the tensor share memory: an expanded view, which cannot take a result. The message calls it
+ * `of` (a few words, or "") and then 'name'. */
+static inline amp_status amp_tensor_check_separate(const char *op, const char *of, const char *name,
+                                                   const amp_tensor *tensor) {
+    for (int i = 0; i < tensor->rank; i++) {
+        if (tensor->shape[i] > 1 && tensor->strides[i] == 0) return amp_tensor_fail_shared(op, of, name, tensor);
+    }
+    return AMP_OK;
+}
 
 /* Number of elements. */
 int64_t amp_tensor_elements(const amp_tensor *tensor);

@@ -3,7 +3,6 @@
 #include <complex.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/element.h"
@@ -157,9 +156,8 @@ enum { AT_ONCE = 16384 }; /* elements that are not worth a second thread */
 /* Two dense f32 tensors of one small shape: what a call costs matters, and there is nothing to promote or broadcast. */
 static bool fits_at_once(const amp_operand v[2]) {
     const amp_tensor *a = v[0].tensor, *b = v[1].tensor;
-    return a && b && a->dtype == AMP_F32 && b->dtype == AMP_F32 && a->rank == b->rank &&
-           !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) && amp_tensor_elements(a) <= AT_ONCE &&
-           amp_tensor_is_dense(a) && amp_tensor_is_dense(b);
+    return a && b && a->dtype == AMP_F32 && b->dtype == AMP_F32 && amp_same_shape(a, b) &&
+           amp_tensor_elements(a) <= AT_ONCE && amp_tensor_is_dense(a) && amp_tensor_is_dense(b);
 }
 
 static amp_status run_at_once(amp_call *call, amp_kernel_family family, const amp_operand v[2]) {

@@ -261,8 +261,7 @@ static amp_status take_scales(const amp_call *call, const amp_embedding_bag_args
                         amp_call_name(call), a->mode);
     }
     AMP_TRY(amp_call_check_same_dtype(call, "weight", a->weight, "per_sample_weights", scales));
-    if (scales->rank != a->input->rank ||
-        memcmp(scales->shape, a->input->shape, (size_t)scales->rank * sizeof *scales->shape)) {
+    if (!amp_same_shape(scales, a->input)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'per_sample_weights' is %s, input is %s; expected equal shapes",
                         amp_call_name(call), amp_describe(scales), amp_describe(a->input));
     }

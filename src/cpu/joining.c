@@ -97,7 +97,7 @@ amp_status cpu_stack(amp_call *call) {
     }
     for (int64_t i = 1; i < list->count; i++) {
         const amp_tensor *t = list->items[i];
-        if (t->rank == first->rank && !memcmp(t->shape, first->shape, (size_t)t->rank * sizeof *t->shape)) continue;
+        if (amp_same_shape(t, first)) continue;
         return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld is %s, tensor 0 is %s; expected equal shapes",
                         amp_call_name(call), (long long)i, amp_describe(t), amp_describe(first));
     }

@@ -36,9 +36,7 @@ amp_status amp_linalg_check(const amp_call *call, const char *name, const amp_te
 }
 
 bool amp_linalg_is_vector_side(const amp_tensor *a, const amp_tensor *b) {
-    bool vector = b->rank == a->rank - 1;
-    for (int d = 0; vector && d < b->rank; d++) vector = a->shape[d] == b->shape[d];
-    return vector || b->rank == 1;
+    return b->rank == 1 || (b->rank == a->rank - 1 && amp_same_leading(a, b, b->rank));
 }
 
 const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index) {

@@ -115,9 +115,8 @@ amp_status cpu_linalg_qr(amp_call *call) {
 /* tau belongs to the reflectors: same dtype, same batch, at most as many as there are columns. */
 static amp_status check_tau(const amp_call *call, const amp_tensor *a, const amp_tensor *tau) {
     AMP_TRY(amp_call_check_same_dtype(call, "input", a, "tau", tau));
-    bool fits =
-        tau->rank == a->rank - 1 && tau->shape[tau->rank - 1] <= amp_smaller(amp_matrix_rows(a), amp_matrix_columns(a));
-    for (int d = 0; fits && d < tau->rank - 1; d++) fits = tau->shape[d] == a->shape[d];
+    const bool fits = tau->rank == a->rank - 1 && amp_same_leading(tau, a, tau->rank - 1) &&
+                      tau->shape[tau->rank - 1] <= amp_smaller(amp_matrix_rows(a), amp_matrix_columns(a));
     if (fits) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
                     "%s: 'input' is %s, 'tau' is %s; expected the same batch and at most one scale for each column",
@@ -167,9 +166,8 @@ static int multiply_one(void *context, int64_t index, amp_lapack_work *work) {
 static amp_status check_other(const amp_call *call, const amp_tensor *a, const amp_tensor *other, bool left) {
     AMP_TRY(amp_linalg_check(call, "other", other, false));
     AMP_TRY(amp_call_check_same_dtype(call, "input", a, "other", other));
-    bool fits =
-        a->rank == other->rank && amp_matrix_rows(a) == (left ? amp_matrix_rows(other) : amp_matrix_columns(other));
-    for (int d = 0; fits && d < a->rank - 2; d++) fits = a->shape[d] == other->shape[d];
+    const bool fits = a->rank == other->rank && amp_same_leading(a, other, a->rank - 2) &&
+                      amp_matrix_rows(a) == (left ? amp_matrix_rows(other) : amp_matrix_columns(other));
     if (fits) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
                     "%s: 'input' is %s, 'other' is %s; expected the same batch, and other to have as many %s as input "

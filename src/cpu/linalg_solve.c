@@ -94,9 +94,8 @@ static amp_status check_pivots(const amp_call *call, const lu_job *job, const am
 }
 
 static amp_status check_pivots_shape(const amp_call *call, const amp_tensor *lu, const amp_tensor *pivots) {
-    bool fits = pivots->dtype == AMP_I32 && pivots->rank == lu->rank - 1;
-    for (int d = 0; fits && d < pivots->rank; d++) fits = pivots->shape[d] == lu->shape[d];
-    if (fits) return AMP_OK;
+    if (pivots->dtype == AMP_I32 && pivots->rank == lu->rank - 1 && amp_same_leading(pivots, lu, pivots->rank))
+        return AMP_OK;
     return amp_fail(pivots->dtype == AMP_I32 ? AMP_ERROR_INVALID : AMP_ERROR_DTYPE,
                     "%s: 'LU_pivots' is %s, 'LU_data' is %s; expected i32 and one pivot for each row",
                     amp_call_name(call), amp_describe(pivots), amp_describe(lu));

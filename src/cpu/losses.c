@@ -268,7 +268,7 @@ static amp_status run_entropy(amp_call *call, const loss_op *op, amp_operand inp
     int count = 2;
     amp_loss_reduction how;
     AMP_TRY(amp_loss_reduction_of(call, reduction, false, &how));
-    if (x->rank != t->rank || memcmp(x->shape, t->shape, (size_t)x->rank * sizeof *x->shape) != 0) {
+    if (!amp_same_shape(x, t)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected equal shapes",
                         amp_call_name(call), amp_describe(t), amp_describe(x));
     }

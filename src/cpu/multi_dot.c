@@ -103,9 +103,8 @@ static amp_status check_bilinear(const amp_call *call, const amp_bilinear_args *
     AMP_TRY(amp_call_check_same_dtype(call, "input1", x, "weight", w));
     AMP_TRY(amp_cpu_check_product_dtype(call, "input1", x));
     if (bias) AMP_TRY(amp_call_check_same_dtype(call, "input1", x, "bias", bias));
-    bool fits = w->rank == 3 && x->rank >= 1 && x->rank == y->rank;
-    for (int d = 0; fits && d + 1 < x->rank; d++) fits = x->shape[d] == y->shape[d];
-    fits = fits && x->shape[x->rank - 1] == w->shape[1] && y->shape[y->rank - 1] == w->shape[2];
+    const bool fits = w->rank == 3 && x->rank >= 1 && x->rank == y->rank && amp_same_leading(x, y, x->rank - 1) &&
+                      x->shape[x->rank - 1] == w->shape[1] && y->shape[y->rank - 1] == w->shape[2];
     if (!fits) {
         return amp_fail(AMP_ERROR_INVALID,
                         "bilinear: 'input1' is %s, 'input2' is %s, 'weight' is %s; expected [..., I], [..., J] and "

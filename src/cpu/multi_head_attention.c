@@ -1,6 +1,5 @@
 /* native_multi_head_attention: projections into heads, scaled_dot_product_attention, the projection back. */
 #include <math.h>
-#include <string.h>
 
 #include "amp/ops.h"
 #include "dispatch/call.h"
@@ -10,13 +9,6 @@ typedef amp_native_multi_head_attention_args arguments;
 enum { ATTENTION_MASK = 0, KEY_PADDING_MASK = 1, GENERAL_MASK = 2 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
-
-static amp_status check_shape(const amp_call *call, const char *name, const amp_tensor *t, int rank,
-                              const int64_t *shape) {
-    if (t->rank == rank && !memcmp(t->shape, shape, (size_t)rank * sizeof *shape)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected %s", amp_call_name(call), name, amp_describe(t),
-                    amp_describe_shape(rank, shape));
-}
 
 static amp_status check_inputs(const amp_call *call, const arguments *a) {
     const amp_tensor *const inputs[] = {a->query, a->key, a->value};
@@ -51,7 +43,7 @@ static amp_status check_weights(const amp_call *call, const arguments *a) {
     static const char *const names[] = {"qkv_weight", "qkv_bias", "proj_weight", "proj_bias"};
     for (int i = 0; i < 4; i++) {
         AMP_TRY(amp_call_check_same_dtype(call, "query", a->query, names[i], weights[i]));
-        AMP_TRY(check_shape(call, names[i], weights[i], i % 2 ? 1 : 2, i < 2 ? qkv : proj));
+        AMP_TRY(amp_call_check_shape(call, names[i], weights[i], i % 2 ? 1 : 2, i < 2 ? qkv : proj));
     }
     return AMP_OK;
 }
@@ -69,16 +61,14 @@ static amp_status check_mask(const amp_call *call, const arguments *a) {
                         amp_call_name(call), a->mask_type.set ? "none of the known" : "missing");
     }
     const int type = (int)a->mask_type.value;
-    return check_shape(call, "mask", a->mask, type == GENERAL_MASK ? 4 : 2, shapes[type]);
+    return amp_call_check_shape(call, "mask", a->mask, type == GENERAL_MASK ? 4 : 2, shapes[type]);
 }
 
 /* ---- Heads ------------------------------------------------------------------------------------------------------- */
 
 static bool same_tensor(const amp_tensor *a, const amp_tensor *b) {
     const amp_tensor *x = amp_tensor_memory(a), *y = amp_tensor_memory(b);
-    const size_t bytes = (size_t)x->rank * sizeof(int64_t);
-    return x->storage == y->storage && x->dtype == y->dtype && x->offset == y->offset &&
-           !memcmp(x->shape, y->shape, bytes) && !memcmp(x->strides, y->strides, bytes);
+    return x->storage == y->storage && x->dtype == y->dtype && x->offset == y->offset && amp_same_layout(x, y);
 }
 
 /* (batch, length, heads·depth) as (batch, heads, length, depth). */

@@ -194,8 +194,7 @@ static amp_status check_norm_shapes(const amp_call *call, const amp_tensor *inpu
     const amp_tensor *const parameters[] = {weight, bias};
     for (int i = 0; i < 2; i++) {
         const amp_tensor *t = parameters[i];
-        if (!t || (t->rank == shape->count && !memcmp(t->shape, shape->values, (size_t)t->rank * sizeof *t->shape)))
-            continue;
+        if (!t || amp_has_shape(t, shape->count, shape->values)) continue;
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected the normalized_shape %s", amp_call_name(call),
                         i ? "bias" : "weight", amp_describe(t), amp_describe_shape(shape->count, shape->values));
     }

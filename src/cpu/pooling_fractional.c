@@ -1,7 +1,6 @@
 /* fractional_max_pool2d, fractional_max_pool3d (Graham, "Fractional Max-Pooling", 2014): windows of one size whose
  * places follow, for every plane, from one number in [0, 1) per dimension. */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/copy.h"
@@ -79,7 +78,7 @@ static void pool_planes(void *context, int64_t begin, int64_t end, void *windows
 static amp_status check_samples(const amp_call *call, const amp_spatial *s, const amp_tensor *input,
                                 const amp_tensor *samples) {
     const int64_t shape[] = {s->batch, s->channels, s->dims};
-    if (samples->rank != 3 || memcmp(samples->shape, shape, sizeof shape) != 0) {
+    if (!amp_has_shape(samples, 3, shape)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'random_samples' is %s; expected %s for input %s", amp_call_name(call),
                         amp_describe(samples), amp_describe_shape(3, shape), amp_describe(input));
     }

@@ -38,9 +38,7 @@ static amp_status check_part(const amp_call *call, const char *name, const amp_t
     const int64_t shape[2] = {rows, columns};
     const int rank = columns ? 2 : 1;
     AMP_TRY(amp_call_check_same_dtype(call, "input", input, name, t));
-    if (t->rank == rank && !memcmp(t->shape, shape, (size_t)rank * sizeof *shape)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected %s", amp_call_name(call), name, amp_describe(t),
-                    amp_describe_shape(rank, shape));
+    return amp_call_check_shape(call, name, t, rank, shape);
 }
 
 static amp_status check_weights(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
@@ -102,7 +100,7 @@ static amp_status check_state(const stack *s, int index, int64_t extent) {
     const amp_tensor *t = s->a->hx.items[index];
     const int64_t shape[3] = {s->layers * s->directions, s->batch, extent};
     AMP_TRY(amp_call_check_same_dtype(s->call, "input", s->a->input, "hx", t));
-    if (t->rank == 3 && !memcmp(t->shape, shape, sizeof shape)) return AMP_OK;
+    if (amp_has_shape(t, 3, shape)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: tensor %d of 'hx' is %s; expected %s: one for each layer and direction",
                     amp_call_name(s->call), index, amp_describe(t), amp_describe_shape(3, shape));
 }
@@ -251,7 +249,7 @@ static amp_status check_cell_state(const amp_call *call, const amp_tensor *input
                                    const amp_tensor *t) {
     AMP_TRY(amp_call_check_same_dtype(call, "input", input, "hx", t));
     const bool fits = t->rank == input->rank && (t->rank == 1 || t->shape[0] == input->shape[0]) &&
-                      !memcmp(t->shape, first->shape, (size_t)t->rank * sizeof *t->shape);
+                      amp_same_leading(t, first, t->rank);
     if (fits) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
                     "%s: 'input' is %s, 'hx' has %s; expected (batch, features) and (batch, hidden), or "

@@ -89,15 +89,11 @@ static amp_status check_search_shapes(const amp_call *call, const search_args *a
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected a vector%s", amp_call_name(call), a->sequence_name,
                         amp_describe(x), only_vector ? "" : ", or rows of them");
     }
-    bool fits = !v || x->rank == 1 || x->rank == v->rank;
-    for (int d = 0; fits && v && x->rank > 1 && d + 1 < x->rank; d++) fits = x->shape[d] == v->shape[d];
-    if (!fits) {
+    if (v && x->rank > 1 && !(x->rank == v->rank && amp_same_leading(x, v, x->rank - 1))) {
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, '%s' is %s; all but the last dimension must agree",
                         amp_call_name(call), a->values_name, amp_describe(v), a->sequence_name, amp_describe(x));
     }
-    if (!a->sorter ||
-        (a->sorter->rank == x->rank && !memcmp(a->sorter->shape, x->shape, (size_t)x->rank * sizeof *x->shape)))
-        return AMP_OK;
+    if (!a->sorter || amp_same_shape(a->sorter, x)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'sorter' is %s, '%s' is %s; expected equal shapes", amp_call_name(call),
                     amp_describe(a->sorter), a->sequence_name, amp_describe(x));
 }

@@ -1,7 +1,6 @@
 /* Comparisons, logic, and choices by element: eq … ge, logical_*, isnan …, where, masked_fill, clamp. */
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/convert_any.h"
@@ -347,8 +346,7 @@ amp_status cpu_clamp(amp_call *call) {
 
 amp_status cpu_equal(amp_call *call) {
     const amp_equal_args *a = call->args;
-    const bool fits = a->input->rank == a->other->rank &&
-                      !memcmp(a->input->shape, a->other->shape, (size_t)a->input->rank * sizeof *a->input->shape);
+    const bool fits = amp_same_shape(a->input, a->other);
     amp_tensor *out = amp_call_output(call, 0, AMP_BOOL, 0, NULL);
     if (!out) return amp_pending_error();
     if (!fits || amp_tensor_elements(a->input) == 0) {

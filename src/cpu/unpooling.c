@@ -91,10 +91,7 @@ static amp_status check_indices(const amp_call *call, const amp_tensor *input, c
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'indices' is %s; expected i64", amp_call_name(call),
                         amp_describe(indices));
     }
-    if (indices->rank == input->rank &&
-        !memcmp(indices->shape, input->shape, (size_t)input->rank * sizeof *input->shape)) {
-        return AMP_OK;
-    }
+    if (amp_same_shape(indices, input)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, 'indices' is %s; expected the same shape", amp_call_name(call),
                     amp_describe(input), amp_describe(indices));
 }

@@ -136,15 +136,11 @@ static amp_status copy_dense(amp_tensor *destination, const amp_tensor *source) 
     return bytes ? amp_cuda_status("copy", amp_cuda_loaded()->copy(to, from, bytes)) : AMP_OK;
 }
 
-static bool same_shape(const amp_tensor *a, const amp_tensor *b) {
-    return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
-}
-
 amp_status amp_cuda_copy_tensor(amp_tensor *destination, const amp_tensor *source) {
     amp_tensor to = *destination, from = *source;
     amp_dtype compute = amp_compute_dtype(source->dtype);
     if (to.dtype == from.dtype) {
-        if (same_shape(&to, &from) && amp_tensor_is_dense(&to) && amp_tensor_is_dense(&from)) {
+        if (amp_same_shape(&to, &from) && amp_tensor_is_dense(&to) && amp_tensor_is_dense(&from)) {
             return copy_dense(destination, source);
         }
         to.dtype = from.dtype = bits_dtype(to.dtype); /* of the same size: strides stay */

@@ -1,6 +1,5 @@
 /* Losses that are a formula of one element of each input, computed in f32 (f64) and reduced from there. */
 #include <math.h>
-#include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/element.h"
@@ -132,8 +131,7 @@ amp_status cuda_margin_ranking_loss(amp_call *call) {
 static amp_status run_entropy(amp_call *call, loss l, amp_tensor *input, amp_tensor *target, amp_tensor *weight,
                               const char *reduction) {
     AMP_TRY(amp_loss_reduction_of(call, reduction, false, &l.reduction));
-    if (input->rank != target->rank ||
-        memcmp(input->shape, target->shape, (size_t)input->rank * sizeof *input->shape) != 0) {
+    if (!amp_same_shape(input, target)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected equal shapes",
                         amp_call_name(call), amp_describe(target), amp_describe(input));
     }

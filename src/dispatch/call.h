@@ -77,6 +77,10 @@ amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, c
 /* The same for the target of an in-place or out= call, where the op does not convert its result (matrix products). */
 amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype);
 
+/* The argument has just this shape. */
+amp_status amp_call_check_shape(const amp_call *call, const char *name, const amp_tensor *t, int rank,
+                                const int64_t *shape);
+
 /* The field of an argument in the call's struct. */
 static inline void *amp_call_field(const amp_call *call, const amp_arg_info *arg) {
     return (char *)call->args + arg->offset;

@@ -16,14 +16,6 @@ static const char *target_name(const amp_call *call) {
     return call->form == AMP_FORM_INPLACE ? call->op->args[0].name : "out";
 }
 
-/* Two elements of the tensor may be the same memory: an expanded view. */
-static bool overlaps_itself(const amp_tensor *t) {
-    for (int i = 0; i < t->rank; i++) {
-        if (t->shape[i] > 1 && t->strides[i] == 0) return true;
-    }
-    return false;
-}
-
 static amp_status check_mutated(const amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
@@ -60,23 +52,16 @@ AMP_HOT amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
                         amp_call_name(call), target_name(call), amp_device_name(call->target->storage->device),
                         amp_device_name(call->device));
     }
-    AMP_TRY(amp_tensor_check_writable(amp_call_name(call), target_name(call), call->target));
-    if (overlaps_itself(call->target)) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: '%s' is %s with elements that share memory (an expanded view); write "
-                        "to a copy of it",
-                        amp_call_name(call), target_name(call), amp_describe(call->target));
-    }
-    return AMP_OK;
+    const char *const op = amp_call_name(call), *const name = target_name(call);
+    AMP_TRY(amp_tensor_check_writable(op, name, call->target));
+    return amp_tensor_check_separate(op, "", name, call->target);
 }
 
 /* ---- Output tensors ------------------------------------------------------------------------------------------- */
 
 /* By address: two storages may be lent the same memory. */
 static bool same_elements(const amp_tensor *a, const amp_tensor *b) {
-    const size_t bytes = (size_t)a->rank * sizeof(int64_t);
-    return a->dtype == b->dtype && a->rank == b->rank && amp_tensor_pointer(a) == amp_tensor_pointer(b) &&
-           memcmp(a->shape, b->shape, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+    return a->dtype == b->dtype && amp_tensor_pointer(a) == amp_tensor_pointer(b) && amp_same_layout(a, b);
 }
 
 /* The target can be written while this input is still read. */
@@ -102,7 +87,7 @@ static bool writable_directly(const amp_call *call) {
 
 static amp_status check_target(const amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
     const amp_tensor *t = call->target;
-    if (t->rank != rank || (rank > 0 && memcmp(t->shape, shape, (size_t)rank * sizeof *shape) != 0)) {
+    if (!amp_has_shape(t, rank, shape)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, but the result has shape %s", amp_call_name(call),
                         target_name(call), amp_describe(t), amp_describe_shape(rank, shape));
     }
@@ -339,6 +324,13 @@ AMP_HOT amp_status amp_call_check_same_dtype(const amp_call *call, const char *n
     const char *hint = call->form == AMP_FORM_FUNCTION ? "" : " (in-place and out= forms do not autocast)";
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),
                     name_a, amp_describe(a), name_b, amp_describe(b), hint);
+}
+
+amp_status amp_call_check_shape(const amp_call *call, const char *name, const amp_tensor *t, int rank,
+                                const int64_t *shape) {
+    if (amp_has_shape(t, rank, shape)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected %s", amp_call_name(call), name, amp_describe(t),
+                    amp_describe_shape(rank, shape));
 }
 
 amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {

@@ -1,14 +1,8 @@
 /* Rules of the arguments of losses over classes. */
 #include "ops/class_rules.h"
 
-#include <string.h>
-
 #include "cpu/operands.h"
 #include "ops/row_rules.h"
-
-bool amp_same_shape(const amp_tensor *a, const amp_tensor *b) {
-    return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
-}
 
 static amp_status check_index_dtype(const amp_call *call, const amp_tensor *target) {
     const amp_dtype dtype = target->dtype;
@@ -47,7 +41,7 @@ amp_status amp_check_class_indices(const amp_call *call, const amp_tensor *input
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_sample_shape(input, shape);
     AMP_TRY(check_index_dtype(call, target));
-    if (target->rank == rank && !memcmp(target->shape, shape, (size_t)rank * sizeof *shape)) return AMP_OK;
+    if (amp_has_shape(target, rank, shape)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'target' is %s, input is %s; expected a class index for each sample, %s",
                     amp_call_name(call), amp_describe(target), amp_describe(input), amp_describe_shape(rank, shape));
 }

@@ -6,8 +6,6 @@
 #include "amp/ops.h"
 #include "dispatch/call.h"
 
-bool amp_same_shape(const amp_tensor *a, const amp_tensor *b);
-
 /* [C], [N, C] or [N, C, d1, …], with a weight for each class or NULL. The samples' shape is that without the classes;
  * returns its rank. */
 int amp_sample_shape(const amp_tensor *input, int64_t *shape);

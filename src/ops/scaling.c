@@ -27,13 +27,7 @@ static amp_status check_gradient(const amp_tensor *t, const amp_tensor *first) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: a tensor of 'grads' is %s; expected a floating dtype", op,
                         amp_describe(t));
     }
-    for (int d = 0; d < t->rank; d++) {
-        if (t->shape[d] < 2 || t->strides[d] != 0) continue;
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: a tensor of 'grads' is %s with elements that share memory (an expanded view); write to a "
-                        "copy of it",
-                        op, amp_describe(t));
-    }
+    AMP_TRY(amp_tensor_check_separate(op, "a tensor of ", "grads", t));
     return amp_tensor_check_writable(op, "a tensor of 'grads'", t);
 }
 
