@@ -115,6 +115,107 @@ TEST_F(ComplexNumbers, LogsumexpFollowsTheRealParts) {
     expect_close(op("logsumexp", {complex_tensor(AMP_C128, {20000}, many), 0}), {std::log(sum)}, 1e-13);
 }
 
+// What PyTorch 2.13 gives for the same c128.
+const Numbers left = {{1, 2}, {-3, 0.5}, {0.25, -1}, {0, 2}, {-40, 1}, {1e-9, 3}, {300, 2}, {0, 0}};
+const Numbers right = {{1, 0}, {-1, 0}, {0, 1}, {2, 0}, {0.5, -2}, {1e-9, -0.1}, {-500, 1}, {0, 0.5}};
+
+TEST_F(ComplexNumbers, LogaddexpFollowsTheGreaterRealPart) {
+    const Numbers want = {{1.077520710173931, 1},
+                          {-0.8860931223256052, 0.057930330951316944},
+                          {0.2287235120985905, -0.19130006467969451},
+                          {1.9504636919477987, 0.1296725750088807},
+                          {0.5, -2},
+                          {-3.1799038049496313, 1.4499999999999995},
+                          {300, 2},
+                          {0.6615661293124757, 0.25}};
+    expect_close(op("logaddexp", {complex_tensor(AMP_C128, {8}, left), complex_tensor(AMP_C128, {8}, right)}), want,
+                 2e-15);
+    expect_close(op("logaddexp", {complex_tensor(AMP_C64, {8}, left), complex_tensor(AMP_C64, {8}, right)}), want,
+                 1e-7);
+    amp_tensor *mixed = op("logaddexp", {complex_tensor(AMP_C64, {1}, {{1, 2}}), tensor(AMP_F32, {1}, {1})});
+    expect_close(mixed, {want[0]}, 1e-7);
+    EXPECT_EQ(amp_tensor_dtype(mixed), AMP_C64);
+}
+
+TEST_F(ComplexNumbers, LogaddexpKnowsInfinities) {
+    const struct {
+        Complex x, y, want;
+    } cases[] = {{{INFINITY, 0}, {INFINITY, 1}, {INFINITY, M_PI / 4}}, {{INFINITY, 0}, {INFINITY, 0}, {INFINITY, 0}},
+                 {{INFINITY, 1}, {-INFINITY, 2}, {INFINITY, 1}},       {{INFINITY, 1}, {1, 2}, {INFINITY, 1}},
+                 {{-INFINITY, 0}, {-INFINITY, 2}, {-INFINITY, 2}},     {{-INFINITY, 2}, {1, 2}, {1, 2}},
+                 {{-INFINITY, 0}, {1, INFINITY}, {1, INFINITY}}};
+    for (const auto &c : cases) {
+        const Complex got =
+            at(op("logaddexp", {complex_tensor(AMP_C128, {1}, {c.x}), complex_tensor(AMP_C128, {1}, {c.y})}), 0);
+        EXPECT_EQ(got.real(), c.want.real()) << c.x << ' ' << c.y;
+        EXPECT_EQ(got.imag(), c.want.imag()) << c.x << ' ' << c.y;
+    }
+    amp_tensor *one = complex_tensor(AMP_C128, {1}, {{1, 2}}), *bad = complex_tensor(AMP_C128, {1}, {{0, NAN}});
+    for (amp_tensor *y : {op("logaddexp", {one, bad}), op("logaddexp", {bad, one})}) {
+        EXPECT_TRUE(std::isnan(at(y, 0).real()));
+        EXPECT_TRUE(std::isnan(at(y, 0).imag()));
+    }
+}
+
+const Numbers eight = {{1, 2}, {-3, 0.5}, {0.25, -1}, {0, 2}, {0.5, 0}, {1, 0}, {0, -1}, {3, -2}};
+
+TEST_F(ComplexNumbers, RmsNormTakesTheMeanOfSquares) {
+    const Numbers want = {{3.0855429218743247, 3.3827979401443167},   {-5.631854490937342, 2.658086622378895},
+                          {-0.06510064061271859, -2.109642155612808}, {1.115315161441733, 3.940455520865183},
+                          {0.23124395934959824, 0.15123715098977425}, {0.4624879186991965, 0.3024743019795485},
+                          {0.3024743019795485, -0.4624879186991965},  {1.9924123600566863, -0.017552931459747456}};
+    const Numbers weighted = {{2.391795432880139, 3.08682345075732},       {-3.749209364882505, -9.939177318273142},
+                              {-1.7090082039099561, -1.886845471348251},   {0.33935348300059154, 1.7130884668789557},
+                              {0.23185216464206196, 0.1471020440055266},   {-0.5884081760221064, 0.9274086585682478},
+                              {-0.16950024127307073, -0.7579084172951771}, {0.989760581937239, -0.022398197267544162}};
+    const Numbers weight = {{1, 0}, {0, 2}, {1, -1}, {0.5, 0}};
+    for (const amp_dtype dtype : {AMP_C64, AMP_C128}) {
+        const double relative = dtype == AMP_C64 ? 3e-7 : 4e-15;
+        amp_tensor *x = complex_tensor(dtype, {2, 4}, eight), *w = complex_tensor(dtype, {4}, weight);
+        expect_close(op("rms_norm", {x, AMP_DIMS(4)}), want, relative);
+        expect_close(op("rms_norm", {x, AMP_DIMS(4), w}, {{"eps", 0.1}}), weighted, relative);
+        amp_tensor *turned = op("transpose", {op("contiguous", {op("transpose", {x, 0, 1})}), 0, 1});
+        expect_close(op("rms_norm", {turned, AMP_DIMS(4), w}, {{"eps", 0.1}}), weighted, relative);
+        amp_tensor *real = op("rms_norm", {x, AMP_DIMS(4), tensor(AMP_F32, {4}, {1, 2, -1, 0.5})});
+        EXPECT_LE(std::abs(at(real, 1) - 2.0 * want[1]), 2 * relative * std::abs(want[1]));
+        EXPECT_LE(std::abs(at(real, 6) + want[6]), relative * std::abs(want[6]));
+        EXPECT_EQ(amp_tensor_dtype(real), dtype);
+    }
+    // Where the squares cancel, the default eps is all that is left: that of the parts' type.
+    amp_tensor *turning = op("rms_norm", {complex_tensor(AMP_C128, {2}, {{1, 0}, {0, 1}}), AMP_DIMS(2)});
+    expect_close(turning, {{67108864, 0}, {0, 67108864}}, 0);
+    amp_tensor *x = complex_tensor(AMP_C64, {4}, weight);
+    EXPECT_EQ(op("rms_norm", {x, AMP_DIMS(4), tensor(AMP_I64, {4})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"rms_norm", "'weight'", "i64"}));
+    EXPECT_EQ(op("layer_norm", {x, AMP_DIMS(4)}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"layer_norm", "c64"}));
+}
+
+TEST_F(ComplexNumbers, SoftMarginLossIsALogarithm) {
+    const Numbers labels = {{1, 0}, {-1, 0}, {0, 1}, {2, 0}, {1, 0}, {1, 0}, {1, 0}, {-1, 0}};
+    const Numbers want = {{-0.09367616383112391, -0.37617136937771173},
+                          {0.04302612776080525, 0.022865966096667},
+                          {0.3071118325201088, -0.0669977380841552},
+                          {-0.1835699279719632, 1.1415926535897933},
+                          {0.47407698418010663, 0},
+                          {0.31326168751822286, 0},
+                          {0.5625629401162227, 0.5},
+                          {2.980131047452544, -1.9538038296513525}};
+    for (const amp_dtype dtype : {AMP_C64, AMP_C128}) {
+        const double relative = dtype == AMP_C64 ? 1e-7 : 2e-15;
+        amp_tensor *x = complex_tensor(dtype, {2, 4}, eight), *t = complex_tensor(dtype, {2, 4}, labels);
+        expect_close(op("soft_margin_loss", {x, t}, {{"reduction", "none"}}), want, relative);
+        expect_close(op("soft_margin_loss", {x, t}), {{0.5503655659681154, -0.09156428967834487}}, relative);
+        expect_close(op("soft_margin_loss", {x, t}, {{"reduction", "sum"}}), {{4.402924527744923, -0.732514317426759}},
+                     relative);
+    }
+    // The second is ∞ in PyTorch, whose e^z overflows.
+    amp_tensor *wild = complex_tensor(AMP_C128, {4}, {{800, 2}, {-800, 2}, {50, 7}, {-50, 7}});
+    amp_tensor *loss = op("soft_margin_loss", {wild, tensor(AMP_F64, {4}, {1, 1, 1, 1})}, {{"reduction", "none"}});
+    expect_close(loss, {{0, 0}, {800, -2}, {1.454088858444304e-22, -1.267162802393196e-22}, {50, -0.7168146928204135}},
+                 1e-15);
+}
+
 TEST_F(ComplexNumbers, LengthsAreReal) {
     amp_tensor *x = complex_tensor(AMP_C64, {1, 2}, {{3, 4}, {0, 12}}), *y = op("normalize", {x});
     expect_close(y, {Complex(3, 4) / 13.0, Complex(0, 12) / 13.0}, 1e-7);

@@ -282,6 +282,42 @@ TEST_F(Renorm, OfComplexNumbersGoesByTheirModulus) {
     EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"renorm", "i64", "floating or complex"}));
 }
 
+// What PyTorch 2.13 gives: the mean of the squares is a whole number, and their sum wraps.
+TEST_F(Renorm, LocalResponseOfIntegersIsF32) {
+    amp_tensor *x = tensor(AMP_I64, {2, 3, 2, 2},
+                           {-11, -4, 3, 10, -6, 1, 8, -8, -1, 6, -10, -3, 4, 11, -5, 2, 9, -7, 0, 7, -9, -2, 5, -11});
+    const std::vector<double> want = {-1.0684144496917725,
+                                      -1.154700517654419,
+                                      0.4242640733718872,
+                                      0.9534626007080078,
+                                      -0.5827714800834656,
+                                      0.1666666716337204,
+                                      0.7427813410758972,
+                                      -0.7427813410758972,
+                                      -0.1961161345243454,
+                                      1.17669677734375,
+                                      -0.9534626007080078,
+                                      -0.4242640733718872,
+                                      0.4923659563064575,
+                                      1.0302443504333496,
+                                      -1.178511381149292,
+                                      0.3333333432674408,
+                                      0.8215838074684143,
+                                      -0.6444022059440613,
+                                      0.0,
+                                      0.6444022059440613,
+                                      -0.8581163287162781,
+                                      -0.3333333432674408,
+                                      1.178511381149292,
+                                      -1.0302443504333496};
+    amp_tensor *y = op("local_response_norm", {x, 3, 2.0, 0.5, 2.0});
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_F32);
+    expect_near(y, want, 2e-7);
+    amp_tensor *large = tensor(AMP_I64, {1, 3, 1}, {3037000500, 3037000500, 5});
+    expect_near(op("local_response_norm", {large, 2, 1.0, 1.0, 1.0}),
+                {-6.5854449671221e-10, 20.876558303833008, -1.0842021724855044e-18}, 2e-6);
+}
+
 TEST_F(Renorm, LocalResponse) {
     amp_tensor *x = random_tensor(AMP_F32, {2, 7, 3, 100}, 14);
     const std::vector<double> xs = numbers_of(x);
@@ -301,6 +337,8 @@ TEST_F(Renorm, LocalResponse) {
             expect_near(op("local_response_norm", {x, size, 0.7, beta, 1.5}), want, 1e-6);
         }
     }
+    EXPECT_EQ(op("local_response_norm", {tensor(AMP_I32, {2, 3, 4}), 2}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"local_response_norm", "i32", "i64"}));
     EXPECT_EQ(op("local_response_norm", {x, 0}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"local_response_norm", "'size'", "0"}));
     EXPECT_EQ(op("local_response_norm", {tensor(AMP_F32, {2, 3}), 2}), nullptr);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "amp/ops.h"
+#include "cpu/complex_log1p.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
@@ -93,6 +94,21 @@ static double log_add_exp(double x, double y) {
     return isnan(x) || isnan(y) ? NAN : high + log1p(exp(fmin(x, y) - high));
 }
 
+/* ln(e^x + e^y) from the operand with the greater real part. Where both have the same infinite one, the angle is that of
+ * the sum of two infinite vectors, or of no matter. */
+static complex128 log_add_exp_complex(complex128 x, complex128 y) {
+    if (isnan(creal(x)) || isnan(cimag(x)) || isnan(creal(y)) || isnan(cimag(y))) return __builtin_complex(NAN, NAN);
+    const complex128 high = creal(x) < creal(y) ? y : x, low = creal(x) < creal(y) ? x : y;
+    if (isinf(creal(x)) && creal(x) == creal(y)) {
+        if (creal(x) < 0.0) return low;
+        const double a = cimag(x), b = cimag(y);
+        return clog(__builtin_complex(INFINITY * cos(a) + INFINITY * cos(b),
+                                      (a == 0.0 ? a : INFINITY * sin(a)) + (b == 0.0 ? b : INFINITY * sin(b))));
+    }
+    const complex128 difference = low - high;
+    return creal(difference) == -INFINITY ? high : high + amp_complex_log1p(cexp(difference));
+}
+
 DEFINE_LOOP(add, double, f64, x + c->alpha * y)
 DEFINE_LOOP(add, int64_t, i64, (int64_t)((uint64_t)x + (uint64_t)c->alpha_whole * (uint64_t)y))
 DEFINE_LOOP(add, complex128, c128, x + c->alpha_complex * y)
@@ -118,6 +134,7 @@ DEFINE_LOOP(remainder, double, f64, modulo(x, y))
 DEFINE_LOOP(remainder, int64_t, i64, checked_remainder(c, x, y, true))
 DEFINE_LOOP(atan2, double, f64, atan2(x, y))
 DEFINE_LOOP(logaddexp, double, f64, log_add_exp(x, y))
+DEFINE_LOOP(logaddexp, complex128, c128, log_add_exp_complex(x, y))
 
 static const binary_op add_op = {AMP_KERNEL_ADD, add_f64, add_i64, add_c128, .rounds = true};
 /* with −alpha */
@@ -134,7 +151,7 @@ static const binary_op fmod_op = {AMP_KERNEL_FMOD, fmod_f64, fmod_i64, NULL, .ro
 static const binary_op remainder_op = {AMP_KERNEL_REMAINDER, remainder_f64,  remainder_i64, NULL,
                                        .rounds = true,       .no_bool = true};
 static const binary_op atan2_op = {AMP_KERNEL_ATAN2, atan2_f64, NULL, NULL, .rounds = false};
-static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, NULL, .rounds = false};
+static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, logaddexp_c128, .rounds = false};
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 

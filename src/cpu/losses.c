@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/complex_log1p.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/loss_reduction.h"
@@ -26,8 +27,8 @@ typedef struct loss_context {
 
 typedef struct loss_op {
     amp_kernel_family family;
-    amp_dense_function *f64, *i64; /* i64 NULL: integers become f32 where `integers`, and are refused else */
-    bool integers;
+    amp_dense_function *f64, *i64, *c128; /* NULL: no such type, but that integers become f32 where … */
+    bool integers;                        /* … */
     int64_t cost;
 } loss_op;
 
@@ -106,26 +107,38 @@ static void l1_i64(void *context, void *out, const void *const *in, int64_t n) {
     }
 }
 
-static const loss_op mse = {AMP_KERNEL_LOSS_MSE, mse_f64, NULL, false, 2};
-static const loss_op l1 = {AMP_KERNEL_LOSS_L1, l1_f64, l1_i64, false, 2};
-static const loss_op smooth_l1 = {AMP_KERNEL_LOSS_SMOOTH_L1, smooth_l1_f64, NULL, false, 2};
-static const loss_op huber = {AMP_KERNEL_LOSS_HUBER, huber_f64, NULL, false, 2};
-static const loss_op hinge_embedding = {AMP_KERNEL_LOSS_HINGE_EMBEDDING, hinge_embedding_f64, NULL, true, 2};
-static const loss_op margin_ranking = {AMP_KERNEL_LOSS_MARGIN_RANKING, margin_ranking_f64, NULL, true, 2};
-static const loss_op soft_margin = {AMP_KERNEL_LOSS_SOFT_MARGIN, soft_margin_f64, NULL, false, 4};
-static const loss_op logits = {AMP_KERNEL_LOSS_LOGITS, logits_f64, NULL, false, 4};
-static const loss_op entropies = {AMP_KERNEL_LOSS_ENTROPY, entropy_f64, NULL, false, 4};
-static const loss_op kl_div = {AMP_KERNEL_LOSS_KL_DIV, kl_div_f64, NULL, false, 4};
-static const loss_op kl_div_log = {AMP_KERNEL_LOSS_KL_DIV_LOG, kl_div_log_f64, NULL, false, 4};
-static const loss_op poisson = {AMP_KERNEL_LOSS_POISSON, poisson_f64, NULL, true, 4};
-static const loss_op poisson_plain = {AMP_KERNEL_LOSS_POISSON_PLAIN, poisson_plain_f64, NULL, true, 4};
+/* ln(1 + e^z), z = −t·x: where e^z has no value, 1 adds nothing to it, and only the angle of e^z is wanted. */
+static void soft_margin_c128(void *context, void *out, const void *const *in, int64_t n) {
+    const double _Complex *x = in[0], *t = in[1];
+    double _Complex *o = out;
+    (void)context;
+    for (int64_t i = 0; i < n; i++) {
+        const double _Complex z = -amp_complex_product(t[i], x[i]);
+        const bool large = creal(z) > 700.0 && isfinite(cimag(z));
+        o[i] = large ? __builtin_complex(creal(z), atan2(sin(cimag(z)), cos(cimag(z)))) : amp_complex_log1p(cexp(z));
+    }
+}
+
+static const loss_op mse = {AMP_KERNEL_LOSS_MSE, mse_f64, NULL, NULL, false, 2};
+static const loss_op l1 = {AMP_KERNEL_LOSS_L1, l1_f64, l1_i64, NULL, false, 2};
+static const loss_op smooth_l1 = {AMP_KERNEL_LOSS_SMOOTH_L1, smooth_l1_f64, NULL, NULL, false, 2};
+static const loss_op huber = {AMP_KERNEL_LOSS_HUBER, huber_f64, NULL, NULL, false, 2};
+static const loss_op hinge_embedding = {AMP_KERNEL_LOSS_HINGE_EMBEDDING, hinge_embedding_f64, NULL, NULL, true, 2};
+static const loss_op margin_ranking = {AMP_KERNEL_LOSS_MARGIN_RANKING, margin_ranking_f64, NULL, NULL, true, 2};
+static const loss_op soft_margin = {AMP_KERNEL_LOSS_SOFT_MARGIN, soft_margin_f64, NULL, soft_margin_c128, false, 4};
+static const loss_op logits = {AMP_KERNEL_LOSS_LOGITS, logits_f64, NULL, NULL, false, 4};
+static const loss_op entropies = {AMP_KERNEL_LOSS_ENTROPY, entropy_f64, NULL, NULL, false, 4};
+static const loss_op kl_div = {AMP_KERNEL_LOSS_KL_DIV, kl_div_f64, NULL, NULL, false, 4};
+static const loss_op kl_div_log = {AMP_KERNEL_LOSS_KL_DIV_LOG, kl_div_log_f64, NULL, NULL, false, 4};
+static const loss_op poisson = {AMP_KERNEL_LOSS_POISSON, poisson_f64, NULL, NULL, true, 4};
+static const loss_op poisson_plain = {AMP_KERNEL_LOSS_POISSON_PLAIN, poisson_plain_f64, NULL, NULL, true, 4};
 
 /* ---- Running one ---------------------------------------------------------------------------------------------------- */
 
 static amp_status check_dtype(const amp_call *call, const loss_op *op, const amp_operand *v, int count,
                               amp_loss_reduction reduction, amp_dtype *dtype) {
     *dtype = amp_operands_dtype(v, count);
-    if (amp_dtype_is_floating(*dtype)) return AMP_OK;
+    if (amp_dtype_is_floating(*dtype) || (amp_dtype_is_complex(*dtype) && op->c128)) return AMP_OK;
     const bool whole = amp_compute_dtype(*dtype) == AMP_I64;
     if (whole && op->integers) {
         *dtype = AMP_F32;
@@ -178,7 +191,10 @@ static amp_status run(amp_call *call, const loss_op *op, const amp_operand *v, i
     AMP_TRY(find_kernels(call, op, compute, c));
     amp_tensor *losses = amp_loss_target(call, reduction, dtype, compute, rank, shape);
     if (!losses) return amp_pending_error();
-    amp_dense_function *function = compute == AMP_F32 ? loss_f32 : compute == AMP_F64 ? op->f64 : op->i64;
+    amp_dense_function *function = compute == AMP_F32    ? loss_f32
+                                   : compute == AMP_F64  ? op->f64
+                                   : compute == AMP_C128 ? op->c128
+                                                         : op->i64;
     amp_operands_run(v, count, compute, compute, function, c, op->cost, losses);
     if (atomic_load(&c->outside)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s with elements outside of 0 to 1; expected probabilities",

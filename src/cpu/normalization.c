@@ -1,5 +1,6 @@
 /* softmax, log_softmax, softmin, layer_norm, rms_norm: ops on rows. Rows of f32, f16 and bf16 run in the row
  * kernels; f64 in the loops here. Integers become floats only where a dtype asks for it. */
+#include <complex.h>
 #include <float.h>
 #include <math.h>
 #include <omp.h>
@@ -155,7 +156,7 @@ amp_status cpu_softmin(amp_call *call) {
 
 typedef struct norm {
     amp_norm_function *kernel;
-    const void *weight, *bias; /* dense, f32 or f64; NULL where absent */
+    const void *weight, *bias; /* dense, compute type; NULL where absent */
     double eps;
     bool centred; /* layer_norm; rms_norm keeps the mean */
 } norm;
@@ -178,6 +179,19 @@ static void norm_f64(const void *context, void *out, const void *in, int64_t n) 
     for (int64_t i = 0; i < n; i++) {
         const double y = (x[i] - mean) * scale * (weight ? weight[i] : 1.0);
         o[i] = y + (bias ? bias[i] : 0.0);
+    }
+}
+
+/* rms_norm of complex numbers: as in PyTorch the mean is that of x², which is complex too. */
+static void norm_c128(const void *context, void *out, const void *in, int64_t n) {
+    const norm *c = context;
+    const double _Complex *x = in, *weight = c->weight;
+    double _Complex *o = out, square = 0.0;
+    for (int64_t i = 0; i < n; i++) square += amp_complex_product(x[i], x[i]);
+    const double _Complex scale = 1.0 / csqrt(square / (double)n + c->eps);
+    for (int64_t i = 0; i < n; i++) {
+        const double _Complex y = amp_complex_product(x[i], scale);
+        o[i] = weight ? amp_complex_product(y, weight[i]) : y;
     }
 }
 
@@ -225,6 +239,15 @@ amp_status amp_check_norm(const amp_call *call, const amp_tensor *input, const a
     return check_norm_dtypes(call, input, weight, bias);
 }
 
+/* Complex numbers, which rms_norm takes on the CPU, with a weight that is complex or real. */
+static amp_status check_complex_norm(const amp_call *call, const amp_tensor *input, const amp_dims *shape,
+                                     const amp_tensor *weight) {
+    AMP_TRY(check_norm_shapes(call, input, shape, weight, NULL));
+    if (!weight || amp_dtype_is_complex(weight->dtype) || amp_dtype_is_floating(weight->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s, 'weight' is %s; expected a complex or floating dtype",
+                    amp_call_name(call), amp_describe(input), amp_describe(weight));
+}
+
 /* Dense values of a parameter in compute type, or NULL. */
 static amp_status dense_parameter(const amp_call *call, const amp_tensor *t, amp_dtype compute, const void **values) {
     const amp_tensor *dense = t ? amp_cpu_dense(call->op->name, t, compute, 0) : NULL;
@@ -234,12 +257,16 @@ static amp_status dense_parameter(const amp_call *call, const amp_tensor *t, amp
 
 static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *shape, amp_tensor *weight,
                            amp_tensor *bias, norm c) {
-    AMP_TRY(amp_check_norm(call, input, shape, weight, bias));
+    if (amp_dtype_is_complex(input->dtype) && !c.centred) {
+        AMP_TRY(check_complex_norm(call, input, shape, weight));
+    } else {
+        AMP_TRY(amp_check_norm(call, input, shape, weight, bias));
+    }
     rows r = {.compute = amp_compute_dtype(input->dtype), .dim = input->rank - shape->count, .length = 1, .tail = true};
     for (int i = 0; i < shape->count; i++) r.length *= shape->values[i];
     AMP_TRY(dense_parameter(call, weight, r.compute, &c.weight));
     AMP_TRY(dense_parameter(call, bias, r.compute, &c.bias));
-    r.loop = r.compute == AMP_F32 ? norm_row : norm_f64;
+    r.loop = r.compute == AMP_F32 ? norm_row : r.compute == AMP_F64 ? norm_f64 : norm_c128;
     if (r.compute == AMP_F32) {
         const amp_kernel_family family = c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM;
         r.compute = amp_kernel_dtype(family, input->dtype);
@@ -264,7 +291,8 @@ amp_status cpu_layer_norm(amp_call *call) {
 
 double amp_norm_epsilon(amp_dtype dtype) {
     switch (dtype) {
-    case AMP_F64: return DBL_EPSILON;
+    case AMP_F64:
+    case AMP_C128: return DBL_EPSILON;
     case AMP_BF16: return 0x1p-7;
     case AMP_F16: return 0x1p-10;
     default: return FLT_EPSILON;

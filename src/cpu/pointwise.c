@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "cpu/complex_log1p.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
@@ -85,13 +86,6 @@ static complex128 expm1_complex(complex128 z) {
     return __builtin_complex(expm1(x) * cos(y) - 2.0 * s * s, y == 0.0 ? y : exp(x) * sin(y));
 }
 
-/* Near 0: ln|1 + z| = log1p(x·(2 + x) + y²)/2. */
-static complex128 log1p_complex(complex128 z) {
-    const double x = creal(z), y = cimag(z);
-    if (!(fabs(x) < 0.5 && fabs(y) < 0.5)) return clog(__builtin_complex(1.0 + x, y));
-    return __builtin_complex(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, 1.0 + x));
-}
-
 static double round_at(double x, double scale) {
     return scale == 1.0 ? nearbyint(x) : nearbyint(x * scale) / scale;
 }
@@ -140,7 +134,7 @@ COMPLEX(log2, clog(x) * M_LOG2E)
 REAL(log10, log10(x))
 COMPLEX(log10, clog(x) * M_LOG10E)
 REAL(log1p, log1p(x))
-COMPLEX(log1p, log1p_complex(x))
+COMPLEX(log1p, amp_complex_log1p(x))
 REAL(sin, sin(x))
 COMPLEX(sin, csin(x))
 REAL(cos, cos(x))
