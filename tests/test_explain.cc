@@ -338,6 +338,16 @@ TEST(ExplainTable, WrapsInputsBetweenThem) {
     EXPECT_EQ(table.find("\n  strided: "), std::string::npos);
 }
 
+TEST(ExplainTable, SaysInOneSentenceWhyABetterKernelDidNotRun) {
+    const std::string table = table_of(R"({"op": "mm", "kernel": "fair", "calls": 1,
+        "refused": [{"kernel": "best", "reason": "the CPU has no AMX"},
+                    {"kernel": "good", "reason": "it runs only where K is even"}]})");
+    EXPECT_NE(table.find("\nfair ran instead of best, because the CPU has no AMX\n"
+                         "fair ran instead of good, because it runs only where K is even\n"),
+              std::string::npos)
+        << table;
+}
+
 TEST(ExplainTable, OfAnOlderReportShowsWhatThereIs) {
     const std::string table =
         table_of(R"({"op": "mm", "inputs": "f32[2]", "policy": "lower", "bypass": "an argument is f64", "calls": 1})");

@@ -129,6 +129,24 @@ TEST_F(Kernels, ACapSelectsTheRowOfThatIsaAndRefusesTheOthersWithTheReason) {
     }
 }
 
+TEST_F(Kernels, ARowThatRanNamesThoseAboveItWithTheReasonOrTheirRequirement) {
+    amp_kernel_refusal passed[8];
+    EXPECT_EQ(0, amp_kernel_passed_over(amp_kernel_find("gemm_bf16_amx"), passed, 8));
+    const int count = amp_kernel_passed_over(amp_kernel_find("gemm_bf16_ref"), passed, 8);
+    ASSERT_GE(count, 2) << "the two with a requirement, at the least";
+    for (int i = 0; i < count; i++) {
+        const amp_kernel *k = passed[i].kernel;
+        const std::string reason = passed[i].reason;
+        EXPECT_NE(reason, "");
+        if (amp_kernel_usable(k, nullptr)) {
+            ASSERT_TRUE(k->requirement) << k->name;
+            EXPECT_EQ(reason, std::string("it runs only where ") + k->requirement);
+        }
+    }
+    EXPECT_STREQ(passed[0].kernel->name, "gemm_bf16_amx");
+    EXPECT_STREQ(passed[1].kernel->name, "gemm_bf16_avx512bf16");
+}
+
 TEST_F(Kernels, AFailedSelfTestIsQuarantinedAndTheNextRowTaken) {
     const amp_kernel *best = select_convert();
     ASSERT_TRUE(best);
@@ -147,7 +165,7 @@ TEST_F(Kernels, AFailedSelfTestIsQuarantinedAndTheNextRowTaken) {
     EXPECT_STREQ(refusal[0].reason, "a test made it fail");
     const int refused = amp_kernel_refusals(best->family, best->in, best->out, nullptr, refusal, 4);
     ASSERT_GE(refused, 1);
-    EXPECT_STREQ(refusal[refused - 1].reason, "quarantined: a test made it fail");
+    EXPECT_STREQ(refusal[refused - 1].reason, "it is quarantined: a test made it fail");
 }
 
 TEST_F(Kernels, NothingLeftIsAnErrorThatSaysWhy) {

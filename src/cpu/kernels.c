@@ -125,6 +125,8 @@ static void say_why(char *reason, const char *format, const char *what) {
     if (reason) snprintf(reason, AMP_KERNEL_REASON_SIZE, format, what);
 }
 
+static const char only_where[] = "it runs only where %s";
+
 static bool row_usable(const amp_kernel *kernel, const void *problem, char *reason) {
     say_why(reason, "%s", "");
     if (!amp_isa_usable(kernel->isa)) {
@@ -136,11 +138,12 @@ static bool row_usable(const amp_kernel *kernel, const void *problem, char *reas
         return false;
     }
     if (kernel->predicate && !kernel->predicate(problem)) {
-        say_why(reason, "it needs: %s", kernel->requirement);
+        say_why(reason, problem ? only_where : "it runs only where %s, which is not so on this CPU",
+                kernel->requirement);
         return false;
     }
     if (!row_passed(kernel)) {
-        say_why(reason, "quarantined: %s", state.messages[kernel - rows]);
+        say_why(reason, "it is quarantined: %s", state.messages[kernel - rows]);
         return false;
     }
     return true;
@@ -150,6 +153,15 @@ bool amp_kernel_usable(const amp_kernel *kernel, char reason[AMP_KERNEL_REASON_S
     return row_usable(kernel, NULL, reason);
 }
 
+static void add_refusal(const amp_kernel *kernel, const char *reason, amp_kernel_refusal *list, int capacity,
+                        int *count) {
+    if (*count < capacity) {
+        list[*count].kernel = kernel;
+        memcpy(list[*count].reason, reason, AMP_KERNEL_REASON_SIZE);
+    }
+    ++*count;
+}
+
 int amp_kernel_refusals(amp_kernel_family family, amp_dtype in, amp_dtype out, const void *problem,
                         amp_kernel_refusal *refusals, int capacity) {
     int count = 0;
@@ -157,11 +169,21 @@ int amp_kernel_refusals(amp_kernel_family family, amp_dtype in, amp_dtype out, c
         char reason[AMP_KERNEL_REASON_SIZE];
         if (!row_fits(&rows[i], family, in, out)) continue;
         if (row_usable(&rows[i], problem, reason)) break;
-        if (count < capacity) {
-            refusals[count].kernel = &rows[i];
-            memcpy(refusals[count].reason, reason, sizeof reason);
+        add_refusal(&rows[i], reason, refusals, capacity, &count);
+    }
+    return count;
+}
+
+int amp_kernel_passed_over(const amp_kernel *ran, amp_kernel_refusal *refusals, int capacity) {
+    int count = 0;
+    for (int i = 0; i < ROWS && &rows[i] != ran; i++) {
+        char reason[AMP_KERNEL_REASON_SIZE];
+        if (!row_fits(&rows[i], ran->family, ran->in, ran->out)) continue;
+        if (row_usable(&rows[i], NULL, reason)) {
+            if (!rows[i].requirement) continue; /* the caller chose the other one */
+            say_why(reason, only_where, rows[i].requirement);
         }
-        count++;
+        add_refusal(&rows[i], reason, refusals, capacity, &count);
     }
     return count;
 }

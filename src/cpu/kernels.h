@@ -35,7 +35,7 @@ typedef struct amp_kernel {
     amp_dtype in, out;
     amp_isa isa;
     amp_kernel_function *function; /* NULL: the compiler of this build does not know the instructions */
-    const char *requirement;       /* NULL: the instruction set is enough */
+    const char *requirement;       /* what holds where it runs; NULL: the instruction set is enough */
     bool (*predicate)(const void *problem);
 } amp_kernel;
 
@@ -76,6 +76,10 @@ typedef struct amp_kernel_refusal {
  * how many there are. */
 int amp_kernel_refusals(amp_kernel_family family, amp_dtype in, amp_dtype out, const void *problem,
                         amp_kernel_refusal *refusals, int capacity);
+
+/* The same above the row that ran a problem, which is known no more: where the machine can run one of them, the reason is its
+ * requirement. */
+int amp_kernel_passed_over(const amp_kernel *ran, amp_kernel_refusal *refusals, int capacity);
 
 /* All rows, for tests, benches and reports: those of a family are adjacent. */
 int amp_kernel_count(void);

@@ -95,7 +95,7 @@ static json_t *refusals_json(const char *kernel_name) {
     json_t *list = json_array();
     const amp_kernel *kernel = kernel_name ? amp_kernel_find(kernel_name) : NULL;
     if (!kernel) return list;
-    int count = amp_kernel_refusals(kernel->family, kernel->in, kernel->out, NULL, refusals, 8);
+    int count = amp_kernel_passed_over(kernel, refusals, 8);
     for (int i = 0; i < count && i < 8; i++) {
         json_array_append_new(
             list, json_pack("{s:s, s:s}", "kernel", refusals[i].kernel->name, "reason", refusals[i].reason));

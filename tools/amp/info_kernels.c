@@ -41,7 +41,8 @@ static void print_selection(int row) {
     printf("  %-20s %-12s %s\n", amp_kernel_family_name(k->family), types, function_of(&s));
     for (int i = 0; i < s.refused; i++)
         printf("  %-20s %-12s   not %s: %s\n", "", "", s.refusals[i].kernel->name, s.refusals[i].reason);
-    if (s.kernel && s.kernel->requirement) printf("  %-20s %-12s   it needs: %s\n", "", "", s.kernel->requirement);
+    if (s.kernel && s.kernel->requirement)
+        printf("  %-20s %-12s   it runs only where %s, else the next\n", "", "", s.kernel->requirement);
 }
 
 static const char *origin_text(amp_choice_origin origin) {
