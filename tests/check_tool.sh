@@ -33,6 +33,11 @@ expect 0 '"best_isa"' "$amp" info --json
 expect 2 "AMP_ALLOW names 'liner', which is no op; did you mean 'linear'?" env AMP_ALLOW=liner "$amp" info
 expect 2 "there is no option '--wrong'" "$amp" info --wrong
 expect 2 "takes no argument, not 'xx'" "$amp" info xx
+expect 0 "conv_*, of all programs so far         none yet" env AMP_TUNE=off "$amp" info --kernels
+expect 0 "vdpbf16ps" env AMP_TUNE=off "$amp" info --choices
+expect 0 '"gemm_f32"' env AMP_TUNE=off "$amp" info --choices 'gemm_*' --json
+expect 1 "no choice matches 'gemm_f64'" env AMP_TUNE=off "$amp" info --choices gemm_f64
+expect 2 "takes no argument, not 'second'" "$amp" info --choices first second
 expect 0 "scaled_dot_product_attention" "$amp" info --ops
 expect 0 "add.scalar" "$amp" info --ops 'add.*'
 expect 0 '"schema": "linear(' "$amp" info --ops linear --json
@@ -49,7 +54,11 @@ expect 0 "AMP_MAX_ISA=avx2 forbids it" env AMP_MAX_ISA=avx2 "$amp" info
 expect 0 "linear" "$amp" explain -- "$program"
 expect 0 '"casts_made"' "$amp" explain --json -- "$program"
 expect 1 "recorded nothing" "$amp" explain -- true
-expect 1 "cannot run" "$amp" explain -- "$folder/absent"
+expect 1 "amp explain: cannot run '$folder/absent': No such file or directory" "$amp" explain -- "$folder/absent"
+[ "$(printf '%s\n' "$output" | wc -l)" = 1 ] || { echo "FAILED: more than one line for a program that is not there: $output"; failed=1; }
+expect 1 "cannot run 'no-such-program'" "$amp" explain -- no-such-program
+expect 1 "ended with exit code 3" "$amp" explain -- sh -c 'exit 3'
+expect 1 "ended with signal 9" "$amp" explain -- sh -c 'kill -9 $$'
 expect 2 "missing" "$amp" explain
 expect 2 "No such file" "$amp" explain "$folder/absent"
 expect 2 "is no report" "$amp" explain "$folder"

@@ -1,6 +1,8 @@
 /* amp explain: a recorded run, or a program run under recording. */
+#define _GNU_SOURCE /* environ */
 #include <errno.h>
 #include <jansson.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,19 +65,26 @@ static int parse(int argc, char **argv, options *o) {
     return usage_error(o->file ? "a file or a program, not both" : "a file, or '--' and a program, is missing", "");
 }
 
-/* The child prints to our standard error, so that our standard output holds the report alone. */
+/* The child prints to our standard error, so that our standard output holds the report alone. 0, or the errno of a program
+ * that cannot be run. */
+static int start(char **program, const char *path, pid_t *child) {
+    posix_spawn_file_actions_t actions;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (!error && setenv("AMP_EXPLAIN", path, 1) != 0) error = errno;
+    if (!error) error = posix_spawnp(child, program[0], &actions, NULL, program, environ);
+    unsetenv("AMP_EXPLAIN"); /* the tool itself records nothing */
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
 static int run_recorded(char **program, const char *path) {
-    const pid_t child = fork();
-    if (child < 0) {
-        fprintf(stderr, "amp explain: cannot start '%s': %s\n", program[0], strerror(errno));
+    pid_t child = 0;
+    const int error = start(program, path, &child);
+    if (error) {
+        fprintf(stderr, "amp explain: cannot run '%s': %s\n", program[0], strerror(error));
         return AMP_EXIT_FAILED;
-    }
-    if (child == 0) {
-        setenv("AMP_EXPLAIN", path, 1);
-        dup2(STDERR_FILENO, STDOUT_FILENO);
-        execvp(program[0], program);
-        fprintf(stderr, "amp explain: cannot run '%s': %s\n", program[0], strerror(errno));
-        _exit(127);
     }
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;

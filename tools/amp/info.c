@@ -12,15 +12,18 @@
 
 static const char help[] =
     "usage: amp info [--kernels] [--json]\n"
+    "       amp info --choices [GLOB] [--json]\n"
     "       amp info --ops [GLOB] [--load FILE] [--json]\n\n"
     "Prints what libamp found on this machine: processor, caches, each instruction set with the\n"
     "check that failed where it cannot be used, threads, libraries, and the CUDA backend.\n\n"
-    "  --kernels     also which kernel each family runs, why not a faster one, and the choices made\n"
-    "                by timing two ways (AMP_TUNE=off: by fixed rules; AMP_TUNE=fresh: time again)\n"
-    "  --ops [GLOB]  instead, the ops (those whose name matches): policies, forms, whether they run\n"
-    "  --load FILE   a shared object that defines ops of its own (amp/user.h), which are listed too\n"
-    "  --json        the same for programs\n"
-    "  --help        this text\n";
+    "  --kernels         also which kernel each family runs, why not a faster one, and how often each\n"
+    "                    side won the choices made by timing two ways (AMP_TUNE=off: by fixed rules;\n"
+    "                    AMP_TUNE=fresh: time again)\n"
+    "  --choices [GLOB]  instead, each of those choices (those whose name matches), with both rates\n"
+    "  --ops [GLOB]      instead, the ops (those whose name matches): policies, forms, whether they run\n"
+    "  --load FILE       a shared object that defines ops of its own (amp/user.h), which are listed too\n"
+    "  --json            the same for programs\n"
+    "  --help            this text\n";
 
 static void print_size(const char *name, size_t bytes, int shared_by) {
     if (bytes == 0) return;
@@ -90,7 +93,7 @@ static int print_json(bool kernels) {
 }
 
 typedef struct info_options {
-    bool json, kernels, ops, help;
+    bool json, kernels, choices, ops, help;
     const char *pattern;
 } info_options;
 
@@ -110,6 +113,8 @@ static int parse(int argc, char **argv, info_options *options) {
             options->json = true;
         } else if (strcmp(word, "--kernels") == 0) {
             options->kernels = true;
+        } else if (strcmp(word, "--choices") == 0) {
+            options->choices = true;
         } else if (strcmp(word, "--ops") == 0) {
             options->ops = true;
         } else if (strcmp(word, "--load") == 0) {
@@ -117,7 +122,7 @@ static int parse(int argc, char **argv, info_options *options) {
             if (!amp_tool_load("info", argv[i])) return AMP_EXIT_USAGE;
         } else if (*word == '-') {
             return usage("there is no option '%s'", word);
-        } else if (!options->ops || options->pattern) {
+        } else if (!(options->ops || options->choices) || options->pattern) {
             return usage("takes no argument, not '%s'", word);
         } else {
             options->pattern = word;
@@ -139,8 +144,11 @@ int amp_command_info(int argc, char **argv) {
         fprintf(stderr, "amp info: %s\n", amp_last_error());
         return AMP_EXIT_USAGE;
     }
+    if (options.choices) return amp_list_choices(options.pattern, options.json);
     if (options.json) return print_json(options.kernels);
     print_people();
-    if (options.kernels) amp_print_kernels();
+    if (!options.kernels) return AMP_EXIT_OK;
+    amp_print_kernels();
+    amp_print_choices();
     return AMP_EXIT_OK;
 }

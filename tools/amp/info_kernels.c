@@ -1,10 +1,9 @@
-/* amp info --kernels: the kernel that each family runs on this machine, and the choices that a clock made. */
+/* amp info --kernels: the kernel that each family runs on this machine, and why not a better one. */
 #include "info_kernels.h"
 
 #include <stdio.h>
 
 #include "amp/amp.h"
-#include "cpu/choices.h"
 #include "cpu/kernels.h"
 
 enum { MAX_REFUSALS = 8 };
@@ -45,41 +44,11 @@ static void print_selection(int row) {
         printf("  %-20s %-12s   it runs only where %s, else the next\n", "", "", s.kernel->requirement);
 }
 
-static const char *origin_text(amp_choice_origin origin) {
-    static const char *const texts[] = {"fixed rule", "measured now", "measured before"};
-    return texts[origin];
-}
-
-static void print_choice(const amp_choice_report *r) {
-    printf("  %-34s %s (%s", r->name, r->answer ? r->yes : r->no, origin_text(r->origin));
-    if (r->origin != AMP_CHOICE_BY_RULE)
-        printf(": %s %.0f, %s %.0f GFLOP/s", r->yes, r->yes_rate * 1e-9, r->no, r->no_rate * 1e-9);
-    printf(")\n");
-}
-
-/* Number `index` of all choices, kinds last. */
-static bool choice_at(int index, amp_choice_report *report) {
-    if (index >= AMP_CHOICE_COUNT) return amp_choice_explain_kind(index - AMP_CHOICE_COUNT, report);
-    *report = amp_choice_explain((amp_choice)index);
-    return true;
-}
-
 void amp_print_kernels(void) {
     printf("\nKernels\n");
     for (int i = 0; i < amp_kernel_count(); i++) {
         if (is_first_of_its_kind(i)) print_selection(i);
     }
-    printf("\nChoices\n");
-    amp_choice_report r;
-    for (int i = 0; choice_at(i, &r); i++) print_choice(&r);
-    const char *path = amp_choices_path();
-    printf("  %-34s %s\n", "kept in", *path ? path : "no file");
-    printf("  Rates are of one thread, on operands in place. A tie, within 3 %%, goes to libamp's own kernel. "
-           "Convolutions in\n"
-           "  bf16 are answered by kind, but those that read an f32 image with channels last as it is, which are "
-           "libamp's:\n"
-           "  conv_CHANNELS_OUTPUTS_WINDOW[_groupsN][_bySTRIDE][_apartDILATION]_PIXELS, channels and outputs of one "
-           "group.\n");
 }
 
 json_t *amp_kernels_json(void) {
@@ -95,17 +64,6 @@ json_t *amp_kernels_json(void) {
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "family", amp_kernel_family_name(k->family),
                                               "in", amp_dtype_name(k->in), "out", amp_dtype_name(k->out), "kernel",
                                               function_of(&s), "refused", refused));
-    }
-    return list;
-}
-
-json_t *amp_choices_json(void) {
-    json_t *list = json_array();
-    amp_choice_report r;
-    for (int i = 0; choice_at(i, &r); i++) {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:f, s:f}", "name", r.name, "yes", r.yes, "no",
-                                              r.no, "origin", origin_text(r.origin), "answer", (int)r.answer,
-                                              "yes_flops", r.yes_rate, "no_flops", r.no_rate));
     }
     return list;
 }
