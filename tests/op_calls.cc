@@ -146,9 +146,12 @@ struct Placed {
 static int64_t strides_of(const std::vector<int64_t> &shape, Layout layout, std::vector<int64_t> *strides) {
     const bool reversed = layout == Layout::strided;
     int64_t step = layout == Layout::strided ? 2 : 1;
+    std::vector<size_t> order; // from the innermost dimension out
+    for (size_t i = 0; i < shape.size(); i++) order.push_back(reversed ? i : shape.size() - 1 - i);
+    if (layout == Layout::channels_last && shape.size() > 2)
+        std::rotate(order.begin(), order.end() - 2, order.end() - 1);
     strides->resize(shape.size());
-    for (size_t i = 0; i < shape.size(); i++) {
-        const size_t d = reversed ? i : shape.size() - 1 - i;
+    for (const size_t d : order) {
         (*strides)[d] = step;
         step *= std::max<int64_t>(shape[d], 1) + (reversed ? 1 : 0);
     }

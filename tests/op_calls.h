@@ -37,7 +37,7 @@ struct Call {
 };
 
 // How the tensors of a call lie in memory.
-enum class Layout { dense, strided, negative, offset, count };
+enum class Layout { dense, strided, negative, offset, channels_last, count };
 
 // What a call gives: all of it can be compared.
 struct Result {

@@ -2,9 +2,9 @@
 // does not count; layouts, casts, and what bad input is told.
 #include <random>
 
-#include "amp_test.h"
 #include "choices_file.h"
 #include "cpu/isa.h"
+#include "layouts.h"
 
 using namespace amp_test;
 
@@ -182,21 +182,6 @@ Config random_config(Random *r) {
         }
         if (possible) return c;
     }
-}
-
-// The same numbers with the channels last in memory.
-amp_tensor *channels_last(amp_tensor *t) {
-    const int rank = amp_tensor_rank(t);
-    std::vector<int64_t> there = {0}, back = {0, rank - 1};
-    for (int i = 2; i < rank; i++) there.push_back(i), back.push_back(i - 1);
-    there.push_back(1);
-    return op("permute", {op("contiguous", {op("permute", {t, dims(there)})}), dims(back)});
-}
-
-// The same numbers in every second element of a larger tensor.
-amp_tensor *spread(amp_tensor *t) {
-    amp_tensor *twice = op("stack", {std::vector<amp_tensor *>{t, t}}, {{"dim", -1}});
-    return op("select", {twice, -1, 1});
 }
 
 TEST_F(Conv, RandomConfigurationsMatchF64) {
@@ -385,10 +370,6 @@ TEST_F(Conv, EmptyExtents) {
         y = op("conv2d", {tensor(dtype, {2, 0, 3, 3}), tensor(dtype, {2, 0, 3, 3}), tensor(dtype, {2}, {1, 2})});
         EXPECT_EQ(numbers_of(y), (std::vector<double>{1, 2, 1, 2}));
     }
-}
-
-bool is_channels_last(const amp_tensor *t) {
-    return amp_tensor_strides(t)[1] == 1 && amp_tensor_strides(t)[amp_tensor_rank(t) - 1] == amp_tensor_shape(t)[1];
 }
 
 TEST_F(Conv, LayoutFollowsTheInputOrTheWeight) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "amp_test.h"
+#include "layouts.h"
 
 using namespace amp_test;
 
@@ -85,26 +85,6 @@ std::vector<amp_tensor *> run(const Call &c, amp_tensor *input, const Named *ext
     EXPECT_EQ(call(c.name, values, named, &outputs), AMP_OK) << amp_last_error();
     outputs.resize(c.two_outputs ? 2 : 1);
     return outputs;
-}
-
-// The same elements with the channels innermost.
-amp_tensor *channels_last(amp_tensor *t) {
-    const bool deep = amp_tensor_rank(t) == 5;
-    amp_tensor *last = op("contiguous", {op("permute", {t, deep ? AMP_DIMS(0, 2, 3, 4, 1) : AMP_DIMS(0, 2, 3, 1)})});
-    return op("permute", {last, deep ? AMP_DIMS(0, 4, 1, 2, 3) : AMP_DIMS(0, 3, 1, 2)});
-}
-
-// Neither layout: every other element of something larger.
-amp_tensor *spread(amp_tensor *t) {
-    const int rank = amp_tensor_rank(t);
-    amp_dims size = {};
-    size.count = rank;
-    size.set = AMP_PRESENT;
-    for (int d = 0; d < rank; d++) size.values[d] = amp_tensor_shape(t)[d] * (d == rank - 1 ? 2 : 1);
-    amp_tensor *whole = op("zeros", {size}, {{"dtype", amp_tensor_dtype(t)}});
-    amp_tensor *view = op("slice", {whole, rank - 1, 1, size.values[rank - 1], 2});
-    EXPECT_NE(op("add_out", {t, 0}, {{"out", view}}), nullptr) << amp_last_error();
-    return view;
 }
 
 void expect_same(const std::vector<amp_tensor *> &got, const std::vector<amp_tensor *> &want, double tolerance) {

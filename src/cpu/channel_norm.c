@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/layout.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
-#include "cpu/spatial.h"
 #include "dispatch/call.h"
 #include "ops/row_rules.h"
 

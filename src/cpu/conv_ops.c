@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/layout.h"
 #include "cpu/conv.h"
 #include "cpu/element.h"
 #include "cpu/matmul.h"
-#include "cpu/spatial.h"
 #include "cuda/cuda_conv.h"
 #include "policy/op_ids.h"
 #include "policy/op_table.h"

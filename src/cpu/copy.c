@@ -39,19 +39,20 @@ const amp_tensor *amp_cpu_dense(const char *op, const amp_tensor *tensor, amp_dt
     return copy && amp_cpu_copy(copy, tensor) == AMP_OK ? copy : NULL;
 }
 
-static amp_status return_copy(amp_call *call, const amp_tensor *input, amp_dtype dtype) {
-    amp_tensor *out = amp_call_output(call, 0, dtype, input->rank, input->shape);
+/* `like`: whose layout the copy has; NULL: contiguous. */
+static amp_status return_copy(amp_call *call, const amp_tensor *input, amp_dtype dtype, const amp_tensor *like) {
+    amp_tensor *out = amp_call_output_like(call, 0, dtype, input->rank, input->shape, like);
     return out ? amp_copy_tensor(out, input) : amp_pending_error();
 }
 
 amp_status cpu_clone(amp_call *call) {
     const amp_clone_args *a = call->args;
-    return return_copy(call, a->input, a->input->dtype);
+    return return_copy(call, a->input, a->input->dtype, a->input);
 }
 
 amp_status cpu_contiguous(amp_call *call) {
     const amp_contiguous_args *a = call->args;
-    if (!amp_tensor_is_dense(a->input)) return return_copy(call, a->input, a->input->dtype);
+    if (!amp_tensor_is_dense(a->input)) return return_copy(call, a->input, a->input->dtype, NULL);
     call->outputs[0] = a->input;
     return AMP_OK;
 }
@@ -59,7 +60,7 @@ amp_status cpu_contiguous(amp_call *call) {
 amp_status cpu_to(amp_call *call) {
     const amp_to_args *a = call->args;
     const amp_dtype dtype = a->dtype == AMP_DTYPE_NONE ? a->input->dtype : a->dtype;
-    if (dtype != a->input->dtype || a->copy) return return_copy(call, a->input, dtype);
+    if (dtype != a->input->dtype || a->copy) return return_copy(call, a->input, dtype, a->input);
     call->outputs[0] = a->input;
     return AMP_OK;
 }
@@ -131,16 +132,16 @@ amp_status amp_check_element(const amp_call *call, const char *argument, const a
 }
 
 static amp_status return_filled(amp_call *call, const char *argument, amp_dtype dtype, int rank, const int64_t *shape,
-                                amp_scalar value) {
+                                const amp_tensor *like, amp_scalar value) {
     AMP_TRY(amp_check_element(call, argument, &value, dtype));
-    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
+    amp_tensor *out = amp_call_output_like(call, 0, dtype, rank, shape, like);
     if (!out) return amp_pending_error();
     return amp_fill_tensor_with(out, &value);
 }
 
 amp_status cpu_fill(amp_call *call) {
     const amp_fill_args *a = call->args;
-    return return_filled(call, "value", a->input->dtype, a->input->rank, a->input->shape, a->value);
+    return return_filled(call, "value", a->input->dtype, a->input->rank, a->input->shape, a->input, a->value);
 }
 
 amp_status cpu_fill_tensor(amp_call *call) {
@@ -149,7 +150,8 @@ amp_status cpu_fill_tensor(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
                         amp_describe(a->value));
     }
-    amp_tensor *out = amp_call_output(call, 0, a->input->dtype, a->input->rank, a->input->shape);
+    const amp_tensor *like = a->input;
+    amp_tensor *out = amp_call_output_like(call, 0, like->dtype, like->rank, like->shape, like);
     return out ? amp_copy_tensor(out, a->value) : amp_pending_error();
 }
 
@@ -178,13 +180,14 @@ static amp_dtype dtype_of_number(const amp_scalar *number) {
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
         AMP_TRY(check_size(call, &a->size));                                                                           \
-        return return_filled(call, "value", or_else(a->dtype, AMP_F32), a->size.count, a->size.values, value);         \
+        return return_filled(call, "value", or_else(a->dtype, AMP_F32), a->size.count, a->size.values, NULL, value);   \
     }
 #define MAKE_LIKE(op, number)                                                                                          \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_tensor *like = a->input;                                                                             \
-        return return_filled(call, "fill_value", or_else(a->dtype, like->dtype), like->rank, like->shape, number);     \
+        return return_filled(call, "fill_value", or_else(a->dtype, like->dtype), like->rank, like->shape, like,        \
+                             number);                                                                                  \
     }
 MAKE_FROM_SIZE(zeros, amp_int(0))
 MAKE_FROM_SIZE(ones, amp_int(1))
@@ -196,7 +199,7 @@ amp_status cpu_full(amp_call *call) {
     const amp_full_args *a = call->args;
     AMP_TRY(check_size(call, &a->size));
     return return_filled(call, "fill_value", or_else(a->dtype, dtype_of_number(&a->fill_value)), a->size.count,
-                         a->size.values, a->fill_value);
+                         a->size.values, NULL, a->fill_value);
 }
 
 amp_status cpu_empty(amp_call *call) {
@@ -208,7 +211,8 @@ amp_status cpu_empty(amp_call *call) {
 
 amp_status cpu_empty_like(amp_call *call) {
     const amp_empty_like_args *a = call->args;
-    const bool made = amp_call_output(call, 0, or_else(a->dtype, a->input->dtype), a->input->rank, a->input->shape);
+    const amp_tensor *like = a->input;
+    const bool made = amp_call_output_like(call, 0, or_else(a->dtype, like->dtype), like->rank, like->shape, like);
     return made ? AMP_OK : amp_pending_error();
 }
 

@@ -80,7 +80,7 @@ amp_status cpu_cat(amp_call *call) {
                 amp_call_name(call), (long long)i, amp_describe(t), (long long)model, amp_describe(first), d);
         }
     }
-    amp_tensor *out = amp_call_output(call, 0, list_dtype(list), first->rank, shape);
+    amp_tensor *out = amp_call_output_like(call, 0, list_dtype(list), first->rank, shape, first);
     return out ? place(list, out, d, false) : amp_pending_error();
 }
 

@@ -1,6 +1,8 @@
 /* Operands of elementwise ops. */
 #include "cpu/operands.h"
 
+#include <string.h>
+
 #include "amp/ops.h"
 #include "cpu/iterate.h"
 #include "policy/op_ids.h"
@@ -35,11 +37,23 @@ amp_status amp_operands_shape(const amp_call *call, const amp_operand *values, i
     return AMP_OK;
 }
 
+/* The tensor whose layout the result has: the first that is not broadcast, masks last. NULL: none. */
+static const amp_tensor *whole_operand(const amp_operand *values, int count, int rank, const int64_t *shape) {
+    const amp_tensor *mask = NULL;
+    for (int i = 0; i < count; i++) {
+        const amp_tensor *t = values[i].tensor;
+        if (!t || t->rank != rank || memcmp(t->shape, shape, (size_t)rank * sizeof *shape) != 0) continue;
+        if (t->dtype != AMP_BOOL) return t;
+        if (!mask) mask = t;
+    }
+    return mask;
+}
+
 amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int count, amp_dtype dtype) {
     int rank;
     int64_t shape[AMP_MAX_RANK];
     if (amp_operands_shape(call, values, count, &rank, shape) != AMP_OK) return NULL;
-    return amp_call_output(call, 0, dtype, rank, shape);
+    return amp_call_output_like(call, 0, dtype, rank, shape, whole_operand(values, count, rank, shape));
 }
 
 void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,

@@ -27,7 +27,8 @@ amp_dtype amp_operands_dtype(const amp_operand *values, int count);
 /* The broadcast shape of all values that are tensors. */
 amp_status amp_operands_shape(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape);
 
-/* Makes the output in the broadcast shape of all values that are tensors, of `dtype`. NULL with an error. */
+/* Makes the output in the broadcast shape of all values that are tensors, of `dtype`; channels-last where the first of
+ * that shape is. NULL with an error. */
 amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int count, amp_dtype dtype);
 
 /* Runs `function` over the values, all loaded as `compute`, into `out`, which it writes as `out_compute`. */

@@ -79,9 +79,8 @@ amp_status cpu_constant_pad_nd(amp_call *call) {
         before[d] = pair < pairs ? a->pad.values[2 * pair] : 0;
         AMP_TRY(pad_extent(call, input, d, before[d], pair < pairs ? a->pad.values[2 * pair + 1] : 0, &shape[d]));
     }
-    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, shape);
+    amp_tensor *out = amp_call_output_like(call, 0, input->dtype, input->rank, shape, input);
     if (!out) return amp_pending_error();
-    if (out != call->target) amp_spatial_keep_layout(input, out);
     if (amp_tensor_elements(out) == 0) return AMP_OK;
     AMP_TRY(fill_outside(out, input, before, &a->value));
     return copy_inside(out, input, before);

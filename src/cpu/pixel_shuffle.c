@@ -117,9 +117,8 @@ static amp_status shuffle(amp_call *call, amp_tensor *input, const char *argumen
                         amp_describe(input), argument, (long long)r,
                         fine ? "a number of channels that its square divides" : "a height and width that it divides");
     }
-    amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, shape);
+    amp_tensor *out = amp_call_output_like(call, 0, input->dtype, input->rank, shape, input);
     if (!out) return amp_pending_error();
-    if (out != call->target) amp_spatial_keep_layout(input, out);
     return amp_tensor_elements(out) ? copy_blocks(out, input, r, fine) : AMP_OK;
 }
 

@@ -4,28 +4,13 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/layout.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cuda/cuda_windows.h"
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------- */
-
-bool amp_is_channels_last(const amp_tensor *t) {
-    if (t->rank < 4 || t->rank > AMP_SPATIAL_DIMS + 2 || t->strides[1] == 0) return false;
-    int64_t least = 0;
-    for (int i = 0; i < t->rank; i++) {
-        const int d = i == 0 ? 1 : i == t->rank - 1 ? 0 : t->rank - i;
-        if (t->shape[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
-        least = t->strides[d] * t->shape[d];
-    }
-    return true;
-}
-
-/* An image of one pixel in plain layout fits too: plain it is. */
-static bool looks_channels_last(const amp_tensor *t) {
-    return amp_is_channels_last(t) && !amp_tensor_is_dense(t);
-}
 
 amp_status amp_spatial_start(const amp_call *call, amp_spatial *s, const amp_tensor *input, int dims) {
     *s = (amp_spatial){.dims = dims, .rank = input->rank, .batch = 1, .in = {1, 1, 1}};
@@ -44,20 +29,10 @@ amp_status amp_spatial_start(const amp_call *call, amp_spatial *s, const amp_ten
     s->channels = input->shape[batched];
     memcpy(&s->in[AMP_SPATIAL_DIMS - dims], input->shape + batched + 1, (size_t)dims * sizeof *s->in);
     memcpy(s->out, s->in, sizeof s->out);
-    s->channels_last = input->rank == dims + 2 && looks_channels_last(input);
+    s->channels_last = input->rank == dims + 2 && amp_prefers_channels_last(input);
     s->outer = s->channels_last ? s->batch : s->batch * s->channels;
     s->inner = s->channels_last ? s->channels : 1;
     return AMP_OK;
-}
-
-void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides) {
-    int64_t step = shape[1];
-    strides[1] = 1;
-    for (int d = rank - 1; d > 1; d--) {
-        strides[d] = step;
-        step *= shape[d];
-    }
-    strides[0] = step;
 }
 
 static void layout_strides(const amp_spatial *s, const int64_t *shape, int64_t *strides) {
@@ -65,12 +40,6 @@ static void layout_strides(const amp_spatial *s, const int64_t *shape, int64_t *
         amp_channels_last_strides(s->rank, shape, strides);
     } else {
         amp_dense_strides(s->rank, shape, strides);
-    }
-}
-
-void amp_spatial_keep_layout(const amp_tensor *input, amp_tensor *fresh) {
-    if (input->rank == fresh->rank && looks_channels_last(input)) {
-        amp_channels_last_strides(fresh->rank, fresh->shape, fresh->strides);
     }
 }
 

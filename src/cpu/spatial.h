@@ -10,11 +10,6 @@
 
 enum { AMP_SPATIAL_DIMS = 3 };
 
-/* Channels vary fastest, then the width, …: what PyTorch calls channels_last. Of batches of images and volumes only. */
-bool amp_is_channels_last(const amp_tensor *t);
-/* The strides of such a tensor in dense memory; rank 3 and more. */
-void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides);
-
 typedef struct amp_spatial {
     int dims; /* spatial dimensions, the last of the tensors'; missing ones have extent 1 */
     int rank; /* of the tensors: dims + 1, or dims + 2 with a batch */
@@ -51,9 +46,6 @@ amp_status amp_spatial_write(amp_call *call, const amp_spatial *s, int index, am
                              amp_spatial_result *result);
 /* After the rows were written. */
 amp_status amp_spatial_finish(const amp_spatial_result *result);
-
-/* For ops that write through strides: gives a fresh dense tensor that has no other views the layout of `input`. */
-void amp_spatial_keep_layout(const amp_tensor *input, amp_tensor *fresh);
 
 /* Memory for count·size bytes of a table, in the call's frame; NULL with an error. */
 void *amp_spatial_table(const amp_call *call, int64_t count, size_t size);

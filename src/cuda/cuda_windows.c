@@ -19,9 +19,7 @@ static amp_tensor *output(amp_call *call, const amp_spatial *s, int index, amp_d
     const int channel = s->rank - s->dims - 1;
     memcpy(shape, input->shape, (size_t)s->rank * sizeof *shape);
     for (int d = 0; d < s->dims; d++) shape[channel + 1 + d] = s->out[AMP_SPATIAL_DIMS - s->dims + d];
-    amp_tensor *t = amp_call_output(call, index, dtype, s->rank, shape);
-    if (t && t != call->target) amp_spatial_keep_layout(input, t);
-    return t;
+    return amp_call_output_like(call, index, dtype, s->rank, shape, input);
 }
 
 /* Numbers of 8 bytes, on the device until the call is over; NULL with an error. */

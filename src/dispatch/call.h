@@ -59,6 +59,10 @@ amp_status amp_call_next(amp_call *call);
  * amp_call_output is the target of an in-place or out= call itself where it can be written directly (else a temporary
  * that the dispatcher copies over afterwards): the implementation writes through its strides. */
 
+/* amp_call_output whose fresh tensors are channels-last where `like` is (core/layout.h); `like` may be NULL. */
+amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
+                                 const amp_tensor *like);
+
 /* Gives a pending cast its memory, from the cast cache or by converting; any other tensor is left alone. Called for
  * every argument before an implementation runs, unless its table row says that it takes pending casts. */
 amp_status amp_call_materialize(amp_call *call, amp_tensor *tensor);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/hot.h"
+#include "core/layout.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "dispatch/backend.h"
@@ -113,6 +114,13 @@ AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, 
     if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
     if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
     return call->outputs[index] = t;
+}
+
+amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
+                                 const amp_tensor *like) {
+    amp_tensor *t = amp_call_output(call, index, dtype, rank, shape);
+    if (t && like && (index > 0 || t != call->target)) amp_take_layout(t, like);
+    return t;
 }
 
 void amp_results_take(const amp_call *call, amp_tensor *t) {
@@ -287,9 +295,11 @@ amp_tensor *amp_cached_cast(const char *op, amp_tensor *source, amp_dtype dtype,
 static amp_status materialize_once(const amp_call *call, const amp_backend *backend, amp_tensor *t) {
     amp_tensor *made = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, t->shape);
     if (!made) return amp_pending_error();
+    amp_take_layout(made, t->source);
     AMP_TRY(backend->copy(made, t->source));
     atomic_store_explicit(&made->storage->produced, true, memory_order_relaxed);
     give_memory(t, made->storage);
+    amp_take_layout(t, made);
     amp_tensor_drop(made);
     return AMP_OK;
 }

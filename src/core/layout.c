@@ -1,0 +1,35 @@
+/* Plain and channels-last layouts. */
+#include "core/layout.h"
+
+enum { LEAST_RANK = 4, MOST_RANK = 5 };
+
+bool amp_is_channels_last(const amp_tensor *t) {
+    if (t->rank < LEAST_RANK || t->rank > MOST_RANK || t->strides[1] == 0) return false;
+    int64_t least = 0;
+    for (int i = 0; i < t->rank; i++) {
+        const int d = i == 0 ? 1 : i == t->rank - 1 ? 0 : t->rank - i;
+        if (t->shape[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
+        least = t->strides[d] * t->shape[d];
+    }
+    return true;
+}
+
+bool amp_prefers_channels_last(const amp_tensor *t) {
+    return amp_is_channels_last(t) && !amp_tensor_is_dense(t);
+}
+
+void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides) {
+    int64_t step = shape[1];
+    strides[1] = 1;
+    for (int d = rank - 1; d > 1; d--) {
+        strides[d] = step;
+        step *= shape[d];
+    }
+    strides[0] = step;
+}
+
+void amp_take_layout(amp_tensor *fresh, const amp_tensor *like) {
+    if (like->rank == fresh->rank && amp_prefers_channels_last(like)) {
+        amp_channels_last_strides(fresh->rank, fresh->shape, fresh->strides);
+    }
+}

@@ -1,0 +1,21 @@
+/* The layouts of batches of images and volumes: plain (NCHW) or channels-last (NHWC in memory, NCHW in shape). */
+#ifndef AMP_CORE_LAYOUT_H
+#define AMP_CORE_LAYOUT_H
+
+#include "core/tensor_impl.h"
+
+/* Channels vary fastest, then the width, …, with gaps or without: what PyTorch calls channels_last (rank 4) and
+ * channels_last_3d (rank 5). False for other ranks. An image of one pixel can be both this and dense. */
+bool amp_is_channels_last(const amp_tensor *t);
+
+/* Channels-last, and not plain as well: results of such a tensor are channels-last. */
+bool amp_prefers_channels_last(const amp_tensor *t);
+
+/* The strides of such a tensor in dense memory; rank 3 and more. */
+void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides);
+
+/* Gives a fresh dense tensor that has no other views the layout of `like`: channels-last where both have one rank and
+ * `like` prefers it, else what it is. */
+void amp_take_layout(amp_tensor *fresh, const amp_tensor *like);
+
+#endif /* AMP_CORE_LAYOUT_H */
