@@ -18,7 +18,7 @@ typedef struct plan {
 } plan;
 
 static bool usable_in_place(amp_dtype compute, amp_dtype dtype, int64_t stride) {
-    return compute == dtype && stride == (int64_t)amp_dtype_size(dtype);
+    return compute == dtype && stride == (int64_t)amp_element_sizes[dtype];
 }
 
 /* Dense elements [at, at + n) of an input; `filled` says that its buffer already holds a broadcast value. */
@@ -30,9 +30,30 @@ static const void *input_block(const plan *p, int k, char *buffer, const char *d
     return buffer;
 }
 
+static bool all_in_place(const plan *p, const int64_t *strides) {
+    bool in_place = usable_in_place(p->work->out_compute, p->out_dtype, strides[0]);
+    for (int k = 0; k < p->work->inputs; k++)
+        in_place &= usable_in_place(p->work->in[k].compute, p->in_dtype[k], strides[k + 1]);
+    return in_place;
+}
+
+/* Blocks here too: functions may have buffers of that size. */
+static void run_in_place(const plan *p, char *const *data, const int64_t *strides, int64_t count) {
+    const amp_elementwise *work = p->work;
+    for (int64_t at = 0; at < count; at += p->block) {
+        const void *in[AMP_ELEMENTWISE_INPUTS];
+        for (int k = 0; k < work->inputs; k++) in[k] = data[k + 1] + at * strides[k + 1];
+        work->function(work->context, data[0] + at * strides[0], in, count - at < p->block ? count - at : p->block);
+    }
+}
+
 static void run_inner(void *context, char *const *data, const int64_t *strides, int64_t count) {
     const plan *p = context;
     const amp_elementwise *work = p->work;
+    if (all_in_place(p, strides)) {
+        run_in_place(p, data, strides, count);
+        return;
+    }
     const bool in_place = usable_in_place(work->out_compute, p->out_dtype, strides[0]);
     blocks b;
     for (int64_t at = 0; at < count; at += p->block) {
