@@ -194,27 +194,16 @@ static amp_status make_problem(const amp_call *call, const request *r, amp_conv 
 
 /* ---- The result ----------------------------------------------------------------------------------------------- */
 
-/* Moves the channels of a fresh result from the last place, where they vary fastest, to the second. */
-static void show_channels_second(amp_tensor *t) {
-    const int last = t->rank - 1;
-    const int64_t extent = t->shape[last], stride = t->strides[last];
-    memmove(t->shape + 2, t->shape + 1, (size_t)(last - 1) * sizeof *t->shape);
-    memmove(t->strides + 2, t->strides + 1, (size_t)(last - 1) * sizeof *t->strides);
-    t->shape[1] = extent;
-    t->strides[1] = stride;
-}
-
 static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv *c) {
     const bool batched = r->input->rank == r->axes + 2;
     const bool last = batched && (amp_is_channels_last(r->input) || amp_is_channels_last(r->weight));
     int64_t shape[AMP_MAX_RANK];
     int rank = 0;
     if (batched) shape[rank++] = c->batch;
-    if (!last) shape[rank++] = c->out_channels * c->groups;
+    shape[rank++] = c->out_channels * c->groups;
     for (int i = 0; i < r->axes; i++) shape[rank++] = c->axis[AMP_CONV_AXES - r->axes + i].out;
-    if (last) shape[rank++] = c->out_channels * c->groups;
     amp_tensor *y = amp_call_output(call, 0, r->input->dtype, rank, shape);
-    if (y && last) show_channels_second(y);
+    if (y && y != call->target && last) amp_channels_last_strides(rank, y->shape, y->strides);
     return y;
 }
 

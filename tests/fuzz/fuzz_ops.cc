@@ -332,7 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const Result strided = op_calls::run(call, layout, 1);
         check_sane(call, strided);
         const std::string by_strides = op_calls::difference_beyond(strided, result, allowed_units(call, result, 64));
-        static const char *const names[] = {"", "strided", "negative strides", "an offset"};
+        static const char *const names[] = {"", "strided", "negative strides", "an offset", "channels last"};
         if (!by_strides.empty()) fail(call, names[int(layout)], by_strides);
     }
     check_wider(call, result);
