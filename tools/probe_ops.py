@@ -4,6 +4,8 @@
     tools/probe_ops.py AMP            write src/policy/op_dtypes.txt (committed; tools/gen_ops.py puts it into docs)
     tools/probe_ops.py AMP --check    exit 1 and name the ops whose dtypes are not the written ones
 
+Either way it is an error if an op did not run in a dtype that it has a recorded case of.
+
 AMP is the amp tool. The floating inputs of a few small cases of each op are converted to one dtype after the other; what
 amp replay then runs without an error counts. Values are not compared here. Kernels are those of this machine, so --check
 does not look at them. Standard library only.
@@ -28,7 +30,7 @@ COMPLEX = {"c64": "f", "c128": "d"}
 DTYPES = ["f32", "f64", "bf16", "f16", *INTEGERS, *COMPLEX]
 NAMES = {"f32": "F32", "f64": "F64", "f16": "F16", "bf16": "BF16", "i64": "I64", "i32": "I32", "i16": "I16", "i8": "I8",
          "u8": "U8", "bool": "BOOL", "c64": "F32", "c128": "F64"}
-CASES, ELEMENTS = 6, 4096  # of one op: how many, and how large
+CASES, ELEMENTS = 6, 4096  # of one op: how many, and how large; yet one of each form, and one of each op
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -59,25 +61,67 @@ def dtypes_of(case):
     return {t["dtype"] for t in tensors_of(list(case["inputs"].values()))}
 
 
+def form_of(case):
+    """What tells the forms of an op apart: its arguments, how many dimensions tensors have, and words such as a mode."""
+    return tuple(sorted((arg, value if isinstance(value, str) else str([len(t["shape"]) for t in tensors_of(value)]))
+                        for arg, value in case["inputs"].items() if value is not None))
+
+
+def few(options):
+    """The first of each form, then as many others as there is room for; large ones, or empty, only where there is
+    nothing else."""
+    small = [o for o in options if o[2] <= ELEMENTS] or options[:1]
+    forms = {}
+    for option in small:
+        forms.setdefault(form_of(option[3]), option)
+    firsts = list(forms.values())
+    others = [o for o in small if o[1] == small[0][1] and not any(o is f for f in firsts)]
+    return firsts + others[:max(0, CASES - len(firsts))]
+
+
+def arguments(row):
+    """Names of the arguments of a row of ops.def."""
+    return re.findall(r"[\w\])?] (\w+)(?:@\w+)?(?=[,=)])", row.split(" ->")[0])
+
+
+def with_aliases(chosen, known):
+    """The cases, and each again under those names of its op that have no cases, where its words are the name's own."""
+    rows = dict(re.findall(r"^(\w+)\((.*(?:\n .*)*)", (ROOT / "src/policy/ops.def").read_text("utf-8"), re.M))
+    made = []
+    for name, row in rows.items():
+        target = re.search(r" alias=(\w+)", row)
+        if not target or name in known:
+            continue
+        names = dict(zip(arguments(rows[target.group(1)]), arguments(row)))
+        words = dict(re.findall(r'str (\w+)="([\w-]+)"', row))
+        for case, tensors in chosen:
+            inputs = {names.get(arg, arg): value for arg, value in case["inputs"].items()}
+            if case["op"] == target.group(1) and all(inputs.get(arg, w) == w for arg, w in words.items() if arg == "mode"):
+                made.append(({**case, "op": name, "inputs": inputs}, tensors))
+    return chosen + made
+
+
 def choose():
     """Small cases of each op, without a region, with f32 inputs (or with none of floating type, where the op has no other
-    case): [(case, tensors)], and the ops that have no others."""
-    found = {}
+    case): [(case, tensors)], the ops that have no others, and {op: the dtypes that it is recorded in}."""
+    found, recorded = {}, {}
     for path in sorted(GOLDEN.glob("*.json")):
         cases, tensors = load(path)
         for case in cases:
             sizes = [elements(t) for t in tensors_of(list(case["inputs"].values()))]
             if "dtype" in case["inputs"]:  # the op converts first
                 continue
-            if case["autocast"] is None and sum(sizes) <= ELEMENTS and not dtypes_of(case) & (set(DTYPES) - set(INTEGERS) - {"f32"}):
+            wide = dtypes_of(case) - set(INTEGERS)
+            recorded.setdefault(case["op"], set()).update(wide if len(wide) == 1 and case["autocast"] is None else ())
+            if case["autocast"] is None and wide <= {"f32"}:
                 found.setdefault(case["op"], []).append(("f32" not in dtypes_of(case), 0 in sizes, sum(sizes), case, tensors))
     chosen, fixed = [], set()
     for op, options in found.items():
         options.sort(key=lambda o: o[:3])
         if options[0][0]:
             fixed.add(op)
-        chosen += [(case, tensors) for *kind, _, case, tensors in options[:CASES] if kind == list(options[0][:2])]
-    return chosen, fixed
+        chosen += [(case, tensors) for *_, case, tensors in few([o for o in options if o[0] == options[0][0]])]
+    return with_aliases(chosen, recorded), fixed, recorded
 
 
 # ---- converting ----------------------------------------------------------------------------------------------------
@@ -101,20 +145,23 @@ def pack(values, dtype):
 
 
 def convert(value, dtype, tensors, name, out):
-    """The JSON of an argument with its f32 tensors in `dtype`; their bytes go into `out`."""
+    """The JSON of an argument with its f32 tensors in `dtype`; their bytes go into `out`. Empty tensors get two ones in each
+    empty dimension: without elements an op may not look at its dtypes."""
     if isinstance(value, list):
         return [convert(v, dtype, tensors, f"{name}.{i}", out) for i, v in enumerate(value)]
     if isinstance(value, float) and dtype in INTEGERS:
         return max(1, round(value)) if abs(value) < 1e9 else value
     if not isinstance(value, dict) or "tensor" not in value:
         return value
-    shape, data = tensors[value["tensor"]]
     target = dtype if value["dtype"] == "f32" else value["dtype"]
-    if value["dtype"] == "f32":
+    shape = [extent or 2 for extent in value["shape"]]
+    stored, data = tensors[value["tensor"]]
+    if 0 in value["shape"]:
+        stored, data = shape, pack([1.0] * elements({"shape": shape}), target)
+    elif value["dtype"] == "f32":
         data = pack(struct.unpack(f"<{len(data) // 4}f", data), dtype)
-        shape = value["shape"] + [2] * (dtype in COMPLEX)
-    out[name] = (NAMES[target], shape, data)
-    return {"tensor": name, "dtype": target, "shape": value["shape"]}
+    out[name] = (NAMES[target], shape + [2] if target in COMPLEX else stored, data)
+    return {"tensor": name, "dtype": target, "shape": shape}
 
 
 def write_folder(folder, chosen, dtype):
@@ -141,6 +188,12 @@ def kernel_family(name):
     return re.sub(r"_(ref|avx2|avx512|avx512bf16|amx)$", "", re.sub(r"^dnnl:.*", "dnnl", name))
 
 
+def overloads():
+    """{name in C: the op's name}, as reports name an overload of ops.def by the first."""
+    rows = re.findall(r"^(\w+)(?:\.(\w+))?\(", (ROOT / "src/policy/ops.def").read_text("utf-8"), re.M)
+    return {f"{name}_{variant}" if variant else name: name for name, variant in rows}
+
+
 def probe(amp, chosen, dtype):
     """{op: kernels} of the ops that run in `dtype`."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -148,14 +201,14 @@ def probe(amp, chosen, dtype):
         report = folder / "explain.json"
         (folder / "cases").mkdir()
         write_folder(folder / "cases", chosen, dtype)
-        done = subprocess.run([amp, "replay", folder / "cases"], env={**os.environ, "AMP_EXPLAIN": str(report)},
+        done = subprocess.run([amp, "replay", folder / "cases"], env={**os.environ, "AMP_EXPLAIN": str(report), "AMP_TUNE": "off"},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode not in (0, 1):
             raise SystemExit(f"probe_ops: amp replay failed in {dtype}:\n{done.stdout.decode()[-2000:]}")
-        runs = {}
+        runs, names = {}, overloads()
         for row in json.loads(report.read_text("utf-8"))["ops"]:
             if row["calls"] > row["failures"]:
-                runs.setdefault(row["op"].split(".")[0], set()).update([kernel_family(row["kernel"])] if row["kernel"] else [])
+                runs.setdefault(names[row["op"]], set()).update([kernel_family(row["kernel"])] if row["kernel"] else [])
         return runs
 
 
@@ -164,7 +217,7 @@ def main():
     if len(sys.argv) < 2 or (sys.argv[2:] and not check):
         print(__doc__.strip(), file=sys.stderr)
         return 2
-    (chosen, fixed), dtypes, kernels = choose(), {}, {}
+    (chosen, fixed, recorded), dtypes, kernels = choose(), {}, {}
     for dtype in DTYPES:
         for op, names in probe(sys.argv[1], chosen, dtype).items():
             dtypes.setdefault(op, []).append(dtype)
@@ -172,6 +225,12 @@ def main():
     known = {case["op"] for case, _ in chosen}
     lines = {op: ("-" if op in fixed else " ".join(found), " ".join(sorted(kernels[op])))
              for op, found in dtypes.items() if op in known}
+    holes = [(op, dtype) for op, wanted in sorted(recorded.items()) for dtype in sorted(wanted - set(dtypes.get(op, ())))]
+    holes += [(op, "any dtype") for op in sorted(recorded.keys() - lines.keys())]
+    for op, dtype in holes:
+        print(f"{op}: has recorded cases, and did not run in {dtype}", file=sys.stderr)
+    if holes:
+        return 1
     if check:
         written = {line.split("\t")[0]: line.split("\t")[1] for line in OUT.read_text("utf-8").splitlines()[1:]}
         stale = [op for op in sorted(written.keys() | lines.keys()) if lines.get(op, ("",))[0] != written.get(op, "")]
