@@ -2,8 +2,8 @@
  *
  * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max) (attention.h); both products of bf16 pairs.
  * Accumulator: f32: scores, the sum of weights, results.
- * Error bound: weights have relative errors of 2^-18.3 from the exponential and 2⁻⁹ from their rounding to bf16 before the
- *              second product, so |out − exact| ≤ (2⁻⁹ + 2^-18.3) · Σ p_j·|v_j| / Σ p_j to first order, beside the sums' own.
+ * Error bound: weights have relative errors of 2^-18.3 from the exponential and 2⁻⁸ from their rounding to bf16 before the
+ *              second product, so |out − exact| ≤ (2⁻⁸ + 2^-18.3) · Σ p_j·|v_j| / Σ p_j to first order, beside the sums' own.
  * Denormals:   vdpbf16ps reads them as zero and flushes sums.
  * ISA:         AVX512_BF16; AVX512F, BW, DQ, VL.
  * Source:      Intel SDM volume 2, VDPBF16PS; Dao et al., arXiv 2205.14135. */
