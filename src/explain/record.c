@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "amp/explain.h"
+#include "core/layout.h"
 #include "core/lock.h"
 #include "core/memory.h"
-#include "cpu/spatial.h"
 #include "dispatch/layers.h"
 #include "policy/promotion.h"
 
