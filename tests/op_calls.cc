@@ -81,6 +81,12 @@ std::vector<Call> recorded(const std::string &folder) {
     return calls;
 }
 
+std::vector<Call> all(const std::string &folder) {
+    std::vector<Call> calls = recorded(folder);
+    for (Call &call : written()) calls.push_back(std::move(call));
+    return calls;
+}
+
 // ---- Elements ---------------------------------------------------------------------------------------------------
 size_t elements(const std::vector<int64_t> &shape) {
     size_t n = 1;

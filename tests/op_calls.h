@@ -52,6 +52,12 @@ struct Result {
 // throws.
 std::vector<Call> recorded(const std::string &folder);
 
+// Calls of ops and overloads that no case is recorded of.
+std::vector<Call> written();
+
+// Both.
+std::vector<Call> all(const std::string &folder);
+
 // Runs a call with these layouts and threads. Views are judged by their elements. The thread has no scope and no error.
 Result run(const Call &call, Layout layout, int threads);
 

@@ -1,6 +1,7 @@
-// Every recorded call, each argument of it made wrong in every way that its row allows: absent, of another dtype, rank
-// or extent, out of range, on another device. The op computes something or refuses it in one sentence; nothing crashes,
-// changes an input or is left behind. (test_every_op.cc does the same with arguments that make no sense together.)
+// Every recorded call, and a call of each op that has none, each argument of it made wrong in every way that its row
+// allows: absent, of another dtype, rank or extent, out of range, on another device. The op computes something or refuses
+// it in one sentence; nothing crashes, changes an input or is left behind. (test_every_op.cc does the same with arguments
+// that make no sense together.)
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -9,8 +10,10 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "op_calls.h"
+#include "policy/op_table.h"
 
 using op_calls::Argument;
 using op_calls::Call;
@@ -56,13 +59,14 @@ class BadInput : public testing::Test {
         EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
     }
 
-    // The recorded calls without a region, at most two of an op.
+    // The recorded calls without a region, at most two of an op, and the written ones.
     static std::vector<Call> base_calls() {
         std::vector<Call> some;
         std::map<std::string, int> taken;
         for (Call &call : op_calls::recorded(AMP_TESTS_GOLDEN)) {
             if (!call.autocast && taken[call.op]++ < 2) some.push_back(std::move(call));
         }
+        for (Call &call : op_calls::written()) some.push_back(std::move(call));
         return some;
     }
 
@@ -97,7 +101,13 @@ const int64_t odd_integers[] = {-1, 0, 1, 2, 3, 100, -100, INT32_MAX, INT32_MIN,
 
 } // namespace
 
-TEST_F(BadInput, EveryRecordedCallIsGood) {
+TEST_F(BadInput, EveryOpHasACall) {
+    std::set<std::string> names;
+    for (const Call &call : base_calls()) names.insert(call.op);
+    for (int i = 0; i < amp_op_count; i++) EXPECT_EQ(names.count(amp_op_table[i].name), 1u) << amp_op_table[i].name;
+}
+
+TEST_F(BadInput, EveryCallIsGood) {
     for (const Call &call : base_calls()) {
         const amp_status status = expect_sane(call);
         EXPECT_TRUE(status == AMP_OK || status == AMP_ERROR_NOT_IMPLEMENTED) << op_calls::describe(call);

@@ -1,0 +1,189 @@
+// Calls written by hand: of ops, and of their overloads, that have no recorded case.
+#include <cmath>
+
+#include "op_calls.h"
+
+namespace op_calls {
+
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+// Numbers between 0 and 1, none twice in a row.
+Tensor f32(const Shape &shape) {
+    Tensor t;
+    t.shape = shape;
+    t.bytes.resize(elements(shape) * sizeof(float));
+    auto *values = reinterpret_cast<float *>(t.bytes.data());
+    for (size_t i = 0; i < elements(shape); i++) values[i] = float(std::fmod(0.05 + 0.618 * double(i), 1.0));
+    return t;
+}
+
+// 0, 1, … bound - 1, 0, …
+Tensor whole(amp_dtype dtype, const Shape &shape, int64_t bound) {
+    Tensor t;
+    t.dtype = AMP_I64;
+    t.shape = shape;
+    t.bytes.resize(elements(shape) * sizeof bound);
+    auto *values = reinterpret_cast<int64_t *>(t.bytes.data());
+    for (size_t i = 0; i < elements(shape); i++) values[i] = int64_t(i) % bound;
+    return converted(t, dtype);
+}
+
+struct Value {
+    Value(Tensor t) : kind(AMP_VALUE_TENSOR), tensors{std::move(t)} {}
+    Value(std::vector<Tensor> list) : kind(AMP_VALUE_TENSOR_LIST), tensors(std::move(list)) {}
+    Value(const char *word) : kind(AMP_VALUE_STRING), text(word) {}
+    Value(int number) : Value(amp_int(number)) {}
+    Value(double number) : Value(amp_float(number)) {}
+    Value(bool truth) : Value(amp_bool(truth)) {}
+    Value(amp_scalar scalar) : kind(AMP_VALUE_SCALAR) {
+        as.scalar = scalar;
+    }
+    Value(amp_dims dims) : kind(AMP_VALUE_DIMS) {
+        as.dims = dims;
+    }
+    Value(amp_dtype dtype) : kind(AMP_VALUE_DTYPE) {
+        as.dtype = dtype;
+    }
+
+    amp_value_kind kind;
+    decltype(amp_value::as) as = {};
+    std::vector<Tensor> tensors;
+    std::string text;
+};
+
+struct Row {
+    const char *op;
+    std::vector<std::pair<const char *, Value>> arguments;
+};
+
+// An LSTM of one layer, from 3 features to 2.
+std::vector<Tensor> gates() {
+    return {f32({8, 3}), f32({8, 2}), f32({8}), f32({8})};
+}
+
+std::vector<Row> rows() {
+    const Tensor m = f32({2, 3}), square = f32({3, 3}), mask = whole(AMP_BOOL, {2, 3}, 2);
+    const Tensor line = f32({1, 2, 5}), image = f32({1, 2, 4, 5}), volume = f32({1, 2, 3, 4, 5});
+    return {
+        {"zeros", {{"size", AMP_DIMS(2, 3)}}},
+        {"ones", {{"size", AMP_DIMS(2, 3)}, {"dtype", AMP_I64}}},
+        {"empty", {{"size", AMP_DIMS(2, 3)}, {"dtype", AMP_BF16}}},
+        {"full", {{"size", AMP_DIMS(2, 3)}, {"fill_value", 2.5}}},
+        {"arange", {{"end", 7}}},
+        {"arange", {{"start", 1}, {"end", 7.5}, {"step", 2}}},
+        {"empty_like", {{"input", m}}},
+        {"t", {{"input", m}}},
+        {"contiguous", {{"input", m}}},
+        {"to", {{"input", m}, {"dtype", AMP_BF16}, {"copy", true}}},
+        {"to", {{"input", m}, {"device", 0}, {"dtype", AMP_F64}}},
+        {"equal", {{"input", m}, {"other", m}}},
+        {"cummin", {{"input", m}, {"dim", 1}}},
+        {"pairwise_distance", {{"x1", m}, {"x2", f32({3})}, {"p", 2.0}, {"eps", 1e-6}, {"keepdim", false}}},
+        {"upsample_nearest1d", {{"input", line}, {"output_size", AMP_DIMS(7)}}},
+        {"upsample_nearest2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}}},
+        {"upsample_nearest3d", {{"input", volume}, {"scale_factor", 1.5}}},
+        {"upsample_nearest_exact1d", {{"input", line}, {"output_size", AMP_DIMS(7)}}},
+        {"upsample_nearest_exact2d", {{"input", image}, {"scale_factor", 0.7}}},
+        {"upsample_nearest_exact3d", {{"input", volume}, {"output_size", AMP_DIMS(3, 2, 7)}}},
+        {"upsample_linear1d", {{"input", line}, {"output_size", AMP_DIMS(7)}, {"align_corners", true}}},
+        {"upsample_bilinear2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}, {"align_corners", false}}},
+        {"upsample_trilinear3d", {{"input", volume}, {"output_size", AMP_DIMS(3, 2, 7)}}},
+        {"upsample_bicubic2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}, {"antialias", true}}},
+        {"upsample_bilinear2d_aa", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}}},
+        {"upsample_bicubic2d_aa", {{"input", image}, {"scale_factor", 0.5}, {"align_corners", true}}},
+        {"grid_sampler",
+         {{"input", image},
+          {"grid", f32({1, 3, 2, 2})},
+          {"interpolation_mode", 2},
+          {"padding_mode", 1},
+          {"align_corners", false}}},
+        {"grid_sampler",
+         {{"input", volume},
+          {"grid", f32({1, 2, 3, 2, 3})},
+          {"interpolation_mode", 0},
+          {"padding_mode", 2},
+          {"align_corners", true}}},
+        {"rnn_layer",
+         {{"input", f32({4, 2, 3})},
+          {"hx", std::vector<Tensor>{f32({1, 2, 2}), f32({1, 2, 2})}},
+          {"params", gates()},
+          {"has_biases", true},
+          {"num_layers", 1},
+          {"dropout", 0.0},
+          {"train", false},
+          {"bidirectional", false},
+          {"batch_first", false},
+          {"mode", "lstm"}}},
+        {"cross_entropy_loss",
+         {{"input", m}, {"target", whole(AMP_I64, {2}, 3)}, {"weight", f32({3})}, {"label_smoothing", 0.1}}},
+        {"nll_loss2d", {{"input", image}, {"target", whole(AMP_I64, {1, 4, 5}, 2)}, {"weight", f32({2})}}},
+        {"multilabel_margin_loss_forward", {{"input", m}, {"target", whole(AMP_I64, {2, 3}, 3)}}},
+        {"lu_with_info", {{"input", square}, {"pivot", true}, {"check_errors", true}}},
+        {"lstsq", {{"input", f32({4, 2})}, {"A", f32({4, 3})}}},
+        {"matrix_rank", {{"input", square}, {"tol", 0.1}, {"symmetric", false}}},
+        {"orgqr", {{"input", f32({4, 3})}, {"tau", f32({3})}}},
+        {"eig", {{"input", square}, {"eigenvectors", true}}},
+        {"symeig", {{"input", square}, {"eigenvectors", true}, {"upper", false}}},
+        // Overloads
+        {"fill", {{"input", m}, {"value", f32({})}}},
+        {"where", {{"condition", mask}, {"input", m}, {"other", 2}}},
+        {"where", {{"condition", mask}, {"input", 1.5}, {"other", m}}},
+        {"where", {{"condition", mask}, {"input", 1.5}, {"other", 2}}},
+        {"masked_fill", {{"input", m}, {"mask", mask}, {"value", f32({})}}},
+        {"scatter",
+         {{"input", m}, {"dim", 0}, {"index", whole(AMP_I64, {1, 3}, 2)}, {"value", 2.5}, {"reduce", "add"}}},
+        {"bucketize", {{"input", 1.5}, {"boundaries", whole(AMP_F32, {4}, 4)}, {"right", true}}},
+        {"add", {{"input", m}, {"other", 2}, {"alpha", 3}}},
+        {"sub", {{"input", m}, {"other", 0.5}, {"alpha", 1}}},
+        {"mul", {{"input", m}, {"other", 1.5}}},
+        {"div", {{"input", m}, {"other", 2}, {"rounding_mode", "floor"}}},
+        {"floor_divide", {{"input", m}, {"other", 3}}},
+        {"remainder", {{"input", m}, {"other", -2}}},
+        {"fmod", {{"input", m}, {"other", 0.3}}},
+        {"pow", {{"input", m}, {"exponent", 2}}},
+        {"pow", {{"input", 1.5}, {"exponent", m}}},
+        {"eq", {{"input", m}, {"other", 1}}},
+        {"ne", {{"input", m}, {"other", 1}}},
+        {"lt", {{"input", m}, {"other", 0.5}}},
+        {"le", {{"input", m}, {"other", 0.5}}},
+        {"gt", {{"input", m}, {"other", 0.5}}},
+        {"ge", {{"input", m}, {"other", 0.5}}},
+        {"fake_quantize_per_tensor_affine",
+         {{"input", m},
+          {"scale", f32({1})},
+          {"zero_point", whole(AMP_I32, {1}, 1)},
+          {"quant_min", 0},
+          {"quant_max", 9}}},
+        {"norm", {{"input", m}, {"p", "nuc"}}},
+        {"linalg_cond", {{"input", square}, {"p", "fro"}}},
+    };
+}
+
+} // namespace
+
+std::vector<Call> written() {
+    std::vector<Call> calls;
+    for (const Row &row : rows()) {
+        Call call;
+        call.op = row.op;
+        call.label = "written";
+        for (const auto &[name, value] : row.arguments) {
+            Argument argument;
+            argument.name = name;
+            argument.value.kind = value.kind;
+            argument.value.as = value.as;
+            argument.text = value.text;
+            for (const Tensor &t : value.tensors) {
+                argument.tensors.push_back(static_cast<int>(call.tensors.size()));
+                call.tensors.push_back(t);
+            }
+            call.arguments.push_back(std::move(argument));
+        }
+        calls.push_back(std::move(call));
+    }
+    return calls;
+}
+
+} // namespace op_calls
