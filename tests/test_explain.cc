@@ -468,7 +468,8 @@ TEST_F(Explain, ALongListOfInputsIsCutButNotMistakenForAnother) {
     EXPECT_EQ(r.rows(), 2u);
     const std::string text = Report::text(r.row("cat"), "inputs");
     EXPECT_EQ(text.rfind("f32[2, 3], f32[2, 3], ", 0), 0u) << text;
-    EXPECT_EQ(text.substr(text.size() - 5), ", …") << text;
+    EXPECT_NE(text.find("], … (30 in all)"), std::string::npos) << text;
+    EXPECT_LT(json_array_size(json_object_get(r.row("cat"), "tensors")), 30u);
 }
 
 TEST_F(Explain, ThreadsShareOneReport) {

@@ -61,7 +61,7 @@ static const char *layout_name(unsigned layout) {
     return names[layout];
 }
 
-/* "f32[2, 3], f32[8, 3] strided, …" */
+/* "f32[2, 3], f32[8, 3] strided, … (30 in all)" */
 static void print_inputs(FILE *out, const amp_record_key *key) {
     const int64_t *extents = key->extents;
     for (int i = 0; i < key->stored_inputs; i++) {
@@ -71,7 +71,8 @@ static void print_inputs(FILE *out, const amp_record_key *key) {
         fputc(']', out);
         if (input->layout != AMP_LAYOUT_CONTIGUOUS) fprintf(out, " %s", layout_name(input->layout));
     }
-    if (key->stored_inputs < key->input_count) fputs(key->stored_inputs ? ", …" : "…", out);
+    if (key->stored_inputs == key->input_count) return;
+    fprintf(out, "%s… (%d in all)", key->stored_inputs ? ", " : "", key->input_count);
 }
 
 /* The same for programs. */
