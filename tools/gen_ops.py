@@ -544,8 +544,8 @@ def docs_page(ops, families):
            "`fp32_append_dtype` asks for an f32 result; `fallthrough` runs in the types of the arguments; `banned` is an error",
            "that says what to call instead.", "",
            "Dtypes: those of the floating arguments of a call without a region that the CPU runs, found by running recorded",
-           "cases of the op, or of what it is another name of (`tools/probe_ops.py`), for all overloads of a name. `float` is f32, f64, bf16 and f16, `int` is i64,",
-           "i32, i16, i8 and u8, `complex` is c64 and c128; `-`: the op takes no floating argument; nothing: no case is recorded.",
+           "cases of the op, or a call written for it (`tools/probe_ops.py`), for all overloads of a name. `float` is f32, f64, bf16 and f16, `int` is i64,",
+           "i32, i16, i8 and u8, `complex` is c64 and c128; `-`: the op takes no floating argument; nothing: no tensor.",
            "Kernels are those of our own and of oneDNN (`dnnl`) that ran then, without their instruction set; what has none",
            "runs in plain loops or in LAPACK.", ""]
     for family, title in families:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Finds out in which dtypes each op runs on the CPU, and by which kernels, by running the recorded cases of tests/golden.
+"""Finds out in which dtypes each op runs on the CPU, and by which kernels, by running the recorded cases of tests/golden, and a
+few calls that are written here.
 
     tools/probe_ops.py AMP            write src/policy/op_dtypes.txt (committed; tools/gen_ops.py puts it into docs)
     tools/probe_ops.py AMP --check    exit 1 and name the ops whose dtypes are not the written ones
 
-Either way it is an error if an op did not run in a dtype that it has a recorded case of.
+Either way it is an error if an op did not run in a dtype that it has a recorded case of, or in none.
 
 AMP is the amp tool. The floating inputs of a few small cases of each op are converted to one dtype after the other; what
 amp replay then runs without an error counts. Values are not compared here. Kernels are those of this machine, so --check
@@ -79,26 +80,54 @@ def few(options):
     return firsts + others[:max(0, CASES - len(firsts))]
 
 
-def arguments(row):
-    """Names of the arguments of a row of ops.def."""
-    return re.findall(r"[\w\])?] (\w+)(?:@\w+)?(?=[,=)])", row.split(" ->")[0])
+# Calls of what has no recorded case, in f32; a tuple is the shape of a tensor, with a dtype at its end where that is another.
+UPSAMPLED = {"nearest": (1, 2, 3), "nearest_exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,)}
+WRITTEN = {
+    **{f"upsample_{mode}{d}d": {"input": (1, 2, 3, 4, 5)[:d + 2], "output_size": [3, 2, 7][:d]}
+       for mode, dims in UPSAMPLED.items() for d in dims},
+    **{f"upsample_{mode}2d_aa": {"input": (1, 2, 3, 4), "output_size": [3, 2]} for mode in ("bilinear", "bicubic")},
+    "contiguous": {"input": (2, 3)},
+    "cross_entropy_loss": {"input": (2, 3), "target": (2, "i64")},
+    "cummin": {"input": (2, 3), "dim": 1},
+    "eig": {"input": (3, 3)},
+    "empty_like": {"input": (2, 3)},
+    "equal": {"input": (2, 3), "other": (2, 3)},
+    "grid_sampler": {"input": (1, 2, 4, 5), "grid": (1, 3, 2, 2), "interpolation_mode": 0, "padding_mode": 0,
+                     "align_corners": False},
+    "lstsq": {"input": (4, 2), "A": (4, 3)},
+    "lu_with_info": {"input": (3, 3)},
+    "matrix_rank": {"input": (3, 3)},
+    "multilabel_margin_loss_forward": {"input": (2, 3), "target": (2, 3, "i64")},
+    "nll_loss2d": {"input": (1, 2, 2, 3), "target": (1, 2, 3, "i64")},
+    "orgqr": {"input": (4, 3), "tau": (3,)},
+    "pairwise_distance": {"x1": (2, 3), "x2": (2, 3)},
+    "rnn_layer": {"input": (4, 2, 3), "hx": [(1, 2, 2), (1, 2, 2)], "params": [(8, 3), (8, 2), (8,), (8,)], "has_biases": True,
+                  "num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False, "batch_first": False},
+    "symeig": {"input": (3, 3)},
+    "t": {"input": (2, 3)},
+    "to": {"input": (2, 3), "dtype": {"dtype_value": "f32"}},
+}
 
 
-def with_aliases(chosen, known):
-    """The cases, and each again under those names of its op that have no cases, where its words are the name's own."""
-    rows = dict(re.findall(r"^(\w+)\((.*(?:\n .*)*)", (ROOT / "src/policy/ops.def").read_text("utf-8"), re.M))
-    made = []
-    for name, row in rows.items():
-        target = re.search(r" alias=(\w+)", row)
-        if not target or name in known:
-            continue
-        names = dict(zip(arguments(rows[target.group(1)]), arguments(row)))
-        words = dict(re.findall(r'str (\w+)="([\w-]+)"', row))
-        for case, tensors in chosen:
-            inputs = {names.get(arg, arg): value for arg, value in case["inputs"].items()}
-            if case["op"] == target.group(1) and all(inputs.get(arg, w) == w for arg, w in words.items() if arg == "mode"):
-                made.append(({**case, "op": name, "inputs": inputs}, tensors))
-    return chosen + made
+def written(value, tensors):
+    """The JSON of an argument of WRITTEN; its tensors hold small numbers, and indices 0 and 1."""
+    if isinstance(value, list):
+        return [written(v, tensors) for v in value]
+    if not isinstance(value, tuple):
+        return value
+    dtype = value[-1] if isinstance(value[-1], str) else "f32"
+    made = {"tensor": str(len(tensors)), "dtype": dtype, "shape": [extent for extent in value if extent != dtype]}
+    count = elements(made)
+    data = [0.05 + 0.618 * i % 1 for i in range(count)] if dtype == "f32" else [i % 2 for i in range(count)]
+    tensors[made["tensor"]] = (made["shape"], struct.pack(f"<{count}{(FLOATS | INTEGERS)[dtype]}", *data))
+    return made
+
+
+def written_cases():
+    for op, given in WRITTEN.items():
+        tensors = {}
+        inputs = {arg: written(value, tensors) for arg, value in given.items()}
+        yield {"op": op, "policy": "fallthrough", "inputs": inputs, "outputs": []}, tensors
 
 
 def choose():
@@ -121,7 +150,7 @@ def choose():
         if options[0][0]:
             fixed.add(op)
         chosen += [(case, tensors) for *_, case, tensors in few([o for o in options if o[0] == options[0][0]])]
-    return with_aliases(chosen, recorded), fixed, recorded
+    return chosen, fixed, recorded
 
 
 # ---- converting ----------------------------------------------------------------------------------------------------
@@ -188,10 +217,19 @@ def kernel_family(name):
     return re.sub(r"_(ref|avx2|avx512|avx512bf16|amx)$", "", re.sub(r"^dnnl:.*", "dnnl", name))
 
 
+def rows():
+    """(name, variant, arguments) of each overload of ops.def."""
+    return re.findall(r"^(\w+)(?:\.(\w+))?\(([^)]*)", (ROOT / "src/policy/ops.def").read_text("utf-8"), re.M)
+
+
 def overloads():
-    """{name in C: the op's name}, as reports name an overload of ops.def by the first."""
-    rows = re.findall(r"^(\w+)(?:\.(\w+))?\(", (ROOT / "src/policy/ops.def").read_text("utf-8"), re.M)
-    return {f"{name}_{variant}" if variant else name: name for name, variant in rows}
+    """{name in C: the op's name}, as reports name an overload by the first."""
+    return {f"{name}_{variant}" if variant else name: name for name, variant, _ in rows()}
+
+
+def takers():
+    """The ops that take tensors."""
+    return {name for name, _, arguments in rows() if "Tensor" in arguments}
 
 
 def probe(amp, chosen, dtype):
@@ -218,6 +256,7 @@ def main():
         print(__doc__.strip(), file=sys.stderr)
         return 2
     (chosen, fixed, recorded), dtypes, kernels = choose(), {}, {}
+    chosen += [(case, tensors) for case, tensors in written_cases() if case["op"] not in recorded]
     for dtype in DTYPES:
         for op, names in probe(sys.argv[1], chosen, dtype).items():
             dtypes.setdefault(op, []).append(dtype)
@@ -226,9 +265,9 @@ def main():
     lines = {op: ("-" if op in fixed else " ".join(found), " ".join(sorted(kernels[op])))
              for op, found in dtypes.items() if op in known}
     holes = [(op, dtype) for op, wanted in sorted(recorded.items()) for dtype in sorted(wanted - set(dtypes.get(op, ())))]
-    holes += [(op, "any dtype") for op in sorted(recorded.keys() - lines.keys())]
+    holes += [(op, "any dtype") for op in sorted(takers() - lines.keys())]
     for op, dtype in holes:
-        print(f"{op}: has recorded cases, and did not run in {dtype}", file=sys.stderr)
+        print(f"{op}: did not run in {dtype}; where it has no recorded case, write one into WRITTEN", file=sys.stderr)
     if holes:
         return 1
     if check:
