@@ -12,6 +12,13 @@ typedef struct channels {
     double momentum, eps;
 } channels;
 
+/* Both ops name these arguments alike. */
+#define CHANNELS_OF(call_, a)                                                                                          \
+    {                                                                                                                  \
+        .call = (call_), .input = (a)->input, .running_mean = (a)->running_mean, .running_var = (a)->running_var,      \
+        .weight = (a)->weight, .bias = (a)->bias, .momentum = (a)->momentum.value, .eps = (a)->eps.value               \
+    }
+
 static amp_status start(channels *c) {
     const amp_call *call = c->call;
     AMP_TRY(amp_check_channel_input(call, c->input));
@@ -96,14 +103,7 @@ static amp_status empty_output(amp_call *call, const amp_tensor *input) {
 
 amp_status cuda_batch_norm(amp_call *call) {
     const amp_batch_norm_args *a = call->args;
-    channels c = {.call = call,
-                  .input = a->input,
-                  .running_mean = a->running_mean,
-                  .running_var = a->running_var,
-                  .weight = a->weight,
-                  .bias = a->bias,
-                  .momentum = a->momentum.value,
-                  .eps = a->eps.value};
+    channels c = CHANNELS_OF(call, a);
     if (amp_tensor_elements(a->input) == 0) return empty_output(call, a->input);
     AMP_TRY(start(&c));
     AMP_TRY(amp_check_running(call, a->input, a->running_mean, a->running_var, "training", !a->training));
@@ -120,14 +120,7 @@ amp_status cuda_instance_norm(amp_call *call) {
     const amp_instance_norm_args *a = call->args;
     const amp_tensor *x = a->input;
     const bool own = a->use_input_stats.value;
-    channels c = {.call = call,
-                  .input = a->input,
-                  .running_mean = a->running_mean,
-                  .running_var = a->running_var,
-                  .weight = a->weight,
-                  .bias = a->bias,
-                  .momentum = a->momentum.value,
-                  .eps = a->eps.value};
+    channels c = CHANNELS_OF(call, a);
     AMP_TRY(amp_check_channel_input(call, x));
     AMP_TRY(amp_check_running(call, x, a->running_mean, a->running_var, "use_input_stats", !own));
     AMP_TRY(start(&c));

@@ -52,34 +52,36 @@ static amp_status finish_mean(amp_call *call, amp_tensor *losses, amp_tensor *we
 }
 
 /* ---- nll_loss and cross_entropy ------------------------------------------------------------------------------------- */
-typedef struct class_loss {
-    amp_tensor *input, *target, *weight;
-    const char *reduction, *kernel_f32, *kernel_f64;
-    int64_t ignore;
-    bool probabilities;
-    bool by_rows; /* a block for each sample */
-    double smoothing;
-} class_loss;
+typedef enum class_loss { NLL, CROSS_ENTROPY } class_loss;
 
-static amp_status run(amp_call *call, const class_loss *l) {
+static const struct {
+    const char *f32, *f64;
+    bool by_rows; /* a block for each sample */
+} kernels[] = {
+    [NLL] = {"nll_f32", "nll_f64", false},
+    [CROSS_ENTROPY] = {"cross_entropy_f32", "cross_entropy_f64", true},
+};
+
+static amp_status run(amp_call *call, class_loss kind, const amp_cross_entropy_args *l, bool probabilities) {
     const amp_tensor *x = l->input;
     const amp_dtype compute = amp_loss_compute(x->dtype, amp_tensor_elements(x));
-    amp_cuda_classes a = {.classes = x->shape[x->rank > 1], .inner = 1, .ignore = l->ignore, .smoothing = l->smoothing};
+    amp_cuda_classes a = {
+        .classes = x->shape[x->rank > 1], .inner = 1, .ignore = l->ignore_index.value, .smoothing = l->label_smoothing};
     int64_t shape[AMP_MAX_RANK];
     amp_loss_reduction reduction;
     AMP_TRY(amp_loss_reduction_of(call, l->reduction, false, &reduction));
     for (int d = 2; d < x->rank; d++) a.inner *= x->shape[d];
     AMP_TRY(set_dense(call, l->input, &a.in, &a.in_dtype));
     AMP_TRY(set_dense(call, l->weight, &a.weight, &a.weight_dtype));
-    AMP_TRY(set_dense(call, l->target, l->probabilities ? &a.probabilities : &a.target,
-                      l->probabilities ? &a.probability_dtype : &a.target_dtype));
+    AMP_TRY(set_dense(call, l->target, probabilities ? &a.probabilities : &a.target,
+                      probabilities ? &a.probability_dtype : &a.target_dtype));
     const int rank = amp_sample_shape(x, shape);
     amp_tensor *weights = NULL;
     amp_tensor *losses = make_losses(call, &a, compute, rank, shape, reduction == AMP_LOSS_MEAN ? &weights : NULL);
     if (!losses) return amp_pending_error();
     a.samples = amp_tensor_elements(losses);
-    AMP_TRY(amp_cuda_launch_over(call->op->name, compute == AMP_F64 ? l->kernel_f64 : l->kernel_f32, &a,
-                                 l->by_rows ? row_blocks(a.samples) : amp_cuda_blocks(a.samples)));
+    AMP_TRY(amp_cuda_launch_over(call->op->name, compute == AMP_F64 ? kernels[kind].f64 : kernels[kind].f32, &a,
+                                 kernels[kind].by_rows ? row_blocks(a.samples) : amp_cuda_blocks(a.samples)));
     if (reduction == AMP_LOSS_MEAN) return finish_mean(call, losses, weights, x->dtype);
     return amp_loss_finish(call, reduction, losses, x->dtype, 1.0);
 }
@@ -88,33 +90,22 @@ amp_status cuda_nll_loss(amp_call *call) {
     const amp_nll_loss_args *a = call->args;
     AMP_TRY(amp_check_classes(call, a->input, a->weight));
     AMP_TRY(amp_check_class_indices(call, a->input, a->target));
-    return run(call, &(class_loss){.input = a->input,
-                                   .target = a->target,
-                                   .weight = a->weight,
-                                   .reduction = a->reduction,
-                                   .kernel_f32 = "nll_f32",
-                                   .kernel_f64 = "nll_f64",
-                                   .ignore = a->ignore_index.value});
+    const amp_cross_entropy_args plain = {.input = a->input,
+                                          .target = a->target,
+                                          .weight = a->weight,
+                                          .ignore_index = a->ignore_index,
+                                          .reduction = a->reduction};
+    return run(call, NLL, &plain, false);
 }
 
 amp_status cuda_cross_entropy(amp_call *call) {
     const amp_cross_entropy_args *a = call->args;
-    const int64_t ignore = a->ignore_index.value;
     AMP_TRY(amp_check_classes(call, a->input, a->weight));
     AMP_TRY(amp_check_smoothing(call, a->label_smoothing));
     const bool alike = amp_same_shape(a->target, a->input);
-    AMP_TRY(alike ? amp_check_class_probabilities(call, a->target, ignore)
+    AMP_TRY(alike ? amp_check_class_probabilities(call, a->target, a->ignore_index.value)
                   : amp_check_class_indices(call, a->input, a->target));
-    return run(call, &(class_loss){.input = a->input,
-                                   .target = a->target,
-                                   .weight = a->weight,
-                                   .reduction = a->reduction,
-                                   .kernel_f32 = "cross_entropy_f32",
-                                   .kernel_f64 = "cross_entropy_f64",
-                                   .ignore = ignore,
-                                   .probabilities = alike,
-                                   .by_rows = true,
-                                   .smoothing = a->label_smoothing});
+    return run(call, CROSS_ENTROPY, a, alike);
 }
 
 /* ---- Margins -------------------------------------------------------------------------------------------------------- */

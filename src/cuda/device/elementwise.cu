@@ -23,16 +23,6 @@ AMP_DEVICE complex128 divide(complex128 x, complex128 y) { /* Smith's way: no ov
                 : complex128{(x.re * ratio + x.im) / scale, (x.im * ratio - x.re) / scale};
 }
 template <class T>
-AMP_DEVICE T plus(T x, T y) {
-    return x + y;
-}
-AMP_DEVICE int64_t plus(int64_t x, int64_t y) {
-    return (int64_t)((uint64_t)x + (uint64_t)y);
-}
-AMP_DEVICE complex128 plus(complex128 x, complex128 y) {
-    return {x.re + y.re, x.im + y.im};
-}
-template <class T>
 AMP_DEVICE T scaled(T y, double p, int64_t) {
     return p == 1 ? y : (T)p * y;
 }

@@ -288,6 +288,16 @@ AMP_DEVICE complex128 negative(complex128 x) {
     return {-x.re, -x.im};
 }
 template <class T>
+AMP_DEVICE T plus(T x, T y) {
+    return x + y;
+}
+AMP_DEVICE int64_t plus(int64_t x, int64_t y) {
+    return (int64_t)((uint64_t)x + (uint64_t)y);
+}
+AMP_DEVICE complex128 plus(complex128 x, complex128 y) {
+    return {x.re + y.re, x.im + y.im};
+}
+template <class T>
 AMP_DEVICE T multiply(T x, T y) {
     return x * y;
 }
@@ -304,26 +314,19 @@ AMP_DEVICE T magnitude(T x) {
 }
 
 /* ---- Element types that a kernel is compiled for: as they are in memory, and as they are computed with -------------- */
-struct f16_elements {
+template <float from(uint16_t), uint16_t to(float)>
+struct half_elements {
     typedef uint16_t stored;
     typedef float wide;
     AMP_DEVICE_MEMBER static float widen(uint16_t x) {
-        return from_f16(x);
+        return from(x);
     }
     AMP_DEVICE_MEMBER static uint16_t narrow(float x) {
-        return to_f16(x);
+        return to(x);
     }
 };
-struct bf16_elements {
-    typedef uint16_t stored;
-    typedef float wide;
-    AMP_DEVICE_MEMBER static float widen(uint16_t x) {
-        return from_bf16(x);
-    }
-    AMP_DEVICE_MEMBER static uint16_t narrow(float x) {
-        return to_bf16(x);
-    }
-};
+typedef half_elements<from_f16, to_f16> f16_elements;
+typedef half_elements<from_bf16, to_bf16> bf16_elements;
 template <class T>
 struct plain_elements {
     typedef T stored;

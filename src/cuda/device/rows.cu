@@ -382,39 +382,21 @@ NORM(f32, float)
 NORM(f64, double)
 
 /* ---- Scans: sums, products and extremes of what a row has up to each element ----------------------------------------- */
-template <class T>
-AMP_DEVICE T together(T x, T y) {
-    return x + y;
-}
-AMP_DEVICE int64_t together(int64_t x, int64_t y) {
-    return (int64_t)((uint64_t)x + (uint64_t)y);
-}
-AMP_DEVICE complex128 together(complex128 x, complex128 y) {
-    return {x.re + y.re, x.im + y.im};
-}
-
-template <class T>
-struct running_sum {
+template <class T, T operation(T, T)>
+struct running {
     T value;
     AMP_DEVICE_MEMBER void take(T x, int64_t) {
         value = x;
     }
-    AMP_DEVICE_MEMBER void follow(const running_sum &before) {
-        value = together(before.value, value);
+    AMP_DEVICE_MEMBER void follow(const running &before) {
+        value = operation(before.value, value);
     }
     AMP_DEVICE_MEMBER void write(const amp_cuda_scan &, int64_t) const {}
 };
 template <class T>
-struct running_product {
-    T value;
-    AMP_DEVICE_MEMBER void take(T x, int64_t) {
-        value = x;
-    }
-    AMP_DEVICE_MEMBER void follow(const running_product &before) {
-        value = multiply(before.value, value);
-    }
-    AMP_DEVICE_MEMBER void write(const amp_cuda_scan &, int64_t) const {}
-};
+using running_sum = running<T, plus>;
+template <class T>
+using running_product = running<T, multiply>;
 /* The last of equal ones; from a NaN on everything is NaN. index < 0: nothing yet. */
 template <class T, bool LARGEST>
 struct running_extreme {
