@@ -11,7 +11,74 @@ using namespace amp_test;
 
 namespace {
 
-class Cuda : public CudaTest {};
+// A call, by its arguments.
+struct Wrong {
+    const char *name;
+    std::vector<Value> values;
+    std::vector<Named> named = {};
+};
+
+class Cuda : public CudaTest {
+  protected:
+    // Calls that every device refuses.
+    static std::vector<Wrong> wrong_calls(bool on_device) {
+        const auto four = [on_device](amp_dtype dtype) {
+            amp_tensor *t = op("to", {counting({4}), dtype});
+            return on_device ? sent(t) : t;
+        };
+        amp_tensor *f16 = four(AMP_F16), *f32 = four(AMP_F32), *f64 = four(AMP_F64), *i32 = four(AMP_I32);
+        amp_tensor *u8 = four(AMP_U8), *truth = four(AMP_BOOL);
+        amp_tensor *none = op("narrow", {f32, 0, 0, 0}), *three = op("narrow", {f32, 0, 0, 3});
+        amp_tensor *row = op("unsqueeze", {f32, 0}), *turned = op("transpose", {row, 0, 1});
+        amp_tensor *one = op("narrow", {row, 1, 0, 1});
+        return {
+            {"pow", {i32, amp_int(-1)}},
+            {"masked_fill", {u8, truth, amp_int(300)}},
+            {"masked_fill", {f16, truth, amp_float(-1e9)}},
+            {"masked_fill", {f32, truth, f32}},
+            {"masked_fill", {f32, i32, amp_float(1)}},
+            {"clamp", {u8, amp_int(300)}},
+            {"clamp", {f32}},
+            {"addcmul", {i32, i32, i32}, {{"value", amp_float(1.5)}}},
+            {"addcmul", {truth, truth, truth}},
+            {"addcdiv", {i32, i32, i32}},
+            {"lerp", {i32, i32, amp_float(0.5)}},
+            {"lerp", {f32, f64, f32}},
+            {"add", {i32, i32}, {{"alpha", amp_float(1.5)}}},
+            {"sub", {truth, truth}},
+            {"div", {f32, f32}, {{"rounding_mode", "up"}}},
+            {"remainder", {i32, amp_int(0)}},
+            {"fmod", {u8, amp_bool(false)}},
+            {"floor_divide", {i32, amp_int(0)}},
+            {"div", {i32, amp_int(0)}, {{"rounding_mode", "trunc"}}},
+            {"softmax", {i32, 0}},
+            {"softmax", {f32, 1}},
+            {"argmax", {none}},
+            {"argmax", {op("to", {f32, AMP_C64})}},
+            {"glu", {i32}},
+            {"glu", {three}},
+            {"prelu", {i32, i32}},
+            {"prelu", {f32, f64}},
+            {"prelu", {f32, f32}},
+            {"group_norm", {f32, 2}},
+            {"group_norm", {op("unsqueeze", {i32, 0}), 2}},
+            {"group_norm", {row, 3}},
+            {"group_norm", {row, 2, f64}},
+            {"embedding", {i32, f32}},
+            {"embedding", {f32, row}},
+            {"nll_loss", {i32, i32}},
+            {"nll_loss", {f32, f32}},
+            {"cross_entropy", {f32, i32}},
+            {"cross_entropy", {f32, f32}, {{"label_smoothing", 2.0}}},
+            {"multi_margin_loss", {f32, i32}},
+            {"multilabel_margin_loss", {f32, f32}},
+            {"scaled_dot_product_attention", {f32, f32, f32}},
+            {"scaled_dot_product_attention", {row, turned, row}},
+            {"scaled_dot_product_attention", {row, row, row}, {{"attn_mask", row}}},
+            {"scaled_dot_product_attention", {row, row, row}, {{"attn_mask", one}, {"is_causal", true}}},
+        };
+    }
+};
 
 // ---- Transfers ----------------------------------------------------------------------------------------------------------
 
@@ -353,157 +420,16 @@ TEST_F(Cuda, FaultsOfAThreadAreToldToThatThread) {
 
 TEST_F(Cuda, WrongArgumentsAreRefusedInTheWordsOfTheCpu) {
     Scope scope;
-    amp_tensor *const host[] = {counting({4}),
-                                op("to", {counting({4}), AMP_I32}),
-                                op("to", {counting({4}), AMP_U8}),
-                                op("to", {counting({4}), AMP_F16}),
-                                op("to", {counting({4}), AMP_BOOL}),
-                                op("to", {counting({4}), AMP_F64})};
-    enum { F32, I32, U8, F16, BOOL, F64, COUNT };
-    amp_tensor *device[COUNT];
-    for (int i = 0; i < COUNT; i++) device[i] = sent(host[i]);
-    using Call = amp_tensor *(*)(amp_tensor *const *);
-    const Call calls[] = {
-        [](amp_tensor *const *t) {
-            return op("pow", {t[I32], amp_int(-1)});
-        },
-        [](amp_tensor *const *t) {
-            return op("masked_fill", {t[U8], t[BOOL], amp_int(300)});
-        },
-        [](amp_tensor *const *t) {
-            return op("masked_fill", {t[F16], t[BOOL], amp_float(-1e9)});
-        },
-        [](amp_tensor *const *t) {
-            return op("masked_fill", {t[F32], t[BOOL], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("masked_fill", {t[F32], t[I32], amp_float(1)});
-        },
-        [](amp_tensor *const *t) {
-            return op("clamp", {t[U8], amp_int(300)});
-        },
-        [](amp_tensor *const *t) { return op("clamp", {t[F32]}); },
-        [](amp_tensor *const *t) {
-            return op("addcmul", {t[I32], t[I32], t[I32]}, {{"value", amp_float(1.5)}});
-        },
-        [](amp_tensor *const *t) {
-            return op("addcmul", {t[BOOL], t[BOOL], t[BOOL]});
-        },
-        [](amp_tensor *const *t) {
-            return op("addcdiv", {t[I32], t[I32], t[I32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("lerp", {t[I32], t[I32], amp_float(0.5)});
-        },
-        [](amp_tensor *const *t) {
-            return op("lerp", {t[F32], t[F64], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("add", {t[I32], t[I32]}, {{"alpha", amp_float(1.5)}});
-        },
-        [](amp_tensor *const *t) {
-            return op("sub", {t[BOOL], t[BOOL]});
-        },
-        [](amp_tensor *const *t) {
-            return op("div", {t[F32], t[F32]}, {{"rounding_mode", "up"}});
-        },
-        [](amp_tensor *const *t) {
-            return op("remainder", {t[I32], amp_int(0)});
-        },
-        [](amp_tensor *const *t) {
-            return op("fmod", {t[U8], amp_bool(false)});
-        },
-        [](amp_tensor *const *t) {
-            return op("floor_divide", {t[I32], amp_int(0)});
-        },
-        [](amp_tensor *const *t) {
-            return op("div", {t[I32], amp_int(0)}, {{"rounding_mode", "trunc"}});
-        },
-        [](amp_tensor *const *t) {
-            return op("softmax", {t[I32], 0});
-        },
-        [](amp_tensor *const *t) {
-            return op("softmax", {t[F32], 1});
-        },
-        [](amp_tensor *const *t) {
-            return op("argmax", {op("narrow", {t[F32], 0, 0, 0})});
-        },
-        [](amp_tensor *const *t) {
-            return op("argmax", {op("to", {t[F32], AMP_C64})});
-        },
-        [](amp_tensor *const *t) { return op("glu", {t[I32]}); },
-        [](amp_tensor *const *t) {
-            return op("glu", {op("narrow", {t[F32], 0, 0, 3})});
-        },
-        [](amp_tensor *const *t) {
-            return op("prelu", {t[I32], t[I32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("prelu", {t[F32], t[F64]});
-        },
-        [](amp_tensor *const *t) {
-            return op("prelu", {t[F32], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("group_norm", {t[F32], 2});
-        },
-        [](amp_tensor *const *t) {
-            return op("group_norm", {op("unsqueeze", {t[I32], 0}), 2});
-        },
-        [](amp_tensor *const *t) {
-            return op("group_norm", {op("unsqueeze", {t[F32], 0}), 3});
-        },
-        [](amp_tensor *const *t) {
-            return op("group_norm", {op("unsqueeze", {t[F32], 0}), 2, t[F64]});
-        },
-        [](amp_tensor *const *t) {
-            return op("embedding", {t[I32], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("embedding", {t[F32], op("unsqueeze", {t[F32], 0})});
-        },
-        [](amp_tensor *const *t) {
-            return op("nll_loss", {t[I32], t[I32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("nll_loss", {t[F32], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("cross_entropy", {t[F32], t[I32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("cross_entropy", {t[F32], t[F32]}, {{"label_smoothing", 2.0}});
-        },
-        [](amp_tensor *const *t) {
-            return op("multi_margin_loss", {t[F32], t[I32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("multilabel_margin_loss", {t[F32], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            return op("scaled_dot_product_attention", {t[F32], t[F32], t[F32]});
-        },
-        [](amp_tensor *const *t) {
-            amp_tensor *x = op("unsqueeze", {t[F32], 0}), *turned = op("transpose", {x, 0, 1});
-            return op("scaled_dot_product_attention", {x, turned, x});
-        },
-        [](amp_tensor *const *t) {
-            amp_tensor *x = op("unsqueeze", {t[F32], 0});
-            return op("scaled_dot_product_attention", {x, x, x}, {{"attn_mask", x}});
-        },
-        [](amp_tensor *const *t) {
-            amp_tensor *x = op("unsqueeze", {t[F32], 0}), *one = op("narrow", {x, 1, 0, 1});
-            return op("scaled_dot_product_attention", {x, x, x}, {{"attn_mask", one}, {"is_causal", true}});
-        },
-    };
-    for (size_t i = 0; i < std::size(calls); i++) {
-        EXPECT_EQ(calls[i](host), nullptr) << i;
+    const std::vector<Wrong> host = wrong_calls(false), device = wrong_calls(true);
+    for (size_t i = 0; i < host.size(); i++) {
+        EXPECT_EQ(op(host[i].name, host[i].values, host[i].named), nullptr) << host[i].name << ", row " << i;
         const std::string expected = error();
-        EXPECT_EQ(calls[i](device), nullptr) << expected;
+        EXPECT_EQ(op(device[i].name, device[i].values, device[i].named), nullptr) << expected;
         EXPECT_EQ(error(), expected);
     }
-    EXPECT_EQ(values(op("remainder", {device[F32], amp_int(0)})).size(), 4u) << "floats have NaN";
-    EXPECT_EQ(values(op("remainder", {op("narrow", {device[I32], 0, 0, 0}), amp_int(0)})).size(), 0u);
+    amp_tensor *f32 = sent(counting({4})), *i32 = op("to", {f32, AMP_I32});
+    EXPECT_EQ(values(op("remainder", {f32, amp_int(0)})).size(), 4u) << "floats have NaN";
+    EXPECT_EQ(values(op("remainder", {op("narrow", {i32, 0, 0, 0}), amp_int(0)})).size(), 0u);
     EXPECT_EQ(amp_cuda_synchronize(), AMP_OK) << amp_last_error();
 }
 
