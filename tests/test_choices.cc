@@ -38,9 +38,7 @@ struct Kind {
     bool choose(int32_t number) const {
         amp_choice_kind kind = {};
         kind.key[0] = number;
-        kind.yes = "yes";
-        kind.no = "no";
-        kind.name = [](const int32_t *key, char *name, size_t size) { snprintf(name, size, "conv_test_%d", key[0]); };
+        kind.name = [](const int32_t *key, char *name, size_t size) { snprintf(name, size, "test_%d", key[0]); };
         kind.measure = [](const void *context, double *a, double *b) {
             const Kind *k = static_cast<const Kind *>(context);
             k->measured++;
@@ -176,7 +174,8 @@ TEST_F(Choices, AKindIsMeasuredOnceAndThenReadFromTheFile) {
     amp_choice_report r = {};
     ASSERT_TRUE(amp_choice_explain_kind(1, &r));
     EXPECT_STREQ(r.name, "conv_test_2");
-    EXPECT_STREQ(r.yes, "yes");
+    EXPECT_STREQ(r.yes, "libamp's kernel");
+    EXPECT_STREQ(r.no, "oneDNN");
     EXPECT_EQ(r.origin, AMP_CHOICE_MEASURED);
     EXPECT_FALSE(amp_choice_explain_kind(2, &r));
     amp_choices_forget_for_test();

@@ -44,6 +44,13 @@ static const struct {
     [AMP_CHOICE_GEMM_F32] = {"gemm_f32", "libamp's packed kernel", "oneDNN", measure_gemm_f32, rule_gemm_f32},
 };
 
+/* The names of the kinds of a family begin with its own. */
+static const struct {
+    const char *prefix, *yes, *no;
+} families[AMP_CHOICE_FAMILIES] = {
+    [AMP_CHOICE_CONV] = {"conv_", "libamp's kernel", "oneDNN"},
+};
+
 /* What is recorded as slower is not run. A tie, within the noise of a measurement, goes to our own kernels, whose results do
  * not depend on the number of threads. */
 static bool yes_wins(rates r) {
@@ -61,7 +68,7 @@ typedef struct answer {
 /* An answer for a kind of problem, known by its word in the file. */
 typedef struct kind_row {
     char name[KIND_NAME];
-    const char *yes, *no; /* NULL: not met yet */
+    amp_choice_family family;
     answer answer;
 } kind_row;
 
@@ -238,19 +245,21 @@ static bool read_line(const char *line, char name[KIND_NAME], rates *r) {
     return rest != line + used && end != rest;
 }
 
-/* NULL: there is none of that name, and no room for it where it would be added. */
-static kind_row *kind_named(const char *name, bool add) {
+/* The row of that name, added if need be. NULL: there is no family of such names, or no room. */
+static kind_row *kind_named(const char *name) {
     for (int i = 0; i < state.kind_count; i++)
         if (strcmp(state.kinds[i].name, name) == 0) return &state.kinds[i];
-    if (!add || state.kind_count == AMP_CHOICE_KINDS) return NULL;
-    kind_row *row = &state.kinds[state.kind_count++];
-    *row = (kind_row){.answer.known = false};
-    snprintf(row->name, sizeof row->name, "%s", name);
-    return row;
+    for (int f = 0; f < AMP_CHOICE_FAMILIES && state.kind_count < AMP_CHOICE_KINDS; f++) {
+        if (strncmp(name, families[f].prefix, strlen(families[f].prefix)) != 0) continue;
+        kind_row *row = &state.kinds[state.kind_count++];
+        *row = (kind_row){.family = (amp_choice_family)f};
+        snprintf(row->name, sizeof row->name, "%s", name);
+        return row;
+    }
+    return NULL;
 }
 
-/* Adds what is not known yet. What does not read as a line is skipped, and measured again. Names of kinds begin with
- * conv_. */
+/* Adds what is not known yet. What does not read as a line is skipped, and measured again. */
 static void read_file(void) {
     FILE *file = *state.path ? fopen(state.path, "re") : NULL;
     char line[160], name[KIND_NAME];
@@ -259,7 +268,7 @@ static void read_file(void) {
         if (!read_line(line, name, &r)) continue;
         if (!(r.yes >= 0.0 && r.no >= 0.0 && r.yes + r.no > 0.0) || isinf(r.yes + r.no)) continue;
         const int i = choice_named(name);
-        kind_row *row = i < 0 && strncmp(name, "conv_", 5) == 0 ? kind_named(name, true) : NULL;
+        kind_row *row = i < 0 ? kind_named(name) : NULL;
         answer *a = i >= 0 ? &state.answers[i] : row ? &row->answer : NULL;
         if (a && !a->known) *a = (answer){true, yes_wins(r), AMP_CHOICE_FROM_FILE, r};
     }
@@ -361,7 +370,7 @@ bool amp_choose(amp_choice choice) {
 enum { YES = 1, NO = 2 };
 
 static uint64_t slot_key(const amp_choice_kind *kind) {
-    return (XXH64(kind->key, sizeof kind->key, 0) & ~(uint64_t)3) | 4; /* never 0 */
+    return (XXH64(kind->key, sizeof kind->key, (XXH64_hash_t)kind->family) & ~(uint64_t)3) | 4; /* never 0 */
 }
 
 /* The slot that has the key, or is free for it; NULL: all are taken. */
@@ -386,16 +395,16 @@ static rates measure_kind(const amp_choice_kind *kind) {
 static bool decide(const amp_choice_kind *kind, uint64_t key) {
     char name[KIND_NAME];
     (void)amp_choose(AMP_CHOICE_GEMM_DOT);
-    kind->name(kind->key, name, sizeof name);
+    const int prefix = snprintf(name, sizeof name, "%s", families[kind->family].prefix);
+    kind->name(kind->key, name + prefix, sizeof name - (size_t)prefix);
     amp_lock(AMP_LOCK_CHOICES);
     prepare();
-    kind_row *row = kind_named(name, true);
+    kind_row *row = kind_named(name);
     if (row && !row->answer.known) {
         row->answer = answer_from(measures() ? measure_kind(kind) : (rates){0.0, 0.0}, true);
         write_file();
     }
     const bool yes = row ? row->answer.yes : true;
-    if (row) row->yes = kind->yes, row->no = kind->no;
     _Atomic uint64_t *slot = slot_of(key);
     if (slot) atomic_store_explicit(slot, key | (yes ? YES : NO), memory_order_relaxed);
     amp_unlock(AMP_LOCK_CHOICES);
@@ -415,12 +424,8 @@ bool amp_choice_explain_kind(int index, amp_choice_report *report) {
     const bool known = index >= 0 && index < state.kind_count;
     if (known) {
         const kind_row *row = &state.kinds[index];
-        *report = (amp_choice_report){row->name,
-                                      row->yes ? row->yes : "libamp's kernel",
-                                      row->no ? row->no : "oneDNN",
-                                      row->answer.yes,
-                                      row->answer.origin,
-                                      row->answer.rates.yes,
+        *report = (amp_choice_report){row->name,           families[row->family].yes, families[row->family].no,
+                                      row->answer.yes,     row->answer.origin,        row->answer.rates.yes,
                                       row->answer.rates.no};
     }
     amp_unlock(AMP_LOCK_CHOICES);

@@ -10,7 +10,8 @@
  * AMP_TUNE=memory   measure, but touch no file
  *
  * To add a choice: a value here, a row in choices.c, and two functions there (a measurement, and the fixed rule). Choices by
- * the kind of a problem, as many as a program meets, are made by amp_choose_kind. */
+ * the kind of a problem, as many as a program meets, are made by amp_choose_kind; a family of kinds is a value of
+ * amp_choice_family and a row in choices.c. */
 #ifndef AMP_CPU_CHOICES_H
 #define AMP_CPU_CHOICES_H
 
@@ -33,11 +34,17 @@ typedef enum amp_choice {
 /* The answer: from memory, from the file, or measured now. Never fails. */
 bool amp_choose(amp_choice choice);
 
+/* Kinds whose answers run the same two things. */
+typedef enum amp_choice_family {
+    AMP_CHOICE_CONV, /* bf16 convolutions by our own kernel; else by oneDNN */
+    AMP_CHOICE_FAMILIES
+} amp_choice_family;
+
 /* A kind of problem: its measures, and who could compute it. The rule is `yes`. */
 typedef struct amp_choice_kind {
+    amp_choice_family family;
     int32_t key[12];
-    const char *yes, *no;                                          /* what the two answers run */
-    void (*name)(const int32_t *key, char *name, size_t size);     /* a word of the file, which stands for the key */
+    void (*name)(const int32_t *key, char *name, size_t size);     /* stands for the key: the name without its family */
     void (*measure)(const void *context, double *yes, double *no); /* operations per second; 0: it cannot run */
     const void *context;
 } amp_choice_kind;

@@ -140,7 +140,7 @@ static void measure(const void *context, double *ours, double *theirs) {
     if (base) amp_tensor_drop(base);
 }
 
-/* "conv_24_48_1x1_2^14": groups, strides and dilations where there are any. */
+/* "24_48_1x1_2^14": groups, strides and dilations where there are any. */
 static void name_kind(const int32_t *key, char *name, size_t size) {
     const kind *k = (const kind *)(const void *)key;
     char more[48] = "";
@@ -150,7 +150,7 @@ static void name_kind(const int32_t *key, char *name, size_t size) {
         n += snprintf(more + n, sizeof more - (size_t)n, "_by%dx%d", k->stride[0], k->stride[1]);
     if (k->dilation[0] != 1 || k->dilation[1] != 1)
         snprintf(more + n, sizeof more - (size_t)n, "_apart%dx%d", k->dilation[0], k->dilation[1]);
-    snprintf(name, size, "conv_%d_%d_%dx%d%s_2^%d", k->in, k->out, k->kernel[0], k->kernel[1], more, k->size);
+    snprintf(name, size, "%d_%d_%dx%d%s_2^%d", k->in, k->out, k->kernel[0], k->kernel[1], more, k->size);
 }
 
 bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
@@ -160,8 +160,7 @@ bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_plane *x, const amp
         products_of(c) > MOST_PRODUCTS)
         return false;
     const kind k = kind_of(c);
-    amp_choice_kind choice = {
-        .yes = "libamp's kernel", .no = "oneDNN", .name = name_kind, .measure = measure, .context = c};
+    amp_choice_kind choice = {.family = AMP_CHOICE_CONV, .name = name_kind, .measure = measure, .context = c};
     memcpy(choice.key, &k, sizeof k);
     return !amp_choose_kind(&choice);
 }
