@@ -17,6 +17,7 @@
 extern "C" {
 #include "cpu/kernels.h"
 }
+#include "guard.h"
 #include "instruction_models.h"
 
 namespace {
@@ -433,6 +434,92 @@ TEST_P(GemmKernel, TakesBf16OperandsAndWritesBf16) {
     for (size_t i = 0; i < c.size(); i++) ASSERT_EQ(round_bf16(data.c.as<float>()[i]), c[i]);
 }
 
+/* An operand of f32 or bf16 numbers, [rows, columns] in any strides, right behind an unreadable page or before one. */
+struct Enclosed {
+    Enclosed(amp_dtype dtype, int64_t count, bool at_end) : memory(static_cast<size_t>(count) * size(dtype), at_end) {}
+    static size_t size(amp_dtype dtype) {
+        return dtype == AMP_F32 ? 4 : 2;
+    }
+    void set(amp_dtype dtype, int64_t i, float x) {
+        if (dtype == AMP_F32)
+            memory.as<float>()[i] = x;
+        else
+            memory.as<uint16_t>()[i] = round_bf16(x);
+    }
+    EnclosedBuffer memory;
+};
+
+/* How A and the residual lie: rows or columns together, with gaps, backwards. */
+struct Layout {
+    int64_t row, column, first;
+};
+std::vector<Layout> layouts_of(int64_t rows, int64_t columns) {
+    return {{columns, 1, 0},
+            {1, rows, 0},
+            {columns + 3, 1, 0},
+            {2 * columns + 1, 2, 0},
+            {-columns, -1, rows * columns - 1}};
+}
+int64_t extent(const Layout &l, int64_t rows, int64_t columns) {
+    return (rows - 1) * std::abs(l.row) + (columns - 1) * std::abs(l.column) + 1;
+}
+
+/* `g` with every operand between guard pages gives the bits that it gives in readable memory. */
+void expect_same_between_pages(amp_gemm_function *run, Case &data, const std::vector<float> &added, const Layout &la,
+                               const Layout &lr, amp_dtype a_dtype, amp_dtype c_dtype, bool at_end) {
+    amp_gemm g = data.problem();
+    const int64_t m = g.m, n = g.n, k = g.k, pitch = n + 3;
+    const amp_dtype other = c_dtype == AMP_F32 ? AMP_BF16 : AMP_F32; /* of residual and bias */
+    Enclosed a(a_dtype, extent(la, m, k), at_end), c(c_dtype, (m - 1) * pitch + n, at_end), bias(other, n, at_end);
+    Enclosed residual(other, extent(lr, m, n), at_end);
+    EnclosedBuffer b(packed_bytes(data.in, n, k), at_end);
+    memcpy(b.as<char>(), g.b, packed_bytes(data.in, n, k));
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < k; j++)
+            a.set(a_dtype, la.first + i * la.row + j * la.column, from_bf16(round_bf16(data.a.as<float>()[i * k + j])));
+        for (int64_t j = 0; j < n; j++)
+            residual.set(other, lr.first + i * lr.row + j * lr.column, added[static_cast<size_t>(i * n + j)]);
+    }
+    std::vector<float> rounded(static_cast<size_t>(m * k)), want(static_cast<size_t>(m * n)), bias_of(want);
+    for (size_t i = 0; i < rounded.size(); i++) rounded[i] = from_bf16(round_bf16(data.a.as<float>()[i]));
+    for (int64_t j = 0; j < n; j++)
+        bias.set(other, j, bias_of[static_cast<size_t>(j)] = 0.25f * static_cast<float>(j % 9));
+    g.beta = 0.5f, g.residual = added.data(), g.residual_dtype = g.bias_dtype = AMP_F32;
+    g.residual_row_stride = n, g.residual_column_stride = 1;
+    g.bias = bias_of.data(), g.a = rounded.data(), g.c = want.data(), g.activation = AMP_GEMM_RELU;
+    ASSERT_EQ(AMP_OK, run(&g));
+    g.a = a.memory.as<char>() + la.first * static_cast<int64_t>(Enclosed::size(a_dtype)), g.a_dtype = a_dtype;
+    g.a_row_stride = la.row, g.a_column_stride = la.column;
+    g.residual = residual.memory.as<char>() + lr.first * static_cast<int64_t>(Enclosed::size(other));
+    g.residual_row_stride = lr.row, g.residual_column_stride = lr.column;
+    g.bias = bias.memory.as<char>(), g.residual_dtype = g.bias_dtype = other, g.b = b.as<char>();
+    g.c = c.memory.as<char>(), g.c_dtype = c_dtype, g.c_row_stride = pitch;
+    ASSERT_EQ(AMP_OK, run(&g));
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const float x = want[static_cast<size_t>(i * n + j)];
+            const bool same = c_dtype == AMP_F32 ? c.memory.as<float>()[i * pitch + j] == x
+                                                 : c.memory.as<uint16_t>()[i * pitch + j] == round_bf16(x);
+            ASSERT_TRUE(same) << m << "×" << n << "×" << k << " at " << i << ", " << j << ", A's strides " << la.row
+                              << " and " << la.column << ", the residual's " << lr.row << " and " << lr.column;
+        }
+}
+
+TEST_P(GemmKernel, StaysBetweenGuardPages) {
+    for (Shape s :
+         {Shape{1, 1, 1}, Shape{1, 33, 31}, Shape{5, 31, 33}, Shape{16, 32, 64}, Shape{17, 65, 37}, Shape{33, 7, 65}}) {
+        Case data(in(), s, 51);
+        std::vector<float> added(static_cast<size_t>(s.m * s.n));
+        for (size_t i = 0; i < added.size(); i++) added[i] = 0.125f * static_cast<float>(i % 13) - 0.75f;
+        const std::vector<Layout> of_a = layouts_of(s.m, s.k), of_residual = layouts_of(s.m, s.n);
+        for (size_t i = 0; i < of_a.size(); i++)
+            for (unsigned choice = 0; choice < 8; choice++)
+                ASSERT_NO_FATAL_FAILURE(expect_same_between_pages(
+                    run, data, added, of_a[i], of_residual[(i + choice) % of_residual.size()],
+                    choice & 1 ? AMP_BF16 : AMP_F32, choice & 2 ? AMP_BF16 : AMP_F32, choice & 4));
+    }
+}
+
 TEST_P(GemmKernel, StridesOfAMayBeAnything) {
     const Shape s = {21, 33, 47};
     Case data(in(), s, 77);
@@ -521,7 +608,8 @@ TEST_P(GemmPack, BlocksHoldPairsOfKAndZeroPadding) {
                     const int64_t stride_k = order == 0 ? 1 : order == 1 ? columns : 2;
                     const size_t count = static_cast<size_t>((columns - 1) * stride_n + (ks - 1) * stride_k + 1);
                     const size_t size = dtype == AMP_F32 ? 4 : 2;
-                    Guarded source(count * size, size), block(2048, 64);
+                    const bool at_end = (columns + ks + order) % 2 == 0;
+                    EnclosedBuffer source(count * size, at_end), block(2048, at_end);
                     for (size_t i = 0; i < count * size; i++) source.as<uint8_t>()[i] = static_cast<uint8_t>(random());
                     pack(block.as<uint16_t>(), source.as<void>(), dtype, columns, ks, stride_n, stride_k);
                     for (int k = 0; k < 32; k++)

@@ -1,0 +1,251 @@
+// Kernels of vectors, rows and columns, and conversions: every row of the registry that this CPU runs, every tail length,
+// each operand right behind an unreadable page and right before one. Results are those of operands in readable memory.
+#include <memory>
+#include <random>
+
+#include "amp_test.h"
+extern "C" {
+#include "cpu/kernels.h"
+}
+#include "guard.h"
+
+namespace {
+
+enum Place { AMONG_OTHERS, BEHIND_A_PAGE, BEFORE_A_PAGE };
+
+// Hands out operands, each between guard pages of its own, always the same numbers in the same order.
+class Operands {
+  public:
+    void begin(Place place) {
+        place_ = place;
+        used_ = 0;
+        random_.seed(1);
+    }
+    template <class T = float>
+    T *output(int64_t count, size_t size = sizeof(T)) {
+        char *at = next(size_t(count) * size);
+        memset(at, 0x5a, size_t(count) * size);
+        return reinterpret_cast<T *>(at);
+    }
+    // Numbers of 0.5 to 1.5, in f32, bf16 or f16.
+    template <class T = float>
+    T *input(int64_t count, amp_dtype dtype = AMP_F32) {
+        char *at = next(size_t(count) * amp_dtype_size(dtype));
+        for (int64_t i = 0; i < count; i++) {
+            const float x = 0.5F + float(random_() >> 8) * 0x1p-24F;
+            const uint16_t half = dtype == AMP_F16 ? amp_test::to_f16(x) : amp_test::to_bf16(x);
+            if (dtype == AMP_F32)
+                memcpy(at + 4 * i, &x, 4);
+            else
+                memcpy(at + 2 * i, &half, 2);
+        }
+        return reinterpret_cast<T *>(at);
+    }
+    // f64 numbers that a kernel adds to.
+    double *sums(int64_t count) {
+        double *at = output<double>(count);
+        for (int64_t i = 0; i < count; i++) at[i] = 0.25 * double(i);
+        return at;
+    }
+    void result(double x) {
+        *output<double>(1) = x;
+    }
+    // All operands.
+    std::vector<char> bytes() const {
+        std::vector<char> all;
+        for (size_t i = 0; i < used_; i++) all.insert(all.end(), spans_[i].at, spans_[i].at + spans_[i].bytes);
+        return all;
+    }
+    // What lies between them and the pages is NaN, and stays so.
+    bool is_untouched_outside() {
+        for (size_t i = 0; i < used_; i++) {
+            const Span &s = spans_[i];
+            char *base = slots_[i]->as<char>(), *end = base + CAPACITY;
+            for (const char *at = std::max(base, s.at - BESIDE); at < std::min(end, s.at + s.bytes + BESIDE); at++)
+                if ((at < s.at || at >= s.at + s.bytes) && *at != char(0xff)) return false;
+        }
+        return true;
+    }
+
+  private:
+    static constexpr size_t CAPACITY = 8192, SLOTS = 8, BESIDE = 256; // whole pages
+    struct Span {
+        char *at;
+        size_t bytes;
+    };
+    char *next(size_t bytes) {
+        if (bytes > CAPACITY || used_ == SLOTS) abort();
+        if (!slots_[used_]) slots_[used_] = std::make_unique<EnclosedBuffer>(CAPACITY, false);
+        char *base = slots_[used_]->as<char>(), *end = base + CAPACITY;
+        const size_t before = place_ == BEHIND_A_PAGE ? 0 : CAPACITY - bytes;
+        char *at = base + (place_ == AMONG_OTHERS ? before / 2 / 64 * 64 : before);
+        memset(std::max(base, at - BESIDE), 0xff,
+               size_t(std::min(end, at + bytes + BESIDE) - std::max(base, at - BESIDE)));
+        spans_[used_++] = {at, bytes};
+        return at;
+    }
+    Place place_ = AMONG_OTHERS;
+    std::mt19937 random_;
+    size_t used_ = 0;
+    std::unique_ptr<EnclosedBuffer> slots_[SLOTS];
+    Span spans_[SLOTS] = {};
+};
+
+// ---- One call of n elements, for each type of function -----------------------------------------------------------
+
+void run(amp_unary_function *f, const amp_kernel &k, Operands &m, int64_t n) { // conversions and rows too
+    const void *in = m.input(n, k.in);
+    f(m.output(n, amp_dtype_size(k.out)), in, n);
+}
+void run(amp_unary_with_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *in = m.input(n, k.in);
+    f(m.output(n, amp_dtype_size(k.out)), in, n, 0.75F, 2.5F);
+}
+void run(amp_binary_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *a = m.input(n, k.in), *b = m.input(n, k.in);
+    f(m.output(n, amp_dtype_size(k.out)), a, b, n, 0.75F);
+    if (k.family == AMP_KERNEL_ADD_SCALED) return;
+    f(m.output(n, amp_dtype_size(k.out)), nullptr, b, n, 0.75F);
+    f(m.output(n, amp_dtype_size(k.out)), a, nullptr, n, 0.75F);
+}
+void run(amp_ternary_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *a = m.input(n, k.in), *b = m.input(n, k.in), *c = m.input(n, k.in);
+    f(m.output(n, amp_dtype_size(k.out)), a, b, c, n, 0.75F);
+    if (k.family == AMP_KERNEL_LERP) f(m.output(n, amp_dtype_size(k.out)), a, b, nullptr, n, 0.75F);
+}
+void run(amp_compare_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *a = m.input(n, k.in), *b = m.input(n, k.in);
+    f(m.output<uint8_t>(n), a, b, n, 1);
+    f(m.output<uint8_t>(n), a, nullptr, n, 1);
+}
+void run(amp_reduce_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    m.result(f(m.input(n, k.in), n));
+}
+void run(amp_centred_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *in = m.input(n, k.in);
+    f(m.sums(2), in, n, 0.25F);
+}
+void run(amp_dot_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *a = m.input(n), *b = m.input(n);
+    m.result(f(a, b, n));
+}
+void run(amp_accumulate_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *in = m.input(n);
+    f(m.sums(n), in, n);
+}
+void run(amp_norm_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *in = m.input(n, k.in);
+    const float *weight = m.input(n), *bias = m.input(n);
+    f(m.output(n, amp_dtype_size(k.out)), in, weight, bias, n, 1e-5);
+    f(m.output(n, amp_dtype_size(k.out)), in, weight, nullptr, n, 1e-5);
+    f(m.output(n, amp_dtype_size(k.out)), in, nullptr, bias, n, 1e-5);
+}
+void run(amp_columns_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t rows = 5, step = n + 1; // the last row ends at the page
+    const void *in = m.input((rows - 1) * step + n, k.in);
+    f(m.sums(n), in, step * int64_t(amp_dtype_size(k.in)), rows, n);
+}
+void run(amp_moments_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *in = m.input(n);
+    f(reinterpret_cast<amp_moments *>(m.sums(3)), in, n);
+}
+void run(amp_column_sums_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *in = m.input(n);
+    double *sum = m.sums(n);
+    f(sum, m.sums(n), in, n);
+}
+void run(amp_standardize_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t channels = k.family == AMP_KERNEL_STANDARDIZE_ROW ? 1 : n;
+    const float *in = m.input(n), *mean = m.input(channels), *scale = m.input(channels), *shift = m.input(channels);
+    f(m.output(n), in, mean, scale, shift, n);
+}
+void run(amp_gates_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t gates = k.family == AMP_KERNEL_LSTM_GATES ? 4 : 3, stride = n + 1;
+    const float *x = m.input((gates - 1) * stride + n), *h = m.input((gates - 1) * stride + n);
+    float *state = m.input(n);
+    f(m.output(n), state, x, k.family == AMP_KERNEL_LSTM_GATES ? nullptr : h, stride, n);
+}
+void run(amp_loss_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *x = m.input(n), *t = m.input(n), *y = m.input(n);
+    f(m.output(n), x, t, y, n, 0.75F);
+    f(m.output(n), x, t, nullptr, n, 0.75F);
+}
+void run(amp_distance_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const int64_t depth = 3, step = n + 1;
+    const float *a = m.input(depth), *b = m.input((depth - 1) * step + n);
+    f(m.output(n), a, b, step, depth, n);
+}
+void run(amp_lines_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *const in[] = {m.input(n), m.input(n), m.input(n)}, *weights = m.input(3);
+    f(m.output(n), in, weights, 3, n);
+}
+void run(amp_argmax_lines_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float *const in[] = {m.input(n), m.input(n), m.input(n)};
+    float *out = m.output(n);
+    f(out, m.output(n), in, 3, n);
+}
+void run(amp_gather_taps_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const int64_t count = 3;
+    const float *in = m.input(7), *weights = m.input(count * n);
+    int32_t *index = m.output<int32_t>(count * n);
+    for (int64_t i = 0; i < count * n; i++) index[i] = int32_t(i % 8) - 1; // each element, and none
+    f(m.output(n), in, index, weights, count, n);
+}
+// Families with tests of their own.
+bool has_own_test(amp_kernel_family family) {
+    return family == AMP_KERNEL_GEMM || family == AMP_KERNEL_GEMM_PACK || family == AMP_KERNEL_DEPTHWISE ||
+           family == AMP_KERNEL_ATTENTION || family == AMP_KERNEL_ATTENTION_PART || family == AMP_KERNEL_FFT;
+}
+void run(amp_gemm_function *, const amp_kernel &, Operands &, int64_t) {}
+void run(amp_gemm_pack_function *, const amp_kernel &, Operands &, int64_t) {}
+void run(amp_depthwise_function *, const amp_kernel &, Operands &, int64_t) {}
+void run(amp_attention_function *, const amp_kernel &, Operands &, int64_t) {}
+void run(amp_attention_part_function *, const amp_kernel &, Operands &, int64_t) {}
+void run(amp_fft_function *, const amp_kernel &, Operands &, int64_t) {}
+
+void run(const amp_kernel &kernel, Operands &m, int64_t n) {
+    switch (kernel.family) {
+#define AMP_KERNEL_FAMILY(name, type, self_test)                                                                       \
+    case AMP_KERNEL_##name:                                                                                            \
+        return run(reinterpret_cast<type *>(kernel.function), kernel, m, n);
+#define AMP_KERNEL(family, in, out, isa, function, requirement, predicate)
+#include "cpu/kernels.def"
+    default: FAIL() << kernel.name;
+    }
+}
+
+// ---- The test ------------------------------------------------------------------------------------------------------
+
+class GuardPages : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Isas, GuardPages, testing::Range(0, int(AMP_ISA_AMX)),
+                         [](const testing::TestParamInfo<int> &info) {
+                             return std::string(amp_isa_name(amp_isa(info.param)));
+                         });
+
+void expect_same_everywhere(const amp_kernel &kernel, Operands &m, int64_t n) {
+    std::vector<char> want;
+    for (Place place : {AMONG_OTHERS, BEHIND_A_PAGE, BEFORE_A_PAGE}) {
+        m.begin(place);
+        run(kernel, m, n);
+        if (place == AMONG_OTHERS) want = m.bytes();
+        ASSERT_EQ(want, m.bytes()) << kernel.name << " of " << n << ", place " << int(place);
+        ASSERT_TRUE(m.is_untouched_outside()) << kernel.name << " of " << n << ", place " << int(place);
+    }
+}
+
+TEST_P(GuardPages, AreNotTouchedByKernelsOfVectors) {
+    Operands m;
+    int count = 0;
+    for (int i = 0; i < amp_kernel_count(); i++) {
+        const amp_kernel *kernel = amp_kernel_at(i);
+        if (kernel->isa != GetParam() || has_own_test(kernel->family)) continue;
+        if (!amp_isa_usable(kernel->isa)) GTEST_SKIP() << amp_isa_reason(kernel->isa);
+        RecordProperty("last", kernel->name);
+        for (int64_t n = 1; n <= 67; n++) ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(*kernel, m, n));
+        for (int64_t n : {127, 128, 129, 255, 257}) ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(*kernel, m, n));
+        count++;
+    }
+    EXPECT_GT(count, 5);
+}
+
+} // namespace
