@@ -216,6 +216,31 @@ TEST_F(ComplexNumbers, SoftMarginLossIsALogarithm) {
                  1e-15);
 }
 
+// What PyTorch 2.13 gives for the same c128.
+TEST_F(ComplexNumbers, PairwiseDistancesAreReal) {
+    const Numbers a = {{1, 2}, {3, 0}, {0, 0.5}, {1, 0}, {0, -1}, {2, -2}};
+    const Numbers b = {{0, 0}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0.25, 0}};
+    const struct {
+        double p, first, second;
+    } cases[] = {{2, 3.7749174825422345, 3.3260342000651466},
+                 {1, 6.533689139306934, 5.485964236434921},
+                 {0, 3, 3},
+                 {3, 3.1455058776377403, 2.901454656744908},
+                 {INFINITY, 2.2360688719270256, 2.657537111688377},
+                 {0.5, 19.593977754850197, 16.068951336689466},
+                 {-INFINITY, 2.0615518426663444, 1.4142128552664905}};
+    for (const amp_dtype dtype : {AMP_C64, AMP_C128}) {
+        amp_tensor *x = complex_tensor(dtype, {2, 3}, a), *y = complex_tensor(dtype, {2, 3}, b);
+        for (const auto &c : cases) {
+            amp_tensor *apart = op("pairwise_distance", {x, y, c.p});
+            expect_close(apart, {c.first, c.second}, dtype == AMP_C64 ? 5e-7 : 2e-15);
+            EXPECT_EQ(amp_tensor_dtype(apart), dtype == AMP_C64 ? AMP_F32 : AMP_F64);
+        }
+        amp_tensor *mixed = op("pairwise_distance", {x, tensor(AMP_F32, {2, 3}, {0, 1, 2, 0, 1, 0.25})});
+        expect_close(mixed, {3.640055219361789, 3.1721449367900894}, dtype == AMP_C64 ? 5e-7 : 2e-15);
+    }
+}
+
 TEST_F(ComplexNumbers, LengthsAreReal) {
     amp_tensor *x = complex_tensor(AMP_C64, {1, 2}, {{3, 4}, {0, 12}}), *y = op("normalize", {x});
     expect_close(y, {Complex(3, 4) / 13.0, Complex(0, 12) / 13.0}, 1e-7);

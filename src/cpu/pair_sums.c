@@ -199,18 +199,14 @@ amp_status cpu_cosine_similarity(amp_call *call) {
     return AMP_OK;
 }
 
-/* In f32 at least, rounded once; of integers an f32. */
+/* In f32 at least, rounded once; of integers an f32. Distances of complex numbers are real. */
 amp_status cpu_pairwise_distance(amp_call *call) {
     const amp_pairwise_distance_args *a = call->args;
     const amp_operand pair[2] = {amp_tensor_operand("x1", a->x1), amp_tensor_operand("x2", a->x2)};
     const amp_dtype dtype = amp_floating_result(amp_operands_dtype(pair, 2));
-    const amp_dtype wide = dtype == AMP_F64 ? AMP_F64 : AMP_F32;
-    if (!amp_dtype_is_floating(dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'x1' is %s, 'x2' is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(a->x1), amp_describe(a->x2));
-    }
+    const amp_dtype wide = dtype == AMP_BF16 || dtype == AMP_F16 ? AMP_F32 : dtype;
     amp_tensor *apart = amp_add_scalar(amp_sub(amp_to(a->x1, wide), amp_to(a->x2, wide)), amp_float(a->eps.value));
     amp_tensor *lengths = amp_norm(apart, amp_float(a->p.value), AMP_DIMS(-1), .keepdim = a->keepdim);
-    call->outputs[0] = amp_to(lengths, dtype);
+    call->outputs[0] = amp_dtype_is_complex(dtype) ? lengths : amp_to(lengths, dtype);
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
