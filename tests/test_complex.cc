@@ -241,6 +241,25 @@ TEST_F(ComplexNumbers, PairwiseDistancesAreReal) {
     }
 }
 
+// What PyTorch 2.13 gives for the same c128.
+TEST_F(ComplexNumbers, TripletsAreReal) {
+    const Numbers a = {{1, 0.75}, {-2, -0.75}, {3, 1.75}, {0, 0.25}, {4, 2.25}, {1, 0.75}};
+    const Numbers b = {{2, 1.25}, {0, 0.25}, {1, 0.75}, {-3, -1.25}, {2, 1.25}, {2, 1.25}};
+    const Numbers c = {{0, 0.25}, {1, 0.75}, {1, 0.75}, {5, 2.75}, {2, 1.25}, {-1, -0.25}};
+    amp_tensor *x = complex_tensor(AMP_C128, {2, 3}, a), *y = complex_tensor(AMP_C128, {2, 3}, b);
+    amp_tensor *z = complex_tensor(AMP_C128, {2, 3}, c), *loss = op("triplet_margin_loss", {x, y, z});
+    EXPECT_EQ(amp_tensor_dtype(loss), AMP_F64);
+    expect_close(loss, {0.08540076771849314}, 1e-14);
+    expect_close(op("triplet_margin_loss", {x, y, z}, {{"swap", true}, {"reduction", "none"}}), {1.8541012681071538, 0},
+                 1e-14);
+    loss = op("triplet_margin_loss", {op("to", {x, AMP_C64}), op("to", {y, AMP_C64}), op("to", {z, AMP_C64})},
+              {{"p", 1.0}, {"margin", 3.0}, {"reduction", "none"}});
+    EXPECT_EQ(amp_tensor_dtype(loss), AMP_F32);
+    expect_close(loss, {1.8819642223957374, 0}, 1e-6);
+    EXPECT_EQ(op("cosine_embedding_loss", {x, y, tensor(AMP_I64, {2}, {1, -1})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"cosine_embedding_loss", "c128"}));
+}
+
 TEST_F(ComplexNumbers, LengthsAreReal) {
     amp_tensor *x = complex_tensor(AMP_C64, {1, 2}, {{3, 4}, {0, 12}}), *y = op("normalize", {x});
     expect_close(y, {Complex(3, 4) / 13.0, Complex(0, 12) / 13.0}, 1e-7);

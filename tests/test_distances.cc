@@ -231,6 +231,37 @@ TEST_F(PairLosses, TripletMargin) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"triplet_margin_loss", "[6, 5]", "[5]", "dimensions"}));
 }
 
+// What PyTorch 2.13 gives. Of unsigned bytes the differences wrap.
+TEST_F(PairLosses, LossesOfIntegersAreF32) {
+    amp_tensor *y = tensor(AMP_I64, {2}, {1, -1});
+    for (const amp_dtype dtype : {AMP_I64, AMP_I32, AMP_I16, AMP_I8}) {
+        amp_tensor *a = tensor(dtype, {2, 3}, {1, -2, 3, 0, 4, 1}), *b = tensor(dtype, {2, 3}, {2, 0, 1, -3, 2, 2});
+        amp_tensor *c = tensor(dtype, {2, 3}, {0, 1, 1, 5, 2, -1});
+        amp_tensor *cosine = op("cosine_embedding_loss", {a, b, y});
+        EXPECT_EQ(amp_tensor_dtype(cosine), AMP_F32);
+        expect_near(cosine, {0.4953104853630066}, 2e-7);
+        expect_near(op("cosine_embedding_loss", {a, b, y}, {{"margin", 0.1}, {"reduction", "none"}}),
+                    {0.4023856520652771, 0.48823532462120056}, 2e-7);
+        amp_tensor *triplet = op("triplet_margin_loss", {a, b, c});
+        EXPECT_EQ(amp_tensor_dtype(triplet), AMP_F32);
+        expect_near(triplet, {0.12917113304138184}, 4e-6);
+        expect_near(op("triplet_margin_loss", {a, b, c}, {{"p", 1.0}, {"swap", true}, {"reduction", "none"}}),
+                    {2.999998092651367, 0}, 1e-6);
+    }
+    amp_tensor *a = tensor(AMP_U8, {2, 3}, {1, 254, 3, 0, 4, 1}), *b = tensor(AMP_U8, {2, 3}, {2, 0, 1, 253, 2, 2});
+    amp_tensor *c = tensor(AMP_U8, {2, 3}, {0, 1, 1, 5, 2, 255});
+    expect_near(op("cosine_embedding_loss", {a, b, y}), {0.4953104853630066}, 2e-7);
+    expect_near(op("triplet_margin_loss", {a, b, c}), {56.461639404296875}, 2e-7);
+    expect_near(op("triplet_margin_loss", {a, b, c}, {{"p", 1.0}, {"swap", true}, {"reduction", "none"}}), {256, 10},
+                2e-7);
+    a = tensor(AMP_BOOL, {2, 3}, {1, 1, 1, 0, 1, 1});
+    b = tensor(AMP_BOOL, {2, 3}, {1, 0, 1, 1, 1, 1});
+    expect_near(op("cosine_embedding_loss", {a, b, y}, {{"margin", 0.1}, {"reduction", "none"}}),
+                {0.18350344896316528, 0.7164965271949768}, 2e-7);
+    EXPECT_EQ(op("triplet_margin_loss", {a, b, b}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"triplet_margin_loss", "'anchor'", "bool"}));
+}
+
 TEST_F(PairLosses, MultiMargin) {
     amp_tensor *x = tensor(AMP_F32, {2, 3}, {1, 2, 4, 0, 0.5, -1}), *t = tensor(AMP_I64, {2}, {1, 0});
     amp_tensor *w = tensor(AMP_F32, {3}, {2, 10, 1});

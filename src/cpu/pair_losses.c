@@ -27,9 +27,13 @@ static amp_status finish(amp_call *call, amp_loss_reduction reduction, const amp
     return amp_loss_finish(call, reduction, losses, dtype, scale);
 }
 
-static amp_status floating_dtype(const amp_call *call, const amp_operand *v, int count, amp_dtype *dtype) {
+/* The dtype that the inputs have in common, and that of the losses: f32 of integers, and real. The CUDA backend has
+ * floating dtypes only. */
+static amp_status read_dtypes(const amp_call *call, const amp_operand *v, int count, bool others, amp_dtype *dtype,
+                              amp_dtype *result) {
     *dtype = amp_operands_dtype(v, count);
-    if (amp_dtype_is_floating(*dtype)) return AMP_OK;
+    *result = *dtype == AMP_C128 ? AMP_F64 : amp_dtype_is_floating(*dtype) ? *dtype : AMP_F32;
+    if (amp_dtype_is_floating(*dtype) || (others && call->device == AMP_DEVICE_CPU)) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; expected a floating dtype", amp_call_name(call),
                     v[0].name, amp_describe(v[0].tensor), v[1].name, amp_describe(v[1].tensor));
 }
@@ -59,6 +63,14 @@ static amp_status cosine_losses_cuda(const amp_call *call, const amp_operand *su
                             (amp_formula_numbers){.p = *(const double *)context}, losses);
 }
 
+/* The same sums of integers, whose products wrap as in PyTorch. */
+static amp_status integer_sums(amp_tensor *a, amp_tensor *b, int64_t dim, amp_cosine_sums *s) {
+    s->product = amp_sum(amp_mul(a, b), AMP_DIMS(dim));
+    s->first = s->product ? amp_sum(amp_mul(a, a), AMP_DIMS(dim)) : NULL;
+    s->second = s->first ? amp_sum(amp_mul(b, b), AMP_DIMS(dim)) : NULL;
+    return s->second ? AMP_OK : amp_pending_error();
+}
+
 amp_status cpu_cosine_embedding_loss(amp_call *call) {
     const amp_cosine_embedding_loss_args *a = call->args;
     const amp_operand v[2] = {amp_tensor_operand("input1", a->input1), amp_tensor_operand("input2", a->input2)};
@@ -66,20 +78,24 @@ amp_status cpu_cosine_embedding_loss(amp_call *call) {
     double margin = a->margin;
     amp_loss_reduction reduction;
     amp_cosine_sums s;
-    amp_dtype dtype;
+    amp_dtype dtype, result;
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
-    AMP_TRY(floating_dtype(call, v, 2, &dtype));
+    AMP_TRY(read_dtypes(call, v, 2, !amp_dtype_is_complex(amp_operands_dtype(v, 2)), &dtype, &result));
     if (target_rank > 1 || a->input1->rank != target_rank + 1 || a->input2->rank != target_rank + 1) {
         return amp_fail(
             AMP_ERROR_INVALID,
             "%s: 'input1' is %s, 'input2' is %s, 'target' is %s; expected [N, D], [N, D] and [N], or [D], [D] and []",
             amp_call_name(call), amp_describe(a->input1), amp_describe(a->input2), amp_describe(a->target));
     }
-    const amp_dtype compute = amp_loss_compute(dtype, amp_tensor_elements(a->input1));
-    AMP_TRY(amp_cosine_sums_of(call, v, compute, target_rank, &s));
+    if (amp_dtype_is_floating(dtype)) {
+        const amp_dtype compute = amp_loss_compute(dtype, amp_tensor_elements(a->input1));
+        AMP_TRY(amp_cosine_sums_of(call, v, compute, target_rank, &s));
+    } else {
+        AMP_TRY(integer_sums(a->input1, a->input2, target_rank, &s));
+    }
     const amp_operand sums[4] = {amp_tensor_operand("input1", s.product), amp_tensor_operand("input1", s.first),
                                  amp_tensor_operand("input2", s.second), amp_tensor_operand("target", a->target)};
-    return finish(call, reduction, sums, 4, dtype, cosine_losses, &margin, cosine_losses_cuda);
+    return finish(call, reduction, sums, 4, result, cosine_losses, &margin, cosine_losses_cuda);
 }
 
 /* ---- triplet_margin_loss -------------------------------------------------------------------------------------------- */
@@ -107,6 +123,18 @@ static amp_status triplet_losses_cuda(const amp_call *call, const amp_operand *s
     return amp_cuda_compute(call, AMP_FORMULA_triplet, v, 3, AMP_F64, (amp_formula_numbers){.p = t->margin}, losses);
 }
 
+/* Distances of two. Differences of integers wrap, as in PyTorch. */
+static amp_tensor *distances_of(const amp_call *call, amp_operand x, amp_operand y, amp_dtype dtype, double eps,
+                                double p) {
+    if (amp_dtype_is_floating(dtype) || amp_dtype_is_complex(dtype)) {
+        const amp_operand pair[2] = {x, y};
+        return amp_difference_norms(call, pair, amp_compute_dtype(dtype), eps, p, false);
+    }
+    amp_tensor *apart = amp_sub(x.tensor, y.tensor);
+    const amp_operand pair[2] = {amp_tensor_operand(x.name, apart), amp_number_operand(y.name, amp_int(0))};
+    return apart ? amp_difference_norms(call, pair, AMP_F64, eps, p, false) : NULL;
+}
+
 amp_status cpu_triplet_margin_loss(amp_call *call) {
     const amp_triplet_margin_loss_args *a = call->args;
     const amp_operand v[3] = {amp_tensor_operand("anchor", a->anchor), amp_tensor_operand("positive", a->positive),
@@ -115,9 +143,9 @@ amp_status cpu_triplet_margin_loss(amp_call *call) {
     triplet t = {a->margin.value, a->swap};
     amp_operand distances[3];
     amp_loss_reduction reduction;
-    amp_dtype dtype;
+    amp_dtype dtype, result;
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
-    AMP_TRY(floating_dtype(call, v, 3, &dtype));
+    AMP_TRY(read_dtypes(call, v, 3, amp_operands_dtype(v, 3) != AMP_BOOL, &dtype, &result));
     if (!(t.margin > 0.0)) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'margin' is %g; expected more than 0", amp_call_name(call), t.margin);
     }
@@ -127,10 +155,10 @@ amp_status cpu_triplet_margin_loss(amp_call *call) {
             amp_call_name(call), amp_describe(a->anchor), amp_describe(a->positive), amp_describe(a->negative));
     }
     for (int i = 0; i < count; i++) {
-        const amp_operand pair[2] = {v[pairs[i][0]], v[pairs[i][1]]};
-        amp_tensor *norms = amp_difference_norms(call, pair, amp_compute_dtype(dtype), a->eps.value, a->p.value, false);
+        const amp_operand x = v[pairs[i][0]], y = v[pairs[i][1]];
+        amp_tensor *norms = distances_of(call, x, y, dtype, a->eps.value, a->p.value);
         if (!norms) return amp_pending_error();
-        distances[i] = amp_tensor_operand(pair[0].name, norms);
+        distances[i] = amp_tensor_operand(x.name, norms);
     }
-    return finish(call, reduction, distances, count, dtype, triplet_losses, &t, triplet_losses_cuda);
+    return finish(call, reduction, distances, count, result, triplet_losses, &t, triplet_losses_cuda);
 }
