@@ -1,6 +1,7 @@
 // batch_norm, group_norm, instance_norm: values against f64 in every dtype and layout, running statistics, large means,
 // what bad input is told.
 #include "amp_test.h"
+#include "bf16_distance.h"
 
 using namespace amp_test;
 
@@ -66,6 +67,23 @@ TEST_F(ChannelNorm, MatchF64InEveryDtypeAndLength) {
                 expect_near(op("instance_norm", {x, nullptr, nullptr, w, b}),
                             expected(xs, 6, size_t(l), 6, false, ws, bs, 1e-5), tolerance);
             }
+        }
+    }
+}
+
+TEST_F(ChannelNorm, Bf16IsWithinOneUlp) {
+    for (int64_t l : {1, 2, 31, 33, 700}) {
+        for (double size : {0.001, 1.0, 300.0}) {
+            amp_tensor *x = op("mul", {op("add", {random_tensor(AMP_BF16, {5, 6, l}, 1), 0.5}), size});
+            amp_tensor *w = random_tensor(AMP_BF16, {6}, 2), *b = random_tensor(AMP_BF16, {6}, 3);
+            const std::vector<double> xs = numbers_of(x), ws = numbers_of(w), bs = numbers_of(b);
+            ASSERT_NO_FATAL_FAILURE(
+                expect_within_one_bf16(op("batch_norm", {x, nullptr, nullptr, w, b}, {{"training", true}}),
+                                       expected(xs, 6, size_t(l), 6, true, ws, bs, 1e-5), "batch_norm"));
+            ASSERT_NO_FATAL_FAILURE(expect_within_one_bf16(
+                op("group_norm", {x, 2, w, b}), expected(xs, 6, size_t(l), 2, false, ws, bs, 1e-5), "group_norm"));
+            ASSERT_NO_FATAL_FAILURE(expect_within_one_bf16(
+                op("group_norm", {x, 3}), expected(xs, 6, size_t(l), 3, false, {}, {}, 1e-5), "group_norm"));
         }
     }
 }

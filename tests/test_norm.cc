@@ -1,5 +1,6 @@
 // layer_norm, rms_norm, normalize: values against f64 in every dtype, mixed dtypes, strides, what bad input is told.
 #include "amp_test.h"
+#include "bf16_distance.h"
 
 using namespace amp_test;
 
@@ -41,6 +42,22 @@ TEST_F(Norm, LayerNormMatchesF64) {
                         layer_norm(xs, size_t(n), {}, bs, 0.5, true), tolerance);
             expect_near(op("rms_norm", {x, AMP_DIMS(n), w}, {{"eps", 0.25}}),
                         layer_norm(xs, size_t(n), ws, {}, 0.25, false), tolerance);
+        }
+    }
+}
+
+TEST_F(Norm, Bf16IsWithinOneUlp) {
+    for (int64_t n : {1, 2, 7, 16, 33, 384, 1500}) {
+        for (double size : {0.001, 1.0, 300.0}) {
+            amp_tensor *x = op("mul", {op("add", {random_tensor(AMP_BF16, {9, n}, 1), 0.5}), size});
+            amp_tensor *w = random_tensor(AMP_BF16, {n}, 2), *b = random_tensor(AMP_BF16, {n}, 3);
+            const std::vector<double> xs = numbers_of(x), ws = numbers_of(w), bs = numbers_of(b);
+            ASSERT_NO_FATAL_FAILURE(expect_within_one_bf16(
+                op("layer_norm", {x, AMP_DIMS(n), w, b}), layer_norm(xs, size_t(n), ws, bs, 1e-5, true), "layer_norm"));
+            ASSERT_NO_FATAL_FAILURE(expect_within_one_bf16(
+                op("layer_norm", {x, AMP_DIMS(n)}), layer_norm(xs, size_t(n), {}, {}, 1e-5, true), "layer_norm"));
+            ASSERT_NO_FATAL_FAILURE(expect_within_one_bf16(op("rms_norm", {x, AMP_DIMS(n), w}, {{"eps", 1e-5}}),
+                                                           layer_norm(xs, size_t(n), ws, {}, 1e-5, false), "rms_norm"));
         }
     }
 }

@@ -1,5 +1,6 @@
 // softmax, log_softmax, softmin: every dimension and dtype against f64, extreme rows, what bad input is told.
 #include "amp_test.h"
+#include "bf16_distance.h"
 
 using namespace amp_test;
 
@@ -48,6 +49,19 @@ TEST_F(Softmax, EveryDimensionOfEveryDtype) {
                     }
                 }
             }
+        }
+    }
+}
+
+// log_softmax of a row in which one element has all but all of the weight: f32's 1 + z rounds z, as in PyTorch.
+TEST_F(Softmax, Bf16IsWithinOneUlp) {
+    for (const Shape &shape : {Shape{1, 1}, Shape{40, 7}, Shape{30, 65}, Shape{3, 1500}, Shape{3, 33, 5}}) {
+        for (double size : {0.01, 1.0, 9.0, 60.0}) {
+            amp_tensor *x = op("mul", {random_tensor(AMP_BF16, shape, 3), size});
+            for (int kind = 0; kind < 3; kind++)
+                ASSERT_NO_FATAL_FAILURE(expect_within_one_bf16(op(names[kind], {x, 1}),
+                                                               reference(numbers_of(x), shape, 1, kind), names[kind],
+                                                               kind == 1 ? 0x1p-23 : 0));
         }
     }
 }
