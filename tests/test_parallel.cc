@@ -1,5 +1,7 @@
-// Threads: what becomes of them in the child of a fork.
+// Threads: what becomes of them in the child of a fork, on fewer CPUs, inside other threads' teams and under limits.
 #include <gtest/gtest.h>
+#include <omp.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,4 +102,88 @@ TEST_F(Parallel, AForkWhileOtherThreadsComputeIsSafe) {
     done = true;
     for (std::thread &t : threads) t.join();
     EXPECT_EQ(failed, 0);
+}
+
+namespace {
+
+void add_bits(uint64_t *hash, const amp_tensor *t) {
+    ASSERT_NE(t, nullptr) << amp_last_error();
+    for (double x : numbers_of(t)) {
+        uint64_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        *hash = (*hash ^ bits) * 1099511628211u;
+    }
+}
+
+// Of results of ops that spread over threads: pointwise ones, reductions, rows, products, attention.
+uint64_t bits_of_many_ops() {
+    const Scope scope;
+    uint64_t hash = 14695981039346656037u;
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {300, 384}, 1), *q = random_tensor(dtype, {2, 2, 150, 32}, 2);
+        add_bits(&hash, op("gelu", {op("add", {x, x})}));
+        add_bits(&hash, op("sum", {x}));
+        add_bits(&hash, op("sum", {x, AMP_DIMS(0)}));
+        add_bits(&hash, op("softmax", {x, 1}));
+        add_bits(&hash, op("layer_norm", {x, AMP_DIMS(384)}));
+        add_bits(&hash, op("scaled_dot_product_attention", {q, q, q}));
+        const Region region;
+        add_bits(&hash, op("linear", {x, x}));
+    }
+    return hash;
+}
+
+} // namespace
+
+TEST_F(Parallel, InsideATeamOfThreadsTheBitsAreTheSame) {
+    const int before = amp_get_num_threads();
+    ASSERT_EQ(amp_set_num_threads(4), AMP_OK);
+    const uint64_t want = bits_of_many_ops();
+    std::vector<uint64_t> got(3, want);
+#pragma omp parallel num_threads(3)
+    got[size_t(omp_get_thread_num())] = bits_of_many_ops();
+    EXPECT_EQ(got, std::vector<uint64_t>(3, want));
+    EXPECT_EQ(bits_of_many_ops(), want);
+    ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
+}
+
+// The process of a death test starts anew, and reads what the environment says.
+TEST(ParallelDeathTest, OneCpuGivesOneThread) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            cpu_set_t all;
+            cpu_set_t one;
+            unsetenv("OMP_NUM_THREADS");
+            int cpu = 0;
+            if (sched_getaffinity(0, sizeof all, &all)) _exit(39);
+            while (!CPU_ISSET(cpu, &all)) cpu++;
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            if (sched_setaffinity(0, sizeof one, &one)) _exit(38);
+            _exit(40 + amp_get_num_threads());
+        },
+        testing::ExitedWithCode(41), "");
+}
+
+TEST(ParallelDeathTest, UnderAThreadLimitTheBitsAreTheSame) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const bool is_child = getenv("AMP_TESTS_BITS") != nullptr;
+    const int before = amp_get_num_threads();
+    if (!is_child) {
+        ASSERT_EQ(amp_set_num_threads(4), AMP_OK);
+        setenv("AMP_TESTS_BITS", std::to_string(bits_of_many_ops()).c_str(), 1);
+        setenv("OMP_THREAD_LIMIT", "1", 1);
+    }
+    EXPECT_EXIT(
+        {
+            (void)amp_set_num_threads(4);
+            if (omp_get_thread_limit() != 1) _exit(39);
+            _exit(std::to_string(bits_of_many_ops()) == getenv("AMP_TESTS_BITS") ? 41 : 42);
+        },
+        testing::ExitedWithCode(41), "");
+    if (is_child) return;
+    unsetenv("AMP_TESTS_BITS");
+    unsetenv("OMP_THREAD_LIMIT");
+    ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
 }
