@@ -17,7 +17,7 @@ namespace {
 class Matrix {
   public:
     Matrix(amp_dtype dtype, int64_t rows, int64_t columns, int64_t gap, bool at_end)
-        : dtype_(dtype), rows_(rows), columns_(columns), step_(columns + gap),
+        : dtype_(dtype), rows_(rows), columns_(columns), step_(std::max<int64_t>(1, columns + gap)),
           count_(BESIDE + (rows > 0 ? (rows - 1) * step_ + columns : 0)),
           memory_(size_t(count_) * amp_dtype_size(dtype), at_end) {
         data_ = memory_.as<char>() + (at_end ? BESIDE * int64_t(amp_dtype_size(dtype)) : 0);
