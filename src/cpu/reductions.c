@@ -5,6 +5,7 @@
 #include "cpu/element.h"
 #include "cpu/operands.h"
 #include "cpu/reduce.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 #include "policy/promotion.h"
 
@@ -19,11 +20,7 @@ amp_status cpu_sum(amp_call *call) {
     const amp_sum_args *a = call->args;
     amp_reduce_work work = {.kind = AMP_REDUCE_SUM, .input = a->input, .scale = 1.0, .root = 1.0};
     AMP_TRY(amp_wrap_dims(call, "dim", &a->dim, true, a->input->rank, &work.mask));
-    amp_dtype dtype = a->dtype;
-    if (dtype == AMP_DTYPE_NONE) {
-        const bool whole = amp_compute_dtype(a->input->dtype) == AMP_I64;
-        dtype = whole ? AMP_I64 : a->input->dtype;
-    }
+    const amp_dtype dtype = amp_total_dtype(call, a->input, a->dtype);
     work.compute = amp_compute_dtype(dtype);
     return reduce_to(call, &work, a->keepdim, dtype);
 }
@@ -51,11 +48,7 @@ amp_status cpu_prod(amp_call *call) {
         AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
         work.mask &= 1u << d;
     }
-    amp_dtype dtype = a->dtype;
-    if (dtype == AMP_DTYPE_NONE) {
-        const bool whole = amp_compute_dtype(a->input->dtype) == AMP_I64;
-        dtype = whole ? AMP_I64 : a->input->dtype;
-    }
+    const amp_dtype dtype = amp_total_dtype(call, a->input, a->dtype);
     work.compute = amp_compute_dtype(dtype);
     return reduce_to(call, &work, a->keepdim, dtype);
 }

@@ -4,6 +4,7 @@
 
 #include "amp/ops.h"
 #include "cpu/rows.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
 enum {
@@ -123,11 +124,7 @@ static amp_status run_scan(amp_call *call, const amp_tensor *input, int64_t dim,
     scan s = {.product = product};
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
-    amp_dtype dtype = given;
-    if (dtype == AMP_DTYPE_NONE) {
-        const bool in_place = call->form == AMP_FORM_INPLACE;
-        dtype = !in_place && amp_compute_dtype(input->dtype) == AMP_I64 ? AMP_I64 : input->dtype;
-    }
+    const amp_dtype dtype = amp_total_dtype(call, input, given);
     s.compute = amp_compute_dtype(dtype);
     amp_tensor *out = amp_call_output(call, 0, dtype, input->rank, input->shape);
     if (!out) return amp_pending_error();

@@ -2,6 +2,7 @@
 #include "amp/ops.h"
 #include "cpu/element.h"
 #include "cuda/cuda_backend.h"
+#include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
 typedef struct scan_kernels {
@@ -39,10 +40,7 @@ static amp_status accumulate(amp_call *call, amp_tensor *input, int64_t dim, amp
                              const scan_kernels *kernels) {
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
-    amp_dtype dtype = given == AMP_DTYPE_NONE ? input->dtype : given;
-    const bool widens = given == AMP_DTYPE_NONE && call->form != AMP_FORM_INPLACE;
-    if (widens && amp_compute_dtype(input->dtype) == AMP_I64) dtype = AMP_I64;
-    return run(call, input, d, dtype, kernels, false);
+    return run(call, input, d, amp_total_dtype(call, input, given), kernels, false);
 }
 
 amp_status cuda_cumsum(amp_call *call) {

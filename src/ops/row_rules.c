@@ -1,12 +1,19 @@
 /* Rules of the arguments of ops on rows, channels and tables. */
 #include "ops/row_rules.h"
 
+#include "cpu/element.h"
 #include "ops/shape_rules.h"
 
 amp_status amp_check_floating(const amp_call *call, const amp_tensor *input) {
     if (amp_dtype_is_floating(input->dtype)) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
                     amp_describe(input));
+}
+
+amp_dtype amp_total_dtype(const amp_call *call, const amp_tensor *input, amp_dtype given) {
+    if (given != AMP_DTYPE_NONE) return given;
+    const bool whole = amp_compute_dtype(input->dtype) == AMP_I64;
+    return whole && call->form != AMP_FORM_INPLACE ? AMP_I64 : input->dtype;
 }
 
 amp_status amp_read_softmax(const amp_call *call, const amp_tensor *input, int64_t dim, amp_dtype given, int *wrapped,

@@ -11,6 +11,9 @@ amp_status amp_check_floating(const amp_call *call, const amp_tensor *input);
 amp_status amp_read_softmax(const amp_call *call, const amp_tensor *input, int64_t dim, amp_dtype given, int *wrapped,
                             amp_dtype *dtype);
 
+/* sum, prod, and what they come to up to each element: the dtype of the result, i64 of integers where none is given. */
+amp_dtype amp_total_dtype(const amp_call *call, const amp_tensor *input, amp_dtype given);
+
 /* Extremes along the dimensions of `mask`: there is an order, and an element for each result. */
 amp_status amp_check_extreme(const amp_call *call, const amp_tensor *input, unsigned mask);
 
