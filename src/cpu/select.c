@@ -239,17 +239,18 @@ amp_status cpu_where_scalar(amp_call *call) {
     return where(call, a->condition, amp_number_operand("input", a->input), amp_number_operand("other", a->other));
 }
 
+static amp_status fill(amp_call *call, amp_tensor *input, amp_tensor *mask, amp_operand value) {
+    AMP_TRY(amp_check_masked_fill(call));
+    return choose(call, amp_tensor_operand("mask", mask), value, amp_tensor_operand("input", input), input->dtype);
+}
+
 amp_status cpu_masked_fill(amp_call *call) {
     const amp_masked_fill_args *a = call->args;
-    AMP_TRY(amp_check_masked_fill(call));
-    return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
-                  amp_tensor_operand("input", a->input), a->input->dtype);
+    return fill(call, a->input, a->mask, amp_number_operand("value", a->value));
 }
 amp_status cpu_masked_fill_tensor(amp_call *call) {
     const amp_masked_fill_tensor_args *a = call->args;
-    AMP_TRY(amp_check_masked_fill(call));
-    return choose(call, amp_tensor_operand("mask", a->mask), amp_tensor_operand("value", a->value),
-                  amp_tensor_operand("input", a->input), a->input->dtype);
+    return fill(call, a->input, a->mask, amp_tensor_operand("value", a->value));
 }
 
 /* ---- clamp ---------------------------------------------------------------------------------------------------- */

@@ -386,18 +386,19 @@ WHERE(where_scalar, amp_number_operand, amp_number_operand)
 WHERE(where_scalar_self, amp_number_operand, amp_tensor_operand)
 WHERE(where_scalar_other, amp_tensor_operand, amp_number_operand)
 
+static amp_status fill(amp_call *call, amp_tensor *input, amp_tensor *mask, amp_operand value) {
+    AMP_TRY(amp_check_masked_fill(call));
+    return choose(call, amp_tensor_operand("mask", mask), value, amp_tensor_operand("input", input), input->dtype);
+}
+
 amp_status cuda_masked_fill(amp_call *call) {
     const amp_masked_fill_args *a = call->args;
-    AMP_TRY(amp_check_masked_fill(call));
-    return choose(call, amp_tensor_operand("mask", a->mask), amp_number_operand("value", a->value),
-                  amp_tensor_operand("input", a->input), a->input->dtype);
+    return fill(call, a->input, a->mask, amp_number_operand("value", a->value));
 }
 
 amp_status cuda_masked_fill_tensor(amp_call *call) {
     const amp_masked_fill_tensor_args *a = call->args;
-    AMP_TRY(amp_check_masked_fill(call));
-    return choose(call, amp_tensor_operand("mask", a->mask), amp_tensor_operand("value", a->value),
-                  amp_tensor_operand("input", a->input), a->input->dtype);
+    return fill(call, a->input, a->mask, amp_tensor_operand("value", a->value));
 }
 
 amp_status cuda_clamp(amp_call *call) {

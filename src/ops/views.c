@@ -42,8 +42,9 @@ static void insert_dim(geometry *g, int d, int64_t extent, int64_t stride) {
     g->rank++;
 }
 
-static amp_status need_dimensions(const amp_call *call, const amp_tensor *input) {
-    if (input->rank > 0) return AMP_OK;
+/* The dimension that is taken apart. */
+static amp_status read_dim(const amp_call *call, const amp_tensor *input, int64_t dim, int *d) {
+    if (input->rank > 0) return amp_wrap_dim(call, "dim", dim, input->rank, d);
     return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, which has no dimension to take apart", amp_call_name(call),
                     amp_describe(input));
 }
@@ -203,8 +204,7 @@ amp_status amp_op_select(amp_call *call) {
     ARGS(select);
     geometry g = geometry_of(a->input);
     int d;
-    AMP_TRY(need_dimensions(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, g.rank, &d));
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
     const int64_t extent = g.shape[d], index = a->index < 0 ? a->index + extent : a->index;
     if (index < 0 || index >= extent) {
         return amp_fail(AMP_ERROR_INVALID, "select: 'index' is %lld, dimension %d of input %s has %lld elements",
@@ -219,8 +219,7 @@ amp_status amp_op_narrow(amp_call *call) {
     ARGS(narrow);
     geometry g = geometry_of(a->input);
     int d;
-    AMP_TRY(need_dimensions(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, g.rank, &d));
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
     const int64_t extent = g.shape[d], start = a->start < 0 ? a->start + extent : a->start;
     if (a->length < 0 || start < 0 || start > extent || a->length > extent - start) {
         return amp_fail(AMP_ERROR_INVALID, "narrow: 'start' %lld and 'length' %lld do not fit dimension %d of input %s",
@@ -240,8 +239,7 @@ amp_status amp_op_slice(amp_call *call) {
     ARGS(slice);
     geometry g = geometry_of(a->input);
     int d;
-    AMP_TRY(need_dimensions(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, g.rank, &d));
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
     const int64_t extent = g.shape[d], step = a->step.value;
     if (step <= 0) {
         return amp_fail(AMP_ERROR_INVALID, "slice: 'step' is %lld; it must be positive", (long long)step);
@@ -354,8 +352,7 @@ static amp_status return_pieces(amp_call *call, amp_tensor *input, int d, const 
 amp_status amp_op_chunk(amp_call *call) {
     ARGS(chunk);
     int d;
-    AMP_TRY(need_dimensions(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
     if (a->chunks < 1) {
         return amp_fail(AMP_ERROR_INVALID, "chunk: 'chunks' is %lld; it must be positive", (long long)a->chunks);
     }
@@ -368,8 +365,7 @@ amp_status amp_op_split(amp_call *call) {
     ARGS(split);
     const amp_dims *sizes = &a->split_size_or_sections;
     int d;
-    AMP_TRY(need_dimensions(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
     AMP_TRY(amp_check_dims(call, "split_size_or_sections", sizes));
     const int64_t extent = a->input->shape[d];
     if (sizes->count == 1) {
@@ -396,8 +392,7 @@ amp_status amp_op_split(amp_call *call) {
 amp_status amp_op_unbind(amp_call *call) {
     ARGS(unbind);
     int d;
-    AMP_TRY(need_dimensions(call, a->input));
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
     const int64_t count = a->input->shape[d];
     AMP_TRY(return_pieces(call, a->input, d, NULL, 1, count));
     for (int64_t i = 0; i < count; i++) { /* pieces of extent 1, whose dimension goes */
