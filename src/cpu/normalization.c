@@ -12,6 +12,7 @@
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cpu/unroll.h"
 #include "dispatch/call.h"
 #include "ops/row_rules.h"
 #include "ops/shape_rules.h"
@@ -182,17 +183,27 @@ static void norm_f64(const void *context, void *out, const void *in, int64_t n) 
     }
 }
 
+/* Four sums, for each term waits for the one before it. */
+static double _Complex sum_of_squares(const double _Complex *x, int64_t n) {
+    enum { LANES = 4 };
+    double _Complex sums[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        AMP_UNROLL
+        for (int l = 0; l < LANES; l++) sums[l] += amp_complex_product(x[i + l], x[i + l]);
+    }
+    for (; i < n; i++) sums[0] += amp_complex_product(x[i], x[i]);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 /* rms_norm of complex numbers: as in PyTorch the mean is that of x², which is complex too. */
 static void norm_c128(const void *context, void *out, const void *in, int64_t n) {
     const norm *c = context;
     const double _Complex *x = in, *weight = c->weight;
-    double _Complex *o = out, square = 0.0;
-    for (int64_t i = 0; i < n; i++) square += amp_complex_product(x[i], x[i]);
-    const double _Complex scale = 1.0 / csqrt(square / (double)n + c->eps);
-    for (int64_t i = 0; i < n; i++) {
-        const double _Complex y = amp_complex_product(x[i], scale);
-        o[i] = weight ? amp_complex_product(y, weight[i]) : y;
-    }
+    double _Complex *o = out;
+    const double _Complex scale = 1.0 / csqrt(sum_of_squares(x, n) / (double)n + c->eps);
+    for (int64_t i = 0; i < n; i++) o[i] = amp_complex_product(x[i], scale);
+    for (int64_t i = 0; weight && i < n; i++) o[i] = amp_complex_product(o[i], weight[i]);
 }
 
 /* The normalised dimensions are the last ones of the input, and those of weight and bias. */
