@@ -651,6 +651,24 @@ TEST(GemmPack, BothOrdersAndAnyThreadsGiveTheSameBytes) {
     EXPECT_EQ(0, memcmp(one.as<void>(), two.as<void>(), amp_gemm_packed_bytes(n, k)));
 }
 
+TEST(GemmPack, WholeMatricesStayBetweenGuardPages) {
+    for (amp_dtype in : {AMP_BF16, AMP_F32})
+        for (Shape s : {Shape{0, 1, 1}, Shape{0, 31, 33}, Shape{0, 32, 64}, Shape{0, 65, 47}})
+            for (int choice = 0; choice < 4; choice++) {
+                const bool at_end = choice & 1, transposed = choice & 2;
+                const int64_t count = s.n * s.k, stride_n = transposed ? 1 : s.k, stride_k = transposed ? s.n : 1;
+                const size_t bytes = packed_bytes(in, s.n, s.k);
+                std::vector<float> plain(static_cast<size_t>(count));
+                EnclosedBuffer b(plain.size() * 4, at_end), ours(bytes, at_end);
+                Guarded want(bytes, 64);
+                for (int64_t i = 0; i < count; i++)
+                    b.as<float>()[i] = plain[static_cast<size_t>(i)] = 0.01f * static_cast<float>(i % 197);
+                pack(in, want.as<void>(), plain.data(), s.n, s.k, stride_n, stride_k);
+                pack(in, ours.as<void>(), b.as<float>(), s.n, s.k, stride_n, stride_k);
+                ASSERT_EQ(0, memcmp(want.as<void>(), ours.as<void>(), bytes)) << s.n << ", " << s.k;
+            }
+}
+
 /* oneDNN can read our packed weights, and we its: the bytes agree. */
 TEST(GemmPack, BytesAreThoseOfOneDnnsBA16a32b2a) {
     dnnl_engine_t engine;
