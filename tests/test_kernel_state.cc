@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -160,8 +161,10 @@ TEST_P(KernelState, OutlivesProductsOfOneDnn) {
 
 // ---- Signals -------------------------------------------------------------------------------------------------------
 
-volatile sig_atomic_t signals;
-volatile double waste = 1;
+// Handlers run in any thread.
+std::atomic<int> signals{0};
+std::atomic<double> waste{1};
+bool has_ymm, has_zmm, has_tiles;
 
 __attribute__((target("avx2"))) void spoil_ymm() {
     __asm__ volatile("vcmptrueps %%ymm0, %%ymm0, %%ymm0\n vmovaps %%ymm0, %%ymm1\n vmovaps %%ymm0, %%ymm2\n"
@@ -183,10 +186,10 @@ __attribute__((target("amx-tile"))) void spoil_tiles() {
 
 void interrupt(int) {
     waste = waste * 1.0000001 + 0.5;
-    if (amp_isa_usable(AMP_ISA_AVX2)) spoil_ymm();
-    if (amp_isa_usable(AMP_ISA_AVX512)) spoil_zmm();
-    if (amp_isa_usable(AMP_ISA_AMX)) spoil_tiles();
-    signals = signals + 1;
+    if (has_ymm) spoil_ymm();
+    if (has_zmm) spoil_zmm();
+    if (has_tiles) spoil_tiles();
+    signals++;
 }
 
 void set_timer(int microseconds) {
@@ -199,6 +202,8 @@ TEST_P(KernelState, OutlivesSignals) {
     action.sa_handler = interrupt;
     action.sa_flags = SA_RESTART;
     ASSERT_EQ(0, sigaction(SIGALRM, &action, &before));
+    has_ymm = amp_isa_usable(AMP_ISA_AVX2), has_zmm = amp_isa_usable(AMP_ISA_AVX512);
+    has_tiles = amp_isa_usable(AMP_ISA_AMX);
     signals = 0;
     set_timer(300);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
