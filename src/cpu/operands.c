@@ -1,8 +1,6 @@
 /* Operands of elementwise ops. */
 #include "cpu/operands.h"
 
-#include <string.h>
-
 #include "amp/ops.h"
 #include "cpu/iterate.h"
 #include "policy/op_ids.h"
@@ -42,7 +40,7 @@ static const amp_tensor *whole_operand(const amp_operand *values, int count, int
     const amp_tensor *mask = NULL;
     for (int i = 0; i < count; i++) {
         const amp_tensor *t = values[i].tensor;
-        if (!t || t->rank != rank || memcmp(t->shape, shape, (size_t)rank * sizeof *shape) != 0) continue;
+        if (!t || !amp_has_shape(t, rank, shape)) continue;
         if (t->dtype != AMP_BOOL) return t;
         if (!mask) mask = t;
     }
