@@ -17,7 +17,7 @@ AMP_API void amp_explain_end(void);
 AMP_API void amp_explain_reset(void);
 
 typedef enum amp_explain_format {
-    AMP_EXPLAIN_TABLE = 0, /* for people: per region a line for each op and shape, the slowest first, and the reasons below */
+    AMP_EXPLAIN_TABLE = 0, /* for people: per region a line for each op and shape, slowest first, then the reasons */
     AMP_EXPLAIN_JSON       /* for programs */
 } amp_explain_format;
 

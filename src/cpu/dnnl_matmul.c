@@ -439,10 +439,14 @@ static void sum_all(const sum *s) {
 }
 
 /* Where an extent is 1 its stride means nothing: canonical ones keep the keys few and oneDNN's kernels fast. False for
- * strides that oneDNN's fast kernels do not take. */
+ * strides that oneDNN's fast kernels do not take, or that some versions read wrongly: 3.7 takes a row vector with steps
+ * between its elements for a dense one. */
 static bool settle_strides(int64_t rows, int64_t columns, int64_t *row, int64_t *column) {
-    if (rows == 1) *row = *column == 1 ? columns : 1;
-    if (columns == 1) *column = *row == 1 ? rows : 1;
+    if (rows == 1 && columns == 1) *row = *column = 1;
+    if (rows == 1 && *column != 1) return false;
+    if (columns == 1 && *row != 1) return false;
+    if (rows == 1) *row = columns;
+    if (columns == 1) *column = rows;
     return (*row == 1 && *column >= rows) || (*column == 1 && *row >= columns);
 }
 

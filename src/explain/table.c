@@ -260,7 +260,8 @@ static void print_refusals(FILE *out, const json_t *ops) {
         const char *kernel = text_of(op, "kernel", "");
         if (!*kernel || seen_before(ops, i, kernel)) continue;
         json_array_foreach(json_object_get(op, "refused"), k, row) {
-            fprintf(out, "%s ran instead of %s, because %s\n", kernel, text_of(row, "kernel", "?"), text_of(row, "reason", "?"));
+            fprintf(out, "%s ran instead of %s, because %s\n", kernel, text_of(row, "kernel", "?"),
+                    text_of(row, "reason", "?"));
         }
     }
 }
