@@ -58,6 +58,7 @@ expect 1 "amp explain: cannot run '$folder/absent': No such file or directory" "
 [ "$(printf '%s\n' "$output" | wc -l)" = 1 ] || { echo "FAILED: more than one line for a program that is not there: $output"; failed=1; }
 expect 1 "cannot run 'no-such-program'" "$amp" explain -- no-such-program
 expect 1 "ended with exit code 3" "$amp" explain -- sh -c 'exit 3'
+expect 1 "linear" "$amp" explain -- sh -c "$program; exit 3" # the report all the same
 expect 1 "ended with signal 9" "$amp" explain -- sh -c 'kill -9 $$'
 expect 2 "missing" "$amp" explain
 expect 2 "No such file" "$amp" explain "$folder/absent"

@@ -316,7 +316,7 @@ TEST(ExplainTable, GroupsRowsByRegionWithSubtotals) {
         words.push_back(joined);
     }
     EXPECT_EQ(words,
-              (std::vector<std::string>{"no autocast region 6 4.500 45.0", "gelu 3 2.500 25.0", "linear 3 2.000 20.0",
+              (std::vector<std::string>{"outside of autocast 6 4.500 45.0", "gelu 3 2.500 25.0", "linear 3 2.000 20.0",
                                         "autocast to bf16 6 4.000 40.0", "linear 3 3.000 30.0", "add 3 1.000 10.0",
                                         "autocast to f16 3 1.500 15.0", "linear 3 1.500 15.0", "all 15 10.000 100.0"}))
         << table;
@@ -336,6 +336,12 @@ TEST(ExplainTable, WrapsInputsBetweenThem) {
     EXPECT_NE(table.find("\n      " + input + ", " + input + ",\n      " + input + "\n"), std::string::npos) << table;
     EXPECT_NE(table.find("\n  channels-last: "), std::string::npos) << "what the word means";
     EXPECT_EQ(table.find("\n  strided: "), std::string::npos);
+}
+
+TEST(ExplainTable, OptionsStandBehindTheInputs) {
+    const std::string table = table_of(R"({"op": "conv2d", "calls": 1, "inputs": "f32[1], f32[2]",
+        "options": {"stride": [2, 2], "padding": [1, 0], "groups": [4]}})");
+    EXPECT_NE(table.find("\n      f32[1], f32[2]; stride 2, padding (1, 0), groups 4\n"), std::string::npos) << table;
 }
 
 TEST(ExplainTable, SaysInOneSentenceWhyABetterKernelDidNotRun) {
@@ -456,6 +462,26 @@ TEST_F(Explain, TheLayoutOfEachInputIsShown) {
     ASSERT_EQ(json_array_size(shape), 2u);
     EXPECT_EQ(json_integer_value(json_array_get(shape, 0)), 2);
     EXPECT_EQ(json_integer_value(json_array_get(shape, 1)), 3);
+}
+
+TEST_F(Explain, WindowsOfOneShapeAreRowsOfTheirOwn) {
+    amp_tensor *image = tensor(AMP_F32, {1, 4, 9, 9}), *weight = tensor(AMP_F32, {4, 4, 3, 3});
+    amp_explain_reset();
+    op("conv2d", {image, weight});
+    op("conv2d", {image, weight}, {{"stride", AMP_DIMS(1, 1)}}); // the default, given
+    op("conv2d", {image, weight}, {{"stride", AMP_DIMS(2)}, {"padding", AMP_DIMS(1, 0)}});
+    op("narrow", {image, 2, 0, 4}); // places are not told apart
+    op("narrow", {image, 2, 1, 4});
+    const Report r;
+    EXPECT_EQ(r.rows(), 3u);
+    std::vector<std::string> options;
+    for (size_t i = 0; i < 2; i++) {
+        char *text = json_dumps(json_object_get(r.row("conv2d", i), "options"), JSON_COMPACT);
+        options.push_back(text);
+        free(text);
+    }
+    std::sort(options.begin(), options.end());
+    EXPECT_EQ(options, (std::vector<std::string>{R"({"stride":[2,2],"padding":[1,0]})", "{}"}));
 }
 
 TEST_F(Explain, ALongListOfInputsIsCutButNotMistakenForAnother) {

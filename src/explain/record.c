@@ -65,6 +65,46 @@ static void add_input(inputs *in, int arg, const amp_tensor *t) {
     key->input_count++;
 }
 
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+/* Only of ops with an argument of fixed length, int[2] stride say: they have windows, and these decide how much work a
+ * call is. Places and sizes of other ops (narrow, select) would make a row of each call. */
+static bool has_windows(const amp_op_info *op) {
+    for (int i = 0; i < op->arg_count; i++) {
+        if (op->args[i].kind == AMP_ARG_DIMS && op->args[i].dims > 0) return true;
+    }
+    return false;
+}
+
+static void add_option(amp_record_key *key, int arg, bool has_default, double default_value, int count,
+                       const int64_t *values) {
+    bool is_default = has_default;
+    for (int i = 0; i < count; i++) is_default = is_default && (double)values[i] == default_value;
+    if (is_default || count == 0) return;
+    key->hash = mix(key->hash, (uint64_t)arg << 8 | (uint64_t)count);
+    for (int i = 0; i < count; i++) key->hash = mix(key->hash, (uint64_t)values[i]);
+    if (key->option_words + 2 + count > AMP_RECORD_OPTIONS) return;
+    key->options[key->option_words++] = arg;
+    key->options[key->option_words++] = count;
+    memcpy(key->options + key->option_words, values, (size_t)count * sizeof *values);
+    key->option_words += count;
+}
+
+static void note_options(const amp_call *call, amp_record_key *key) {
+    key->option_words = 0;
+    if (!has_windows(call->op)) return;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_DIMS) {
+            const amp_dims *dims = amp_call_field(call, arg);
+            add_option(key, i, arg->has_default, arg->default_number, dims->count, dims->values);
+        } else if (arg->kind == AMP_ARG_OPT_INT) {
+            const amp_opt_int *number = amp_call_field(call, arg);
+            add_option(key, i, arg->has_default, arg->default_number, number->set != 0, &number->value);
+        }
+    }
+}
+
+/* ---- The key ---------------------------------------------------------------------------------------------------- */
 static void note_inputs(const amp_call *call, amp_record_key *key) {
     inputs in = {.key = key, .dimensioned = AMP_DTYPE_NONE, .numbers = AMP_DTYPE_NONE};
     key->hash = mix(0, (uint64_t)call->op->id);
@@ -84,7 +124,9 @@ static bool same_inputs(const amp_record_key *a, const amp_record_key *b) {
     return a->input_count == b->input_count && a->stored_inputs == b->stored_inputs &&
            a->stored_extents == b->stored_extents &&
            memcmp(a->inputs, b->inputs, (size_t)a->stored_inputs * sizeof *a->inputs) == 0 &&
-           memcmp(a->extents, b->extents, (size_t)a->stored_extents * sizeof *a->extents) == 0;
+           memcmp(a->extents, b->extents, (size_t)a->stored_extents * sizeof *a->extents) == 0 &&
+           a->option_words == b->option_words &&
+           memcmp(a->options, b->options, (size_t)a->option_words * sizeof *a->options) == 0;
 }
 
 static bool same(const amp_record_key *r, const amp_record_key *key) {
@@ -146,6 +188,7 @@ static void add(const amp_record_key *key, bool failed, uint64_t nanoseconds) {
 amp_status amp_explain_layer(amp_call *call) {
     amp_record_key key; /* not cleared: what is not stored is not compared */
     note_inputs(call, &key);
+    note_options(call, &key);
     const uint64_t start = now();
     const amp_status status = amp_call_next(call);
     const uint64_t elapsed = now() - start;

@@ -14,7 +14,7 @@ typedef struct amp_record_input {
     uint8_t dtype, layout, rank;
 } amp_record_input;
 
-enum { AMP_RECORD_INPUTS = 16, AMP_RECORD_EXTENTS = 40, AMP_RECORD_SAMPLES = 128 };
+enum { AMP_RECORD_INPUTS = 16, AMP_RECORD_EXTENTS = 40, AMP_RECORD_OPTIONS = 24, AMP_RECORD_SAMPLES = 128 };
 
 /* What makes two calls the same row. */
 typedef struct amp_record_key {
@@ -28,6 +28,10 @@ typedef struct amp_record_key {
     int stored_inputs, stored_extents;
     amp_record_input inputs[AMP_RECORD_INPUTS];
     int64_t extents[AMP_RECORD_EXTENTS];
+    /* Of windows (stride, padding, groups …), where they are not the defaults: the index of the argument, how many
+     * values it has, the values; and so on. */
+    int option_words;
+    int64_t options[AMP_RECORD_OPTIONS];
 } amp_record_key;
 
 typedef struct amp_record {

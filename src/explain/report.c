@@ -90,6 +90,19 @@ static json_t *tensors_json(const amp_record_key *key) {
     return list;
 }
 
+/* {"stride": [2, 2], "groups": [4]} */
+static json_t *options_json(const amp_record_key *key) {
+    json_t *options = json_object();
+    for (int at = 0; at < key->option_words;) {
+        const char *name = key->op->args[key->options[at++]].name;
+        json_t *values = json_array();
+        for (int64_t left = key->options[at++]; left > 0; left--)
+            json_array_append_new(values, json_integer((json_int_t)key->options[at++]));
+        json_object_set_new(options, name, values);
+    }
+    return options;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 static json_t *refusals_json(const char *kernel_name) {
     amp_kernel_refusal refusals[8];
@@ -144,8 +157,8 @@ static json_t *way_json(const amp_record_key *key) {
 static json_t *record_json(amp_record *r) {
     char name[80];
     snprintf(name, sizeof name, "%s%s", r->key.op->c_name, form_suffix(r->key.form));
-    json_t *row = json_pack("{s:s, s:s, s:o, s:o}", "op", name, "device", amp_device_name(r->key.device), "inputs",
-                            inputs_json(&r->key), "tensors", tensors_json(&r->key));
+    json_t *row = json_pack("{s:s, s:s, s:o, s:o, s:o}", "op", name, "device", amp_device_name(r->key.device), "inputs",
+                            inputs_json(&r->key), "tensors", tensors_json(&r->key), "options", options_json(&r->key));
     json_t *times = times_json(r), *way = way_json(&r->key);
     const bool whole = row && json_object_update(row, times) == 0 && json_object_update(row, way) == 0;
     json_decref(times);

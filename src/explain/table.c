@@ -122,10 +122,28 @@ static void print_inputs(FILE *out, const char *text) {
     }
 }
 
+/* "; stride 2, padding (1, 0)" */
+static void print_options(FILE *out, json_t *options) {
+    const char *name, *before = "; ";
+    json_t *values, *value;
+    size_t i;
+    json_object_foreach(options, name, values) {
+        const json_int_t first = json_integer_value(json_array_get(values, 0));
+        bool equal = true;
+        json_array_foreach(values, i, value) equal = equal && json_integer_value(value) == first;
+        fprintf(out, "%s%s %s%lld", before, name, equal ? "" : "(", (long long)first);
+        for (i = 1; !equal && i < json_array_size(values); i++)
+            fprintf(out, ", %lld", (long long)json_integer_value(json_array_get(values, i)));
+        if (!equal) fputc(')', out);
+        before = ", ";
+    }
+}
+
 static void print_below(FILE *out, const json_t *op) {
     const char *inputs = text_of(op, "inputs", ""), *bypass = text_of(op, "bypass", NULL);
     const double failures = number_of(op, "failures");
     if (*inputs) print_inputs(out, inputs);
+    print_options(out, json_object_get(op, "options"));
     if (failures > 0) fprintf(out, "%*s(%.0f failed)", *inputs ? 2 : INDENT, "", failures);
     if (*inputs || failures > 0) fputc('\n', out);
     if (bypass) fprintf(out, "%*snot cast: %s\n", INDENT, "", bypass);
@@ -152,7 +170,7 @@ static void write_group(line *l, const table *t, const char *group) {
         calls += number_of(op, "calls");
         time += number_of(op, "nanoseconds");
     }
-    const char *title = !group ? "all" : *group ? "autocast to " : "no autocast region";
+    const char *title = !group ? "all" : *group ? "autocast to " : "outside of autocast";
     snprintf(l->op, sizeof l->op, "%s%s", title, group ? group : "");
     l->cells[OP] = l->op;
     write_time(l, calls, time, t->total);
@@ -277,6 +295,7 @@ static bool any_says(const json_t *ops, const char *key, const char *word) {
 
 static void print_legend(FILE *out, const json_t *ops) {
     fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
+          "  ms: of all threads together, from a call to its end; with more threads than cores also what they waited\n"
           "  first us: the row's first call, in which kernels are tested and weights packed; median us: of the later "
           "ones\n"
           "  in: the widest type among the arguments, once cast; kernel -: plain loops, or LAPACK\n",

@@ -17,12 +17,13 @@
 static const char help[] =
     "usage: amp explain [--json | --all] FILE\n"
     "       amp explain [--json | --all] -- PROGRAM [ARGUMENT…]\n\n"
-    "Per region, op, shape and layout: calls, time, that of the first call and the median of the\n"
+    "Per region, op, shape, layout and window: calls, time, that of the first call and the median of the\n"
     "others, the widest type among its arguments once cast, casts and packings made, cached and\n"
     "avoided, the policy that decided, and the kernel that ran. Below: better kernels that could\n"
     "not run, and why.\n\n"
     "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
-    "it so itself; the program's own output goes to standard error.\n\n"
+    "it so itself; the program's own output goes to standard error. The report is printed also where\n"
+    "the program fails, and the exit code is then 1.\n\n"
     "  --json   the report as it was recorded\n"
     "  --all    also the rows that took less than 0.1 % of the time\n"
     "  --help   this text\n";
@@ -132,11 +133,14 @@ static int explain_program(const options *o) {
         return AMP_EXIT_FAILED;
     }
     int code = run_recorded(o->program, path);
-    if (code == AMP_EXIT_OK && lseek(file, 0, SEEK_END) == 0) {
+    const bool recorded = lseek(file, 0, SEEK_END) > 0;
+    if (code == AMP_EXIT_OK && !recorded) {
         fprintf(stderr, "amp explain: '%s' recorded nothing; does it use libamp?\n", o->program[0]);
         code = AMP_EXIT_FAILED;
     }
-    if (code == AMP_EXIT_OK) code = print(path, o);
+    /* also of a program that failed: what it recorded may say why */
+    const int printed = recorded ? print(path, o) : AMP_EXIT_OK;
+    if (code == AMP_EXIT_OK) code = printed;
     close(file);
     unlink(path);
     return code;
