@@ -32,6 +32,7 @@ std::vector<Row> rows(amp_dtype dtype, amp_tensor *other) {
             {"logical_not", {}, {}},
             {"clamp", {-0.25, 0.25}, {}},
             {"add", {other}, {}},
+            {"prelu", {channel}, {}},
             {"add", {2.5}, {}},
             {"add", {other}, {{"alpha", 3}}},
             {"sub", {gate}, {}},

@@ -19,11 +19,11 @@ bool amp_prefers_channels_last(const amp_tensor *t) {
 }
 
 void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides) {
-    int64_t step = shape[1];
+    int64_t step = shape[1] > 1 ? shape[1] : 1; /* no stride is 0, also where there are no elements */
     strides[1] = 1;
     for (int d = rank - 1; d > 1; d--) {
         strides[d] = step;
-        step *= shape[d];
+        step *= shape[d] > 1 ? shape[d] : 1;
     }
     strides[0] = step;
 }

@@ -45,7 +45,7 @@ amp_status cpu_glu(amp_call *call) {
     const amp_operand v[2] = {amp_tensor_operand("input", &first), amp_tensor_operand("input", &second)};
     const amp_dtype compute = amp_compute_dtype(first.dtype);
     if (compute == AMP_F32) call->note.kernel = kernel->name;
-    amp_tensor *out = amp_call_output(call, 0, first.dtype, first.rank, first.shape);
+    amp_tensor *out = amp_call_output_like(call, 0, first.dtype, first.rank, first.shape, a->input);
     if (!out) return amp_pending_error();
     amp_operands_run(v, 2, compute, compute, compute == AMP_F32 ? glu_f32 : glu_f64, &g, 4, out);
     return AMP_OK;
@@ -71,7 +71,7 @@ amp_status cpu_prelu(amp_call *call) {
     const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("weight", &slope)};
     const amp_dtype compute = amp_compute_dtype(input->dtype);
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_PRELU, AMP_F32, AMP_F32);
-    amp_tensor *out = kernel ? amp_call_output(call, 0, input->dtype, input->rank, input->shape) : NULL;
+    amp_tensor *out = kernel ? amp_operands_output(call, v, 2, input->dtype) : NULL;
     if (!out) return amp_pending_error();
     amp_loss_function *f32 = (amp_loss_function *)kernel->function;
     if (compute == AMP_F32) call->note.kernel = kernel->name;

@@ -1,5 +1,5 @@
 /* softmax, log_softmax, softmin, layer_norm, rms_norm: ops on rows. Rows of f32, f16 and bf16 run in the row
- * kernels; f64 in the loops here. Integers become floats only where a dtype asks for it. */
+ * kernels; f64 and complex numbers in the loops here. Integers become floats only where a dtype asks for it. */
 #include <complex.h>
 #include <float.h>
 #include <math.h>

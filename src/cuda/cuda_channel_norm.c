@@ -1,6 +1,7 @@
 /* batch_norm and instance_norm: statistics of channels by reductions, then one formula and the bias. In f32 (f64), rounded
  * once. */
 #include "amp/ops.h"
+#include "core/layout.h"
 #include "cpu/element.h"
 #include "cuda/cuda_elementwise.h"
 #include "ops/row_rules.h"
@@ -57,6 +58,7 @@ static amp_status normalize(const channels *c, amp_tensor *mean, amp_tensor *var
     if (!bias) return amp_cuda_elementwise_op(call, AMP_FORMULA_normalized, v, 3, dtype, (amp_formula_numbers){0});
     amp_tensor *normal = amp_cuda_temporary(call, c->wide->dtype, c->wide->rank, c->wide->shape);
     if (!normal) return amp_pending_error();
+    amp_take_layout(normal, c->wide);
     AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_normalized, v, 3, c->wide->dtype, (amp_formula_numbers){0}, normal));
     const amp_operand sum[2] = {amp_tensor_operand("input", normal), amp_tensor_operand("bias", bias)};
     return amp_cuda_elementwise_op(call, AMP_FORMULA_add, sum, 2, dtype, (amp_formula_numbers){.p = 1.0, .whole = 1});

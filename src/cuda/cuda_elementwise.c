@@ -57,6 +57,25 @@ static bool steps_on(const amp_cuda_operand *o, int outer, int inner, int64_t ex
     return o->strides[outer] == o->strides[inner] * extent;
 }
 
+static void swap_dimensions(amp_cuda_elementwise *a, int d, int e) {
+    amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
+    const int64_t extent = a->shape[d];
+    a->shape[d] = a->shape[e];
+    a->shape[e] = extent;
+    for (int k = 0; k < 4; k++) {
+        const int64_t stride = operands[k]->strides[d];
+        operands[k]->strides[d] = operands[k]->strides[e];
+        operands[k]->strides[e] = stride;
+    }
+}
+
+/* The result is written in the order of its memory: a channels-last one too. */
+static void sort_dimensions(amp_cuda_elementwise *a) {
+    for (int d = 1; d < a->rank; d++) {
+        for (int e = d; e > 0 && a->out.strides[e - 1] < a->out.strides[e]; e--) swap_dimensions(a, e - 1, e);
+    }
+}
+
 /* Dimensions of extent 1 go; two that every operand steps through evenly become one. */
 static void merge_dimensions(amp_cuda_elementwise *a) {
     amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
@@ -104,6 +123,7 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
     AMP_TRY(set_operand(op, &(const amp_operand){.tensor = out}, out, &a.out));
     for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a.in[i]));
     AMP_TRY(amp_cuda_report_of(op, &a.report));
+    sort_dimensions(&a);
     merge_dimensions(&a);
     a.vectors = compute == AMP_F32 && suits_vectors(&a);
     return amp_cuda_launch_over(op, kernel_of(formula, compute), &a, amp_cuda_blocks(a.count));

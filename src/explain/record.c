@@ -27,9 +27,9 @@ static uint64_t now(void) {
 }
 
 /* ---- The inputs ------------------------------------------------------------------------------------------------ */
-static amp_layout layout_of(const amp_tensor *t) {
-    if (amp_tensor_is_dense(t)) return AMP_LAYOUT_CONTIGUOUS;
-    return amp_is_channels_last(t) ? AMP_LAYOUT_CHANNELS_LAST : AMP_LAYOUT_STRIDED;
+static amp_record_layout layout_of(const amp_tensor *t) {
+    if (amp_tensor_is_dense(t)) return AMP_RECORD_CONTIGUOUS;
+    return amp_is_channels_last(t) ? AMP_RECORD_CHANNELS_LAST : AMP_RECORD_STRIDED;
 }
 
 /* The key in the making, and what its inputs promote to. */

@@ -6,7 +6,11 @@
 
 #include "dispatch/call.h"
 
-typedef enum amp_layout { AMP_LAYOUT_CONTIGUOUS, AMP_LAYOUT_CHANNELS_LAST, AMP_LAYOUT_STRIDED } amp_layout;
+typedef enum amp_record_layout {
+    AMP_RECORD_CONTIGUOUS,
+    AMP_RECORD_CHANNELS_LAST,
+    AMP_RECORD_STRIDED
+} amp_record_layout;
 
 /* A tensor argument before any cast. Its extents stand in the key's, behind those of the inputs before it. */
 typedef struct amp_record_input {

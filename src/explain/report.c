@@ -69,7 +69,7 @@ static void print_inputs(FILE *out, const amp_record_key *key) {
         fprintf(out, "%s%s[", i ? ", " : "", amp_dtype_name((amp_dtype)input->dtype));
         for (int d = 0; d < input->rank; d++) fprintf(out, d ? ", %lld" : "%lld", (long long)*extents++);
         fputc(']', out);
-        if (input->layout != AMP_LAYOUT_CONTIGUOUS) fprintf(out, " %s", layout_name(input->layout));
+        if (input->layout != AMP_RECORD_CONTIGUOUS) fprintf(out, " %s", layout_name(input->layout));
     }
     if (key->stored_inputs == key->input_count) return;
     fprintf(out, "%s… (%d in all)", key->stored_inputs ? ", " : "", key->input_count);

@@ -233,7 +233,7 @@ static void print_groups(table *t) {
     }
     print_line(t, &head);
     for (int k = 0; k < count; k++) print_group(t, groups[k]);
-    if (count == 1) return;
+    if (count <= 1) return;
     write_group(&l, t, NULL);
     fputc('\n', t->out);
     print_line(t, &l);

@@ -132,6 +132,7 @@ static bool print_matching(const char *pattern) {
 
 int amp_list_choices(const char *pattern, bool json) {
     if (json ? print_json(pattern) : print_matching(pattern)) return AMP_EXIT_OK;
-    fprintf(stderr, "amp info: no choice matches '%s': only what was called and has two ways is compared\n", pattern);
+    fprintf(stderr, "amp info: no choice matches '%s': only what was called and has two ways is compared\n",
+            pattern ? pattern : "*");
     return AMP_EXIT_FAILED;
 }

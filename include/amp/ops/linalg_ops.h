@@ -226,7 +226,7 @@ AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
 #define amp_linalg_lstsq(...) amp_linalg_lstsq_call(AMP_ARGS_(linalg_lstsq, A, __VA_ARGS__))
 #endif
 
-/* X that minimises |A X - input| and the QR factors of A: the seed's argument order.
+/* X that minimises |A X - input| and the QR factors of A: torch.lstsq's arguments.
  * lstsq(Tensor input, Tensor A) -> (Tensor solution, Tensor QR)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lstsq_args {
@@ -467,7 +467,7 @@ AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
 #define amp_linalg_eig(...) amp_linalg_eig_call(AMP_ARGS_(linalg_eig, input, __VA_ARGS__))
 #endif
 
-/* Eigenvalues as (real, imaginary) pairs, and eigenvectors if asked for: the seed's form of linalg_eig.
+/* Eigenvalues as (real, imaginary) pairs, and eigenvectors if asked for: torch.eig's form.
  * eig(Tensor input, bool eigenvectors=False) -> (Tensor eigenvalues, Tensor eigenvectors)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_eig_args {
@@ -509,7 +509,7 @@ AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
 #define amp_linalg_eigh(...) amp_linalg_eigh_call(AMP_ARGS_(linalg_eigh, input, __VA_ARGS__))
 #endif
 
-/* Eigenvalues, and eigenvectors if asked for, of symmetric matrices: the seed's form of linalg_eigh.
+/* Eigenvalues, and eigenvectors if asked for, of symmetric matrices: torch.symeig's form.
  * symeig(Tensor input, bool eigenvectors=False, bool upper=True) -> (Tensor eigenvalues, Tensor eigenvectors)
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_symeig_args {
