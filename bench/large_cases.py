@@ -318,17 +318,8 @@ def outputs_of(op, inputs):
     if not call:
         print(f"{op}: not called in PyTorch", file=sys.stderr)
         return None
-    made = call()
-    flat = []
-
-    def flatten(v):
-        if isinstance(v, torch.Tensor):
-            flat.append({"dtype": NAMES[v.dtype], "shape": list(v.shape), "compare": "dtype_and_shape"})
-        elif isinstance(v, (tuple, list)):
-            for w in v:
-                flatten(w)
-    flatten(made)
-    return flat
+    return [{"dtype": NAMES[t.dtype], "shape": list(t.shape), "compare": "dtype_and_shape"}
+            for t in peers_ops.flat(call())]
 
 
 def main():
