@@ -1,4 +1,4 @@
-/* Attention in f32: see attention_body.h. */
+/* Attention in f32: formula, order of sums and error bound are in attention_body.h. ISA: AVX512F, BW, DQ, VL. */
 #include "cpu/simd_avx512.h"
 
 #include <math.h>

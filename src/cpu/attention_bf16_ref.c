@@ -1,4 +1,12 @@
-/* Attention in bf16, the reference: f32 scores and sums, weights rounded to bf16 before they meet the values. */
+/* Attention in bf16, the reference.
+ *
+ * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max) (attention.h), with the p_j of the upper
+ *              sum, not those of the lower one, rounded to bf16, as the kernels with bf16 products must.
+ * Accumulator: f32, everything in ascending order.
+ * Error bound: (2⁻⁸ + 2·δ + (S + 16)·2⁻²³) · Σ p_j·|v_j| / Σ p_j, δ as in attention_body.h; then half an ulp of bf16.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         none.
+ * Source:      the definition; PyTorch's scaled_dot_product_attention for rows without a key. */
 #include <math.h>
 
 #include "cpu/kernels.h"

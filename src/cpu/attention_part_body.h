@@ -1,6 +1,16 @@
-/* Attention of few query rows over a part of the keys, read where they lie; compiled once per ISA over simd_<isa>.h; no
- * include guard: one file, one ISA. bf16 is widened to f32 as it is read. Scores are summed over the depth in f32
- * lanes, folded at the end; weights stay f32. Memory is what limits it: 4 keys are in flight at a time. */
+/* Attention of few query rows over a part of the keys, read where they lie; compiled once per ISA over simd_<isa>.h;
+ * no include guard: one file, one ISA.
+ *
+ * Formula:     for each row max = the largest score, sum = Σ e^(score − max), sums = Σ e^(score − max)·v
+ *              (attention.h); bf16 is widened as it is read, and weights stay f32.
+ * Accumulator: f32. A score is summed in VL lanes over the depth, each product fused, folded at the end; results in
+ *              ascending key, in registers.
+ * Error bound: (2·δ + (keys + 16)·2⁻²³) of Σ e^(score − max)·|v|, δ as in attention_body.h.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         that of the simd header which is included before.
+ * Source:      attention.h.
+ *
+ * Memory is what limits it: 4 keys are in flight at a time. */
 #include <math.h>
 #include <string.h>
 

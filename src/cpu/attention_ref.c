@@ -1,4 +1,4 @@
-/* Attention in f32: see attention_body.h. */
+/* Attention in f32: formula, order of sums and error bound are in attention_body.h. ISA: none. */
 #include "cpu/simd_ref.h"
 
 #include <math.h>

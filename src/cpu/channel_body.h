@@ -1,6 +1,14 @@
 /* The kernels of channel.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA.
- * Block moments as in Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
- * variances" (1979). Error of a block's sum: 64 roundings in each lane. */
+ *
+ * Formula:     channel.h.
+ * Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean; f64 over blocks.
+ * Error bound: Σ(x − mean)² to 70 · 2⁻²⁴ of itself: at most 34 values in a lane, log₂ VL + 1 sums of lanes, two
+ *              roundings of each difference, with room for the mean's own, whose rest is taken out. standardize:
+ *              three roundings, one of them of x − mean.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         that of the simd header which is included before.
+ * Source:      Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances
+ *              (1979). */
 #include "cpu/kernels.h"
 #include "cpu/unroll.h"
 

@@ -1,3 +1,4 @@
-/* The kernels of columns.h for avx2. */
+/* Reductions over an outer dimension: formulas, order of sums and error bounds are in columns_body.h.
+ * ISA: AVX2, FMA. */
 #define COLUMNS_ISA avx2
 #include "cpu/columns_body.h"

@@ -1,7 +1,14 @@
 /* The kernels of columns.h, compiled once per ISA; no include guard: one file, one ISA.
  *
- * Plain C without branches, which the compiler turns into vectors of doubles. Columns take their rows in order, four to a
- * pass, so that the results are the same bits on every ISA; a product grows in four parts, whose order is the compiler's. */
+ * Formula:     columns.h.
+ * Accumulator: f64, one per column; rows in order, four to a pass. A product of a row grows in four parts, whose
+ *              order is the compiler's.
+ * Error bound: rows · 2⁻⁵³ · Σ|x| of a sum (a square is exact in f64), 2⁻⁵³ for each factor of a product; counts and
+ *              extremes are exact.
+ * Denormals:   f32 ones are normal in f64; kept.
+ * ISA:         that which COLUMNS_ISA names: plain C without branches, which the compiler turns into vectors of
+ *              doubles. Columns are the same bits on each.
+ * Source:      none beyond the definitions. */
 #include <math.h>
 #include <string.h>
 

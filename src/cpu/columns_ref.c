@@ -1,3 +1,4 @@
-/* The kernels of columns.h for ref. */
+/* Reductions over an outer dimension: formulas, order of sums and error bounds are in columns_body.h.
+ * ISA: none. */
 #define COLUMNS_ISA ref
 #include "cpu/columns_body.h"

@@ -1,5 +1,13 @@
-/* Conversions with AVX2 and F16C, 8 or 16 elements a step; what is left over goes through the scalar functions. bf16 is
- * rounded by integers, f16 by VCVTPS2PH, whose rounding comes from the instruction and not from MXCSR. */
+/* Conversions between f32, bf16 and f16, 8 or 16 elements a step; what is left over goes through the scalar
+ * functions.
+ *
+ * Formula:     that of convert_ref.c, and its bits. bf16 is rounded by integers, f16 by VCVTPS2PH, whose rounding
+ *              comes from the instruction and not from MXCSR.
+ * Accumulator: none.
+ * Error bound: half an ulp of the result.
+ * Denormals:   kept: neither integers nor VCVTPS2PH, VCVTPH2PS heed FTZ or DAZ.
+ * ISA:         AVX2, F16C.
+ * Source:      Intel SDM volume 2, VCVTPS2PH. */
 #include <immintrin.h>
 
 #include "cpu/kernels.h"

@@ -1,5 +1,12 @@
-/* Conversions with AVX-512 F and BW, 16 elements a step; the last step is masked. bf16 is rounded by integers, f16 by
- * VCVTPS2PH, whose rounding comes from the instruction and not from MXCSR. */
+/* Conversions between f32, bf16 and f16, 16 elements a step; the last step is masked.
+ *
+ * Formula:     that of convert_ref.c, and its bits. bf16 is rounded by integers, f16 by VCVTPS2PH, whose rounding
+ *              comes from the instruction and not from MXCSR.
+ * Accumulator: none.
+ * Error bound: half an ulp of the result.
+ * Denormals:   kept: neither integers nor VCVTPS2PH, VCVTPH2PS heed FTZ or DAZ.
+ * ISA:         AVX512F, AVX512BW.
+ * Source:      Intel SDM volume 2, VCVTPS2PH. */
 #include <immintrin.h>
 
 #include "cpu/kernels.h"

@@ -1,4 +1,12 @@
-/* Reference conversions: one element at a time, integer arithmetic, exact rounding to nearest even. */
+/* Conversions between f32, bf16 and f16, the reference: one element at a time.
+ *
+ * Formula:     dst = src where that is exact (to f32), else rounded to nearest even, by integers (core/dtype's
+ *              functions).
+ * Accumulator: none.
+ * Error bound: half an ulp of the result. NaN stays NaN, made quiet; its upper bits are kept.
+ * Denormals:   kept on both sides, whatever MXCSR says.
+ * ISA:         none.
+ * Source:      IEEE 754-2019, section 4.3.1; bf16 is the upper half of an f32. */
 #include "cpu/kernels.h"
 
 void amp_convert_f32_bf16_ref(void *dst, const void *src, int64_t n) {

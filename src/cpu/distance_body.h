@@ -1,5 +1,13 @@
 /* The kernels of distance.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA.
- * Error of a sum: 64 + depth/64 roundings. */
+ *
+ * Formula:     distance.h.
+ * Accumulator: f32, one lane per pair of points: 64 coordinates in order, then these sums in order.
+ * Error bound: (66 + depth/64) · 2⁻²⁴ of the sum, whose terms are not negative: 64 roundings within a part, two of
+ *              the difference, which the square doubles, depth/64 of the parts; counts below 2²⁴ and maxima are exact
+ *              but for the difference.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         that of the simd header which is included before; the same bits on each.
+ * Source:      Higham, Accuracy and Stability of Numerical Algorithms, section 4.2 (sums of blocks). */
 #include "cpu/kernels.h"
 #include "cpu/unroll.h"
 

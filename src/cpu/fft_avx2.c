@@ -1,4 +1,4 @@
-/* Fourier transforms: see fft_body.h. */
+/* Fourier transforms: formula and error bound are in fft_body.h. ISA: AVX2, FMA. */
 #include <immintrin.h>
 
 #define SIMD_ISA avx2

@@ -1,4 +1,4 @@
-/* Fourier transforms: see fft_body.h. */
+/* Fourier transforms: formula and error bound are in fft_body.h. ISA: AVX512F, BW, DQ, VL. */
 #include <immintrin.h>
 
 #define SIMD_ISA avx512

@@ -1,7 +1,13 @@
-/* The stages of a Fourier transform on eight lanes of f64; compiled once per ISA, whose file defines SIMD_ISA, the vector
- * type vd of VD doubles and v_fma. Stockham's autosort: decimation in frequency, radices 2, 3, 4, 5, 8 and any other up to
- * AMP_FFT_LARGEST_RADIX by its definition. Source: C. Van Loan, Computational Frameworks for the Fast Fourier Transform,
- * section 1.7. Error: about ε·log2(n)/2 of the result's root mean square, with twiddles right to the last bit. */
+/* The stages of a Fourier transform on eight lanes of f64; compiled once per ISA, whose file defines SIMD_ISA, the
+ * vector type vd of VD doubles and v_fma.
+ *
+ * Formula:     Stockham's autosort, decimation in frequency: radices 2, 3, 4, 5, 8, and any other up to
+ *              AMP_FFT_LARGEST_RADIX by its definition.
+ * Accumulator: f64.
+ * Error bound: about ε·log₂(n)/2 of the result's root mean square, ε = 2⁻⁵³, with twiddles right to the last bit.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         that which SIMD_ISA names.
+ * Source:      C. Van Loan, Computational Frameworks for the Fast Fourier Transform, section 1.7. */
 #include <string.h>
 
 #define LANES AMP_FFT_LANES

@@ -1,5 +1,5 @@
-/* Fourier transforms: see fft_body.h. A fused multiply-add would be a call of the C library for each number here, so this
- * one rounds twice. */
+/* Fourier transforms: formula and error bound are in fft_body.h. A fused multiply-add would be a call of the C library
+ * for each number here, so this one rounds twice. ISA: none. */
 #define SIMD_ISA ref
 enum { VD = 1 };
 typedef double vd __attribute__((vector_size(8), may_alias));

@@ -1,3 +1,4 @@
-/* The kernels of formula.h for avx2. */
+/* Functions computed in f64 lanes: formulas, order of sums and error bounds are in formula_body.h.
+ * ISA: AVX2, FMA. */
 #define FORMULA_ISA avx2
 #include "cpu/formula_body.h"

@@ -1,8 +1,13 @@
 /* The kernels of formula.h, compiled once per ISA; no include guard: one file, one ISA.
  *
- * Plain C without branches, which the compiler turns into vectors of doubles. FMA is written where it is wanted and
- * contraction is off, so every ISA gives the same bits. Where a formula does not hold (arguments beyond its range,
- * special cases of C99's Annex F) its CARE condition is true, and the element is computed again by the C library. */
+ * Formula:     formula.h; each function's head says how it is computed.
+ * Accumulator: none: f64 lanes, rounded to f32 once.
+ * Error bound: half an ulp of f32, and 2⁻³⁵ of the value.
+ * Denormals:   f32 ones are normal in f64; results are rounded as MXCSR says by default.
+ * ISA:         that which FORMULA_ISA names: plain C without branches, which the compiler turns into vectors of
+ *              doubles. FMA is written where it is wanted and contraction is off, so every ISA gives the same bits.
+ * Source:      C99, Annex F, for special cases. Where a formula does not hold (arguments beyond its range, these
+ *              cases) its CARE condition is true, and the element is computed again by the C library. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,10 @@
-/* Tiles of the AVX-512 kernels that read A where it lies, rows any distance apart. Only for files that are compiled for
- * AVX-512; `bf16` needs AVX512_BF16. */
+/* Tiles of the AVX-512 kernels that read A where it lies, rows any distance apart. Only for files that are compiled
+ * for AVX-512; `bf16` needs AVX512_BF16.
+ *
+ * Formula:     c = rne(a_k · b_k + c) by FMA (f32), or pairs of k by vdpbf16ps (bf16), from zero; then c + bias.
+ *              gemm_f32_avx512.c and gemm_avx512bf16.c have the bound and the source of each.
+ * Accumulator: f32, in registers throughout: up to 14 rows × 2 vectors.
+ * ISA:         AVX512F, AVX512BW; bf16: AVX512_BF16. */
 #ifndef AMP_CPU_GEMM_DIRECT_AVX512_H
 #define AMP_CPU_GEMM_DIRECT_AVX512_H
 

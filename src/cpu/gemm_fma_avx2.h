@@ -1,5 +1,9 @@
-/* The tile of the AVX2 kernels: f32 FMA, B in f32 or in bf16 that is up-converted in registers. Only for files that are
- * compiled for AVX2. */
+/* The tile of the AVX2 kernels: f32 FMA, B in f32 or in bf16 that is up-converted in registers. Only for files that
+ * are compiled for AVX2.
+ *
+ * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; gemm_avx2.c and gemm_f32_avx2.c have bound and source.
+ * Accumulator: f32, at most 12 vectors, one per element of C.
+ * ISA:         AVX2, FMA. */
 #ifndef AMP_CPU_GEMM_FMA_AVX2_H
 #define AMP_CPU_GEMM_FMA_AVX2_H
 

@@ -1,5 +1,10 @@
-/* The tile of the AVX-512F kernels: f32 FMA, B in f32 or in bf16 that is up-converted in registers. Only for files that
- * are compiled for AVX-512. */
+/* The tile of the AVX-512F kernels: f32 FMA, B in f32 or in bf16 that is up-converted in registers. Only for files
+ * that are compiled for AVX-512.
+ *
+ * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; gemm_avx512.c and gemm_f32_avx512.c have bound and
+ *              source.
+ * Accumulator: f32, at most 28 vectors, one per element of C.
+ * ISA:         AVX512F. */
 #ifndef AMP_CPU_GEMM_FMA_AVX512_H
 #define AMP_CPU_GEMM_FMA_AVX512_H
 

@@ -1,5 +1,10 @@
 /* Packing rows of A that are windows of images; a part of gemm_simd.h. Rows are put together from runs: pixels that a
- * window covers and that follow each other in memory. */
+ * window covers and that follow each other in memory.
+ *
+ * Formula:     moves; f32 is rounded to bf16 where the product's type is bf16 (gemm_pack_simd.h).
+ * Accumulator: none.
+ * Error bound: equals the reference's packing bit for bit.
+ * ISA:         AVX512F and BW where the file is compiled for them, else plain C. */
 #ifndef AMP_CPU_GEMM_WINDOW_H
 #define AMP_CPU_GEMM_WINDOW_H
 

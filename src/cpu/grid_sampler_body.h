@@ -1,4 +1,11 @@
-/* Runs of samples of TYPE; NAME(x) makes the functions' names. */
+/* Runs of samples of TYPE; NAME(x) makes the functions' names.
+ *
+ * Formula:     out = Σ weight·in over the taps of a sample (1, 2 or 4 along each dimension); a tap outside of the
+ *              image reads 0, its border or its mirror image, as the padding mode says.
+ * Accumulator: TYPE (f32, or f64), in the order of taps; places and weights are computed in f64.
+ * Error bound: (taps + 2) units of roundoff of Σ|weight·in|.
+ * ISA:         through the kernels of lines.h where TYPE is f32.
+ * Source:      documentation of torch.nn.functional.grid_sample. */
 
 /* Along dimension d (of D, H, W): the taps of each of n elements. */
 AMP_ALWAYS_INLINE void NAME(find_axis_as)(const sampler *g, interpolation mode, int each, border border, int64_t n,

@@ -1,4 +1,12 @@
-/* The kernels of lines.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA. */
+/* The kernels of lines.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA.
+ *
+ * Formula:     lines.h.
+ * Accumulator: f32, one per element, in a register, in ascending k.
+ * Error bound: count · 2⁻²⁴ · Σ|weight·x| for combine_lines and gather_taps, whose products are fused; the same and
+ *              one division for sum_lines; extremes are exact.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         that of the simd header which is included before; the same bits on each.
+ * Source:      none beyond the definitions. */
 #include "cpu/kernels.h"
 #include "cpu/unroll.h"
 

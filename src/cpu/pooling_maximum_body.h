@@ -1,4 +1,9 @@
-/* Maxima of one output line, for elements of TYPE with the least value LEAST; NAME(x) makes the functions' names. */
+/* Maxima of one output line, for elements of TYPE with the least value LEAST; NAME(x) makes the functions' names.
+ *
+ * Formula:     the largest element of a window, the first of equal ones; a NaN is larger than all.
+ * Accumulator: TYPE; exact.
+ * ISA:         what the compiler makes of plain C.
+ * Source:      documentation of torch.nn.MaxPool2d and its kin. */
 
 /* inner = 1 */
 static void NAME(columns)(const amp_pool_line *l, int64_t size) {

@@ -1,4 +1,11 @@
-/* Resampling of rows of TYPE; NAME(x) makes the functions' names. */
+/* Resampling of rows of TYPE; NAME(x) makes the functions' names.
+ *
+ * Formula:     out = Σ weight·in over the taps of an output pixel, the taps of width apart from those of height and
+ *              depth; weights as resample.c finds them.
+ * Accumulator: TYPE (f32, or f64); one rounding for each tap.
+ * Error bound: (taps of width + taps of height · depth + 1) units of roundoff of Σ|weight·in|.
+ * ISA:         through the kernels of lines.h where TYPE is f32.
+ * Source:      documentation of torch.nn.functional.interpolate. */
 
 /* A line of W pixels to one of W' pixels. */
 static void NAME(along)(const resample *r, const workspace *w, TYPE *out, const TYPE *in) {

@@ -1,8 +1,12 @@
 /* Elementary functions on vectors of floats; compiled once per ISA over simd_<isa>.h.
  *
- * Coefficients: minimax fits made for this file (Remez exchange in 40-digit arithmetic); the head of each function
- * states the error of the approximation alone. Measured over all f32 inputs against f64: see tests/test_vmath.cc for the
- * budgets in ulp. FMA is used where it is written; no step depends on the vector length, so all ISAs agree. */
+ * Formula:     minimax fits made for this file (Remez exchange in 40-digit arithmetic); the head of each function
+ *              says how it is put together, and the error of the approximation alone.
+ * Accumulator: none; FMA is used where it is written.
+ * Error bound: measured over all f32 inputs against f64: tests/test_vmath.cc has the budgets in ulp.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         that of the simd header which is included before. No step depends on the vector length, so all agree.
+ * Source:      Muller, Elementary Functions: Algorithms and Implementation (fits, reduction of arguments). */
 #ifndef AMP_CPU_VMATH_BODY_H
 #define AMP_CPU_VMATH_BODY_H
 
