@@ -4,12 +4,11 @@
 #include <random>
 
 #include "amp_test.h"
-extern "C" {
-#include "cpu/kernels.h"
-}
 #include "guard.h"
+#include "kernel_rows.h"
 
 using namespace amp_test;
+using namespace kernel_rows;
 
 namespace {
 
@@ -181,17 +180,6 @@ const amp_kernel *usable(int row) {
     if (!amp_isa_usable(kernel->isa)) return nullptr;
     EXPECT_TRUE(amp_kernel_usable(kernel, reason)) << kernel->name << ": " << reason;
     return kernel;
-}
-
-std::vector<int> rows_of(amp_kernel_family family) {
-    std::vector<int> rows;
-    for (int i = 0; i < amp_kernel_count(); i++)
-        if (amp_kernel_at(i)->family == family) rows.push_back(i);
-    return rows;
-}
-
-std::string row_name(const testing::TestParamInfo<int> &info) {
-    return amp_kernel_at(info.param)->name;
 }
 
 class KernelTest : public testing::TestWithParam<int> {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-extern "C" {
-#include "cpu/kernels.h"
-}
+#include "kernel_rows.h"
+
+using namespace kernel_rows;
 
 namespace {
 
@@ -102,25 +102,9 @@ bool same_bits(float a, float b) {
     return (std::isnan(a) && std::isnan(b)) || !std::memcmp(&a, &b, sizeof a);
 }
 
-class EveryRow : public ::testing::TestWithParam<int> {
-  protected:
-    const amp_kernel *kernel = amp_kernel_at(GetParam());
-    void SetUp() override {
-        char reason[AMP_KERNEL_REASON_SIZE];
-        if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << kernel->name << ": " << reason;
-    }
-};
-
 template <class Cases>
 std::vector<int> rows_of(const Cases &all) {
-    std::vector<int> rows;
-    for (int i = 0; i < amp_kernel_count(); i++) {
-        if (case_of(all, amp_kernel_at(i)->family)) rows.push_back(i);
-    }
-    return rows;
-}
-std::string row_name(const ::testing::TestParamInfo<int> &info) {
-    return amp_kernel_at(info.param)->name;
+    return rows_where([&](const amp_kernel &row) { return case_of(all, row.family) != nullptr; });
 }
 
 class Formula : public EveryRow {};

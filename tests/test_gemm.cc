@@ -14,15 +14,14 @@
 #include "amp/system.h"
 #include "cpu/convert.h"
 #include "cpu/gemm.h"
-extern "C" {
-#include "cpu/kernels.h"
-}
 #include "guard.h"
 #include "instruction_models.h"
-
-namespace {
+#include "kernel_rows.h"
 
 using namespace instruction_models;
+using namespace kernel_rows;
+
+namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -198,15 +197,6 @@ class GemmKernel : public testing::TestWithParam<int> {
     amp_gemm_function *run;
 };
 
-std::vector<int> rows_of(amp_kernel_family family) {
-    std::vector<int> rows;
-    for (int i = 0; i < amp_kernel_count(); i++)
-        if (amp_kernel_at(i)->family == family) rows.push_back(i);
-    return rows;
-}
-std::string row_name(const testing::TestParamInfo<int> &info) {
-    return amp_kernel_at(info.param)->name;
-}
 INSTANTIATE_TEST_SUITE_P(Rows, GemmKernel, testing::ValuesIn(rows_of(AMP_KERNEL_GEMM)), row_name);
 
 TEST_P(GemmKernel, BitsAreThoseOfTheInstructionModel) {

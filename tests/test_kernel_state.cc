@@ -18,9 +18,7 @@
 #include <vector>
 
 #include "amp/system.h"
-extern "C" {
-#include "cpu/kernels.h"
-}
+#include "kernel_rows.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1
@@ -29,6 +27,8 @@ extern "C" {
 #define UNDER_TSAN 1
 #endif
 #endif
+
+using namespace kernel_rows;
 
 namespace {
 
@@ -84,16 +84,7 @@ class KernelState : public testing::TestWithParam<int> {
     std::vector<float> want;
 };
 
-std::vector<int> rows_of_products() {
-    std::vector<int> rows;
-    for (int i = 0; i < amp_kernel_count(); i++)
-        if (amp_kernel_at(i)->family == AMP_KERNEL_GEMM) rows.push_back(i);
-    return rows;
-}
-INSTANTIATE_TEST_SUITE_P(Rows, KernelState, testing::ValuesIn(rows_of_products()),
-                         [](const testing::TestParamInfo<int> &info) {
-                             return std::string(amp_kernel_at(info.param)->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Rows, KernelState, testing::ValuesIn(rows_of(AMP_KERNEL_GEMM)), row_name);
 
 // oneDNN's own bf16 product, on AMX where there is one.
 class DnnlProduct {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" {
-#include "cpu/kernels.h"
-}
+#include "kernel_rows.h"
+
+using namespace kernel_rows;
 
 namespace {
 
@@ -92,25 +92,8 @@ double ulps(float got, double want) {
     return std::fabs(value - want) / std::ldexp(1.0, exponent - 24);
 }
 
-class EveryRow : public ::testing::TestWithParam<int> {
-  protected:
-    const amp_kernel *kernel = amp_kernel_at(GetParam());
-    void SetUp() override {
-        char reason[AMP_KERNEL_REASON_SIZE];
-        if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << kernel->name << ": " << reason;
-    }
-};
-
 std::vector<int> rows_of(bool (*wanted)(amp_kernel_family), amp_dtype dtype = AMP_F32) {
-    std::vector<int> rows;
-    for (int i = 0; i < amp_kernel_count(); i++) {
-        if (wanted(amp_kernel_at(i)->family) && amp_kernel_at(i)->in == dtype) rows.push_back(i);
-    }
-    return rows;
-}
-
-std::string row_name(const ::testing::TestParamInfo<int> &info) {
-    return amp_kernel_at(info.param)->name;
+    return rows_where([=](const amp_kernel &row) { return wanted(row.family) && row.in == dtype; });
 }
 
 const Case *case_of(amp_kernel_family family) {

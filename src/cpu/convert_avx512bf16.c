@@ -5,7 +5,8 @@
  * Error bound: half an ulp of the result.
  * Denormals:   kept. The instruction rounds to nearest even whatever MXCSR says, and treats NaN as we want it, but
  *              takes subnormals for zeros. In bf16 a value is subnormal exactly where it is in f32, so a step that
- *              meets one is rounded by integers instead: a branch that real data hardly ever takes.
+ *              meets one is rounded by integers instead: a branch that real data hardly ever takes. Where the program
+ *              has set DAZ, which VFPCLASSPS heeds, they are zeros.
  * ISA:         AVX512_BF16; AVX512F, BW, DQ.
  * Source:      Intel SDM volume 2C, VCVTNE2PS2BF16. */
 #include <immintrin.h>

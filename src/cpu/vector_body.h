@@ -6,7 +6,7 @@
  * Error bound: elementwise in ulp, tests/test_vmath.cc. A sum: 24 · 2⁻²⁴ · Σ|x| for any n, as at most 18 values meet
  *              in a lane, then 2 + log₂ VL sums of lanes; squares and deviations: one more rounding each. Rows: those
  *              of their sums, of e^x and of one product; bf16 results are rounded once on top.
- * Denormals:   kept, as MXCSR says by default, bf16 whatever it says.
+ * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
  * Source:      Higham, Accuracy and Stability of Numerical Algorithms, section 4.2 (sums of blocks). */
 #include <math.h>
