@@ -47,6 +47,10 @@ struct Value {
         v.kind = AMP_VALUE_DIMS;
         v.as.dims = dims;
     }
+    Value(amp_floats floats) {
+        v.kind = AMP_VALUE_FLOATS;
+        v.as.floats = floats;
+    }
     Value(amp_dtype dtype) {
         v.kind = AMP_VALUE_DTYPE;
         v.as.dtype = dtype;

@@ -291,6 +291,11 @@ static std::string text_of(const Call &call, const Argument &a) {
             text += (i ? ", " : "") + std::to_string(a.value.as.dims.values[i]);
         }
         return "(" + text + ")";
+    case AMP_VALUE_FLOATS:
+        for (int i = 0; i < std::min(a.value.as.floats.count, AMP_MAX_RANK); i++) {
+            text += (i ? ", " : "") + text_of(amp_float(a.value.as.floats.values[i]));
+        }
+        return "(" + text + ")";
     case AMP_VALUE_DTYPE: return amp_dtype_name(a.value.as.dtype);
     case AMP_VALUE_STRING: return "'" + a.text + "'";
     default: return "None";

@@ -43,6 +43,9 @@ struct Value {
     Value(amp_dims dims) : kind(AMP_VALUE_DIMS) {
         as.dims = dims;
     }
+    Value(amp_floats floats) : kind(AMP_VALUE_FLOATS) {
+        as.floats = floats;
+    }
     Value(amp_dtype dtype) : kind(AMP_VALUE_DTYPE) {
         as.dtype = dtype;
     }
@@ -83,16 +86,17 @@ std::vector<Row> rows() {
         {"pairwise_distance", {{"x1", m}, {"x2", f32({3})}, {"p", 2.0}, {"eps", 1e-6}, {"keepdim", false}}},
         {"upsample_nearest1d", {{"input", line}, {"output_size", AMP_DIMS(7)}}},
         {"upsample_nearest2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}}},
-        {"upsample_nearest3d", {{"input", volume}, {"scale_factor", 1.5}}},
+        {"upsample_nearest3d", {{"input", volume}, {"output_size", AMP_DIMS(3, 4, 7)}}},
         {"upsample_nearest_exact1d", {{"input", line}, {"output_size", AMP_DIMS(7)}}},
-        {"upsample_nearest_exact2d", {{"input", image}, {"scale_factor", 0.7}}},
+        {"upsample_nearest_exact2d", {{"input", image}, {"output_size", AMP_DIMS(3)}, {"scales_w", 0.7}}},
         {"upsample_nearest_exact3d", {{"input", volume}, {"output_size", AMP_DIMS(3, 2, 7)}}},
         {"upsample_linear1d", {{"input", line}, {"output_size", AMP_DIMS(7)}, {"align_corners", true}}},
         {"upsample_bilinear2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}, {"align_corners", false}}},
-        {"upsample_trilinear3d", {{"input", volume}, {"output_size", AMP_DIMS(3, 2, 7)}}},
-        {"upsample_bicubic2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}, {"antialias", true}}},
-        {"upsample_bilinear2d_aa", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}}},
-        {"upsample_bicubic2d_aa", {{"input", image}, {"scale_factor", 0.5}, {"align_corners", true}}},
+        {"upsample_trilinear3d", {{"input", volume}, {"output_size", AMP_DIMS(3, 2, 7)}, {"align_corners", false}}},
+        {"upsample_bicubic2d", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}, {"align_corners", true}}},
+        {"upsample_bilinear2d_aa", {{"input", image}, {"output_size", AMP_DIMS(3, 7)}, {"align_corners", false}}},
+        {"upsample_bicubic2d_aa", {{"input", image}, {"output_size", AMP_DIMS(3)}, {"align_corners", true}}},
+        {"interpolate", {{"input", image}, {"scale_factor", AMP_FLOATS(0.7, 1.5)}}},
         {"grid_sampler",
          {{"input", image},
           {"grid", f32({1, 3, 2, 2})},

@@ -191,9 +191,15 @@ TEST_F(BadInput, ANumberOutOfRange) {
             }
         }
         for (const double number : {-0.5, 1e300, -1e300, double(NAN), double(INFINITY)}) {
-            if (value.kind != AMP_VALUE_SCALAR) break;
-            value.as.scalar = amp_float(number);
-            expect_sane(call);
+            if (value.kind == AMP_VALUE_SCALAR) {
+                value.as.scalar = amp_float(number);
+                expect_sane(call);
+            }
+            for (int d = 0; value.kind == AMP_VALUE_FLOATS && d < base.arguments[i].value.as.floats.count; d++) {
+                value = base.arguments[i].value;
+                value.as.floats.values[d] = number;
+                expect_sane(call);
+            }
         }
     });
 }
@@ -204,6 +210,10 @@ TEST_F(BadInput, AListOfAnotherLength) {
         Argument &a = call.arguments[i];
         for (int count = 0; a.value.kind == AMP_VALUE_DIMS && count <= AMP_MAX_RANK; count++) {
             a.value.as.dims.count = count;
+            expect_sane(call);
+        }
+        for (int count = 0; a.value.kind == AMP_VALUE_FLOATS && count <= AMP_MAX_RANK; count++) {
+            a.value.as.floats.count = count;
             expect_sane(call);
         }
         if (a.value.kind != AMP_VALUE_TENSOR_LIST) return;

@@ -236,6 +236,16 @@ TEST_F(Contraction, MultiDotTakesVectorsAtItsEnds) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"linalg_multi_dot", "at least two"}));
 }
 
+TEST_F(Contraction, ChainMatmulTakesItsListByTwoNames) {
+    amp_tensor *m = tensor(AMP_F32, {2, 2}, {1, 2, 3, 4});
+    const Numbers cube = {37, 54, 81, 118};
+    for (const char *name : {"matrices", "tensors"}) {
+        EXPECT_EQ(numbers_of(op("chain_matmul", {}, {{name, Tensors{m, m, m}}})), cube) << name;
+    }
+    EXPECT_EQ(op("chain_matmul", {Tensors{m}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"chain_matmul", "'matrices' has 1", "at least two"}));
+}
+
 TEST_F(Contraction, AMatrixInAWeightPositionIsPackedOnce) {
     const Region region;
     amp_tensor *m = tensor(AMP_BF16, {64, 64}, {1, 2, 3}), *v = tensor(AMP_BF16, {64}, {1, -1});

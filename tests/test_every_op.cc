@@ -61,6 +61,10 @@ struct EveryOp : testing::Test {
             v.kind = AMP_VALUE_DIMS;
             v.as.dims = AMP_DIMS(1);
             break;
+        case AMP_ARG_FLOATS:
+            v.kind = AMP_VALUE_FLOATS;
+            v.as.floats = AMP_FLOATS(1.0);
+            break;
         case AMP_ARG_DTYPE:
             v.kind = AMP_VALUE_DTYPE;
             v.as.dtype = AMP_F32;
@@ -169,6 +173,7 @@ struct Struct {
         if (arg.kind == AMP_ARG_TENSOR_LIST) std::memcpy(field, &v.as.list, sizeof v.as.list);
         if (!required) return;
         if (arg.kind == AMP_ARG_DIMS) std::memcpy(field, &v.as.dims, sizeof v.as.dims);
+        if (arg.kind == AMP_ARG_FLOATS) std::memcpy(field, &v.as.floats, sizeof v.as.floats);
         if (arg.kind == AMP_ARG_DTYPE) std::memcpy(field, &v.as.dtype, sizeof v.as.dtype);
         if (arg.kind == AMP_ARG_STRING) std::memcpy(field, &v.as.string, sizeof v.as.string);
         if (arg.kind == AMP_ARG_SCALAR) std::memcpy(field, &v.as.scalar, sizeof v.as.scalar);
@@ -554,6 +559,10 @@ struct Nonsense : EveryOp {
             v.as.dims.set = AMP_PRESENT;
             v.as.dims.count = int(pick({0, 1, 1, 2, 2, 3, 4, 8}));
             for (int i = 0; i < v.as.dims.count; i++) v.as.dims.values[i] = any_integer();
+            break;
+        case AMP_ARG_FLOATS:
+            v.as.floats.count = int(pick({0, 1, 2, 3, 8}));
+            for (int i = 0; i < v.as.floats.count; i++) v.as.floats.values[i] = double(any_integer()) / 2;
             break;
         case AMP_ARG_DTYPE: v.as.dtype = amp_dtype(1 + random() % (AMP_DTYPE_COUNT - 1)); break;
         case AMP_ARG_STRING: break;

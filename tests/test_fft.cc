@@ -313,6 +313,25 @@ TEST_F(Fft, BadInputIsExplained) {
 
 // ---- stft, polar, view_as_complex --------------------------------------------------------------------------------
 
+// PyTorch's numbers.
+TEST_F(Fft, StftAlignsTheWindowWhereItIsTold) {
+    amp_tensor *x = tensor(AMP_F64, {10}, {1, -2, 3, 5, -7, 1, 2, 4, 9, -3}), *w = tensor(AMP_F64, {3}, {1, 2, 3});
+    const std::vector<Named> options = {{"hop_length", 2}, {"win_length", 3},         {"window", w},
+                                        {"center", false}, {"return_complex", false}, {"align_to_window", true}};
+    const std::vector<double> expected = {6.0,        0.0,        -8.0,        0.0,       1.0,       0.0,
+                                          37.0,       0.0,        -3.7360680,  6.6901514, 9.8262377, -21.0745125,
+                                          -8.6352549, 9.0085373,  -27.6975613, 9.2658062, 0.7360680, -12.9515209,
+                                          -5.8262382, 27.7193966, 8.1352549,   0.3102705, 9.1975603, -19.2456436};
+    const std::vector<double> got = numbers_of(op("stft", {x, 5}, options));
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); i++) EXPECT_NEAR(got[i], expected[i], 1e-5) << "element " << i;
+    // The window's place does not depend on what is left of it: an even rest, an odd one.
+    amp_tensor *odd = op("stft", {x, 6}, options);
+    EXPECT_EQ(amp_tensor_size(odd, 1), 4);
+    EXPECT_EQ(op("stft", {x, 5}, {{"return_complex", true}, {"align_to_window", true}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"stft", "'align_to_window'", "'center'"}));
+}
+
 TEST_F(Fft, StftTransformsWindowedFrames) {
     amp_tensor *x = random_tensor(AMP_F64, {2, 50}, 17), *w = random_tensor(AMP_F64, {6}, 18);
     const std::vector<double> xs = numbers_of(x), ws = numbers_of(w);

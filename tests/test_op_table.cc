@@ -122,6 +122,7 @@ const char *accepted(amp_arg_kind kind) {
     case AMP_ARG_BOOL:
     case AMP_ARG_OPT_BOOL: return "b";
     case AMP_ARG_DIMS: return "iIP";
+    case AMP_ARG_FLOATS: return "ifI";
     case AMP_ARG_DTYPE: return "d";
     case AMP_ARG_STRING: return "s";
     case AMP_ARG_OUTPUT: break;
@@ -154,9 +155,9 @@ const RecordedCall recorded_calls[] = {
 
 size_t field_size(amp_arg_kind kind) {
     static const size_t sizes[] = {
-        sizeof(amp_tensor *), sizeof(amp_tensor_list), sizeof(amp_scalar),    sizeof(double),       sizeof(int64_t),
-        sizeof(bool),         sizeof(amp_opt_float),   sizeof(amp_opt_int),   sizeof(amp_opt_bool), sizeof(amp_dims),
-        sizeof(amp_dtype),    sizeof(const char *),    sizeof(amp_tensor **),
+        sizeof(amp_tensor *), sizeof(amp_tensor_list), sizeof(amp_scalar),   sizeof(double),        sizeof(int64_t),
+        sizeof(bool),         sizeof(amp_opt_float),   sizeof(amp_opt_int),  sizeof(amp_opt_bool),  sizeof(amp_dims),
+        sizeof(amp_floats),   sizeof(amp_dtype),       sizeof(const char *), sizeof(amp_tensor **),
     };
     return sizes[kind];
 }
@@ -327,7 +328,6 @@ TEST(OpTable, AliasesHaveTheLayoutOfTheirTarget) {
     EXPECT_GT(aliases, 10);
     EXPECT_STREQ(amp_op_find("cross_entropy_loss")->alias_of, "cross_entropy");
     EXPECT_STREQ(amp_op_find("inverse")->alias_of, "linalg_inv");
-    EXPECT_STREQ(find_arg(*amp_op_find("upsample_bilinear2d"), "mode")->default_string, "bilinear");
 }
 
 TEST(OpTable, DefaultsArePyTorchs) {

@@ -348,7 +348,8 @@ TEST_F(Spatial, TheScaleFactorIsKeptUnlessRecomputed) {
 TEST_F(Spatial, NamesOfUpsampleAreModesOfInterpolate) {
     amp_tensor *x = random_tensor(AMP_F32, {1, 2, 5, 6}, 7);
     const auto same = [&](const char *name, const char *mode, bool antialias) {
-        expect_same({op(name, {x, AMP_DIMS(3, 9)})},
+        const std::vector<Named> corners = {{"align_corners", false}};
+        expect_same({op(name, {x, AMP_DIMS(3, 9)}, mode[0] == 'b' ? corners : std::vector<Named>())},
                     {op("interpolate", {x, AMP_DIMS(3, 9)}, {{"mode", mode}, {"antialias", antialias}})}, 0);
     };
     same("upsample_nearest2d", "nearest", false);

@@ -689,7 +689,7 @@ TEST_F(Schema, ThatCannotBeReadSaysWhere) {
         {"f(Tensor x, Tensor x) -> Tensor", "'x' appears twice"},
         {"f(Tensor struct_size) -> Tensor", "'struct_size' appears twice"},
         {"f(Tensor x@heavy) -> Tensor", "the mark @weight or @uncast"},
-        {"f(float[] x) -> Tensor", "no list of this type"},
+        {"f(bool[] x) -> Tensor", "no list of this type"},
         {"f(Tensor[2] x) -> Tensor", "no list of this type"},
         {"f(int[9] x) -> Tensor", "up to 8"},
         {"f(int[ x) -> Tensor", "']'"},

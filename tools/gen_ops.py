@@ -24,7 +24,7 @@ FLAGS = {"elementwise": "AMP_OP_ELEMENTWISE", "view": "AMP_OP_VIEW", "placed": "
 C_TYPES = {
     "TENSOR": "amp_tensor *", "TENSOR_LIST": "amp_tensor_list ", "SCALAR": "amp_scalar ", "FLOAT": "double ",
     "INT": "int64_t ", "BOOL": "bool ", "OPT_FLOAT": "amp_opt_float ", "OPT_INT": "amp_opt_int ",
-    "OPT_BOOL": "amp_opt_bool ", "DIMS": "amp_dims ", "DTYPE": "amp_dtype ", "STRING": "const char *",
+    "OPT_BOOL": "amp_opt_bool ", "DIMS": "amp_dims ", "FLOATS": "amp_floats ", "DTYPE": "amp_dtype ", "STRING": "const char *",
     "OUTPUT": "amp_tensor **",
 }
 # Words that cannot be the name of a field in C or C++, and macros of the standard headers.
@@ -136,8 +136,8 @@ def arg_kind(op, name, base, listed, default):
     """The amp_arg_kind of a type and its default (None where required, "None" where absent)."""
     if base == "Tensor":
         return "TENSOR_LIST" if listed else "TENSOR"
-    if base == "int" and listed:
-        return "DIMS"
+    if base in ("int", "float") and listed:
+        return "DIMS" if base == "int" else "FLOATS"
     if listed:
         fail(op.line, f"{op.key}: {name}: lists of {base} are not in the notation")
     if base == "Scalar":
@@ -535,7 +535,7 @@ def docs_page(ops, families):
            "those lists do not know.", "",
            f"Of {len(ops)} overloads {sum(runs.values())} run on the CPU (column `runs`); the others answer",
            "`not implemented on cpu yet`.", "",
-           "An overload `name.variant` is `amp_name_variant` in C. `int[]` is given as `AMP_DIMS(…)`, `Scalar` as",
+           "An overload `name.variant` is `amp_name_variant` in C. `int[]` is given as `AMP_DIMS(…)`, `float[]` as `AMP_FLOATS(…)`, `Scalar` as",
            "`amp_float(…)` or `amp_int(…)`, `Tensor[]` as `AMP_LIST(a, b)` (in C++: `{items, count}`). A float, int or bool option whose default is not 0",
            "or false is written `AMP_SET(…)`, any other plainly. Second results go through the pointers at the end of the",
            "argument struct.", "",

@@ -12,8 +12,9 @@ typedef enum amp_value_kind {
     AMP_VALUE_NONE = 0, /* None: as if the argument were absent */
     AMP_VALUE_TENSOR,
     AMP_VALUE_TENSOR_LIST,
-    AMP_VALUE_SCALAR, /* any number or bool; fits float, int, bool and Scalar arguments, and int[] as one value */
-    AMP_VALUE_DIMS,
+    AMP_VALUE_SCALAR, /* any number or bool; fits float, int, bool and Scalar arguments, int[] and float[] as one value */
+    AMP_VALUE_DIMS,   /* integers; fits int[] and float[] */
+    AMP_VALUE_FLOATS,
     AMP_VALUE_DTYPE,
     AMP_VALUE_STRING
 } amp_value_kind;
@@ -25,6 +26,7 @@ typedef struct amp_value {
         amp_tensor_list list;
         amp_scalar scalar;
         amp_dims dims;
+        amp_floats floats;
         amp_dtype dtype;
         const char *string;
     } as;

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* Largest number of dimensions of a tensor, and of values in an amp_dims. */
+/* Largest number of dimensions of a tensor, and of values in an amp_dims or amp_floats. */
 #define AMP_MAX_RANK 8
 
 /* Element types. AMP_DTYPE_NONE is "not given" wherever a dtype is an option. */
@@ -168,6 +168,14 @@ typedef struct amp_dims {
     int set;
 } amp_dims;
 
+/* Up to AMP_MAX_RANK real numbers: a factor for each dimension. Absent, empty and too long as in amp_dims. */
+typedef struct amp_floats {
+    AMP_NO_BARE_NUMBER_(write_AMP_FLOATS)
+    double values[AMP_MAX_RANK];
+    int count;
+    int set;
+} amp_floats;
+
 /* A list of tensors. The caller owns the array and the tensors of an input list; the list that an op returns
  * belongs, array and tensors, to the innermost open scope (amp_list_release frees it where no scope is open). */
 typedef struct amp_tensor_list {
@@ -192,7 +200,16 @@ static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
     }
     return dims;
 }
+static inline amp_floats amp_floats_from(std::initializer_list<double> values) {
+    amp_floats floats = {{0}, static_cast<int>(values.size()), AMP_PRESENT};
+    int i = 0;
+    for (double v : values) {
+        if (i < AMP_MAX_RANK) floats.values[i++] = v;
+    }
+    return floats;
+}
 #define AMP_DIMS(...) amp_dims_from({__VA_ARGS__})
+#define AMP_FLOATS(...) amp_floats_from({__VA_ARGS__})
 #else
 /* AMP_DIMS(2, 2) as the value of an option or argument; AMP_DIMS(2) applies to every dimension where PyTorch's int
  * would. More than AMP_MAX_RANK values do not compile. */
@@ -200,6 +217,11 @@ static inline amp_dims amp_dims_from(std::initializer_list<int64_t> values) {
     ((amp_dims){.values = {__VA_ARGS__},                                                                               \
                 .count = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                              \
                 .set = AMP_PRESENT})
+/* AMP_FLOATS(2.0, 1.5), of real numbers. */
+#define AMP_FLOATS(...)                                                                                                \
+    ((amp_floats){.values = {__VA_ARGS__},                                                                             \
+                  .count = (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),                              \
+                  .set = AMP_PRESENT})
 /* AMP_LIST(a, b, c) as a tensor list argument, in C only; lives until the end of the enclosing block. */
 #define AMP_LIST(...)                                                                                                  \
     ((amp_tensor_list){(amp_tensor *const[]){__VA_ARGS__},                                                             \

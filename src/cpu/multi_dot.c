@@ -10,8 +10,8 @@
 
 static amp_status check_chain(const amp_call *call, const amp_tensor_list *list) {
     if (list->count < 2) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'tensors' has %lld; expected at least two matrices",
-                        amp_call_name(call), (long long)list->count);
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %lld; expected at least two matrices", amp_call_name(call),
+                        call->op->args[0].name, (long long)list->count);
     }
     for (int64_t i = 0; i < list->count; i++) {
         const amp_tensor *t = list->items[i];

@@ -27,6 +27,9 @@ static amp_status check_sizes(const framing *f) {
                         "win_length at most n_fft",
                         (long long)f->n, (long long)f->hop, (long long)f->window);
     }
+    if (a->align_to_window.set && a->center.value) {
+        return amp_fail(AMP_ERROR_INVALID, "stft: 'align_to_window' is for 'center' false");
+    }
     if (a->window && (a->window->rank != 1 || a->window->shape[0] != f->window)) {
         return amp_fail(AMP_ERROR_INVALID, "stft: 'window' is %s; expected [%lld], as many as 'win_length'",
                         amp_describe(a->window), (long long)f->window);
@@ -103,6 +106,13 @@ static amp_tensor *pad_signal(const framing *f, amp_tensor *x) {
     return NULL;
 }
 
+/* With align_to_window frame k has its window, not its first element, at k·hop. What is added lies under zeros of the
+ * window. */
+static amp_tensor *align_signal(const framing *f, amp_tensor *x) {
+    const int64_t left = (f->n - f->window) / 2;
+    return amp_constant_pad_nd(x, AMP_DIMS(left, f->n - f->window - left));
+}
+
 /* n_fft numbers, the given ones in the middle; NULL: no window (no error then), or an error. */
 static amp_tensor *make_window(const framing *f) {
     amp_tensor *window = f->args->window;
@@ -122,6 +132,8 @@ static amp_tensor *make_frames(const framing *f) {
                        (long long)f->n, (long long)x->shape[1], amp_describe(f->args->input));
         return NULL;
     }
+    if (f->args->align_to_window.value) x = align_signal(f, x);
+    if (!x) return NULL;
     const int64_t shape[] = {x->shape[0], (x->shape[1] - f->n) / f->hop + 1, f->n};
     const int64_t strides[] = {x->strides[0], x->strides[1] * f->hop, x->strides[1]};
     amp_tensor *frames = amp_tensor_view("stft", x, 3, shape, strides, x->offset);

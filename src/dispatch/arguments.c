@@ -47,6 +47,19 @@ static amp_status check_mark(const amp_call *call, const amp_arg_info *arg, int 
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is a bare number; write %s", amp_call_name(call), arg->name, instead);
 }
 
+/* A single value of an int[N] or float[N] stands for all. */
+static amp_status check_count(const amp_call *call, const amp_arg_info *arg, int count) {
+    if (count < 0 || count > AMP_MAX_RANK) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; at most %d are allowed", amp_call_name(call),
+                        arg->name, count, AMP_MAX_RANK);
+    }
+    if (arg->dims > 1 && count > 1 && count != arg->dims) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; expected %d, or one for all", amp_call_name(call),
+                        arg->name, count, arg->dims);
+    }
+    return AMP_OK;
+}
+
 /* A default value stands for every dimension; so does a single given value of an int[N]. */
 static amp_status complete_dims(amp_call *call, const amp_arg_info *arg, amp_dims *dims) {
     AMP_TRY(check_mark(call, arg, dims->set, dims->values[0] != 0 || dims->count != 0, "AMP_DIMS(…)"));
@@ -56,17 +69,22 @@ static amp_status complete_dims(amp_call *call, const amp_arg_info *arg, amp_dim
         dims->values[0] = (int64_t)arg->default_number;
     }
     if (!dims->set) return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
-    if (dims->count < 0 || dims->count > AMP_MAX_RANK) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; at most %d are allowed", amp_call_name(call),
-                        arg->name, dims->count, AMP_MAX_RANK);
-    }
+    AMP_TRY(check_count(call, arg, dims->count));
     if (dims->count == 1 && arg->dims > 1) {
         for (int i = 1; i < arg->dims; i++) dims->values[i] = dims->values[0];
         dims->count = arg->dims;
     }
-    if (arg->dims > 1 && dims->count > 0 && dims->count != arg->dims) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; expected %d, or one for all", amp_call_name(call),
-                        arg->name, dims->count, arg->dims);
+    return AMP_OK;
+}
+
+static amp_status complete_floats(amp_call *call, const amp_arg_info *arg, amp_floats *floats) {
+    AMP_TRY(check_mark(call, arg, floats->set, floats->values[0] != 0 || floats->count != 0, "AMP_FLOATS(…)"));
+    if (!floats->set && arg->has_default) *floats = AMP_FLOATS(arg->default_number);
+    if (!floats->set) return arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    AMP_TRY(check_count(call, arg, floats->count));
+    if (floats->count == 1 && arg->dims > 1) {
+        for (int i = 1; i < arg->dims; i++) floats->values[i] = floats->values[0];
+        floats->count = arg->dims;
     }
     return AMP_OK;
 }
@@ -93,6 +111,7 @@ __attribute__((noinline)) static amp_status complete_value(amp_call *call, const
     case AMP_ARG_TENSOR_LIST: return check_list(call, arg, field);
     case AMP_ARG_SCALAR: return complete_scalar(call, arg, field);
     case AMP_ARG_DIMS: return complete_dims(call, arg, field);
+    case AMP_ARG_FLOATS: return complete_floats(call, arg, field);
     case AMP_ARG_OPT_FLOAT: {
         amp_opt_float *option = field;
         AMP_TRY(check_mark(call, arg, option->set, option->value != 0, "AMP_SET(…)"));

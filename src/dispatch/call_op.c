@@ -19,6 +19,7 @@ static const char *value_kind_name(amp_value_kind kind) {
         [AMP_VALUE_TENSOR_LIST] = "a list of tensors",
         [AMP_VALUE_SCALAR] = "a number",
         [AMP_VALUE_DIMS] = "a list of integers",
+        [AMP_VALUE_FLOATS] = "a list of real numbers",
         [AMP_VALUE_DTYPE] = "a dtype",
         [AMP_VALUE_STRING] = "a string",
     };
@@ -38,6 +39,7 @@ static const char *argument_kind_name(amp_arg_kind kind) {
     case AMP_ARG_BOOL:
     case AMP_ARG_OPT_BOOL: return "a bool";
     case AMP_ARG_DIMS: return "integers";
+    case AMP_ARG_FLOATS: return "real numbers";
     case AMP_ARG_DTYPE: return "a dtype";
     case AMP_ARG_STRING: return "a string";
     }
@@ -69,6 +71,7 @@ static bool set_numeric(const amp_arg_info *arg, void *field, const amp_value *v
     case AMP_ARG_BOOL: *(bool *)field = integer != 0; return is_integer;
     case AMP_ARG_OPT_BOOL: *(amp_opt_bool *)field = (amp_opt_bool)AMP_SET(integer != 0); return is_integer;
     case AMP_ARG_DIMS: *(amp_dims *)field = AMP_DIMS(integer); return is_integer;
+    case AMP_ARG_FLOATS: *(amp_floats *)field = AMP_FLOATS(real); return is_real;
     default: return false;
     }
 }
@@ -78,6 +81,18 @@ static bool set_dtype(void *field, const amp_value *v) {
     if (v->kind == AMP_VALUE_STRING) *dtype = amp_dtype_from_name(v->as.string);
     if (v->kind == AMP_VALUE_DTYPE) *dtype = v->as.dtype;
     return *dtype != AMP_DTYPE_NONE;
+}
+
+/* A list of integers is one of real numbers too. */
+static bool set_floats(const amp_arg_info *arg, amp_floats *field, const amp_value *v) {
+    if (v->kind != AMP_VALUE_DIMS && v->kind != AMP_VALUE_FLOATS) return set_numeric(arg, field, v);
+    if (v->kind == AMP_VALUE_FLOATS) *field = v->as.floats;
+    if (v->kind == AMP_VALUE_DIMS) {
+        field->count = v->as.dims.count;
+        for (int i = 0; i < AMP_MAX_RANK; i++) field->values[i] = (double)v->as.dims.values[i];
+    }
+    field->set = AMP_PRESENT;
+    return true;
 }
 
 /* False if the value is of the wrong kind. */
@@ -94,6 +109,7 @@ static bool set_field(const amp_arg_info *arg, void *field, const amp_value *v) 
         *(amp_dims *)field = v->as.dims;
         ((amp_dims *)field)->set = AMP_PRESENT;
         return true;
+    case AMP_ARG_FLOATS: return set_floats(arg, field, v);
     case AMP_ARG_OUTPUT: return false;
     default: return set_numeric(arg, field, v);
     }

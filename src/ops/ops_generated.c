@@ -1759,6 +1759,10 @@ amp_tensor *amp_chain_matmul_call(const amp_chain_matmul_args *args) {
 amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_matmul_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_chain_matmul], AMP_FORM_OUT, args, out);
 }
+FITS(chain_matmul_tensors);
+amp_tensor *amp_chain_matmul_tensors_call(const amp_chain_matmul_tensors_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_chain_matmul_tensors], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(einsum);
 amp_tensor *amp_einsum_call(const amp_einsum_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_einsum], AMP_FORM_FUNCTION, args, NULL);

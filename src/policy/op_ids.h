@@ -238,6 +238,7 @@ enum {
     AMP_OP_ID_baddbmm,
     AMP_OP_ID_linalg_multi_dot,
     AMP_OP_ID_chain_matmul,
+    AMP_OP_ID_chain_matmul_tensors,
     AMP_OP_ID_einsum,
     AMP_OP_ID_tensordot,
     AMP_OP_ID_bilinear,

@@ -24,6 +24,7 @@ typedef enum amp_arg_kind {
     AMP_ARG_OPT_INT,     /* amp_opt_int */
     AMP_ARG_OPT_BOOL,    /* amp_opt_bool */
     AMP_ARG_DIMS,        /* amp_dims */
+    AMP_ARG_FLOATS,      /* amp_floats */
     AMP_ARG_DTYPE,       /* amp_dtype; AMP_DTYPE_NONE is absent */
     AMP_ARG_STRING,      /* const char *; NULL is absent */
     AMP_ARG_OUTPUT /* amp_tensor **: where a second, third, … result goes; NULL if the caller does not want it */
@@ -42,10 +43,10 @@ typedef struct amp_arg_info {
     amp_arg_kind kind;
     unsigned flags;
     size_t offset; /* in the argument struct */
-    int dims;      /* N of int[N]: a single value stands for N; 0 where any count fits */
+    int dims;      /* N of int[N] or float[N]: a single value stands for N; 0 where any count fits */
     /* The default, for options that have one other than zero or absent. A string default is in default_string. */
     int has_default;
-    double default_number; /* float, int, bool, scalar (scalar_kind tells); dims: the value for every dimension */
+    double default_number; /* float, int, bool, scalar (scalar_kind tells); lists: the value for every dimension */
     amp_scalar_kind default_scalar_kind;
     const char *default_string;
 } amp_arg_info;

@@ -22,13 +22,13 @@ static const struct {
     size_t size, align;
 } fields[] = {
 #define FIELD(kind, ctype) [AMP_ARG_##kind] = {#ctype, sizeof(ctype), _Alignof(ctype)}
-    FIELD(TENSOR, amp_tensor *), FIELD(TENSOR_LIST, amp_tensor_list),
-    FIELD(SCALAR, amp_scalar),   FIELD(FLOAT, double),
-    FIELD(INT, int64_t),         FIELD(BOOL, bool),
-    FIELD(DIMS, amp_dims),       FIELD(OPT_FLOAT, amp_opt_float),
-    FIELD(OPT_INT, amp_opt_int), FIELD(OPT_BOOL, amp_opt_bool),
-    FIELD(DTYPE, amp_dtype),     FIELD(STRING, const char *),
-    FIELD(OUTPUT, amp_tensor **)
+    FIELD(TENSOR, amp_tensor *),  FIELD(TENSOR_LIST, amp_tensor_list),
+    FIELD(SCALAR, amp_scalar),    FIELD(FLOAT, double),
+    FIELD(INT, int64_t),          FIELD(BOOL, bool),
+    FIELD(DIMS, amp_dims),        FIELD(OPT_FLOAT, amp_opt_float),
+    FIELD(OPT_INT, amp_opt_int),  FIELD(OPT_BOOL, amp_opt_bool),
+    FIELD(DTYPE, amp_dtype),      FIELD(STRING, const char *),
+    FIELD(OUTPUT, amp_tensor **), FIELD(FLOATS, amp_floats),
 #undef FIELD
 };
 
@@ -103,7 +103,7 @@ static const char *const base_names[] = {
 typedef struct written_type {
     base_type base;
     bool listed, optional, mutated, holes;
-    int count; /* N of int[N] */
+    int count; /* N of int[N], float[N] */
 } written_type;
 
 static amp_status read_base(reader *r, base_type *base) {
@@ -128,7 +128,8 @@ static amp_status read_list(reader *r, written_type *type) {
     r->at = end + 1;
     type->count = (int)count;
     if (type->base == BASE_TENSOR && count == 0) return AMP_OK;
-    return type->base == BASE_INT ? AMP_OK : unreadable(r, "no list of this type (Tensor[] and int[] exist)");
+    const bool exists = type->base == BASE_INT || type->base == BASE_FLOAT;
+    return exists ? AMP_OK : unreadable(r, "no list of this type (Tensor[], int[] and float[] exist)");
 }
 
 static amp_status read_type(reader *r, written_type *type) {
@@ -200,7 +201,7 @@ static amp_arg_kind kind_of(const written_type *type, bool zero) {
     case BASE_SCALAR_TYPE: return AMP_ARG_DTYPE;
     case BASE_SCALAR: return AMP_ARG_SCALAR;
     case BASE_STR: return AMP_ARG_STRING;
-    case BASE_FLOAT: return zero ? AMP_ARG_FLOAT : AMP_ARG_OPT_FLOAT;
+    case BASE_FLOAT: return type->listed ? AMP_ARG_FLOATS : zero ? AMP_ARG_FLOAT : AMP_ARG_OPT_FLOAT;
     case BASE_BOOL: return zero ? AMP_ARG_BOOL : AMP_ARG_OPT_BOOL;
     default: return type->listed ? AMP_ARG_DIMS : zero ? AMP_ARG_INT : AMP_ARG_OPT_INT;
     }
@@ -258,7 +259,7 @@ static amp_status read_argument(reader *r) {
     AMP_TRY(read_type(r, &type));
     AMP_TRY(read_name(r, "the argument's name", &arg.name));
     AMP_TRY(read_marks(r, &arg));
-    arg.dims = type.base == BASE_INT ? type.count : 0;
+    arg.dims = type.count;
     arg.flags |= type.mutated ? AMP_ARG_MUTATED : 0;
     arg.flags |= type.optional || type.holes ? AMP_ARG_NULLABLE : 0;
     if (take(r, "=")) {

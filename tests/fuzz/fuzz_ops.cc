@@ -171,6 +171,13 @@ void change_value(Call *call, Choices *choose) {
         if (dims.count) dims.values[choose->below(size_t(dims.count))] = odd_integer(choose);
         return;
     }
+    case AMP_VALUE_FLOATS: {
+        amp_floats &floats = a.value.as.floats;
+        if (choose->one_in(4)) floats.count = int(choose->below(AMP_MAX_RANK + 1));
+        const double number = choose->pick<double>({0.5, 0, -1, 1e30, NAN, INFINITY, 2.5, 1.7});
+        if (floats.count) floats.values[choose->below(size_t(floats.count))] = number;
+        return;
+    }
     case AMP_VALUE_DTYPE: a.value.as.dtype = amp_dtype(choose->below(AMP_DTYPE_COUNT + 1)); return;
     case AMP_VALUE_STRING:
         a.text = choose->pick<const char *>({"", "mean", "sum", "none", "nonsense", "same", "valid", "reflect", "max"});

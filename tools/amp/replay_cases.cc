@@ -250,10 +250,26 @@ struct Builder {
             if (json_object_get(json_array_get(list, i), "tensor")) return tensors_value(name, list);
         }
         if (replay_argument_is_tensor(op.c_str(), name.c_str())) return numbers_value(name, list);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            if (json_is_real(json_array_get(list, i))) return floats_value(name, list);
+        }
         amp_value out = {};
         out.kind = AMP_VALUE_DIMS;
         out.as.dims.set = AMP_PRESENT;
         append_integers(name, list, &out.as.dims);
+        return out;
+    }
+
+    static amp_value floats_value(const std::string &name, const json_t *list) {
+        amp_value out = {};
+        out.kind = AMP_VALUE_FLOATS;
+        out.as.floats.set = AMP_PRESENT;
+        if (json_array_size(list) > AMP_MAX_RANK) throw Malformed("list '" + name + "' is too long");
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            if (!json_is_number(json_array_get(list, i)))
+                throw Malformed("list '" + name + "' holds more than numbers");
+            out.as.floats.values[out.as.floats.count++] = json_number_value(json_array_get(list, i));
+        }
         return out;
     }
 

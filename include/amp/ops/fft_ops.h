@@ -250,7 +250,8 @@ AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfft
 
 /* The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.
  * stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True,
- *     str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None) -> Tensor
+ *     str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool?
+ *     align_to_window=None) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_stft_args {
     size_t struct_size AMP_SIZE_OF_(amp_stft_args);
@@ -264,6 +265,7 @@ typedef struct amp_stft_args {
     bool normalized AMP_ABSENT_;
     amp_opt_bool onesided AMP_ABSENT_;
     amp_opt_bool return_complex AMP_ABSENT_;
+    amp_opt_bool align_to_window AMP_ABSENT_;
 } amp_stft_args;
 AMP_API amp_tensor *amp_stft_call(const amp_stft_args *args);
 #ifndef __cplusplus

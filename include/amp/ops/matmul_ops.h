@@ -282,17 +282,29 @@ AMP_API amp_tensor *amp_linalg_multi_dot_out_call(amp_tensor *out, const amp_lin
 #endif
 
 /* The product of several matrices.
- * chain_matmul(Tensor[] tensors) -> Tensor
+ * chain_matmul(Tensor[] matrices) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: lower. Another name of amp_linalg_multi_dot. */
 typedef struct amp_chain_matmul_args {
     size_t struct_size AMP_SIZE_OF_(amp_chain_matmul_args);
-    amp_tensor_list tensors AMP_ABSENT_;
+    amp_tensor_list matrices AMP_ABSENT_;
 } amp_chain_matmul_args;
 AMP_API amp_tensor *amp_chain_matmul_call(const amp_chain_matmul_args *args);
 AMP_API amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_matmul_args *args);
 #ifndef __cplusplus
-#define amp_chain_matmul(...) amp_chain_matmul_call(AMP_ARGS_(chain_matmul, tensors, __VA_ARGS__))
-#define amp_chain_matmul_out(out, ...) amp_chain_matmul_out_call(out, AMP_ARGS_(chain_matmul, tensors, __VA_ARGS__))
+#define amp_chain_matmul(...) amp_chain_matmul_call(AMP_ARGS_(chain_matmul, matrices, __VA_ARGS__))
+#define amp_chain_matmul_out(out, ...) amp_chain_matmul_out_call(out, AMP_ARGS_(chain_matmul, matrices, __VA_ARGS__))
+#endif
+
+/* The same, with the name that the recorded cases give the list.
+ * chain_matmul.tensors(Tensor[] tensors) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: lower. Another name of amp_linalg_multi_dot. */
+typedef struct amp_chain_matmul_tensors_args {
+    size_t struct_size AMP_SIZE_OF_(amp_chain_matmul_tensors_args);
+    amp_tensor_list tensors AMP_ABSENT_;
+} amp_chain_matmul_tensors_args;
+AMP_API amp_tensor *amp_chain_matmul_tensors_call(const amp_chain_matmul_tensors_args *args);
+#ifndef __cplusplus
+#define amp_chain_matmul_tensors(...) amp_chain_matmul_tensors_call(AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__))
 #endif
 
 /* Sums of products named by subscripts: "ij,jk->ik" is a matrix product.

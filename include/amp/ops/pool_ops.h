@@ -283,15 +283,15 @@ AMP_API amp_tensor *amp_max_unpool3d_out_call(amp_tensor *out, const amp_max_unp
 #define amp_max_unpool3d_out(out, ...) amp_max_unpool3d_out_call(out, AMP_ARGS_(max_unpool3d, input, __VA_ARGS__))
 #endif
 
-/* input resampled to a size or by a factor; mode names the method as in PyTorch.
- * interpolate(Tensor input, int[]? size=None, float? scale_factor=None, str mode="nearest", bool? align_corners=None,
- *     bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
+/* input resampled to a size, or by a factor or one for each dimension; mode names the method as in PyTorch.
+ * interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode="nearest", bool?
+ *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32 unless mode is area. */
 typedef struct amp_interpolate_args {
     size_t struct_size AMP_SIZE_OF_(amp_interpolate_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
+    amp_floats scale_factor AMP_ABSENT_;
     const char *mode AMP_ABSENT_;
     amp_opt_bool align_corners AMP_ABSENT_;
     amp_opt_bool recompute_scale_factor AMP_ABSENT_;
@@ -302,222 +302,193 @@ AMP_API amp_tensor *amp_interpolate_call(const amp_interpolate_args *args);
 #define amp_interpolate(...) amp_interpolate_call(AMP_ARGS_(interpolate, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "nearest".
- * upsample_nearest1d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="nearest", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
+ * upsample_nearest1d(Tensor input, int[1] output_size, float? scales=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_nearest1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest1d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    amp_opt_float scales AMP_ABSENT_;
 } amp_upsample_nearest1d_args;
 AMP_API amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest1d(...) amp_upsample_nearest1d_call(AMP_ARGS_(upsample_nearest1d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "nearest".
- * upsample_nearest2d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="nearest", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
+ * upsample_nearest2d(Tensor input, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_nearest2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest2d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest2d_args;
 AMP_API amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest2d(...) amp_upsample_nearest2d_call(AMP_ARGS_(upsample_nearest2d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "nearest".
- * upsample_nearest3d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="nearest", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
+ * upsample_nearest3d(Tensor input, int[3] output_size, float? scales_d=None, float? scales_h=None, float?
+ *     scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_nearest3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest3d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    amp_opt_float scales_d AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest3d_args;
 AMP_API amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest3d(...) amp_upsample_nearest3d_call(AMP_ARGS_(upsample_nearest3d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "nearest-exact".
- * upsample_nearest_exact1d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="nearest-exact",
- *     bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
+ * upsample_nearest_exact1d(Tensor input, int[1] output_size, float? scales=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_nearest_exact1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact1d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    amp_opt_float scales AMP_ABSENT_;
 } amp_upsample_nearest_exact1d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest_exact1d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest_exact1d(...) amp_upsample_nearest_exact1d_call(AMP_ARGS_(upsample_nearest_exact1d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "nearest-exact".
- * upsample_nearest_exact2d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="nearest-exact",
- *     bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
+ * upsample_nearest_exact2d(Tensor input, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_nearest_exact2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact2d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest_exact2d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest_exact2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest_exact2d(...) amp_upsample_nearest_exact2d_call(AMP_ARGS_(upsample_nearest_exact2d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "nearest-exact".
- * upsample_nearest_exact3d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="nearest-exact",
- *     bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
+ * upsample_nearest_exact3d(Tensor input, int[3] output_size, float? scales_d=None, float? scales_h=None, float?
+ *     scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_nearest_exact3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_nearest_exact3d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    amp_opt_float scales_d AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest_exact3d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest_exact3d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest_exact3d(...) amp_upsample_nearest_exact3d_call(AMP_ARGS_(upsample_nearest_exact3d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "linear".
- * upsample_linear1d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="linear", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "linear"; a scale replaces the quotient of the sizes.
+ * upsample_linear1d(Tensor input, int[1] output_size, bool align_corners, float? scales=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_linear1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_linear1d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    amp_opt_float scales AMP_ABSENT_;
 } amp_upsample_linear1d_args;
 AMP_API amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_linear1d(...) amp_upsample_linear1d_call(AMP_ARGS_(upsample_linear1d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "bilinear".
- * upsample_bilinear2d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="bilinear", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "bilinear"; a scale replaces the quotient of the sizes.
+ * upsample_bilinear2d(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float?
+ *     scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bilinear2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bilinear2d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bilinear2d_args;
 AMP_API amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bilinear2d(...) amp_upsample_bilinear2d_call(AMP_ARGS_(upsample_bilinear2d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "trilinear".
- * upsample_trilinear3d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="trilinear", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "trilinear"; a scale replaces the quotient of the sizes.
+ * upsample_trilinear3d(Tensor input, int[3] output_size, bool align_corners, float? scales_d=None, float?
+ *     scales_h=None, float? scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_trilinear3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_trilinear3d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    amp_opt_float scales_d AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_trilinear3d_args;
 AMP_API amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_trilinear3d(...) amp_upsample_trilinear3d_call(AMP_ARGS_(upsample_trilinear3d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "bicubic".
- * upsample_bicubic2d(Tensor input, int[]? output_size=None, float? scale_factor=None, str mode="bicubic", bool?
- *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32. Another name of amp_interpolate. */
+/* interpolate to a size with mode "bicubic"; a scale replaces the quotient of the sizes.
+ * upsample_bicubic2d(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float?
+ *     scales_w=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bicubic2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bicubic2d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    const char *mode AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
-    amp_opt_bool recompute_scale_factor AMP_ABSENT_;
-    bool antialias AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bicubic2d_args;
 AMP_API amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bicubic2d(...) amp_upsample_bicubic2d_call(AMP_ARGS_(upsample_bicubic2d, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "bilinear" and antialias.
- * upsample_bilinear2d_aa(Tensor input, int[2]? output_size=None, float? scale_factor=None, bool? align_corners=None)
- *     -> Tensor
+/* interpolate to a size with mode "bilinear" and antialias; a scale replaces the quotient of the sizes.
+ * upsample_bilinear2d_aa(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float?
+ *     scales_w=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bilinear2d_aa_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bilinear2d_aa_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bilinear2d_aa_args;
 AMP_API amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2d_aa_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bilinear2d_aa(...) amp_upsample_bilinear2d_aa_call(AMP_ARGS_(upsample_bilinear2d_aa, input, __VA_ARGS__))
 #endif
 
-/* interpolate with mode "bicubic" and antialias.
- * upsample_bicubic2d_aa(Tensor input, int[2]? output_size=None, float? scale_factor=None, bool? align_corners=None)
- *     -> Tensor
+/* interpolate to a size with mode "bicubic" and antialias; a scale replaces the quotient of the sizes.
+ * upsample_bicubic2d_aa(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float?
+ *     scales_w=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_upsample_bicubic2d_aa_args {
     size_t struct_size AMP_SIZE_OF_(amp_upsample_bicubic2d_aa_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
-    amp_opt_float scale_factor AMP_ABSENT_;
-    amp_opt_bool align_corners AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    amp_opt_float scales_h AMP_ABSENT_;
+    amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bicubic2d_aa_args;
 AMP_API amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_aa_args *args);
 #ifndef __cplusplus

@@ -115,13 +115,14 @@ AMP_API amp_tensor *amp_flatten_call(const amp_flatten_args *args);
 #define amp_flatten(...) amp_flatten_call(AMP_ARGS_(flatten, input, __VA_ARGS__))
 #endif
 
-/* Dimensions of extent 1 repeated to the given size without copying; -1 keeps an extent.
- * expand(Tensor input, int[] size) -> Tensor
+/* Dimensions of extent 1 repeated to the given size without copying; -1 keeps an extent; implicit says nothing here.
+ * expand(Tensor input, int[] size, *, bool implicit=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_expand_args {
     size_t struct_size AMP_SIZE_OF_(amp_expand_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dims size AMP_ABSENT_;
+    bool implicit AMP_ABSENT_;
 } amp_expand_args;
 AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
 #ifndef __cplusplus
