@@ -1,5 +1,5 @@
-/* The depthwise kernel: every row that this machine runs against f64, between guard pages, neighbours NaN and
- * untouched. */
+/* The depthwise kernel: every row that this machine runs against f64 and, bit by bit, against the model of its
+ * instructions, between guard pages, neighbours NaN and untouched. */
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +13,7 @@ extern "C" {
 #include "cpu/kernels.h"
 }
 #include "guard.h"
+#include "instruction_models.h"
 
 namespace {
 
@@ -76,29 +77,64 @@ Problem random_problem(Random *r, bool half) {
     return p;
 }
 
-/* Output (line, o) of one channel, and the sum of magnitudes. */
-double exact(const Problem &p, EnclosedBuffer *x, bool half, int64_t line, int64_t o, int64_t channel,
-             double *magnitude) {
+struct Term {
+    float x, w;
+};
+
+/* What an output meets: for each line of the image the taps that lie on it. */
+std::vector<std::vector<Term>> meetings(const Problem &p, EnclosedBuffer *x, bool half, int64_t line, int64_t o,
+                                        int64_t channel) {
     const amp_gemm_window &w = p.w;
     const int64_t base[] = {line / w.out[1] % w.out[0], line % w.out[1], o};
-    const int64_t image = line / w.out[1] / w.out[0];
-    double sum = double(p.bias[size_t(channel)]);
-    *magnitude = std::fabs(sum);
+    std::vector<std::vector<Term>> lines;
     for (int64_t t = 0; t < w.taps[0] * w.taps[1] * w.taps[2]; t++) {
         const int64_t tap[] = {t / w.taps[2] / w.taps[1], t / w.taps[2] % w.taps[1], t % w.taps[2]};
-        int64_t offset = image * w.image_stride + channel;
-        bool inside = true;
+        int64_t offset = line / w.out[1] / w.out[0] * w.image_stride + channel;
+        bool inside[3];
         for (int d = 0; d < 3; d++) {
             const int64_t at = base[d] * w.stride[d] - w.pad[d] + tap[d] * w.dilation[d];
-            inside = inside && at >= 0 && at < w.in[d];
+            inside[d] = at >= 0 && at < w.in[d];
             offset += at * w.step[d];
         }
-        if (!inside) continue;
-        const double term = double(get(x, half, offset)) * double(p.taps[size_t(t * w.channels + channel)]);
-        sum += term;
-        *magnitude += std::fabs(term);
+        if (!inside[0] || !inside[1]) continue;
+        if (tap[2] == 0) lines.emplace_back();
+        if (inside[2]) lines.back().push_back({get(x, half, offset), p.taps[size_t(t * w.channels + channel)]});
+    }
+    return lines;
+}
+
+/* The sum by the kernel's instructions: fused in the order of the taps, or by pairs of lines. */
+float modelled(amp_isa isa, float sum, const std::vector<std::vector<Term>> &lines) {
+    if (isa != AMP_ISA_AVX512BF16) {
+        for (const auto &line : lines)
+            for (const Term &t : line) sum = instruction_models::vfmadd(sum, t.x, t.w);
+        return sum;
+    }
+    for (size_t i = 0; i < lines.size(); i += 2) {
+        for (size_t k = 0; k < lines[i].size(); k++) {
+            const Term a = lines[i][k], b = i + 1 < lines.size() ? lines[i + 1][k] : Term{0, 0};
+            sum = instruction_models::vdpbf16ps(sum, amp_bf16_from_f32(a.x), amp_bf16_from_f32(b.x),
+                                                amp_bf16_from_f32(a.w), amp_bf16_from_f32(b.w));
+        }
     }
     return sum;
+}
+
+/* Against f64 within the kernel's bound, and against the model bit by bit. */
+void check_output(const amp_kernel *kernel, float got, float bias, const std::vector<std::vector<Term>> &lines) {
+    const bool half = kernel->in == AMP_BF16;
+    double want = double(bias), magnitude = std::fabs(want);
+    for (const auto &line : lines) {
+        for (const Term &t : line) {
+            want += double(t.x) * double(t.w);
+            magnitude += std::fabs(double(t.x) * double(t.w));
+        }
+    }
+    const double bound = 60 * 0x1p-24 * magnitude + (half ? 0x1p-8 * std::fabs(want) : 0);
+    ASSERT_NEAR(double(got), want, bound + 0x1p-126);
+    const float model = modelled(kernel->isa, bias, lines);
+    ASSERT_EQ(instruction_models::to_bits(half ? amp_f32_from_bf16(amp_bf16_from_f32(model)) : model),
+              instruction_models::to_bits(got));
 }
 
 void check(const amp_kernel *kernel, uint32_t seed) {
@@ -127,15 +163,15 @@ void check(const amp_kernel *kernel, uint32_t seed) {
             ASSERT_EQ(got, kUntouched) << "between pixels, at " << i;
             continue;
         }
-        double magnitude;
-        const int64_t pixel = i / p.y_step;
-        const double want = exact(p, &x, half, pixel / w.out[2], pixel % w.out[2], i % p.y_step, &magnitude);
-        const double bound = 60 * 0x1p-24 * magnitude + (half ? 0x1p-8 * std::fabs(want) : 0);
-        ASSERT_NEAR(double(got), want, bound + 0x1p-126) << "element " << i;
+        SCOPED_TRACE("element " + std::to_string(i));
+        const int64_t pixel = i / p.y_step, channel = i % p.y_step;
+        check_output(kernel, got, p.bias[size_t(channel)],
+                     meetings(p, &x, half, pixel / w.out[2], pixel % w.out[2], channel));
+        if (testing::Test::HasFatalFailure()) return;
     }
 }
 
-TEST(Depthwise, KernelsMatchF64BetweenGuardPages) {
+TEST(Depthwise, KernelsMatchTheModelAndF64BetweenGuardPages) {
     for (int i = 0; i < amp_kernel_count(); i++) {
         const amp_kernel *kernel = amp_kernel_at(i);
         if (kernel->family != AMP_KERNEL_DEPTHWISE || !amp_kernel_usable(kernel, nullptr)) continue;
