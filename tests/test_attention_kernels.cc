@@ -5,6 +5,7 @@
 
 #include "amp_test.h"
 #include "guard.h"
+#include "instruction_models.h"
 #include "kernel_rows.h"
 
 using namespace amp_test;
@@ -367,6 +368,185 @@ TEST_P(AttentionPartKernel, EmptyExtents) {
         Head x(*kernel, p, false);
         ASSERT_NO_FATAL_FAILURE(expect_part(*kernel, x, 0, p.keys, false));
     }
+}
+
+// ---- Bit by bit -----------------------------------------------------------------------------------------------------
+
+// The kernels of attention_body.h and attention_part_body.h in scalars: what order they compute in, and where they round.
+struct Model {
+    Model(const amp_kernel &kernel, const Head &x, int64_t row)
+        : x(x), row(row), part(kernel.family == AMP_KERNEL_ATTENTION_PART) {
+        lanes = kernel.isa == AMP_ISA_AVX512 ? 16 : kernel.isa == AMP_ISA_AVX2 ? 8 : 1;
+        sums.assign(size_t(x.p.width), 0.0F);
+    }
+    // The lanes as the kernels fold them.
+    float fold(std::vector<float> v) const {
+        for (int n = lanes / 2; n > 0; n /= 2)
+            for (int i = 0; i < n; i++) v[size_t(i)] += v[size_t(i + n)];
+        return v[0];
+    }
+    float score(int64_t key) const {
+        if (x.p.causal && key > x.p.first_row + row) return -INFINITY;
+        std::vector<float> sum(size_t(lanes), 0.0F);
+        for (int64_t d = 0; d < x.p.depth; d++) {
+            float &s = sum[part ? size_t(d % lanes) : 0];
+            s = std::fmaf(float(x.q.at(row, d)), float(x.k.at(key, d)), s);
+        }
+        const float scaled = (part ? fold(sum) : sum[0]) * 0.3F;
+        return x.p.mask == NONE
+                   ? scaled
+                   : scaled + float(x.mask.at(x.p.mask == ONE_ROW ? 0 : row, x.p.mask == ONE_COLUMN ? 0 : key));
+    }
+    void block(int64_t first, int64_t keys) {
+        std::vector<float> s, lane(size_t(lanes), 0.0F);
+        float top = max;
+        for (int64_t j = 0; j < keys; j++) {
+            s.push_back(score(first + j));
+            top = std::max(top, s.back());
+        }
+        if (top == -INFINITY) return;
+        const float correction = expf(max - top);
+        for (int64_t j = 0; j < keys; j++) {
+            float &weight = s[size_t(j)];
+            weight -= top;
+            amp_exp_f32_ref(&weight, &weight, 1);
+            lane[size_t(j % lanes)] += weight;
+        }
+        sum = sum * correction + fold(lane);
+        max = top;
+        for (int64_t c = 0; c < x.p.width; c++) {
+            float &y = sums[size_t(c)];
+            y *= correction;
+            for (int64_t j = 0; j < keys; j++) y = std::fmaf(s[size_t(j)], float(x.v.at(first + j, c)), y);
+        }
+    }
+    void run(int64_t first, int64_t keys) {
+        for (int64_t at = 0; at < keys; at += AMP_ATTENTION_KEYS)
+            block(first + at, std::min<int64_t>(AMP_ATTENTION_KEYS, keys - at));
+    }
+
+    const Head &x;
+    int64_t row;
+    bool part;
+    int lanes;
+    float max = -INFINITY, sum = 0;
+    std::vector<float> sums;
+};
+
+class AttentionF32Kernel : public KernelTest {};
+INSTANTIATE_TEST_SUITE_P(Rows, AttentionF32Kernel, testing::ValuesIn(rows_where([](const amp_kernel &row) {
+                             return row.family == AMP_KERNEL_ATTENTION && row.in == AMP_F32;
+                         })),
+                         row_name);
+
+TEST_P(AttentionF32Kernel, BitsAreThoseOfTheModel) {
+    for (size_t i = 0; i < some_rows.size(); i++)
+        for (size_t j = 0; j < some_keys.size(); j++) {
+            Head x(*kernel, mixed(i, j), false);
+            x.run(*kernel);
+            for (int64_t row = 0; row < x.p.rows; row++) {
+                Model m(*kernel, x, row);
+                m.run(0, x.p.keys);
+                const float scale = m.sum == 0 ? 0 : 1.0F / m.sum;
+                for (int64_t c = 0; c < x.p.width; c++)
+                    ASSERT_EQ(m.sums[size_t(c)] * scale, float(x.out.at(row, c)))
+                        << describe(x.p) << ": " << row << ", " << c;
+            }
+        }
+}
+
+TEST_P(AttentionPartKernel, BitsAreThoseOfTheModel) {
+    for (size_t i = 0; i < some_rows.size(); i++)
+        for (size_t j = 0; j < some_keys.size(); j++) {
+            Head x(*kernel, mixed(i, j), false);
+            const int64_t first = int64_t(i % 3) % x.p.keys, keys = x.p.keys - first;
+            Matrix state(AMP_F32, x.p.rows, 2, 0, false), sums(AMP_F32, x.p.rows, x.p.width, 0, false);
+            const amp_attention_head h = x.head();
+            reinterpret_cast<amp_attention_part_function *>(kernel->function)(
+                &h, first, keys, state.as<amp_attention_state>(), sums.as<float>());
+            for (int64_t row = 0; row < x.p.rows; row++) {
+                Model m(*kernel, x, row);
+                m.run(first, keys);
+                ASSERT_EQ(m.max, float(state.at(row, 0))) << describe(x.p) << ": " << row;
+                ASSERT_EQ(m.sum, float(state.at(row, 1))) << describe(x.p) << ": " << row;
+                for (int64_t c = 0; c < x.p.width; c++)
+                    ASSERT_EQ(m.sums[size_t(c)], float(sums.at(row, c))) << describe(x.p) << ": " << row << ", " << c;
+            }
+        }
+}
+
+// Σ a[i]·b[i] by the instruction of a bf16 kernel.
+float bf16_product(amp_isa isa, std::vector<uint16_t> a, std::vector<uint16_t> b) {
+    float sum = 0;
+    a.resize((a.size() + 31) / 32 * 32), b.resize(a.size());
+    for (size_t i = 0; i < a.size(); i += isa == AMP_ISA_AMX ? 32 : 2)
+        sum = isa == AMP_ISA_AMX ? instruction_models::tdpbf16ps(sum, &a[i], &b[i], 2, 16)
+                                 : instruction_models::vdpbf16ps(sum, a[i], a[i + 1], b[i], b[i + 1]);
+    return sum;
+}
+
+// Numbers of many sizes whose sum is zero: what an order of sums leaves of it is rounding.
+std::vector<uint16_t> cancelling_numbers(std::mt19937 *random, size_t n) {
+    std::vector<uint16_t> x(n);
+    for (size_t i = 0; i < n / 2; i++) {
+        x[i] = to_bf16(std::ldexp(float(128 + (*random)() % 128), int((*random)() % 24) - 12));
+        x[n - 1 - i] = x[i] ^ 0x8000;
+    }
+    return x;
+}
+
+class AttentionBf16Instruction : public KernelTest {};
+INSTANTIATE_TEST_SUITE_P(Rows, AttentionBf16Instruction, testing::ValuesIn(rows_where([](const amp_kernel &row) {
+                             return row.family == AMP_KERNEL_ATTENTION && row.in == AMP_BF16 && row.isa != AMP_ISA_REF;
+                         })),
+                         row_name);
+
+// Without a query all weights are 1, and a result is the second product alone: of a power of two of keys, so that dividing
+// by their number is exact.
+TEST_P(AttentionBf16Instruction, ValuesAreSummedByTheModelOfTheInstruction) {
+    std::mt19937 random(11);
+    for (int64_t keys : {32, 64, 128, 256}) {
+        Head x(*kernel, suited({19, keys, 32, 50}), false);
+        x.q.fill([] { return 0.0; });
+        std::vector<float> want;
+        for (int64_t c = 0; c < x.p.width; c++) {
+            const std::vector<uint16_t> v = cancelling_numbers(&random, size_t(keys));
+            for (int64_t j = 0; j < keys; j++) x.v.set(j, c, from_bf16(v[size_t(j)]));
+            want.push_back(bf16_product(kernel->isa, std::vector<uint16_t>(size_t(keys), to_bf16(1)), v) / float(keys));
+        }
+        x.run(*kernel);
+        for (int64_t i = 0; i < x.p.rows; i++)
+            for (int64_t c = 0; c < x.p.width; c++)
+                ASSERT_EQ(from_bf16(to_bf16(want[size_t(c)])), float(x.out.at(i, c)))
+                    << keys << " keys: " << i << ", " << c;
+    }
+}
+
+// Scores that are nothing but rounding, scaled until a unit of it changes the weights: of two keys, one of value 1.
+TEST_P(AttentionBf16Instruction, ScoresAreSummedByTheModelOfTheInstruction) {
+    std::mt19937 random(13);
+    int different = 0;
+    for (int round = 0; round < 50; round++) {
+        Head x(*kernel, {3, 2, 64, 5}, false);
+        float score[2];
+        x.q.fill([] { return 1.0; });
+        for (int j = 0; j < 2; j++) {
+            const std::vector<uint16_t> k = cancelling_numbers(&random, 64);
+            for (int64_t d = 0; d < 64; d++) x.k.set(j, d, from_bf16(k[size_t(d)]));
+            score[j] = bf16_product(kernel->isa, std::vector<uint16_t>(64, to_bf16(1)), k);
+        }
+        x.v.fill([] { return 0.0; });
+        for (int64_t c = 0; c < x.p.width; c++) x.v.set(0, c, 1.0);
+        const double unit = std::fabs(double(score[0]) - double(score[1]));
+        const double scale = unit > 0 ? 1 / unit : 1.0; // weights of 1 and 1/e, whichever way
+        amp_attention_head h = x.head();
+        h.scale = float(scale);
+        reinterpret_cast<amp_attention_function *>(kernel->function)(&h, x.packed.as<void>(), false);
+        const double want = 1 / (1 + std::exp(double(h.scale) * (double(score[1]) - double(score[0]))));
+        different += unit > 0;
+        for (int64_t c = 0; c < x.p.width; c++) ASSERT_NEAR(want, x.out.at(1, c), 0x1p-6) << round << ", " << c;
+    }
+    EXPECT_GT(different, 25);
 }
 
 } // namespace
