@@ -325,7 +325,7 @@ TEST(OpTable, AliasesHaveTheLayoutOfTheirTarget) {
         }
         EXPECT_EQ(target->forms | op.forms, target->forms) << key(op);
     }
-    EXPECT_GT(aliases, 10);
+    EXPECT_GE(aliases, 7);
     EXPECT_STREQ(amp_op_find("cross_entropy_loss")->alias_of, "cross_entropy");
     EXPECT_STREQ(amp_op_find("inverse")->alias_of, "linalg_inv");
 }
