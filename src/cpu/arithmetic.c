@@ -9,6 +9,7 @@
 #include "cpu/element.h"
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
+#include "cuda/cuda_elementwise.h"
 #include "ops/argument_rules.h"
 #include "policy/promotion.h"
 
@@ -424,6 +425,7 @@ amp_status cpu_polar(amp_call *call) {
     }
     amp_tensor *out = amp_operands_output(call, v, 2, a->abs->dtype == AMP_F32 ? AMP_C64 : AMP_C128);
     if (!out) return amp_pending_error();
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_polar(call, a, out);
     if (out->dtype == AMP_C64) return polar_f32(v, out);
     amp_operands_run(v, 2, AMP_F64, AMP_C128, polar_loop, NULL, 64, out);
     return AMP_OK;

@@ -11,6 +11,8 @@
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/loss_reduction.h"
+#include "cuda/cuda_class_losses.h"
+#include "dispatch/backend.h"
 
 enum { STATE_COST = 32 }; /* simple operations for one state of one frame */
 
@@ -77,23 +79,25 @@ static double sample_loss(const sequences *q, int64_t n, double *alpha) {
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------ */
 
-static const int64_t *integers(const amp_call *call, const char *name, const amp_tensor *t) {
-    if (amp_compute_dtype(t->dtype) != AMP_I64 || t->dtype == AMP_BOOL) {
-        amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected integers", amp_call_name(call), name, amp_describe(t));
-        return NULL;
-    }
+static amp_status check_integers(const amp_call *call, const char *name, const amp_tensor *t) {
+    if (amp_compute_dtype(t->dtype) == AMP_I64 && t->dtype != AMP_BOOL) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected integers", amp_call_name(call), name, amp_describe(t));
+}
+
+static amp_status check_lengths(const amp_call *call, const char *name, const amp_tensor *t, int64_t batch) {
+    if (amp_tensor_elements(t) == batch && t->rank <= 1) return check_integers(call, name, t);
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected one length for each sample, [%lld]",
+                    amp_call_name(call), name, amp_describe(t), (long long)batch);
+}
+
+static const int64_t *integers(const amp_call *call, const amp_tensor *t) {
     const amp_tensor *dense = amp_cpu_dense(call->op->name, t, AMP_I64, 0);
     return dense ? amp_tensor_pointer(dense) : NULL;
 }
 
 static const int64_t *lengths(const amp_call *call, const char *name, const amp_tensor *t, int64_t batch,
                               int64_t most) {
-    if (amp_tensor_elements(t) != batch || t->rank > 1) {
-        amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected one length for each sample, [%lld]", amp_call_name(call),
-                 name, amp_describe(t), (long long)batch);
-        return NULL;
-    }
-    const int64_t *values = integers(call, name, t);
+    const int64_t *values = integers(call, t);
     for (int64_t i = 0; values && i < batch; i++) {
         if (values[i] >= 0 && values[i] <= most) continue;
         amp_fail(AMP_ERROR_INVALID, "%s: element %lld of '%s' is %lld; expected 0 to %lld", amp_call_name(call),
@@ -103,7 +107,7 @@ static const int64_t *lengths(const amp_call *call, const char *name, const amp_
     return values;
 }
 
-static amp_status take_log_probs(const amp_call *call, const amp_tensor *t, sequences *q) {
+static amp_status check_log_probs(const amp_call *call, const amp_tensor *t, sequences *q) {
     if ((t->rank != 2 && t->rank != 3) || t->shape[t->rank - 1] == 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'log_probs' is %s; expected [T, N, C] or [T, C] with classes",
                         amp_call_name(call), amp_describe(t));
@@ -116,14 +120,9 @@ static amp_status take_log_probs(const amp_call *call, const amp_tensor *t, sequ
     q->frames = t->shape[0];
     q->batch = t->rank == 3 ? t->shape[1] : 1;
     q->classes = t->shape[t->rank - 1];
-    if (q->blank < 0 || q->blank >= q->classes) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'blank' is %lld; expected 0 to %lld", amp_call_name(call),
-                        (long long)q->blank, (long long)q->classes - 1);
-    }
-    const amp_tensor *dense = amp_cpu_dense(call->op->name, t, q->compute, 0);
-    if (!dense) return amp_pending_error();
-    q->log_probs = amp_tensor_pointer(dense);
-    return AMP_OK;
+    if (q->blank >= 0 && q->blank < q->classes) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'blank' is %lld; expected 0 to %lld", amp_call_name(call),
+                    (long long)q->blank, (long long)q->classes - 1);
 }
 
 /* Where each sample's labels begin, and that they are classes. */
@@ -148,9 +147,9 @@ static amp_status place_labels(const amp_call *call, const amp_tensor *targets, 
                     amp_call_name(call), amp_describe(targets), (long long)end);
 }
 
-static amp_status take_arguments(const amp_call *call, const amp_ctc_loss_args *a, sequences *q) {
+static amp_status check_arguments(const amp_call *call, const amp_ctc_loss_args *a, sequences *q) {
     const amp_tensor *targets = a->targets;
-    AMP_TRY(take_log_probs(call, a->log_probs, q));
+    AMP_TRY(check_log_probs(call, a->log_probs, q));
     const bool rows = targets->rank == 2 && targets->shape[0] == q->batch && a->log_probs->rank == 3;
     if (!rows && targets->rank != 1) {
         return amp_fail(AMP_ERROR_INVALID,
@@ -159,9 +158,18 @@ static amp_status take_arguments(const amp_call *call, const amp_ctc_loss_args *
     }
     q->label_count = amp_tensor_elements(targets);
     q->padded = rows ? targets->shape[1] : 0;
-    q->labels = integers(call, "targets", targets);
+    AMP_TRY(check_integers(call, "targets", targets));
+    AMP_TRY(check_lengths(call, "input_lengths", a->input_lengths, q->batch));
+    return check_lengths(call, "target_lengths", a->target_lengths, q->batch);
+}
+
+static amp_status take_arguments(const amp_call *call, const amp_ctc_loss_args *a, sequences *q) {
+    const amp_tensor *targets = a->targets, *dense = amp_cpu_dense(call->op->name, a->log_probs, q->compute, 0);
+    if (!dense) return amp_pending_error();
+    q->log_probs = amp_tensor_pointer(dense);
+    q->labels = integers(call, targets);
     q->frame_counts = q->labels ? lengths(call, "input_lengths", a->input_lengths, q->batch, q->frames) : NULL;
-    const int64_t most = rows ? q->padded : q->label_count;
+    const int64_t most = q->padded ? q->padded : q->label_count;
     q->label_counts = q->frame_counts ? lengths(call, "target_lengths", a->target_lengths, q->batch, most) : NULL;
     return q->label_counts ? place_labels(call, targets, q) : amp_pending_error();
 }
@@ -192,11 +200,16 @@ amp_status cpu_ctc_loss(amp_call *call) {
     sequences q = {.blank = a->blank, .zero_infinity = a->zero_infinity};
     amp_loss_reduction reduction;
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
-    AMP_TRY(take_arguments(call, a, &q));
+    AMP_TRY(check_arguments(call, a, &q));
     const int rank = a->log_probs->rank == 3;
-    amp_tensor *losses = amp_tensor_new(call->op->name, AMP_F64, rank, &q.batch);
+    const bool mean = reduction == AMP_LOSS_MEAN;
+    amp_tensor *losses = amp_backend_tensor(call->device, call->op->name, AMP_F64, rank, &q.batch);
     if (!losses) return amp_pending_error();
-    AMP_TRY(run(call, &q, reduction == AMP_LOSS_MEAN, amp_tensor_pointer(losses)));
-    return amp_loss_finish(call, reduction, losses, a->log_probs->dtype,
-                           reduction == AMP_LOSS_MEAN ? 1.0 / (double)q.batch : 1.0);
+    if (call->device == AMP_DEVICE_CUDA) {
+        AMP_TRY(amp_cuda_align(call, a, q.padded, mean, losses));
+    } else {
+        AMP_TRY(take_arguments(call, a, &q));
+        AMP_TRY(run(call, &q, mean, amp_tensor_pointer(losses)));
+    }
+    return amp_loss_finish(call, reduction, losses, a->log_probs->dtype, mean ? 1.0 / (double)q.batch : 1.0);
 }

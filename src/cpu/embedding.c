@@ -9,6 +9,7 @@
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/kernels.h"
+#include "cuda/cuda_bags.h"
 #include "dispatch/call.h"
 #include "ops/row_rules.h"
 
@@ -215,19 +216,27 @@ static void run_bag(const bags *b, int64_t bag) {
     if (b->mode == BAG_MEAN) divide(b, out, taken);
 }
 
-static amp_status take_offsets(const amp_call *call, const amp_embedding_bag_args *a, bags *b) {
-    if (a->input->rank == 2 && !a->offsets) {
-        b->count = a->input->shape[0];
-        b->each = a->input->shape[1];
-        return AMP_OK;
-    }
+static amp_status check_offsets(const amp_call *call, const amp_embedding_bag_args *a) {
     const amp_tensor *offsets = a->offsets;
+    if (a->input->rank == 2 && !offsets) return AMP_OK;
     if (a->input->rank != 1 || !offsets || offsets->rank != 1 ||
         (offsets->dtype != AMP_I64 && offsets->dtype != AMP_I32)) {
         return amp_fail(
             AMP_ERROR_INVALID,
             "%s: input is %s, 'offsets' is %s; expected a matrix of indices, or a vector and integer offsets",
             amp_call_name(call), amp_describe(a->input), offsets ? amp_describe(offsets) : "missing");
+    }
+    if (!a->include_last_offset || offsets->shape[0] > 0) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'offsets' is %s; expected at least the last offset", amp_call_name(call),
+                    amp_describe(offsets));
+}
+
+static amp_status take_offsets(const amp_call *call, const amp_embedding_bag_args *a, bags *b) {
+    const amp_tensor *offsets = a->offsets;
+    if (!offsets) {
+        b->count = a->input->shape[0];
+        b->each = a->input->shape[1];
+        return AMP_OK;
     }
     const amp_tensor *dense = amp_cpu_dense(call->op->name, offsets, AMP_I64, 0);
     if (!dense) return amp_pending_error();
@@ -244,16 +253,11 @@ static amp_status take_offsets(const amp_call *call, const amp_embedding_bag_arg
         }
         before = o;
     }
-    if (!a->include_last_offset) return AMP_OK;
-    if (b->count == 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'offsets' is %s; expected at least the last offset",
-                        amp_call_name(call), amp_describe(offsets));
-    }
-    b->each = b->offsets[--b->count];
+    if (a->include_last_offset) b->each = b->offsets[--b->count];
     return AMP_OK;
 }
 
-static amp_status take_scales(const amp_call *call, const amp_embedding_bag_args *a, bags *b) {
+static amp_status check_scales(const amp_call *call, const amp_embedding_bag_args *a, const bags *b) {
     const amp_tensor *scales = a->per_sample_weights;
     if (!scales) return AMP_OK;
     if (b->mode != BAG_SUM) {
@@ -261,11 +265,14 @@ static amp_status take_scales(const amp_call *call, const amp_embedding_bag_args
                         amp_call_name(call), a->mode);
     }
     AMP_TRY(amp_call_check_same_dtype(call, "weight", a->weight, "per_sample_weights", scales));
-    if (!amp_same_shape(scales, a->input)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'per_sample_weights' is %s, input is %s; expected equal shapes",
-                        amp_call_name(call), amp_describe(scales), amp_describe(a->input));
-    }
-    const amp_tensor *dense = amp_cpu_dense(call->op->name, scales, b->compute, 0);
+    if (amp_same_shape(scales, a->input)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'per_sample_weights' is %s, input is %s; expected equal shapes",
+                    amp_call_name(call), amp_describe(scales), amp_describe(a->input));
+}
+
+static amp_status take_scales(const amp_call *call, const amp_tensor *scales, bags *b) {
+    const amp_tensor *dense = scales ? amp_cpu_dense(call->op->name, scales, b->compute, 0) : NULL;
+    if (!scales) return AMP_OK;
     if (!dense) return amp_pending_error();
     b->scales = amp_tensor_pointer(dense);
     return AMP_OK;
@@ -297,10 +304,13 @@ amp_status cpu_embedding_bag(amp_call *call) {
     const amp_embedding_bag_args *a = call->args;
     bags b = {.compute = amp_compute_dtype(a->weight->dtype)};
     AMP_TRY(amp_check_table(call, a->input, a->weight));
-    AMP_TRY(take_indices(call, a->input, a->weight, &b.l));
     AMP_TRY(take_options(call, a, &b));
+    AMP_TRY(check_offsets(call, a));
+    AMP_TRY(check_scales(call, a, &b));
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_embedding_bag(call, a, b.mode, b.padding);
+    AMP_TRY(take_indices(call, a->input, a->weight, &b.l));
     AMP_TRY(take_offsets(call, a, &b));
-    AMP_TRY(take_scales(call, a, &b));
+    AMP_TRY(take_scales(call, a->per_sample_weights, &b));
     if (a->max_norm.set) AMP_TRY(limit_rows(call, &b.l, a->weight, a->norm_type.value, a->max_norm.value));
     const int64_t shape[2] = {b.count, a->weight->shape[1]};
     amp_tensor *out = amp_call_output(call, 0, a->weight->dtype, 2, shape);

@@ -5,6 +5,8 @@
 #include "amp/ops.h"
 #include "cpu/element.h"
 #include "cpu/operands.h"
+#include "cuda/cuda_elementwise.h"
+#include "ops/row_rules.h"
 
 typedef struct grid {
     double scale, zero_point, low, high;
@@ -29,15 +31,18 @@ static amp_status run(amp_call *call, amp_tensor *input, double scale, int64_t z
     grid g = {scale, (double)zero_point, (double)low, (double)high};
     const amp_operand v = amp_tensor_operand("input", input);
     const amp_dtype compute = amp_compute_dtype(input->dtype);
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(input));
-    }
+    AMP_TRY(amp_check_floating(call, input));
     if (low > high || zero_point < low || zero_point > high) {
         return amp_fail(
             AMP_ERROR_INVALID,
             "%s: 'quant_min' is %lld, 'zero_point' is %lld, 'quant_max' is %lld; expected them in this order",
             amp_call_name(call), (long long)low, (long long)zero_point, (long long)high);
+    }
+    if (call->device == AMP_DEVICE_CUDA) {
+        amp_tensor *numbers[2] = {amp_full(AMP_NO_DIMS, amp_float(scale), .device = AMP_DEVICE_CUDA),
+                                  amp_full(AMP_NO_DIMS, amp_int(zero_point), .device = AMP_DEVICE_CUDA)};
+        if (!numbers[0] || !numbers[1]) return amp_pending_error();
+        return amp_cuda_fake_quantize(call, input, numbers[0], numbers[1], low, high);
     }
     amp_tensor *out = amp_operands_output(call, &v, 1, input->dtype);
     if (!out) return amp_pending_error();
@@ -60,6 +65,10 @@ amp_status cpu_fake_quantize_per_tensor_affine_tensor_qparams(amp_call *call) {
         if (amp_tensor_elements(t) == 1 && amp_compute_dtype(t->dtype) != AMP_C128) continue;
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected one real number", amp_call_name(call),
                         i ? "zero_point" : "scale", amp_describe(t));
+    }
+    if (call->device == AMP_DEVICE_CUDA) { /* the zero point's place is not seen here */
+        AMP_TRY(amp_check_floating(call, a->input));
+        return amp_cuda_fake_quantize(call, a->input, a->scale, a->zero_point, a->quant_min, a->quant_max);
     }
     amp_block_load(AMP_F64, &scale, a->scale->dtype, amp_tensor_pointer(a->scale), 0, 1);
     amp_block_load(AMP_I64, &zero_point, a->zero_point->dtype, amp_tensor_pointer(a->zero_point), 0, 1);

@@ -7,6 +7,8 @@
 #include "cpu/element.h"
 #include "cpu/iterate.h"
 #include "cpu/scatter.h"
+#include "cuda/cuda_scatter.h"
+#include "dispatch/backend.h"
 
 typedef struct places {
     const amp_tensor *input;
@@ -19,24 +21,26 @@ typedef struct places {
 
 /* ---- Reading the list ----------------------------------------------------------------------------------------- */
 
+static amp_status check_mask(const amp_call *call, const amp_tensor *input, const amp_tensor *mask, int first) {
+    bool fits = mask->rank > 0 && first + mask->rank <= input->rank;
+    for (int d = 0; fits && d < mask->rank; d++) fits = mask->shape[d] == input->shape[first + d];
+    if (fits) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: a mask in 'indices' is %s, which does not fit input %s from dimension %d",
+                    amp_call_name(call), amp_describe(mask), amp_describe(input), first);
+}
+
 /* Places in a mask that are set, as one vector of indices for each of its dimensions. */
 static amp_status expand_mask(const amp_call *call, places *p, const amp_tensor *given) {
-    const int first = p->dims;
-    bool fits = given->rank > 0 && first + given->rank <= p->input->rank;
-    for (int d = 0; fits && d < given->rank; d++) fits = given->shape[d] == p->input->shape[first + d];
-    if (!fits) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: a mask in 'indices' is %s, which does not fit input %s from dimension %d",
-                        amp_call_name(call), amp_describe(given), amp_describe(p->input), first);
-    }
+    AMP_TRY(check_mask(call, p->input, given, p->dims));
     amp_tensor *mask = amp_tensor_new(call->op->name, AMP_BOOL, given->rank, given->shape);
     if (!mask) return amp_pending_error();
     AMP_TRY(amp_cpu_copy(mask, given));
     const uint8_t *set = amp_tensor_pointer(mask);
     const int64_t n = amp_tensor_elements(mask);
+    const int rank = given->rank;
     int64_t count = 0, *to[AMP_MAX_RANK];
     for (int64_t i = 0; i < n; i++) count += set[i];
-    for (int d = 0; d < given->rank; d++) {
+    for (int d = 0; d < rank; d++) {
         amp_tensor *index = amp_tensor_new(call->op->name, AMP_I64, 1, &count);
         if (!index) return amp_pending_error();
         p->indices[p->dims++] = index;
@@ -45,26 +49,36 @@ static amp_status expand_mask(const amp_call *call, places *p, const amp_tensor 
     for (int64_t i = 0, at = 0; i < n; i++) {
         if (!set[i]) continue;
         int64_t rest = i;
-        for (int d = given->rank - 1; d >= 0; d--) {
-            to[d][at] = rest % given->shape[d];
-            rest /= given->shape[d];
+        for (int d = rank; d > 0; d--) {
+            to[d - 1][at] = rest % given->shape[d - 1];
+            rest /= given->shape[d - 1];
         }
         at++;
     }
     return AMP_OK;
 }
 
+static bool is_mask(const amp_tensor *t) {
+    return t && (t->dtype == AMP_BOOL || t->dtype == AMP_U8);
+}
+
+static bool any_mask(const amp_tensor_list *list) {
+    for (int64_t i = 0; i < list->count; i++) {
+        if (is_mask(list->items[i])) return true;
+    }
+    return false;
+}
+
 static amp_status read_list(const amp_call *call, const amp_tensor_list *list, places *p) {
     bool any = false;
     for (int64_t i = 0; i < list->count; i++) {
         amp_tensor *t = list->items[i];
-        const bool is_mask = t && (t->dtype == AMP_BOOL || t->dtype == AMP_U8);
         if (p->dims >= p->input->rank) {
             return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' covers more dimensions than input %s has",
                             amp_call_name(call), amp_describe(p->input));
         }
         any |= t != NULL;
-        if (is_mask) {
+        if (is_mask(t)) {
             AMP_TRY(expand_mask(call, p, t));
         } else {
             amp_tensor *index = t ? amp_index_tensor(call, "indices", t) : NULL;
@@ -136,9 +150,9 @@ static amp_status merged_values(const amp_call *call, const places *p, const amp
         wide.strides[d] = repeated ? 0 : values->strides[from];
     }
     if (p->rank > 1) { /* several dimensions seldom step as one */
-        amp_tensor *copy = amp_tensor_new(call->op->name, values->dtype, rank, shape);
+        amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, values->dtype, rank, shape);
         if (!copy) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(copy, &wide));
+        AMP_TRY(amp_copy_tensor(copy, &wide));
         wide = *copy;
     }
     *merged = wide;
@@ -167,22 +181,11 @@ static void add_offsets(void *context, char *const *data, const int64_t *strides
     }
 }
 
-/* The table with one dimension, of stride 1, for all that are indexed, and the offsets that index it. */
-static amp_status view_table(const amp_call *call, amp_scatter_work *w, amp_tensor *table) {
-    const places *p = w->context;
-    amp_tensor *offsets = amp_tensor_new(call->op->name, AMP_I64, p->rank, p->shape);
-    if (!offsets) return amp_pending_error();
+static amp_status make_offsets(const amp_call *call, const places *p, const amp_tensor *table, amp_tensor *offsets) {
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_make_offsets(call, table, p->indices, p->dims, offsets);
     memset(amp_tensor_pointer(offsets), 0, (size_t)amp_tensor_elements(offsets) * sizeof(int64_t));
-    amp_tensor viewed = *table;
-    viewed.rank = 0;
-    for (int d = 0; d <= table->rank; d++) {
-        if (viewed.rank == p->before && w->dim < 0) w->dim = viewed.rank++;
-        if (d == table->rank) break;
-        if (is_free(p, d)) {
-            viewed.shape[viewed.rank] = table->shape[d];
-            viewed.strides[viewed.rank++] = table->strides[d];
-            continue;
-        }
+    for (int d = 0; d < p->dims; d++) {
+        if (is_free(p, d)) continue;
         step s = {table->shape[d], table->strides[d]};
         amp_iterator it;
         amp_iterator_start(&it, p->rank, p->shape);
@@ -190,7 +193,27 @@ static amp_status view_table(const amp_call *call, amp_scatter_work *w, amp_tens
         amp_iterator_add(&it, p->indices[d]);
         amp_iterator_run(&it, add_offsets, &s, 1);
     }
+    return AMP_OK;
+}
+
+/* The table with one dimension, of stride 1 and no end, for all that are indexed, and the offsets that index it. */
+static amp_status view_table(const amp_call *call, amp_scatter_work *w, amp_tensor *table) {
+    const places *p = w->context;
+    amp_tensor *offsets = amp_backend_tensor(call->device, call->op->name, AMP_I64, p->rank, p->shape);
+    if (!offsets) return amp_pending_error();
+    AMP_TRY(make_offsets(call, p, table, offsets));
+    amp_tensor viewed = *table;
+    viewed.rank = 0;
+    for (int d = 0; d <= table->rank; d++) {
+        if (viewed.rank == p->before && w->dim < 0) w->dim = viewed.rank++;
+        if (d == table->rank) break;
+        if (!is_free(p, d)) continue;
+        viewed.shape[viewed.rank] = table->shape[d];
+        viewed.strides[viewed.rank++] = table->strides[d];
+    }
+    viewed.shape[w->dim] = INT64_MAX;
     viewed.strides[w->dim] = 1;
+    w->least = INT64_MIN + 1; /* the first number marks what is out of range */
     const int64_t n = amp_tensor_elements(offsets);
     offsets->rank = 1;
     offsets->shape[0] = n;
@@ -200,10 +223,29 @@ static amp_status view_table(const amp_call *call, amp_scatter_work *w, amp_tens
     return AMP_OK;
 }
 
+/* On the device, which does not say how many places are set. */
+static amp_status put_by_mask(amp_call *call, const amp_index_put_args *a) {
+    amp_tensor *mask = NULL;
+    int first = 0, others = 0;
+    for (int64_t i = 0; i < a->indices.count; i++) {
+        amp_tensor *t = a->indices.items[i];
+        others += t && (mask || !is_mask(t));
+        if (is_mask(t)) mask = t;
+        first += !mask;
+    }
+    if (others > 0) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: a mask beside other indices is not implemented on cuda yet",
+                        amp_call_name(call));
+    }
+    AMP_TRY(check_mask(call, a->input, mask, first));
+    return amp_cuda_index_put_mask(call, a, mask, first);
+}
+
 amp_status cpu_index_put(amp_call *call) {
     const amp_index_put_args *a = call->args;
     places p = {.input = a->input};
     AMP_TRY(amp_call_check_same_dtype(call, "input", a->input, "values", a->values));
+    if (call->device == AMP_DEVICE_CUDA && any_mask(&a->indices)) return put_by_mask(call, a);
     AMP_TRY(read_list(call, &a->indices, &p));
     AMP_TRY(check_indices(call, &p));
     int rank, common;

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/iterate.h"
+#include "dispatch/backend.h"
 
 amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index) {
     if (index->dtype == AMP_I64) return index;
@@ -14,8 +14,8 @@ amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_ten
                  amp_describe(index));
         return NULL;
     }
-    amp_tensor *copy = amp_tensor_new(call->op->name, AMP_I64, index->rank, index->shape);
-    return copy && amp_cpu_copy(copy, index) == AMP_OK ? copy : NULL;
+    amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, AMP_I64, index->rank, index->shape);
+    return copy && amp_copy_tensor(copy, index) == AMP_OK ? copy : NULL;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -66,6 +66,7 @@ amp_status amp_index_check(const amp_call *call, const char *argument, const amp
                            const amp_tensor *described, int dim, bool negative) {
     bounds b = {.least = negative ? -size : 0, .greatest = size - 1};
     amp_iterator it;
+    if (call->device == AMP_DEVICE_CUDA) return AMP_OK;
     if (size == 0) {
         b.bad = amp_tensor_elements(index) > 0;
         b.least = 1; /* nothing is in bounds */

@@ -8,7 +8,8 @@
 amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index);
 
 /* Every index (i64) is within 0 … size − 1, or from −size on where `negative` ones count from the end. `described`: the
- * tensor whose dimension `dim` has that size, for the message. */
+ * tensor whose dimension `dim` has that size, for the message. Of a device other than the CPU nobody waits to see it: the
+ * kernel that uses the index tells. */
 amp_status amp_index_check(const amp_call *call, const char *argument, const amp_tensor *index, int64_t size,
                            const amp_tensor *described, int dim, bool negative);
 

@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/copy.h"
 #include "cpu/index_walk.h"
 #include "cpu/iterate.h"
+#include "cuda/cuda_rows.h"
+#include "cuda/cuda_scatter.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 /* ---- Elements by size ----------------------------------------------------------------------------------------- */
@@ -127,9 +129,9 @@ amp_status cpu_gather(amp_call *call) {
 static amp_status flattened(const amp_call *call, const amp_tensor *t, amp_tensor *flat) {
     *flat = *t;
     if (!amp_tensor_is_dense(t)) {
-        amp_tensor *copy = amp_tensor_new(call->op->name, t->dtype, t->rank, t->shape);
+        amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, t->shape);
         if (!copy) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(copy, t));
+        AMP_TRY(amp_copy_tensor(copy, t));
         *flat = *copy;
     }
     flat->rank = 1;
@@ -172,7 +174,9 @@ amp_status cpu_take_along_dim(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' is %s, input %s; their shapes do not broadcast beside 'dim'",
                         amp_call_name(call), amp_describe(a->indices), amp_describe(a->input));
     }
-    amp_tensor *out = amp_call_output(call, 0, input.dtype, a->dim.set ? a->indices->rank : 1, index.shape);
+    const int rank = a->dim.set ? a->indices->rank : 1;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_read_along(call, &input, &index, d, rank, true);
+    amp_tensor *out = amp_call_output(call, 0, input.dtype, rank, index.shape);
     if (!out) return amp_pending_error();
     const reading r = {"indices", converted, input, index, d, true};
     return read_all(call, &r, out);
@@ -225,6 +229,11 @@ static amp_status count_classes(const amp_call *call, const amp_tensor *index, i
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, from which 'num_classes' cannot be counted: give it",
                         amp_call_name(call), amp_describe(index));
     }
+    if (call->device == AMP_DEVICE_CUDA) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED,
+                        "%s: 'num_classes' must be given on cuda: to count the classes would wait for the device",
+                        amp_call_name(call));
+    }
     int64_t largest = 0;
     amp_iterator it;
     amp_iterator_start(&it, index->rank, index->shape);
@@ -232,6 +241,16 @@ static amp_status count_classes(const amp_call *call, const amp_tensor *index, i
     amp_iterator_run(&it, find_largest, &largest, 1);
     *classes = largest + (largest < INT64_MAX);
     return AMP_OK;
+}
+
+static amp_status set_hot_on_device(const amp_call *call, const amp_tensor *index, const amp_tensor *out) {
+    static const int64_t one[2] = {1, 0}; /* as an element, with room for the largest */
+    amp_tensor places = *index;
+    places.shape[places.rank] = places.strides[places.rank] = 1;
+    places.rank++;
+    return amp_cuda_write_by_index(
+        call, &(const amp_cuda_writing){
+                  .table = out, .index = &places, .number = one, .dim = index->rank, .alpha = amp_int(1)});
 }
 
 amp_status cpu_one_hot(amp_call *call) {
@@ -256,7 +275,8 @@ amp_status cpu_one_hot(amp_call *call) {
     amp_tensor *out = amp_call_output(call, 0, AMP_I64, index->rank + 1, shape);
     if (!out) return amp_pending_error();
     const amp_scalar zero = amp_int(0);
-    amp_cpu_fill(out, &zero);
+    AMP_TRY(amp_fill_tensor_with(out, &zero));
+    if (call->device == AMP_DEVICE_CUDA) return set_hot_on_device(call, index, out);
     amp_tensor first = *out; /* class 0 of every element */
     first.rank--;
     int64_t step = out->strides[index->rank] * (int64_t)sizeof(int64_t);

@@ -6,6 +6,7 @@
 #include "cpu/copy.h"
 #include "cpu/element.h"
 #include "cpu/pooling.h"
+#include "cuda/cuda_windows.h"
 
 typedef struct fractional {
     const amp_spatial *s;
@@ -121,7 +122,8 @@ static amp_tensor *draw_samples(const amp_call *call, const amp_spatial *s, amp_
     if (!samples) return NULL;
     double *numbers = amp_tensor_pointer(wide);
     for (int64_t i = 0; i < amp_tensor_elements(wide); i++) numbers[i] = draw();
-    return amp_cpu_copy(samples, wide) == AMP_OK ? samples : NULL;
+    if (amp_cpu_copy(samples, wide) != AMP_OK) return NULL;
+    return call->device == AMP_DEVICE_CPU ? samples : amp_to_device(samples, call->device);
 }
 
 typedef struct request {
@@ -145,6 +147,8 @@ static amp_status run(amp_call *call, int dims, const request *r) {
     amp_tensor *samples = r->samples ? r->samples : draw_samples(call, &s, r->input->dtype);
     if (!samples) return amp_pending_error();
     AMP_TRY(check_samples(call, &s, r->input, samples));
+    if (call->device == AMP_DEVICE_CUDA)
+        return amp_cuda_pool_fractional(call, &s, r->input, samples, f.kernel, r->return_indices);
     const amp_dtype compute = amp_compute_dtype(r->input->dtype);
     const amp_spatial numbers = {.dims = 1, .rank = 3}; /* dense */
     amp_spatial_result result, places = {0};

@@ -9,6 +9,8 @@
 #include "cpu/kernels.h"
 #include "cpu/operands.h"
 #include "cpu/reduce.h"
+#include "cuda/cuda_norms.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 /* ---- renorm --------------------------------------------------------------------------------------------------------- */
@@ -67,10 +69,11 @@ amp_status cpu_renorm(amp_call *call) {
                                   .root = isinf(p) ? 1.0 : 1.0 / p};
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, work.mask, true, shape);
-    amp_tensor *norms = amp_tensor_new(call->op->name, AMP_F64, rank, shape);
+    amp_tensor *norms = amp_backend_tensor(call->device, call->op->name, AMP_F64, rank, shape);
     amp_binary_function *mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
     if (!norms || !mul) return amp_pending_error();
     AMP_TRY(amp_cpu_reduce(&work, norms));
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_scale_slices(call, a->input, norms, limit);
     scales_from_norms(norms, limit);
     amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
     if (!out) return amp_pending_error();
@@ -156,6 +159,7 @@ amp_status cpu_local_response_norm(amp_call *call) {
                   .beta = a->beta.value,
                   .k = a->k.value};
     for (int d = 2; d < input->rank; d++) r.inner *= input->shape[d];
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_respond(call, a, r.inner);
     const amp_dtype made = whole ? AMP_F32 : r.compute;
     amp_tensor *out = amp_call_output(call, 0, whole ? AMP_F32 : input->dtype, input->rank, input->shape);
     const amp_tensor *x = out ? amp_cpu_dense(call->op->name, input, r.compute, 0) : NULL;

@@ -4,7 +4,7 @@
 #include <omp.h>
 
 #include "core/parallel.h"
-#include "cpu/copy.h"
+#include "dispatch/backend.h"
 
 /* The dimensions of `mask` last. */
 static amp_tensor with_rows_last(const amp_tensor *t, unsigned mask) {
@@ -30,7 +30,7 @@ static amp_status describe_rows(const amp_call *call, const amp_tensor *t, unsig
     amp_block_prepare();
     rows->data = amp_tensor_pointer(&rows->target);
     if (amp_tensor_is_dense(&rows->target)) return AMP_OK;
-    rows->copy = amp_tensor_new(call->op->name, t->dtype, t->rank, rows->target.shape);
+    rows->copy = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, rows->target.shape);
     if (!rows->copy) return amp_pending_error();
     rows->data = amp_tensor_pointer(rows->copy);
     return AMP_OK;
@@ -38,7 +38,7 @@ static amp_status describe_rows(const amp_call *call, const amp_tensor *t, unsig
 
 amp_status amp_rows_of(const amp_call *call, const amp_tensor *input, unsigned mask, amp_rows *rows) {
     AMP_TRY(describe_rows(call, input, mask, rows));
-    return rows->copy ? amp_cpu_copy(rows->copy, &rows->target) : AMP_OK;
+    return rows->copy ? amp_copy_tensor(rows->copy, &rows->target) : AMP_OK;
 }
 
 amp_status amp_rows_for(const amp_call *call, amp_tensor *out, unsigned mask, amp_rows *rows) {
@@ -46,7 +46,7 @@ amp_status amp_rows_for(const amp_call *call, amp_tensor *out, unsigned mask, am
 }
 
 amp_status amp_rows_finish(amp_rows *rows) {
-    return rows->copy ? amp_cpu_copy(&rows->target, rows->copy) : AMP_OK;
+    return rows->copy ? amp_copy_tensor(&rows->target, rows->copy) : AMP_OK;
 }
 
 void amp_rows_run(const amp_rows *rows, int64_t cost, amp_rows_loop *loop, void *context) {

@@ -10,6 +10,8 @@
 #include "cpu/convert.h"
 #include "cpu/copy.h"
 #include "cpu/element.h"
+#include "cuda/cuda_scatter.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 typedef double _Complex complex128;
@@ -136,15 +138,15 @@ static amp_tensor *result_for(amp_call *call, const amp_tensor *input) {
 /* The same, with input's elements, to be changed. */
 static amp_tensor *result_with(amp_call *call, const amp_tensor *input) {
     amp_tensor *out = result_for(call, input);
-    return out && (out == input || amp_cpu_copy(out, input) == AMP_OK) ? out : NULL;
+    return out && (out == input || amp_copy_tensor(out, input) == AMP_OK) ? out : NULL;
 }
 
 /* `values` in another dtype, in the same geometry. */
 static amp_status convert(const amp_call *call, amp_tensor *values, amp_dtype dtype) {
     if (values->dtype == dtype) return AMP_OK;
-    amp_tensor *copy = amp_tensor_new(call->op->name, dtype, values->rank, values->shape);
+    amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, dtype, values->rank, values->shape);
     if (!copy) return amp_pending_error();
-    AMP_TRY(amp_cpu_copy(copy, values));
+    AMP_TRY(amp_copy_tensor(copy, values));
     *values = *copy;
     return AMP_OK;
 }
@@ -157,6 +159,16 @@ static amp_status walk_table(const amp_call *call, const amp_tensor *table, amp_
     amp_constant number = amp_constant_of(&w->number, compute);
     char constant[16];
     amp_block_store(compute, &number, table->dtype, constant, 0, 1);
+    if (call->device == AMP_DEVICE_CUDA) {
+        return amp_cuda_write_by_index(call, &(const amp_cuda_writing){.table = &t,
+                                                                       .index = &index,
+                                                                       .values = w->by_number ? NULL : &values,
+                                                                       .number = constant,
+                                                                       .kind = w->kind,
+                                                                       .dim = w->dim,
+                                                                       .least = w->least,
+                                                                       .alpha = w->alpha});
+    }
     amp_index_walk walk = amp_index_walk_of(&t, w->by_number ? NULL : &values, constant, &index, w->dim);
     const amp_constant alpha = amp_constant_of(&w->alpha, compute);
     walk.loop = loop;
@@ -181,15 +193,15 @@ amp_status amp_scatter_run(amp_call *call, const amp_tensor *input, amp_scatter_
     amp_tensor *out = in_out ? result_with(call, input) : result_for(call, input), *table = out;
     if (!out) return amp_pending_error();
     if (!in_out) {
-        table = amp_tensor_new(call->op->name, compute, out->rank, out->shape);
+        table = amp_backend_tensor(call->device, call->op->name, compute, out->rank, out->shape);
         if (!table) return amp_pending_error();
-        AMP_TRY(amp_cpu_copy(table, input));
+        AMP_TRY(amp_copy_tensor(table, input));
     }
-    const bool widens = !w->by_number && w->values.dtype == AMP_BF16 && compute == AMP_F32;
+    const bool widens = !w->by_number && w->values.dtype == AMP_BF16 && compute == AMP_F32; /* on the way */
     if (!w->by_number && !widens) AMP_TRY(convert(call, &w->values, compute));
     amp_index_loop *loop = joiner_of(compute, widens ? AMP_BF16 : compute, w->kind == AMP_SCATTER_MULTIPLY);
     AMP_TRY(walk_table(call, table, w, loop, compute));
-    return in_out ? AMP_OK : amp_cpu_copy(out, table);
+    return in_out ? AMP_OK : amp_copy_tensor(out, table);
 }
 
 /* ---- scatter -------------------------------------------------------------------------------------------------- */

@@ -3,8 +3,7 @@
 #define AMP_CPU_SCATTER_H
 
 #include "cpu/index_walk.h"
-
-typedef enum amp_scatter_kind { AMP_SCATTER_WRITE, AMP_SCATTER_ADD, AMP_SCATTER_MULTIPLY } amp_scatter_kind;
+#include "cpu/scatter_kinds.h"
 
 typedef struct amp_scatter_work amp_scatter_work;
 struct amp_scatter_work {
@@ -15,6 +14,7 @@ struct amp_scatter_work {
     amp_scalar number; /* … this */
     amp_scalar alpha;  /* of AMP_SCATTER_ADD: a factor of the values */
     bool by_number;
+    int64_t least; /* of the indices: 0, but for offsets, which the view makes */
     /* NULL, or what shows the table in the geometry of index and values, which it may set: called once the table's
      * strides are known. */
     amp_status (*view)(const amp_call *call, amp_scatter_work *work, amp_tensor *table);

@@ -8,6 +8,8 @@
 #include "cpu/index_walk.h"
 #include "cpu/operands.h"
 #include "cpu/rows.h"
+#include "cuda/cuda_order.h"
+#include "dispatch/backend.h"
 
 enum { BLOCK = AMP_BLOCK_BYTES / 8 };
 
@@ -153,18 +155,25 @@ static amp_status run(amp_call *call, const search_args *a) {
     }
     amp_tensor *values = a->values;
     if (!values) { /* the number as a 0-dim tensor of the type of the search */
-        values = amp_tensor_new(call->op->name, s.compute, 0, NULL);
+        values = amp_backend_tensor(call->device, call->op->name, s.compute, 0, NULL);
         if (!values) return amp_pending_error();
-        amp_cpu_fill(values, a->number);
+        AMP_TRY(amp_fill_tensor_with(values, a->number));
     }
     s.one_row = a->sequence->rank == 1;
     const unsigned mask = s.one_row ? (1u << values->rank) - 1 : 1u << (values->rank - 1);
     amp_tensor *out =
         amp_call_output(call, 0, a->out_int32 ? AMP_I32 : AMP_I64, values->rank, a->values ? values->shape : NULL);
     if (!out) return amp_pending_error();
-    AMP_TRY(read_sequence(call, a, &s));
     AMP_TRY(amp_rows_of(call, values, mask, &s.values));
     AMP_TRY(amp_rows_for(call, out, mask, &s.out));
+    if (call->device == AMP_DEVICE_CUDA) {
+        amp_tensor *sorter = a->sorter ? amp_index_tensor(call, "sorter", a->sorter) : NULL;
+        if (a->sorter && !sorter) return amp_pending_error();
+        AMP_TRY(amp_rows_of(call, a->sequence, 1u << (a->sequence->rank - 1), &s.sequence));
+        AMP_TRY(amp_cuda_search_rows(call, &s.sequence, sorter, &s.values, s.compute, s.right, &s.out));
+        return amp_rows_finish(&s.out);
+    }
+    AMP_TRY(read_sequence(call, a, &s));
     search_all(&s);
     return amp_rows_finish(&s.out);
 }

@@ -9,6 +9,7 @@
 #include "cpu/order.h"
 #include "cpu/reduce.h"
 #include "cpu/rows.h"
+#include "cuda/cuda_order.h"
 #include "ops/shape_rules.h"
 
 /* ---- Rows in order -------------------------------------------------------------------------------------------- */
@@ -89,7 +90,9 @@ static amp_status sort_along(amp_call *call, const amp_tensor *input, int d, int
     if (!indices) return amp_pending_error();
     AMP_TRY(amp_rows_for(call, values, mask, &s.values));
     AMP_TRY(amp_rows_for(call, indices, mask, &s.indices));
-    AMP_TRY(sort_rows(call, &s));
+    AMP_TRY(call->device == AMP_DEVICE_CUDA
+                ? amp_cuda_first_of_rows(call, &s.in, k, descending, last_first, &s.values, &s.indices)
+                : sort_rows(call, &s));
     AMP_TRY(amp_rows_finish(&s.values));
     return amp_rows_finish(&s.indices);
 }
@@ -123,6 +126,7 @@ amp_status cpu_topk(amp_call *call) {
 
 typedef struct quantiles {
     const double *q;
+    amp_tensor *on_device; /* q where the device alone can read it: what is wrong with it is told later */
     int64_t count;
     int rule; /* place in `rules` */
     bool without_nan;
@@ -174,7 +178,7 @@ static amp_status check_quantiles(const amp_call *call, const amp_tensor *input,
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, and of no element there are no quantiles",
                         amp_call_name(call), amp_describe(input));
     }
-    for (int64_t i = 0; i < w->count; i++) {
+    for (int64_t i = 0; w->q && i < w->count; i++) {
         if (w->q[i] >= 0.0 && w->q[i] <= 1.0) continue;
         return amp_fail(AMP_ERROR_INVALID, "%s: number %lld of 'q' is %g; expected 0 to 1", amp_call_name(call),
                         (long long)i, w->q[i]);
@@ -216,17 +220,26 @@ static amp_status run_quantiles(amp_call *call, const quantile_args *a, quantile
     AMP_TRY(amp_rows_of(call, a->input, mask, &s.in));
     s.k = s.in.length;
     s.order = amp_order_of(a->input->dtype, s.in.length, false);
-    AMP_TRY(sort_rows(call, &s));
+    if (call->device == AMP_DEVICE_CUDA) {
+        const amp_cuda_quantile_work work = {w->on_device, w->q ? *w->q : 0.0, w->count, w->rule, w->without_nan};
+        AMP_TRY(amp_cuda_quantiles_of(call, &s.in, &work, &w->out));
+    } else {
+        AMP_TRY(sort_rows(call, &s));
+    }
     return amp_rows_finish(&w->out);
 }
 
-static amp_status by_tensor(amp_call *call, const quantile_args *a, const amp_tensor *q, bool without_nan) {
+static amp_status by_tensor(amp_call *call, const quantile_args *a, amp_tensor *q, bool without_nan) {
     AMP_TRY(amp_call_check_same_dtype(call, "input", a->input, "q", q));
     if (q->rank > 1) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'q' is %s; expected a number or a vector", amp_call_name(call),
                         amp_describe(q));
     }
     quantiles w = {.count = amp_tensor_elements(q), .without_nan = without_nan};
+    if (call->device == AMP_DEVICE_CUDA) {
+        w.on_device = q;
+        return run_quantiles(call, a, &w, q->rank == 1);
+    }
     amp_tensor *numbers = amp_tensor_new(call->op->name, AMP_F64, 1, &w.count);
     if (!numbers) return amp_pending_error();
     w.q = amp_tensor_pointer(numbers);

@@ -1,9 +1,11 @@
 /* Losses over classes: a loss for each sample by a kernel, then the reduction. */
-#include "amp/ops.h"
+#include "cuda/cuda_class_losses.h"
+
 #include "cpu/element.h"
 #include "cpu/loss_reduction.h"
 #include "cpu/reduce.h"
 #include "cuda/cuda_elementwise.h"
+#include "cuda/index_args.h"
 #include "ops/class_rules.h"
 
 static amp_status set_dense(const amp_call *call, amp_tensor *t, const void **data, amp_dtype *dtype) {
@@ -138,4 +140,33 @@ amp_status cuda_multilabel_margin_loss(amp_call *call) {
     AMP_TRY(amp_read_multilabel(call, a->input, a->target, &c.samples, &c.classes));
     return run_margins(call, a->input, a->target, "multilabel_margin", a->reduction, a->input->rank == 2, &c.samples,
                        c);
+}
+
+/* ---- ctc_loss ------------------------------------------------------------------------------------------------------- */
+amp_status amp_cuda_align(const amp_call *call, const amp_ctc_loss_args *args, int64_t padded, bool mean,
+                          amp_tensor *losses) {
+    const char *op = call->op->name;
+    const amp_tensor *x = args->log_probs;
+    amp_cuda_alignments a = {.frames = x->shape[0],
+                             .batch = amp_tensor_elements(losses),
+                             .classes = x->shape[x->rank - 1],
+                             .label_count = amp_tensor_elements(args->targets),
+                             .padded = padded,
+                             .blank = args->blank,
+                             .zero_infinity = args->zero_infinity,
+                             .mean = mean};
+    if (a.batch == 0) return AMP_OK;
+    a.states =
+        2 * (padded ? padded : a.label_count) + 1; /* the most that a target can have: nobody looks at its length */
+    const int64_t shape[] = {a.batch, 2, a.states};
+    amp_tensor *alpha = amp_cuda_temporary(call, AMP_F64, 3, shape);
+    a.alpha = alpha ? amp_cuda_address(op, alpha) : NULL;
+    a.losses = a.alpha ? amp_cuda_address(op, losses) : NULL;
+    if (!a.losses) return amp_pending_error();
+    AMP_TRY(set_dense(call, args->log_probs, &a.log_probs, &a.dtype));
+    AMP_TRY(set_dense(call, args->targets, &a.labels, &a.labels_dtype));
+    AMP_TRY(set_dense(call, args->input_lengths, &a.frame_counts, &a.frame_counts_dtype));
+    AMP_TRY(set_dense(call, args->target_lengths, &a.label_counts, &a.label_counts_dtype));
+    AMP_TRY(amp_cuda_report_of(op, &a.report));
+    return amp_cuda_launch_over(op, "ctc", &a, row_blocks(a.batch));
 }

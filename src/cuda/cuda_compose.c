@@ -173,3 +173,39 @@ amp_status cuda_triu(amp_call *call) {
     const amp_triu_args *a = call->args;
     return triangle(call, a->input, a->diagonal, false);
 }
+
+/* ---- Complex numbers from moduli and angles ------------------------------------------------------------------------ */
+amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, const amp_tensor *out) {
+    const amp_dtype real = args->abs->dtype;
+    for (int part = 0; part < 2; part++) {
+        amp_tensor *factor = part ? amp_sin(args->angle) : amp_cos(args->angle);
+        if (!factor) return amp_pending_error();
+        const amp_operand v[2] = {amp_tensor_operand("abs", args->abs), amp_tensor_operand("angle", factor)};
+        amp_tensor half = *out; /* its real parts, or its imaginary ones */
+        half.dtype = real;
+        half.offset = 2 * out->offset + part;
+        for (int d = 0; d < out->rank; d++) half.strides[d] = 2 * out->strides[d];
+        AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_mul, v, 2, real, (amp_formula_numbers){0}, &half));
+    }
+    return AMP_OK;
+}
+
+/* ---- Fake quantisation -------------------------------------------------------------------------------------------- */
+/* round(x / scale) + zero within [low, high]; a NaN goes to the low end. */
+static amp_tensor *quantized(amp_tensor *x, amp_tensor *scale, amp_tensor *zero, int64_t low, int64_t high) {
+    amp_tensor *inverse = amp_reciprocal(scale), *steps = inverse ? amp_mul(x, inverse) : NULL;
+    amp_tensor *q = steps ? amp_round(steps) : NULL;
+    q = q ? amp_add(q, zero) : NULL;
+    q = q ? amp_nan_to_num(q, (double)low, .posinf = AMP_SET((double)high), .neginf = AMP_SET((double)low)) : NULL;
+    return q ? amp_clamp(q, amp_int(low), amp_int(high)) : NULL;
+}
+
+/* The scale and the results are f32 numbers, for f64 too: that is PyTorch's arithmetic. */
+amp_status amp_cuda_fake_quantize(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,
+                                  int64_t low, int64_t high) {
+    amp_tensor *x = widened(input), *steps = x ? amp_reshape(amp_to(scale, AMP_F32), AMP_NO_DIMS) : NULL;
+    amp_tensor *zero = steps ? amp_reshape(amp_to(zero_point, x->dtype), AMP_NO_DIMS) : NULL;
+    amp_tensor *q = zero ? quantized(x, steps, zero, low, high) : NULL, *kept = q ? amp_sub(q, zero) : NULL;
+    amp_tensor *result = kept ? amp_mul(amp_to(kept, AMP_F32), steps) : NULL;
+    return return_tensor(call, narrowed(result, input->dtype));
+}

@@ -6,6 +6,7 @@
 #include "cpu/element.h"
 #include "cpu/index_walk.h"
 #include "cpu/reduce.h"
+#include "cuda/cuda_bags.h"
 #include "cuda/cuda_elementwise.h"
 #include "cuda/cuda_rows.h"
 #include "ops/row_rules.h"
@@ -347,10 +348,7 @@ amp_status cuda_embedding(amp_call *call) {
     const amp_embedding_args *a = call->args;
     const amp_tensor *index = a->input, *table = a->weight;
     AMP_TRY(amp_check_embedding(call, a));
-    if (a->max_norm.set) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: 'max_norm' is not implemented on cuda yet",
-                        amp_call_name(call));
-    }
+    if (a->max_norm.set) AMP_TRY(amp_cuda_limit_rows(call, a->input, a->weight, a->norm_type.value, a->max_norm.value));
     int64_t shape[AMP_MAX_RANK];
     amp_cuda_gather g = {.extent = table->shape[0], .dim_stride = table->strides[0]};
     memcpy(shape, index->shape, (size_t)index->rank * sizeof *shape);
@@ -384,6 +382,34 @@ amp_status cuda_index_select(amp_call *call) {
     return out ? run_gather(call, in, index, out, g) : amp_pending_error();
 }
 
+/* index < 0 ? index + size : index, in memory of the call's. */
+static amp_status count_from_start(const amp_call *call, int64_t size, amp_tensor *index) {
+    amp_tensor *below = amp_cuda_temporary(call, AMP_BOOL, index->rank, index->shape);
+    amp_tensor *counted = below ? amp_cuda_temporary(call, AMP_I64, index->rank, index->shape) : NULL;
+    if (!counted) return amp_pending_error();
+    const amp_operand given = amp_tensor_operand("index", index), end = amp_number_operand("size", amp_int(size));
+    const amp_operand less[2] = {given, amp_number_operand("zero", amp_int(0))}, sum[2] = {given, end};
+    const amp_operand either[3] = {amp_tensor_operand("below", below), amp_tensor_operand("counted", counted), given};
+    const amp_formula_numbers numbers = {.p = 1.0, .whole = 1};
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_lt, less, 2, AMP_I64, numbers, below));
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_add, sum, 2, AMP_I64, numbers, counted));
+    AMP_TRY(amp_cuda_compute(call, AMP_FORMULA_where, either, 3, AMP_I64, numbers, counted));
+    *index = *counted;
+    return AMP_OK;
+}
+
+amp_status amp_cuda_read_along(amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim, int rank,
+                               bool negative) {
+    amp_tensor own = *index;
+    if (negative) AMP_TRY(count_from_start(call, in->shape[dim], &own));
+    amp_cuda_gather g = {.extent = in->shape[dim], .dim_stride = in->strides[dim]};
+    memcpy(g.in_strides, in->strides, sizeof g.in_strides);
+    memcpy(g.index_strides, own.strides, sizeof g.index_strides);
+    g.in_strides[dim] = 0;
+    amp_tensor *out = dense_output(call, in->dtype, rank, index->shape);
+    return out ? run_gather(call, in, &own, out, g) : amp_pending_error();
+}
+
 amp_status cuda_gather(amp_call *call) {
     const amp_gather_args *a = call->args;
     const amp_tensor in = amp_index_at_least_vector(a->input), index = amp_index_at_least_vector(a->index);
@@ -397,10 +423,5 @@ amp_status cuda_gather(amp_call *call) {
                         "%s: 'index' is %s, input %s; expected as many dimensions, none of them larger but number %d",
                         amp_call_name(call), amp_describe(a->index), amp_describe(a->input), d);
     }
-    amp_cuda_gather g = {.extent = in.shape[d], .dim_stride = in.strides[d]};
-    memcpy(g.in_strides, in.strides, sizeof g.in_strides);
-    memcpy(g.index_strides, index.strides, sizeof g.index_strides);
-    g.in_strides[d] = 0;
-    amp_tensor *out = dense_output(call, in.dtype, a->index->rank, a->index->shape);
-    return out ? run_gather(call, a->input, a->index, out, g) : amp_pending_error();
+    return amp_cuda_read_along(call, &in, &index, d, a->index->rank, false);
 }

@@ -5,6 +5,7 @@
 
 #include "cpu/element.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/index_args.h"
 
 /* ---- Geometry ----------------------------------------------------------------------------------------------------- */
 static amp_cuda_steps steps_of(const amp_spatial *s, const amp_tensor *t) {
@@ -168,4 +169,33 @@ amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_
     if (!a.out) return amp_pending_error();
     return amp_cuda_launch_over(op, a.dtype == AMP_F64 ? "sample_grid_f64" : "sample_grid_f32", &a,
                                 amp_cuda_blocks(a.batch * s->out[0] * s->out[1] * s->out[2] * 4));
+}
+
+/* ---- Windows that samples place ------------------------------------------------------------------------------------- */
+static amp_tensor *dense_output(amp_call *call, const amp_spatial *s, int index, amp_dtype dtype,
+                                const amp_tensor *input) {
+    amp_tensor *out = output(call, s, index, dtype, input);
+    if (!out || amp_tensor_is_dense(out)) return out;
+    return call->outputs[index] = amp_cuda_temporary(call, dtype, out->rank, out->shape);
+}
+
+amp_status amp_cuda_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
+                                    const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places) {
+    const char *op = call->op->name;
+    const amp_tensor *x = amp_cuda_dense(input), *numbers = x ? amp_cuda_dense(samples) : NULL;
+    const amp_tensor *out = numbers ? dense_output(call, s, 0, input->dtype, input) : NULL;
+    const amp_tensor *places = out && with_places ? dense_output(call, s, 1, AMP_I64, input) : NULL;
+    if (!out || (with_places && !places)) return amp_pending_error();
+    amp_cuda_fractions a = {.dtype = input->dtype, .dims = s->dims, .count = amp_tensor_elements(out)};
+    if (a.count == 0) return AMP_OK;
+    memcpy(a.in_extent, s->in, sizeof a.in_extent);
+    memcpy(a.out_extent, s->out, sizeof a.out_extent);
+    memcpy(a.kernel, kernel, sizeof a.kernel);
+    a.in = amp_cuda_address(op, x);
+    a.samples = a.in ? amp_cuda_address(op, numbers) : NULL;
+    a.out = a.samples ? amp_cuda_address(op, out) : NULL;
+    if (a.out && places) a.places = amp_cuda_address(op, places);
+    if (!a.out || (places && !a.places)) return amp_pending_error();
+    return amp_cuda_launch_over(op, a.dtype == AMP_F64 ? "fractions_f64" : "fractions_f32", &a,
+                                amp_cuda_blocks(a.count));
 }

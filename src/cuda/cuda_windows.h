@@ -26,4 +26,8 @@ typedef struct amp_cuda_sampling {
 } amp_cuda_sampling;
 amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_cuda_sampling *r);
 
+/* fractional_max_pool, whose arguments have been checked. */
+amp_status amp_cuda_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
+                                    const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places);
+
 #endif /* AMP_CUDA_WINDOWS_H */

@@ -1,0 +1,131 @@
+/* Sorting and searching: tiles, then merges, as many launches as it takes. */
+#include "cuda/cuda_order.h"
+
+#include "cuda/cuda_backend.h"
+
+void *amp_cuda_rows_address(const char *op, const amp_rows *rows) {
+    return amp_cuda_address(op, rows->copy ? rows->copy : &rows->target);
+}
+
+static int64_t row_blocks(int64_t rows) {
+    return rows < 65536 ? rows : 65536;
+}
+
+/* Room for keys, or places, of all elements; NULL with an error. */
+static void *room_for(const amp_call *call, const amp_cuda_lines *lines) {
+    const int64_t shape[2] = {lines->rows, lines->length};
+    const amp_tensor *room = amp_cuda_temporary(call, AMP_I64, 2, shape);
+    return room ? amp_cuda_address(call->op->name, room) : NULL;
+}
+
+amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lines, bool descending, bool last_first,
+                                 amp_cuda_ordered *ordered) {
+    const char *op = call->op->name;
+    const int64_t count = lines->rows * lines->length, tiles = (lines->length + AMP_CUDA_TILE - 1) / AMP_CUDA_TILE;
+    amp_cuda_sort a = {.in = lines->data,
+                       .dtype = lines->dtype,
+                       .descending = descending,
+                       .last_first = last_first,
+                       .rows = lines->rows,
+                       .length = lines->length};
+    uint64_t *keys[2] = {NULL, NULL};
+    int64_t *places[2] = {NULL, NULL};
+    for (int i = 0; i < (tiles > 1 ? 2 : 1); i++) {
+        keys[i] = room_for(call, lines);
+        places[i] = keys[i] ? room_for(call, lines) : NULL;
+        if (!places[i]) return amp_pending_error();
+    }
+    a.sorted_keys = keys[0];
+    a.sorted_places = places[0];
+    AMP_TRY(amp_cuda_launch_over(op, "sort_tiles", &a, row_blocks(lines->rows * tiles)));
+    int now = 0;
+    for (a.width = AMP_CUDA_TILE; a.width < lines->length; a.width *= 2, now = !now) {
+        a.keys = keys[now];
+        a.places = places[now];
+        a.sorted_keys = keys[!now];
+        a.sorted_places = places[!now];
+        AMP_TRY(amp_cuda_launch_over(op, "sort_merge", &a, amp_cuda_blocks(count)));
+    }
+    *ordered = (amp_cuda_ordered){keys[now], places[now]};
+    return AMP_OK;
+}
+
+static amp_status lines_of(const amp_call *call, const amp_rows *rows, amp_cuda_lines *lines) {
+    *lines = (amp_cuda_lines){amp_cuda_rows_address(call->op->name, rows), rows->dtype, rows->count, rows->length};
+    return lines->data ? AMP_OK : amp_pending_error();
+}
+
+amp_status amp_cuda_first_of_rows(const amp_call *call, const amp_rows *in, int64_t k, bool descending, bool last_first,
+                                  const amp_rows *values, const amp_rows *indices) {
+    const char *op = call->op->name;
+    amp_cuda_lines lines;
+    amp_cuda_ordered ordered;
+    if (in->count * in->length == 0 || k == 0) return AMP_OK;
+    AMP_TRY(lines_of(call, in, &lines));
+    AMP_TRY(amp_cuda_put_in_order(call, &lines, descending, last_first, &ordered));
+    const amp_cuda_take a = {.in = lines.data,
+                             .places = ordered.places,
+                             .values = amp_cuda_rows_address(op, values),
+                             .indices = amp_cuda_rows_address(op, indices),
+                             .size = (int)in->size,
+                             .rows = in->count,
+                             .length = in->length,
+                             .wanted = k};
+    if (!a.values || !a.indices) return amp_pending_error();
+    return amp_cuda_launch_over(op, "sort_take", &a, amp_cuda_blocks(in->count * k));
+}
+
+amp_status amp_cuda_quantiles_of(const amp_call *call, const amp_rows *in, const amp_cuda_quantile_work *work,
+                                 const amp_rows *out) {
+    const char *op = call->op->name;
+    amp_cuda_lines lines;
+    amp_cuda_ordered ordered;
+    if (work->count == 0 || in->count == 0) return AMP_OK;
+    AMP_TRY(lines_of(call, in, &lines));
+    AMP_TRY(amp_cuda_put_in_order(call, &lines, false, false, &ordered));
+    amp_cuda_quantiles a = {.in = lines.data,
+                            .places = ordered.places,
+                            .out = amp_cuda_rows_address(op, out),
+                            .dtype = in->dtype,
+                            .number = work->number,
+                            .rows = in->count,
+                            .length = in->length,
+                            .count = work->count,
+                            .rule = work->rule,
+                            .without_nan = work->without_nan};
+    if (!a.out) return amp_pending_error();
+    AMP_TRY(amp_cuda_report_of(op, &a.report));
+    if (work->q) {
+        const amp_tensor *q = amp_cuda_dense(work->q);
+        a.q = q ? amp_cuda_address(op, q) : NULL;
+        if (!a.q) return amp_pending_error();
+        a.q_dtype = q->dtype;
+    }
+    return amp_cuda_launch_over(op, "quantile", &a, amp_cuda_blocks(work->count * in->count));
+}
+
+amp_status amp_cuda_search_rows(const amp_call *call, const amp_rows *sequence, amp_tensor *sorter,
+                                const amp_rows *values, amp_dtype compute, bool right, const amp_rows *out) {
+    const char *op = call->op->name;
+    const amp_tensor *places = sorter ? amp_cuda_dense(sorter) : NULL;
+    const bool one_row = sequence->count == 1;
+    amp_cuda_search a = {.sequence = amp_cuda_rows_address(op, sequence),
+                         .values = amp_cuda_rows_address(op, values),
+                         .out = amp_cuda_rows_address(op, out),
+                         .sequence_dtype = sequence->dtype,
+                         .values_dtype = values->dtype,
+                         .out_dtype = out->dtype,
+                         .length = sequence->length,
+                         .count = values->count * values->length,
+                         .each = one_row ? INT64_MAX : values->length,
+                         .right = right};
+    if (a.count == 0) return AMP_OK;
+    if (places) {
+        a.sorter = amp_cuda_address(op, places);
+        a.sorter_dtype = places->dtype;
+    }
+    if (!a.sequence || !a.values || !a.out || (sorter && !a.sorter)) return amp_pending_error();
+    AMP_TRY(amp_cuda_report_of(op, &a.report));
+    const char *kernel = compute == AMP_F32 ? "search_f32" : compute == AMP_F64 ? "search_f64" : "search_i64";
+    return amp_cuda_launch_over(op, kernel, &a, amp_cuda_blocks(a.count));
+}
