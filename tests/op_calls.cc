@@ -220,10 +220,18 @@ static Built build(const Call &call, Layout layout) {
     return built;
 }
 
-// Arguments that the op is to write.
+// Arguments that the op is to write, whatever they are.
 static bool may_change(const Call &call) {
     static const std::set<std::string> ops = {"batch_norm", "instance_norm", "embedding", "embedding_bag"};
     return ops.count(call.op) || (call.op.size() > 1 && call.op.back() == '_');
+}
+
+// A tensor that is given as out=.
+static bool is_out(const Call &call, size_t tensor) {
+    for (const Argument &a : call.arguments) {
+        if (a.name == "out" && std::count(a.tensors.begin(), a.tensors.end(), static_cast<int>(tensor))) return true;
+    }
+    return false;
 }
 
 Result run(const Call &call, Layout layout, int threads) {
@@ -249,8 +257,10 @@ Result run(const Call &call, Layout layout, int threads) {
     for (int i = 0; i < std::min(count, 64) && result.status == AMP_OK; i++) {
         result.outputs.push_back(outputs[i] ? copy_of(outputs[i]) : Tensor());
     }
-    for (const auto &t : built.tensors) {
-        result.inputs_changed |= !may_change(call) && t->memory != t->before;
+    for (size_t i = 0; i < built.tensors.size(); i++) {
+        const auto &t = built.tensors[i];
+        const bool written = may_change(call) || (result.status == AMP_OK && is_out(call, i));
+        result.inputs_changed |= !written && t->memory != t->before;
         if (t->tensor) op_calls_set_device(t->tensor, AMP_DEVICE_CPU);
     }
     amp_clear_error();

@@ -44,7 +44,7 @@ struct Result {
     amp_status status = AMP_OK;
     std::string error;
     std::vector<Tensor> outputs; // dense copies
-    bool inputs_changed = false;
+    bool inputs_changed = false; // or, after an error, what out= names
     bool leaked = false;
 };
 

@@ -182,12 +182,15 @@ struct Struct {
     alignas(std::max_align_t) char bytes[AMP_MAX_ARGS_BYTES];
 };
 
-void dispatch(const amp_op_info &op, unsigned form, const void *args, amp_tensor *target) {
+// `targets`: AMP_MAX_OUTPUTS of them for an out= form.
+void dispatch(const amp_op_info &op, unsigned form, const void *args, amp_tensor *const *targets) {
     seen = {};
     if (op.flags & AMP_OP_RETURNS_LIST) {
         amp_dispatch_list(&op, args);
+    } else if (form == AMP_FORM_OUT && op.output_count > 1) {
+        amp_dispatch_outs(&op, args, targets);
     } else {
-        amp_dispatch(&op, form, args, target);
+        amp_dispatch(&op, form, args, targets ? targets[0] : nullptr);
     }
 }
 
@@ -207,15 +210,17 @@ struct Policies : EveryOp {
         region.table = table;
         region.cache_enabled = AMP_SET(false);
         ASSERT_EQ(amp_autocast_enter(&region), AMP_OK);
-        amp_tensor *input = tensor(dtype, device), *target = tensor(dtype, device);
+        amp_tensor *input = tensor(dtype, device), *targets[AMP_MAX_OUTPUTS];
+        for (amp_tensor *&target : targets) target = tensor(dtype, device);
         for_each_op([&](const amp_op_info &op) {
             if (!(op.forms & form)) return;
-            dispatch(op, form, Struct(*this, op, input).bytes, form == AMP_FORM_OUT ? target : nullptr);
+            dispatch(op, form, Struct(*this, op, input).bytes, form == AMP_FORM_OUT ? targets : nullptr);
             if (!seen.called || seen.dtypes.empty()) return; // an op without tensors is nobody's to cast
             looked++;
             look(op);
         });
-        input->storage->device = target->storage->device = AMP_DEVICE_CPU;
+        input->storage->device = AMP_DEVICE_CPU;
+        for (amp_tensor *target : targets) target->storage->device = AMP_DEVICE_CPU;
         amp_clear_error();
         ASSERT_EQ(amp_autocast_exit(device), AMP_OK);
     }
@@ -435,7 +440,7 @@ TEST_F(Policies, LeaveInPlaceAndOutFormsAlone) {
             }
         }
     }
-    EXPECT_GT(looked, 2 * 2 * 200);
+    EXPECT_GT(looked, 2 * 2 * 350);
 }
 
 TEST_F(Policies, LeaveTensorsOfAnotherDeviceAlone) {
@@ -585,7 +590,13 @@ struct Nonsense : EveryOp {
             const bool wanted = (arg.flags & AMP_ARG_REQUIRED) || pick({0, 0, 1});
             if (arg.kind != AMP_ARG_OUTPUT && wanted) given.push_back({arg.name, any_value(arg)});
         }
-        if (suffix == "_out") given.push_back({"out", any_value({"out", AMP_ARG_TENSOR, 0, 0, 0, 0, 0, {}, nullptr})});
+        std::vector<amp_tensor *> outs;
+        for (int i = 0; i < op.output_count; i++) outs.push_back(suffix == "_out" ? any_tensor() : nullptr);
+        amp_value out = {};
+        out.kind = outs.size() > 1 ? AMP_VALUE_TENSOR_LIST : AMP_VALUE_TENSOR;
+        if (outs.size() > 1) out.as.list = {outs.data(), int64_t(outs.size()), nullptr};
+        if (outs.size() == 1) out.as.tensor = outs[0];
+        if (suffix == "_out") given.push_back({"out", out});
         if (tell) std::fprintf(stderr, "%s%s:%s\n", key(op).c_str(), suffix.c_str(), told.c_str());
         const amp_status status = call(key(op) + suffix, given);
         EXPECT_NE(status, AMP_ERROR_INTERNAL) << told << ": " << amp_last_error();

@@ -153,6 +153,31 @@ const RecordedCall recorded_calls[] = {
 #include "recorded_calls.inc"
 };
 
+struct RowForms {
+    const char *row, *forms;
+};
+
+const RowForms pytorch_forms[] = {
+#include "pytorch_forms.inc"
+};
+
+// What PyTorch has and libamp has not, and why.
+const std::map<std::string, std::string> forms_left_out = {
+    {"native_multi_head_attention", "its weights are a result only where need_weights is set"},
+    {"upsample_nearest1d", "still another name of interpolate"},
+    {"upsample_nearest2d", "still another name of interpolate"},
+    {"upsample_nearest3d", "still another name of interpolate"},
+    {"upsample_nearest_exact1d", "still another name of interpolate"},
+    {"upsample_nearest_exact2d", "still another name of interpolate"},
+    {"upsample_nearest_exact3d", "still another name of interpolate"},
+    {"upsample_linear1d", "still another name of interpolate"},
+    {"upsample_bilinear2d", "still another name of interpolate"},
+    {"upsample_trilinear3d", "still another name of interpolate"},
+    {"upsample_bicubic2d", "still another name of interpolate"},
+    {"upsample_bilinear2d_aa", "still another name of interpolate"},
+    {"upsample_bicubic2d_aa", "still another name of interpolate"},
+};
+
 size_t field_size(amp_arg_kind kind) {
     static const size_t sizes[] = {
         sizeof(amp_tensor *), sizeof(amp_tensor_list), sizeof(amp_scalar),   sizeof(double),        sizeof(int64_t),
@@ -298,14 +323,38 @@ TEST(OpTable, FormsFitTheOp) {
         if (op.forms & AMP_FORM_INPLACE) {
             EXPECT_EQ(op.args[0].kind, AMP_ARG_TENSOR) << key(op);
         }
-        if (op.forms != AMP_FORM_FUNCTION) {
+        if (op.forms & AMP_FORM_INPLACE) {
             EXPECT_EQ(op.output_count, 1) << key(op);
+        }
+        if (op.forms & AMP_FORM_OUT) {
             EXPECT_FALSE(op.flags & (AMP_OP_VIEW | AMP_OP_RETURNS_LIST)) << key(op);
+            const std::string schema = op.schema, result = op.result;
+            EXPECT_EQ(op.output_count == 1, result == "out" && schema.find("-> Tensor") != schema.npos) << key(op);
+            EXPECT_EQ(op.output_count > 1, schema.find("-> (Tensor " + result + ", ") != schema.npos) << key(op);
+        }
+        if (op.forms != AMP_FORM_FUNCTION) {
+            EXPECT_FALSE(op.flags & AMP_OP_RETURNS_LIST) << key(op);
         }
     }
     EXPECT_EQ(rows()[AMP_OP_ID_add].forms, unsigned(AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT));
     EXPECT_EQ(rows()[AMP_OP_ID_mm].forms, unsigned(AMP_FORM_FUNCTION | AMP_FORM_OUT));
     EXPECT_EQ(rows()[AMP_OP_ID_conv2d].forms, unsigned(AMP_FORM_FUNCTION));
+}
+
+TEST(OpTable, RowsHaveTheFormsThatPyTorchHas) {
+    size_t left_out = 0;
+    for (const RowForms &expected : pytorch_forms) {
+        const amp_op_info *op = amp_op_find(expected.row);
+        ASSERT_NE(op, nullptr) << expected.row << ": run tools/list_pytorch_forms.py";
+        const std::string forms = expected.forms;
+        unsigned wanted = 0;
+        if (forms[0] == '_') wanted |= AMP_FORM_INPLACE;
+        if (forms.find("out") != std::string::npos) wanted |= AMP_FORM_OUT;
+        const bool has_them = (op->forms & wanted) == wanted, excused = forms_left_out.count(expected.row) != 0;
+        EXPECT_NE(has_them, excused) << expected.row << " has in PyTorch " << forms;
+        left_out += excused;
+    }
+    EXPECT_EQ(left_out, forms_left_out.size());
 }
 
 TEST(OpTable, AliasesHaveTheLayoutOfTheirTarget) {

@@ -299,14 +299,25 @@ def check_ops(ops):
             fail(op.line, f"{op.key}: too many arguments or results")
         if any(f not in FORMS for f in op.forms):
             fail(op.line, f"{op.key}: forms are _ and out")
-        if op.forms and (op.returns_list or len(op.outputs) > 1):
-            fail(op.line, f"{op.key}: in-place and out= forms are for ops with one result")
-        if "_" in op.forms and op.args[0].kind != "TENSOR":
-            fail(op.line, f"{op.key}: the in-place form writes the first argument, which is no tensor")
+        check_forms(op)
         check_cells(op, names)
     for op in ops:
         if op.alias:
             check_alias(op, by_c_name)
+
+
+def check_forms(op):
+    if op.forms and op.returns_list:
+        fail(op.line, f"{op.key}: an op that returns a list has no in-place and no out= form")
+    if "_" in op.forms and len(op.outputs) > 1:
+        fail(op.line, f"{op.key}: the in-place form is for ops with one result")
+    if "_" in op.forms and op.args[0].kind != "TENSOR":
+        fail(op.line, f"{op.key}: the in-place form writes the first argument, which is no tensor")
+    if "out" in op.forms and "view" in op.flags:
+        fail(op.line, f"{op.key}: a view shares its argument's memory, so it has no out= form")
+    taken = {a.name for a in op.args if a.kind != "OUTPUT"} | {op.c_name, "args"}
+    if "out" in op.forms and taken & set(out_names(op)):
+        fail(op.line, f"{op.key}: a result has the name of an argument, or of the op; the out= form needs another")
 
 
 def check_cells(op, names):
@@ -358,6 +369,11 @@ def policy_text(op):
     return "; ".join(parts)
 
 
+def out_names(op):
+    """The tensors that the out= form writes, by the names of the results."""
+    return op.outputs if len(op.outputs) > 1 else ["out"]
+
+
 def result_type(op):
     return "amp_tensor_list " if op.returns_list else "amp_tensor *"
 
@@ -377,14 +393,16 @@ def declare_op(op):
     if "_" in op.forms:
         out.append(f"AMP_API amp_tensor *amp_{op.c_name}_inplace_call({args});")
     if "out" in op.forms:
-        out.append(f"AMP_API amp_tensor *amp_{op.c_name}_out_call(amp_tensor *out, {args});")
+        targets = "".join(f"amp_tensor *{name}, " for name in out_names(op))
+        out.append(f"AMP_API amp_tensor *amp_{op.c_name}_out_call({targets}{args});")
     make = f"AMP_ARGS_({op.c_name}, {op.args[0].field}, __VA_ARGS__)"
     out.append("#ifndef __cplusplus")
     out.append(f"#define amp_{op.c_name}(...) amp_{op.c_name}_call({make})")
     if "_" in op.forms:
         out.append(f"#define amp_{op.c_name}_(...) amp_{op.c_name}_inplace_call({make})")
     if "out" in op.forms:
-        out.append(f"#define amp_{op.c_name}_out(out, ...) amp_{op.c_name}_out_call(out, {make})")
+        targets = ", ".join(out_names(op))
+        out.append(f"#define amp_{op.c_name}_out({targets}, ...) amp_{op.c_name}_out_call({targets}, {make})")
     out += ["#endif", ""]
     return out
 
@@ -406,8 +424,9 @@ def ops_header(families):
         " *     y = amp_layer_norm(x, AMP_DIMS(384), w, bias, .eps = AMP_SET(1e-12));",
         " * In C++ fill the struct and pass it: amp_relu_args args{}; args.input = x;",
         " * y = amp_relu_call(&args). Names, arguments and defaults are PyTorch's; `amp_add_` writes its first argument,",
-        " * `amp_add_out` the tensor given first. An argument left out has its default; further results go through the",
-        " * pointers at the end of the struct. Every op returns NULL (an empty list) with an error; amp/error.h says more.",
+        " * `amp_add_out` the tensor given first, `amp_sort_out` one for each result. An argument left out has its default;",
+        " * further results go through the pointers at the end of the struct. Every op returns NULL (an empty list) with an",
+        " * error; amp/error.h says more.",
         " */", f"/* {BANNER} */", "#ifndef AMP_OPS_H", "#define AMP_OPS_H", ""]
     out += [f'#include "amp/ops/{family}_ops.h"' for family in sorted(f for f, _ in families)]
     return out + ["", "#endif /* AMP_OPS_H */"]
@@ -432,15 +451,17 @@ def functions_source(ops):
         if op.returns_list:
             out.append(f"amp_tensor_list amp_{op.c_name}_call({args}) {{ return amp_dispatch_list({row}, args); }}")
             continue
-        calls = [("call", "FUNCTION", args, "NULL")]
+        calls = [("call", args, [], f"amp_dispatch({row}, AMP_FORM_FUNCTION, args, NULL)")]
         if "_" in op.forms:
-            calls.append(("inplace_call", "INPLACE", args, "NULL"))
-        if "out" in op.forms:
-            calls.append(("out_call", "OUT", f"amp_tensor *out, {args}", "out"))
-        for suffix, form, parameters, target in calls:
-            out.append(f"amp_tensor *amp_{op.c_name}_{suffix}({parameters}) {{")
-            out.append(f"    return amp_dispatch({row}, AMP_FORM_{form}, args, {target});")
-            out.append("}")
+            calls.append(("inplace_call", args, [], f"amp_dispatch({row}, AMP_FORM_INPLACE, args, NULL)"))
+        if "out" in op.forms and len(op.outputs) == 1:
+            calls.append(("out_call", f"amp_tensor *out, {args}", [], f"amp_dispatch({row}, AMP_FORM_OUT, args, out)"))
+        if "out" in op.forms and len(op.outputs) > 1:
+            targets = "".join(f"amp_tensor *{name}, " for name in op.outputs)
+            local = [f"    amp_tensor *const outs[] = {{{', '.join(op.outputs)}}};"]
+            calls.append(("out_call", targets + args, local, f"amp_dispatch_outs({row}, args, outs)"))
+        for suffix, parameters, local, value in calls:
+            out += [f"amp_tensor *amp_{op.c_name}_{suffix}({parameters}) {{", *local, f"    return {value};", "}"]
     return out
 
 
@@ -468,7 +489,7 @@ def op_row(op):
     return [f"    {{AMP_OP_ID_{op.c_name}, {c_string(op.name)}, {c_string(op.overload)}, {c_string(op.c_name)},",
             f"     {c_string(op.schema)},", f"     {c_string(op.doc)},",
             f"     {c_string(op.alias)}, sizeof(amp_{op.c_name}_args), args_{op.c_name}, {len(op.args)}, "
-            f"{0 if op.returns_list else len(op.outputs)},",
+            f"{0 if op.returns_list else len(op.outputs)}, {c_string(out_names(op)[0] if op.outputs else 'list')},",
             f"     {' | '.join(forms)}, {' | '.join(flags) or '0'}, {c_string(op.banned)}, {c_string(op.no_grad)},",
             f"     {{{cells}}}}},"]
 
@@ -530,9 +551,10 @@ def docs_page(ops, families):
     runs = {op.c_name: (op.alias or op.c_name) in on_cpu for op in ops}
     out = ["# Ops", "", f"<!-- {BANNER} -->", "",
            "Every overload that libamp knows, with its autocast policy. `_` is the in-place form (`amp_add_`), `out` the",
-           "form that writes a given tensor (`amp_add_out`); neither is ever cast. Table `ipex` is PyTorch's with the",
-           "exceptions named here; table `apex` follows apex.amp's lists on both devices, and PyTorch's CUDA table for what",
-           "those lists do not know.", "",
+           "form that writes a given tensor (`amp_add_out(out, …)`), or one for each result",
+           "(`amp_sort_out(values, indices, …)`); neither is ever cast. Table `ipex` is PyTorch's with the exceptions named",
+           "here; table `apex` follows apex.amp's lists on both devices, and PyTorch's CUDA table for what those lists do not",
+           "know.", "",
            f"Of {len(ops)} overloads {sum(runs.values())} run on the CPU (column `runs`); the others answer",
            "`not implemented on cpu yet`.", "",
            "An overload `name.variant` is `amp_name_variant` in C. `int[]` is given as `AMP_DIMS(…)`, `float[]` as `AMP_FLOATS(…)`, `Scalar` as",
@@ -576,7 +598,7 @@ def c_forms(op):
     if "_" in op.forms:
         names.append(f"amp_{op.c_name}_({arguments})")
     if "out" in op.forms:
-        names.append(f"amp_{op.c_name}_out(out, {arguments})")
+        names.append(f"amp_{op.c_name}_out({', '.join(out_names(op))}, {arguments})")
     return names
 
 

@@ -38,13 +38,14 @@ typedef struct amp_argument {
     amp_value value;
 } amp_argument;
 
-/* Calls `op`: "add", "add_" (in place), "add_out" (with an argument named "out"), or one overload, "add.scalar".
- * Of several overloads the first that the arguments fit is taken. outputs: room for output_capacity results; results
- * beyond it are released; *output_count (output_count may be NULL) gets how many there are (the number of tensors for
- * an op that returns a list). Outputs are owned as the result of amp_<op>() is: by the innermost open scope, else by
- * the caller. The output of an in-place form is its first argument itself, that of an out= form the tensor "out": no
- * new owner, nothing more to release. After an error all outputs are NULL, and *output_count is as it was. Errors: unknown op (and which one may be meant); an argument that is unknown, missing, given twice or of
- * the wrong kind; those of the op. */
+/* Calls `op`: "add", "add_" (in place), "add_out" (with an argument named "out": a tensor, or a list of as many tensors
+ * as the op has results), or one overload, "add.scalar". Of several overloads the first that the arguments fit is
+ * taken. outputs: room for output_capacity results; results beyond it are released; *output_count (output_count may be
+ * NULL) gets how many there are (the number of tensors for an op that returns a list). Outputs are owned as the result
+ * of amp_<op>() is: by the innermost open scope, else by the caller. The output of an in-place form is its first
+ * argument itself, those of an out= form the tensors of "out": no new owner, nothing more to release. After an error
+ * all outputs are NULL, and *output_count is as it was. Errors: unknown op (and which one may be meant); an argument
+ * that is unknown, missing, given twice or of the wrong kind; those of the op. */
 AMP_API amp_status amp_call_op(const char *op, const amp_argument *arguments, int argument_count, amp_tensor **outputs,
                                int output_capacity, int *output_count);
 

@@ -131,6 +131,8 @@ int64_t amp_tensor_elements(const amp_tensor *tensor);
 bool amp_tensor_is_dense(const amp_tensor *tensor); /* contiguous, row-major */
 /* True when the two share memory that both can reach (the same storage: conservative). */
 bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b);
+/* True when addresses from the first to the last element of the one lie among those of the other; both have memory. */
+bool amp_tensor_ranges_meet(const amp_tensor *a, const amp_tensor *b);
 
 /* The product of a shape, checked: AMP_ERROR_INVALID on a negative extent, an overflow or a rank above 8. */
 amp_status amp_shape_elements(const char *op, int rank, const int64_t *shape, int64_t *elements);

@@ -227,8 +227,8 @@ static amp_status write_range(amp_tensor *out, const amp_scalar *start, const am
     for (int64_t i = 0; i < n; i++) {
         const int64_t exact = (int64_t)(first_whole + (uint64_t)i * by_whole);
         const double real = first + (double)i * by;
-        amp_block_store(whole ? AMP_I64 : AMP_F64, whole ? (const void *)&exact : &real, out->dtype,
-                        to + i * out->strides[0] * size, size, 1);
+        amp_block_store(whole ? AMP_I64 : AMP_F64, whole ? (const void *)&exact : &real, out->dtype, to + i * size,
+                        size, 1);
     }
     return AMP_OK;
 }
@@ -253,7 +253,7 @@ static amp_status return_range(amp_call *call, const amp_scalar *start, const am
                         by);
     }
     const int64_t shape[1] = {(int64_t)length};
-    amp_tensor *out = amp_call_output(call, 0, or_else(dtype, whole ? AMP_I64 : AMP_F32), 1, shape);
+    amp_tensor *out = amp_call_dense_output(call, or_else(dtype, whole ? AMP_I64 : AMP_F32), 1, shape);
     return out ? write_range(out, start, step) : amp_pending_error();
 }
 

@@ -86,7 +86,7 @@ amp_status cpu_embedding(amp_call *call) {
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, input->shape, (size_t)input->rank * sizeof *shape);
     const int64_t width = shape[input->rank] = a->weight->shape[1];
-    amp_tensor *out = amp_call_output(call, 0, a->weight->dtype, input->rank + 1, shape);
+    amp_tensor *out = amp_call_dense_output(call, a->weight->dtype, input->rank + 1, shape);
     const amp_tensor *table = out ? amp_cpu_dense("embedding", a->weight, a->weight->dtype, 1) : NULL;
     if (!table) return amp_pending_error();
     const int64_t size = (int64_t)amp_dtype_size(out->dtype), bytes = width * size, step = table->strides[0] * size;

@@ -5,7 +5,6 @@
 #include "core/hot.h"
 #include "cpu/copy.h"
 #include "cpu/matmul.h"
-#include "dispatch/backend.h"
 #include "policy/promotion.h"
 
 /* ---- Helpers --------------------------------------------------------------------------------------------------- */
@@ -37,9 +36,7 @@ static amp_matrix matrix_of(amp_tensor *t, int batch_rank) {
 /* The result, dense: the target itself, or a temporary that the dispatcher copies into a strided one. */
 AMP_HOT static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
     if (amp_call_check_target_dtype(call, dtype) != AMP_OK) return NULL;
-    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
-    if (out != call->target || !out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[0] = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
+    return amp_call_dense_output(call, dtype, rank, shape);
 }
 
 static amp_matrix dense_result(amp_tensor *t, int64_t m, int64_t n, int batch_rank, const int64_t *batch_shape) {

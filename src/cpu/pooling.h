@@ -51,6 +51,11 @@ typedef void amp_pool_line_function(const amp_pool_line *line);
 /* For f32, f64 or i64. */
 amp_pool_line_function *amp_pool_maximum(amp_dtype compute);
 
+/* The out= form has a tensor for the indices, and so asks for them. */
+static inline bool amp_wants_indices(const amp_call *call, bool return_indices) {
+    return return_indices || call->outs;
+}
+
 /* The pixels of a window, channels last, and, unless NULL, their numbers in the plane; returns how many. */
 int64_t amp_pool_pixels(const amp_pool_line *line, const amp_window *columns, const float **pixels, int64_t *places);
 /* The same for whole lines of the input under one of the output. */

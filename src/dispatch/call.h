@@ -27,8 +27,11 @@ struct amp_call {
     unsigned form; /* one AMP_FORM_* */
     amp_device device;
     void *args;         /* the op's argument struct: a copy that belongs to the call, defaults filled in */
-    amp_tensor *target; /* the tensor that an in-place or out= call writes; else NULL */
-    unsigned layers;    /* AMP_LAYER_* still to run */
+    amp_tensor *target; /* the tensor that an in-place or out= call of an op with one result writes; else NULL */
+    amp_tensor *const
+        *outs;       /* those that an out= call of an op with several results writes, in the results' order; else
+                                NULL. The implementation makes fresh results, which are copied over once all fit. */
+    unsigned layers; /* AMP_LAYER_* still to run */
     amp_tensor *outputs[AMP_MAX_OUTPUTS]; /* filled by the implementation, through amp_call_output or with any tensor */
     amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
@@ -46,6 +49,8 @@ typedef amp_status (*amp_op_function)(amp_call *call);
 /* Entry of every generated amp_<op>_call(). `args` is the caller's struct (its first field is its size); `target` is
  * the out= tensor of an AMP_FORM_OUT call. Returns the first output, NULL with an error. */
 amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target);
+/* The out= form of an op with several results: `outs` has a tensor for each. */
+amp_tensor *amp_dispatch_outs(const amp_op_info *op, const void *args, amp_tensor *const *outs);
 /* The same for ops that return a list. */
 amp_tensor_list amp_dispatch_list(const amp_op_info *op, const void *args);
 /* amp_dispatch from inside a layer: only the layers of `layers` run. */
@@ -62,6 +67,10 @@ amp_status amp_call_next(amp_call *call);
 /* amp_call_output whose fresh tensors are channels-last where `like` is (core/layout.h); `like` may be NULL. */
 amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
                                  const amp_tensor *like);
+
+/* amp_call_output of the first result for an implementation that writes densely: a strided target is written
+ * afterwards. */
+amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape);
 
 /* Gives a pending cast its memory, from the cast cache or by converting; any other tensor is left alone. Called for
  * every argument before an implementation runs, unless its table row says that it takes pending casts. */

@@ -126,17 +126,22 @@ static const amp_arg_info *find_argument(const amp_op_info *op, const char *name
 typedef struct binding {
     const amp_op_info *op;
     unsigned form;
-    amp_tensor *out; /* the out= tensor */
+    amp_tensor *const *outs; /* the out= tensors, one for each result */
     alignas(max_align_t) char args[AMP_MAX_ARGS_BYTES];
 } binding;
 
+/* One result takes a tensor, several a list of as many. */
 static bool bind_out(binding *b, const amp_argument *given, mismatch *why) {
-    if (given->value.kind == AMP_VALUE_TENSOR && given->value.as.tensor && !b->out) {
-        b->out = given->value.as.tensor;
-        return true;
+    const amp_tensor_list *list = &given->value.as.list;
+    const bool one = b->op->output_count <= 1;
+    bool fits = given->value.kind == (one ? AMP_VALUE_TENSOR : AMP_VALUE_TENSOR_LIST) && !b->outs;
+    if (fits) fits = one ? given->value.as.tensor != NULL : list->count == b->op->output_count && list->items;
+    if (!fits && one) snprintf(why->text, sizeof why->text, "'out' must be one tensor");
+    if (!fits && !one) {
+        snprintf(why->text, sizeof why->text, "'out' must be one list of %d tensors", b->op->output_count);
     }
-    snprintf(why->text, sizeof why->text, "'out' must be one tensor");
-    return false;
+    if (fits) b->outs = one ? (amp_tensor *const *)&given->value.as.tensor : list->items;
+    return fits;
 }
 
 static bool bind_one(binding *b, const amp_argument *given, int position, unsigned *seen, mismatch *why) {
@@ -164,7 +169,7 @@ static bool bind_all(binding *b, const amp_argument *arguments, int count, misma
     unsigned seen = 0;
     memset(b->args, 0, b->op->args_size);
     memcpy(b->args, &b->op->args_size, sizeof b->op->args_size);
-    b->out = NULL;
+    b->outs = NULL;
     for (int i = 0; i < count; i++) {
         if (!bind_one(b, &arguments[i], i, &seen, why)) return false;
     }
@@ -241,7 +246,9 @@ static amp_status run_list(const binding *b, amp_tensor **outputs, int capacity,
 }
 
 static amp_status run_single(const binding *b, amp_tensor **outputs, int capacity, int *produced) {
-    amp_tensor *first = amp_dispatch(b->op, b->form, b->args, b->out);
+    const bool several = b->form == AMP_FORM_OUT && b->op->output_count > 1;
+    amp_tensor *first = several ? amp_dispatch_outs(b->op, b->args, b->outs)
+                                : amp_dispatch(b->op, b->form, b->args, b->outs ? *b->outs : NULL);
     if (!first) return amp_pending_error();
     *produced = b->op->output_count;
     if (capacity > 0) {

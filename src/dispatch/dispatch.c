@@ -127,14 +127,14 @@ AMP_HOT amp_status amp_call_next(amp_call *call) {
 }
 
 /* ---- Entry ---------------------------------------------------------------------------------------------------- */
-static amp_status run_call(amp_call *call, const void *args, amp_tensor *target) {
+static amp_status run_call(amp_call *call, const void *args) {
     AMP_TRY(amp_arguments_prepare(call, args));
-    AMP_TRY(amp_results_set_target(call, target));
+    AMP_TRY(amp_results_check_targets(call));
     AMP_TRY(amp_call_next(call));
     return amp_results_finish(call);
 }
 
-AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args, amp_tensor *target) {
+AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args) {
     if (amp_this_thread.error != AMP_OK) {
         amp_results_clear(call, args);
         return amp_this_thread.error;
@@ -150,7 +150,7 @@ AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args,
     call->layers = layers;
     amp_scope_push(&frame);
     call->frame = &frame;
-    amp_status status = run_call(call, args, target);
+    amp_status status = run_call(call, args);
     if (status == AMP_OK) status = amp_results_move_home(call, frame.outer);
     if (status != AMP_OK) amp_results_clear(call, args);
     amp_scope_pop(&frame);
@@ -164,17 +164,22 @@ static unsigned active_layers(void) {
 }
 
 AMP_HOT amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target) {
-    amp_call call = {.op = op, .form = form};
-    return run(&call, active_layers(), args, target) == AMP_OK ? call.outputs[0] : NULL;
+    amp_call call = {.op = op, .form = form, .target = target};
+    return run(&call, active_layers(), args) == AMP_OK ? call.outputs[0] : NULL;
+}
+
+amp_tensor *amp_dispatch_outs(const amp_op_info *op, const void *args, amp_tensor *const *outs) {
+    amp_call call = {.op = op, .form = AMP_FORM_OUT, .outs = outs};
+    return run(&call, active_layers(), args) == AMP_OK ? call.outputs[0] : NULL;
 }
 
 amp_tensor_list amp_dispatch_list(const amp_op_info *op, const void *args) {
     amp_call call = {.op = op, .form = AMP_FORM_FUNCTION};
-    if (run(&call, active_layers(), args, NULL) != AMP_OK) return (amp_tensor_list){0};
+    if (run(&call, active_layers(), args) != AMP_OK) return (amp_tensor_list){0};
     return call.list;
 }
 
 amp_tensor *amp_dispatch_below(unsigned layers, const amp_op_info *op, const void *args) {
     amp_call call = {.op = op, .form = AMP_FORM_FUNCTION};
-    return run(&call, layers, args, NULL) == AMP_OK ? call.outputs[0] : NULL;
+    return run(&call, layers, args) == AMP_OK ? call.outputs[0] : NULL;
 }

@@ -13,8 +13,29 @@
 #include "policy/promotion.h"
 #include "policy/user_ops.h"
 
-static const char *target_name(const amp_call *call) {
-    return call->form == AMP_FORM_INPLACE ? call->op->args[0].name : "out";
+/* What the tensor is called that takes result number `index`. */
+static const char *target_name(const amp_call *call, int index) {
+    if (call->form == AMP_FORM_INPLACE) return call->op->args[0].name;
+    if (index == 0) return call->op->result;
+    return call->op->args[call->op->arg_count - call->op->output_count + index].name; /* further results stand last */
+}
+
+/* The tensor that takes result number `index`; NULL: the caller gave none. */
+static amp_tensor *target_of(const amp_call *call, int index) {
+    return call->outs ? call->outs[index] : index == 0 ? call->target : NULL;
+}
+
+static bool is_target(const amp_call *call, const amp_tensor *t) {
+    if (__builtin_expect(!call->outs, 1)) return t == call->target;
+    for (int i = 0; i < call->op->output_count; i++) {
+        if (t == call->outs[i]) return true;
+    }
+    return false;
+}
+
+/* An in-place form that changes shape and strides of its argument, and no element. */
+static bool reshapes_in_place(const amp_call *call) {
+    return call->form == AMP_FORM_INPLACE && call->op->flags & AMP_OP_VIEW;
 }
 
 static amp_status check_mutated(const amp_call *call) {
@@ -36,34 +57,71 @@ static amp_status no_such_form(const amp_call *call) {
                     others ? other : "no in-place and no out= form");
 }
 
-AMP_HOT amp_status amp_results_set_target(amp_call *call, amp_tensor *given) {
-    if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(check_mutated(call));
-    if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
-    if (!(call->op->forms & call->form)) return no_such_form(call);
-    call->target = call->form == AMP_FORM_INPLACE ? *amp_call_tensor(call, &call->op->args[0]) : given;
-    if (!call->target) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), target_name(call));
+/* An op that makes tensors of numbers makes them as its target has them, unless it is told otherwise. */
+static amp_status place_like_target(amp_call *call) {
+    if (call->device == AMP_DEVICE_CPU) call->device = call->target->storage->device;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        if (call->op->args[i].kind != AMP_ARG_DTYPE) continue;
+        amp_dtype *dtype = amp_call_field(call, &call->op->args[i]);
+        if (*dtype == AMP_DTYPE_NONE) *dtype = call->target->dtype;
+        AMP_TRY(amp_call_check_target_dtype(call, *dtype));
     }
-    if (!amp_tensor_is_live(call->target)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before", amp_call_name(call),
-                        target_name(call));
-    }
-    if (__builtin_expect(call->target->storage->device != call->device, 0)) {
-        return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on %s, the arguments are on %s; all must be on one device",
-                        amp_call_name(call), target_name(call), amp_device_name(call->target->storage->device),
-                        amp_device_name(call->device));
-    }
-    const char *const op = amp_call_name(call), *const name = target_name(call);
-    AMP_TRY(amp_tensor_check_writable(op, name, call->target));
-    return amp_tensor_check_separate(op, "", name, call->target);
+    return AMP_OK;
 }
 
-/* ---- Output tensors ------------------------------------------------------------------------------------------- */
+static amp_status check_given(amp_call *call, int index) {
+    const char *const op = amp_call_name(call), *const name = target_name(call, index);
+    const amp_tensor *t = target_of(call, index);
+    if (!t) return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", op, name);
+    if (!amp_tensor_is_live(t)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before", op, name);
+    }
+    if (reshapes_in_place(call)) return AMP_OK;
+    if (call->op->flags & AMP_OP_PLACED) AMP_TRY(place_like_target(call));
+    if (__builtin_expect(t->storage->device != call->device, 0)) {
+        return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on %s, the arguments are on %s; all must be on one device", op,
+                        name, amp_device_name(t->storage->device), amp_device_name(call->device));
+    }
+    AMP_TRY(amp_tensor_check_writable(op, name, t));
+    return amp_tensor_check_separate(op, "", name, t);
+}
 
 /* By address: two storages may be lent the same memory. */
 static bool same_elements(const amp_tensor *a, const amp_tensor *b) {
     return a->dtype == b->dtype && amp_tensor_pointer(a) == amp_tensor_pointer(b) && amp_same_layout(a, b);
 }
+
+/* Elements of the two may lie between each other; what certainly has memory in common is refused. */
+static amp_status check_apart(const amp_call *call, int first, int second) {
+    const amp_tensor *a = call->outs[first], *b = call->outs[second];
+    const bool whole = amp_tensor_is_dense(a) || amp_tensor_is_dense(b) || same_elements(a, b);
+    if (!whole || !amp_tensor_ranges_meet(a, b)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' and '%s' share memory; each result needs its own", amp_call_name(call),
+                    target_name(call, first), target_name(call, second));
+}
+
+static amp_status check_outs(amp_call *call) {
+    if (!call->outs) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call),
+                        target_name(call, 0));
+    }
+    for (int i = 0; i < call->op->output_count; i++) {
+        AMP_TRY(check_given(call, i));
+        for (int k = 0; k < i; k++) AMP_TRY(check_apart(call, k, i));
+    }
+    return AMP_OK;
+}
+
+AMP_HOT amp_status amp_results_check_targets(amp_call *call) {
+    if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(check_mutated(call));
+    if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
+    if (!(call->op->forms & call->form)) return no_such_form(call);
+    if (call->op->output_count > 1) return check_outs(call);
+    if (call->form == AMP_FORM_INPLACE) call->target = *amp_call_tensor(call, &call->op->args[0]);
+    return check_given(call, 0);
+}
+
+/* ---- Output tensors ------------------------------------------------------------------------------------------- */
 
 /* The target can be written while this input is still read. */
 static bool input_allows_direct(const amp_call *call, const amp_tensor *input) {
@@ -86,19 +144,39 @@ static bool writable_directly(const amp_call *call) {
     return true;
 }
 
+static amp_status check_target_shape(const amp_call *call, int index, int rank, const int64_t *shape) {
+    const amp_tensor *t = target_of(call, index);
+    if (amp_has_shape(t, rank, shape)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, but the result has shape %s", amp_call_name(call),
+                    target_name(call, index), amp_describe(t), amp_describe_shape(rank, shape));
+}
+
 static amp_status check_target(const amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
     const amp_tensor *t = call->target;
-    if (!amp_has_shape(t, rank, shape)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, but the result has shape %s", amp_call_name(call),
-                        target_name(call), amp_describe(t), amp_describe_shape(rank, shape));
-    }
+    AMP_TRY(check_target_shape(call, 0, rank, shape));
     if (!amp_can_cast(dtype, t->dtype)) {
         return amp_fail(AMP_ERROR_DTYPE,
                         "%s: '%s' is %s, and a result of %s cannot be written into it (in-place and "
                         "out= forms do not autocast)",
-                        amp_call_name(call), target_name(call), amp_describe(t), amp_dtype_name(dtype));
+                        amp_call_name(call), target_name(call, 0), amp_describe(t), amp_dtype_name(dtype));
     }
     return AMP_OK;
+}
+
+static amp_status check_target_dtype(const amp_call *call, int index, amp_dtype dtype) {
+    const amp_tensor *t = target_of(call, index);
+    if (t->dtype == dtype) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE,
+                    "%s: '%s' is %s, but the result is %s; both must have the same dtype (in-place and out= forms do "
+                    "not autocast)",
+                    amp_call_name(call), target_name(call, index), amp_describe(t), amp_dtype_name(dtype));
+}
+
+AMP_HOT static amp_tensor *fresh_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
+    if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
+    if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
+    return call->outputs[index] = t;
 }
 
 AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
@@ -110,10 +188,13 @@ AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, 
         if (check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
         if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
     }
-    amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
-    if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
-    if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
-    return call->outputs[index] = t;
+    return fresh_output(call, index, dtype, rank, shape);
+}
+
+AMP_HOT amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = amp_call_output(call, 0, dtype, rank, shape);
+    if (!t || t != call->target || amp_tensor_is_dense(t)) return t;
+    return fresh_output(call, 0, dtype, rank, shape);
 }
 
 amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
@@ -159,8 +240,40 @@ static amp_status copy_to_target(amp_call *call) {
     return AMP_OK;
 }
 
+/* All of the results or none: what does not fit is found before the first is written. */
+static amp_status copy_to_outs(amp_call *call) {
+    const amp_backend *backend = NULL;
+    for (int i = 0; i < call->op->output_count; i++) {
+        const amp_tensor *made = call->outputs[i];
+        if (!made) {
+            return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no '%s'", amp_call_name(call),
+                            amp_device_name(call->device), target_name(call, i));
+        }
+        AMP_TRY(check_target_shape(call, i, made->rank, made->shape));
+        AMP_TRY(check_target_dtype(call, i, made->dtype));
+    }
+    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+    for (int i = 0; i < call->op->output_count; i++) {
+        AMP_TRY(backend->copy(call->outs[i], call->outputs[i]));
+        amp_tensor_written(call->outs[i]);
+        call->outputs[i] = call->outs[i];
+    }
+    return AMP_OK;
+}
+
+/* The target becomes the view of itself that the op made. */
+static void take_geometry(amp_call *call) {
+    const amp_tensor *view = call->outputs[0];
+    amp_tensor *t = call->target;
+    t->rank = view->rank;
+    memcpy(t->shape, view->shape, sizeof t->shape);
+    memcpy(t->strides, view->strides, sizeof t->strides);
+    t->offset = view->offset;
+    call->outputs[0] = t;
+}
+
 void amp_results_written(amp_call *call) {
-    if (call->target) amp_tensor_written(call->target);
+    if (call->target && !reshapes_in_place(call)) amp_tensor_written(call->target);
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (!(arg->flags & AMP_ARG_MUTATED) || arg->kind != AMP_ARG_TENSOR) continue;
@@ -169,14 +282,21 @@ void amp_results_written(amp_call *call) {
     }
 }
 
+static amp_status finish_target(amp_call *call) {
+    if (call->outputs[0] == call->target) return AMP_OK;
+    if (!reshapes_in_place(call)) return copy_to_target(call);
+    take_geometry(call);
+    return AMP_OK;
+}
+
 AMP_HOT amp_status amp_results_finish(amp_call *call) {
     if (call->op->flags & AMP_OP_RETURNS_LIST) return AMP_OK;
     if (!call->outputs[0]) {
         return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
                         amp_device_name(call->device));
     }
-    const bool elsewhere = call->target && call->outputs[0] != call->target;
-    const amp_status status = elsewhere ? copy_to_target(call) : AMP_OK;
+    if (__builtin_expect(call->outs != NULL, 0)) return copy_to_outs(call);
+    const amp_status status = call->target ? finish_target(call) : AMP_OK;
     if (call->target || call->op->flags & AMP_OP_MUTATES) amp_results_written(call);
     return status;
 }
@@ -184,7 +304,7 @@ AMP_HOT amp_status amp_results_finish(amp_call *call) {
 /* Results that this call made move; an argument that came back unchanged (contiguous of a contiguous tensor) is
  * returned as a view, for every result has an owner of its own. */
 static amp_tensor *own_result(amp_call *call, amp_tensor *t) {
-    if (t == call->target) return t;
+    if (is_target(call, t)) return t;
     /* an argument that autocast put in the place of the caller's, and that came back */
     if (t->source && amp_call_materialize(call, t) != AMP_OK) return NULL;
     if (!t->source && t->scope == amp_this_thread.scope) return t;
@@ -197,12 +317,12 @@ AMP_HOT static amp_status move_home(amp_call *call, amp_tensor **results, int64_
         amp_tensor *own = results[i] ? own_result(call, results[i]) : NULL;
         if (__builtin_expect(results[i] && !own, 0)) {
             while (--i >= 0) { /* they go with the frame of the call */
-                if (results[i] && results[i] != call->target) amp_scope_move(results[i], call->frame);
+                if (results[i] && !is_target(call, results[i])) amp_scope_move(results[i], call->frame);
             }
             return amp_pending_error();
         }
         results[i] = own;
-        if (own && own != call->target) amp_scope_move(own, home);
+        if (own && !is_target(call, own)) amp_scope_move(own, home);
     }
     return AMP_OK;
 }
@@ -344,9 +464,5 @@ amp_status amp_call_check_shape(const amp_call *call, const char *name, const am
 }
 
 amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
-    if (!call->target || call->target->dtype == dtype) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE,
-                    "%s: '%s' is %s, but the result is %s; both must have the same dtype (in-place and out= forms do "
-                    "not autocast)",
-                    amp_call_name(call), target_name(call), amp_describe(call->target), amp_dtype_name(dtype));
+    return call->target ? check_target_dtype(call, 0, dtype) : AMP_OK;
 }

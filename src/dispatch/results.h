@@ -4,9 +4,10 @@
 
 #include "dispatch/call.h"
 
-/* Notes what the call is to write: its first argument (in place) or `given` (out=); checks that it can be written. */
-amp_status amp_results_set_target(amp_call *call, amp_tensor *given);
-/* After the kernel: copies a temporary into the target, bumps the versions of what was written. */
+/* Checks that the op has the call's form, and that what the call is to write can be written: its first argument (in
+ * place, noted as the target here) or the tensors given (out=). */
+amp_status amp_results_check_targets(amp_call *call);
+/* After the kernel: copies temporaries into the targets, bumps the versions of what was written. */
 amp_status amp_results_finish(amp_call *call);
 /* A result that was made in a scope which the implementation opened becomes the call's own. */
 void amp_results_take(const amp_call *call, amp_tensor *tensor);

@@ -145,8 +145,8 @@ amp_status amp_op_transpose(amp_call *call) {
 amp_status amp_op_t(amp_call *call) {
     ARGS(t);
     if (a->input->rank > 2) {
-        return amp_fail(AMP_ERROR_INVALID, "t: input is %s; expected a matrix, a vector or a number",
-                        amp_describe(a->input));
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected a matrix, a vector or a number",
+                        amp_call_name(call), amp_describe(a->input));
     }
     return return_swapped(call, a->input, 0, a->input->rank == 2 ? 1 : 0);
 }

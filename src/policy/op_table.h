@@ -99,6 +99,7 @@ typedef struct amp_op_info {
     const amp_arg_info *args;
     int arg_count; /* AMP_ARG_OUTPUT fields included, last */
     int output_count;
+    const char *result;         /* what the first result is called as an out= tensor: "out", "values" */
     unsigned forms;             /* AMP_FORM_* that exist */
     unsigned flags;             /* AMP_OP_* */
     const char *banned_message; /* what to call instead, for a BANNED cell */

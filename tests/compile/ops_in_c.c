@@ -30,6 +30,8 @@ amp_tensor *forms(amp_tensor *x, amp_tensor *y) {
     amp_tensor *values = amp_sort(x, .descending = true, .indices = &indices);
     amp_tensor *q = amp_linalg_qr(values, .R = &r);
     if (!amp_add_(x, y, .alpha = amp_float(2.0)) || !amp_add_scalar_(x, amp_int(1)) || !indices) return r;
+    if (!amp_sort_out(values, indices, x, .descending = true) || !amp_linalg_qr_out(q, r, values, "complete")) return r;
+    if (!amp_t_(q) || !amp_unsqueeze_(r, 0) || !amp_zeros_out(y, AMP_DIMS(2, 3))) return r;
     return amp_mm_out(y, q, amp_permute(x, AMP_DIMS(1, 0)));
 }
 

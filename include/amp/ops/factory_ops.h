@@ -20,8 +20,10 @@ typedef struct amp_zeros_args {
     int64_t device AMP_ABSENT_;
 } amp_zeros_args;
 AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
+AMP_API amp_tensor *amp_zeros_out_call(amp_tensor *out, const amp_zeros_args *args);
 #ifndef __cplusplus
 #define amp_zeros(...) amp_zeros_call(AMP_ARGS_(zeros, size, __VA_ARGS__))
+#define amp_zeros_out(out, ...) amp_zeros_out_call(out, AMP_ARGS_(zeros, size, __VA_ARGS__))
 #endif
 
 /* A new tensor full of ones; f32 unless a dtype is given.
@@ -34,8 +36,10 @@ typedef struct amp_ones_args {
     int64_t device AMP_ABSENT_;
 } amp_ones_args;
 AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
+AMP_API amp_tensor *amp_ones_out_call(amp_tensor *out, const amp_ones_args *args);
 #ifndef __cplusplus
 #define amp_ones(...) amp_ones_call(AMP_ARGS_(ones, size, __VA_ARGS__))
+#define amp_ones_out(out, ...) amp_ones_out_call(out, AMP_ARGS_(ones, size, __VA_ARGS__))
 #endif
 
 /* A new tensor whose memory is not initialised; f32 unless a dtype is given.
@@ -48,8 +52,10 @@ typedef struct amp_empty_args {
     int64_t device AMP_ABSENT_;
 } amp_empty_args;
 AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
+AMP_API amp_tensor *amp_empty_out_call(amp_tensor *out, const amp_empty_args *args);
 #ifndef __cplusplus
 #define amp_empty(...) amp_empty_call(AMP_ARGS_(empty, size, __VA_ARGS__))
+#define amp_empty_out(out, ...) amp_empty_out_call(out, AMP_ARGS_(empty, size, __VA_ARGS__))
 #endif
 
 /* A new tensor full of one value; its dtype follows the value's category unless one is given.
@@ -63,8 +69,10 @@ typedef struct amp_full_args {
     int64_t device AMP_ABSENT_;
 } amp_full_args;
 AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
+AMP_API amp_tensor *amp_full_out_call(amp_tensor *out, const amp_full_args *args);
 #ifndef __cplusplus
 #define amp_full(...) amp_full_call(AMP_ARGS_(full, size, __VA_ARGS__))
+#define amp_full_out(out, ...) amp_full_out_call(out, AMP_ARGS_(full, size, __VA_ARGS__))
 #endif
 
 /* The numbers 0, 1, … below end; i64 if end is an integer, f32 otherwise.
@@ -77,8 +85,10 @@ typedef struct amp_arange_args {
     int64_t device AMP_ABSENT_;
 } amp_arange_args;
 AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
+AMP_API amp_tensor *amp_arange_out_call(amp_tensor *out, const amp_arange_args *args);
 #ifndef __cplusplus
 #define amp_arange(...) amp_arange_call(AMP_ARGS_(arange, end, __VA_ARGS__))
+#define amp_arange_out(out, ...) amp_arange_out_call(out, AMP_ARGS_(arange, end, __VA_ARGS__))
 #endif
 
 /* The numbers start, start + step, … up to but without end.
@@ -93,8 +103,10 @@ typedef struct amp_arange_start_args {
     int64_t device AMP_ABSENT_;
 } amp_arange_start_args;
 AMP_API amp_tensor *amp_arange_start_call(const amp_arange_start_args *args);
+AMP_API amp_tensor *amp_arange_start_out_call(amp_tensor *out, const amp_arange_start_args *args);
 #ifndef __cplusplus
 #define amp_arange_start(...) amp_arange_start_call(AMP_ARGS_(arange_start, start, __VA_ARGS__))
+#define amp_arange_start_out(out, ...) amp_arange_start_out_call(out, AMP_ARGS_(arange_start, start, __VA_ARGS__))
 #endif
 
 /* Zeros in the shape, and unless given the dtype, of input.
@@ -106,8 +118,10 @@ typedef struct amp_zeros_like_args {
     amp_dtype dtype AMP_ABSENT_;
 } amp_zeros_like_args;
 AMP_API amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args);
+AMP_API amp_tensor *amp_zeros_like_out_call(amp_tensor *out, const amp_zeros_like_args *args);
 #ifndef __cplusplus
 #define amp_zeros_like(...) amp_zeros_like_call(AMP_ARGS_(zeros_like, input, __VA_ARGS__))
+#define amp_zeros_like_out(out, ...) amp_zeros_like_out_call(out, AMP_ARGS_(zeros_like, input, __VA_ARGS__))
 #endif
 
 /* Ones in the shape, and unless given the dtype, of input.
@@ -119,8 +133,10 @@ typedef struct amp_ones_like_args {
     amp_dtype dtype AMP_ABSENT_;
 } amp_ones_like_args;
 AMP_API amp_tensor *amp_ones_like_call(const amp_ones_like_args *args);
+AMP_API amp_tensor *amp_ones_like_out_call(amp_tensor *out, const amp_ones_like_args *args);
 #ifndef __cplusplus
 #define amp_ones_like(...) amp_ones_like_call(AMP_ARGS_(ones_like, input, __VA_ARGS__))
+#define amp_ones_like_out(out, ...) amp_ones_like_out_call(out, AMP_ARGS_(ones_like, input, __VA_ARGS__))
 #endif
 
 /* Memory not initialised, in the shape, and unless given the dtype, of input.
@@ -132,8 +148,10 @@ typedef struct amp_empty_like_args {
     amp_dtype dtype AMP_ABSENT_;
 } amp_empty_like_args;
 AMP_API amp_tensor *amp_empty_like_call(const amp_empty_like_args *args);
+AMP_API amp_tensor *amp_empty_like_out_call(amp_tensor *out, const amp_empty_like_args *args);
 #ifndef __cplusplus
 #define amp_empty_like(...) amp_empty_like_call(AMP_ARGS_(empty_like, input, __VA_ARGS__))
+#define amp_empty_like_out(out, ...) amp_empty_like_out_call(out, AMP_ARGS_(empty_like, input, __VA_ARGS__))
 #endif
 
 /* One value in the shape, and unless given the dtype, of input.
@@ -146,8 +164,10 @@ typedef struct amp_full_like_args {
     amp_dtype dtype AMP_ABSENT_;
 } amp_full_like_args;
 AMP_API amp_tensor *amp_full_like_call(const amp_full_like_args *args);
+AMP_API amp_tensor *amp_full_like_out_call(amp_tensor *out, const amp_full_like_args *args);
 #ifndef __cplusplus
 #define amp_full_like(...) amp_full_like_call(AMP_ARGS_(full_like, input, __VA_ARGS__))
+#define amp_full_like_out(out, ...) amp_full_like_out_call(out, AMP_ARGS_(full_like, input, __VA_ARGS__))
 #endif
 
 /* A new last dimension with 1 at the class index and 0 elsewhere; -1 counts classes from the largest index.

@@ -292,8 +292,10 @@ typedef struct amp_embedding_args {
     bool sparse AMP_ABSENT_;
 } amp_embedding_args;
 AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
+AMP_API amp_tensor *amp_embedding_out_call(amp_tensor *out, const amp_embedding_args *args);
 #ifndef __cplusplus
 #define amp_embedding(...) amp_embedding_call(AMP_ARGS_(embedding, input, __VA_ARGS__))
+#define amp_embedding_out(out, ...) amp_embedding_out_call(out, AMP_ARGS_(embedding, input, __VA_ARGS__))
 #endif
 
 /* Sum, mean or maximum of the rows of weight in each bag of indices. scale_grad_by_freq and sparse matter to
@@ -333,8 +335,10 @@ typedef struct amp_sort_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_sort_args;
 AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
+AMP_API amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, const amp_sort_args *args);
 #ifndef __cplusplus
 #define amp_sort(...) amp_sort_call(AMP_ARGS_(sort, input, __VA_ARGS__))
+#define amp_sort_out(values, indices, ...) amp_sort_out_call(values, indices, AMP_ARGS_(sort, input, __VA_ARGS__))
 #endif
 
 /* The k largest or smallest elements along dim, always in order, and where they stood.
@@ -350,8 +354,10 @@ typedef struct amp_topk_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_topk_args;
 AMP_API amp_tensor *amp_topk_call(const amp_topk_args *args);
+AMP_API amp_tensor *amp_topk_out_call(amp_tensor *values, amp_tensor *indices, const amp_topk_args *args);
 #ifndef __cplusplus
 #define amp_topk(...) amp_topk_call(AMP_ARGS_(topk, input, __VA_ARGS__))
+#define amp_topk_out(values, indices, ...) amp_topk_out_call(values, indices, AMP_ARGS_(topk, input, __VA_ARGS__))
 #endif
 
 /* The index of the largest element along dim, or of the flattened input.

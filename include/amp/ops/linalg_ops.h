@@ -51,8 +51,10 @@ typedef struct amp_linalg_cholesky_ex_args {
     amp_tensor **info AMP_ABSENT_;
 } amp_linalg_cholesky_ex_args;
 AMP_API amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_args *args);
+AMP_API amp_tensor *amp_linalg_cholesky_ex_out_call(amp_tensor *L, amp_tensor *info, const amp_linalg_cholesky_ex_args *args);
 #ifndef __cplusplus
 #define amp_linalg_cholesky_ex(...) amp_linalg_cholesky_ex_call(AMP_ARGS_(linalg_cholesky_ex, input, __VA_ARGS__))
+#define amp_linalg_cholesky_ex_out(L, info, ...) amp_linalg_cholesky_ex_out_call(L, info, AMP_ARGS_(linalg_cholesky_ex, input, __VA_ARGS__))
 #endif
 
 /* The inverse of a matrix from its Cholesky factor.
@@ -124,8 +126,10 @@ typedef struct amp_linalg_inv_ex_args {
     amp_tensor **info AMP_ABSENT_;
 } amp_linalg_inv_ex_args;
 AMP_API amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args);
+AMP_API amp_tensor *amp_linalg_inv_ex_out_call(amp_tensor *inverse, amp_tensor *info, const amp_linalg_inv_ex_args *args);
 #ifndef __cplusplus
 #define amp_linalg_inv_ex(...) amp_linalg_inv_ex_call(AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__))
+#define amp_linalg_inv_ex_out(inverse, info, ...) amp_linalg_inv_ex_out_call(inverse, info, AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__))
 #endif
 
 /* The pseudo-inverse; singular values below rcond times the largest count as zero.
@@ -203,8 +207,10 @@ typedef struct amp_triangular_solve_args {
     amp_tensor **cloned_coefficient AMP_ABSENT_;
 } amp_triangular_solve_args;
 AMP_API amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args);
+AMP_API amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tensor *cloned_coefficient, const amp_triangular_solve_args *args);
 #ifndef __cplusplus
 #define amp_triangular_solve(...) amp_triangular_solve_call(AMP_ARGS_(triangular_solve, input, __VA_ARGS__))
+#define amp_triangular_solve_out(solution, cloned_coefficient, ...) amp_triangular_solve_out_call(solution, cloned_coefficient, AMP_ARGS_(triangular_solve, input, __VA_ARGS__))
 #endif
 
 /* X that minimises |A X - B|; drivers gelsy, gels, gelsd, gelss.
@@ -222,8 +228,10 @@ typedef struct amp_linalg_lstsq_args {
     amp_tensor **singular_values AMP_ABSENT_;
 } amp_linalg_lstsq_args;
 AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
+AMP_API amp_tensor *amp_linalg_lstsq_out_call(amp_tensor *solution, amp_tensor *residuals, amp_tensor *rank, amp_tensor *singular_values, const amp_linalg_lstsq_args *args);
 #ifndef __cplusplus
 #define amp_linalg_lstsq(...) amp_linalg_lstsq_call(AMP_ARGS_(linalg_lstsq, A, __VA_ARGS__))
+#define amp_linalg_lstsq_out(solution, residuals, rank, singular_values, ...) amp_linalg_lstsq_out_call(solution, residuals, rank, singular_values, AMP_ARGS_(linalg_lstsq, A, __VA_ARGS__))
 #endif
 
 /* X that minimises |A X - input| and the QR factors of A: torch.lstsq's arguments.
@@ -328,8 +336,10 @@ typedef struct amp_linalg_qr_args {
     amp_tensor **R AMP_ABSENT_;
 } amp_linalg_qr_args;
 AMP_API amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args);
+AMP_API amp_tensor *amp_linalg_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_linalg_qr_args *args);
 #ifndef __cplusplus
 #define amp_linalg_qr(...) amp_linalg_qr_call(AMP_ARGS_(linalg_qr, A, __VA_ARGS__))
+#define amp_linalg_qr_out(Q, R, ...) amp_linalg_qr_out_call(Q, R, AMP_ARGS_(linalg_qr, A, __VA_ARGS__))
 #endif
 
 /* input = Q R, reduced where some, else complete.
@@ -342,8 +352,10 @@ typedef struct amp_qr_args {
     amp_tensor **R AMP_ABSENT_;
 } amp_qr_args;
 AMP_API amp_tensor *amp_qr_call(const amp_qr_args *args);
+AMP_API amp_tensor *amp_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_qr_args *args);
 #ifndef __cplusplus
 #define amp_qr(...) amp_qr_call(AMP_ARGS_(qr, input, __VA_ARGS__))
+#define amp_qr_out(Q, R, ...) amp_qr_out_call(Q, R, AMP_ARGS_(qr, input, __VA_ARGS__))
 #endif
 
 /* R and the Householder reflectors of a QR factorisation.
@@ -355,8 +367,10 @@ typedef struct amp_geqrf_args {
     amp_tensor **tau AMP_ABSENT_;
 } amp_geqrf_args;
 AMP_API amp_tensor *amp_geqrf_call(const amp_geqrf_args *args);
+AMP_API amp_tensor *amp_geqrf_out_call(amp_tensor *a, amp_tensor *tau, const amp_geqrf_args *args);
 #ifndef __cplusplus
 #define amp_geqrf(...) amp_geqrf_call(AMP_ARGS_(geqrf, input, __VA_ARGS__))
+#define amp_geqrf_out(a, tau, ...) amp_geqrf_out_call(a, tau, AMP_ARGS_(geqrf, input, __VA_ARGS__))
 #endif
 
 /* The first columns of the product of Householder reflectors.
@@ -419,8 +433,10 @@ typedef struct amp_linalg_svd_args {
     amp_tensor **Vh AMP_ABSENT_;
 } amp_linalg_svd_args;
 AMP_API amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args);
+AMP_API amp_tensor *amp_linalg_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *Vh, const amp_linalg_svd_args *args);
 #ifndef __cplusplus
 #define amp_linalg_svd(...) amp_linalg_svd_call(AMP_ARGS_(linalg_svd, A, __VA_ARGS__))
+#define amp_linalg_svd_out(U, S, Vh, ...) amp_linalg_svd_out_call(U, S, Vh, AMP_ARGS_(linalg_svd, A, __VA_ARGS__))
 #endif
 
 /* input = U diag(S) V^H, reduced where some.
@@ -435,8 +451,10 @@ typedef struct amp_svd_args {
     amp_tensor **V AMP_ABSENT_;
 } amp_svd_args;
 AMP_API amp_tensor *amp_svd_call(const amp_svd_args *args);
+AMP_API amp_tensor *amp_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *V, const amp_svd_args *args);
 #ifndef __cplusplus
 #define amp_svd(...) amp_svd_call(AMP_ARGS_(svd, input, __VA_ARGS__))
+#define amp_svd_out(U, S, V, ...) amp_svd_out_call(U, S, V, AMP_ARGS_(svd, input, __VA_ARGS__))
 #endif
 
 /* The singular values, largest first.
@@ -463,8 +481,10 @@ typedef struct amp_linalg_eig_args {
     amp_tensor **eigenvectors AMP_ABSENT_;
 } amp_linalg_eig_args;
 AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
+AMP_API amp_tensor *amp_linalg_eig_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eig_args *args);
 #ifndef __cplusplus
 #define amp_linalg_eig(...) amp_linalg_eig_call(AMP_ARGS_(linalg_eig, input, __VA_ARGS__))
+#define amp_linalg_eig_out(eigenvalues, eigenvectors, ...) amp_linalg_eig_out_call(eigenvalues, eigenvectors, AMP_ARGS_(linalg_eig, input, __VA_ARGS__))
 #endif
 
 /* Eigenvalues as (real, imaginary) pairs, and eigenvectors if asked for: torch.eig's form.
@@ -505,8 +525,10 @@ typedef struct amp_linalg_eigh_args {
     amp_tensor **eigenvectors AMP_ABSENT_;
 } amp_linalg_eigh_args;
 AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
+AMP_API amp_tensor *amp_linalg_eigh_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eigh_args *args);
 #ifndef __cplusplus
 #define amp_linalg_eigh(...) amp_linalg_eigh_call(AMP_ARGS_(linalg_eigh, input, __VA_ARGS__))
+#define amp_linalg_eigh_out(eigenvalues, eigenvectors, ...) amp_linalg_eigh_out_call(eigenvalues, eigenvectors, AMP_ARGS_(linalg_eigh, input, __VA_ARGS__))
 #endif
 
 /* Eigenvalues, and eigenvectors if asked for, of symmetric matrices: torch.symeig's form.

@@ -347,8 +347,10 @@ typedef struct amp_multilabel_margin_loss_forward_args {
     amp_tensor **is_target AMP_ABSENT_;
 } amp_multilabel_margin_loss_forward_args;
 AMP_API amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_loss_forward_args *args);
+AMP_API amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *output, amp_tensor *is_target, const amp_multilabel_margin_loss_forward_args *args);
 #ifndef __cplusplus
 #define amp_multilabel_margin_loss_forward(...) amp_multilabel_margin_loss_forward_call(AMP_ARGS_(multilabel_margin_loss_forward, input, __VA_ARGS__))
+#define amp_multilabel_margin_loss_forward_out(output, is_target, ...) amp_multilabel_margin_loss_forward_out_call(output, is_target, AMP_ARGS_(multilabel_margin_loss_forward, input, __VA_ARGS__))
 #endif
 
 /* Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).

@@ -124,8 +124,10 @@ typedef struct amp_normalize_args {
     amp_opt_float eps AMP_ABSENT_;
 } amp_normalize_args;
 AMP_API amp_tensor *amp_normalize_call(const amp_normalize_args *args);
+AMP_API amp_tensor *amp_normalize_out_call(amp_tensor *out, const amp_normalize_args *args);
 #ifndef __cplusplus
 #define amp_normalize(...) amp_normalize_call(AMP_ARGS_(normalize, input, __VA_ARGS__))
+#define amp_normalize_out(out, ...) amp_normalize_out_call(out, AMP_ARGS_(normalize, input, __VA_ARGS__))
 #endif
 
 /* The slices of dim whose p-norm exceeds maxnorm scaled down to it.

@@ -108,8 +108,10 @@ typedef struct amp_max_pool2d_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_max_pool2d_args;
 AMP_API amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args);
+AMP_API amp_tensor *amp_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool2d_args *args);
 #ifndef __cplusplus
 #define amp_max_pool2d(...) amp_max_pool2d_call(AMP_ARGS_(max_pool2d, input, __VA_ARGS__))
+#define amp_max_pool2d_out(out, indices, ...) amp_max_pool2d_out_call(out, indices, AMP_ARGS_(max_pool2d, input, __VA_ARGS__))
 #endif
 
 /* The largest element of each window, and where it stands.
@@ -128,8 +130,10 @@ typedef struct amp_max_pool3d_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_max_pool3d_args;
 AMP_API amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args);
+AMP_API amp_tensor *amp_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool3d_args *args);
 #ifndef __cplusplus
 #define amp_max_pool3d(...) amp_max_pool3d_call(AMP_ARGS_(max_pool3d, input, __VA_ARGS__))
+#define amp_max_pool3d_out(out, indices, ...) amp_max_pool3d_out_call(out, indices, AMP_ARGS_(max_pool3d, input, __VA_ARGS__))
 #endif
 
 /* The mean over windows chosen to give the output size.
@@ -188,8 +192,10 @@ typedef struct amp_adaptive_max_pool2d_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_adaptive_max_pool2d_args;
 AMP_API amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args);
+AMP_API amp_tensor *amp_adaptive_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool2d_args *args);
 #ifndef __cplusplus
 #define amp_adaptive_max_pool2d(...) amp_adaptive_max_pool2d_call(AMP_ARGS_(adaptive_max_pool2d, input, __VA_ARGS__))
+#define amp_adaptive_max_pool2d_out(out, indices, ...) amp_adaptive_max_pool2d_out_call(out, indices, AMP_ARGS_(adaptive_max_pool2d, input, __VA_ARGS__))
 #endif
 
 /* The maximum over windows chosen to give the output size; -1 keeps the input's extent.
@@ -203,8 +209,10 @@ typedef struct amp_adaptive_max_pool3d_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_adaptive_max_pool3d_args;
 AMP_API amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_args *args);
+AMP_API amp_tensor *amp_adaptive_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool3d_args *args);
 #ifndef __cplusplus
 #define amp_adaptive_max_pool3d(...) amp_adaptive_max_pool3d_call(AMP_ARGS_(adaptive_max_pool3d, input, __VA_ARGS__))
+#define amp_adaptive_max_pool3d_out(out, indices, ...) amp_adaptive_max_pool3d_out_call(out, indices, AMP_ARGS_(adaptive_max_pool3d, input, __VA_ARGS__))
 #endif
 
 /* The maximum over windows placed by random samples (N, C, 2) to give the output size.
@@ -221,8 +229,10 @@ typedef struct amp_fractional_max_pool2d_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_fractional_max_pool2d_args;
 AMP_API amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool2d_args *args);
+AMP_API amp_tensor *amp_fractional_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool2d_args *args);
 #ifndef __cplusplus
 #define amp_fractional_max_pool2d(...) amp_fractional_max_pool2d_call(AMP_ARGS_(fractional_max_pool2d, input, __VA_ARGS__))
+#define amp_fractional_max_pool2d_out(out, indices, ...) amp_fractional_max_pool2d_out_call(out, indices, AMP_ARGS_(fractional_max_pool2d, input, __VA_ARGS__))
 #endif
 
 /* The maximum over windows placed by random samples (N, C, 3) to give the output size.
@@ -239,8 +249,10 @@ typedef struct amp_fractional_max_pool3d_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_fractional_max_pool3d_args;
 AMP_API amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args *args);
+AMP_API amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool3d_args *args);
 #ifndef __cplusplus
 #define amp_fractional_max_pool3d(...) amp_fractional_max_pool3d_call(AMP_ARGS_(fractional_max_pool3d, input, __VA_ARGS__))
+#define amp_fractional_max_pool3d_out(out, indices, ...) amp_fractional_max_pool3d_out_call(out, indices, AMP_ARGS_(fractional_max_pool3d, input, __VA_ARGS__))
 #endif
 
 /* Values put back where max_pool2d took them from, zeros elsewhere.

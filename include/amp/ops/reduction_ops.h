@@ -118,8 +118,10 @@ typedef struct amp_max_dim_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_max_dim_args;
 AMP_API amp_tensor *amp_max_dim_call(const amp_max_dim_args *args);
+AMP_API amp_tensor *amp_max_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_max_dim_args *args);
 #ifndef __cplusplus
 #define amp_max_dim(...) amp_max_dim_call(AMP_ARGS_(max_dim, input, __VA_ARGS__))
+#define amp_max_dim_out(values, indices, ...) amp_max_dim_out_call(values, indices, AMP_ARGS_(max_dim, input, __VA_ARGS__))
 #endif
 
 /* The larger of two elements, as maximum.
@@ -162,8 +164,10 @@ typedef struct amp_min_dim_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_min_dim_args;
 AMP_API amp_tensor *amp_min_dim_call(const amp_min_dim_args *args);
+AMP_API amp_tensor *amp_min_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_min_dim_args *args);
 #ifndef __cplusplus
 #define amp_min_dim(...) amp_min_dim_call(AMP_ARGS_(min_dim, input, __VA_ARGS__))
+#define amp_min_dim_out(values, indices, ...) amp_min_dim_out_call(values, indices, AMP_ARGS_(min_dim, input, __VA_ARGS__))
 #endif
 
 /* The smaller of two elements, as minimum.
@@ -231,8 +235,10 @@ typedef struct amp_var_mean_args {
     amp_tensor **mean AMP_ABSENT_;
 } amp_var_mean_args;
 AMP_API amp_tensor *amp_var_mean_call(const amp_var_mean_args *args);
+AMP_API amp_tensor *amp_var_mean_out_call(amp_tensor *var, amp_tensor *mean, const amp_var_mean_args *args);
 #ifndef __cplusplus
 #define amp_var_mean(...) amp_var_mean_call(AMP_ARGS_(var_mean, input, __VA_ARGS__))
+#define amp_var_mean_out(var, mean, ...) amp_var_mean_out_call(var, mean, AMP_ARGS_(var_mean, input, __VA_ARGS__))
 #endif
 
 /* The standard deviation and the mean.
@@ -249,8 +255,10 @@ typedef struct amp_std_mean_args {
     amp_tensor **mean AMP_ABSENT_;
 } amp_std_mean_args;
 AMP_API amp_tensor *amp_std_mean_call(const amp_std_mean_args *args);
+AMP_API amp_tensor *amp_std_mean_out_call(amp_tensor *std, amp_tensor *mean, const amp_std_mean_args *args);
 #ifndef __cplusplus
 #define amp_std_mean(...) amp_std_mean_call(AMP_ARGS_(std_mean, input, __VA_ARGS__))
+#define amp_std_mean_out(std, mean, ...) amp_std_mean_out_call(std, mean, AMP_ARGS_(std_mean, input, __VA_ARGS__))
 #endif
 
 /* log(sum(exp(input))) over the named dimensions, without overflow.
@@ -486,8 +494,10 @@ typedef struct amp_cummax_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_cummax_args;
 AMP_API amp_tensor *amp_cummax_call(const amp_cummax_args *args);
+AMP_API amp_tensor *amp_cummax_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummax_args *args);
 #ifndef __cplusplus
 #define amp_cummax(...) amp_cummax_call(AMP_ARGS_(cummax, input, __VA_ARGS__))
+#define amp_cummax_out(values, indices, ...) amp_cummax_out_call(values, indices, AMP_ARGS_(cummax, input, __VA_ARGS__))
 #endif
 
 /* The smallest element so far along dim, and where it stands.
@@ -500,8 +510,10 @@ typedef struct amp_cummin_args {
     amp_tensor **indices AMP_ABSENT_;
 } amp_cummin_args;
 AMP_API amp_tensor *amp_cummin_call(const amp_cummin_args *args);
+AMP_API amp_tensor *amp_cummin_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummin_args *args);
 #ifndef __cplusplus
 #define amp_cummin(...) amp_cummin_call(AMP_ARGS_(cummin, input, __VA_ARGS__))
+#define amp_cummin_out(values, indices, ...) amp_cummin_out_call(values, indices, AMP_ARGS_(cummin, input, __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

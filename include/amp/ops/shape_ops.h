@@ -59,8 +59,10 @@ typedef struct amp_transpose_args {
     int64_t dim1 AMP_ABSENT_;
 } amp_transpose_args;
 AMP_API amp_tensor *amp_transpose_call(const amp_transpose_args *args);
+AMP_API amp_tensor *amp_transpose_inplace_call(const amp_transpose_args *args);
 #ifndef __cplusplus
 #define amp_transpose(...) amp_transpose_call(AMP_ARGS_(transpose, input, __VA_ARGS__))
+#define amp_transpose_(...) amp_transpose_inplace_call(AMP_ARGS_(transpose, input, __VA_ARGS__))
 #endif
 
 /* The transpose of a matrix; vectors and 0-dim tensors stay as they are.
@@ -71,8 +73,10 @@ typedef struct amp_t_args {
     amp_tensor *input AMP_ABSENT_;
 } amp_t_args;
 AMP_API amp_tensor *amp_t_call(const amp_t_args *args);
+AMP_API amp_tensor *amp_t_inplace_call(const amp_t_args *args);
 #ifndef __cplusplus
 #define amp_t(...) amp_t_call(AMP_ARGS_(t, input, __VA_ARGS__))
+#define amp_t_(...) amp_t_inplace_call(AMP_ARGS_(t, input, __VA_ARGS__))
 #endif
 
 /* Without the dimensions of extent 1: all of them, or those named.
@@ -84,8 +88,10 @@ typedef struct amp_squeeze_args {
     amp_dims dim AMP_ABSENT_;
 } amp_squeeze_args;
 AMP_API amp_tensor *amp_squeeze_call(const amp_squeeze_args *args);
+AMP_API amp_tensor *amp_squeeze_inplace_call(const amp_squeeze_args *args);
 #ifndef __cplusplus
 #define amp_squeeze(...) amp_squeeze_call(AMP_ARGS_(squeeze, input, __VA_ARGS__))
+#define amp_squeeze_(...) amp_squeeze_inplace_call(AMP_ARGS_(squeeze, input, __VA_ARGS__))
 #endif
 
 /* A dimension of extent 1 inserted before dim.
@@ -97,8 +103,10 @@ typedef struct amp_unsqueeze_args {
     int64_t dim AMP_ABSENT_;
 } amp_unsqueeze_args;
 AMP_API amp_tensor *amp_unsqueeze_call(const amp_unsqueeze_args *args);
+AMP_API amp_tensor *amp_unsqueeze_inplace_call(const amp_unsqueeze_args *args);
 #ifndef __cplusplus
 #define amp_unsqueeze(...) amp_unsqueeze_call(AMP_ARGS_(unsqueeze, input, __VA_ARGS__))
+#define amp_unsqueeze_(...) amp_unsqueeze_inplace_call(AMP_ARGS_(unsqueeze, input, __VA_ARGS__))
 #endif
 
 /* The dimensions from start_dim to end_dim merged into one; a copy where strides do not allow a view.
@@ -265,8 +273,10 @@ typedef struct amp_clone_args {
     amp_tensor *input AMP_ABSENT_;
 } amp_clone_args;
 AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
+AMP_API amp_tensor *amp_clone_out_call(amp_tensor *out, const amp_clone_args *args);
 #ifndef __cplusplus
 #define amp_clone(...) amp_clone_call(AMP_ARGS_(clone, input, __VA_ARGS__))
+#define amp_clone_out(out, ...) amp_clone_out_call(out, AMP_ARGS_(clone, input, __VA_ARGS__))
 #endif
 
 /* The same elements stored row by row: a view of input, without a copy, where it is so already.
@@ -321,9 +331,11 @@ typedef struct amp_fill_args {
 } amp_fill_args;
 AMP_API amp_tensor *amp_fill_call(const amp_fill_args *args);
 AMP_API amp_tensor *amp_fill_inplace_call(const amp_fill_args *args);
+AMP_API amp_tensor *amp_fill_out_call(amp_tensor *out, const amp_fill_args *args);
 #ifndef __cplusplus
 #define amp_fill(...) amp_fill_call(AMP_ARGS_(fill, input, __VA_ARGS__))
 #define amp_fill_(...) amp_fill_inplace_call(AMP_ARGS_(fill, input, __VA_ARGS__))
+#define amp_fill_out(out, ...) amp_fill_out_call(out, AMP_ARGS_(fill, input, __VA_ARGS__))
 #endif
 
 /* The value of a 0-dim tensor in the shape and dtype of input.
@@ -336,9 +348,11 @@ typedef struct amp_fill_tensor_args {
 } amp_fill_tensor_args;
 AMP_API amp_tensor *amp_fill_tensor_call(const amp_fill_tensor_args *args);
 AMP_API amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *args);
+AMP_API amp_tensor *amp_fill_tensor_out_call(amp_tensor *out, const amp_fill_tensor_args *args);
 #ifndef __cplusplus
 #define amp_fill_tensor(...) amp_fill_tensor_call(AMP_ARGS_(fill_tensor, input, __VA_ARGS__))
 #define amp_fill_tensor_(...) amp_fill_tensor_inplace_call(AMP_ARGS_(fill_tensor, input, __VA_ARGS__))
+#define amp_fill_tensor_out(out, ...) amp_fill_tensor_out_call(out, AMP_ARGS_(fill_tensor, input, __VA_ARGS__))
 #endif
 
 /* Tensors joined along an existing dimension.
