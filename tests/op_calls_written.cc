@@ -83,6 +83,7 @@ std::vector<Row> rows() {
         {"to", {{"input", m}, {"device", 0}, {"dtype", AMP_F64}}},
         {"equal", {{"input", m}, {"other", m}}},
         {"cummin", {{"input", m}, {"dim", 1}}},
+        {"chain_matmul", {{"matrices", std::vector<Tensor>{m, square, f32({3, 2})}}}},
         {"max", {{"input", m}}},
         {"min", {{"input", m}}},
         {"clamp", {{"input", m}, {"min", 0.25}, {"max", 0.5}}},

@@ -164,18 +164,6 @@ const RowForms pytorch_forms[] = {
 // What PyTorch has and libamp has not, and why.
 const std::map<std::string, std::string> forms_left_out = {
     {"native_multi_head_attention", "its weights are a result only where need_weights is set"},
-    {"upsample_nearest1d", "still another name of interpolate"},
-    {"upsample_nearest2d", "still another name of interpolate"},
-    {"upsample_nearest3d", "still another name of interpolate"},
-    {"upsample_nearest_exact1d", "still another name of interpolate"},
-    {"upsample_nearest_exact2d", "still another name of interpolate"},
-    {"upsample_nearest_exact3d", "still another name of interpolate"},
-    {"upsample_linear1d", "still another name of interpolate"},
-    {"upsample_bilinear2d", "still another name of interpolate"},
-    {"upsample_trilinear3d", "still another name of interpolate"},
-    {"upsample_bicubic2d", "still another name of interpolate"},
-    {"upsample_bilinear2d_aa", "still another name of interpolate"},
-    {"upsample_bicubic2d_aa", "still another name of interpolate"},
 };
 
 size_t field_size(amp_arg_kind kind) {

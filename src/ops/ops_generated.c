@@ -11,41 +11,71 @@ FITS(zeros);
 amp_tensor *amp_zeros_call(const amp_zeros_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_zeros], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_zeros_out_call(amp_tensor *out, const amp_zeros_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_zeros], AMP_FORM_OUT, args, out);
+}
 FITS(ones);
 amp_tensor *amp_ones_call(const amp_ones_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_ones], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_ones_out_call(amp_tensor *out, const amp_ones_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_ones], AMP_FORM_OUT, args, out);
 }
 FITS(empty);
 amp_tensor *amp_empty_call(const amp_empty_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_empty], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_empty_out_call(amp_tensor *out, const amp_empty_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_empty], AMP_FORM_OUT, args, out);
+}
 FITS(full);
 amp_tensor *amp_full_call(const amp_full_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_full], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_full_out_call(amp_tensor *out, const amp_full_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_full], AMP_FORM_OUT, args, out);
 }
 FITS(arange);
 amp_tensor *amp_arange_call(const amp_arange_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_arange], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_arange_out_call(amp_tensor *out, const amp_arange_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_arange], AMP_FORM_OUT, args, out);
+}
 FITS(arange_start);
 amp_tensor *amp_arange_start_call(const amp_arange_start_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_arange_start], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_arange_start_out_call(amp_tensor *out, const amp_arange_start_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_arange_start], AMP_FORM_OUT, args, out);
 }
 FITS(zeros_like);
 amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_zeros_like], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_zeros_like_out_call(amp_tensor *out, const amp_zeros_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_zeros_like], AMP_FORM_OUT, args, out);
+}
 FITS(ones_like);
 amp_tensor *amp_ones_like_call(const amp_ones_like_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_ones_like], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_ones_like_out_call(amp_tensor *out, const amp_ones_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_ones_like], AMP_FORM_OUT, args, out);
 }
 FITS(empty_like);
 amp_tensor *amp_empty_like_call(const amp_empty_like_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_empty_like], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_empty_like_out_call(amp_tensor *out, const amp_empty_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_empty_like], AMP_FORM_OUT, args, out);
+}
 FITS(full_like);
 amp_tensor *amp_full_like_call(const amp_full_like_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_full_like], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_full_like_out_call(amp_tensor *out, const amp_full_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_full_like], AMP_FORM_OUT, args, out);
 }
 FITS(one_hot);
 amp_tensor *amp_one_hot_call(const amp_one_hot_args *args) {
@@ -67,17 +97,29 @@ FITS(transpose);
 amp_tensor *amp_transpose_call(const amp_transpose_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_transpose], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_transpose_inplace_call(const amp_transpose_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_transpose], AMP_FORM_INPLACE, args, NULL);
+}
 FITS(t);
 amp_tensor *amp_t_call(const amp_t_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_t], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_t_inplace_call(const amp_t_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_t], AMP_FORM_INPLACE, args, NULL);
 }
 FITS(squeeze);
 amp_tensor *amp_squeeze_call(const amp_squeeze_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_squeeze], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_squeeze_inplace_call(const amp_squeeze_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_squeeze], AMP_FORM_INPLACE, args, NULL);
+}
 FITS(unsqueeze);
 amp_tensor *amp_unsqueeze_call(const amp_unsqueeze_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_unsqueeze], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_unsqueeze_inplace_call(const amp_unsqueeze_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_unsqueeze], AMP_FORM_INPLACE, args, NULL);
 }
 FITS(flatten);
 amp_tensor *amp_flatten_call(const amp_flatten_args *args) {
@@ -121,6 +163,9 @@ FITS(clone);
 amp_tensor *amp_clone_call(const amp_clone_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_clone], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_clone_out_call(amp_tensor *out, const amp_clone_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_clone], AMP_FORM_OUT, args, out);
+}
 FITS(contiguous);
 amp_tensor *amp_contiguous_call(const amp_contiguous_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_contiguous], AMP_FORM_FUNCTION, args, NULL);
@@ -140,12 +185,18 @@ amp_tensor *amp_fill_call(const amp_fill_args *args) {
 amp_tensor *amp_fill_inplace_call(const amp_fill_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fill], AMP_FORM_INPLACE, args, NULL);
 }
+amp_tensor *amp_fill_out_call(amp_tensor *out, const amp_fill_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fill], AMP_FORM_OUT, args, out);
+}
 FITS(fill_tensor);
 amp_tensor *amp_fill_tensor_call(const amp_fill_tensor_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fill_tensor], AMP_FORM_FUNCTION, args, NULL);
 }
 amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fill_tensor], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_fill_tensor_out_call(amp_tensor *out, const amp_fill_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fill_tensor], AMP_FORM_OUT, args, out);
 }
 FITS(cat);
 amp_tensor *amp_cat_call(const amp_cat_args *args) {
@@ -395,6 +446,9 @@ FITS(embedding);
 amp_tensor *amp_embedding_call(const amp_embedding_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_embedding_out_call(amp_tensor *out, const amp_embedding_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding], AMP_FORM_OUT, args, out);
+}
 FITS(embedding_bag);
 amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding_bag], AMP_FORM_FUNCTION, args, NULL);
@@ -403,9 +457,17 @@ FITS(sort);
 amp_tensor *amp_sort_call(const amp_sort_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sort], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, const amp_sort_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_sort], args, outs);
+}
 FITS(topk);
 amp_tensor *amp_topk_call(const amp_topk_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_topk], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_topk_out_call(amp_tensor *values, amp_tensor *indices, const amp_topk_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_topk], args, outs);
 }
 FITS(argmax);
 amp_tensor *amp_argmax_call(const amp_argmax_args *args) {
@@ -1413,6 +1475,9 @@ FITS(normalize);
 amp_tensor *amp_normalize_call(const amp_normalize_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_normalize], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_normalize_out_call(amp_tensor *out, const amp_normalize_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_normalize], AMP_FORM_OUT, args, out);
+}
 FITS(renorm);
 amp_tensor *amp_renorm_call(const amp_renorm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_renorm], AMP_FORM_FUNCTION, args, NULL);
@@ -1473,6 +1538,10 @@ FITS(max_dim);
 amp_tensor *amp_max_dim_call(const amp_max_dim_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_max_dim], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_max_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_max_dim_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_max_dim], args, outs);
+}
 FITS(max_other);
 amp_tensor *amp_max_other_call(const amp_max_other_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_max_other], AMP_FORM_FUNCTION, args, NULL);
@@ -1490,6 +1559,10 @@ amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args) {
 FITS(min_dim);
 amp_tensor *amp_min_dim_call(const amp_min_dim_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_min_dim], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_min_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_min_dim_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_min_dim], args, outs);
 }
 FITS(min_other);
 amp_tensor *amp_min_other_call(const amp_min_other_args *args) {
@@ -1516,9 +1589,17 @@ FITS(var_mean);
 amp_tensor *amp_var_mean_call(const amp_var_mean_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_var_mean], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_var_mean_out_call(amp_tensor *var, amp_tensor *mean, const amp_var_mean_args *args) {
+    amp_tensor *const outs[] = {var, mean};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_var_mean], args, outs);
+}
 FITS(std_mean);
 amp_tensor *amp_std_mean_call(const amp_std_mean_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_std_mean], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_std_mean_out_call(amp_tensor *std, amp_tensor *mean, const amp_std_mean_args *args) {
+    amp_tensor *const outs[] = {std, mean};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_std_mean], args, outs);
 }
 FITS(logsumexp);
 amp_tensor *amp_logsumexp_call(const amp_logsumexp_args *args) {
@@ -1621,9 +1702,17 @@ FITS(cummax);
 amp_tensor *amp_cummax_call(const amp_cummax_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_cummax], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_cummax_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummax_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_cummax], args, outs);
+}
 FITS(cummin);
 amp_tensor *amp_cummin_call(const amp_cummin_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_cummin], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_cummin_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummin_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_cummin], args, outs);
 }
 FITS(linear);
 amp_tensor *amp_linear_call(const amp_linear_args *args) {
@@ -1763,6 +1852,9 @@ FITS(chain_matmul_tensors);
 amp_tensor *amp_chain_matmul_tensors_call(const amp_chain_matmul_tensors_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_chain_matmul_tensors], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_chain_matmul_tensors_out_call(amp_tensor *out, const amp_chain_matmul_tensors_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_chain_matmul_tensors], AMP_FORM_OUT, args, out);
+}
 FITS(einsum);
 amp_tensor *amp_einsum_call(const amp_einsum_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_einsum], AMP_FORM_FUNCTION, args, NULL);
@@ -1869,9 +1961,17 @@ FITS(max_pool2d);
 amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_max_pool2d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool2d_args *args) {
+    amp_tensor *const outs[] = {out, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_max_pool2d], args, outs);
+}
 FITS(max_pool3d);
 amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_max_pool3d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool3d_args *args) {
+    amp_tensor *const outs[] = {out, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_max_pool3d], args, outs);
 }
 FITS(adaptive_avg_pool1d);
 amp_tensor *amp_adaptive_avg_pool1d_call(const amp_adaptive_avg_pool1d_args *args) {
@@ -1898,17 +1998,33 @@ FITS(adaptive_max_pool2d);
 amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_max_pool2d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_adaptive_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool2d_args *args) {
+    amp_tensor *const outs[] = {out, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_adaptive_max_pool2d], args, outs);
+}
 FITS(adaptive_max_pool3d);
 amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_max_pool3d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_adaptive_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool3d_args *args) {
+    amp_tensor *const outs[] = {out, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_adaptive_max_pool3d], args, outs);
 }
 FITS(fractional_max_pool2d);
 amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fractional_max_pool2d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_fractional_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool2d_args *args) {
+    amp_tensor *const outs[] = {out, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_fractional_max_pool2d], args, outs);
+}
 FITS(fractional_max_pool3d);
 amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fractional_max_pool3d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool3d_args *args) {
+    amp_tensor *const outs[] = {out, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_fractional_max_pool3d], args, outs);
 }
 FITS(max_unpool2d);
 amp_tensor *amp_max_unpool2d_call(const amp_max_unpool2d_args *args) {
@@ -1932,49 +2048,85 @@ FITS(upsample_nearest1d);
 amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest1d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_upsample_nearest1d_out_call(amp_tensor *out, const amp_upsample_nearest1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest1d], AMP_FORM_OUT, args, out);
+}
 FITS(upsample_nearest2d);
 amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest2d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_upsample_nearest2d_out_call(amp_tensor *out, const amp_upsample_nearest2d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest2d], AMP_FORM_OUT, args, out);
 }
 FITS(upsample_nearest3d);
 amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest3d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_upsample_nearest3d_out_call(amp_tensor *out, const amp_upsample_nearest3d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest3d], AMP_FORM_OUT, args, out);
+}
 FITS(upsample_nearest_exact1d);
 amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest_exact1d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest_exact1d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_upsample_nearest_exact1d_out_call(amp_tensor *out, const amp_upsample_nearest_exact1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest_exact1d], AMP_FORM_OUT, args, out);
 }
 FITS(upsample_nearest_exact2d);
 amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest_exact2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest_exact2d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_upsample_nearest_exact2d_out_call(amp_tensor *out, const amp_upsample_nearest_exact2d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest_exact2d], AMP_FORM_OUT, args, out);
+}
 FITS(upsample_nearest_exact3d);
 amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest_exact3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest_exact3d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_upsample_nearest_exact3d_out_call(amp_tensor *out, const amp_upsample_nearest_exact3d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_nearest_exact3d], AMP_FORM_OUT, args, out);
 }
 FITS(upsample_linear1d);
 amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_linear1d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_upsample_linear1d_out_call(amp_tensor *out, const amp_upsample_linear1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_linear1d], AMP_FORM_OUT, args, out);
+}
 FITS(upsample_bilinear2d);
 amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bilinear2d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_upsample_bilinear2d_out_call(amp_tensor *out, const amp_upsample_bilinear2d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bilinear2d], AMP_FORM_OUT, args, out);
 }
 FITS(upsample_trilinear3d);
 amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_trilinear3d], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_upsample_trilinear3d_out_call(amp_tensor *out, const amp_upsample_trilinear3d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_trilinear3d], AMP_FORM_OUT, args, out);
+}
 FITS(upsample_bicubic2d);
 amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bicubic2d], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_upsample_bicubic2d_out_call(amp_tensor *out, const amp_upsample_bicubic2d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bicubic2d], AMP_FORM_OUT, args, out);
 }
 FITS(upsample_bilinear2d_aa);
 amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2d_aa_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bilinear2d_aa], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_upsample_bilinear2d_aa_out_call(amp_tensor *out, const amp_upsample_bilinear2d_aa_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bilinear2d_aa], AMP_FORM_OUT, args, out);
+}
 FITS(upsample_bicubic2d_aa);
 amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_aa_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bicubic2d_aa], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_upsample_bicubic2d_aa_out_call(amp_tensor *out, const amp_upsample_bicubic2d_aa_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_bicubic2d_aa], AMP_FORM_OUT, args, out);
 }
 FITS(grid_sampler);
 amp_tensor *amp_grid_sampler_call(const amp_grid_sampler_args *args) {
@@ -2148,6 +2300,10 @@ FITS(multilabel_margin_loss_forward);
 amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_loss_forward_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_multilabel_margin_loss_forward], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *output, amp_tensor *is_target, const amp_multilabel_margin_loss_forward_args *args) {
+    amp_tensor *const outs[] = {output, is_target};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_multilabel_margin_loss_forward], args, outs);
+}
 FITS(ctc_loss);
 amp_tensor *amp_ctc_loss_call(const amp_ctc_loss_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_ctc_loss], AMP_FORM_FUNCTION, args, NULL);
@@ -2169,6 +2325,10 @@ amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_args *args
 FITS(linalg_cholesky_ex);
 amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_cholesky_ex], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_cholesky_ex_out_call(amp_tensor *L, amp_tensor *info, const amp_linalg_cholesky_ex_args *args) {
+    amp_tensor *const outs[] = {L, info};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_cholesky_ex], args, outs);
 }
 FITS(cholesky_inverse);
 amp_tensor *amp_cholesky_inverse_call(const amp_cholesky_inverse_args *args) {
@@ -2202,6 +2362,10 @@ FITS(linalg_inv_ex);
 amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_inv_ex], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_linalg_inv_ex_out_call(amp_tensor *inverse, amp_tensor *info, const amp_linalg_inv_ex_args *args) {
+    amp_tensor *const outs[] = {inverse, info};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_inv_ex], args, outs);
+}
 FITS(pinverse);
 amp_tensor *amp_pinverse_call(const amp_pinverse_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_pinverse], AMP_FORM_FUNCTION, args, NULL);
@@ -2228,9 +2392,17 @@ FITS(triangular_solve);
 amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_triangular_solve], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tensor *cloned_coefficient, const amp_triangular_solve_args *args) {
+    amp_tensor *const outs[] = {solution, cloned_coefficient};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_triangular_solve], args, outs);
+}
 FITS(linalg_lstsq);
 amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_lstsq], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_lstsq_out_call(amp_tensor *solution, amp_tensor *residuals, amp_tensor *rank, amp_tensor *singular_values, const amp_linalg_lstsq_args *args) {
+    amp_tensor *const outs[] = {solution, residuals, rank, singular_values};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_lstsq], args, outs);
 }
 FITS(lstsq);
 amp_tensor *amp_lstsq_call(const amp_lstsq_args *args) {
@@ -2272,13 +2444,25 @@ FITS(linalg_qr);
 amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_qr], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_linalg_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_linalg_qr_args *args) {
+    amp_tensor *const outs[] = {Q, R};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_qr], args, outs);
+}
 FITS(qr);
 amp_tensor *amp_qr_call(const amp_qr_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_qr], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_qr_args *args) {
+    amp_tensor *const outs[] = {Q, R};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_qr], args, outs);
+}
 FITS(geqrf);
 amp_tensor *amp_geqrf_call(const amp_geqrf_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_geqrf], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_geqrf_out_call(amp_tensor *a, amp_tensor *tau, const amp_geqrf_args *args) {
+    amp_tensor *const outs[] = {a, tau};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_geqrf], args, outs);
 }
 FITS(linalg_householder_product);
 amp_tensor *amp_linalg_householder_product_call(const amp_linalg_householder_product_args *args) {
@@ -2305,9 +2489,17 @@ FITS(linalg_svd);
 amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_svd], AMP_FORM_FUNCTION, args, NULL);
 }
+amp_tensor *amp_linalg_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *Vh, const amp_linalg_svd_args *args) {
+    amp_tensor *const outs[] = {U, S, Vh};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_svd], args, outs);
+}
 FITS(svd);
 amp_tensor *amp_svd_call(const amp_svd_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_svd], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *V, const amp_svd_args *args) {
+    amp_tensor *const outs[] = {U, S, V};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_svd], args, outs);
 }
 FITS(linalg_svdvals);
 amp_tensor *amp_linalg_svdvals_call(const amp_linalg_svdvals_args *args) {
@@ -2319,6 +2511,10 @@ amp_tensor *amp_linalg_svdvals_out_call(amp_tensor *out, const amp_linalg_svdval
 FITS(linalg_eig);
 amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_eig], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_eig_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eig_args *args) {
+    amp_tensor *const outs[] = {eigenvalues, eigenvectors};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_eig], args, outs);
 }
 FITS(eig);
 amp_tensor *amp_eig_call(const amp_eig_args *args) {
@@ -2334,6 +2530,10 @@ amp_tensor *amp_linalg_eigvals_out_call(amp_tensor *out, const amp_linalg_eigval
 FITS(linalg_eigh);
 amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_eigh], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_eigh_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eigh_args *args) {
+    amp_tensor *const outs[] = {eigenvalues, eigenvectors};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_eigh], args, outs);
 }
 FITS(symeig);
 amp_tensor *amp_symeig_call(const amp_symeig_args *args) {

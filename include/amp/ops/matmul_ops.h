@@ -303,8 +303,10 @@ typedef struct amp_chain_matmul_tensors_args {
     amp_tensor_list tensors AMP_ABSENT_;
 } amp_chain_matmul_tensors_args;
 AMP_API amp_tensor *amp_chain_matmul_tensors_call(const amp_chain_matmul_tensors_args *args);
+AMP_API amp_tensor *amp_chain_matmul_tensors_out_call(amp_tensor *out, const amp_chain_matmul_tensors_args *args);
 #ifndef __cplusplus
 #define amp_chain_matmul_tensors(...) amp_chain_matmul_tensors_call(AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__))
+#define amp_chain_matmul_tensors_out(out, ...) amp_chain_matmul_tensors_out_call(out, AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__))
 #endif
 
 /* Sums of products named by subscripts: "ij,jk->ik" is a matrix product.

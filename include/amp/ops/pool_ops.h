@@ -324,8 +324,10 @@ typedef struct amp_upsample_nearest1d_args {
     amp_opt_float scales AMP_ABSENT_;
 } amp_upsample_nearest1d_args;
 AMP_API amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_args *args);
+AMP_API amp_tensor *amp_upsample_nearest1d_out_call(amp_tensor *out, const amp_upsample_nearest1d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest1d(...) amp_upsample_nearest1d_call(AMP_ARGS_(upsample_nearest1d, input, __VA_ARGS__))
+#define amp_upsample_nearest1d_out(out, ...) amp_upsample_nearest1d_out_call(out, AMP_ARGS_(upsample_nearest1d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
@@ -339,8 +341,10 @@ typedef struct amp_upsample_nearest2d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest2d_args;
 AMP_API amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_args *args);
+AMP_API amp_tensor *amp_upsample_nearest2d_out_call(amp_tensor *out, const amp_upsample_nearest2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest2d(...) amp_upsample_nearest2d_call(AMP_ARGS_(upsample_nearest2d, input, __VA_ARGS__))
+#define amp_upsample_nearest2d_out(out, ...) amp_upsample_nearest2d_out_call(out, AMP_ARGS_(upsample_nearest2d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
@@ -356,8 +360,10 @@ typedef struct amp_upsample_nearest3d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest3d_args;
 AMP_API amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_args *args);
+AMP_API amp_tensor *amp_upsample_nearest3d_out_call(amp_tensor *out, const amp_upsample_nearest3d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest3d(...) amp_upsample_nearest3d_call(AMP_ARGS_(upsample_nearest3d, input, __VA_ARGS__))
+#define amp_upsample_nearest3d_out(out, ...) amp_upsample_nearest3d_out_call(out, AMP_ARGS_(upsample_nearest3d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
@@ -370,8 +376,10 @@ typedef struct amp_upsample_nearest_exact1d_args {
     amp_opt_float scales AMP_ABSENT_;
 } amp_upsample_nearest_exact1d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest_exact1d_args *args);
+AMP_API amp_tensor *amp_upsample_nearest_exact1d_out_call(amp_tensor *out, const amp_upsample_nearest_exact1d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest_exact1d(...) amp_upsample_nearest_exact1d_call(AMP_ARGS_(upsample_nearest_exact1d, input, __VA_ARGS__))
+#define amp_upsample_nearest_exact1d_out(out, ...) amp_upsample_nearest_exact1d_out_call(out, AMP_ARGS_(upsample_nearest_exact1d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
@@ -385,8 +393,10 @@ typedef struct amp_upsample_nearest_exact2d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest_exact2d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest_exact2d_args *args);
+AMP_API amp_tensor *amp_upsample_nearest_exact2d_out_call(amp_tensor *out, const amp_upsample_nearest_exact2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest_exact2d(...) amp_upsample_nearest_exact2d_call(AMP_ARGS_(upsample_nearest_exact2d, input, __VA_ARGS__))
+#define amp_upsample_nearest_exact2d_out(out, ...) amp_upsample_nearest_exact2d_out_call(out, AMP_ARGS_(upsample_nearest_exact2d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
@@ -402,8 +412,10 @@ typedef struct amp_upsample_nearest_exact3d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_nearest_exact3d_args;
 AMP_API amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest_exact3d_args *args);
+AMP_API amp_tensor *amp_upsample_nearest_exact3d_out_call(amp_tensor *out, const amp_upsample_nearest_exact3d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_nearest_exact3d(...) amp_upsample_nearest_exact3d_call(AMP_ARGS_(upsample_nearest_exact3d, input, __VA_ARGS__))
+#define amp_upsample_nearest_exact3d_out(out, ...) amp_upsample_nearest_exact3d_out_call(out, AMP_ARGS_(upsample_nearest_exact3d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "linear"; a scale replaces the quotient of the sizes.
@@ -417,8 +429,10 @@ typedef struct amp_upsample_linear1d_args {
     amp_opt_float scales AMP_ABSENT_;
 } amp_upsample_linear1d_args;
 AMP_API amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args *args);
+AMP_API amp_tensor *amp_upsample_linear1d_out_call(amp_tensor *out, const amp_upsample_linear1d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_linear1d(...) amp_upsample_linear1d_call(AMP_ARGS_(upsample_linear1d, input, __VA_ARGS__))
+#define amp_upsample_linear1d_out(out, ...) amp_upsample_linear1d_out_call(out, AMP_ARGS_(upsample_linear1d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "bilinear"; a scale replaces the quotient of the sizes.
@@ -434,8 +448,10 @@ typedef struct amp_upsample_bilinear2d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bilinear2d_args;
 AMP_API amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_args *args);
+AMP_API amp_tensor *amp_upsample_bilinear2d_out_call(amp_tensor *out, const amp_upsample_bilinear2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bilinear2d(...) amp_upsample_bilinear2d_call(AMP_ARGS_(upsample_bilinear2d, input, __VA_ARGS__))
+#define amp_upsample_bilinear2d_out(out, ...) amp_upsample_bilinear2d_out_call(out, AMP_ARGS_(upsample_bilinear2d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "trilinear"; a scale replaces the quotient of the sizes.
@@ -452,8 +468,10 @@ typedef struct amp_upsample_trilinear3d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_trilinear3d_args;
 AMP_API amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d_args *args);
+AMP_API amp_tensor *amp_upsample_trilinear3d_out_call(amp_tensor *out, const amp_upsample_trilinear3d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_trilinear3d(...) amp_upsample_trilinear3d_call(AMP_ARGS_(upsample_trilinear3d, input, __VA_ARGS__))
+#define amp_upsample_trilinear3d_out(out, ...) amp_upsample_trilinear3d_out_call(out, AMP_ARGS_(upsample_trilinear3d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "bicubic"; a scale replaces the quotient of the sizes.
@@ -469,8 +487,10 @@ typedef struct amp_upsample_bicubic2d_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bicubic2d_args;
 AMP_API amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_args *args);
+AMP_API amp_tensor *amp_upsample_bicubic2d_out_call(amp_tensor *out, const amp_upsample_bicubic2d_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bicubic2d(...) amp_upsample_bicubic2d_call(AMP_ARGS_(upsample_bicubic2d, input, __VA_ARGS__))
+#define amp_upsample_bicubic2d_out(out, ...) amp_upsample_bicubic2d_out_call(out, AMP_ARGS_(upsample_bicubic2d, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "bilinear" and antialias; a scale replaces the quotient of the sizes.
@@ -486,8 +506,10 @@ typedef struct amp_upsample_bilinear2d_aa_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bilinear2d_aa_args;
 AMP_API amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2d_aa_args *args);
+AMP_API amp_tensor *amp_upsample_bilinear2d_aa_out_call(amp_tensor *out, const amp_upsample_bilinear2d_aa_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bilinear2d_aa(...) amp_upsample_bilinear2d_aa_call(AMP_ARGS_(upsample_bilinear2d_aa, input, __VA_ARGS__))
+#define amp_upsample_bilinear2d_aa_out(out, ...) amp_upsample_bilinear2d_aa_out_call(out, AMP_ARGS_(upsample_bilinear2d_aa, input, __VA_ARGS__))
 #endif
 
 /* interpolate to a size with mode "bicubic" and antialias; a scale replaces the quotient of the sizes.
@@ -503,8 +525,10 @@ typedef struct amp_upsample_bicubic2d_aa_args {
     amp_opt_float scales_w AMP_ABSENT_;
 } amp_upsample_bicubic2d_aa_args;
 AMP_API amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_aa_args *args);
+AMP_API amp_tensor *amp_upsample_bicubic2d_aa_out_call(amp_tensor *out, const amp_upsample_bicubic2d_aa_args *args);
 #ifndef __cplusplus
 #define amp_upsample_bicubic2d_aa(...) amp_upsample_bicubic2d_aa_call(AMP_ARGS_(upsample_bicubic2d_aa, input, __VA_ARGS__))
+#define amp_upsample_bicubic2d_aa_out(out, ...) amp_upsample_bicubic2d_aa_out_call(out, AMP_ARGS_(upsample_bicubic2d_aa, input, __VA_ARGS__))
 #endif
 
 /* grid_sampler_2d or grid_sampler_3d by the rank of input.
