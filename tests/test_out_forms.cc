@@ -268,11 +268,15 @@ TEST_F(SeveralResults, MustNotShareMemoryButMayLieBetweenEachOther) {
     EXPECT_EQ(numbers_of(q), numbers_of(fresh[0]));
     EXPECT_EQ(numbers_of(r), numbers_of(fresh[1]));
     const std::vector<double> before = numbers_of(both_of);
-    for (amp_tensor *other : {q, op("narrow", {both_of, 1, 0, 2})}) {
-        EXPECT_EQ(op("linalg_qr_out", {x}, {{"out", std::vector<amp_tensor *>{q, other}}}), nullptr);
+    amp_tensor *dense = tensor(AMP_F32, {2, 2}, {1, 2, 3, 4});
+    const std::pair<amp_tensor *, amp_tensor *> shared[] = {
+        {q, q}, {q, op("narrow", {both_of, 1, 0, 2})}, {dense, op("t", {dense})}, {op("t", {dense}), dense}};
+    for (const auto &outs : shared) {
+        EXPECT_EQ(op("linalg_qr_out", {x}, {{"out", std::vector<amp_tensor *>{outs.first, outs.second}}}), nullptr);
         EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"linalg_qr_out", "'Q' and 'R' share memory"}));
     }
     EXPECT_EQ(numbers_of(both_of), before);
+    EXPECT_EQ(numbers_of(dense), (std::vector<double>{1, 2, 3, 4}));
 }
 
 TEST_F(SeveralResults, AreNotCastInARegion) {

@@ -240,12 +240,23 @@ static void address_range(const amp_tensor *t, uintptr_t *first, uintptr_t *end)
     *end += (uintptr_t)size;
 }
 
-bool amp_tensor_ranges_meet(const amp_tensor *a, const amp_tensor *b) {
-    if (amp_tensor_elements(a) == 0 || amp_tensor_elements(b) == 0) return false;
+static bool ranges_meet(const amp_tensor *a, const amp_tensor *b) {
     uintptr_t first_a, end_a, first_b, end_b;
     address_range(a, &first_a, &end_a);
     address_range(b, &first_b, &end_b);
     return first_a < end_b && first_b < end_a;
+}
+
+/* Dense in some order of its dimensions. */
+static bool fills_its_range(const amp_tensor *t) {
+    uintptr_t first, end;
+    address_range(t, &first, &end);
+    return end - first == (uintptr_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype);
+}
+
+bool amp_tensor_shares_elements(const amp_tensor *a, const amp_tensor *b) {
+    if (amp_tensor_elements(a) == 0 || amp_tensor_elements(b) == 0 || !ranges_meet(a, b)) return false;
+    return amp_same_elements(a, b) || (fills_its_range(a) && fills_its_range(b));
 }
 
 /* One storage counts whole. Two may be the same memory only where a user lent it twice. */
@@ -253,7 +264,7 @@ bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b) {
     if (!a->storage || !b->storage || amp_tensor_elements(a) == 0 || amp_tensor_elements(b) == 0) return false;
     if (a->storage == b->storage) return true;
     if (!a->storage->user_memory && !b->storage->user_memory) return false;
-    return amp_tensor_ranges_meet(a, b);
+    return ranges_meet(a, b);
 }
 
 /* ---- Descriptions --------------------------------------------------------------------------------------------- */

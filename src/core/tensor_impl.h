@@ -108,6 +108,10 @@ static inline bool amp_same_shape(const amp_tensor *a, const amp_tensor *b) {
 static inline bool amp_same_layout(const amp_tensor *a, const amp_tensor *b) {
     return amp_same_shape(a, b) && memcmp(a->strides, b->strides, (size_t)a->rank * sizeof *a->strides) == 0;
 }
+/* By address: two storages may be lent the same memory. */
+static inline bool amp_same_elements(const amp_tensor *a, const amp_tensor *b) {
+    return a->dtype == b->dtype && amp_tensor_pointer(a) == amp_tensor_pointer(b) && amp_same_layout(a, b);
+}
 /* The tensor has just this shape. */
 static inline bool amp_has_shape(const amp_tensor *t, int rank, const int64_t *shape) {
     return t->rank == rank && (rank == 0 || memcmp(t->shape, shape, (size_t)rank * sizeof *shape) == 0);
@@ -131,8 +135,8 @@ int64_t amp_tensor_elements(const amp_tensor *tensor);
 bool amp_tensor_is_dense(const amp_tensor *tensor); /* contiguous, row-major */
 /* True when the two share memory that both can reach (the same storage: conservative). */
 bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b);
-/* True when addresses from the first to the last element of the one lie among those of the other; both have memory. */
-bool amp_tensor_ranges_meet(const amp_tensor *a, const amp_tensor *b);
+/* True when the two surely have an element in common; false where strides leave that open. Both have memory. */
+bool amp_tensor_shares_elements(const amp_tensor *a, const amp_tensor *b);
 
 /* The product of a shape, checked: AMP_ERROR_INVALID on a negative extent, an overflow or a rank above 8. */
 amp_status amp_shape_elements(const char *op, int rank, const int64_t *shape, int64_t *elements);

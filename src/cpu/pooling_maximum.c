@@ -263,7 +263,7 @@ static amp_status maximum_windows(amp_call *call, amp_tensor *input, int dims, c
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_pool_options options = {&a->kernel_size, &a->stride, &a->padding, &a->dilation, a->ceil_mode};       \
-        return maximum_windows(call, a->input, dims, &options, amp_wants_indices(call, a->return_indices));                                     \
+        return maximum_windows(call, a->input, dims, &options, amp_wants_indices(call, a->return_indices));            \
     }
 DEFINE(max_pool1d, 1)
 DEFINE(max_pool2d, 2)
@@ -275,7 +275,7 @@ DEFINE(max_pool3d, 3)
         amp_pool p;                                                                                                    \
         AMP_TRY(check_dtype(call, a->input, true));                                                                    \
         AMP_TRY(amp_pool_start_adaptive(call, &p, a->input, dims, &a->output_size));                                   \
-        return run(call, &p, a->input, amp_wants_indices(call, a->return_indices));                                                             \
+        return run(call, &p, a->input, amp_wants_indices(call, a->return_indices));                                    \
     }
 DEFINE_ADAPTIVE(adaptive_max_pool2d, 2)
 DEFINE_ADAPTIVE(adaptive_max_pool3d, 3)

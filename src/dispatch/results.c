@@ -86,16 +86,10 @@ static amp_status check_given(amp_call *call, int index) {
     return amp_tensor_check_separate(op, "", name, t);
 }
 
-/* By address: two storages may be lent the same memory. */
-static bool same_elements(const amp_tensor *a, const amp_tensor *b) {
-    return a->dtype == b->dtype && amp_tensor_pointer(a) == amp_tensor_pointer(b) && amp_same_layout(a, b);
-}
-
-/* Elements of the two may lie between each other; what certainly has memory in common is refused. */
+/* Elements of the two may lie between each other. */
 static amp_status check_apart(const amp_call *call, int first, int second) {
     const amp_tensor *a = call->outs[first], *b = call->outs[second];
-    const bool whole = amp_tensor_is_dense(a) || amp_tensor_is_dense(b) || same_elements(a, b);
-    if (!whole || !amp_tensor_ranges_meet(a, b)) return AMP_OK;
+    if (!amp_tensor_shares_elements(a, b)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' and '%s' share memory; each result needs its own", amp_call_name(call),
                     target_name(call, first), target_name(call, second));
 }
@@ -127,7 +121,7 @@ AMP_HOT amp_status amp_results_check_targets(amp_call *call) {
 static bool input_allows_direct(const amp_call *call, const amp_tensor *input) {
     const amp_tensor *memory = input && input->source ? input->source : input;
     if (!memory || !amp_tensor_overlaps(memory, call->target)) return true;
-    return (call->op->flags & AMP_OP_ELEMENTWISE) && same_elements(memory, call->target);
+    return (call->op->flags & AMP_OP_ELEMENTWISE) && amp_same_elements(memory, call->target);
 }
 
 static bool writable_directly(const amp_call *call) {
