@@ -10,6 +10,7 @@
 
 #include "amp/system.h"
 #include "cpu/dnnl_matmul.h"
+#include "cpu/gemm.h"
 
 namespace {
 
@@ -145,20 +146,19 @@ TEST(DnnlMatmul, EmptyExtents) {
 }
 
 TEST(DnnlMatmul, PackedWeightsGiveTheSameProducts) {
-    for (int64_t n : {1, 5, 64, 200})
-        for (int64_t k : {1, 7, 64, 129})
+    for (int64_t n : {1, 5, 64, 200, 600})
+        for (int64_t k : {1, 7, 24, 64, 129})
             for (int order = 0; order < 2; order++) {
                 Matrix b(1, k, n, 0, order ? n : 1, order ? 1 : k, 6);
-                const size_t bytes = amp_dnnl_weight_bytes(n, k);
-                ASSERT_GE(bytes, static_cast<size_t>(n * k) * 4) << amp_last_error();
-                void *packed = aligned_alloc(64, (bytes + 63) / 64 * 64);
-                ASSERT_EQ(AMP_OK, amp_dnnl_weight_pack(packed, b.data, n, k, b.row_stride, b.column_stride));
+                void *packed = aligned_alloc(64, amp_gemm_f32_packed_bytes(n, k));
+                ASSERT_EQ(AMP_OK,
+                          amp_gemm_f32_pack(static_cast<float *>(packed), b.data, n, k, b.column_stride, b.row_stride));
                 for (int kind = 0; kind < 5; kind++) {
                     const int64_t m = kind == 0 ? 1 : kind == 1 ? 40 : 3, batch = kind > 2 ? 4 : 1;
                     Matrix a(batch, m, k, kind == 4 ? 0 : m * k, k, 1, 7);
                     std::vector<float> c;
                     amp_dnnl_matmul p = problem(batch, m, n, k, a, b, c);
-                    p.b = nullptr, p.packed_b = packed;
+                    p.b_batch_stride = 0, p.packed_b = static_cast<const float *>(packed);
                     const char *name = nullptr;
                     ASSERT_EQ(AMP_OK, amp_dnnl_matmul_f32(&p, &name)) << amp_last_error();
                     EXPECT_EQ(0, std::string(name).find("dnnl:"));
@@ -167,6 +167,31 @@ TEST(DnnlMatmul, PackedWeightsGiveTheSameProducts) {
                 }
                 free(packed);
             }
+}
+
+/* Extents on both sides of where a product is cut, of which rows, columns and matrices are cut. */
+TEST(DnnlMatmul, BitsDoNotDependOnTheNumberOfThreads) {
+    const int64_t shapes[][4] = {{1, 1, 4096, 1024},  {1, 3, 1111, 2000}, {1, 17, 333, 4097}, {1, 64, 64, 4096},
+                                 {1, 200, 333, 517},  {1, 512, 96, 768},  {1, 131, 515, 257}, {1, 700, 70, 300},
+                                 {1, 256, 256, 1030}, {3, 100, 90, 400},  {40, 33, 65, 97},   {5, 8, 256, 700}};
+    const int threads = amp_get_num_threads();
+    for (const auto &[batch, m, n, k] : shapes)
+        for (int kind = 0; kind < 8; kind++) {
+            const int64_t pitch = kind & 4 ? n + 3 : n;
+            Matrix a(batch, m, k, m * k, kind & 1 ? 1 : k, kind & 1 ? m : 1, 1);
+            Matrix b(batch, k, n, n * k, kind & 2 ? 1 : n, kind & 2 ? k : 1, 2);
+            std::vector<float> c, first;
+            for (int count : {1, 2, 3, 8}) {
+                ASSERT_EQ(AMP_OK, amp_set_num_threads(count));
+                amp_dnnl_matmul p = problem(batch, m, pitch, k, a, b, c);
+                p.n = n;
+                ASSERT_EQ(AMP_OK, amp_dnnl_matmul_f32(&p, nullptr)) << amp_last_error();
+                if (count == 1) first = c;
+                ASSERT_EQ(0, memcmp(first.data(), c.data(), c.size() * sizeof(float)))
+                    << batch << "×" << m << "×" << n << "×" << k << ", kind " << kind << ", " << count << " threads";
+            }
+        }
+    amp_set_num_threads(threads);
 }
 
 TEST(DnnlMatmul, PrimitivesAreKept) {

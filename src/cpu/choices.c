@@ -49,10 +49,10 @@ static const struct {
     const char *prefix, *yes, *no;
 } families[AMP_CHOICE_FAMILIES] = {
     [AMP_CHOICE_CONV] = {"conv_", "libamp's kernel", "oneDNN"},
+    [AMP_CHOICE_GEMM_F32_KIND] = {"gemm_f32_", "libamp's packed kernel", "oneDNN"},
 };
 
-/* What is recorded as slower is not run. A tie, within the noise of a measurement, goes to our own kernels, whose results do
- * not depend on the number of threads. */
+/* What is recorded as slower is not run. A tie, within the noise of a measurement, goes to our own kernels. */
 static bool yes_wins(rates r) {
     return r.yes >= 0.97 * r.no;
 }
@@ -88,6 +88,9 @@ static struct {
 } state;
 
 /* ---- Measurements --------------------------------------------------------------------------------------------- */
+enum { TURNS = 12, LEAST_TURNS = 3 };
+static const double enough_seconds = 0.02;
+
 static double best_of(double a, double b) {
     return a > b ? a : b;
 }
@@ -108,18 +111,31 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The first turn makes what is kept: self-tests, primitives, packed forms. */
+void amp_choice_time(double (*time)(const void *context, bool yes), const void *context, double operations, double *yes,
+                     double *no) {
+    double spent = 0.0;
+    for (int i = -1; i < TURNS && (i < LEAST_TURNS || spent < enough_seconds); i++) {
+        const double a = time(context, true), b = time(context, false);
+        if (a <= 0.0 || b <= 0.0) break;
+        if (i < 0) continue;
+        spent += a + b;
+        *yes = best_of(*yes, operations / a);
+        *no = best_of(*no, operations / b);
+    }
+}
+
 /* So small that one thread computes it: other programs of the machine disturb a team more than a thread. */
 enum { ROWS = 32, COLUMNS = 64, DEPTH = 128, F32_ROUNDS = 100 };
 
 typedef struct f32_problem {
     float *a, *b, *c;
-    void *ours, *theirs; /* B packed */
+    void *packed;
 } f32_problem;
 
 static void free_problem(f32_problem *p) {
     amp_free(p->a);
-    amp_free(p->ours);
-    amp_free(p->theirs);
+    amp_free(p->packed);
 }
 
 static bool make_problem(f32_problem *p) {
@@ -127,18 +143,16 @@ static bool make_problem(f32_problem *p) {
     uint32_t random = 1;
     *p = (f32_problem){
         .a = amp_alloc(values * sizeof(float)),
-        .ours = amp_alloc(amp_gemm_f32_packed_bytes(COLUMNS, DEPTH)),
-        .theirs = amp_alloc(amp_dnnl_weight_bytes(COLUMNS, DEPTH)),
+        .packed = amp_alloc(amp_gemm_f32_packed_bytes(COLUMNS, DEPTH)),
     };
-    if (!p->a || !p->ours || !p->theirs) return false;
+    if (!p->a || !p->packed) return false;
     for (size_t i = 0; i < values; i++) {
         random = random * 1664525u + 1013904223u;
         p->a[i] = (float)(int32_t)random * 0x1p-31f;
     }
     p->b = p->a + ROWS * DEPTH;
     p->c = p->b + COLUMNS * DEPTH;
-    return amp_gemm_f32_pack(p->ours, p->b, COLUMNS, DEPTH, DEPTH, 1) == AMP_OK &&
-           amp_dnnl_weight_pack(p->theirs, p->b, COLUMNS, DEPTH, 1, DEPTH) == AMP_OK;
+    return amp_gemm_f32_pack(p->packed, p->b, COLUMNS, DEPTH, DEPTH, 1) == AMP_OK;
 }
 
 static bool run_ours(const f32_problem *p) {
@@ -151,7 +165,7 @@ static bool run_ours(const f32_problem *p) {
         .a_dtype = AMP_F32,
         .a_row_stride = DEPTH,
         .a_column_stride = 1,
-        .b = p->ours,
+        .b = p->packed,
         .c = p->c,
         .c_dtype = AMP_F32,
         .c_row_stride = COLUMNS,
@@ -169,7 +183,10 @@ static bool run_theirs(const f32_problem *p) {
         .a = p->a,
         .a_row_stride = DEPTH,
         .a_column_stride = 1,
-        .packed_b = p->theirs,
+        .b = p->b,
+        .b_row_stride = 1,
+        .b_column_stride = DEPTH,
+        .packed_b = p->packed,
         .c = p->c,
         .c_row_stride = COLUMNS,
         .alpha = 1.0f,

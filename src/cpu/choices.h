@@ -27,7 +27,7 @@ extern "C" {
 
 typedef enum amp_choice {
     AMP_CHOICE_GEMM_DOT, /* bf16 products by vdpbf16ps; else up-converted, by FMA */
-    AMP_CHOICE_GEMM_F32, /* f32 products with a constant matrix by our own kernel; else by oneDNN */
+    AMP_CHOICE_GEMM_F32, /* small f32 products with a constant matrix by our own kernel; else by oneDNN */
     AMP_CHOICE_COUNT
 } amp_choice;
 
@@ -36,7 +36,8 @@ bool amp_choose(amp_choice choice);
 
 /* Kinds whose answers run the same two things. */
 typedef enum amp_choice_family {
-    AMP_CHOICE_CONV, /* bf16 convolutions by our own kernel; else by oneDNN */
+    AMP_CHOICE_CONV,          /* bf16 convolutions by our own kernel; else by oneDNN */
+    AMP_CHOICE_GEMM_F32_KIND, /* f32 products with a constant matrix, the same */
     AMP_CHOICE_FAMILIES
 } amp_choice_family;
 
@@ -51,7 +52,12 @@ typedef struct amp_choice_kind {
 
 /* The same for a kind. `yes` where AMP_CHOICE_KINDS of them are known already. */
 bool amp_choose_kind(const amp_choice_kind *kind);
-enum { AMP_CHOICE_KINDS = 256 };
+enum { AMP_CHOICE_KINDS = 512 };
+
+/* For measurements: runs both ways in turns, so that a slow moment of the machine hits both, until that is time enough, and
+ * gives the best rate of each. `seconds` runs one way and says how long it took; a negative number: it could not. */
+void amp_choice_time(double (*seconds)(const void *context, bool yes), const void *context, double operations,
+                     double *yes, double *no);
 
 /* AMP_OK, or AMP_ERROR_INVALID where AMP_TUNE is none of its words. */
 amp_status amp_choices_status(void);

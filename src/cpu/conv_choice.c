@@ -14,14 +14,11 @@
 #include "cpu/isa.h"
 
 enum {
-    LEAST_BYTES = 256 * 1024,   /* read and written, or … */
-    LEAST_PRODUCTS = 2000000,   /* … of which a layer that is worth a measurement has one */
-    MOST_BYTES = 64 << 20,      /* of one that is not too large for it, … */
-    MOST_PRODUCTS = 2000000000, /* … for its first caller waits for eight runs */
-    ROUNDS = 12,
-    LEAST_ROUNDS = 3
+    LEAST_BYTES = 256 * 1024,  /* read and written, or … */
+    LEAST_PRODUCTS = 2000000,  /* … of which a layer that is worth a measurement has one */
+    MOST_BYTES = 64 << 20,     /* of one that is not too large for it, … */
+    MOST_PRODUCTS = 2000000000 /* … for its first caller waits for eight runs */
 };
-static const double most_seconds = 0.02;
 
 /* A measurement says who computes its layers. */
 static __thread enum { EITHER, OURS, THEIRS } forced;
@@ -89,34 +86,27 @@ static amp_tensor *random_tensor(int rank, const int64_t *shape) {
     return t;
 }
 
-/* Seconds of the thread, or a negative number. */
-static double time_of(const amp_conv *c, amp_tensor *x, amp_tensor *w, int who) {
+/* A layer to be timed, and the operands made for it. */
+typedef struct trial {
+    const amp_conv *conv;
+    amp_tensor *x, *w;
+} trial;
+
+static double seconds_of(const void *context, bool ours) {
+    const trial *t = context;
+    const amp_conv *c = t->conv;
     const amp_conv_axis *h = &c->axis[1], *v = &c->axis[2];
     struct timespec from, to;
-    forced = who;
+    forced = ours ? OURS : THEIRS;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
     amp_tensor *y =
-        amp_conv2d(x, w, NULL, .stride = AMP_DIMS(h->stride, v->stride), .padding = AMP_DIMS(h->pad, v->pad),
+        amp_conv2d(t->x, t->w, NULL, .stride = AMP_DIMS(h->stride, v->stride), .padding = AMP_DIMS(h->pad, v->pad),
                    .dilation = AMP_DIMS(h->dilation, v->dilation), .groups = AMP_SET(c->groups));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
     forced = EITHER;
     if (!y) return -1.0;
     amp_tensor_drop(y);
     return (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-}
-
-/* In turns, so that a slow moment of the machine hits both; the first turn makes what is kept. */
-static void time_both(const amp_conv *c, amp_tensor *x, amp_tensor *w, double *ours, double *theirs) {
-    const double flop = 2.0 * (double)products_of(c);
-    double spent = 0.0;
-    for (int i = -1; i < ROUNDS && (i < LEAST_ROUNDS || spent < most_seconds); i++) {
-        const double a = time_of(c, x, w, OURS), b = time_of(c, x, w, THEIRS);
-        if (a <= 0.0 || b <= 0.0) break;
-        if (i < 0) continue;
-        spent += a + b;
-        if (flop / a > *ours) *ours = flop / a;
-        if (flop / b > *theirs) *theirs = flop / b;
-    }
 }
 
 /* On one thread, by its own clock: other programs of the machine disturb a team more. No result depends on how many run
@@ -132,7 +122,8 @@ static void measure(const void *context, double *ours, double *theirs) {
     const int limit = amp_parallel_limit(1);
     if (x) {
         atomic_store(&w->storage->parameter, true); /* so that its packed forms are kept */
-        time_both(c, x, w, ours, theirs);
+        const trial t = {c, x, w};
+        amp_choice_time(seconds_of, &t, 2.0 * (double)products_of(c), ours, theirs);
         amp_tensor_drop(x);
     }
     amp_parallel_limit(limit);

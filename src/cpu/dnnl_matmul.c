@@ -1,5 +1,8 @@
 /* f32 products through oneDNN: descriptors and primitives are made once per shape and kept, for making one costs more
- * than a small product; scratchpads are ours, so that a primitive can run on several threads at a time. */
+ * than a small product; scratchpads are ours, so that a primitive can run on several threads at a time.
+ *
+ * oneDNN orders its sums by the number of threads that it is to run on. Here that is always one: the product is cut into
+ * slices, by its extents alone, which our threads share out. */
 #include <assert.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -14,15 +17,21 @@
 
 enum {
     CACHE_BUCKETS = 1024,
-    CACHE_ENTRIES = 2048, /* above, the entry unused for longest goes */
-    WEIGHT_M = 256        /* rows for which oneDNN is asked how it would like its weights */
+    CACHE_ENTRIES = 2048,     /* above, the entry unused for longest goes */
+    SLICES = 64,              /* most of a product */
+    SLICE_PRODUCTS = 1 << 21, /* least of one … */
+    SLICE_ROWS = 128,         /* … and of its rows, */
+    LEAST_ROWS = 64,          /* but so many if there would be FEW slices or less: each reads all of B */
+    FEW = 4,
+    SLICE_COLUMNS = 128, /* columns are cut at multiples of it */
+    LINE = 64
 };
 
 /* What a primitive depends on; compared as bytes, so made by make_key alone. */
 typedef struct key {
     int64_t m, n, k, batch;
     int64_t a_row, a_column, a_batch, b_row, b_column, b_batch, c_row, c_batch;
-    int32_t has_bias, packed, threads, reserved;
+    int32_t has_bias, packed;
 } key;
 
 /* Memory objects of one execution; pooled by their entry. */
@@ -44,16 +53,8 @@ typedef struct entry {
     uint64_t last_use;
 } entry;
 
-/* The layout of packed weights of one shape; never freed, for packed weights rely on it. */
-typedef struct weight_layout {
-    struct weight_layout *next;
-    int64_t n, k;
-    dnnl_memory_desc_t descriptor;
-} weight_layout;
-
 static struct {
     entry *buckets[CACHE_BUCKETS];
-    weight_layout *layouts;
     uint64_t clock;
     amp_dnnl_cache_stats stats;
 } state;
@@ -98,17 +99,16 @@ static void destroy_descriptors(descriptors *d) {
 }
 
 /* oneDNN's matmul of rank 2, or of rank 3 with broadcasting where the batch stride is 0. */
-static dnnl_status_t make_matmul(const key *q, const weight_layout *layout, descriptors *d,
-                                 dnnl_primitive_desc_t *matmul) {
+static dnnl_status_t make_matmul(const key *q, descriptors *d, dnnl_primitive_desc_t *matmul) {
     const int64_t batch = q->batch > 1 ? q->batch : 0;
-    const dnnl_dims_t bias_dims = {1, batch ? 1 : q->n, q->n};
+    const dnnl_dims_t bias_dims = {1, batch ? 1 : q->n, q->n}, b_dims = {q->k, q->n};
     dnnl_status_t s = make_attributes(&d->attributes);
     if (s == dnnl_success)
         s = describe(&d->a, batch && !q->a_batch ? 1 : batch, q->m, q->k, q->a_batch ? q->a_batch : q->m * q->k,
                      q->a_row, q->a_column);
     if (s == dnnl_success) {
-        if (layout)
-            s = dnnl_memory_desc_clone(&d->b, layout->descriptor);
+        if (q->packed)
+            s = dnnl_memory_desc_create_with_tag(&d->b, 2, b_dims, dnnl_f32, dnnl_BA16a32b);
         else
             s = describe(&d->b, batch && !q->b_batch ? 1 : batch, q->k, q->n, q->b_batch ? q->b_batch : q->k * q->n,
                          q->b_row, q->b_column);
@@ -119,60 +119,6 @@ static dnnl_status_t make_matmul(const key *q, const weight_layout *layout, desc
     if (s == dnnl_success)
         s = dnnl_matmul_primitive_desc_create(matmul, amp_dnnl_engine(), d->a, d->b, d->bias, d->c, d->attributes);
     return s;
-}
-
-/* ---- Layouts of packed weights -------------------------------------------------------------------------------- */
-
-static weight_layout *find_layout(int64_t n, int64_t k) {
-    weight_layout *l = state.layouts;
-    while (l && (l->n != n || l->k != k)) l = l->next;
-    return l;
-}
-
-static dnnl_status_t ask_layout(int64_t n, int64_t k, dnnl_memory_desc_t *layout) {
-    const dnnl_dims_t b_dims = {k, n};
-    descriptors d = {0};
-    dnnl_primitive_desc_t matmul = NULL;
-    dnnl_status_t s = make_attributes(&d.attributes);
-    if (s == dnnl_success) s = describe(&d.a, 0, WEIGHT_M, k, 0, k, 1);
-    if (s == dnnl_success) s = dnnl_memory_desc_create_with_tag(&d.b, 2, b_dims, dnnl_f32, dnnl_format_tag_any);
-    if (s == dnnl_success) s = describe(&d.c, 0, WEIGHT_M, n, 0, n, 1);
-    if (s == dnnl_success)
-        s = dnnl_matmul_primitive_desc_create(&matmul, amp_dnnl_engine(), d.a, d.b, NULL, d.c, d.attributes);
-    if (s == dnnl_success)
-        s = dnnl_memory_desc_clone(layout, dnnl_primitive_desc_query_md(matmul, dnnl_query_weights_md, 0));
-    if (matmul) dnnl_primitive_desc_destroy(matmul);
-    destroy_descriptors(&d);
-    return s;
-}
-
-/* The layout, made on first use; NULL with an error. */
-static const weight_layout *layout_of(int64_t n, int64_t k) {
-    if (ready() != AMP_OK) return NULL;
-    amp_lock(AMP_LOCK_DNNL);
-    weight_layout *l = find_layout(n, k);
-    dnnl_status_t status = dnnl_success;
-    if (!l) {
-        l = amp_alloc_zeroed(sizeof *l);
-        status = l ? ask_layout(n, k, &l->descriptor) : dnnl_out_of_memory;
-        if (status == dnnl_success) {
-            l->n = n;
-            l->k = k;
-            l->next = state.layouts;
-            state.layouts = l;
-        } else {
-            amp_free(l);
-            l = NULL;
-        }
-    }
-    amp_unlock(AMP_LOCK_DNNL);
-    if (!l) check(status, "describe weights");
-    return l;
-}
-
-size_t amp_dnnl_weight_bytes(int64_t n, int64_t k) {
-    const weight_layout *l = n > 0 && k > 0 ? layout_of(n, k) : NULL;
-    return l ? dnnl_memory_desc_get_size(l->descriptor) : 0;
 }
 
 /* ---- The cache ------------------------------------------------------------------------------------------------ */
@@ -198,6 +144,7 @@ static void destroy_entry(entry *e) {
     amp_free(e);
 }
 
+/* Without a primitive where oneDNN has none: not every version takes packed weights on every CPU. */
 static entry *make_entry(const key *q) {
     entry *e = amp_alloc_zeroed(sizeof *e);
     if (!e) {
@@ -205,13 +152,13 @@ static entry *make_entry(const key *q) {
         return NULL;
     }
     e->key = *q;
-    const weight_layout *layout = q->packed ? layout_of(q->n, q->k) : NULL;
     descriptors d = {0};
     amp_lock(AMP_LOCK_DNNL_MAKING);
-    dnnl_status_t s = q->packed && !layout ? dnnl_runtime_error : make_matmul(q, layout, &d, &e->descriptor);
+    dnnl_status_t s = make_matmul(q, &d, &e->descriptor);
     destroy_descriptors(&d);
     if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
     amp_unlock(AMP_LOCK_DNNL_MAKING);
+    if (s == dnnl_unimplemented) return e;
     if (check(s, "make a product") != AMP_OK) {
         destroy_entry(e);
         return NULL;
@@ -251,7 +198,7 @@ static void evict_oldest(void) {
 
 /* The entry of a key, with the caller among its users; made outside the lock, for that takes long. NULL with an
  * error. */
-static entry *take_entry(const key *q, operands **idle) {
+static entry *take_entry(const key *q) {
     entry **bucket = &state.buckets[hash(q) % CACHE_BUCKETS], *made = NULL;
     amp_lock(AMP_LOCK_DNNL);
     entry *e = find_entry(*bucket, q);
@@ -267,7 +214,7 @@ static entry *take_entry(const key *q, operands **idle) {
     }
     if (!e) {
         if (state.stats.entries >= CACHE_ENTRIES) evict_oldest();
-        made->name = amp_dnnl_name(made->descriptor);
+        if (made->primitive) made->name = amp_dnnl_name(made->descriptor);
         made->next = *bucket;
         *bucket = e = made;
         made = NULL;
@@ -275,20 +222,15 @@ static entry *take_entry(const key *q, operands **idle) {
     }
     e->users++;
     e->last_use = ++state.clock;
-    *idle = e->idle;
-    if (e->idle) e->idle = e->idle->next;
     amp_unlock(AMP_LOCK_DNNL);
     if (made) destroy_entry(made);
     return e;
 }
 
-static void give_entry_back(entry *e, operands *o) {
+static void give_entry_back(entry *e) {
+    if (!e) return;
     amp_lock(AMP_LOCK_DNNL);
     e->users--;
-    if (o) {
-        o->next = e->idle;
-        e->idle = o;
-    }
     amp_unlock(AMP_LOCK_DNNL);
 }
 
@@ -297,6 +239,79 @@ amp_dnnl_cache_stats amp_dnnl_cache_statistics(void) {
     const amp_dnnl_cache_stats stats = state.stats;
     amp_unlock(AMP_LOCK_DNNL);
     return stats;
+}
+
+/* ---- Slices --------------------------------------------------------------------------------------------------- */
+
+enum { BATCH, ROWS, COLUMNS, DIMENSIONS, EDGES = 1 << DIMENSIONS };
+
+/* A product cut by its extents alone: slices of `step`, of which the last along a dimension may be smaller. */
+typedef struct slices {
+    int64_t whole[DIMENSIONS], step[DIMENSIONS], count[DIMENSIONS], all;
+    entry *entries[EDGES]; /* by the dimensions whose last slice it is, where that differs; else NULL */
+} slices;
+
+static void cut_dimension(slices *s, int dimension, int64_t whole, int64_t count, int64_t unit) {
+    const int64_t each = (whole + count - 1) / count, step = (each + unit - 1) / unit * unit;
+    s->whole[dimension] = whole;
+    s->step[dimension] = step < whole ? step : whole;
+    s->count[dimension] = (whole + step - 1) / step;
+}
+
+static int64_t wanted_slices(const amp_dnnl_matmul *p) {
+    const double products = (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
+    const double wanted = products / SLICE_PRODUCTS;
+    return wanted < 1 ? 1 : wanted < SLICES ? (int64_t)wanted : SLICES;
+}
+
+static int64_t at_most(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Matrices of a batch first; then rows, which leaves matrices dense: others go to a slower kernel of oneDNN's. Columns where
+ * there are but few rows; of packed weights they are not cut. */
+static void cut(slices *s, const amp_dnnl_matmul *p) {
+    const int64_t wanted = wanted_slices(p), items = p->packed_b ? p->batch : at_most(wanted, p->batch);
+    const int64_t rest = wanted / items, columns = p->n / SLICE_COLUMNS;
+    int64_t rows = at_most(p->m / LEAST_ROWS, FEW);
+    if (rows < p->m / SLICE_ROWS) rows = p->m / SLICE_ROWS;
+    rows = at_most(rows, rest);
+    const bool wide = !p->packed_b && rows < 2;
+    *s = (slices){0};
+    cut_dimension(s, BATCH, p->batch, items, 1);
+    cut_dimension(s, ROWS, p->m, rows < 1 ? 1 : rows, 1);
+    cut_dimension(s, COLUMNS, p->n, !wide || rest < 2 || columns < 2 ? 1 : at_most(rest, columns), SLICE_COLUMNS);
+    s->all = s->count[BATCH] * s->count[ROWS] * s->count[COLUMNS];
+}
+
+/* Whose entry slice `at` has, and its extents. */
+static int edge_of(const slices *s, const int64_t at[DIMENSIONS], int64_t extent[DIMENSIONS]) {
+    int edge = 0;
+    for (int d = 0; d < DIMENSIONS; d++) {
+        const int64_t left = s->whole[d] - at[d] * s->step[d];
+        extent[d] = left < s->step[d] ? left : s->step[d];
+        edge |= (extent[d] != s->step[d]) << d;
+    }
+    return edge;
+}
+
+/* The product that slice number `index` is. */
+static int slice_of(const slices *s, const amp_dnnl_matmul *p, int64_t index, amp_dnnl_matmul *slice) {
+    const int64_t at[DIMENSIONS] = {index / s->count[COLUMNS] / s->count[ROWS],
+                                    index / s->count[COLUMNS] % s->count[ROWS], index % s->count[COLUMNS]};
+    const int64_t item = at[BATCH] * s->step[BATCH], row = at[ROWS] * s->step[ROWS],
+                  column = at[COLUMNS] * s->step[COLUMNS];
+    int64_t extent[DIMENSIONS];
+    const int edge = edge_of(s, at, extent);
+    *slice = *p;
+    slice->batch = extent[BATCH];
+    slice->m = extent[ROWS];
+    slice->n = extent[COLUMNS];
+    slice->a += item * p->a_batch_stride + row * p->a_row_stride;
+    slice->c += item * p->c_batch_stride + row * p->c_row_stride + column;
+    slice->b += item * p->b_batch_stride + column * p->b_column_stride;
+    if (p->bias) slice->bias += column;
+    return edge;
 }
 
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
@@ -323,8 +338,23 @@ static operands *make_operands(const entry *e) {
     return NULL;
 }
 
-static dnnl_status_t execute(const entry *e, const operands *o, const amp_dnnl_matmul *p, const float *bias,
-                             void *scratchpad) {
+/* Those of an earlier run, if it left any. */
+static operands *take_operands(entry *e) {
+    amp_lock(AMP_LOCK_DNNL);
+    operands *o = e->idle;
+    if (o) e->idle = o->next;
+    amp_unlock(AMP_LOCK_DNNL);
+    return o ? o : make_operands(e);
+}
+
+static void give_operands_back(entry *e, operands *o) {
+    amp_lock(AMP_LOCK_DNNL);
+    o->next = e->idle;
+    e->idle = o;
+    amp_unlock(AMP_LOCK_DNNL);
+}
+
+static dnnl_status_t execute(const entry *e, const operands *o, const amp_dnnl_matmul *p, void *scratchpad) {
     const void *b = p->packed_b ? p->packed_b : p->b;
     dnnl_memory_set_data_handle(o->a, (void *)p->a);
     dnnl_memory_set_data_handle(o->b, (void *)b);
@@ -332,15 +362,15 @@ static dnnl_status_t execute(const entry *e, const operands *o, const amp_dnnl_m
     dnnl_memory_set_data_handle(o->scratchpad, scratchpad);
     dnnl_exec_arg_t arguments[5] = {
         {DNNL_ARG_SRC, o->a}, {DNNL_ARG_WEIGHTS, o->b}, {DNNL_ARG_DST, o->c}, {DNNL_ARG_SCRATCHPAD, o->scratchpad}};
-    if (bias) {
-        dnnl_memory_set_data_handle(o->bias, (void *)bias);
+    if (p->bias) {
+        dnnl_memory_set_data_handle(o->bias, (void *)p->bias);
         arguments[4] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, o->bias};
     }
-    const dnnl_status_t status = dnnl_primitive_execute(e->primitive, o->stream, bias ? 5 : 4, arguments);
+    const dnnl_status_t status = dnnl_primitive_execute(e->primitive, o->stream, p->bias ? 5 : 4, arguments);
     return status == dnnl_success ? dnnl_stream_wait(o->stream) : status;
 }
 
-static key make_key(const amp_dnnl_matmul *p, bool bias, int threads) {
+static key make_key(const amp_dnnl_matmul *p) {
     key q;
     memset(&q, 0, sizeof q);
     q.m = p->m;
@@ -352,36 +382,97 @@ static key make_key(const amp_dnnl_matmul *p, bool bias, int threads) {
     q.c_row = p->m == 1 ? p->n : p->c_row_stride;
     if (p->batch > 1) {
         q.a_batch = p->a_batch_stride;
-        q.b_batch = p->packed_b ? 0 : p->b_batch_stride;
+        q.b_batch = p->b_batch_stride;
         q.c_batch = p->c_batch_stride;
     }
     if (!p->packed_b) {
         q.b_row = p->b_row_stride;
         q.b_column = p->b_column_stride;
     }
-    q.has_bias = bias;
+    q.has_bias = p->bias != NULL;
     q.packed = p->packed_b != NULL;
-    q.threads = threads;
     return q;
 }
 
-static amp_status run_dnnl(const amp_dnnl_matmul *p, const float *bias, const char **name) {
-    AMP_TRY(ready());
-    const int previous = amp_parallel_enter_library();
-    const key q = make_key(p, bias != NULL, omp_in_parallel() ? 1 : omp_get_max_threads());
-    operands *o = NULL;
-    entry *e = take_entry(&q, &o);
-    dnnl_status_t status = dnnl_out_of_memory;
-    if (e) {
-        void *scratchpad = e->scratchpad_bytes ? amp_alloc(e->scratchpad_bytes) : NULL;
-        if (!o) o = make_operands(e);
-        if (o && (scratchpad || !e->scratchpad_bytes)) status = execute(e, o, p, bias, scratchpad);
-        amp_free(scratchpad);
-        if (name) *name = e->name;
-        give_entry_back(e, o);
+/* With a primitive, or NULL, with an error or, where oneDNN has none, without; plain loops over packed weights are none. */
+static entry *usable_entry(const amp_dnnl_matmul *slice) {
+    const key q = make_key(slice);
+    entry *e = take_entry(&q);
+    if (!e || (e->primitive && !(q.packed && strstr(e->name, "ref")))) return e;
+    give_entry_back(e);
+    return NULL;
+}
+
+/* In the calling thread, whose errors they are. */
+static bool take_entries(slices *s, const amp_dnnl_matmul *p) {
+    for (int64_t i = 0; i < s->all; i++) {
+        amp_dnnl_matmul slice;
+        const int edge = slice_of(s, p, i, &slice);
+        if (s->entries[edge]) continue;
+        s->entries[edge] = usable_entry(&slice);
+        if (!s->entries[edge]) return false;
     }
+    return true;
+}
+
+static size_t scratch_bytes(const slices *s) {
+    size_t most = 0;
+    for (int i = 0; i < EDGES; i++)
+        if (s->entries[i] && s->entries[i]->scratchpad_bytes > most) most = s->entries[i]->scratchpad_bytes;
+    return (most + LINE - 1) / LINE * LINE;
+}
+
+static dnnl_status_t run_part(const slices *s, const amp_dnnl_matmul *p, amp_range part, void *scratchpad) {
+    dnnl_status_t status = dnnl_success;
+    for (int64_t i = part.begin; status == dnnl_success && i < part.end; i++) {
+        amp_dnnl_matmul slice;
+        entry *e = s->entries[slice_of(s, p, i, &slice)];
+        operands *o = take_operands(e);
+        status = o ? execute(e, o, &slice, scratchpad) : dnnl_out_of_memory;
+        if (o) give_operands_back(e, o);
+    }
+    return status;
+}
+
+static dnnl_status_t run_slices(const slices *s, const amp_dnnl_matmul *p, int threads) {
+    const size_t own = scratch_bytes(s);
+    char *const scratch = own ? amp_alloc((size_t)threads * own) : NULL;
+    if (own && !scratch) return dnnl_out_of_memory;
+    if (threads == 1) { /* a region of one thread costs what a small product does */
+        const dnnl_status_t status = run_part(s, p, (amp_range){0, s->all}, scratch);
+        amp_free(scratch);
+        return status;
+    }
+    dnnl_status_t failed = dnnl_success;
+#pragma omp parallel num_threads(threads)
+    {
+        const int thread = omp_get_thread_num();
+        const amp_range part = amp_parallel_part(s->all, 1, thread, omp_get_num_threads());
+        const dnnl_status_t status = run_part(s, p, part, scratch ? scratch + (size_t)thread * own : NULL);
+        if (status != dnnl_success) {
+#pragma omp atomic write
+            failed = status;
+        }
+    }
+    amp_free(scratch);
+    return failed;
+}
+
+/* Primitives are made, and run, as if there were one thread. Not served: oneDNN has none for packed weights. */
+static amp_status run_dnnl(const amp_dnnl_matmul *p, bool *served, const char **name) {
+    slices s;
+    AMP_TRY(ready());
+    cut(&s, p);
+    const int threads = amp_parallel_threads(s.all, 1);
+    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
+    *served = take_entries(&s, p);
+    const dnnl_status_t status = *served ? run_slices(&s, p, threads) : dnnl_unimplemented;
     amp_parallel_leave_library(previous);
-    return e ? check(status, "run a product") : amp_last_status();
+    amp_parallel_limit(limit);
+    if (*served && name && s.entries[0]) *name = s.entries[0]->name;
+    for (int i = 0; i < EDGES; i++) give_entry_back(s.entries[i]);
+    if (!*served && amp_failed()) return amp_last_status();
+    return !*served && p->packed_b ? AMP_OK : check(status, "run a product");
 }
 
 /* ---- What oneDNN's product does not do ------------------------------------------------------------------------ */
@@ -479,29 +570,12 @@ static amp_status settle(operand *x, int64_t batch, bool spread, void **copy) {
     return AMP_OK;
 }
 
-amp_status amp_dnnl_weight_pack(void *dst, const float *b, int64_t n, int64_t k, int64_t row_stride,
-                                int64_t column_stride) {
-    if (n <= 0 || k <= 0) return AMP_OK;
-    const weight_layout *l = layout_of(n, k);
-    if (!l) return amp_last_status();
-    operand plain = {b, k, n, row_stride, column_stride, 0};
-    void *copy = NULL;
-    dnnl_memory_desc_t from = NULL;
-    AMP_TRY(settle(&plain, 1, false, &copy));
-    dnnl_status_t status = describe(&from, 0, k, n, 0, plain.row_stride, plain.column_stride);
-    const int previous = amp_parallel_enter_library();
-    if (status == dnnl_success) status = amp_dnnl_reorder(from, (void *)plain.data, l->descriptor, dst);
-    amp_parallel_leave_library(previous);
-    if (from) dnnl_memory_desc_destroy(from);
-    amp_free(copy);
-    return check(status, "pack weights");
-}
-
 /* Product and sum; the operands' strides are settled. The products go to memory of their own where there is an R, for
  * R may be C. */
-static amp_status multiply(const amp_dnnl_matmul *p, const char **name) {
-    if (!p->residual && p->alpha == 1.0f) return run_dnnl(p, p->bias, name);
+static amp_status multiply(const amp_dnnl_matmul *p, bool *served, const char **name) {
+    if (!p->residual && p->alpha == 1.0f) return run_dnnl(p, served, name);
     amp_dnnl_matmul product = *p;
+    product.bias = NULL;
     void *temporary = NULL;
     if (p->residual) {
         temporary = amp_alloc((size_t)(p->batch * p->m * p->n) * sizeof(float));
@@ -510,15 +584,15 @@ static amp_status multiply(const amp_dnnl_matmul *p, const char **name) {
         product.c_row_stride = p->n;
         product.c_batch_stride = p->m * p->n;
     }
-    const amp_status status = run_dnnl(&product, NULL, name);
-    if (status == AMP_OK) sum_all(&(sum){p, product.c, product.c_row_stride, product.c_batch_stride});
+    const amp_status status = run_dnnl(&product, served, name);
+    if (status == AMP_OK && *served) sum_all(&(sum){p, product.c, product.c_row_stride, product.c_batch_stride});
     amp_free(temporary);
     return status;
 }
 
 /* Matrices that share B and follow each other seamlessly are one matrix. */
 static void fold_batch(amp_dnnl_matmul *p) {
-    const bool seamless = p->batch > 1 && p->m <= INT32_MAX / p->batch && (p->packed_b || p->b_batch_stride == 0) &&
+    const bool seamless = p->batch > 1 && p->m <= INT32_MAX / p->batch && p->b_batch_stride == 0 &&
                           p->a_batch_stride == p->m * p->a_row_stride && p->c_batch_stride == p->m * p->c_row_stride &&
                           (!p->residual || p->residual_batch_stride == p->m * p->residual_row_stride);
     if (!seamless) return;
@@ -526,30 +600,16 @@ static void fold_batch(amp_dnnl_matmul *p) {
     p->batch = 1;
 }
 
-/* One by one: oneDNN has no batch over weights of rank 2, and packed ones are that. */
-static amp_status multiply_items(const amp_dnnl_matmul *p, const char **name) {
-    for (int64_t i = 0; i < p->batch; i++) {
-        amp_dnnl_matmul item = *p;
-        item.batch = 1;
-        item.a = p->a + i * p->a_batch_stride;
-        item.c = p->c + i * p->c_batch_stride;
-        if (p->residual) item.residual = p->residual + i * p->residual_batch_stride;
-        AMP_TRY(amp_dnnl_matmul_f32(&item, name));
-    }
-    return AMP_OK;
+/* 16 k of 32 columns is a block of oneDNN's: K is padded to whole ones there, and to two of them in our packed form. Nothing but
+ * dense matrices meets it fast. */
+static bool takes_packed(const amp_dnnl_matmul *p) {
+    const bool dense = p->a_column_stride == 1 && (p->m == 1 || (p->a_row_stride == p->k && p->c_row_stride == p->n));
+    return p->packed_b && dense && (p->k + 15) / 16 % 2 == 0;
 }
 
-amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kernel_name) {
+static amp_status settle_and_multiply(const amp_dnnl_matmul *problem, bool *served, const char **name) {
     amp_dnnl_matmul p = *problem;
     void *a_copy = NULL, *b_copy = NULL;
-    if (kernel_name) *kernel_name = "none";
-    if (p.m == 0 || p.n == 0 || p.batch == 0) return AMP_OK;
-    if (p.k == 0) {
-        sum_all(&(sum){&p, NULL, 0, 0});
-        return AMP_OK;
-    }
-    fold_batch(&p);
-    if (p.packed_b && p.batch > 1) return multiply_items(&p, kernel_name);
     operand a = {p.a, p.m, p.k, p.a_row_stride, p.a_column_stride, p.a_batch_stride};
     operand b = {p.b, p.k, p.n, p.b_row_stride, p.b_column_stride, p.b_batch_stride};
     /* oneDNN broadcasts one of the operands, not both. */
@@ -564,8 +624,24 @@ amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kern
     p.b_row_stride = b.row_stride;
     p.b_column_stride = b.column_stride;
     p.b_batch_stride = b.batch_stride;
-    if (status == AMP_OK) status = multiply(&p, kernel_name);
+    if (status == AMP_OK) status = multiply(&p, served, name);
     amp_free(b_copy);
     amp_free(a_copy);
     return status;
+}
+
+amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kernel_name) {
+    amp_dnnl_matmul p = *problem;
+    bool served = false;
+    if (kernel_name) *kernel_name = "none";
+    if (p.m == 0 || p.n == 0 || p.batch == 0) return AMP_OK;
+    if (p.k == 0) {
+        sum_all(&(sum){&p, NULL, 0, 0});
+        return AMP_OK;
+    }
+    if (!takes_packed(&p)) p.packed_b = NULL;
+    fold_batch(&p);
+    if (p.packed_b) AMP_TRY(settle_and_multiply(&p, &served, kernel_name));
+    p.packed_b = NULL;
+    return served ? AMP_OK : settle_and_multiply(&p, &served, kernel_name);
 }

@@ -2,7 +2,7 @@
  *
  *     C[M,N] = alpha · A[M,K] · B[K,N] + beta · R[M,N] + bias[N]
  *
- * oneDNN chooses the order of the sums, which may depend on the number of threads. */
+ * oneDNN chooses the order of the sums; it follows from the shape and strides alone, not from the number of threads. */
 #ifndef AMP_CPU_DNNL_MATMUL_H
 #define AMP_CPU_DNNL_MATMUL_H
 
@@ -18,11 +18,12 @@ typedef struct amp_dnnl_matmul {
     int64_t batch;   /* 0 is an empty product: nothing is written */
     const float *a;
     int64_t a_row_stride, a_column_stride, a_batch_stride; /* rows are m, columns k */
-    const float *b;                                        /* NULL where packed_b is given */
+    const float *b;
     int64_t b_row_stride, b_column_stride, b_batch_stride; /* rows are k, columns n; a linear layer's weight [N,K] has
                                                               row stride 1 and column stride K */
-    const void *packed_b;                                  /* amp_dnnl_weight_pack's; shared by the batch */
-    float *c;                                              /* unit column stride; overlaps neither A nor B */
+    const float
+        *packed_b; /* NULL, or the same by amp_gemm_f32_pack, shared by the batch: read instead where oneDNN can */
+    float *c;      /* unit column stride; overlaps neither A nor B */
     int64_t c_row_stride, c_batch_stride;
     float alpha, beta;
     const float *residual; /* NULL, or R, not looked at before; may be C itself, with C's strides */
@@ -33,13 +34,6 @@ typedef struct amp_dnnl_matmul {
 /* Runs the product. `kernel_name`, if not NULL, receives the static name of what ran
  * ("dnnl:brg_matmul:avx512_core"). */
 amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *p, const char **kernel_name);
-
-/* Bytes of a constant f32 B [K,N] in the layout that oneDNN prefers for it; 0 with an error. The layout follows from n
- * and k alone, and holds for this process: it is not for files. */
-size_t amp_dnnl_weight_bytes(int64_t n, int64_t k);
-/* Packs B, element (k, n) at b[k · row_stride + n · column_stride], one of them 1; `dst` is 64-byte aligned. */
-amp_status amp_dnnl_weight_pack(void *dst, const float *b, int64_t n, int64_t k, int64_t row_stride,
-                                int64_t column_stride);
 
 /* Figures of the cache of oneDNN primitives, for reports and tests. */
 typedef struct amp_dnnl_cache_stats {

@@ -6,9 +6,9 @@
 #include "amp/ops.h"
 #include "core/hot.h"
 #include "core/memory.h"
-#include "cpu/choices.h"
 #include "cpu/dnnl_matmul.h"
 #include "cpu/dots.h"
+#include "cpu/gemm_choice.h"
 #include "cpu/matmul_loops.h"
 #include "cuda/cuda_matmul.h"
 #include "policy/autocast.h"
@@ -81,15 +81,8 @@ static amp_status pack_f32(void *destination, const void *source, amp_dtype sour
     return amp_gemm_f32_pack(destination, source, n, k, stride_n, stride_k);
 }
 
-static amp_status pack_for_dnnl(void *destination, const void *source, amp_dtype source_dtype, int64_t n, int64_t k,
-                                int64_t stride_n, int64_t stride_k) {
-    (void)source_dtype; /* f32 */
-    return amp_dnnl_weight_pack(destination, source, n, k, stride_k, stride_n);
-}
-
 static const packing bf16_packing = {AMP_LAYOUT_BLOCKED_B, amp_gemm_packed_bytes, amp_gemm_pack};
 static const packing f32_packing = {AMP_LAYOUT_BLOCKED_B_F32, amp_gemm_f32_packed_bytes, pack_f32};
-static const packing dnnl_packing = {AMP_LAYOUT_DNNL_B, amp_dnnl_weight_bytes, pack_for_dnnl};
 
 typedef struct build_context {
     const amp_matmul *problem;
@@ -185,8 +178,7 @@ static amp_status fresh_b(amp_call *call, const amp_matmul *p, const packing *pa
 }
 
 static const packing *packing_of(const amp_matmul *p) {
-    if (p->b.tensor->dtype == AMP_BF16) return &bf16_packing;
-    return amp_choose(AMP_CHOICE_GEMM_F32) ? &f32_packing : &dnnl_packing;
+    return p->b.tensor->dtype == AMP_BF16 ? &bf16_packing : &f32_packing;
 }
 
 /* oneDNN's extents are ints inside: 2³² of them are 0, and it divides by that. */
@@ -255,35 +247,33 @@ AMP_HOT static amp_gemm gemm_at(const amp_matmul *p, const amp_packed_b *b, int6
     return g;
 }
 
-/* The same product in f32 by oneDNN, of B where it lies or as oneDNN packed it. */
-static amp_status run_dnnl(amp_call *call, const amp_matmul *p, const amp_packed_b *b, int64_t outer) {
-    const amp_gemm g = gemm_at(p, b, outer);
-    const amp_dnnl_matmul d = {
-        .m = g.m,
-        .n = g.n,
-        .k = g.k,
-        .batch = g.batch,
-        .a = g.a,
-        .a_row_stride = g.a_row_stride,
-        .a_column_stride = g.a_column_stride,
-        .a_batch_stride = g.a_batch_stride,
-        .b = b->data ? NULL : (const void *)element_at(&p->b, outer_offset(p, &p->b, outer)),
-        .packed_b = b->data,
+/* The same product in f32 for oneDNN, of B where it lies or packed. */
+static amp_dnnl_matmul dnnl_at(const amp_matmul *p, const amp_gemm *g, int64_t outer) {
+    return (amp_dnnl_matmul){
+        .m = g->m,
+        .n = g->n,
+        .k = g->k,
+        .batch = g->batch,
+        .a = g->a,
+        .a_row_stride = g->a_row_stride,
+        .a_column_stride = g->a_column_stride,
+        .a_batch_stride = g->a_batch_stride,
+        .b = (const void *)element_at(&p->b, outer_offset(p, &p->b, outer)),
+        .packed_b = g->b,
         .b_row_stride = p->b.row,
         .b_column_stride = p->b.column,
         .b_batch_stride = inner_stride(p, &p->b),
-        .c = g.c,
-        .c_row_stride = g.c_row_stride,
-        .c_batch_stride = g.c_batch_stride,
-        .alpha = g.alpha,
-        .beta = g.beta,
-        .residual = g.residual,
-        .residual_row_stride = g.residual_row_stride,
-        .residual_column_stride = g.residual_column_stride,
-        .residual_batch_stride = g.residual_batch_stride,
-        .bias = g.bias,
+        .c = g->c,
+        .c_row_stride = g->c_row_stride,
+        .c_batch_stride = g->c_batch_stride,
+        .alpha = g->alpha,
+        .beta = g->beta,
+        .residual = g->residual,
+        .residual_row_stride = g->residual_row_stride,
+        .residual_column_stride = g->residual_column_stride,
+        .residual_batch_stride = g->residual_batch_stride,
+        .bias = g->bias,
     };
-    return amp_dnnl_matmul_f32(&d, &call->note.kernel);
 }
 
 static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
@@ -318,12 +308,14 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     merge_batches(p);
     const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(p);
     if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, packing_of(p), life, &own));
-    const bool ours = b->data && amp_choose(AMP_CHOICE_GEMM_F32);
     const int64_t outer = outer_batches(p);
+    bool ours = b->data != NULL;
     amp_status status = AMP_OK;
     for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
         const amp_gemm g = gemm_at(p, b, i);
-        status = ours ? amp_gemm_f32(&g, &call->note.kernel) : run_dnnl(call, p, b, i);
+        const amp_dnnl_matmul d = dnnl_at(p, &g, i);
+        ours = ours && !amp_gemm_prefers_dnnl(&g, &d);
+        status = ours ? amp_gemm_f32(&g, &call->note.kernel) : amp_dnnl_matmul_f32(&d, &call->note.kernel);
     }
     amp_cpu_matmul_unpack(&own);
     if (status != AMP_OK || ours) return status;

@@ -10,7 +10,6 @@ typedef enum amp_layout {
     AMP_LAYOUT_DENSE = 0,     /* row-major in the logical shape */
     AMP_LAYOUT_BLOCKED_B,     /* [N/32][K/32][16][32][2], cpu/gemm.h */
     AMP_LAYOUT_BLOCKED_B_F32, /* [N/32][K/32][32][32] f32, cpu/gemm.h */
-    AMP_LAYOUT_DNNL_B,        /* oneDNN's blocked f32 weights, cpu/dnnl_matmul.h */
     AMP_LAYOUT_CONV,          /* [groups] of blocked B, taps before channels in K, cpu/conv_gemm.c */
     AMP_LAYOUT_CONV_F32,
     AMP_LAYOUT_CONV_TAPS,   /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
