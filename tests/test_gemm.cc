@@ -326,6 +326,8 @@ TEST_P(GemmKernel, ALongKOfManyRowsGivesTheBitsOfASingleRow) {
     }
 }
 
+constexpr float kNumbers[2] = {-0.25F, 1.5F}; // the slope of leaky_relu, the bounds of hardtanh
+
 float activate(float x, amp_gemm_activation activation) {
     const double d = x;
     switch (activation) {
@@ -335,6 +337,10 @@ float activate(float x, amp_gemm_activation activation) {
         return static_cast<float>(d / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (d + 0.044715 * d * d * d))));
     case AMP_GEMM_SILU: return static_cast<float>(d / (1.0 + std::exp(-d)));
     case AMP_GEMM_TANH: return static_cast<float>(std::tanh(d));
+    case AMP_GEMM_SIGMOID: return static_cast<float>(1.0 / (1.0 + std::exp(-d)));
+    case AMP_GEMM_HARDSWISH: return x * std::min(std::max(x + 3, 0.0F), 6.0F) / 6; /* overflows as the op does */
+    case AMP_GEMM_LEAKY_RELU: return x < 0 ? x * kNumbers[0] : x;
+    case AMP_GEMM_HARDTANH: return x < kNumbers[0] ? kNumbers[0] : x > kNumbers[1] ? kNumbers[1] : x;
     default: return x;
     }
 }
@@ -363,6 +369,7 @@ TEST_P(GemmKernel, EpilogueAddsResidualAndBiasThenActivates) {
         for (int halves = 0; halves < 2; halves++) {
             g.alpha = 0.75f, g.beta = -1.5f;
             g.activation = static_cast<amp_gemm_activation>(activation);
+            std::copy(kNumbers, kNumbers + 2, g.activation_numbers);
             g.residual = halves ? static_cast<void *>(residual_half.data()) : residual.data();
             g.bias = halves ? static_cast<void *>(bias_half.data()) : data.bias.as<void>();
             g.residual_dtype = g.bias_dtype = halves ? AMP_BF16 : AMP_F32;
@@ -395,6 +402,7 @@ TEST_P(GemmKernel, ActivationsHoldOverTheirWholeRange) {
         g.m = m, g.n = 2, g.k = 1, g.batch = 1, g.a = x.data(), g.a_dtype = AMP_F32, g.a_row_stride = 1;
         g.a_column_stride = 1, g.b = packed.as<void>(), g.c = c.data(), g.c_dtype = AMP_F32, g.c_row_stride = 2;
         g.alpha = 1.0f, g.activation = static_cast<amp_gemm_activation>(activation);
+        std::copy(kNumbers, kNumbers + 2, g.activation_numbers);
         ASSERT_EQ(AMP_OK, run(&g));
         for (size_t i = 0; i < x.size(); i++) {
             /* one product by 1: denormals go only where the kernel's instruction flushes them, and count as 0 here */

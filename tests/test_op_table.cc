@@ -22,6 +22,9 @@ void add(Names &names, amp_policy policy, const char *list) {
     for (std::string name; stream >> name;) EXPECT_TRUE(names.emplace(name, policy).second) << name << " twice";
 }
 
+// Ops that PyTorch keeps for its compiler, which makes them after autocast: they follow the op that they contain.
+const char *const fused = "linear_pointwise";
+
 // SEMANTICS 5. `lstm gru rnn_tanh rnn_relu` are rnn_layer's members, `cross_entropy` is cross_entropy_loss.
 Names cpu_policies() {
     Names names;
@@ -45,6 +48,7 @@ Names cpu_policies() {
         linalg_householder_product linalg_tensorinv linalg_tensorsolve linalg_qr linalg_svd linalg_eig linalg_eigh
         linalg_lstsq fake_quantize_per_tensor_affine)");
     add(names, AMP_POLICY_PROMOTE, "cat stack index_copy");
+    add(names, AMP_POLICY_LOWER, fused);
     return names;
 }
 
@@ -71,6 +75,7 @@ Names cuda_policies() {
         addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler grid_sampler_2d grid_sampler_3d index_put tensordot
         scatter_add cat stack equal)");
     add(names, AMP_POLICY_BANNED, "binary_cross_entropy");
+    add(names, AMP_POLICY_LOWER, fused);
     return names;
 }
 

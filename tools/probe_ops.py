@@ -94,6 +94,7 @@ WRITTEN = {
     "equal": {"input": (2, 3), "other": (2, 3)},
     "grid_sampler": {"input": (1, 2, 4, 5), "grid": (1, 3, 2, 2), "interpolation_mode": 0, "padding_mode": 0,
                      "align_corners": False},
+    "linear_pointwise": {"input": (2, 3), "weight": (4, 3), "bias": (4,), "attr": "none"},
     "lstsq": {"input": (4, 2), "A": (4, 3)},
     "lu_with_info": {"input": (3, 3)},
     "matrix_rank": {"input": (3, 3)},

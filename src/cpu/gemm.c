@@ -265,6 +265,7 @@ static amp_gemm_finish finish_of(const amp_gemm *g, int64_t item) {
         .bias = g->bias ? at(g->bias, g->bias_dtype, item * g->bias_batch_stride) : NULL,
         .bias_dtype = g->bias_dtype,
         .activation = g->activation,
+        .activation_numbers = {g->activation_numbers[0], g->activation_numbers[1]},
     };
 }
 

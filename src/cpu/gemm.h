@@ -28,6 +28,10 @@ typedef enum amp_gemm_activation {
     AMP_GEMM_GELU_TANH, /* x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))) */
     AMP_GEMM_SILU,      /* x / (1 + e^-x) */
     AMP_GEMM_TANH,
+    AMP_GEMM_SIGMOID,    /* 1 / (1 + e^-x) */
+    AMP_GEMM_HARDSWISH,  /* x · min(max(x + 3, 0), 6) / 6 */
+    AMP_GEMM_LEAKY_RELU, /* x, below 0 times numbers[0] */
+    AMP_GEMM_HARDTANH,   /* x between numbers[0] and numbers[1] */
     AMP_GEMM_ACTIVATION_COUNT
 } amp_gemm_activation;
 
@@ -78,6 +82,7 @@ typedef struct amp_gemm {
     amp_dtype bias_dtype; /* f32 or bf16 */
     int64_t bias_batch_stride;
     amp_gemm_activation activation;
+    float activation_numbers[2];
 } amp_gemm;
 
 /* Bytes of a packed [K,N] operand: blocks [⌈N/32⌉][⌈K/32⌉][16][32][2] bf16, zero padded. 0 if that overflows, or if

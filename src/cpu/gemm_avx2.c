@@ -9,6 +9,7 @@
  * Source:      Intel SDM volume 2, VFMADD231PS. */
 #include <immintrin.h>
 
+#include "cpu/gemm_finish_simd.h"
 #include "cpu/gemm_fma_avx2.h"
 #include "cpu/gemm_simd.h"
 

@@ -55,6 +55,7 @@ typedef struct amp_gemm_finish {
     const void *bias;
     amp_dtype bias_dtype;
     amp_gemm_activation activation;
+    float activation_numbers[2];
 } amp_gemm_finish;
 
 /* Where a finished tile lies: `tile` is [rows][pitch] f32, of which `columns` columns exist. */

@@ -8,8 +8,8 @@
  * Source:      none beyond the packed format's definition (gemm_isa.h). */
 #include <immintrin.h>
 
+#include "cpu/gemm_finish_simd.h"
 #include "cpu/gemm_isa.h"
-#include "cpu/gemm_simd.h"
 
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
     simd_finish(f, place, tile);

@@ -1,9 +1,7 @@
-/* Scalar loads, stores and activations of the GEMM family: the reference kernel, and the others' edges.
+/* Scalar loads and stores of the GEMM family: the reference kernel, and the others' edges.
  * Everything is static inline, so each ISA file compiles its own. */
 #ifndef AMP_CPU_GEMM_SCALAR_H
 #define AMP_CPU_GEMM_SCALAR_H
-
-#include <math.h>
 
 #include "cpu/convert.h"
 #include "cpu/gemm.h"
@@ -43,17 +41,6 @@ static inline int64_t scalar_window_offset(const amp_gemm_window *w, int64_t row
         tap /= w->taps[i];
     }
     return offset + row * w->image_stride;
-}
-
-static inline float scalar_activation(float x, amp_gemm_activation activation) {
-    switch (activation) {
-    case AMP_GEMM_RELU: return x < 0.0f ? 0.0f : x;
-    case AMP_GEMM_GELU_ERF: return 0.5f * x * erfcf(-0.70710678f * x);
-    case AMP_GEMM_GELU_TANH: return x / (1.0f + expf(-1.59576912f * (x + 0.044715f * x * x * x)));
-    case AMP_GEMM_SILU: return x / (1.0f + expf(-x));
-    case AMP_GEMM_TANH: return tanhf(x);
-    default: return x;
-    }
 }
 
 #endif /* AMP_CPU_GEMM_SCALAR_H */

@@ -1,10 +1,6 @@
-/* The vector side of the GEMM family that is the same for all x86 ISAs: packing A and finishing tiles, one vector
- * at a time, in GNU vectors but for a few conversions. Each ISA file includes it and so compiles it with its own flags;
- * every operation is written out and contraction is off, so the bits are the same for all.
- *
- * Activations, relative error against exact arithmetic on random inputs: e^x 3 · 2⁻²⁴, tanh 4 · 2⁻²⁴; erfc(z) is
- * t · P(t) · e^(-z²) with t = 1/(1 + 0.45 z) and P a degree-9 Chebyshev fit to 8.1e-9 on 0 ≤ z ≤ 10.1; rounding z²
- * adds z² · 2⁻²⁴. The coefficients were fitted for this file. */
+/* The vector side of the GEMM family that is the same for all x86 ISAs: loads, stores and packing A, one vector at a
+ * time, in GNU vectors but for a few conversions. Each ISA file includes it and so compiles it with its own flags; every
+ * operation is written out and contraction is off, so the bits are the same for all. */
 #ifndef AMP_CPU_GEMM_SIMD_H
 #define AMP_CPU_GEMM_SIMD_H
 
@@ -74,73 +70,7 @@ SIMD_INLINE void simd_store_bf16(void *p, simd_f x) {
     *(simd_h_any *)p = simd_upper_halves(simd_round_bf16(x));
 }
 
-/* ---- activations ---------------------------------------------------------------------------------------------- */
-
-SIMD_INLINE simd_f simd_exp(simd_f x) {
-    /* e^x = 2^n · e^r, |r| ≤ ln2/2. Past the clamps: infinity above, and below a denormal that counts as 0. */
-    x = simd_select(x > 89.0f, simd_set(89.0f), x);
-    x = simd_select(x < -104.0f, simd_set(-104.0f), x);
-    const simd_f shifted = x * 1.44269504f + 12582912.0f; /* 1.5 · 2^23: rounds to an integer in the low bits */
-    const simd_f n = shifted - 12582912.0f;
-    const simd_f r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-    simd_f p = simd_set(0.00139411466f);
-    p = p * r + 0.008375156955f;
-    p = p * r + 0.04166635244f;
-    p = p * r + 0.1666641515f;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    /* 2^n in two factors, so that n = 128 and n < -126 do not leave the exponent field. */
-    const simd_i whole = (simd_i)shifted - 0x4b400000, half = whole >> 1;
-    return p * (simd_f)((half + 127) << 23) * (simd_f)((whole - half + 127) << 23);
-}
-
-SIMD_INLINE simd_f simd_tanh(simd_f x) {
-    const simd_i sign = (simd_i)x & (int32_t)0x80000000;
-    const simd_f a = (simd_f)((simd_i)x & 0x7fffffff), u = x * x;
-    simd_f p = simd_set(-0.006045165097f);
-    p = p * u + 0.02096132911f;
-    p = p * u - 0.05384326318f;
-    p = p * u + 0.1333271885f;
-    p = p * u - 0.3333332843f;
-    const simd_f small = x + x * u * p;
-    const simd_f large = (simd_f)((simd_i)(1.0f - 2.0f / (simd_exp(a + a) + 1.0f)) | sign);
-    return simd_select(a < 0.63f, small, large);
-}
-
-SIMD_INLINE simd_f simd_erfc_scaled(simd_f z) { /* erfc(z), z ≥ 0, without its factor e^(-z²) */
-    const simd_f t = 1.0f / (1.0f + 0.45f * z);
-    simd_f p = simd_set(-0.03126567184f);
-    p = p * t + 0.1370647503f;
-    p = p * t - 0.178440148f;
-    p = p * t - 0.01413775799f;
-    p = p * t + 0.1015979129f;
-    p = p * t + 0.05729324708f;
-    p = p * t + 0.1953946944f;
-    p = p * t + 0.2243139969f;
-    p = p * t + 0.2543133348f;
-    p = p * t + 0.2538656335f;
-    return p * t;
-}
-
-SIMD_INLINE simd_f simd_gelu_erf(simd_f x) {
-    const simd_f z = (simd_f)((simd_i)x & 0x7fffffff) * 0.707106781f;
-    const simd_f tail = 0.5f * simd_erfc_scaled(z) * simd_exp(-z * z); /* Φ(-|x|) */
-    return x * simd_select(x < 0.0f, tail, 1.0f - tail);
-}
-
-SIMD_INLINE simd_f simd_activation(simd_f x, amp_gemm_activation activation) {
-    switch (activation) {
-    case AMP_GEMM_RELU: return simd_select(x < 0.0f, simd_set(0.0f), x);
-    case AMP_GEMM_GELU_ERF: return simd_gelu_erf(x);
-    case AMP_GEMM_GELU_TANH: return x / (1.0f + simd_exp(-1.59576912f * (x + 0.044715f * x * x * x)));
-    case AMP_GEMM_SILU: return x / (1.0f + simd_exp(-x));
-    case AMP_GEMM_TANH: return simd_tanh(x);
-    default: return x;
-    }
-}
-
-/* ---- finishing a tile ----------------------------------------------------------------------------------------- */
+/* ---- loads and stores ------------------------------------------------------------------------------------------ */
 
 /* The first `count` of a vector's elements from p, the others 0; and to p. Nothing beyond them is touched. */
 SIMD_INLINE simd_f simd_load_part(const void *p, amp_dtype dtype, int count) {
@@ -186,55 +116,6 @@ SIMD_INLINE void simd_store(void *p, amp_dtype dtype, int64_t i, int count, simd
         *(simd_f_any *)at = x;
     else
         simd_store_bf16(at, x);
-}
-
-/* One column of vectors. The kinds are constants of each call: the loop is compiled once for each; what it needs is in
- * locals, for stores through C may alias *f as far as the compiler knows. */
-SIMD_INLINE void simd_finish_column(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile, int j,
-                                    int count, const amp_gemm_activation activation, const amp_dtype c_dtype,
-                                    const bool residual) {
-    const int64_t column = place->column + j, row = place->row;
-    const int64_t c_stride = f->c_row_stride, r_stride = f->residual_row_stride, r_step = f->residual_column_stride;
-    const simd_f alpha = simd_set(f->alpha), beta = simd_set(f->beta);
-    const bool has_bias = f->bias != NULL;
-    const simd_f bias = has_bias ? simd_load(f->bias, f->bias_dtype, column, 1, count) : simd_set(0.0f);
-    const amp_dtype r_dtype = f->residual_dtype;
-    const void *r = f->residual;
-    void *c = f->c;
-    const int rows = place->rows, pitch = place->pitch;
-    tile += j;
-    for (int i = 0; i < rows; i++, tile += pitch) {
-        simd_f x = *(const simd_f_any *)tile * alpha;
-        if (residual) x += beta * simd_load(r, r_dtype, (row + i) * r_stride + column * r_step, r_step, count);
-        if (has_bias) x += bias;
-        simd_store(c, c_dtype, (row + i) * c_stride + column, count, simd_activation(x, activation));
-    }
-}
-
-SIMD_INLINE void simd_finish_as(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile,
-                                const amp_gemm_activation activation, const amp_dtype c_dtype, const bool residual) {
-    int j = 0;
-    for (; j + SIMD_LANES <= place->columns; j += SIMD_LANES)
-        simd_finish_column(f, place, tile, j, SIMD_LANES, activation, c_dtype, residual);
-    if (j < place->columns) simd_finish_column(f, place, tile, j, place->columns - j, activation, c_dtype, residual);
-}
-
-SIMD_INLINE void simd_finish(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
-    switch (f->activation * 4 + (f->c_dtype == AMP_F32) * 2 + (f->residual != NULL)) {
-#define SIMD_FINISH(activation)                                                                                        \
-    case activation * 4: simd_finish_as(f, place, tile, activation, AMP_BF16, false); break;                           \
-    case activation * 4 + 1: simd_finish_as(f, place, tile, activation, AMP_BF16, true); break;                        \
-    case activation * 4 + 2: simd_finish_as(f, place, tile, activation, AMP_F32, false); break;                        \
-    case activation * 4 + 3: simd_finish_as(f, place, tile, activation, AMP_F32, true); break;
-        SIMD_FINISH(AMP_GEMM_NONE)
-        SIMD_FINISH(AMP_GEMM_RELU)
-        SIMD_FINISH(AMP_GEMM_GELU_ERF)
-        SIMD_FINISH(AMP_GEMM_GELU_TANH)
-        SIMD_FINISH(AMP_GEMM_SILU)
-        SIMD_FINISH(AMP_GEMM_TANH)
-#undef SIMD_FINISH
-    default: break;
-    }
 }
 
 /* ---- packing A ------------------------------------------------------------------------------------------------ */

@@ -241,7 +241,8 @@ AMP_HOT static amp_gemm gemm_at(const amp_matmul *p, const amp_packed_b *b, int6
         .residual_column_stride = p->residual.column,
         .bias = bias ? amp_tensor_pointer(bias) : NULL,
         .bias_dtype = bias ? bias->dtype : AMP_F32,
-        .activation = p->activation,
+        .activation = p->epilogue.activation,
+        .activation_numbers = {(float)p->epilogue.numbers[0], (float)p->epilogue.numbers[1]},
     };
     if (p->batch_rank > 0) step_to(p, outer, &g);
     return g;
@@ -295,13 +296,6 @@ static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
     return status;
 }
 
-/* An activation that no kernel took along. */
-static amp_status activate(const amp_matmul *p) {
-    if (p->activation == AMP_GEMM_NONE) return AMP_OK;
-    amp_tensor *done = p->activation == AMP_GEMM_RELU ? amp_relu_(p->c.tensor) : amp_gelu_(p->c.tensor);
-    return done ? AMP_OK : amp_pending_error();
-}
-
 static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     amp_packed_b own = {0};
     const amp_packed_b *b = p->packed ? p->packed : &own;
@@ -319,7 +313,7 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     }
     amp_cpu_matmul_unpack(&own);
     if (status != AMP_OK || ours) return status;
-    return activate(p);
+    return amp_apply_epilogue(p->c.tensor, &p->epilogue);
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------------------------- */
@@ -351,7 +345,7 @@ static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
         };
         AMP_TRY(amp_matmul_loops(amp_call_name(call), p->c.tensor->dtype, &one, &call->note.kernel));
     }
-    return activate(p);
+    return amp_apply_epilogue(p->c.tensor, &p->epilogue);
 }
 
 /* The bf16 kernels read f32 and round it on the way in; what packs B reads f16 too. */
@@ -374,9 +368,9 @@ amp_status amp_cpu_check_product_dtype(const amp_call *call, const char *name, c
 static bool is_vector_product(const amp_matmul *p) {
     const amp_tensor *r = p->residual.tensor, *c = p->c.tensor;
     if ((p->m != 1 && p->n != 1) || p->packed || !p->a.tensor->storage || !p->b.tensor->storage) return false;
-    const bool plain = p->alpha == 1 && !r && !p->bias && p->activation == AMP_GEMM_NONE;
-    const bool scaled = c->dtype == AMP_F32 && p->batch_rank == 0 && !p->bias && p->activation == AMP_GEMM_NONE &&
-                        !(r && amp_tensor_overlaps(r, c));
+    const bool plain = p->alpha == 1 && !r && !p->bias && p->epilogue.activation == AMP_GEMM_NONE;
+    const bool scaled = c->dtype == AMP_F32 && p->batch_rank == 0 && !p->bias &&
+                        p->epilogue.activation == AMP_GEMM_NONE && !(r && amp_tensor_overlaps(r, c));
     return (plain || scaled) && life_of_b(p) == AMP_CAST_ONCE && p->batch_rank + 3 <= AMP_MAX_RANK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_MATMUL_H
 #define AMP_CPU_MATMUL_H
 
-#include "cpu/gemm.h"
+#include "cpu/epilogue.h"
 #include "dispatch/call.h"
 
 /* One operand or result: element (batch…, i, j) is at i * row + j * column + batch offsets, in elements. */
@@ -19,7 +19,7 @@ typedef struct amp_packed_b {
     void *scratch;         /* or this is */
 } amp_packed_b;
 
-/* C = activation(alpha * A B + beta * R + bias), over a batch: A is (batch…, M, K), B is (batch…, K, N), R and C
+/* C = epilogue(alpha * A B + beta * R + bias), over a batch: A is (batch…, M, K), B is (batch…, K, N), R and C
  * (batch…, M, N), bias (N). Extents that are broadcast have stride 0. All operands have one dtype. */
 typedef struct amp_matmul {
     int64_t m, n, k;
@@ -28,7 +28,7 @@ typedef struct amp_matmul {
     amp_matrix a, b, residual, c; /* c: column stride 1 */
     amp_tensor *bias;
     double alpha, beta, alpha_imaginary, beta_imaginary; /* imaginary parts: of complex products only */
-    amp_gemm_activation activation;                      /* none, relu or gelu */
+    amp_epilogue epilogue;
     bool b_is_weight;           /* B stands in a weight position: its packed form may be cached */
     const amp_packed_b *packed; /* B by amp_cpu_matmul_pack; NULL: amp_cpu_matmul sees to it */
 } amp_matmul;
@@ -45,7 +45,7 @@ static inline void amp_matmul_clear(amp_matmul *p) {
     p->batch_rank = 0;
     p->bias = NULL;
     p->alpha = p->beta = p->alpha_imaginary = p->beta_imaginary = 0;
-    p->activation = AMP_GEMM_NONE;
+    p->epilogue.activation = AMP_GEMM_NONE;
     p->b_is_weight = false;
     p->packed = NULL;
 }

@@ -5,6 +5,7 @@
 #include "core/hot.h"
 #include "cpu/copy.h"
 #include "cpu/matmul.h"
+#include "dispatch/backend.h"
 #include "policy/promotion.h"
 
 /* ---- Helpers --------------------------------------------------------------------------------------------------- */
@@ -49,15 +50,10 @@ static amp_matrix dense_result(amp_tensor *t, int64_t m, int64_t n, int batch_ra
     return c;
 }
 
-/* Views t's shape as broadcast to (batch…, m, n). */
-static amp_status broadcast_residual(const amp_call *call, const char *name, amp_tensor *t, const amp_matmul *p,
-                                     amp_matrix *residual) {
-    int64_t shape[AMP_MAX_RANK];
-    int64_t strides[AMP_MAX_RANK] = {0};
-    const int rank = p->batch_rank + 2;
-    memcpy(shape, p->batch_shape, sizeof shape);
-    shape[rank - 2] = p->m;
-    shape[rank - 1] = p->n;
+/* Steps of t's elements through a shape that it broadcasts to. */
+static amp_status broadcast_strides(const amp_call *call, const char *name, const amp_tensor *t, int rank,
+                                    const int64_t *shape, int64_t *strides) {
+    memset(strides, 0, (size_t)rank * sizeof *strides);
     for (int i = 0; i < t->rank; i++) {
         const int d = i + rank - t->rank;
         if (d < 0 || (t->shape[i] != 1 && t->shape[i] != shape[d])) {
@@ -66,6 +62,18 @@ static amp_status broadcast_residual(const amp_call *call, const char *name, amp
         }
         strides[d] = t->shape[i] == 1 ? 0 : t->strides[i];
     }
+    return AMP_OK;
+}
+
+/* Views t's shape as broadcast to (batch…, m, n). */
+static amp_status broadcast_residual(const amp_call *call, const char *name, amp_tensor *t, const amp_matmul *p,
+                                     amp_matrix *residual) {
+    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
+    const int rank = p->batch_rank + 2;
+    memcpy(shape, p->batch_shape, sizeof shape);
+    shape[rank - 2] = p->m;
+    shape[rank - 1] = p->n;
+    AMP_TRY(broadcast_strides(call, name, t, rank, shape, strides));
     *residual = (amp_matrix){.tensor = t, .row = strides[rank - 2], .column = strides[rank - 1]};
     memcpy(residual->batch, strides, (size_t)p->batch_rank * sizeof *strides);
     return AMP_OK;
@@ -105,21 +113,26 @@ AMP_HOT static bool fold_rows(const amp_tensor *t, int64_t *rows, int64_t *strid
     return true;
 }
 
-static amp_status check_linear(const amp_call *call, const amp_linear_args *args) {
-    const amp_tensor *x = args->input, *w = args->weight, *bias = args->bias;
+/* The arguments that linear and its kin have in common; `bias` is the argument itself. */
+typedef struct layer {
+    amp_tensor *input, *weight, **bias;
+} layer;
+
+static amp_status check_linear(const amp_call *call, const layer *l) {
+    const amp_tensor *x = l->input, *w = l->weight, *bias = *l->bias;
     AMP_TRY(check_rank(call, "weight", w, 2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
     if (x->rank < 1 || x->shape[x->rank - 1] != w->shape[1]) {
         return amp_fail(AMP_ERROR_INVALID,
-                        "linear: 'input' is %s, 'weight' is %s; weight is (out, in), and in must be the last extent of "
+                        "%s: 'input' is %s, 'weight' is %s; weight is (out, in), and in must be the last extent of "
                         "input",
-                        amp_describe(x), amp_describe(w));
+                        amp_call_name(call), amp_describe(x), amp_describe(w));
     }
     if (!bias) return AMP_OK;
     AMP_TRY(amp_call_check_same_dtype(call, "bias", bias, "weight", w));
     if (bias->rank == 1 && bias->shape[0] == w->shape[0]) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "linear: 'bias' is %s, 'weight' is %s; expected a bias of shape [%lld]",
-                    amp_describe(bias), amp_describe(w), (long long)w->shape[0]);
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'bias' is %s, 'weight' is %s; expected a bias of shape [%lld]",
+                    amp_call_name(call), amp_describe(bias), amp_describe(w), (long long)w->shape[0]);
 }
 
 /* A dense copy where the rows of the input cannot be folded. */
@@ -139,36 +152,125 @@ static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
     return *bias ? AMP_OK : amp_pending_error();
 }
 
-AMP_HOT amp_status cpu_linear(amp_call *call) {
-    amp_linear_args *args = call->args;
-    AMP_TRY(check_linear(call, args));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear);
-    AMP_TRY(amp_cpu_matmul_operand(call, args->input, false));
-    AMP_TRY(amp_cpu_matmul_operand(call, args->weight, true));
-    AMP_TRY(dense_bias(call, &args->bias));
-    const amp_tensor *w = args->weight;
-    amp_matmul p;
-    amp_matmul_clear(&p);
-    amp_tensor *x = foldable(call, args->input, &p.m, &p.a.row);
+/* The product of a layer into `out`, or into the call's result where that is NULL: everything but what is done to it.
+ * Inlined, for it is the longer half of a small linear. */
+static inline __attribute__((always_inline)) amp_status
+read_layer(amp_call *call, const layer *l, amp_dtype dtype,
+           amp_tensor *(*output)(amp_call *, amp_dtype, int, const int64_t *), amp_matmul *p) {
+    AMP_TRY(amp_cpu_matmul_operand(call, l->input, false));
+    AMP_TRY(amp_cpu_matmul_operand(call, l->weight, true));
+    AMP_TRY(dense_bias(call, l->bias));
+    const amp_tensor *w = l->weight;
+    amp_matmul_clear(p);
+    amp_tensor *x = foldable(call, l->input, &p->m, &p->a.row);
     if (!x) return amp_pending_error();
-    p.n = w->shape[0];
-    p.k = w->shape[1];
-    p.bias = args->bias;
-    p.alpha = 1;
-    p.b_is_weight = true;
-    p.a.tensor = x;
-    p.a.column = x->strides[x->rank - 1];
-    p.b.tensor = args->weight;
-    p.b.row = w->strides[1];
-    p.b.column = w->strides[0];
+    p->n = w->shape[0];
+    p->k = w->shape[1];
+    p->bias = *l->bias;
+    p->alpha = 1;
+    p->b_is_weight = true;
+    p->a.tensor = x;
+    p->a.column = x->strides[x->rank - 1];
+    p->b.tensor = l->weight;
+    p->b.row = w->strides[1];
+    p->b.column = w->strides[0];
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, x->shape, sizeof shape);
-    shape[x->rank - 1] = p.n;
-    amp_tensor *out = dense_output(call, x->dtype, x->rank, shape);
+    shape[x->rank - 1] = p->n;
+    amp_tensor *out = output(call, dtype, x->rank, shape);
     if (!out) return amp_pending_error();
-    p.c.tensor = out;
-    p.c.row = p.n;
-    p.c.column = 1;
+    p->c.tensor = out;
+    p->c.row = p->n;
+    p->c.column = 1;
+    return AMP_OK;
+}
+
+AMP_HOT amp_status cpu_linear(amp_call *call) {
+    amp_linear_args *args = call->args;
+    const layer l = {args->input, args->weight, &args->bias};
+    AMP_TRY(check_linear(call, &l));
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear);
+    amp_matmul p;
+    AMP_TRY(read_layer(call, &l, args->input->dtype, dense_output, &p));
+    return amp_cpu_matmul(call, &p);
+}
+
+/* ---- linear_pointwise ------------------------------------------------------------------------------------------ */
+
+amp_status cpu_linear_pointwise(amp_call *call) {
+    amp_linear_pointwise_args *args = call->args;
+    const layer l = {args->input, args->weight, &args->bias};
+    const amp_epilogue_words words = {"attr", args->attr, args->scalars, args->algorithm};
+    amp_epilogue epilogue;
+    AMP_TRY(check_linear(call, &l));
+    AMP_TRY(amp_read_epilogue(call, &words, args->input->dtype, &epilogue));
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear_pointwise);
+    amp_matmul p;
+    AMP_TRY(read_layer(call, &l, args->input->dtype, dense_output, &p));
+    p.epilogue = epilogue;
+    return amp_cpu_matmul(call, &p);
+}
+
+/* `other` as what is added to the result: in its dtype, and laid out so that its rows fold. */
+static amp_status add_other(amp_call *call, amp_tensor *other, double beta, amp_matmul *p) {
+    const amp_tensor *out = p->c.tensor;
+    amp_tensor view = *out, *t = other;
+    int64_t rows;
+    AMP_TRY(broadcast_strides(call, "other", other, out->rank, out->shape, view.strides));
+    if (other->dtype != out->dtype || !fold_rows(&view, &rows, &p->residual.row)) {
+        t = amp_backend_tensor(call->device, call->op->name, out->dtype, out->rank, out->shape);
+        if (!t) return amp_pending_error();
+        AMP_TRY(amp_copy_tensor(t, other));
+        view = *t;
+        (void)fold_rows(&view, &rows, &p->residual.row);
+    }
+    p->residual.tensor = t;
+    p->residual.column = view.strides[view.rank - 1];
+    p->beta = beta;
+    return AMP_OK;
+}
+
+static amp_tensor *own_f32(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    return amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
+}
+
+/* The product, of bf16 on the CPU in f32, and then the op on it: rounded once. */
+static amp_status join_by_op(amp_call *call, const layer *l, amp_join join, amp_tensor *other, amp_dtype dtype) {
+    amp_tensor *joined;
+    if (l->input->dtype == AMP_BF16 && call->device == AMP_DEVICE_CPU) {
+        amp_matmul p;
+        AMP_TRY(read_layer(call, l, AMP_F32, own_f32, &p));
+        AMP_TRY(amp_cpu_matmul(call, &p));
+        joined = amp_apply_join(p.c.tensor, join, other);
+        if (joined && joined->dtype != dtype) joined = amp_to(joined, dtype);
+    } else {
+        AMP_TRY(amp_call_materialize(call, l->input));
+        AMP_TRY(amp_call_materialize(call, l->weight));
+        if (*l->bias) AMP_TRY(amp_call_materialize(call, *l->bias));
+        amp_tensor *product = amp_linear(l->input, l->weight, *l->bias);
+        joined = product ? amp_apply_join(product, join, other) : NULL;
+    }
+    call->outputs[0] = joined;
+    return joined ? AMP_OK : amp_pending_error();
+}
+
+/* What is added is taken along where the result is of the product's dtype, or f32 and the product of bf16. */
+amp_status cpu_linear_pointwise_binary(amp_call *call) {
+    amp_linear_pointwise_binary_args *args = call->args;
+    const layer l = {args->input, args->weight, &args->bias};
+    amp_join join;
+    AMP_TRY(check_linear(call, &l));
+    AMP_TRY(amp_read_join(call, "attr", args->attr, &join));
+    AMP_TRY(amp_call_materialize(call, args->other));
+    const amp_dtype own = args->input->dtype,
+                    dtype = amp_result_type((amp_tensor *[]){args->input, args->other}, 2, NULL, 0);
+    if (is_widened(call, args->input) && dtype == own) return amp_cpu_run_widened(call, cpu_linear_pointwise_binary);
+    const bool widens = own == AMP_BF16 && dtype == AMP_F32 && call->device == AMP_DEVICE_CPU;
+    const bool added = join == AMP_JOIN_ADD || join == AMP_JOIN_SUB;
+    if (!added || (dtype != own && !widens)) return join_by_op(call, &l, join, args->other, dtype);
+    amp_matmul p;
+    AMP_TRY(read_layer(call, &l, dtype, dense_output, &p));
+    AMP_TRY(add_other(call, args->other, join == AMP_JOIN_ADD ? 1 : -1, &p));
     return amp_cpu_matmul(call, &p);
 }
 
@@ -326,7 +428,7 @@ amp_status cpu_addmm_activation(amp_call *call) {
     if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, cpu_addmm_activation);
     AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
-    p.activation = args->use_gelu ? AMP_GEMM_GELU_ERF : AMP_GEMM_RELU;
+    p.epilogue.activation = args->use_gelu ? AMP_GEMM_GELU_ERF : AMP_GEMM_RELU;
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
 }
 

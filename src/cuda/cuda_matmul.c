@@ -93,12 +93,10 @@ static amp_status without_product(amp_tensor *c, double beta) {
                             (amp_formula_numbers){0}, c);
 }
 
-/* cuBLAS knows GELU by tanh only. */
-static amp_status activate(const amp_call *call, const amp_matmul *p, amp_tensor *c, bool relu_is_done) {
-    if (p->activation == AMP_GEMM_NONE || (p->activation == AMP_GEMM_RELU && relu_is_done)) return AMP_OK;
-    const amp_operand v = amp_tensor_operand("result", c);
-    const amp_formula formula = p->activation == AMP_GEMM_RELU ? AMP_FORMULA_relu : AMP_FORMULA_gelu;
-    return amp_cuda_compute(call, formula, &v, 1, c->dtype == AMP_F64 ? AMP_F64 : AMP_F32, (amp_formula_numbers){0}, c);
+/* cuBLAS knows GELU by tanh only, and of a bias beside it. */
+static amp_status activate(const amp_matmul *p, bool relu_is_done) {
+    if (p->epilogue.activation == AMP_GEMM_RELU && relu_is_done) return AMP_OK;
+    return amp_apply_epilogue(p->c.tensor, &p->epilogue);
 }
 
 amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
@@ -114,14 +112,14 @@ amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
     AMP_TRY(start_result(p, &c, p->bias && !fused, &q.beta));
     if (q.k == 0) {
         AMP_TRY(without_product(&c, q.beta));
-        return activate(call, p, &c, false);
+        return activate(p, false);
     }
     AMP_TRY(set_operand(call, p, &p->a, p->m, p->k, &q.a));
     AMP_TRY(set_operand(call, p, &p->b, p->k, p->n, &q.b));
     q.c = (amp_cuda_matrix){.data = amp_cuda_address(op, p->c.tensor), .stride = p->n, .batch_stride = p->m * p->n};
     if (p->bias && fused) q.bias = amp_cuda_address(op, p->bias);
-    if (fused && p->activation == AMP_GEMM_RELU) q.relu = true;
+    if (fused && p->epilogue.activation == AMP_GEMM_RELU) q.relu = true;
     if (!q.c.data || (p->bias && fused && !q.bias)) return amp_pending_error();
     AMP_TRY(amp_cuda_status(op, amp_cuda_loaded()->multiply(&q)));
-    return activate(call, p, &c, fused);
+    return activate(p, fused);
 }

@@ -1721,6 +1721,20 @@ amp_tensor *amp_linear_call(const amp_linear_args *args) {
 amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linear], AMP_FORM_OUT, args, out);
 }
+FITS(linear_pointwise);
+amp_tensor *amp_linear_pointwise_call(const amp_linear_pointwise_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linear_pointwise], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linear_pointwise_out_call(amp_tensor *out, const amp_linear_pointwise_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linear_pointwise], AMP_FORM_OUT, args, out);
+}
+FITS(linear_pointwise_binary);
+amp_tensor *amp_linear_pointwise_binary_call(const amp_linear_pointwise_binary_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linear_pointwise_binary], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linear_pointwise_binary_out_call(amp_tensor *out, const amp_linear_pointwise_binary_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linear_pointwise_binary], AMP_FORM_OUT, args, out);
+}
 FITS(matmul);
 amp_tensor *amp_matmul_call(const amp_matmul_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_matmul], AMP_FORM_FUNCTION, args, NULL);

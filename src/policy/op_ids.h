@@ -222,6 +222,8 @@ enum {
     AMP_OP_ID_cummax,
     AMP_OP_ID_cummin,
     AMP_OP_ID_linear,
+    AMP_OP_ID_linear_pointwise,
+    AMP_OP_ID_linear_pointwise_binary,
     AMP_OP_ID_matmul,
     AMP_OP_ID_mm,
     AMP_OP_ID_bmm,

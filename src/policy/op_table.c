@@ -1031,6 +1031,21 @@ static const amp_arg_info args_linear[] = {
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_linear_args, weight), 0, NO_DEFAULT},
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_linear_args, bias), 0, NO_DEFAULT},
 };
+static const amp_arg_info args_linear_pointwise[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_args, input), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_linear_pointwise_args, weight), 0, NO_DEFAULT},
+    {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, bias), 0, NO_DEFAULT},
+    {"attr", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_args, attr), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
+    {"scalars", AMP_ARG_FLOATS, AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, scalars), 0, NO_DEFAULT},
+    {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
+};
+static const amp_arg_info args_linear_pointwise_binary[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_linear_pointwise_binary_args, other), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_linear_pointwise_binary_args, weight), 0, NO_DEFAULT},
+    {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_binary_args, bias), 0, NO_DEFAULT},
+    {"attr", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_binary_args, attr), 0, 1, 0.0, AMP_SCALAR_NONE, "add"},
+};
 static const amp_arg_info args_matmul[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_matmul_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_matmul_args, other), 0, NO_DEFAULT},
@@ -3347,6 +3362,18 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_linear_args), args_linear, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}}},
+    {AMP_OP_ID_linear_pointwise, "linear_pointwise", "", "linear_pointwise",
+     "linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\") -> Tensor",
+     "linear and an activation, rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).",
+     NULL, sizeof(amp_linear_pointwise_args), args_linear_pointwise, 6, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}}},
+    {AMP_OP_ID_linear_pointwise_binary, "linear_pointwise", "binary", "linear_pointwise_binary",
+     "linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr=\"add\") -> Tensor",
+     "linear, then add, sub, mul or div with other, which broadcasts to the result; as that op promotes, but rounded once.",
+     NULL, sizeof(amp_linear_pointwise_binary_args), args_linear_pointwise_binary, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}}},
     {AMP_OP_ID_matmul, "matmul", "", "matmul",
      "matmul(Tensor input, Tensor other) -> Tensor",
      "The matrix product over the last two dimensions, the others broadcast; vectors as rows and columns.",
@@ -4450,6 +4477,8 @@ const amp_op_name amp_op_names[] = {
     {"linalg_vecdot", AMP_OP_ID_linalg_vecdot},
     {"linalg_vector_norm", AMP_OP_ID_linalg_vector_norm},
     {"linear", AMP_OP_ID_linear},
+    {"linear_pointwise", AMP_OP_ID_linear_pointwise},
+    {"linear_pointwise.binary", AMP_OP_ID_linear_pointwise_binary},
     {"local_response_norm", AMP_OP_ID_local_response_norm},
     {"log", AMP_OP_ID_log},
     {"log10", AMP_OP_ID_log10},
@@ -4636,4 +4665,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 370;
+const int amp_op_name_count = 372;

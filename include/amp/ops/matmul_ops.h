@@ -26,6 +26,46 @@ AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *
 #define amp_linear_out(out, ...) amp_linear_out_call(out, AMP_ARGS_(linear, input, __VA_ARGS__))
 #endif
 
+/* linear and an activation, rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars:
+ * the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).
+ * linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str
+ *     algorithm="none") -> Tensor
+ * Autocast policy, CPU: lower; CUDA: lower. */
+typedef struct amp_linear_pointwise_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linear_pointwise_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    const char *attr AMP_ABSENT_;
+    amp_floats scalars AMP_ABSENT_;
+    const char *algorithm AMP_ABSENT_;
+} amp_linear_pointwise_args;
+AMP_API amp_tensor *amp_linear_pointwise_call(const amp_linear_pointwise_args *args);
+AMP_API amp_tensor *amp_linear_pointwise_out_call(amp_tensor *out, const amp_linear_pointwise_args *args);
+#ifndef __cplusplus
+#define amp_linear_pointwise(...) amp_linear_pointwise_call(AMP_ARGS_(linear_pointwise, input, __VA_ARGS__))
+#define amp_linear_pointwise_out(out, ...) amp_linear_pointwise_out_call(out, AMP_ARGS_(linear_pointwise, input, __VA_ARGS__))
+#endif
+
+/* linear, then add, sub, mul or div with other, which broadcasts to the result; as that op promotes, but rounded
+ * once.
+ * linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr="add") -> Tensor
+ * Autocast policy, CPU: lower; CUDA: lower. */
+typedef struct amp_linear_pointwise_binary_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linear_pointwise_binary_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    const char *attr AMP_ABSENT_;
+} amp_linear_pointwise_binary_args;
+AMP_API amp_tensor *amp_linear_pointwise_binary_call(const amp_linear_pointwise_binary_args *args);
+AMP_API amp_tensor *amp_linear_pointwise_binary_out_call(amp_tensor *out, const amp_linear_pointwise_binary_args *args);
+#ifndef __cplusplus
+#define amp_linear_pointwise_binary(...) amp_linear_pointwise_binary_call(AMP_ARGS_(linear_pointwise_binary, input, __VA_ARGS__))
+#define amp_linear_pointwise_binary_out(out, ...) amp_linear_pointwise_binary_out_call(out, AMP_ARGS_(linear_pointwise_binary, input, __VA_ARGS__))
+#endif
+
 /* The matrix product over the last two dimensions, the others broadcast; vectors as rows and columns.
  * matmul(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
