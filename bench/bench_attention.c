@@ -1,12 +1,14 @@
 /* scaled_dot_product_attention in f32 and bf16, through the API, on random data, beside oneDNN's primitives.
  *
- *     bench_attention [--threads N] [--seconds S] [--shapes B,H,KV,L,S,D,C;…] [--clock cpu] [--json FILE]
+ *     bench_attention [--threads N] [--seconds S] [--clock cpu] [--json FILE] LIST…
  *     bench_attention [--threads N] [--clock cpu] --serve
  *
- * A shape is batch, heads, heads of key and value, rows, keys, depth, and 1 where causal. Where it is not, and each head has
+ * A list (bench/attention) has a shape on each line: batch, heads, heads of key and value, rows, keys, depth, and 1 where
+ * causal. Where it is not, and each head has
  * keys of its own, oneDNN's product, softmax and product run too (bench/attention_peer.h): all heads and rows at once
  * where the scores take at most 64 MB, and so many rows of one head that they stay in L2. All take turns, as many calls
- * each, round after round; figures are medians, ratios those of the ratios within a round, to the faster of the two.
+ * each, round after round; figures are medians, ratios those of the ratios within a round, to the faster of the two, or to
+ * the peak of the fastest unit for that type (bench_peak.h), which takes its turn too.
  *
  * With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the
  * seconds of one call, the mean of a burst: bench/peers_attention.py lets it take turns with PyTorch. */
@@ -16,18 +18,13 @@
 #include <omp.h>
 
 #include "attention_peer.h"
-#include "bench_common.h"
+#include "bench_peak.h"
 
 enum { MAX_ROUNDS = 400, DTYPES = 2, PEERS = 2, WHOLE_BYTES = 64 << 20, BLOCK_SCORES = 256 << 10 };
 
 typedef struct shape {
     int64_t batch, heads, key_heads, rows, keys, depth, causal;
 } shape;
-
-static const char default_shapes[] =
-    "1,8,8,128,128,64,0;1,8,8,512,512,64,0;1,8,8,1024,1024,64,0;1,8,8,4096,4096,64,0;1,8,8,1024,1024,64,1;"
-    "1,8,8,128,128,128,0;1,8,8,512,512,128,0;1,8,8,1024,1024,128,0;1,8,8,4096,4096,128,0;1,8,8,1024,1024,128,1;"
-    "1,32,8,1024,1024,128,1;1,12,12,32,32,32,0;32,12,12,64,64,32,0;1,32,32,1,4096,128,0;1,32,8,1,4096,128,0";
 
 static const amp_dtype dtypes[DTYPES] = {AMP_F32, AMP_BF16};
 static void *require(void *p) {
@@ -85,9 +82,9 @@ static problem make_problem(shape s) {
     return p;
 }
 
-static bool read_shape(const char *text, shape *s, int *used) {
-    return sscanf(text, "%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 "%n",
-                  &s->batch, &s->heads, &s->key_heads, &s->rows, &s->keys, &s->depth, &s->causal, used) == 7;
+static bool read_shape(const char *text, shape *s) {
+    return sscanf(text, "%" SCNd64 "%" SCNd64 "%" SCNd64 "%" SCNd64 "%" SCNd64 "%" SCNd64 "%" SCNd64, &s->batch,
+                  &s->heads, &s->key_heads, &s->rows, &s->keys, &s->depth, &s->causal) == 7;
 }
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
@@ -153,7 +150,7 @@ static double time_peer(const attention_peer *peer, int repeats) {
 /* ---- The rows of the table -------------------------------------------------------------------------------------- */
 
 typedef struct times {
-    double ours[MAX_ROUNDS], theirs[PEERS][MAX_ROUNDS];
+    double ours[MAX_ROUNDS], theirs[PEERS][MAX_ROUNDS], peak[MAX_ROUNDS]; /* seconds; operations a second */
 } times;
 
 static void print_figure(FILE *json, const shape *s, const char *name, const double *seconds, int rounds) {
@@ -179,13 +176,22 @@ static void print_peers(FILE *json, const shape *s, int which, const times *t, i
     if (json) fprintf(json, ", \"%s over onednn\": %.4f", amp_dtype_name(dtypes[which]), bench_median(ratios, rounds));
 }
 
-static int measure(const problem *p, const peers *theirs, times *t, double seconds) {
+static void print_share(FILE *json, const shape *s, int which, const times *t, int rounds) {
+    double shares[MAX_ROUNDS];
+    for (int r = 0; r < rounds; r++) shares[r] = operations(s) / t->ours[r] / t->peak[r];
+    const double share = bench_median(shares, rounds);
+    printf(" %3.0f %% of peak", 100 * share);
+    if (json) fprintf(json, ", \"%s peak_share\": %.4f", amp_dtype_name(dtypes[which]), share);
+}
+
+static int measure(const problem *p, const peers *theirs, const amp_probe *units, times *t, double seconds) {
     const double end = bench_wall() + seconds;
     int rounds = 0;
     for (; rounds < MAX_ROUNDS && (rounds < 5 || bench_wall() < end); rounds++) {
         for (int i = 0; i < DTYPES; i++) {
             run_once(p, i);
             t[i].ours[rounds] = time_runs(p, i);
+            t[i].peak[rounds] = bench_peak_rate(units[i], amp_get_num_threads());
             for (int k = 0; k < theirs[i].count; k++)
                 t[i].theirs[k][rounds] = time_peer(&theirs[i].list[k], p->repeats[i]);
         }
@@ -193,23 +199,24 @@ static int measure(const problem *p, const peers *theirs, times *t, double secon
     return rounds;
 }
 
-static void bench_shape(FILE *json, shape s, double seconds, bool first) {
+static void bench_shape(FILE *json, shape s, const amp_probe *units, double seconds, bool first) {
     static times t[DTYPES];
     (void)amp_scope_enter();
     const problem p = make_problem(s);
     peers theirs[DTYPES];
     for (int i = 0; i < DTYPES; i++) theirs[i] = make_peers(&p, i);
-    const int rounds = measure(&p, theirs, t, seconds);
+    const int rounds = measure(&p, theirs, units, t, seconds);
     printf("%3" PRId64 " × %2" PRId64 "/%-2" PRId64 " heads, %4" PRId64 " × %4" PRId64 ", depth %3" PRId64 "%s",
            s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal ? ", causal" : "        ");
     if (json) {
         fprintf(json,
-                "%s\n{\"shape\": \"%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+                "%s\n{\"shape\": \"%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
                 "\", \"rounds\": %d",
                 first ? "" : ",", s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal, rounds);
     }
     for (int i = 0; i < DTYPES; i++) {
         print_figure(json, &s, amp_dtype_name(dtypes[i]), t[i].ours, rounds);
+        print_share(json, &s, i, &t[i], rounds);
         print_peers(json, &s, i, &t[i], theirs[i].count, rounds);
         for (int k = 0; k < theirs[i].count; k++) free_attention_peer(&theirs[i].list[k]);
     }
@@ -219,27 +226,49 @@ static void bench_shape(FILE *json, shape s, double seconds, bool first) {
     (void)amp_scope_exit();
 }
 
-static int bench_all(const char *shapes, double seconds, const char *file) {
-    FILE *json = file ? bench_open(file, "w") : NULL;
-    printf("%s, %d threads\n", amp_cpu()->model, amp_get_num_threads());
-    if (json) {
-        fprintf(json, "{");
-        bench_print_machine(json);
-        fprintf(json, ", \"threads\": %d, \"shapes\": [", amp_get_num_threads());
-    }
-    bool first = true;
-    for (const char *at = shapes; *at; first = false) {
+typedef struct run {
+    amp_probe units[DTYPES];
+    double seconds;
+    FILE *json; /* or NULL */
+    int shapes; /* so far */
+} run;
+
+static bool bench_list(run *r, const char *path) {
+    FILE *list = bench_open(path, "r");
+    char line[256];
+    bool good = true;
+    while (good && fgets(line, sizeof line, list)) {
         shape s;
-        int used = 0;
-        if (!read_shape(at, &s, &used)) {
-            fprintf(stderr, "bench_attention: '%s' is no shape B,H,KV,L,S,D,C\n", at);
-            return 2;
-        }
-        bench_shape(json, s, seconds, first);
-        at += used + (at[used] == ';');
+        if (line[0] == '#' || line[strspn(line, " \t\n")] == '\0') continue;
+        good = read_shape(line, &s);
+        if (good)
+            bench_shape(r->json, s, r->units, r->seconds, r->shapes++ == 0);
+        else
+            fprintf(stderr,
+                    "bench_attention: %s: '%.*s' is no shape: batch, heads, heads of keys, rows, keys, depth, causal\n",
+                    path, (int)strcspn(line, "\n"), line);
     }
-    if (json) fprintf(json, "]}\n");
-    return json && fclose(json) != 0;
+    fclose(list);
+    return good;
+}
+
+static int bench_all(char **lists, double seconds, const char *file) {
+    run r = {.units = {bench_best_unit(false), bench_best_unit(true)}, .seconds = seconds};
+    bool good = true;
+    r.json = file ? bench_open(file, "w") : NULL;
+    printf("%s, %d threads; peaks: f32 %s, bf16 %s\n", amp_cpu()->model, amp_get_num_threads(),
+           amp_probe_name(r.units[0]), amp_probe_name(r.units[1]));
+    if (r.json) {
+        fprintf(r.json, "{");
+        bench_print_machine(r.json);
+        fprintf(r.json, ", \"threads\": %d, \"shapes\": [", amp_get_num_threads());
+    }
+    for (; good && *lists; lists++) good = bench_list(&r, *lists);
+    if (r.json) {
+        fprintf(r.json, "]}\n");
+        good = fclose(r.json) == 0 && good;
+    }
+    return good ? 0 : 2;
 }
 
 /* ---- On request ------------------------------------------------------------------------------------------------- */
@@ -249,8 +278,7 @@ static int serve(void) {
     problem p = {0};
     while (fgets(line, sizeof line, stdin)) {
         shape s;
-        int used = 0;
-        if (!read_shape(line, &s, &used)) return 2;
+        if (!read_shape(line, &s)) return 2;
         if (memcmp(&s, &p.s, sizeof s) != 0) {
             if (p.s.batch) (void)amp_scope_exit();
             (void)amp_scope_enter();
@@ -264,38 +292,38 @@ static int serve(void) {
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: bench_attention [--threads N] [--seconds S] [--shapes B,H,KV,L,S,D,C;…] [--clock cpu] "
-                    "[--json FILE | --serve]\n");
+    fprintf(stderr, "usage: bench_attention [--threads N] [--seconds S] [--clock cpu] [--json FILE] LIST...\n"
+                    "       bench_attention [--threads N] [--clock cpu] --serve\n");
     return 2;
 }
 
 int main(int argc, char **argv) {
     double seconds = 1.0;
-    const char *shapes = default_shapes, *file = NULL;
+    const char *file = NULL;
     bool serving = false;
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(argv[i], "--serve")) {
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        const char *value = at + 1 < argc ? argv[at + 1] : NULL;
+        if (!strcmp(argv[at], "--serve")) {
             serving = true;
             continue;
         }
         if (!value) return usage();
-        i++;
-        if (!strcmp(argv[i - 1], "--threads")) {
+        at++;
+        if (!strcmp(argv[at - 1], "--threads")) {
             if (amp_set_num_threads(atoi(value)) != AMP_OK) return usage();
-        } else if (!strcmp(argv[i - 1], "--seconds")) {
+        } else if (!strcmp(argv[at - 1], "--seconds")) {
             seconds = atof(value);
-        } else if (!strcmp(argv[i - 1], "--shapes")) {
-            shapes = value;
-        } else if (!strcmp(argv[i - 1], "--clock")) {
+        } else if (!strcmp(argv[at - 1], "--clock")) {
             if (!bench_parse_clock(value)) return usage();
-        } else if (!strcmp(argv[i - 1], "--json")) {
+        } else if (!strcmp(argv[at - 1], "--json")) {
             file = value;
         } else {
             return usage();
         }
     }
+    if (serving ? at < argc : at == argc) return usage();
     if (!bench_clock_suits(amp_get_num_threads())) return 2;
     omp_set_num_threads(amp_get_num_threads()); /* oneDNN's */
-    return serving ? serve() : bench_all(shapes, seconds, file);
+    return serving ? serve() : bench_all(argv + at, seconds, file);
 }

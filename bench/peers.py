@@ -22,7 +22,7 @@ import time
 
 WIDTH, LAYERS, HEADS, VOCABULARY = 384, 6, 12, 30522
 ENGINES = ["libamp", "onnxruntime", "openvino", "torch"]
-SHAPES = [(1, 32), (32, 64)]
+LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "model", "minilm.txt")
 
 
 # ---- The model's weights, and the model as ONNX --------------------------------------------------------------------
@@ -344,6 +344,11 @@ def check(engines):
             for name, answer in answers.items()}
 
 
+def shapes_of(path):
+    with open(path) as lines:
+        return [tuple(int(x) for x in line.split()) for line in lines if line.strip() and not line.startswith("#")]
+
+
 def burst(engine, precision, batch, tokens, passes):
     """Milliseconds of each pass, and mean CPU milliseconds of a pass (the untimed first one included)."""
     time.sleep(0.05)  # until the threads of the one before have stopped spinning
@@ -398,6 +403,7 @@ def parse_arguments():
     parser.add_argument("--model", default=".deps/models/all-MiniLM-L6-v2", help="folder with model.safetensors")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=ENGINES, help="comma-separated")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2])
+    parser.add_argument("--list", default=LIST, help="batch and tokens on each line")
     parser.add_argument("--rounds", type=int, default=7, help="bursts of each engine for each row")
     parser.add_argument("--seconds", type=float, default=0.4, help="length of a burst")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
@@ -420,7 +426,7 @@ def main():
         report["missing"].update(missing)
         report["engines"] = [engine.about for engine in engines]
         report["agreement"] = check(engines)
-        for batch, tokens in SHAPES:
+        for batch, tokens in shapes_of(options.list):
             figures = measure(engines, batch, tokens, options.rounds, options.seconds)
             report["results"].append({"batch": batch, "tokens": tokens, "threads": threads, "engines": figures})
         for engine in engines:

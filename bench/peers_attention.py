@@ -10,15 +10,17 @@ that thread's CPU time, so that a busy machine does not disturb it much.
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import time
 
-SHAPES = [
-    f"1,8,8,{length},{length},{depth},{causal}"
-    for depth in (64, 128)
-    for length, causal in ((128, 0), (256, 0), (512, 0), (1024, 0), (2048, 0), (4096, 0), (1024, 1), (4096, 1))
-] + ["1,32,8,1024,1024,128,1", "1,12,12,32,32,32,0", "32,12,12,64,64,32,0", "1,32,32,1,4096,128,0", "1,32,8,1,4096,128,0"]
+LISTS = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "attention", name) for name in ("square.txt", "models.txt")]
+
+
+def shapes_of(path):
+    with open(path) as lines:
+        return [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("#")]
 
 
 class Torch:
@@ -31,7 +33,7 @@ class Torch:
         self.shape, self.tensors, self.repeats = None, {}, {}
 
     def prepare(self, shape):
-        batch, heads, key_heads, rows, keys, depth, causal = (int(x) for x in shape.split(","))
+        batch, heads, key_heads, rows, keys, depth, causal = (int(x) for x in shape.split())
         t = self.torch
         draw = lambda h, n: (t.rand(batch, h, n, depth) - 0.5) * 4
         q, k, v = draw(heads, rows), draw(key_heads, keys), draw(key_heads, keys)
@@ -83,11 +85,11 @@ def main():
     parser.add_argument("--bench", required=True)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--shapes", help="B,H,KV,L,S,D,C;…")
+    parser.add_argument("lists", nargs="*", default=LISTS, help="files as in bench/attention")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     ours, theirs = Libamp(arguments.bench, arguments.threads), Torch(arguments.threads)
-    shapes = arguments.shapes.split(";") if arguments.shapes else SHAPES
+    shapes = [shape for path in arguments.lists for shape in shapes_of(path)]
     results = []
     print(f"{'B,H,KV,L,S,D,causal':26}  {'libamp bf16':>12} {'PyTorch':>10} {'ratio':>6}  {'libamp f32':>12} {'PyTorch':>10} {'ratio':>6}")
     for shape in shapes:

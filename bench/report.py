@@ -90,13 +90,15 @@ def run_all(o):
         for batch in BATCHES:
             found[f"conv {name} {batch}"] = r.run(f"conv_{name}_{batch}", [r.bench("bench_conv"), "--batch", str(batch)] + one
                                                   + seconds(0.05) + [layers])
-    found["attention"] = r.run("attention", [r.bench("bench_attention")] + one + seconds(0.2))
+    lists = [os.path.join(HERE, "attention", name + ".txt") for name in ("square", "models")]
+    found["attention"] = r.run("attention", [r.bench("bench_attention")] + one + seconds(0.2) + lists)
     found["elementwise"] = r.run("elementwise", [r.bench("bench_elementwise"), "--threads", "1", "--json"]
                                  + seconds(0.02), to_file=False)
     found["dispatch"] = r.run("dispatch", [r.bench("bench_dispatch"), "--json"] + one[2:]
                               + ["--rounds", str(max(21, int(201 * o.scale)))], to_file=False)
     threads = "1" if o.threads == 1 else f"1,{o.threads}"
-    found["model"] = r.run("model", [r.bench("bench_model"), "--json", "--threads", threads] + seconds(2), to_file=False)
+    found["model"] = r.run("model", [r.bench("bench_model"), "--json", "--threads", threads] + seconds(2)
+                           + [os.path.join(HERE, "model", "minilm.txt")], to_file=False)
     if o.peers:
         python = os.path.join(o.peers, "bin", "python")
         script = lambda name, bench: [python, os.path.join(HERE, name), "--bench", r.bench(bench)]
@@ -220,9 +222,16 @@ def goals_of(found, kernels):
                   for name in CONVOLUTIONS for layer in layers_of(found, name, batch) if "bf16_over_onednn" in layer]
         goals.add(f"convolution, three networks, batch {batch}, against oneDNN bf16", "1.1×, none under 0.95×", layers, 1.1,
                   least=0.95)
-    attention = [(s["bf16"]["ratio"], dict(zip("mnk", s["shape"].split(",")[3:6])))
+    attention = [(s["bf16"]["ratio"], dict(zip("mnk", s["shape"].split()[3:6])))
                  for s in (found.get("attention peers") or {}).get("shapes", [])]
     goals.add("attention, bf16, against PyTorch's bf16", "1.3×", attention, 1.3)
+    attention = [(s["bf16 over onednn"], dict(zip("mnk", s["shape"].split()[3:6])))
+                 for s in (found.get("attention") or {}).get("shapes", []) if "bf16 over onednn" in s]
+    goals.add("attention, bf16, against oneDNN's product, softmax and product", "1.3×", attention, 1.3)
+    model = [(r["engines"]["openvino bf16"]["median_ms"] / r["engines"]["libamp bf16"]["median_ms"],
+              {"m": r["batch"], "n": r["tokens"], "k": 384}) for r in (found.get("model peers") or {}).get("results", [])
+             if r["threads"] == 1 and "openvino bf16" in r["engines"]]
+    goals.add("MiniLM, one thread, against OpenVINO bf16", "1.5×", model, 1.5)
     return goals.rows
 
 
@@ -374,12 +383,14 @@ def attention_table(found):
     peers = {s["shape"]: s for s in (found.get("attention peers") or {}).get("shapes", [])}
     rows = []
     for s in found["attention"]["shapes"]:
-        batch, heads, keys, l, k, depth, causal = s["shape"].split(",")
+        batch, heads, keys, l, k, depth, causal = s["shape"].split()
         label = f"{batch} × {heads}/{keys} heads, {l} × {k}, depth {depth}{', causal' if causal == '1' else ''}"
         peer = peers.get(s["shape"])
         rows.append([label] + [spread(s[d]["us"], s[d]["low_us"], s[d]["high_us"], 0) for d in ("f32", "bf16")]
-                    + [f"{s['bf16']['gflops']:.0f}", f"{peer['bf16']['ratio']:.2f}×" if peer else "not measured"])
-    return table(["", "f32 µs", "bf16 µs", "bf16 GFLOP/s", "PyTorch bf16 / ours"], rows)
+                    + [f"{s['bf16']['gflops']:.0f}", f"{100 * s['bf16 peak_share']:.0f} %",
+                       f"{s['bf16 over onednn']:.2f}×" if "bf16 over onednn" in s else "",
+                       f"{peer['bf16']['ratio']:.2f}×" if peer else "not measured"])
+    return table(["", "f32 µs", "bf16 µs", "bf16 GFLOP/s", "of peak", "oneDNN bf16 / ours", "PyTorch bf16 / ours"], rows)
 
 
 def elementwise_table(found):
@@ -393,9 +404,10 @@ def elementwise_table(found):
 
 def model_table(found):
     rows = [[f"{r['batch']} × {r['tokens']} tokens", r["threads"], spread(r["f32_ms"], r["f32_low_ms"], r["f32_high_ms"], 2),
-             spread(r["bf16_ms"], r["bf16_low_ms"], r["bf16_high_ms"], 2), f"{r['f32_ms'] / r['bf16_ms']:.2f}×"]
+             spread(r["bf16_ms"], r["bf16_low_ms"], r["bf16_high_ms"], 2), f"{100 * r['bf16_peak_share']:.0f} %",
+             f"{r['f32_ms'] / r['bf16_ms']:.2f}×"]
             for r in found["model"]["rows"]]
-    shown = table(["", "threads", "f32 ms", "bf16 ms", "bf16 over f32"], rows)
+    shown = table(["", "threads", "f32 ms", "bf16 ms", "of peak", "bf16 over f32"], rows)
     peers = found.get("model peers")
     if peers:
         names = list(peers["results"][0]["engines"])

@@ -1,5 +1,5 @@
 /* Kernels and ops where the program has set MXCSR: flush to zero, denormals as zero, another direction of rounding. */
-// emulate: *amx*
+// emulate: *amx*:OpModes*
 #include <xmmintrin.h>
 
 #include <random>
