@@ -1,6 +1,6 @@
 /* Convolutions, layer by layer, beside oneDNN in f32 and bf16.
  *
- *     bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--json FILE] LAYERS…
+ *     bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--epilogue bn_add_relu] [--json FILE] LAYERS…
  *
  * LAYERS are files of lines "conv|transposed in out size kernel stride padding groups"; # begins a comment. Random
  * data.
@@ -58,6 +58,7 @@ static void *random_values(int64_t n, bool half) {
 typedef struct op_call {
     const layer *l;
     amp_tensor *x, *w, *bias;
+    amp_tensor *scale, *mean, *variance, *other; /* of a batch_norm and an addition behind it */
 } op_call;
 
 static amp_tensor *random_tensor(bool half, int rank, const int64_t *shape) {
@@ -93,6 +94,37 @@ static void run_op(void *context) {
     amp_release(y);
 }
 
+/* What --epilogue compares: batch_norm in inference, an addition and relu after the convolution … */
+static void make_epilogue(op_call *c, bool half) {
+    const layer *l = c->l;
+    const int64_t channels[] = {l->out}, image[] = {l->batch, l->out_size, l->out_size, l->out};
+    c->scale = random_tensor(false, 1, channels);
+    c->mean = random_tensor(false, 1, channels);
+    c->variance = amp_add_scalar(amp_square(random_tensor(false, 1, channels)), amp_float(0.5));
+    c->other = amp_permute(random_tensor(half, 4, image), AMP_DIMS(0, 3, 1, 2));
+    bench_require(c->variance && c->other, "tensors of the epilogue");
+}
+
+static void run_apart(void *context) {
+    const op_call *c = context;
+    amp_tensor *y = amp_conv2d(c->x, c->w, .stride = AMP_DIMS(c->l->stride), .padding = AMP_DIMS(c->l->padding),
+                               .groups = AMP_SET(c->l->groups));
+    amp_tensor *z = amp_batch_norm(y, c->mean, c->variance, c->scale, c->bias);
+    bench_require(z && amp_add_(z, c->other) && amp_relu_(z), "convolution, batch_norm, add and relu");
+    amp_release(y);
+    amp_release(z);
+}
+
+/* … or within it. */
+static void run_fused(void *context) {
+    const op_call *c = context;
+    amp_tensor *y = amp_convolution_pointwise_binary(
+        c->x, c->other, c->w, c->bias, .stride = AMP_DIMS(c->l->stride), .padding = AMP_DIMS(c->l->padding),
+        .groups = AMP_SET(c->l->groups), .attr = "relu", .scale = c->scale);
+    bench_require(y != NULL, "fused convolution");
+    amp_release(y);
+}
+
 /* The kernel of one more run, from the first of its name in the report. */
 static void ask_kernel(candidate *c) {
     static const char key[] = "\"kernel\": \"";
@@ -107,12 +139,22 @@ static void ask_kernel(candidate *c) {
     amp_explain_free(report);
 }
 
-static void run_op_half(void *context) {
+static void run_half(void *context, void (*run)(void *context)) {
     bench_require(amp_autocast_enter(&(amp_autocast_args){
                       .struct_size = sizeof(amp_autocast_args), .device = AMP_DEVICE_CPU, .dtype = AMP_BF16}) == AMP_OK,
                   "region");
-    run_op(context);
+    run(context);
     (void)amp_autocast_exit(AMP_DEVICE_CPU);
+}
+
+static void run_op_half(void *context) {
+    run_half(context, run_op);
+}
+static void run_apart_half(void *context) {
+    run_half(context, run_apart);
+}
+static void run_fused_half(void *context) {
+    run_half(context, run_fused);
 }
 
 /* ---- oneDNN --------------------------------------------------------------------------------------------------- */
@@ -268,19 +310,26 @@ static const char *const ratio_names[SUMMARIES] = {"bf16/oneDNN bf16", "f32/oneD
 static const char *const ratio_keys[SUMMARIES] = {"bf16_over_onednn", "f32_over_onednn", "bf16_over_f32"};
 
 /* Classes of layers, over all files. */
-enum { FIRST, ONE, ONE_NARROW, WIDE, DEPTHWISE, DEPTHWISE_STRIDED, TRANSPOSED, ALL, CLASSES };
+enum { FIRST, ONE, ONE_NARROW, ONE_PIXEL, WIDE, DEPTHWISE, DEPTHWISE_STRIDED, TRANSPOSED, ALL, CLASSES };
 
 static struct {
     const char *name;
     summary sums[SUMMARIES];
-} classes[CLASSES] = {{.name = "first (3 channels)"}, {.name = "1×1"},       {.name = "1×1, at most 48 channels in"},
-                      {.name = "larger windows"},     {.name = "depthwise"}, {.name = "depthwise, stride 2"},
-                      {.name = "transposed"},         {.name = "all"}};
+} classes[CLASSES] = {{.name = "first (3 channels)"},
+                      {.name = "1×1"},
+                      {.name = "1×1, at most 48 channels in"},
+                      {.name = "1×1 of pooled images"},
+                      {.name = "larger windows"},
+                      {.name = "depthwise"},
+                      {.name = "depthwise, stride 2"},
+                      {.name = "transposed"},
+                      {.name = "all"}};
 
 static int class_of(const layer *l) {
     if (l->transposed) return TRANSPOSED;
     if (l->groups > 1) return l->stride > 1 ? DEPTHWISE_STRIDED : DEPTHWISE;
     if (l->in <= 3) return FIRST;
+    if (l->kernel == 1 && l->size == 1) return ONE_PIXEL;
     return l->kernel > 1 ? WIDE : l->in <= 48 ? ONE_NARROW : ONE;
 }
 
@@ -391,6 +440,44 @@ static void bench_layer(FILE *json, const layer *l, double seconds, summary *sum
     (void)amp_scope_exit();
 }
 
+/* ---- Epilogues -------------------------------------------------------------------------------------------------- */
+
+/* The convolution alone, with an epilogue of ops of its own, and with the same in its registers: bf16, then f32. */
+static void bench_epilogue(FILE *json, const layer *l, double seconds, summary *sums, bool first) {
+    static candidate list[6];
+    static const char *const names[6] = {"bf16", "bf16 apart", "bf16 fused", "f32", "f32 apart", "f32 fused"};
+    static void (*const runs[6])(void *) = {run_op_half, run_apart_half, run_fused_half, run_op, run_apart, run_fused};
+    bench_require(amp_scope_enter() == AMP_OK, "scope");
+    op_call half = make_op(l, true), f32 = make_op(l, false);
+    make_epilogue(&half, true);
+    make_epilogue(&f32, false);
+    for (int i = 0; i < 6; i++) {
+        list[i] = (candidate){.name = names[i], .ours = true, .run = runs[i], .context = i < 3 ? &half : &f32};
+        if (i % 3 != 1) ask_kernel(&list[i]);
+    }
+    const int rounds = measure(list, 6, seconds);
+    printf("%" PRId64 "→%" PRId64 " %" PRId64 "² k%" PRId64 " s%" PRId64, l->in, l->out, l->size, l->kernel, l->stride);
+    if (json)
+        fprintf(json,
+                "%s\n{\"batch\": %" PRId64 ", \"in\": %" PRId64 ", \"out\": %" PRId64 ", \"size\": %" PRId64
+                ", \"kernel\": %" PRId64 ", \"stride\": %" PRId64 ", \"groups\": %" PRId64 ", \"results\": [",
+                first ? "" : ",", l->batch, l->in, l->out, l->size, l->kernel, l->stride, l->groups);
+    for (int i = 0; i < 6; i++) {
+        const double t = bench_median(list[i].times, rounds) * 1e6;
+        printf(" | %s (%s) %.1f µs", list[i].name, list[i].kernel, t);
+        if (json) fprintf(json, "%s{\"name\": \"%s\", \"us\": %.3f}", i ? ", " : "", list[i].name, t);
+    }
+    for (int i = 0; i < 2; i++) {
+        const double saved = ratio(&list[3 * i + 2], &list[3 * i + 1], rounds);
+        add_ratio(&sums[i], saved);
+        printf(" | %s %.2f", sums[i].name, saved);
+    }
+    printf("\n");
+    if (json) fprintf(json, "]}");
+    fflush(stdout);
+    (void)amp_scope_exit();
+}
+
 /* ---- Layers --------------------------------------------------------------------------------------------------- */
 
 static bool read_layer(const char *line, int64_t batch, layer *l) {
@@ -421,15 +508,18 @@ static int read_layers(const char *path, int64_t batch, layer *layers) {
     return count;
 }
 
-static void bench_file(FILE *json, const char *path, int64_t batch, double seconds, bool *first) {
+static void bench_file(FILE *json, const char *path, int64_t batch, double seconds, bool epilogue, bool *first) {
     static layer layers[MAX_LAYERS];
     summary sums[SUMMARIES] = {{.name = ratio_names[0]}, {.name = ratio_names[1]}, {.name = ratio_names[2]}};
+    summary fused[SUMMARIES] = {{.name = "bf16 fused/apart"}, {.name = "f32 fused/apart"}};
     const int count = read_layers(path, batch, layers);
     printf("\n%s, batch %" PRId64 "\n", path, batch);
     for (int i = 0; i < count; i++) {
-        bench_layer(json, &layers[i], seconds, sums, *first);
+        if (epilogue && layers[i].transposed) continue;
+        (epilogue ? bench_epilogue : bench_layer)(json, &layers[i], seconds, epilogue ? fused : sums, *first);
         *first = false;
     }
+    if (epilogue) memcpy(sums, fused, sizeof sums);
     for (int i = 0; i < SUMMARIES; i++)
         if (sums[i].count > 0)
             printf("%s: geometric mean %.3f, least %.3f of %d layers\n", sums[i].name, mean_of(&sums[i]), sums[i].least,
@@ -437,7 +527,8 @@ static void bench_file(FILE *json, const char *path, int64_t batch, double secon
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--json FILE] LAYERS…\n");
+    fprintf(stderr, "usage: bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] "
+                    "[--epilogue bn_add_relu] [--json FILE] LAYERS…\n");
     return 2;
 }
 
@@ -445,6 +536,7 @@ int main(int argc, char **argv) {
     double seconds = 0.5;
     int64_t batch = 1;
     const char *file = NULL;
+    bool epilogue = false;
     int i = 1;
     for (; i < argc && !strncmp(argv[i], "--", 2); i += 2) {
         if (i + 1 >= argc) return usage();
@@ -456,6 +548,9 @@ int main(int argc, char **argv) {
             seconds = atof(argv[i + 1]);
         } else if (!strcmp(argv[i], "--clock")) {
             if (!bench_parse_clock(argv[i + 1])) return usage();
+        } else if (!strcmp(argv[i], "--epilogue")) {
+            if (strcmp(argv[i + 1], "bn_add_relu") != 0) return usage();
+            epilogue = true;
         } else if (!strcmp(argv[i], "--json")) {
             file = argv[i + 1];
         } else {
@@ -474,7 +569,7 @@ int main(int argc, char **argv) {
         fprintf(json, ", \"threads\": %d, \"layers\": [", amp_get_num_threads());
     }
     bool first = true;
-    for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, &first);
+    for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, epilogue, &first);
     print_classes(json);
     if (json) {
         fprintf(json, "]}\n");

@@ -363,11 +363,13 @@ TEST_P(GemmKernel, EpilogueAddsResidualAndBiasThenActivates) {
     std::vector<float> residual(static_cast<size_t>(s.m * s.n));
     for (auto &x : residual) x = from_bf16(round_bf16(value(random)));
     std::vector<uint16_t> residual_half, bias_half;
+    std::vector<float> scale(static_cast<size_t>(s.n));
+    for (auto &x : scale) x = value(random);
     for (float x : residual) residual_half.push_back(round_bf16(x));
     for (int64_t i = 0; i < s.n; i++) bias_half.push_back(round_bf16(data.bias.as<float>()[i]));
     for (int activation = 0; activation < AMP_GEMM_ACTIVATION_COUNT; activation++)
         for (int halves = 0; halves < 2; halves++) {
-            g.alpha = 0.75f, g.beta = -1.5f;
+            g.alpha = 0.75f, g.beta = -1.5f, g.scale = scale.data();
             g.activation = static_cast<amp_gemm_activation>(activation);
             std::copy(kNumbers, kNumbers + 2, g.activation_numbers);
             g.residual = halves ? static_cast<void *>(residual_half.data()) : residual.data();
@@ -378,7 +380,7 @@ TEST_P(GemmKernel, EpilogueAddsResidualAndBiasThenActivates) {
             for (int64_t m = 0; m < s.m; m++)
                 for (int64_t n = 0; n < s.n; n++) {
                     const size_t i = static_cast<size_t>(m * s.n + n);
-                    float x = 0.75f * product[i];
+                    float x = 0.75f * scale[static_cast<size_t>(n)] * product[i];
                     x += -1.5f * residual[i];
                     x += halves ? from_bf16(bias_half[static_cast<size_t>(n)]) : data.bias.as<float>()[n];
                     const float want = activate(x, g.activation), got = data.c.as<float>()[i];

@@ -23,7 +23,7 @@ void add(Names &names, amp_policy policy, const char *list) {
 }
 
 // Ops that PyTorch keeps for its compiler, which makes them after autocast: they follow the op that they contain.
-const char *const fused = "linear_pointwise";
+const char *const fused = "linear_pointwise convolution_pointwise convolution_transpose_pointwise";
 
 // SEMANTICS 5. `lstm gru rnn_tanh rnn_relu` are rnn_layer's members, `cross_entropy` is cross_entropy_loss.
 Names cpu_policies() {

@@ -87,6 +87,8 @@ WRITTEN = {
        for mode, dims in UPSAMPLED.items() for d in dims},
     **{f"upsample_{mode}2d_aa": {"input": (1, 2, 3, 4), "output_size": [3, 2]} for mode in ("bilinear", "bicubic")},
     "contiguous": {"input": (2, 3)},
+    "convolution_pointwise": {"input": (1, 2, 4, 5), "weight": (3, 2, 2, 2), "bias": (3,), "attr": "none"},
+    "convolution_transpose_pointwise": {"input": (1, 2, 4, 5), "weight": (2, 3, 2, 2), "bias": (3,), "attr": "none"},
     "cross_entropy_loss": {"input": (2, 3), "target": (2, "i64")},
     "cummin": {"input": (2, 3), "dim": 1},
     "eig": {"input": (3, 3)},

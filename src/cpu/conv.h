@@ -3,6 +3,7 @@
 #define AMP_CPU_CONV_H
 
 #include "cpu/depthwise.h"
+#include "cpu/epilogue.h"
 #include "cpu/gemm.h"
 #include "dispatch/call.h"
 #include "policy/cast_cache.h"
@@ -35,8 +36,16 @@ typedef struct amp_conv {
     amp_conv_axis axis[AMP_CONV_AXES];
     amp_conv_image x, y;
     amp_conv_weight w;
-    amp_tensor *bias; /* NULL, or of rank 1 */
+    amp_tensor *bias;        /* NULL, or of rank 1 */
+    amp_tensor *scale;       /* NULL (1), or of rank 1, one for each output channel; of any floating dtype */
+    amp_conv_image residual; /* no tensor: none, as in all transposed ones; else laid out as it likes, as the result */
+    amp_epilogue epilogue;   /* y = act(scale · sum + bias + residual) */
 } amp_conv;
+
+/* Whether there is more to do with the sums than to add the bias. */
+static inline bool amp_conv_is_fused(const amp_conv *c) {
+    return c->scale || c->residual.tensor || c->epilogue.activation != AMP_GEMM_NONE;
+}
 
 static inline int64_t amp_conv_taps(const amp_conv *c) {
     return c->axis[0].kernel * c->axis[1].kernel * c->axis[2].kernel;
@@ -73,6 +82,13 @@ typedef struct amp_conv_plane {
     void *scratch;
 } amp_conv_plane;
 
+/* What a convolution reads, but for its weights. */
+typedef struct amp_conv_operands {
+    amp_conv_plane x;
+    amp_conv_plane bias, scale; /* no data: none; the scale is f32 */
+    amp_conv_plane residual;    /* no data: none; its pixels and lines lie as the result's may, in that plane's dtype */
+} amp_conv_operands;
+
 /* One channel in and one out in each of several groups: what has a kernel of its own. */
 static inline bool amp_conv_is_depthwise(const amp_conv *c) {
     return c->groups > 1 && c->in_channels == 1 && c->out_channels == 1 &&
@@ -84,25 +100,24 @@ static inline bool amp_conv_is_depthwise(const amp_conv *c) {
 amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, amp_conv_plane *y);
 amp_status amp_conv_finish_output(const amp_conv *c, const amp_conv_plane *y);
 /* The window that an output pixel sees of a prepared input. Its lines are the output's, or all pixels are one line where
- * neither image has gaps between lines. */
-amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y);
+ * no image has gaps between lines. */
+amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 /* The weights in the layout `layout` of the cast cache, as `build` makes them; it gets the weights' own geometry, groups
  * apart: (groups, outputs, taps…, channels). */
 amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
                                    amp_cast_builder build, amp_cast **cast);
 /* A depthwise convolution that is not transposed. x and y have the same dtype, f32 or bf16; the bias is f32; y's pixels are
  * y->axis[2] apart. */
-amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
-                              const amp_conv_plane *y);
+amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
 /* Whether the table of choices gives a convolution to oneDNN, whose it can be: a measurement at the first layer of its kind. */
-bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y);
+bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
-/* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The bias is
+/* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The operands are
  * amp_conv_gemm's. */
-amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias);
+amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
 /* A transposed one. */
-amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias);
+amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
 
 /* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm.h), f16 in f32; the packed weights
  * may be cached. Sets the call's note. */

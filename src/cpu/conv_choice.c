@@ -39,11 +39,17 @@ static int64_t bytes_of(const amp_conv *c) {
            (c->in_channels * c->axis[1].in * c->axis[2].in + c->out_channels * amp_conv_pixels(c));
 }
 
-static bool is_dense(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
+static bool is_dense_output(const amp_conv *c, const amp_conv_plane *y) {
+    return y->dtype == AMP_BF16 && y->axis[2] == c->groups * c->out_channels &&
+           y->axis[1] == y->axis[2] * c->axis[2].out;
+}
+
+static bool is_dense(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
     const amp_conv_axis *h = &c->axis[1], *w = &c->axis[2];
-    return x->dtype == AMP_BF16 && y->dtype == AMP_BF16 && x->axis[2] == c->groups * c->in_channels &&
-           x->axis[1] == x->axis[2] * w->in && (c->batch == 1 || x->batch == x->axis[1] * h->in) &&
-           y->axis[2] == c->groups * c->out_channels && y->axis[1] == y->axis[2] * w->out;
+    const amp_conv_plane *x = &o->x;
+    return x->dtype == AMP_BF16 && x->axis[2] == c->groups * c->in_channels && x->axis[1] == x->axis[2] * w->in &&
+           (c->batch == 1 || x->batch == x->axis[1] * h->in) && is_dense_output(c, y) &&
+           (!o->residual.data || is_dense_output(c, &o->residual));
 }
 
 /* oneDNN takes no padding that cuts the image, as transposed convolutions have. */
@@ -52,10 +58,10 @@ static bool is_padded(const amp_conv_axis *a) {
     return a->pad >= 0 && after + a->stride >= 0;
 }
 
-static bool is_theirs_too(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
+static bool is_theirs_too(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
     const amp_conv_axis *depth = &c->axis[0];
     return (c->groups == 1 || (c->in_channels == 1 && c->out_channels == 1)) && depth->in == 1 && depth->kernel == 1 &&
-           depth->out == 1 && is_padded(&c->axis[1]) && is_padded(&c->axis[2]) && is_dense(c, x, y) &&
+           depth->out == 1 && is_padded(&c->axis[1]) && is_padded(&c->axis[2]) && is_dense(c, o, y) &&
            amp_isa_best() >= AMP_ISA_AVX512BF16 && amp_conv_dnnl_cuts(c);
 }
 
@@ -144,8 +150,8 @@ static void name_kind(const int32_t *key, char *name, size_t size) {
     snprintf(name, size, "%d_%d_%dx%d%s_2^%d", k->in, k->out, k->kernel[0], k->kernel[1], more, k->size);
 }
 
-bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *y) {
-    if (forced == OURS || !is_theirs_too(c, x, y)) return false;
+bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
+    if (forced == OURS || !is_theirs_too(c, o, y)) return false;
     if (forced == THEIRS) return true;
     if ((bytes_of(c) < LEAST_BYTES && products_of(c) < LEAST_PRODUCTS) || bytes_of(c) > MOST_BYTES ||
         products_of(c) > MOST_PRODUCTS)

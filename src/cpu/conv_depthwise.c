@@ -41,24 +41,39 @@ static amp_tensor *build_pairs(const amp_tensor *key, amp_dtype dtype, void *con
     return made;
 }
 
-amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
-                              const amp_conv_plane *y) {
+static amp_depthwise_epilogue epilogue_of(const amp_conv *c, const amp_conv_operands *o) {
+    return (amp_depthwise_epilogue){
+        .scale = (const float *)o->scale.data,
+        .bias = (const float *)o->bias.data,
+        .residual = o->residual.data,
+        .residual_step = o->residual.axis[2],
+        .residual_line = o->residual.axis[1],
+        .activation = c->epilogue.activation,
+        .numbers = {(float)c->epilogue.numbers[0], (float)c->epilogue.numbers[1]},
+    };
+}
+
+amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
+    const amp_conv_plane *x = &o->x;
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_DEPTHWISE, x->dtype, x->dtype);
     if (!kernel) return amp_last_status();
     const bool pairs = kernel->isa == AMP_ISA_AVX512BF16;
     amp_cast *weights = NULL;
     AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, pairs ? AMP_LAYOUT_CONV_PAIRS : AMP_LAYOUT_CONV_TAPS,
                                     pairs ? build_pairs : build_taps, &weights));
-    amp_gemm_window window = amp_conv_window(c, x, y);
+    amp_gemm_window window = amp_conv_window(c, o, y);
+    const amp_depthwise_epilogue epilogue = epilogue_of(c, o);
+    const bool fused = amp_conv_is_fused(c);
     window.channels = c->groups;
     const amp_depthwise d = {.window = &window,
                              .x = x->data,
                              .taps = pairs ? NULL : weights->memory->data,
                              .pairs = pairs ? weights->memory->data : NULL,
-                             .bias = (const float *)bias->data,
+                             .bias = fused ? NULL : epilogue.bias,
                              .y = y->data,
                              .y_step = y->axis[2],
-                             .y_line = y->axis[1]};
+                             .y_line = y->axis[1],
+                             .epilogue = fused ? &epilogue : NULL};
     const int64_t pixels = c->batch * amp_conv_pixels(c), lines = pixels / window.out[2]; /* windows may join lines */
     const int threads = amp_parallel_threads(pixels * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);
     amp_depthwise_function *const run = (amp_depthwise_function *)kernel->function;

@@ -14,6 +14,7 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/convert.h"
 #include "cpu/dnnl_engine.h"
 #include "cpu/strided_copy.h"
 
@@ -34,7 +35,9 @@ enum {
 typedef struct key {
     int64_t batch, groups, in, out; /* of the slice; channels of one group */
     amp_conv_axis axis[2];
-    int64_t bias_dtype; /* -1: none */
+    int64_t bias_dtype;             /* -1: none */
+    int64_t scaled, added;          /* 1: there is a scale, a residual */
+    int64_t activation, numbers[2]; /* of the epilogue, the numbers' bits */
 } key;
 
 /* Weights of one description get a number, for the cast cache; never freed, for packed weights rely on it. */
@@ -67,7 +70,7 @@ static struct {
 
 /* A layer, and the slices that compute it. */
 typedef struct layer {
-    entry *entry;
+    entry *entry, *lower; /* lower: NULL, or of the second slice of two unlike ones */
     int64_t slices;
     int64_t out, pixels; /* slices of output channels, which `deep` layers have: of all */
     bool deep;
@@ -93,6 +96,59 @@ typedef struct descriptors {
     dnnl_memory_desc_t x, w, bias, y;
     dnnl_primitive_attr_t attributes;
 } descriptors;
+
+/* With a scale the bias comes after it, not with the sums. */
+static bool is_bias_late(const key *k) {
+    return k->scaled && k->bias_dtype >= 0;
+}
+
+static dnnl_status_t append_activation(dnnl_post_ops_t ops, const key *k) {
+    float numbers[2];
+    for (int i = 0; i < 2; i++) numbers[i] = amp_f32_bits((uint32_t)k->numbers[i]);
+    const struct {
+        dnnl_alg_kind_t kind;
+        float alpha, beta;
+    } list[AMP_GEMM_ACTIVATION_COUNT] = {
+        [AMP_GEMM_RELU] = {dnnl_eltwise_relu, 0, 0},
+        [AMP_GEMM_GELU_ERF] = {dnnl_eltwise_gelu_erf, 0, 0},
+        [AMP_GEMM_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0, 0},
+        [AMP_GEMM_SILU] = {dnnl_eltwise_swish, 1, 0},
+        [AMP_GEMM_TANH] = {dnnl_eltwise_tanh, 0, 0},
+        [AMP_GEMM_SIGMOID] = {dnnl_eltwise_logistic, 0, 0},
+        [AMP_GEMM_HARDSWISH] = {dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f},
+        [AMP_GEMM_LEAKY_RELU] = {dnnl_eltwise_relu, numbers[0], 0},
+        [AMP_GEMM_HARDTANH] = {dnnl_eltwise_clip, numbers[0], numbers[1]},
+    };
+    if (k->activation == AMP_GEMM_NONE) return dnnl_success;
+    return dnnl_post_ops_append_eltwise(ops, list[k->activation].kind, list[k->activation].alpha,
+                                        list[k->activation].beta);
+}
+
+/* Scale, bias, residual, activation, in this order, as far as there are any; their places are those of add_late. */
+static dnnl_status_t append_operands(dnnl_post_ops_t ops, const key *k, const_dnnl_memory_desc_t y) {
+    const dnnl_dims_t channels = {1, k->groups * k->out, 1, 1};
+    dnnl_memory_desc_t scale = NULL, bias = NULL;
+    dnnl_status_t s = describe(&scale, 4, channels, AMP_F32, dnnl_nhwc);
+    if (s == dnnl_success && k->scaled) s = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, scale);
+    if (s == dnnl_success && is_bias_late(k)) {
+        s = describe(&bias, 4, channels, (amp_dtype)k->bias_dtype, dnnl_nhwc);
+        if (s == dnnl_success) s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, bias);
+    }
+    if (s == dnnl_success && k->added) s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, y);
+    if (bias) dnnl_memory_desc_destroy(bias);
+    if (scale) dnnl_memory_desc_destroy(scale);
+    return s;
+}
+
+static dnnl_status_t set_epilogue(dnnl_primitive_attr_t attributes, const key *k, const_dnnl_memory_desc_t y) {
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t s = dnnl_post_ops_create(&ops);
+    if (s == dnnl_success) s = append_operands(ops, k, y);
+    if (s == dnnl_success) s = append_activation(ops, k);
+    if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attributes, ops);
+    if (ops) dnnl_post_ops_destroy(ops);
+    return s;
+}
 
 /* Returns their rank: groups come first where there are several. */
 static int weight_extents(const key *k, dnnl_dims_t extents) {
@@ -120,7 +176,9 @@ static dnnl_status_t make_descriptor(const key *k, descriptors *d, dnnl_primitiv
     if (s == dnnl_success) s = describe(&d->x, 4, x, AMP_BF16, dnnl_nhwc);
     if (s == dnnl_success) s = describe(&d->w, rank, weights, AMP_BF16, dnnl_format_tag_any);
     if (s == dnnl_success) s = describe(&d->y, 4, y, AMP_BF16, dnnl_nhwc);
-    if (s == dnnl_success && k->bias_dtype >= 0) s = describe(&d->bias, 1, bias, (amp_dtype)k->bias_dtype, dnnl_a);
+    if (s == dnnl_success && (k->scaled || k->added || k->activation)) s = set_epilogue(d->attributes, k, d->y);
+    if (s == dnnl_success && k->bias_dtype >= 0 && !k->scaled)
+        s = describe(&d->bias, 1, bias, (amp_dtype)k->bias_dtype, dnnl_a);
     if (s != dnnl_success) return s;
     return dnnl_convolution_forward_primitive_desc_create(made, amp_dnnl_engine(), dnnl_forward_inference,
                                                           dnnl_convolution_direct, d->x, d->w, d->bias, d->y, strides,
@@ -149,12 +207,13 @@ static const format *find_format(const_dnnl_memory_desc_t weights) {
     return state.formats = f;
 }
 
-enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, MEMORIES };
+enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, SCALE, RESIDUAL, MEMORIES };
 
 /* Memory objects of one thread. */
 struct operands {
     dnnl_stream_t stream;
     int count;
+    int which[MEMORIES]; /* of the above */
     dnnl_exec_arg_t list[MEMORIES];
 };
 
@@ -172,12 +231,20 @@ static void destroy_entry(entry *e) {
     amp_free(e);
 }
 
-/* dnnl_unimplemented if oneDNN has no such convolution. */
+/* Its loops for what its kernels lack, such as some epilogue. */
+static bool is_slow(const entry *e) {
+    const char *implementation = "";
+    dnnl_primitive_desc_query(e->descriptor, dnnl_query_impl_info_str, 0, &implementation);
+    return strncmp(implementation, "ref", strlen("ref")) == 0;
+}
+
+/* dnnl_unimplemented if oneDNN has no such convolution that is worth its while. */
 static dnnl_status_t make_primitive(entry *e) {
     descriptors d = {0};
     const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
     amp_lock(AMP_LOCK_DNNL_MAKING);
     dnnl_status_t s = make_descriptor(&e->key, &d, &e->descriptor);
+    if (s == dnnl_success && is_slow(e)) s = dnnl_unimplemented;
     if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
     amp_unlock(AMP_LOCK_DNNL_MAKING);
     amp_parallel_leave_library(previous);
@@ -280,57 +347,96 @@ static void give_entry_back(entry *e) {
 
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
 
+static dnnl_status_t add_operand(operands *o, int which, int argument, const_dnnl_memory_desc_t d) {
+    const dnnl_status_t s = dnnl_memory_create(&o->list[o->count].memory, d, amp_dnnl_engine(), DNNL_MEMORY_NONE);
+    if (s != dnnl_success) return s;
+    o->list[o->count].arg = argument;
+    o->which[o->count++] = which;
+    return s;
+}
+
+/* Those of the epilogue, in the order of append_operands. */
+static dnnl_status_t add_late(const entry *e, operands *o) {
+    const key *k = &e->key;
+    const bool there[] = {k->scaled, is_bias_late(k), k->added};
+    const int which[] = {SCALE, BIAS, RESIDUAL};
+    int place = 0;
+    for (int i = 0; i < 3; i++) {
+        if (!there[i]) continue;
+        const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(place++) | DNNL_ARG_SRC_1;
+        const const_dnnl_memory_desc_t d =
+            dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_exec_arg_md, argument);
+        const dnnl_status_t s = add_operand(o, which[i], argument, d);
+        if (s != dnnl_success) return s;
+    }
+    return dnnl_success;
+}
+
 static dnnl_status_t make_operands(const entry *e, operands *o) {
     static const struct {
         int argument;
         dnnl_query_t query;
         int index;
-    } list[MEMORIES] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
-                        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-                        {DNNL_ARG_DST, dnnl_query_dst_md, 0},
-                        {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
-                        {DNNL_ARG_BIAS, dnnl_query_weights_md, 1}};
-    const int count = e->key.bias_dtype >= 0 ? MEMORIES : BIAS;
+    } list[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                {DNNL_ARG_DST, dnnl_query_dst_md, 0},
+                {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
+                {DNNL_ARG_BIAS, dnnl_query_weights_md, 1}};
+    const int count = e->key.bias_dtype >= 0 && !is_bias_late(&e->key) ? BIAS + 1 : BIAS;
     dnnl_status_t s = dnnl_stream_create(&o->stream, amp_dnnl_engine(), dnnl_stream_default_flags);
-    for (o->count = 0; s == dnnl_success && o->count < count; o->count += s == dnnl_success) {
-        const int i = o->count;
-        const const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(e->descriptor, list[i].query, list[i].index);
-        o->list[i].arg = list[i].argument;
-        s = dnnl_memory_create(&o->list[i].memory, d, amp_dnnl_engine(), DNNL_MEMORY_NONE);
-    }
-    return s;
+    for (int i = 0; s == dnnl_success && i < count; i++)
+        s = add_operand(o, i, list[i].argument,
+                        dnnl_primitive_desc_query_md(e->descriptor, list[i].query, list[i].index));
+    return s == dnnl_success ? add_late(e, o) : s;
 }
 
 /* One call's operands. */
 typedef struct work {
     const layer *layer;
-    char *x, *w, *bias, *y; /* the bias is padded to whole slices */
-    char *own;              /* own_bytes for each thread: its slice of the result, and a scratchpad */
+    char *x, *w, *y;
+    char *bias, *scale; /* padded to whole slices */
+    char *residual;     /* laid out as y */
+    char *own;          /* own_bytes for each thread: its slice of the result, and a scratchpad */
     size_t slice_bytes, own_bytes;
 } work;
 
 static dnnl_status_t execute(const entry *e, const operands *o, char *const data[MEMORIES]) {
-    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[i]);
+    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[o->which[i]]);
     const dnnl_status_t s = dnnl_primitive_execute(e->primitive, o->stream, o->count, o->list);
     return s == dnnl_success ? dnnl_stream_wait(o->stream) : s;
 }
 
+static entry *entry_of(const layer *l, int64_t slice) {
+    return slice > 0 && l->lower ? l->lower : l->entry;
+}
+
 static dnnl_status_t run_pixels(const work *w, const operands *o, int64_t slice, char *own) {
     const layer *l = w->layer;
-    return execute(l->entry, o,
-                   (char *const[]){w->x + slice * l->x_step, w->w, w->y + slice * l->y_step, own, w->bias});
+    char *const residual = w->residual ? w->residual + slice * l->y_step : NULL;
+    return execute(entry_of(l, slice), o,
+                   (char *const[MEMORIES]){w->x + slice * l->x_step, w->w, w->y + slice * l->y_step, own, w->bias,
+                                           w->scale, residual});
 }
 
 static dnnl_status_t run_channels(const work *w, const operands *o, int64_t slice, char *own) {
     const layer *l = w->layer;
     const entry *e = l->entry;
     const int64_t first = slice * e->key.out, width = l->out - first < e->key.out ? l->out - first : e->key.out;
-    char *const data[] = {
-        w->x, w->w + (size_t)slice * e->weight_bytes, own, own + w->slice_bytes,
-        e->key.bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)e->key.bias_dtype)};
+    char *const residual = own + w->slice_bytes, *const scratch = residual + (w->residual ? w->slice_bytes : 0);
+    char *const data[MEMORIES] = {
+        w->x,
+        w->w + (size_t)slice * e->weight_bytes,
+        own,
+        scratch,
+        e->key.bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)e->key.bias_dtype),
+        w->scale ? w->scale + (size_t)first * sizeof(float) : NULL,
+        residual};
+    const size_t value = sizeof(uint16_t);
+    for (int64_t i = 0; w->residual && i < l->pixels; i++) /* beyond `width` it is added to what nobody reads */
+        memcpy(residual + (size_t)(i * e->key.out) * value, w->residual + (size_t)(i * l->out + first) * value,
+               (size_t)width * value);
     const dnnl_status_t s = execute(e, o, data);
     if (s != dnnl_success) return s;
-    const size_t value = sizeof(uint16_t);
     for (int64_t i = 0; i < l->pixels; i++)
         memcpy(w->y + (size_t)(i * l->out + first) * value, own + (size_t)(i * e->key.out) * value,
                (size_t)width * value);
@@ -355,11 +461,18 @@ static void give_operands_back(entry *e, operands *o) {
 
 static dnnl_status_t run_part(const work *w, amp_range part, char *own) {
     const layer *l = w->layer;
-    operands *o = take_operands(l->entry);
-    dnnl_status_t s = o ? dnnl_success : dnnl_out_of_memory;
-    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++)
-        s = (l->deep ? run_channels : run_pixels)(w, o, i, own);
-    if (o) give_operands_back(l->entry, o);
+    dnnl_status_t s = dnnl_success;
+    operands *o = NULL;
+    entry *e = NULL; /* whose operands they are */
+    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++) {
+        if (entry_of(l, i) != e) {
+            if (o) give_operands_back(e, o);
+            e = entry_of(l, i);
+            o = take_operands(e);
+        }
+        s = o ? (l->deep ? run_channels : run_pixels)(w, o, i, own) : dnnl_out_of_memory;
+    }
+    if (o) give_operands_back(e, o);
     return s;
 }
 
@@ -378,21 +491,36 @@ static dnnl_status_t run_slices(const work *w, int threads) {
     return failed;
 }
 
-static amp_status run(const layer *l, const void *x, const void *weights, const void *bias, void *y) {
+/* A copy of the bias or the scale that is zero beyond the channels; returns its end. */
+static char *pad_channels(char *to, size_t bytes, const char *from, size_t size) {
+    memcpy(memset(to, 0, bytes), from, size);
+    return to + bytes;
+}
+
+static amp_status run(const layer *l, const amp_conv_operands *o, const void *weights, void *y) {
     const key *k = &l->entry->key;
     const size_t value = l->deep && k->bias_dtype >= 0 ? amp_dtype_size((amp_dtype)k->bias_dtype) : 0;
     const size_t bias_bytes = whole_lines((size_t)(l->slices * k->out) * value);
+    const size_t scale_bytes = l->deep && k->scaled ? whole_lines((size_t)(l->slices * k->out) * sizeof(float)) : 0;
     const int threads = amp_parallel_threads(l->slices, 1);
-    work w = {.layer = l, .x = (char *)x, .w = (char *)weights, .bias = (char *)bias, .y = y};
+    work w = {.layer = l, .x = o->x.data, .w = (char *)weights, .y = y};
+    w.bias = o->bias.data;
+    w.scale = o->scale.data;
+    w.residual = o->residual.data;
     w.slice_bytes = l->deep ? whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t)) : 0;
-    w.own_bytes = w.slice_bytes + whole_lines(l->entry->scratch_bytes);
-    const size_t bytes = bias_bytes + (size_t)threads * w.own_bytes;
+    const size_t scratch = l->entry->scratch_bytes, lower = l->lower ? l->lower->scratch_bytes : 0;
+    w.own_bytes = (w.residual ? 2 : 1) * w.slice_bytes + whole_lines(scratch > lower ? scratch : lower);
+    const size_t bytes = bias_bytes + scale_bytes + (size_t)threads * w.own_bytes;
     char *const memory = bytes ? amp_alloc(bytes) : NULL;
     if (bytes && !memory) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
-    w.own = memory ? memory + bias_bytes : NULL;
-    if (memory && bias && value) {
-        w.bias = memset(memory, 0, bias_bytes);
-        memcpy(w.bias, bias, (size_t)l->out * value);
+    w.own = memory;
+    if (memory && bias_bytes) {
+        w.own = pad_channels(w.own, bias_bytes, w.bias, (size_t)l->out * value);
+        w.bias = w.own - bias_bytes;
+    }
+    if (memory && scale_bytes) {
+        w.own = pad_channels(w.own, scale_bytes, w.scale, (size_t)l->out * sizeof(float));
+        w.scale = w.own - scale_bytes;
     }
     const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
     const dnnl_status_t s = run_slices(&w, threads);
@@ -453,7 +581,7 @@ static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void
 
 /* ---- The layers ------------------------------------------------------------------------------------------------ */
 
-static key key_of(const amp_conv *c, const amp_conv_plane *bias) {
+static key key_of(const amp_conv *c, const amp_conv_operands *o) {
     key k;
     memset(&k, 0, sizeof k);
     k.batch = c->batch;
@@ -462,7 +590,11 @@ static key key_of(const amp_conv *c, const amp_conv_plane *bias) {
     k.out = c->out_channels;
     k.axis[0] = c->axis[1];
     k.axis[1] = c->axis[2];
-    k.bias_dtype = bias->data ? (int64_t)bias->dtype : -1;
+    k.bias_dtype = o->bias.data ? (int64_t)o->bias.dtype : -1;
+    k.scaled = o->scale.data != NULL;
+    k.added = o->residual.data != NULL;
+    k.activation = c->epilogue.activation;
+    for (int i = 0; i < 2; i++) k.numbers[i] = amp_bits_f32((float)c->epilogue.numbers[i]);
     return k;
 }
 
@@ -493,66 +625,106 @@ static void cut_channels(layer *l, key *k) {
     k->out = ((k->out + l->slices - 1) / l->slices + LANES - 1) / LANES * LANES;
 }
 
-/* Into images; pixels that meet no others into runs of the same length. */
-static void cut_pixels(layer *l, key *k) {
-    amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
-    l->slices = k->batch;
-    if (is_plain(k)) {
-        const int64_t pixels = k->batch * h->in * w->in, most = products_of(k) / PIECE_PRODUCTS;
-        l->slices = most < 1 ? 1 : most < PIECES ? most : PIECES;
-        while (pixels % l->slices != 0) l->slices--;
-        *h = (amp_conv_axis){1, 1, 1, 1, 0, 1};
-        w->in = w->out = pixels / l->slices;
-    }
-    k->batch = 1;
-    l->x_step = k->groups * k->in * h->in * w->in * (int64_t)sizeof(uint16_t);
-    l->y_step = k->groups * k->out * h->out * w->out * (int64_t)sizeof(uint16_t);
+/* One image into its upper and its lower lines; false where they would not both meet it. */
+static bool cut_lines(layer *l, key *k, key *lower) {
+    amp_conv_axis *upper = &k->axis[0], *rest = &lower->axis[0];
+    const int64_t first = (upper->out + 1) / 2, reach = (upper->kernel - 1) * upper->dilation + 1;
+    const int64_t end = (first - 1) * upper->stride - upper->pad + reach, begin = first * upper->stride - upper->pad;
+    const int64_t skipped = begin > 0 ? begin : 0;
+    if (first == upper->out || end <= 0 || skipped >= upper->in) return false;
+    rest->out = upper->out - first;
+    rest->in = upper->in - skipped;
+    rest->pad = skipped - begin;
+    upper->out = first;
+    if (end < upper->in) upper->in = end;
+    l->slices = 2;
+    l->x_step = k->groups * k->in * skipped * k->axis[1].in * (int64_t)sizeof(uint16_t);
+    l->y_step = k->groups * k->out * first * k->axis[1].out * (int64_t)sizeof(uint16_t);
+    return true;
 }
 
-/* Into slices that follow from the layer alone; `k` is that of one of them from here on. */
-static void cut(layer *l, key *k) {
+/* Pixels that meet no others into runs of the same length, or two of nearly the same. Returns whether they are unlike. */
+static bool cut_runs(layer *l, key *k, key *lower) {
+    const int64_t pixels = k->batch * k->axis[0].in * k->axis[1].in, most = products_of(k) / PIECE_PRODUCTS;
+    l->slices = most < 2 ? 2 : most < PIECES ? most : PIECES;
+    while (pixels % l->slices != 0) l->slices--;
+    const bool unlike = l->slices == 1 && pixels > 1;
+    if (unlike) l->slices = 2;
+    k->axis[0] = lower->axis[0] = (amp_conv_axis){1, 1, 1, 1, 0, 1};
+    k->axis[1].in = k->axis[1].out = (pixels + l->slices - 1) / l->slices;
+    lower->axis[1].in = lower->axis[1].out = pixels / l->slices;
+    return unlike;
+}
+
+/* Into images, of one its halves: two threads have something to do. Returns whether there is a second slice, `lower`, unlike
+ * the first. */
+static bool cut_pixels(layer *l, key *k, key *lower) {
+    const bool plain = is_plain(k), single = k->batch == 1;
+    bool unlike = false;
+    *lower = *k;
+    l->slices = k->batch;
+    if (plain) unlike = cut_runs(l, k, lower);
+    k->batch = lower->batch = 1;
+    if (!plain && single && cut_lines(l, k, lower)) return true;
+    l->x_step = k->groups * k->in * k->axis[0].in * k->axis[1].in * (int64_t)sizeof(uint16_t);
+    l->y_step = k->groups * k->out * k->axis[0].out * k->axis[1].out * (int64_t)sizeof(uint16_t);
+    return unlike;
+}
+
+/* Into slices that follow from the layer alone; `k` is that of one of them from here on. As cut_pixels. */
+static bool cut(layer *l, key *k, key *lower) {
     l->out = k->out;
-    if (is_deep(k))
-        cut_channels(l, k);
-    else
-        cut_pixels(l, k);
+    if (!is_deep(k)) return cut_pixels(l, k, lower);
+    cut_channels(l, k);
+    return false;
 }
 
 /* False: a slice is more than one thread should be left alone with. */
 bool amp_conv_dnnl_cuts(const amp_conv *c) {
     layer l = {0};
-    key k = key_of(c, &(amp_conv_plane){0});
-    cut(&l, &k);
+    key k = key_of(c, &(amp_conv_operands){0}), lower;
+    (void)cut(&l, &k, &lower);
     return l.deep || (products_of(&k) <= WHOLE_PRODUCTS && l.x_step + l.y_step <= WHOLE_BYTES);
 }
 
-static amp_status take_layer(layer *l, const amp_conv *c, const amp_conv_plane *bias) {
-    key k = key_of(c, bias);
-    cut(l, &k);
+static amp_status take_layer(layer *l, const amp_conv *c, const amp_conv_operands *o) {
+    key k = key_of(c, o), lower;
+    const bool unlike = cut(l, &k, &lower);
     l->entry = take_entry(&k);
-    return l->entry ? AMP_OK : amp_last_status();
+    if (!l->entry) return amp_last_status();
+    if (unlike) l->lower = take_entry(&lower);
+    if (!unlike || l->lower) return AMP_OK;
+    give_entry_back(l->entry);
+    return amp_last_status();
 }
 
-static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_plane *x,
-                          const amp_conv_plane *bias, const amp_conv_plane *y) {
+/* Both slices, if there are two, and with one form of the weights. */
+static bool is_there(const layer *l) {
+    if (!l->entry->primitive || !l->lower) return l->entry->primitive;
+    return l->lower->primitive && l->lower->format == l->entry->format;
+}
+
+static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_operands *o,
+                          const amp_conv_plane *y) {
     const job j = {.conv = *c, .layer = l};
     const amp_layout layout = (amp_layout)(AMP_LAYOUT_CONV_DNNL + l->entry->format->number);
     amp_cast *weights = NULL;
     AMP_TRY(amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout, build_weights, &weights));
     call->note.kernel = l->entry->name;
-    const amp_status status = run(l, x->data, weights->memory->data, bias->data, y->data);
+    const amp_status status = run(l, o, weights->memory->data, y->data);
     amp_cast_release(weights);
     return status;
 }
 
-amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_plane *x, const amp_conv_plane *bias,
-                         const amp_conv_plane *y, bool *served) {
+amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
+                         bool *served) {
     layer l = {0};
     *served = false;
-    if (!amp_conv_prefers_dnnl(c, x, y)) return AMP_OK;
-    AMP_TRY(take_layer(&l, c, bias));
-    *served = l.entry->primitive != NULL;
-    const amp_status status = *served ? compute(call, c, &l, x, bias, y) : AMP_OK;
+    if (!amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
+    AMP_TRY(take_layer(&l, c, o));
+    *served = is_there(&l);
+    const amp_status status = *served ? compute(call, c, &l, o, y) : AMP_OK;
+    if (l.lower) give_entry_back(l.lower);
     give_entry_back(l.entry);
     return status;
 }

@@ -79,21 +79,34 @@ static int64_t line_distance(const amp_conv *c, const amp_conv_image *y) {
     return distance;
 }
 
-amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, plane *y) {
-    const amp_tensor *t = c->y.tensor;
+/* The result or the residual where it lies, if that will do; else a plane of its own for it. */
+static amp_status locate_output(const amp_call *call, const amp_conv *c, const amp_conv_image *image, bool dense,
+                                plane *y) {
+    const amp_tensor *t = image->tensor;
     const int64_t extents[] = {c->axis[0].out, c->axis[1].out, c->axis[2].out};
-    const int64_t channels = c->groups * c->out_channels, line = line_distance(c, &c->y);
-    *y = (plane){.data = address(t, c->y.offset), .dtype = t->dtype, .axis = {0, line, c->y.axis[2]}};
+    const int64_t channels = c->groups * c->out_channels, line = line_distance(c, image);
+    *y = (plane){.data = address(t, image->offset), .dtype = t->dtype, .axis = {0, line, image->axis[2]}};
     if (extents[2] == 1) y->axis[2] = channels;
     if (line == 0) y->axis[1] = y->axis[2] * extents[2];
-    if ((c->y.channel == 1 || channels == 1) && (t->dtype == AMP_F32 || t->dtype == AMP_BF16) && line >= 0 &&
+    if ((image->channel == 1 || channels == 1) && (t->dtype == AMP_F32 || t->dtype == AMP_BF16) && line >= 0 &&
         (dense ? y->axis[2] == channels : y->axis[2] >= channels))
         return AMP_OK;
     y->dtype = t->dtype == AMP_F16 ? AMP_F32 : t->dtype;
     channels_last_strides(extents, channels, y);
     const int64_t elements = channels_last_elements(extents, c->batch, channels);
     y->data = y->scratch = amp_alloc((size_t)elements * amp_dtype_size(y->dtype));
-    return y->scratch ? AMP_OK : no_memory(call, "the result with its channels last");
+    return y->scratch ? AMP_OK : no_memory(call, "an image with its channels last");
+}
+
+amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, plane *y) {
+    return locate_output(call, c, &c->y, dense, y);
+}
+
+static amp_status prepare_residual(const amp_call *call, const amp_conv *c, plane *r) {
+    const int64_t extents[] = {c->axis[0].out, c->axis[1].out, c->axis[2].out};
+    if (!c->residual.tensor) return AMP_OK;
+    AMP_TRY(locate_output(call, c, &c->residual, false, r));
+    return r->scratch ? copy_image(&c->residual, extents, c->batch, c->groups * c->out_channels, r, true) : AMP_OK;
 }
 
 amp_status amp_conv_finish_output(const amp_conv *c, const plane *y) {
@@ -101,17 +114,17 @@ amp_status amp_conv_finish_output(const amp_conv *c, const plane *y) {
     return y->scratch ? copy_image(&c->y, extents, c->batch, c->groups * c->out_channels, y, false) : AMP_OK;
 }
 
-static amp_status prepare_bias(const amp_call *call, const amp_conv *c, plane *p) {
-    const amp_tensor *bias = c->bias;
-    if (!bias) return AMP_OK;
-    *p = (plane){.data = address(bias, 0), .dtype = bias->dtype};
-    const bool dense = bias->strides[0] == 1 || bias->shape[0] == 1;
-    if (dense && (bias->dtype == AMP_F32 || (bias->dtype == AMP_BF16 && !amp_conv_is_depthwise(c)))) return AMP_OK;
+/* The bias or the scale: f32, or `half` if it may stay bf16. */
+static amp_status prepare_channels(const amp_call *call, const amp_tensor *t, bool half, plane *p) {
+    if (!t) return AMP_OK;
+    *p = (plane){.data = address(t, 0), .dtype = t->dtype};
+    const bool dense = t->strides[0] == 1 || t->shape[0] == 1;
+    if (dense && (t->dtype == AMP_F32 || (t->dtype == AMP_BF16 && half))) return AMP_OK;
     p->dtype = AMP_F32;
-    p->data = p->scratch = amp_alloc((size_t)bias->shape[0] * sizeof(float));
-    if (!p->scratch) return no_memory(call, "the bias");
-    return amp_strided_copy(p->data, AMP_F32, (const int64_t[]){1}, amp_tensor_pointer(bias), bias->dtype,
-                            bias->strides, 1, bias->shape);
+    p->data = p->scratch = amp_alloc((size_t)t->shape[0] * sizeof(float));
+    if (!p->scratch) return no_memory(call, "one number for each channel");
+    return amp_strided_copy(p->data, AMP_F32, (const int64_t[]){1}, amp_tensor_pointer(t), t->dtype, t->strides, 1,
+                            t->shape);
 }
 
 /* ---- Weights -------------------------------------------------------------------------------------------------- */
@@ -192,9 +205,10 @@ amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype 
 /* ---- Products ------------------------------------------------------------------------------------------------- */
 
 /* Rows of the product are the input's pixels as they lie, and the output's. */
-static bool is_plain(const amp_conv *c, const plane *x, const plane *y) {
+static bool is_plain(const amp_conv *c, const plane *x, const plane *r, const plane *y) {
     int64_t expected = x->axis[2];
-    if (y->axis[1] != y->axis[2] * c->axis[2].out) return false;
+    if (y->axis[1] != y->axis[2] * c->axis[2].out || (r->data && r->axis[1] != r->axis[2] * c->axis[2].out))
+        return false;
     for (int i = AMP_CONV_AXES - 1; i >= 0; i--) {
         const amp_conv_axis *a = &c->axis[i];
         if (a->kernel != 1 || a->stride != 1 || a->pad != 0 || a->in != a->out) return false;
@@ -204,9 +218,10 @@ static bool is_plain(const amp_conv *c, const plane *x, const plane *y) {
     return c->batch == 1 || x->batch == expected;
 }
 
-amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x, const plane *y) {
+amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_operands *o, const plane *y) {
+    const plane *x = &o->x;
     const int64_t m = c->batch * amp_conv_pixels(c);
-    if (is_plain(c, x, y)) /* one line of pixels */
+    if (is_plain(c, x, &o->residual, y)) /* one line of pixels */
         return (amp_gemm_window){.out = {1, 1, m},
                                  .in = {1, 1, m},
                                  .taps = {1, 1, 1},
@@ -232,9 +247,10 @@ amp_gemm_window amp_conv_window(const amp_conv *c, const plane *x, const plane *
     return w;
 }
 
-static amp_status run_gemm(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y,
+static amp_status run_gemm(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const plane *y,
                            const void *weights) {
-    const amp_gemm_window window = amp_conv_window(c, x, y);
+    const plane *x = &o->x, *r = &o->residual;
+    const amp_gemm_window window = amp_conv_window(c, o, y);
     const amp_gemm g = {
         .m = c->batch * amp_conv_pixels(c),
         .n = c->out_channels,
@@ -254,47 +270,61 @@ static amp_status run_gemm(amp_call *call, const amp_conv *c, const plane *x, co
         .c_line_stride = y->axis[1],
         .c_batch_stride = c->out_channels,
         .alpha = 1,
-        .bias = bias->data,
-        .bias_dtype = bias->dtype,
+        .beta = 1,
+        .residual = r->data,
+        .residual_dtype = r->dtype,
+        .residual_row_stride = r->axis[2],
+        .residual_column_stride = 1,
+        .residual_batch_stride = c->out_channels,
+        .residual_line_stride = r->axis[1],
+        .scale = (const float *)o->scale.data,
+        .scale_batch_stride = c->out_channels,
+        .bias = o->bias.data,
+        .bias_dtype = o->bias.dtype,
         .bias_batch_stride = c->out_channels,
+        .activation = c->epilogue.activation,
+        .activation_numbers = {(float)c->epilogue.numbers[0], (float)c->epilogue.numbers[1]},
     };
     return amp_conv_in_bf16(c) ? amp_gemm_bf16(&g, &call->note.kernel) : amp_gemm_f32(&g, &call->note.kernel);
 }
 
-static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y) {
+static amp_status multiply(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const plane *y) {
     amp_cast *weights = NULL;
     const amp_dtype dtype = amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32;
     const amp_layout layout = amp_conv_in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32;
     if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, build_packed, &weights));
-    const amp_status status = run_gemm(call, c, x, bias, y, weights ? weights->memory->data : NULL);
+    const amp_status status = run_gemm(call, c, o, y, weights ? weights->memory->data : NULL);
     amp_cast_release(weights);
     return status;
 }
 
-static amp_status convolve_to(amp_call *call, const amp_conv *c, const plane *x, const plane *bias, const plane *y) {
-    if (depth_of(c) == 0) return multiply(call, c, x, bias, y);
+static amp_status convolve_to(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const plane *y) {
+    if (depth_of(c) == 0) return multiply(call, c, o, y);
     bool served = false;
-    AMP_TRY(amp_conv_dnnl(call, c, x, bias, y, &served));
-    return served ? AMP_OK : (amp_conv_is_depthwise(c) ? amp_conv_depthwise : multiply)(call, c, x, bias, y);
+    AMP_TRY(amp_conv_dnnl(call, c, o, y, &served));
+    return served ? AMP_OK : (amp_conv_is_depthwise(c) ? amp_conv_depthwise : multiply)(call, c, o, y);
 }
 
-amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_operands *o) {
     plane y = {0};
     amp_status status = amp_conv_prepare_output(call, c, false, &y);
-    if (status == AMP_OK) status = convolve_to(call, c, x, bias, &y);
+    if (status == AMP_OK) status = convolve_to(call, c, o, &y);
     if (status == AMP_OK) status = amp_conv_finish_output(c, &y);
     amp_free(y.scratch);
     return status;
 }
 
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
-    plane x = {0}, bias = {0};
+    amp_conv_operands o = {0};
     call->note.casts_fused += c->x.tensor->storage == NULL;
-    amp_status status = prepare_input(call, c, &x);
-    if (status == AMP_OK) status = prepare_bias(call, c, &bias);
-    if (status == AMP_OK)
-        status = c->transposed ? amp_conv_transposed(call, c, &x, &bias) : amp_conv_convolve(call, c, &x, &bias);
-    amp_free(bias.scratch);
-    amp_free(x.scratch);
+    amp_status status = prepare_input(call, c, &o.x);
+    if (status == AMP_OK) status = prepare_channels(call, c->bias, !amp_conv_is_depthwise(c), &o.bias);
+    if (status == AMP_OK) status = prepare_channels(call, c->scale, false, &o.scale);
+    if (status == AMP_OK) status = prepare_residual(call, c, &o.residual);
+    if (status == AMP_OK) status = (c->transposed ? amp_conv_transposed : amp_conv_convolve)(call, c, &o);
+    amp_free(o.residual.scratch);
+    amp_free(o.scale.scratch);
+    amp_free(o.bias.scratch);
+    amp_free(o.x.scratch);
     return status;
 }

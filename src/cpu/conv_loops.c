@@ -19,6 +19,9 @@ enum {
 typedef struct dense {
     const amp_conv *c;
     const void *x, *w, *bias; /* bias: NULL, or [groups · outputs] */
+    const void *scale,
+        *residual; /* NULL, or as the bias, as y; the bias of a fused convolution comes after the scale */
+    bool fused;
     void *y;
     int64_t k, taps, in_pixels, pixels;
 } dense;
@@ -66,7 +69,7 @@ static inline void add_complex(double _Complex *sum, double _Complex a, double _
         const amp_conv *c = d->c;                                                                                      \
         const int64_t outputs = c->out_channels, image = item * c->groups + group;                                     \
         name##_columns(d, (const type *)d->x + image * c->in_channels * d->in_pixels, first, count, columns);          \
-        const type *w = (const type *)d->w + group * outputs * d->k, *bias = d->bias;                                  \
+        const type *w = (const type *)d->w + group * outputs * d->k, *bias = d->fused ? NULL : d->bias;                \
         type *y = (type *)d->y + image * outputs * d->pixels + first;                                                  \
         for (int64_t o = 0; o < outputs; o += ROWS) {                                                                  \
             const int rows = outputs - o < ROWS ? (int)(outputs - o) : ROWS;                                           \
@@ -131,7 +134,7 @@ static reach reach_of(const amp_conv_axis *a, int64_t k) {
         type *y = (type *)d->y + (part * c->out_channels + output) * d->pixels;                                        \
         memset(y, 0, (size_t)d->pixels * sizeof *y);                                                                   \
         for (int64_t k = 0; k < d->k; k++) name##_tap(c->axis, k % d->taps, x + k / d->taps * d->in_pixels, w[k], y);  \
-        if (!d->bias) return;                                                                                          \
+        if (!d->bias || d->fused) return;                                                                              \
         const type bias = ((const type *)d->bias)[channel];                                                            \
         for (int64_t i = 0; i < d->pixels; i++) y[i] += bias;                                                          \
     }
@@ -141,19 +144,42 @@ PLANE(plane_f64, double, ADD_REAL)
 PLANE(plane_i64, uint64_t, ADD_REAL)
 PLANE(plane_c128, double _Complex, ADD_COMPLEX)
 
+/* ---- Epilogue -------------------------------------------------------------------------------------------------- */
+
+/* What is done to sums `first` … of one channel of one image: act(scale · sum + residual + bias). */
+#define FINISH(name, type)                                                                                             \
+    static void name(const dense *d, int64_t image, int64_t channel, int64_t first, int64_t count) {                   \
+        const int64_t at = (image * d->c->groups * d->c->out_channels + channel) * d->pixels + first;                  \
+        const amp_epilogue *e = &d->c->epilogue;                                                                       \
+        const type *residual = d->residual ? (const type *)d->residual + at : NULL;                                    \
+        const type scale = d->scale ? ((const type *)d->scale)[channel] : 1;                                           \
+        const type bias = d->bias ? ((const type *)d->bias)[channel] : 0;                                              \
+        type *y = (type *)d->y + at;                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            const type x = y[i] * scale + (residual ? residual[i] : 0) + bias;                                         \
+            y[i] = (type)amp_activate(x, e);                                                                           \
+        }                                                                                                              \
+    }
+
+FINISH(finish_f32, float)
+FINISH(finish_f64, double)
+
 /* ---- Threads --------------------------------------------------------------------------------------------------- */
+
+typedef void finish_function(const dense *d, int64_t image, int64_t channel, int64_t first, int64_t count);
 
 typedef struct functions {
     block_function *block;
     plane_function *plane;
+    finish_function *finish; /* NULL: these have no epilogue */
 } functions;
 
 static functions functions_of(amp_dtype compute) {
     switch (compute) {
-    case AMP_F32: return (functions){block_f32, plane_f32};
-    case AMP_F64: return (functions){block_f64, plane_f64};
-    case AMP_I64: return (functions){block_i64, plane_i64};
-    default: return (functions){block_c128, plane_c128};
+    case AMP_F32: return (functions){block_f32, plane_f32, finish_f32};
+    case AMP_F64: return (functions){block_f64, plane_f64, finish_f64};
+    case AMP_I64: return (functions){block_i64, plane_i64, NULL};
+    default: return (functions){block_c128, plane_c128, NULL};
     }
 }
 
@@ -166,10 +192,13 @@ static void run_planes(const dense *d, amp_dtype compute) {
     const amp_conv *c = d->c;
     const int64_t planes = c->batch * c->groups * c->out_channels;
     const int threads = threads_for((double)planes * ((double)d->k * (double)d->in_pixels + (double)d->pixels));
-    plane_function *plane = functions_of(compute).plane;
+    const functions f = functions_of(compute);
+    const int64_t channels = c->groups * c->out_channels;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < planes; i++)
-        plane(d, i / c->out_channels / c->groups, i / c->out_channels % c->groups, i % c->out_channels);
+    for (int64_t i = 0; i < planes; i++) {
+        f.plane(d, i / channels, i / c->out_channels % c->groups, i % c->out_channels);
+        if (d->fused && f.finish) f.finish(d, i / channels, i % channels, 0, d->pixels);
+    }
 }
 
 /* Every thread has its own columns; a block's sums are made by one thread. */
@@ -180,14 +209,16 @@ static amp_status run_blocks(const amp_call *call, const dense *d, amp_dtype com
     const size_t bytes = (size_t)(d->k * PIXELS) * amp_dtype_size(compute);
     char *columns = amp_alloc((size_t)threads * bytes);
     if (!columns) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for columns of the input", amp_call_name(call));
-    block_function *block = functions_of(compute).block;
+    const functions f = functions_of(compute);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; part++) {
         const amp_range mine = amp_parallel_part(images * blocks, 1, part, threads);
         for (int64_t i = mine.begin; i < mine.end; i++) {
             const int64_t first = i % blocks * PIXELS, left = d->pixels - first, image = i / blocks;
-            block(d, image / c->groups, image % c->groups, first, left < PIXELS ? (int)left : PIXELS,
-                  columns + (size_t)part * bytes);
+            const int count = left < PIXELS ? (int)left : PIXELS;
+            f.block(d, image / c->groups, image % c->groups, first, count, columns + (size_t)part * bytes);
+            for (int64_t o = 0; d->fused && f.finish && o < c->out_channels; o++)
+                f.finish(d, image / c->groups, image % c->groups * c->out_channels + o, first, count);
         }
     }
     amp_free(columns);
@@ -255,7 +286,16 @@ static amp_status store(const amp_tensor *y, const layout *l, amp_dtype compute,
     return amp_strided_copy(amp_tensor_pointer(y), y->dtype, l->strides, values, compute, strides, l->rank, l->shape);
 }
 
-static amp_status run_dense(const amp_call *call, const amp_conv *c, void *scratch[4]) {
+enum { DENSE = 6 }; /* operands */
+
+/* One number for each output channel; NULL where there is no tensor, or no memory. */
+static void *densify_channels(const amp_tensor *t, amp_dtype compute, void **scratch) {
+    if (!t) return NULL;
+    const layout l = {.rank = 1, .shape = {t->shape[0]}, .strides = {t->strides[0]}};
+    return densify(t, &l, compute, true, scratch);
+}
+
+static amp_status run_dense(const amp_call *call, const amp_conv *c, void *scratch[DENSE]) {
     const amp_dtype compute = amp_compute_dtype(c->y.tensor->dtype);
     const layout x = image_layout(c, &c->x, c->in_channels, false), w = weight_layout(c);
     const layout y = image_layout(c, &c->y, c->out_channels, true);
@@ -265,13 +305,14 @@ static amp_status run_dense(const amp_call *call, const amp_conv *c, void *scrat
     d.x = densify(c->x.tensor, &x, compute, true, &scratch[0]);
     d.w = densify(c->w.tensor, &w, compute, true, &scratch[1]);
     d.y = densify(c->y.tensor, &y, compute, false, &scratch[2]);
-    bool complete = d.x && d.w && d.y;
-    if (c->bias) {
-        const layout bias = {.rank = 1, .shape = {c->bias->shape[0]}, .strides = {c->bias->strides[0]}};
-        d.bias = densify(c->bias, &bias, compute, true, &scratch[3]);
-        complete = complete && d.bias;
+    d.bias = densify_channels(c->bias, compute, &scratch[3]);
+    d.scale = densify_channels(c->scale, compute, &scratch[4]);
+    d.fused = amp_conv_is_fused(c);
+    if (c->residual.tensor) {
+        const layout r = image_layout(c, &c->residual, c->out_channels, true);
+        d.residual = densify(c->residual.tensor, &r, compute, true, &scratch[5]);
     }
-    if (!complete) {
+    if (!d.x || !d.w || !d.y || (c->bias && !d.bias) || (c->scale && !d.scale) || (c->residual.tensor && !d.residual)) {
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to convert the operands to %s", amp_call_name(call),
                         amp_dtype_name(compute));
     }
@@ -294,11 +335,11 @@ bool amp_conv_suits_loops(const amp_conv *c, amp_dtype dtype) {
 }
 
 amp_status amp_conv_loops(const amp_call *call, const amp_conv *c) {
-    void *scratch[4] = {0};
+    void *scratch[DENSE] = {0};
     if (c->y.tensor->dtype == AMP_BOOL)
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s; bool has no convolution", amp_call_name(call),
                         amp_describe(c->x.tensor));
     const amp_status status = run_dense(call, c, scratch);
-    for (int i = 0; i < 4; i++) amp_free(scratch[i]);
+    for (int i = 0; i < DENSE; i++) amp_free(scratch[i]);
     return status;
 }

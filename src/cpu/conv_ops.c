@@ -20,6 +20,8 @@ typedef struct request {
     const amp_dims *stride, *padding, *dilation, *output_padding; /* padding: NULL where `mode` is given */
     const char *mode;                                             /* "same", "valid" or NULL */
     int64_t groups;
+    amp_tensor *scale, *other; /* of fused convolutions; NULL: none */
+    amp_epilogue epilogue;
 } request;
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -117,6 +119,15 @@ static amp_status check_dtypes(const amp_call *call, const amp_tensor *x, const 
                     amp_describe(x));
 }
 
+static amp_status check_scale(const amp_call *call, const request *r, int64_t outputs) {
+    const amp_tensor *t = r->scale;
+    if (!t || (t->rank == 1 && t->shape[0] == outputs && amp_dtype_is_floating(t->dtype))) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'scale' is %s, 'weight' is %s; expected floating numbers of shape [%lld], one for each output "
+                    "channel",
+                    amp_call_name(call), amp_describe(t), amp_describe(r->weight), (long long)outputs);
+}
+
 /* ---- Geometry ------------------------------------------------------------------------------------------------- */
 
 /* Extent of the output; it is what the others lead to, so that is what the message is about. */
@@ -186,8 +197,11 @@ static amp_status make_problem(const amp_call *call, const request *r, amp_conv 
         .out_channels = r->transposed ? w->shape[1] : rows,
         .axis = {{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}},
         .bias = r->bias,
+        .scale = r->scale,
+        .epilogue = r->epilogue,
     };
     AMP_TRY(check_bias(call, r, c->out_channels * c->groups));
+    AMP_TRY(check_scale(call, r, c->out_channels * c->groups));
     for (int i = 0; i < r->axes; i++) AMP_TRY(set_axis(call, r, i, &c->axis[AMP_CONV_AXES - r->axes + i]));
     return AMP_OK;
 }
@@ -228,7 +242,29 @@ static amp_status settle_operands(amp_call *call, amp_tensor *input, amp_tensor 
     return bias ? amp_call_materialize(call, bias) : AMP_OK;
 }
 
+/* What is added to the result, in its shape. */
+static amp_status set_residual(amp_call *call, const request *r, const amp_tensor *y, amp_tensor *view, amp_conv *c) {
+    if (!r->other) return AMP_OK;
+    AMP_TRY(amp_call_check_same_dtype(call, "input", r->input, "other", r->other));
+    AMP_TRY(amp_call_materialize(call, r->other));
+    const amp_tensor *t = r->other;
+    *view = *t;
+    view->rank = y->rank;
+    memcpy(view->shape, y->shape, sizeof view->shape);
+    memset(view->strides, 0, sizeof view->strides);
+    for (int i = 0; i < t->rank; i++) {
+        const int d = i + y->rank - t->rank;
+        if (d < 0 || (t->shape[i] != 1 && t->shape[i] != y->shape[d]))
+            return amp_fail(AMP_ERROR_INVALID, "%s: 'other' is %s, which does not broadcast to the result %s",
+                            amp_call_name(call), amp_describe(t), amp_describe_shape(y->rank, y->shape));
+        view->strides[d] = t->shape[i] == 1 ? 0 : t->strides[i];
+    }
+    c->residual = image_of(view, r->axes);
+    return AMP_OK;
+}
+
 static amp_status convolve(amp_call *call, const request *r) {
+    amp_tensor other;
     amp_conv c;
     AMP_TRY(check_rank(call, r));
     AMP_TRY(check_dtypes(call, r->input, r->weight, r->bias));
@@ -243,6 +279,7 @@ static amp_status convolve(amp_call *call, const request *r) {
     c.x = image_of(r->input, r->axes);
     c.w = weight_of(r, r->weight->shape[0] / r->groups);
     c.y = image_of(y, r->axes);
+    AMP_TRY(set_residual(call, r, y, &other, &c));
     return run(call, &c, y, loops);
 }
 
@@ -301,6 +338,77 @@ amp_status cpu_conv(amp_call *call) {
                               .output_padding = f->output_padding ? dims_at(args, f->output_padding) : NULL,
                               .groups = ((const amp_opt_int *)(const void *)(args + f->groups))->value,
                           });
+}
+
+/* ---- convolution_pointwise: with an epilogue, of any number of axes -------------------------------------------- */
+
+/* The numbers of an option for each axis: as given, or one for all, or `otherwise`. */
+static const amp_dims *spread(const amp_dims *given, int axes, int64_t otherwise, amp_dims *all) {
+    if (given->count > 1) return given; /* checked as the others' are */
+    all->count = axes;
+    for (int i = 0; i < axes; i++) all->values[i] = given->count ? given->values[0] : otherwise;
+    return all;
+}
+
+/* The arguments that its overloads have in common. */
+typedef struct fused {
+    amp_tensor *input, *other, *weight, *bias, *scale;
+    const amp_dims *padding, *output_padding, *stride, *dilation;
+    int64_t groups;
+    amp_epilogue_words words;
+} fused;
+
+static amp_status check_fused(const amp_call *call, const fused *f) {
+    const int axes = f->weight->rank - 2;
+    if (axes < 1 || axes > AMP_CONV_AXES)
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'weight' is %s; expected 3 to 5 dimensions", amp_call_name(call),
+                        amp_describe(f->weight));
+    if (amp_dtype_is_floating(f->input->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s; expected a floating dtype", amp_call_name(call),
+                    amp_describe(f->input));
+}
+
+static amp_status convolve_fused(amp_call *call, const fused *f) {
+    amp_dims stride, padding, dilation, more;
+    AMP_TRY(check_fused(call, f));
+    const int axes = f->weight->rank - 2;
+    request r = {
+        .axes = axes,
+        .transposed = f->output_padding != NULL,
+        .input = f->input,
+        .weight = f->weight,
+        .bias = f->bias,
+        .stride = spread(f->stride, axes, 1, &stride),
+        .padding = spread(f->padding, axes, 0, &padding),
+        .dilation = spread(f->dilation, axes, 1, &dilation),
+        .output_padding = f->output_padding ? spread(f->output_padding, axes, 0, &more) : NULL,
+        .groups = f->groups,
+        .scale = f->scale,
+        .other = f->other,
+    };
+    AMP_TRY(amp_read_epilogue(call, &f->words, f->input->dtype, &r.epilogue));
+    if (f->scale) AMP_TRY(amp_call_materialize(call, f->scale));
+    return convolve(call, &r);
+}
+
+#define FUSED(a)                                                                                                       \
+    .input = (a)->input, .weight = (a)->weight, .bias = (a)->bias, .scale = (a)->scale, .padding = &(a)->padding,      \
+    .stride = &(a)->stride, .dilation = &(a)->dilation, .groups = (a)->groups.value,                                   \
+    .words = {"attr", (a)->attr, (a)->scalars, (a)->algorithm}
+
+amp_status cpu_convolution_pointwise(amp_call *call) {
+    const amp_convolution_pointwise_args *a = call->args;
+    return convolve_fused(call, &(fused){FUSED(a)});
+}
+
+amp_status cpu_convolution_pointwise_binary(amp_call *call) {
+    const amp_convolution_pointwise_binary_args *a = call->args;
+    return convolve_fused(call, &(fused){FUSED(a), .other = a->other});
+}
+
+amp_status cpu_convolution_transpose_pointwise(amp_call *call) {
+    const amp_convolution_transpose_pointwise_args *a = call->args;
+    return convolve_fused(call, &(fused){FUSED(a), .output_padding = &a->output_padding});
 }
 
 /* ---- conv_tbc: (T, B, C) with (K, C, O) ------------------------------------------------------------------------ */

@@ -62,7 +62,7 @@ static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *co
 
 /* One matrix of a batch for each line of taps: they read the same pixels, and write lines of the output of their own. */
 static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const void *weights, const float *bias,
-                           const plane *y) {
+                           const float *scale, const plane *y) {
     const amp_gemm_window window = {
         .out = {c->axis[0].in, c->axis[1].in, c->axis[2].in},
         .in = {c->axis[0].in, c->axis[1].in, c->axis[2].in},
@@ -93,34 +93,38 @@ static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, co
         .c_line_stride = y->axis[1] * c->axis[1].kernel,
         .c_batch_stride = y->axis[1],
         .alpha = 1,
+        .scale = scale,
         .bias = bias,
         .bias_dtype = AMP_F32,
+        .activation = c->epilogue.activation,
+        .activation_numbers = {(float)c->epilogue.numbers[0], (float)c->epilogue.numbers[1]},
     };
     return amp_conv_in_bf16(c) ? amp_gemm_bf16(&g, &call->note.kernel) : amp_gemm_f32(&g, &call->note.kernel);
 }
 
-/* The bias of each tap of a line. */
-static amp_status repeat_bias(const amp_conv *c, const plane *bias, float **repeated) {
-    *repeated = NULL;
-    if (!bias->data) return AMP_OK;
+/* The bias, or scale, of each tap of a line. */
+static amp_status repeat(const amp_conv *c, const plane *channels, float **repeated) {
+    if (!channels->data) return AMP_OK;
     const int64_t shape[] = {c->axis[2].kernel, c->out_channels}, from[] = {0, 1}, to[] = {c->out_channels, 1};
     *repeated = amp_alloc((size_t)columns_of(c) * sizeof(float));
-    if (!*repeated) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for the bias");
-    return amp_strided_copy(*repeated, AMP_F32, to, bias->data, bias->dtype, from, 2, shape);
+    if (!*repeated) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for the bias of all taps");
+    return amp_strided_copy(*repeated, AMP_F32, to, channels->data, channels->dtype, from, 2, shape);
 }
 
-static amp_status convolve_blocks(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+static amp_status convolve_blocks(amp_call *call, const amp_conv *c, const amp_conv_operands *o) {
     const amp_dtype dtype = amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32;
     amp_cast *weights = NULL;
-    float *repeated = NULL;
+    float *bias = NULL, *scale = NULL;
     plane y = {0};
     AMP_TRY(amp_conv_obtain_weights(call, c, dtype, AMP_LAYOUT_CONV_BLOCKS, build_packed, &weights));
-    amp_status status = repeat_bias(c, bias, &repeated);
+    amp_status status = repeat(c, &o->bias, &bias);
+    if (status == AMP_OK) status = repeat(c, &o->scale, &scale);
     if (status == AMP_OK) status = amp_conv_prepare_output(call, c, true, &y);
-    if (status == AMP_OK) status = multiply(call, c, x, weights->memory->data, repeated, &y);
+    if (status == AMP_OK) status = multiply(call, c, &o->x, weights->memory->data, bias, scale, &y);
     if (status == AMP_OK) status = amp_conv_finish_output(c, &y);
     amp_free(y.scratch);
-    amp_free(repeated);
+    amp_free(scale);
+    amp_free(bias);
     amp_cast_release(weights);
     return status;
 }
@@ -160,32 +164,32 @@ static bool take_phase(amp_conv *c, int i, int64_t first) {
 }
 
 /* A convolution without taps. */
-static amp_status fill_with_bias(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+static amp_status fill_with_bias(amp_call *call, const amp_conv *c, const amp_conv_operands *o) {
     amp_conv part = *c;
     part.transposed = false;
     for (int i = 0; i < AMP_CONV_AXES; i++)
         part.axis[i] = (amp_conv_axis){.in = c->axis[i].in, .out = c->axis[i].out, .stride = 1, .dilation = 1};
-    return amp_conv_convolve(call, &part, x, bias);
+    return amp_conv_convolve(call, &part, o);
 }
 
-static amp_status convolve_phases(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
+static amp_status convolve_phases(amp_call *call, const amp_conv *c, const amp_conv_operands *o) {
     int64_t n[AMP_CONV_AXES];
     bool every = true; /* output meets a tap */
     for (int i = 0; i < AMP_CONV_AXES; i++) {
         n[i] = phases_of(&c->axis[i]);
         every = every && n[i] == c->axis[i].stride;
     }
-    if (!every) AMP_TRY(fill_with_bias(call, c, x, bias));
+    if (!every) AMP_TRY(fill_with_bias(call, c, o));
     for (int64_t phase = 0; phase < n[0] * n[1] * n[2]; phase++) {
         amp_conv part = *c;
         part.transposed = false;
         if (take_phase(&part, 0, phase / n[2] / n[1]) && take_phase(&part, 1, phase / n[2] % n[1]) &&
             take_phase(&part, 2, phase % n[2]))
-            AMP_TRY(amp_conv_convolve(call, &part, x, bias));
+            AMP_TRY(amp_conv_convolve(call, &part, o));
     }
     return AMP_OK;
 }
 
-amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const plane *x, const plane *bias) {
-    return is_blocks(c) ? convolve_blocks(call, c, x, bias) : convolve_phases(call, c, x, bias);
+amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_operands *o) {
+    return is_blocks(c) ? convolve_blocks(call, c, o) : convolve_phases(call, c, o);
 }

@@ -16,14 +16,24 @@ typedef struct amp_depthwise_meeting {
     int64_t offset; /* of channel 0 of its first pixel, in elements from x */
 } amp_depthwise_meeting;
 
+/* What is done to the sums before they are stored: act(scale · sum + residual + bias). */
+typedef struct amp_depthwise_epilogue {
+    const float *scale, *bias;            /* NULL, or [channels] */
+    const void *residual;                 /* NULL, or of the result's dtype */
+    int64_t residual_step, residual_line; /* as the result's */
+    amp_gemm_activation activation;
+    float numbers[2]; /* of the activation */
+} amp_depthwise_epilogue;
+
 typedef struct amp_depthwise {
     const amp_gemm_window *window; /* what a row of A would be, of all channels */
     const void *x;                 /* the first pixel, of the row's dtype: f32 or bf16 */
     const float *taps;             /* [all taps][channels]; bf16 values where the image is bf16 */
     const void *pairs;             /* the same by amp_depthwise_pack: what kernels of AVX512BF16 read instead */
-    const float *bias;             /* NULL, or [channels] */
+    const float *bias;             /* NULL, or [channels]: where the sums begin */
     void *y;                       /* as x */
     int64_t y_step, y_line;        /* from pixel to pixel, line to line; no more than one line: not looked at */
+    const amp_depthwise_epilogue *epilogue; /* NULL: none; its bias is added instead of `bias` */
 } amp_depthwise;
 
 /* Lines first … last - 1 of the output, of those of all images. Sums are f32, in an order that follows from the lines

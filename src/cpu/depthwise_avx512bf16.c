@@ -14,6 +14,9 @@
 #include <immintrin.h>
 
 #include "cpu/kernels.h"
+#include "cpu/simd_avx512.h"
+
+#include "cpu/activation_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -35,7 +38,8 @@ typedef struct line {
     bool by_line; /* … a line of outputs ahead, not a block */
     const char *fresh[2]; /* the lowest lines, which the line of outputs before did not meet: no more than two count */
     int fresh_lines;
-    char *y; /* channel 0 of the first pixel */
+    char *y;              /* channel 0 of the first pixel */
+    const char *residual; /* the same of the residual, if there is any */
     int64_t channel, vector, vectors;
     __mmask16 mask; /* of up to 16 channels */
 } line;
@@ -59,19 +63,24 @@ INLINE void load_pixels(__m512i to[2], const char *first, const char *second, co
                                 _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, second)), 16));
 }
 
-INLINE group first_sums(const line *l, const bool wide) {
-    group g = {{_mm512_setzero_ps(), _mm512_setzero_ps()}};
-    if (!l->d->bias) return g;
-    const float *bias = l->d->bias + l->channel;
+/* Values of the channels at work, in the order of the sums; `otherwise` where there are none. */
+INLINE group load_channels(const line *l, const float *values, float otherwise, const bool wide) {
+    group g = {{_mm512_set1_ps(otherwise), _mm512_set1_ps(otherwise)}};
+    if (!values) return g;
+    values += l->channel;
     if (!wide) {
-        g.v[0] = _mm512_maskz_loadu_ps(l->mask, bias);
+        g.v[0] = _mm512_maskz_loadu_ps(l->mask, values);
         return g;
     }
     const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
-    const __m512 a = _mm512_loadu_ps(bias), b = _mm512_loadu_ps(bias + 16);
+    const __m512 a = _mm512_loadu_ps(values), b = _mm512_loadu_ps(values + 16);
     g.v[0] = _mm512_permutex2var_ps(a, low, b);
     g.v[1] = _mm512_permutex2var_ps(a, _mm512_add_epi32(low, _mm512_set1_epi32(4)), b);
     return g;
+}
+
+INLINE group first_sums(const line *l, const bool wide) {
+    return load_channels(l, l->d->bias, 0.0f, wide);
 }
 
 INLINE void store_sums(const line *l, char *to, group g, const bool wide) {
@@ -83,6 +92,35 @@ INLINE void store_sums(const line *l, char *to, group g, const bool wide) {
     } else {
         _mm256_mask_storeu_epi16(to, l->mask, (__m256i)_mm512_cvtneps_pbh(g.v[0]));
     }
+}
+
+/* Of a pixel, in f32. */
+INLINE group load_residual(const line *l, const char *from, const bool wide) {
+    const __m512i zero = _mm512_setzero_si512(), x = wide ? _mm512_loadu_si512(from) : zero;
+    if (wide) return (group){{(__m512)_mm512_unpacklo_epi16(zero, x), (__m512)_mm512_unpackhi_epi16(zero, x)}};
+    const __m512i h = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(l->mask, from));
+    return (group){{(__m512)_mm512_slli_epi32(h, 16), (__m512)zero}};
+}
+
+/* `n` outputs whose sums are made, through the epilogue. Not inlined: the kernels without one are large enough. */
+INLINE void finish_any(const line *l, int64_t o, const group *sums, int n, const bool wide) {
+    const amp_depthwise_epilogue *e = l->d->epilogue;
+    const group scale = load_channels(l, e->scale, 1.0f, wide), bias = load_channels(l, e->bias, 0.0f, wide);
+    for (int i = 0; i < n; i++) {
+        group x = sums[i], residual = {{_mm512_setzero_ps(), _mm512_setzero_ps()}};
+        if (e->residual) residual = load_residual(l, l->residual + ((o + i) * e->residual_step + l->channel) * 2, wide);
+        for (int v = 0; v < 1 + wide; v++) {
+            x.v[v] = x.v[v] * scale.v[v] + residual.v[v] + bias.v[v];
+            x.v[v] = v_activated(x.v[v], e->activation, e->numbers);
+        }
+        store_sums(l, l->y + ((o + i) * l->d->y_step + l->channel) * 2, x, wide);
+    }
+}
+static __attribute__((noinline)) void finish_wide(const line *l, int64_t o, const group *sums, int n) {
+    finish_any(l, o, sums, n, true);
+}
+static __attribute__((noinline)) void finish_narrow(const line *l, int64_t o, const group *sums, int n) {
+    finish_any(l, o, sums, n, false);
 }
 
 INLINE void add_products(group *sum, const __m512i x[2], const __m512i w[2], const bool wide) {
@@ -115,7 +153,10 @@ INLINE void one_output(const line *l, int64_t o, const bool wide) {
         else
             add_meeting(l, &l->meet[m], first, &sum, false, wide);
     }
-    store_sums(l, l->y + (o * l->d->y_step + l->channel) * 2, sum, wide);
+    if (l->d->epilogue)
+        (wide ? finish_wide : finish_narrow)(l, o, &sum, 1);
+    else
+        store_sums(l, l->y + (o * l->d->y_step + l->channel) * 2, sum, wide);
 }
 
 /* ---- Dilation 1, stride 1 or 2 -------------------------------------------------------------------------------- */
@@ -175,6 +216,10 @@ INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, 
             add_lines(l, &l->meet[m], first, sums, n, taps, stride, true, wide, inside);
         else
             add_lines(l, &l->meet[m], first, sums, n, taps, stride, false, wide, inside);
+    }
+    if (l->d->epilogue) {
+        (wide ? finish_wide : finish_narrow)(l, o, sums, n);
+        return;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++, y += y_step) store_sums(l, y, sums[i], wide);
@@ -277,6 +322,8 @@ void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_
     l.by_line = w->stride[1] == 1 || bytes > FAR_BYTES;
     for (int64_t i = first; i < last; i++) {
         l.y = (char *)d->y + i * d->y_line * 2;
+        if (d->epilogue && d->epilogue->residual)
+            l.residual = (const char *)d->epilogue->residual + i * d->epilogue->residual_line * 2;
         find_meetings(&l, i);
         run_line(&l);
     }

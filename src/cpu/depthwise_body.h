@@ -11,6 +11,7 @@
 #ifndef AMP_CPU_DEPTHWISE_BODY_H
 #define AMP_CPU_DEPTHWISE_BODY_H
 
+#include "cpu/activation_body.h"
 #include "cpu/convert.h"
 #include "cpu/kernels.h"
 
@@ -32,7 +33,8 @@ typedef struct line {
     int meets;
     bool far; /* the image comes from beyond L2: it is fetched ahead, which costs a little where it is near */
     int64_t channel;
-    char *y; /* channel 0 of the first pixel */
+    char *y;              /* channel 0 of the first pixel */
+    const char *residual; /* the same of the residual, if there is any */
 } line;
 
 #define BODY_INLINE static inline __attribute__((always_inline))
@@ -135,6 +137,47 @@ BODY_INLINE group load_weights(const float *p, int count, const bool pair) {
     return pair ? split(p) : (group){{load_weight(p, count), v_set1(0.0f)}};
 }
 
+/* `n` outputs whose sums are made, through the epilogue. Not inlined: the kernels without one are large enough. */
+BODY_INLINE void finish_any(const line *l, int64_t o, const group *sums, int n, const bool half, int count,
+                            const bool pair) {
+    const amp_depthwise_epilogue *e = l->d->epilogue;
+    const int64_t size = half ? 2 : 4;
+    const group one = {{v_set1(1.0f), v_set1(1.0f)}}, zero = {{v_set1(0.0f), v_set1(0.0f)}};
+    const group scale = e->scale ? load_weights(e->scale + l->channel, count, pair) : one;
+    const group bias = e->bias ? load_weights(e->bias + l->channel, count, pair) : zero;
+    for (int i = 0; i < n; i++) {
+        const char *r = e->residual ? l->residual + ((o + i) * e->residual_step + l->channel) * size : NULL;
+        const group residual = r ? load_group(r, half, count, pair) : zero;
+        group x = sums[i];
+        for (int v = 0; v < 1 + pair; v++) {
+            x.v[v] = x.v[v] * scale.v[v] + residual.v[v] + bias.v[v];
+            x.v[v] = v_activated(x.v[v], e->activation, e->numbers);
+        }
+        char *y = l->y + ((o + i) * l->d->y_step + l->channel) * size;
+        if (pair)
+            store_pair(y, x);
+        else
+            store_pixel(y, x.v[0], half, count);
+    }
+}
+static __attribute__((noinline)) void finish_f32(const line *l, int64_t o, const group *sums, int n, int count) {
+    finish_any(l, o, sums, n, false, count, false);
+}
+static __attribute__((noinline)) void finish_bf16(const line *l, int64_t o, const group *sums, int n, int count) {
+    finish_any(l, o, sums, n, true, count, false);
+}
+static __attribute__((noinline)) void finish_pairs(const line *l, int64_t o, const group *sums, int n) {
+    finish_any(l, o, sums, n, true, VL, true);
+}
+
+BODY_INLINE void finish(const line *l, int64_t o, const group *sums, int n, const bool half, int count,
+                        const bool pair) {
+    if (pair)
+        finish_pairs(l, o, sums, n);
+    else
+        (half ? finish_bf16 : finish_f32)(l, o, sums, n, count);
+}
+
 /* Any output, tap by tap. */
 BODY_INLINE void one_output(const line *l, int64_t o, const bool half, int count) {
     const amp_gemm_window *w = l->d->window;
@@ -149,7 +192,10 @@ BODY_INLINE void one_output(const line *l, int64_t o, const bool half, int count
                         load_weight(l->meet[m].taps + l->channel + k * w->channels, count), sum);
         }
     }
-    store_pixel(l->y + (o * l->d->y_step + l->channel) * size, sum, half, count);
+    if (l->d->epilogue)
+        finish(l, o, &(group){{sum, sum}}, 1, half, count, false);
+    else
+        store_pixel(l->y + (o * l->d->y_step + l->channel) * size, sum, half, count);
 }
 
 /* The lowest line that windows meet is new to the cache: what the block from output `o` on will read of it first. */
@@ -203,6 +249,10 @@ BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int t
                 for (int v = 0; v < vectors; v++) sums[to].v[v] = v_fma(x.v[v], weights[k].v[v], sums[to].v[v]);
             }
         }
+    }
+    if (l->d->epilogue) {
+        finish(l, o, sums, n, half, count, pair);
+        return;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++, y += y_step) {
@@ -285,6 +335,8 @@ BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, 
     const bool far = pixels * d->window->stride[1] * d->window->stride[2] * d->window->channels * size > NEAR_BYTES;
     for (int64_t i = first; i < last; i++) {
         line l = {.d = d, .far = far, .y = (char *)d->y + i * d->y_line * size};
+        if (d->epilogue && d->epilogue->residual)
+            l.residual = (const char *)d->epilogue->residual + i * d->epilogue->residual_line * size;
         find_meetings(&l, i, size);
         run_line(&l, half);
     }

@@ -1,6 +1,7 @@
 /* The words of fused ops, and their activations where no kernel takes them along. */
 #include "cpu/epilogue.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "amp/ops.h"
@@ -77,6 +78,22 @@ static amp_tensor *activated(amp_tensor *x, const amp_epilogue *e) {
 
 amp_status amp_apply_epilogue(amp_tensor *result, const amp_epilogue *e) {
     return activated(result, e) ? AMP_OK : amp_pending_error();
+}
+
+double amp_activate(double x, const amp_epilogue *e) {
+    const double *numbers = e->numbers;
+    switch (e->activation) {
+    case AMP_GEMM_RELU: return x < 0.0 ? 0.0 : x;
+    case AMP_GEMM_GELU_ERF: return 0.5 * x * erfc(-x * 0.70710678118654752440);
+    case AMP_GEMM_GELU_TANH: return x / (1.0 + exp(-1.5957691216057307117 * (x + 0.044715 * x * x * x)));
+    case AMP_GEMM_SILU: return x / (1.0 + exp(-x));
+    case AMP_GEMM_TANH: return tanh(x);
+    case AMP_GEMM_SIGMOID: return 1.0 / (1.0 + exp(-x));
+    case AMP_GEMM_HARDSWISH: return x * (fmin(fmax(x + 3.0, 0.0), 6.0) / 6.0); /* NaN · 0 is NaN */
+    case AMP_GEMM_LEAKY_RELU: return x < 0.0 ? x * numbers[0] : x;
+    case AMP_GEMM_HARDTANH: return x < numbers[0] ? numbers[0] : x > numbers[1] ? numbers[1] : x;
+    default: return x;
+    }
 }
 
 amp_status amp_read_join(const amp_call *call, const char *name, const char *attr, amp_join *join) {

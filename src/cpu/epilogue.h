@@ -24,6 +24,9 @@ amp_status amp_read_epilogue(const amp_call *call, const amp_epilogue_words *wor
 /* Applies it in place, by the op of its own: where no kernel took it along. */
 amp_status amp_apply_epilogue(amp_tensor *result, const amp_epilogue *e);
 
+/* The activation of one value, in f64. */
+double amp_activate(double x, const amp_epilogue *e);
+
 /* How the result meets a second tensor: result ∘ other. */
 typedef enum amp_join { AMP_JOIN_ADD, AMP_JOIN_SUB, AMP_JOIN_MUL, AMP_JOIN_DIV } amp_join;
 

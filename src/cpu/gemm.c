@@ -185,7 +185,8 @@ static void pack_chunk(const part *t, range blocks) {
 static void finish_tile(const part *t, const amp_gemm_place *whole, const float *tile) {
     const amp_gemm *g = t->p->g;
     const int64_t width = g->window ? g->window->out[2] : 0, gap = g->c_line_stride - width * g->c_row_stride;
-    if (width == 0 || gap == 0) {
+    const int64_t residual_gap = g->residual ? g->residual_line_stride - width * g->residual_row_stride : 0;
+    if (width == 0 || (gap == 0 && residual_gap == 0)) {
         t->p->isa->finish(&t->finish, whole, tile);
         return;
     }
@@ -194,6 +195,7 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
         const int64_t line = place.row / width, left = (line + 1) * width - place.row;
         amp_gemm_finish finish = t->finish;
         finish.c = (void *)at(finish.c, finish.c_dtype, line * gap);
+        if (g->residual) finish.residual = at(finish.residual, finish.residual_dtype, line * residual_gap);
         place.rows = (int)(left < end - place.row ? left : end - place.row);
         t->p->isa->finish(&finish, &place, tile + (place.row - whole->row) * place.pitch);
     }
@@ -251,7 +253,7 @@ static void run_chunk(const part *t) {
     }
 }
 
-static amp_gemm_finish finish_of(const amp_gemm *g, int64_t item) {
+amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
     return (amp_gemm_finish){
         .c = (void *)at(g->c, g->c_dtype, item * g->c_batch_stride),
         .c_dtype = g->c_dtype,
@@ -262,6 +264,7 @@ static amp_gemm_finish finish_of(const amp_gemm *g, int64_t item) {
         .residual_dtype = g->residual_dtype,
         .residual_row_stride = g->residual_row_stride,
         .residual_column_stride = g->residual_column_stride,
+        .scale = g->scale ? g->scale + item * g->scale_batch_stride : NULL,
         .bias = g->bias ? at(g->bias, g->bias_dtype, item * g->bias_batch_stride) : NULL,
         .bias_dtype = g->bias_dtype,
         .activation = g->activation,
@@ -279,7 +282,7 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
     const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
     part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
-    t.finish = finish_of(p->g, item);
+    t.finish = amp_gemm_finish_of(p->g, item);
     for (int64_t i = 0; i < chunks; i++) {
         const int64_t begin = rows.begin + i * p->chunk, end = begin + p->chunk;
         t.rows = (range){begin < rows.end ? begin : rows.end, end < rows.end ? end : rows.end};
@@ -357,8 +360,6 @@ static amp_status check(const amp_gemm *g) {
     if (!is_f32_or_bf16(g->a_dtype) || !is_f32_or_bf16(g->c_dtype) || (g->bias && !is_f32_or_bf16(g->bias_dtype)) ||
         (g->residual && !is_f32_or_bf16(g->residual_dtype)))
         return amp_fail(AMP_ERROR_INTERNAL, "gemm: operands must be f32 or bf16");
-    if (g->window && g->residual) /* lines of C may have gaps that R does not have */
-        return amp_fail(AMP_ERROR_INTERNAL, "gemm: a product over windows takes no residual");
     if ((uintptr_t)g->b % 64 || g->b_batch_stride % 64)
         return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
     return AMP_OK;
@@ -368,6 +369,7 @@ static amp_status check(const amp_gemm *g) {
 static bool is_seamless(const amp_gemm *g) {
     return g->batch > 1 && !g->window && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride &&
            g->c_batch_stride == g->m * g->c_row_stride && (!g->bias || g->bias_batch_stride == 0) &&
+           (!g->scale || g->scale_batch_stride == 0) &&
            (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
 }
 

@@ -1,6 +1,6 @@
 /* bf16 and f32 matrix products over packed weights, below the device table: pointers, sizes and strides only.
  *
- *     C[M,N] = act(alpha · A[M,K] · B[K,N] + beta · R[M,N] + bias[N])
+ *     C[M,N] = act(alpha · scale[N] · A[M,K] · B[K,N] + beta · R[M,N] + bias[N])
  *
  * In the bf16 product A and B are rounded to bf16, in the f32 product they are f32.
  *
@@ -78,6 +78,9 @@ typedef struct amp_gemm {
     const void *residual; /* NULL, or R; may be C itself, with C's type and strides */
     amp_dtype residual_dtype; /* f32 or bf16 */
     int64_t residual_row_stride, residual_column_stride, residual_batch_stride;
+    int64_t residual_line_stride; /* with a window, as C's */
+    const float *scale;           /* NULL (1), or [batch, N], unit stride */
+    int64_t scale_batch_stride;
     const void *bias;     /* NULL, or [batch, N], unit stride */
     amp_dtype bias_dtype; /* f32 or bf16 */
     int64_t bias_batch_stride;

@@ -58,6 +58,7 @@ typedef struct plan {
     int64_t most_repeats;
     bool far;     /* C does not stay in L2 */
     bool by_rows; /* all of B is in L1: C is written row by row */
+    bool fused;   /* there is more to do with the sums than to add the bias */
     int threads, grid_m, grid_n;
     size_t scratch_bytes; /* of a thread */
 } plan;
@@ -88,8 +89,8 @@ static bool suits_steps(const amp_gemm_window *w, bool paired) {
 }
 
 AMP_HOT bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
-    return isa->direct && g->window && g->k > 0 && suits_steps(g->window, !isa->b_f32) && g->alpha == 1.0f &&
-           !g->residual && g->activation == AMP_GEMM_NONE && (g->a_dtype == AMP_F32 || !isa->b_f32);
+    return isa->direct && g->window && g->k > 0 && suits_steps(g->window, !isa->b_f32) &&
+           (g->a_dtype == AMP_F32 || !isa->b_f32);
 }
 
 static void choose_runs(plan *p) {
@@ -338,6 +339,15 @@ static const char *after(const plan *p, const tile *t, int64_t row_bytes) {
     return t->place == IN_IMAGE && next < p->image_end ? next : t->a;
 }
 
+/* Scale, residual and activation of a tile whose first column is `column`. */
+static amp_gemm_finish epilogue_of(const amp_gemm *g, const tile *t, int64_t column) {
+    amp_gemm_finish f = amp_gemm_finish_of(g, t->item);
+    const int64_t place = t->line * g->residual_line_stride + t->first * g->residual_row_stride;
+    if (f.residual) f.residual = element(f.residual, f.residual_dtype, place + column * g->residual_column_stride);
+    if (f.scale) f.scale += column;
+    return f;
+}
+
 static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t last_panel, amp_gemm_stretch *runs) {
     const amp_gemm *g = p->g;
     const amp_gemm_window *w = p->w;
@@ -358,6 +368,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         .far = p->far,
         .fetch_b = p->tile_panels * p->panel_bytes > FETCH_B_BYTES,
     };
+    amp_gemm_finish epilogue;
     d.next = after(p, t, d.row_bytes);
     for (int64_t n = first_panel; n < last_panel; n += d.panels * d.groups) {
         const int64_t column = n * AMP_GEMM_BLOCK, panels = last_panel - n, columns = g->n - column;
@@ -367,6 +378,10 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         d.groups = !p->by_rows || whole < 1 ? 1 : whole < panels / d.panels ? whole : panels / d.panels;
         d.b = (const char *)g->b + t->item * g->b_batch_stride + n * p->panel_bytes;
         d.c = (void *)element(g->c, g->c_dtype, t->item * g->c_batch_stride + place + column);
+        if (p->fused) {
+            epilogue = epilogue_of(g, t, column);
+            d.epilogue = &epilogue;
+        }
         if (g->bias) d.bias = element(g->bias, g->bias_dtype, t->item * g->bias_batch_stride + column);
         p->isa->direct(&d);
         if (d.next != t->a && d.next < p->image_end) d.next += d.repeat * d.groups * d.run_count * (d.steps / 4) * 128;
@@ -401,6 +416,7 @@ static void run_part(const plan *p, int part, char *scratch) {
 
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
     plan p = {.g = g, .w = g->window, .isa = isa};
+    p.fused = g->alpha != 1.0f || g->scale || g->residual || g->activation != AMP_GEMM_NONE;
     AMP_TRY(make_plan(&p));
     p.scratch_bytes =
         (scratch_copies(&p) + scratch_tiles(&p) + (size_t)p.runs * sizeof(amp_gemm_stretch) + 63) / 64 * 64;

@@ -135,11 +135,74 @@ static inline __attribute__((always_inline)) void direct_store(const amp_gemm_di
     }
 }
 
-/* A result of the other type goes through memory. */
-static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, int64_t column, char *c,
-                                                                const __m512 acc[28], const int rows, const int panels,
-                                                                const int vectors, const bool bf16) {
-    if (t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
+/* Rows of up to 32 columns of a tile that is in L1: scale, bias, residual, relu, in the type that the product is in. */
+static inline __attribute__((always_inline)) void direct_finish_rows(const amp_gemm_finish *f,
+                                                                     const amp_gemm_place *place, const float *tile,
+                                                                     int column, const bool residual, const bool bf16) {
+    const int left = place->columns - column, lanes = left < 32 ? left : 32;
+    const uint32_t mask = (uint32_t)((UINT64_C(1) << lanes) - 1);
+    const __mmask16 first = (__mmask16)mask, second = (__mmask16)(mask >> 16);
+    const float floor = f->activation == AMP_GEMM_RELU ? 0.0f : -__builtin_inff();
+    const __m512 least = _mm512_set1_ps(floor), one = _mm512_set1_ps(f->alpha);
+    __m512 scale[2] = {one, one}, bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    if (f->scale) {
+        scale[0] = _mm512_mul_ps(one, _mm512_maskz_loadu_ps(first, f->scale + column));
+        scale[1] = _mm512_mul_ps(one, _mm512_maskz_loadu_ps(second, f->scale + column + 16));
+    }
+    for (int v = 0; f->bias && v * 16 < lanes; v++) {
+        const int rest = lanes - v * 16;
+        bias[v] = (__m512)simd_load(f->bias, f->bias_dtype, column + v * 16, 1, rest < 16 ? rest : 16);
+    }
+    for (int i = 0; i < place->rows; i++) {
+        const float *from = tile + i * place->pitch + column;
+        __m512 low = _mm512_fmadd_ps(_mm512_load_ps(from), scale[0], bias[0]);
+        __m512 high = _mm512_fmadd_ps(_mm512_load_ps(from + 16), scale[1], bias[1]);
+        if (residual && bf16) {
+            const uint16_t *r = (const uint16_t *)f->residual + i * f->residual_row_stride + column;
+            const __m512i halves = _mm512_maskz_loadu_epi16((__mmask32)mask, r);
+            const __m256i upper = _mm512_extracti64x4_epi64(halves, 1);
+            low = _mm512_add_ps(low, (__m512)simd_to_upper_halves((simd_h)_mm512_castsi512_si256(halves)));
+            high = _mm512_add_ps(high, (__m512)simd_to_upper_halves((simd_h)upper));
+        } else if (residual) {
+            const float *r = (const float *)f->residual + i * f->residual_row_stride + column;
+            low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(first, r));
+            high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(second, r + 16));
+        }
+        low = _mm512_max_ps(least, low); /* the second, if it is NaN */
+        high = _mm512_max_ps(least, high);
+        direct_store_row(f->c, i * f->c_row_stride + column, low, high, 2, lanes == 32, lanes, bf16);
+    }
+}
+
+/* Not inlined: tiles of all shapes share it. */
+static __attribute__((noinline)) void direct_finish_linear(const amp_gemm_finish *f, const amp_gemm_place *place,
+                                                           const float *tile, bool bf16) {
+    for (int column = 0; column < place->columns; column += 32) {
+#ifdef __AVX512BF16__
+        if (bf16 && f->residual) direct_finish_rows(f, place, tile, column, true, true);
+        if (bf16 && !f->residual) direct_finish_rows(f, place, tile, column, false, true);
+        if (bf16) continue;
+#endif
+        if (f->residual)
+            direct_finish_rows(f, place, tile, column, true, false);
+        else
+            direct_finish_rows(f, place, tile, column, false, false);
+    }
+    (void)bf16;
+}
+
+/* Whether that does it: the residual is of the result's type, which is the product's. */
+static inline bool direct_is_linear(const amp_gemm_finish *f, bool bf16) {
+    const amp_dtype dtype = bf16 ? AMP_BF16 : AMP_F32;
+    return f->activation <= AMP_GEMM_RELU && f->c_dtype == dtype &&
+           (!f->residual || (f->residual_dtype == dtype && f->residual_column_stride == 1 && f->beta == 1.0f));
+}
+
+/* A result of the other type, or one with an epilogue, goes through memory: the tile is in L1. */
+static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, int64_t row, int64_t column,
+                                                                char *c, const __m512 acc[28], const int rows,
+                                                                const int panels, const int vectors, const bool bf16) {
+    if (!t->epilogue && t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
         if (t->columns == panels * 16 * vectors)
             direct_store(t, column, c, acc, rows, panels, vectors, true, bf16);
         else
@@ -149,15 +212,37 @@ static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_d
     _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(tile + 32 / vectors * i, acc[i]);
-    const amp_gemm_finish finish = {
-        .c = c,
-        .c_dtype = t->c_dtype,
-        .c_row_stride = t->c_row_stride,
-        .alpha = 1.0f,
-        .bias = t->bias ? (const char *)t->bias + column * (t->bias_dtype == AMP_F32 ? 4 : 2) : NULL,
-        .bias_dtype = t->bias_dtype};
+    amp_gemm_finish finish = {.alpha = 1.0f};
+    if (t->epilogue) {
+        finish = *t->epilogue;
+        const int64_t at = row * finish.residual_row_stride + column * finish.residual_column_stride;
+        if (finish.residual)
+            finish.residual = (const char *)finish.residual + at * (finish.residual_dtype == AMP_F32 ? 4 : 2);
+        if (finish.scale) finish.scale += column;
+    }
+    finish.c = c;
+    finish.c_dtype = t->c_dtype;
+    finish.c_row_stride = t->c_row_stride;
+    finish.bias = t->bias ? (const char *)t->bias + column * (t->bias_dtype == AMP_F32 ? 4 : 2) : NULL;
+    finish.bias_dtype = t->bias_dtype;
     const amp_gemm_place place = {.rows = rows, .columns = t->columns, .pitch = panels * AMP_GEMM_BLOCK};
-    amp_gemm_finish_avx512(&finish, &place, tile);
+    if (direct_is_linear(&finish, bf16))
+        direct_finish_linear(&finish, &place, tile, bf16);
+    else
+        amp_gemm_finish_avx512(&finish, &place, tile);
+}
+
+/* The residual's lines are there when the sums are. */
+static inline __attribute__((always_inline)) void
+direct_fetch_residual(const amp_gemm_direct *t, int64_t row, int64_t column, const int rows, const int panels) {
+    const amp_gemm_finish *f = t->epilogue;
+    if (!f || !f->residual || f->residual_column_stride != 1) return;
+    const int64_t size = f->residual_dtype == AMP_F32 ? 4 : 2, line = AMP_GEMM_BLOCK * size;
+    const char *from = (const char *)f->residual + (row * f->residual_row_stride + column) * size;
+#pragma GCC unroll 1
+    for (int r = 0; r < rows; r++, from += f->residual_row_stride * size)
+#pragma GCC unroll 1
+        for (int64_t i = 0; i < panels * line; i += 64) __asm__ volatile("prefetcht0 %0" : : "m"(from[i]));
 }
 
 /* C's lines are there when the sums are. */
@@ -172,13 +257,13 @@ static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_
 }
 
 /* One tile; returns what is to be fetched next of A. `next_c`: where the tile after it goes. */
-static inline __attribute__((always_inline)) const char *direct_tile(const amp_gemm_direct *t, const char *a,
-                                                                     int64_t group, char *c, const char *next_c,
-                                                                     const char *next, const int rows, const int panels,
-                                                                     const int vectors, const bool bf16) {
+static inline __attribute__((always_inline)) const char *
+direct_tile(const amp_gemm_direct *t, const char *a, int64_t row, int64_t group, char *c, const char *next_c,
+            const char *next, const int rows, const int panels, const int vectors, const bool bf16) {
     const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
     __m512 acc[28];
     direct_fetch_c(t, next_c, rows, panels);
+    direct_fetch_residual(t, row, group * panels * AMP_GEMM_BLOCK, rows, panels);
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) acc[i] = _mm512_setzero_ps();
     for (int64_t i = 0; i < t->run_count; i++) {
@@ -212,7 +297,7 @@ static inline __attribute__((always_inline)) const char *direct_tile(const amp_g
         }
         if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, true);
     }
-    direct_finish(t, group * panels * AMP_GEMM_BLOCK, c, acc, rows, panels, vectors, bf16);
+    direct_finish(t, row, group * panels * AMP_GEMM_BLOCK, c, acc, rows, panels, vectors, bf16);
     return next;
 }
 
@@ -226,7 +311,7 @@ static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direc
         const char *const below = i + 1 < t->repeat ? c + c_step : c;
         for (int64_t g = 0; g < t->groups; g++)
             next =
-                direct_tile(t, t->a + i * a_step, g, c + g * group_bytes,
+                direct_tile(t, t->a + i * a_step, i * rows, g, c + g * group_bytes,
                             g + 1 < t->groups ? c + (g + 1) * group_bytes : below, next, rows, panels, vectors, bf16);
     }
 }

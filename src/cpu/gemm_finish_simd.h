@@ -1,11 +1,8 @@
-/* Finishing a tile, C = act(alpha · tile + beta · R + bias), one vector at a time, for all x86 ISAs.
+/* Finishing a tile, C = act(alpha · scale · tile + beta · R + bias), one vector at a time, for all x86 ISAs.
  *
- * The activations are those of the elementwise ops (vmath_body.h, where their errors stand), always in f32: a fused one
- * gives the bits that the op would give of the product in f32. */
+ * All is in f32; the activations are those of activation_body.h. */
 #ifndef AMP_CPU_GEMM_FINISH_SIMD_H
 #define AMP_CPU_GEMM_FINISH_SIMD_H
-
-#include <math.h>
 
 #include "cpu/gemm_simd.h"
 #ifdef __AVX512F__
@@ -13,23 +10,8 @@
 #else
 #include "cpu/simd_avx2.h"
 #endif
-#include "cpu/vmath_more_body.h"
 
-SIMD_INLINE simd_f simd_activation(simd_f of, const amp_gemm_activation activation, const float *numbers) {
-    const vf x = (vf)of;
-    switch (activation) {
-    case AMP_GEMM_RELU: return (simd_f)v_relu(x);
-    case AMP_GEMM_GELU_ERF: return (simd_f)v_gelu(x);
-    case AMP_GEMM_GELU_TANH: return (simd_f)v_gelu_tanh(x);
-    case AMP_GEMM_SILU: return (simd_f)v_silu(x);
-    case AMP_GEMM_TANH: return (simd_f)v_tanh(x);
-    case AMP_GEMM_SIGMOID: return (simd_f)v_sigmoid(x);
-    case AMP_GEMM_HARDSWISH: return (simd_f)v_hardswish(x);
-    case AMP_GEMM_LEAKY_RELU: return (simd_f)v_with_leaky_relu(x, v_set1(numbers[0]), x);
-    case AMP_GEMM_HARDTANH: return (simd_f)v_with_hardtanh(x, v_set1(numbers[0]), v_set1(numbers[1]));
-    default: return of;
-    }
-}
+#include "cpu/activation_body.h"
 
 /* One column of vectors. The activation is a constant of each call: the loop is compiled once for each; what it needs is
  * in locals, for stores through C may alias *f as far as the compiler knows. */
@@ -38,7 +20,8 @@ SIMD_INLINE void simd_finish_column(const amp_gemm_finish *f, const amp_gemm_pla
                                     const bool residual) {
     const int64_t column = place->column + j, row = place->row;
     const int64_t c_stride = f->c_row_stride, r_stride = f->residual_row_stride, r_step = f->residual_column_stride;
-    const simd_f alpha = simd_set(f->alpha), beta = simd_set(f->beta);
+    const simd_f scale = f->scale ? simd_load(f->scale, AMP_F32, column, 1, count) : simd_set(1.0f);
+    const simd_f alpha = f->alpha * scale, beta = simd_set(f->beta);
     const bool has_bias = f->bias != NULL;
     const simd_f bias = has_bias ? simd_load(f->bias, f->bias_dtype, column, 1, count) : simd_set(0.0f);
     const float numbers[2] = {f->activation_numbers[0], f->activation_numbers[1]};
@@ -51,7 +34,8 @@ SIMD_INLINE void simd_finish_column(const amp_gemm_finish *f, const amp_gemm_pla
         simd_f x = *(const simd_f_any *)tile * alpha;
         if (residual) x += beta * simd_load(r, r_dtype, (row + i) * r_stride + column * r_step, r_step, count);
         if (has_bias) x += bias;
-        simd_store(c, c_dtype, (row + i) * c_stride + column, count, simd_activation(x, activation, numbers));
+        const simd_f y = (simd_f)v_activated((vf)x, activation, numbers);
+        simd_store(c, c_dtype, (row + i) * c_stride + column, count, y);
     }
 }
 

@@ -52,6 +52,7 @@ typedef struct amp_gemm_finish {
     const void *residual;
     amp_dtype residual_dtype;
     int64_t residual_row_stride, residual_column_stride;
+    const float *scale;
     const void *bias;
     amp_dtype bias_dtype;
     amp_gemm_activation activation;
@@ -70,7 +71,7 @@ typedef struct amp_gemm_stretch {
     int64_t a, b; /* bytes from the tile's first value, and from its first panel's begin */
 } amp_gemm_stretch;
 
-/* A tile from its first product to C = sum + bias: no alpha, residual or activation. */
+/* A tile from its first product to C: sum + bias, or what `epilogue` says. */
 typedef struct amp_gemm_direct {
     const char *a;
     int64_t row_bytes; /* from row to row of A */
@@ -86,9 +87,10 @@ typedef struct amp_gemm_direct {
     int64_t c_row_stride;
     const void *bias; /* of the first column, or NULL */
     amp_dtype bias_dtype;
-    bool fetch_b;     /* B is not in L1: it is fetched ahead */
-    bool far;         /* C is not in L2: its lines are fetched while the sums are made */
-    int64_t repeat;   /* tiles in a row: each begins `rows` rows of A and C behind the one before */
+    const amp_gemm_finish *epilogue; /* NULL, or scale, residual and activation, of the first row and column */
+    bool fetch_b;                    /* B is not in L1: it is fetched ahead */
+    bool far;                        /* C is not in L2: its lines are fetched while the sums are made */
+    int64_t repeat;                  /* tiles in a row: each begins `rows` rows of A and C behind the one before */
     const char *next; /* memory that the tiles to come will read: 128 bytes of it for every four steps are fetched */
 } amp_gemm_direct;
 
@@ -106,6 +108,9 @@ typedef struct amp_gemm_isa {
     void (*end)(void);                        /* … and after its last */
     void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows */
 } amp_gemm_isa;
+
+/* What happens to the tiles of matrix `item`. */
+amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item);
 
 /* Plans `g` for that ISA and runs it. */
 amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);

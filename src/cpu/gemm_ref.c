@@ -11,7 +11,8 @@
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_scalar.h"
 #include "cpu/simd_ref.h"
-#include "cpu/vmath_more_body.h"
+
+#include "cpu/activation_body.h"
 
 static void pack(const amp_gemm_pack_a *p, float *dst, bool rounded) {
     float *out = dst + p->block * p->panel_rows * AMP_GEMM_BLOCK;
@@ -67,31 +68,17 @@ static void tile_f32(const amp_gemm_tile *t) {
     multiply(t, true);
 }
 
-static float activated(float x, amp_gemm_activation activation, const float *numbers) {
-    switch (activation) {
-    case AMP_GEMM_RELU: return v_relu(x);
-    case AMP_GEMM_GELU_ERF: return v_gelu(x);
-    case AMP_GEMM_GELU_TANH: return v_gelu_tanh(x);
-    case AMP_GEMM_SILU: return v_silu(x);
-    case AMP_GEMM_TANH: return v_tanh(x);
-    case AMP_GEMM_SIGMOID: return v_sigmoid(x);
-    case AMP_GEMM_HARDSWISH: return v_hardswish(x);
-    case AMP_GEMM_LEAKY_RELU: return v_with_leaky_relu(x, numbers[0], x);
-    case AMP_GEMM_HARDTANH: return v_with_hardtanh(x, numbers[0], numbers[1]);
-    default: return x;
-    }
-}
-
 static void finish(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
     for (int r = 0; r < place->rows; r++) {
         for (int j = 0; j < place->columns; j++) {
             const int64_t row = place->row + r, column = place->column + j;
-            float x = f->alpha * tile[r * place->pitch + j];
+            const float scale = f->scale ? f->scale[column] : 1.0f;
+            float x = f->alpha * scale * tile[r * place->pitch + j];
             if (f->residual)
                 x += f->beta * scalar_load(f->residual, f->residual_dtype,
                                            row * f->residual_row_stride + column * f->residual_column_stride);
             if (f->bias) x += scalar_load(f->bias, f->bias_dtype, column);
-            x = activated(x, f->activation, f->activation_numbers);
+            x = v_activated(x, f->activation, f->activation_numbers);
             scalar_store(f->c, f->c_dtype, row * f->c_row_stride + column, x);
         }
     }

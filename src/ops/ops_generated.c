@@ -1939,6 +1939,18 @@ FITS(conv_transpose3d);
 amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_conv_transpose3d], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(convolution_pointwise);
+amp_tensor *amp_convolution_pointwise_call(const amp_convolution_pointwise_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_convolution_pointwise], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(convolution_pointwise_binary);
+amp_tensor *amp_convolution_pointwise_binary_call(const amp_convolution_pointwise_binary_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_convolution_pointwise_binary], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(convolution_transpose_pointwise);
+amp_tensor *amp_convolution_transpose_pointwise_call(const amp_convolution_transpose_pointwise_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_convolution_transpose_pointwise], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(conv_tbc);
 amp_tensor *amp_conv_tbc_call(const amp_conv_tbc_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_conv_tbc], AMP_FORM_FUNCTION, args, NULL);

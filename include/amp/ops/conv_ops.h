@@ -184,6 +184,81 @@ AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *a
 #define amp_conv_transpose3d(...) amp_conv_transpose3d_call(AMP_ARGS_(conv_transpose3d, input, __VA_ARGS__))
 #endif
 
+/* attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of
+ * linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm.
+ * convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None,
+ *     int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor?
+ *     scale=None) -> Tensor
+ * Autocast policy, CPU: lower; CUDA: lower. */
+typedef struct amp_convolution_pointwise_args {
+    size_t struct_size AMP_SIZE_OF_(amp_convolution_pointwise_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    const char *attr AMP_ABSENT_;
+    amp_floats scalars AMP_ABSENT_;
+    const char *algorithm AMP_ABSENT_;
+    amp_tensor *scale AMP_ABSENT_;
+} amp_convolution_pointwise_args;
+AMP_API amp_tensor *amp_convolution_pointwise_call(const amp_convolution_pointwise_args *args);
+#ifndef __cplusplus
+#define amp_convolution_pointwise(...) amp_convolution_pointwise_call(AMP_ARGS_(convolution_pointwise, input, __VA_ARGS__))
+#endif
+
+/* attr(scale · conv(input, weight) + bias + other), rounded once; other broadcasts to the result.
+ * convolution_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, int[]? padding=None,
+ *     int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str
+ *     algorithm="none", *, Tensor? scale=None) -> Tensor
+ * Autocast policy, CPU: lower; CUDA: lower. */
+typedef struct amp_convolution_pointwise_binary_args {
+    size_t struct_size AMP_SIZE_OF_(amp_convolution_pointwise_binary_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    const char *attr AMP_ABSENT_;
+    amp_floats scalars AMP_ABSENT_;
+    const char *algorithm AMP_ABSENT_;
+    amp_tensor *scale AMP_ABSENT_;
+} amp_convolution_pointwise_binary_args;
+AMP_API amp_tensor *amp_convolution_pointwise_binary_call(const amp_convolution_pointwise_binary_args *args);
+#ifndef __cplusplus
+#define amp_convolution_pointwise_binary(...) amp_convolution_pointwise_binary_call(AMP_ARGS_(convolution_pointwise_binary, input, __VA_ARGS__))
+#endif
+
+/* As convolution_pointwise, of a transposed convolution: weight is (C, O / groups, K…).
+ * convolution_transpose_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]?
+ *     output_padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]?
+ *     scalars=None, str algorithm="none", *, Tensor? scale=None) -> Tensor
+ * Autocast policy, CPU: lower; CUDA: lower. */
+typedef struct amp_convolution_transpose_pointwise_args {
+    size_t struct_size AMP_SIZE_OF_(amp_convolution_transpose_pointwise_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_padding AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    const char *attr AMP_ABSENT_;
+    amp_floats scalars AMP_ABSENT_;
+    const char *algorithm AMP_ABSENT_;
+    amp_tensor *scale AMP_ABSENT_;
+} amp_convolution_transpose_pointwise_args;
+AMP_API amp_tensor *amp_convolution_transpose_pointwise_call(const amp_convolution_transpose_pointwise_args *args);
+#ifndef __cplusplus
+#define amp_convolution_transpose_pointwise(...) amp_convolution_transpose_pointwise_call(AMP_ARGS_(convolution_transpose_pointwise, input, __VA_ARGS__))
+#endif
+
 /* Convolution over time of (T, B, C) with weight (K, C, O).
  * conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */

@@ -1,0 +1,262 @@
+// Convolutions with an epilogue, in every driver, against the definition in f64: dtypes, layouts, groups, depthwise,
+// transposed; threads; oneDNN's; what bad input is told.
+#include "choices_file.h"
+#include "conv_cases.h"
+#include "cpu/isa.h"
+#include "layouts.h"
+
+using namespace amp_test;
+
+namespace {
+
+class ConvolutionPointwise : public Test {};
+
+struct Activation {
+    const char *attr, *algorithm;
+    amp_floats numbers;
+
+    double of(double x) const {
+        const std::string name = attr;
+        if (name == "relu") return x < 0 ? 0 : x;
+        if (name == "gelu" && !strcmp(algorithm, "none")) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+        if (name == "gelu") return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+        if (name == "swish") return x / (1 + std::exp(-x));
+        if (name == "tanh") return std::tanh(x);
+        if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+        if (name == "hardswish") return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+        if (name == "leaky_relu") return x < 0 ? x * numbers.values[0] : x;
+        if (name == "hardtanh") return std::min(std::max(x, numbers.values[0]), numbers.values[1]);
+        return x;
+    }
+};
+
+const Activation activations[] = {
+    {"none", "none", {}},
+    {"relu", "none", {}},
+    {"gelu", "none", {}},
+    {"gelu", "tanh", {}},
+    {"swish", "none", {}},
+    {"tanh", "none", {}},
+    {"sigmoid", "none", {}},
+    {"hardswish", "none", {}},
+    {"leaky_relu", "none", AMP_FLOATS(0.25)},
+    {"hardtanh", "none", AMP_FLOATS(-0.5, 0.75)},
+};
+
+struct Operands {
+    amp_tensor *x, *w, *bias, *scale, *other; // NULL: none
+};
+
+amp_tensor *run(const Config &c, const Operands &o, const Activation &a) {
+    std::vector<Named> named = {{"stride", dims(c.stride)}, {"padding", dims(c.pad)}, {"dilation", dims(c.dilation)},
+                                {"groups", c.groups},       {"attr", a.attr},         {"algorithm", a.algorithm}};
+    if (o.bias) named.push_back({"bias", o.bias});
+    if (o.scale) named.push_back({"scale", o.scale});
+    if (a.numbers.count > 0) named.push_back({"scalars", a.numbers});
+    if (c.transposed) {
+        named.push_back({"output_padding", dims(c.output_padding)});
+        return op("convolution_transpose_pointwise", {o.x, o.w}, named);
+    }
+    if (o.other) return op("convolution_pointwise.binary", {o.x, o.other, o.w}, named);
+    return op("convolution_pointwise", {o.x, o.w}, named);
+}
+
+// act(scale · conv + bias + other) of the tensors' own values.
+Expected expected(const Config &c, const Operands &o, const Activation &a) {
+    Expected y = reference(c, numbers_of(o.x), numbers_of(o.w), {});
+    const size_t channels = size_t(c.groups * c.out_channels);
+    const std::vector<double> none(channels, 0), ones(channels, 1), zeros(y.values.size(), 0);
+    const std::vector<double> bias = o.bias ? numbers_of(o.bias) : none, scale = o.scale ? numbers_of(o.scale) : ones;
+    const std::vector<double> other = o.other ? numbers_of(o.other) : zeros;
+    const size_t pixels = y.values.size() / channels / size_t(c.batch);
+    for (size_t i = 0; i < y.values.size(); i++) {
+        const size_t channel = i / pixels % channels;
+        y.values[i] = a.of(y.values[i] * scale[channel] + bias[channel] + other[i]);
+        // No activation is steeper than 1.2; its own error is a few units of what it makes of a sum.
+        y.magnitudes[i] =
+            1.2 * (y.magnitudes[i] * std::fabs(scale[channel]) + std::fabs(bias[channel]) + std::fabs(other[i])) +
+            2 * std::fabs(y.values[i]);
+    }
+    return y;
+}
+
+TEST_F(ConvolutionPointwise, RandomConfigurationsMatchF64) {
+    const amp_dtype dtypes[] = {AMP_F64, AMP_F32, AMP_BF16, AMP_F16};
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        const amp_dtype dtype = dtypes[seed % 4];
+        const Activation &a = activations[seed / 4 % 10];
+        const int64_t channels = c.groups * c.out_channels, terms = c.in_channels * elements_of(c.kernel) + 8;
+        Operands o = {};
+        o.x = random_tensor(dtype, input_shape(c), seed * 5 + 1);
+        o.w = random_tensor(dtype, weight_shape(c), seed * 5 + 2);
+        if (r.chance(2)) o.bias = random_tensor(dtype, {channels}, seed * 5 + 3);
+        if (r.chance(2)) o.scale = random_tensor(dtype == AMP_F64 ? AMP_F64 : AMP_F32, {channels}, seed * 5 + 4);
+        if (!c.transposed && !r.chance(3)) o.other = random_tensor(dtype, output_shape(c), seed * 5 + 5);
+        const Expected want = expected(c, o, a);
+        expect_close(run(c, o, a), want, terms);
+        if (HasFatalFailure()) return;
+        Operands last = o, apart = o;
+        last.x = channels_last(o.x);
+        expect_close(run(c, last, a), want, terms);
+        if (o.other) last.other = channels_last(o.other);
+        expect_close(run(c, last, a), want, terms);
+        for (amp_tensor **t : {&apart.x, &apart.w, &apart.bias, &apart.scale, &apart.other})
+            if (*t) *t = spread(*t);
+        expect_close(run(c, apart, a), want, terms);
+        if (HasFatalFailure()) return;
+    }
+}
+
+// A residual of zeros and a scale of ones change nothing but the order of two roundings of zero.
+TEST_F(ConvolutionPointwise, WithoutAnEpilogueItIsTheConvolution) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {2, 12, 9, 11}, 1), *w = random_tensor(dtype, {20, 12, 3, 3}, 2);
+        EXPECT_EQ(numbers_of(op("convolution_pointwise", {x, w})), numbers_of(op("conv2d", {x, w})));
+        EXPECT_EQ(numbers_of(op("convolution_pointwise", {x, w}, {{"stride", AMP_DIMS(2)}, {"attr", "relu"}})),
+                  numbers_of(op("relu", {op("conv2d", {x, w, nullptr}, {{"stride", AMP_DIMS(2, 2)}})})));
+        amp_tensor *v = random_tensor(dtype, {12, 5, 3, 3}, 3);
+        EXPECT_EQ(numbers_of(op("convolution_transpose_pointwise", {x, v}, {{"padding", AMP_DIMS(1)}})),
+                  numbers_of(op("conv_transpose2d", {x, v, nullptr}, {{"padding", AMP_DIMS(1, 1)}})));
+    }
+}
+
+TEST_F(ConvolutionPointwise, OtherBroadcasts) {
+    amp_tensor *x = random_tensor(AMP_F32, {2, 3, 5, 5}, 1), *w = random_tensor(AMP_F32, {4, 3, 3, 3}, 2);
+    amp_tensor *other = random_tensor(AMP_F32, {4, 1, 3}, 3);
+    EXPECT_EQ(numbers_of(op("convolution_pointwise.binary", {x, other, w})),
+              numbers_of(op("add", {op("conv2d", {x, w}), other})));
+}
+
+TEST_F(ConvolutionPointwise, EmptyExtents) {
+    amp_tensor *w = random_tensor(AMP_F32, {4, 3, 3, 3}, 2);
+    const amp_tensor *y = op("convolution_pointwise", {tensor(AMP_F32, {0, 3, 5, 5}), w}, {{"attr", "relu"}});
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    EXPECT_TRUE(numbers_of(y).empty());
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) { // no channels: the rest of the epilogue remains
+        y = op("convolution_pointwise.binary",
+               {tensor(dtype, {1, 0, 3, 3}), tensor(dtype, {1, 2, 1, 1}, {-3, 3}), tensor(dtype, {2, 0, 3, 3})},
+               {{"bias", tensor(dtype, {2}, {1, 2})}, {"attr", "relu"}});
+        EXPECT_EQ(numbers_of(y), (std::vector<double>{0, 5})) << amp_last_error();
+    }
+}
+
+TEST_F(ConvolutionPointwise, NanAndInfinityGoThrough) {
+    const double inf = INFINITY;
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = tensor(dtype, {1, 1, 1, 3}, {NAN, inf, -inf}), *w = tensor(dtype, {1, 1, 1, 1}, {1});
+        const std::vector<double> y = numbers_of(op("convolution_pointwise", {x, w}, {{"attr", "relu"}}));
+        EXPECT_TRUE(std::isnan(y[0]));
+        EXPECT_EQ(y[1], inf);
+        EXPECT_EQ(y[2], 0);
+    }
+}
+
+// Layers that the table of choices may give to oneDNN, as it does here and as it does not; also its slices of channels.
+TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
+    struct Layer {
+        const char *kind;
+        int64_t groups, in, out, batch, height, width, kernel, stride, pad;
+    };
+    const Layer layers[] = {
+        {"conv_300_300_3x3_2^5", 1, 300, 300, 1, 8, 7, 3, 1, 1},
+        {"conv_24_50_1x1_2^11", 1, 24, 50, 2, 40, 30, 1, 1, 0},
+        {"conv_3_30_3x3_by2x2_2^12", 1, 3, 30, 2, 90, 91, 3, 2, 1},
+        {"conv_1_1_3x3_groups90_by2x2_2^9", 90, 1, 1, 1, 60, 40, 3, 2, 1},
+    };
+    const int threads = amp_get_num_threads();
+    const ChoicesFile file;
+    for (const Layer &l : layers) {
+        Config c;
+        c.batch = l.batch, c.groups = l.groups, c.in_channels = l.in, c.out_channels = l.out;
+        c.in = {l.height, l.width}, c.kernel = {l.kernel, l.kernel}, c.stride = {l.stride, l.stride};
+        c.pad = {l.pad, l.pad}, c.dilation = {1, 1};
+        Operands all = {};
+        all.x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
+        all.w = random_tensor(AMP_BF16, weight_shape(c), 2);
+        all.bias = random_tensor(AMP_BF16, {l.groups * l.out}, 3);
+        all.scale = random_tensor(AMP_F32, {l.groups * l.out}, 4);
+        all.other = channels_last(random_tensor(AMP_BF16, output_shape(c), 5));
+        for (size_t i = 0; i < 20; i++) {
+            SCOPED_TRACE(std::string(l.kind) + ", case " + std::to_string(i));
+            const Scope scope;
+            Operands o = all;
+            if (i % 2) o.scale = nullptr;
+            if (i % 3 == 1) o.bias = nullptr;
+            if (i % 5 == 2) o.other = nullptr;
+            const Activation &a = activations[i % 10];
+            const Expected want = expected(c, o, a);
+            for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
+                ChoicesFile::write(l.kind + std::string(rates));
+                EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
+                amp_tensor *y = run(c, o, a);
+                expect_close(y, want, l.in * l.kernel * l.kernel + 8);
+                if (HasFatalFailure()) return;
+                for (int more : {2, 3}) {
+                    EXPECT_EQ(amp_set_num_threads(more), AMP_OK);
+                    EXPECT_EQ(numbers_of(run(c, o, a)), numbers_of(y));
+                }
+            }
+        }
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(ConvolutionPointwise, ResultsDoNotDependOnTheThreads) {
+    const int threads = amp_get_num_threads();
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {2, 40, 30, 30}, 1), *w = random_tensor(dtype, {70, 40, 3, 3}, 2);
+        amp_tensor *d = random_tensor(dtype, {40, 1, 3, 3}, 3), *other = random_tensor(dtype, {2, 70, 28, 28}, 4);
+        amp_tensor *shift = random_tensor(dtype, {2, 40, 28, 28}, 5), *scale = random_tensor(AMP_F32, {40}, 6);
+        std::vector<double> results[2][2];
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(amp_set_num_threads(1 + 2 * i), AMP_OK);
+            results[i][0] = numbers_of(op("convolution_pointwise.binary", {x, other, w}, {{"attr", "swish"}}));
+            results[i][1] = numbers_of(op("convolution_pointwise.binary", {x, shift, d},
+                                          {{"groups", 40}, {"attr", "gelu"}, {"scale", scale}}));
+        }
+        EXPECT_EQ(results[0][0], results[1][0]);
+        EXPECT_EQ(results[0][1], results[1][1]);
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(ConvolutionPointwise, AutocastGivesWhatBf16Gives) {
+    amp_tensor *x = random_tensor(AMP_F32, {1, 20, 12, 12}, 1), *w = random_tensor(AMP_F32, {33, 20, 1, 1}, 2);
+    amp_tensor *b = random_tensor(AMP_F32, {33}, 3), *other = random_tensor(AMP_F32, {1, 33, 12, 12}, 4);
+    amp_tensor *scale = random_tensor(AMP_F32, {33}, 5);
+    const auto half = [](amp_tensor *t) { return op("to", {t, AMP_BF16}); };
+    const std::vector<Named> named = {{"attr", "relu"}, {"scale", scale}};
+    const std::vector<double> want =
+        numbers_of(op("convolution_pointwise.binary", {half(x), half(other), half(w), half(b)}, named));
+    const Region region(AMP_DEVICE_CPU, AMP_BF16);
+    amp_tensor *y = op("convolution_pointwise.binary", {x, other, w, b}, named);
+    ASSERT_EQ(amp_tensor_dtype(y), AMP_BF16);
+    EXPECT_EQ(numbers_of(y), want);
+}
+
+TEST_F(ConvolutionPointwise, BadInputIsToldInASentence) {
+    amp_tensor *x = tensor(AMP_F32, {2, 4, 5, 5}), *w = tensor(AMP_F32, {6, 4, 3, 3});
+    const auto fails = [&](const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named,
+                           const std::string &message) {
+        EXPECT_EQ(op(name, values, named), nullptr);
+        EXPECT_NE(std::string(amp_last_error()).find(message), std::string::npos) << amp_last_error();
+        amp_clear_error();
+    };
+    const std::string name = "convolution_pointwise";
+    fails(name, {x, w}, {{"attr", "softmax"}}, "expected none, relu, sigmoid");
+    fails(name, {x, w}, {{"attr", "gelu"}, {"algorithm", "fast"}}, "\"fast\"");
+    fails(name, {x, w}, {{"attr", "relu"}, {"scalars", AMP_FLOATS(1)}}, "there are 1 scalars");
+    fails(name, {x, w}, {{"scale", tensor(AMP_F32, {5})}}, "'scale' is [5] f32");
+    fails(name, {x, w}, {{"scale", tensor(AMP_I64, {6})}}, "'scale' is [6] i64");
+    fails(name, {x, w}, {{"stride", AMP_DIMS(1, 1, 1)}}, "'stride' has 3 values; expected 2");
+    fails(name, {x, tensor(AMP_F32, {6, 4})}, {}, "expected 3 to 5 dimensions");
+    fails(name, {tensor(AMP_I64, {2, 4, 5, 5}), tensor(AMP_I64, {6, 4, 3, 3})}, {}, "expected a floating dtype");
+    fails(name + ".binary", {x, tensor(AMP_F32, {2, 6, 3, 2}), w}, {}, "'other' is [2, 6, 3, 2] f32");
+    fails(name + ".binary", {x, tensor(AMP_F64, {2, 6, 3, 3}), w}, {}, "'other'");
+}
+
+} // namespace
