@@ -41,6 +41,7 @@ typedef struct plan {
     int threads, grid_m, grid_n;
     bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
     bool small;       /* packed A of a chunk is on the stack */
+    bool stores;      /* tiles are finished from the registers */
     char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
     float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
     size_t a_group_bytes, c_thread_values;
@@ -93,8 +94,14 @@ static void choose_grid(plan *p) {
     }
 }
 
+/* Nothing but a bias is added, and rows of C lie a constant distance apart. */
+static bool is_plain(const amp_gemm *g) {
+    return g->alpha == 1.0f && !g->residual && g->activation == AMP_GEMM_NONE && !g->window;
+}
+
 static void choose_tiles(plan *p) {
     const amp_gemm *g = p->g;
+    p->stores = p->isa->stores && is_plain(g) && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
     p->k_blocks = divide_up(g->k, AMP_GEMM_BLOCK);
     p->b_panels = divide_up(g->n, AMP_GEMM_BLOCK);
     p->row_panels = divide_up(g->m, p->isa->max_rows);
@@ -201,8 +208,8 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
-/* Tile `index` of those whose partial sums are kept between passes. */
-static void run_tile(const part *t, int64_t panel, range columns, range blocks, int64_t index) {
+/* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished then. */
+static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
     const plan *p = t->p;
     const int panels = (int)(columns.end - columns.begin);
     const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
@@ -211,6 +218,7 @@ static void run_tile(const part *t, int64_t panel, range columns, range blocks, 
     const bool last = blocks.end == p->k_blocks;
     const amp_gemm_tile tile = {
         .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
+        .a_panel_bytes = p->a_panel_bytes,
         .panel_rows = p->panel_rows,
         .rows = rows_of(p, panel),
         .panels = panels,
@@ -221,21 +229,37 @@ static void run_tile(const part *t, int64_t panel, range columns, range blocks, 
         .columns = (int)(left < wide ? left : wide),
         .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
         .accumulate = blocks.begin > 0,
+        .finish = last && p->stores ? &t->finish : NULL,
+        .row = panel * p->panel_rows,
+        .column = column,
+        .repeat = repeat,
     };
     p->isa->tile(&tile);
-    if (!last) return;
-    const amp_gemm_place place = {panel * p->panel_rows, column, tile.rows, tile.columns, (int)wide};
+    if (!last || p->stores) return;
+    const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
     finish_tile(t, &place, tile.c);
+}
+
+/* All row panels of the chunk against the same columns, whole ones in one call. */
+static void run_column(const part *t, range columns, range blocks) {
+    const int64_t last = t->rows.end - 1, whole = last - t->rows.begin + (rows_of(t->p, last) == t->p->panel_rows);
+    if (whole > 0) run_tile(t, t->rows.begin, whole, columns, blocks, 0);
+    if (t->rows.begin + whole <= last) run_tile(t, last, 1, columns, blocks, 0);
 }
 
 /* One pass over K: for each row panel the tiles of a group of B panels, so that A's slice comes from L1 for all but the
  * first. */
 static void run_pass(const part *t, range columns, range blocks) {
+    const bool whole = t->p->stores && t->p->c_thread_values == 0 && columns.end - columns.begin <= t->p->tile_panels;
     int64_t index = 0;
+    if (whole && t->rows.begin < t->rows.end) {
+        run_column(t, columns, blocks);
+        return;
+    }
     for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
         for (int64_t n = columns.begin; n < columns.end; n += t->p->tile_panels, index++) {
             const int64_t end = n + t->p->tile_panels;
-            run_tile(t, panel, (range){n, end < columns.end ? end : columns.end}, blocks, index);
+            run_tile(t, panel, 1, (range){n, end < columns.end ? end : columns.end}, blocks, index);
         }
     }
 }

@@ -22,6 +22,7 @@ static void tile(const amp_gemm_tile *t) {
 
 static const amp_gemm_isa isa = {
     .a_f32 = true,
+    .stores = true,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,
     .group_panels = 1,

@@ -5,7 +5,7 @@
  * Accumulator: f32, one per element of C, in a register over a K block and in f32 scratch between K blocks.
  * Error bound: |c - exact| ≤ K · 2⁻²⁴ · Σ|a_k b_k| to first order, plus K · 2⁻¹²⁶ for flushed denormals.
  * Denormals:   vdpbf16ps reads denormals as zero and flushes denormal sums, whatever MXCSR says.
- *              Over windows: c + bias, rounded to bf16 by vcvtne2ps2bf16, which flushes denormals too.
+ *              Where nothing but a bias is added, c + bias is rounded to bf16 by vcvtne2ps2bf16, which flushes them too.
  * ISA:         AVX512_BF16, AVX512F, AVX512BW.
  * Source:      Intel SDM volume 2, VDPBF16PS. */
 #include <immintrin.h>
@@ -13,6 +13,7 @@
 #include "cpu/gemm_direct_avx512.h"
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
+#include "cpu/gemm_store_avx512.h"
 
 /* `pairs` pairs of k from one block: rows · panels · vectors accumulators, at most 28, so that two vectors of B and one
  * broadcast of A fit the 32 registers. */
@@ -33,14 +34,13 @@ static inline __attribute__((always_inline)) void multiply_pair(__m512 acc[28], 
     }
 }
 
-static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,
-                                                          const int vectors) {
+static inline __attribute__((always_inline)) void one_tile(const amp_gemm_tile *t, const char *a, int64_t row,
+                                                           const int rows, const int panels, const int vectors) {
     __m512 acc[28];
     float *c = t->c;
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++)
         acc[i] = t->accumulate ? _mm512_load_ps(c + 32 / vectors * i) : _mm512_setzero_ps();
-    const char *a = (const char *)t->a;
     const int64_t a_step = (int64_t)t->panel_rows * 64, b_panel = t->b_panel_bytes / 2;
     const uint16_t *b = t->b;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
@@ -55,8 +55,18 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
 #pragma GCC unroll 1
     for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
         multiply_pair(acc, a + pair * 4, b + pair * 64, b_panel, rows, panels, vectors);
+    if (t->finish) {
+        store_any(t, row, acc, rows, panels, vectors, false);
+        return;
+    }
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(c + 32 / vectors * i, acc[i]);
+}
+
+static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,
+                                                          const int vectors) {
+    for (int64_t i = 0; i < t->repeat; i++)
+        one_tile(t, (const char *)t->a + i * t->a_panel_bytes, t->row + i * rows, rows, panels, vectors);
 }
 
 static void pack_a(const amp_gemm_pack_a *p, void *dst) {
@@ -79,6 +89,7 @@ static void direct(const amp_gemm_direct *t) {
 
 static const amp_gemm_isa isa = {
     .a_f32 = false,
+    .stores = true,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,
     .group_panels = 1,

@@ -26,6 +26,7 @@ static void direct(const amp_gemm_direct *t) {
 
 static const amp_gemm_isa isa = {
     .a_f32 = true,
+    .stores = true,
     .b_f32 = true,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,

@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "cpu/gemm_isa.h"
+#include "cpu/gemm_store_avx512.h"
 
 /* sum += a · b. In assembly, for with the intrinsic gcc 12 moves work about and runs out of registers. */
 static inline __attribute__((always_inline)) void multiply_add(__m512 *sum, __m512 a, __m512 b) {
@@ -48,14 +49,14 @@ static inline __attribute__((always_inline)) void multiply_pair(__m512 acc[28], 
     }
 }
 
-static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,
-                                                          const int vectors, const bool b_f32) {
+static inline __attribute__((always_inline)) void one_tile(const amp_gemm_tile *t, const char *a, int64_t row,
+                                                           const int rows, const int panels, const int vectors,
+                                                           const bool b_f32) {
     __m512 acc[28];
     float *c = t->c;
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++)
         acc[i] = t->accumulate ? _mm512_load_ps(c + 32 / vectors * i) : _mm512_setzero_ps();
-    const char *a = (const char *)t->a;
     const int64_t a_step = (int64_t)t->panel_rows * 128, b_panel = t->b_panel_bytes, b_pair = b_f32 ? 256 : 128;
     const char *b = (const char *)t->b;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
@@ -68,8 +69,18 @@ static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t
     }
     for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
         multiply_pair(acc, a + pair * 8, b + pair * b_pair, b_panel, rows, panels, vectors, b_f32);
+    if (t->finish) {
+        store_any(t, row, acc, rows, panels, vectors, b_f32);
+        return;
+    }
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(c + 32 / vectors * i, acc[i]);
+}
+
+static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,
+                                                          const int vectors, const bool b_f32) {
+    for (int64_t i = 0; i < t->repeat; i++)
+        one_tile(t, (const char *)t->a + i * t->a_panel_bytes, t->row + i * rows, rows, panels, vectors, b_f32);
 }
 
 static inline __attribute__((always_inline)) void tile_any(const amp_gemm_tile *t, const bool b_f32) {

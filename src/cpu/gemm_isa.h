@@ -29,20 +29,6 @@ typedef struct amp_gemm_pack_a {
     int64_t row;                   /* … and this the first row's number */
 } amp_gemm_pack_a;
 
-/* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */
-typedef struct amp_gemm_tile {
-    const void *a;
-    int panel_rows; /* row pitch of a packed A block */
-    int rows;       /* rows to compute */
-    int panels;     /* panels of 32 columns */
-    int columns;    /* … of which so many are wanted: the rest of the last panel need not be computed */
-    const void *b;
-    int64_t b_panel_bytes; /* from one panel of B to the next */
-    int64_t pairs;         /* pairs of k: sixteen in each block but the last */
-    float *c;              /* dense, 64-byte aligned */
-    bool accumulate;
-} amp_gemm_tile;
-
 /* What happens to a finished tile; the pointers are those of one matrix of the batch. */
 typedef struct amp_gemm_finish {
     void *c;
@@ -58,6 +44,24 @@ typedef struct amp_gemm_finish {
     amp_gemm_activation activation;
     float activation_numbers[2];
 } amp_gemm_finish;
+
+/* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */
+typedef struct amp_gemm_tile {
+    const void *a;
+    size_t a_panel_bytes; /* from one row panel of A to the next */
+    int panel_rows;       /* row pitch of a packed A block */
+    int rows;             /* rows to compute */
+    int panels;           /* panels of 32 columns */
+    int columns;          /* … of which so many are wanted: the rest of the last panel need not be computed */
+    const void *b;
+    int64_t b_panel_bytes; /* from one panel of B to the next */
+    int64_t pairs;         /* pairs of k: sixteen in each block but the last */
+    float *c;              /* dense, 64-byte aligned */
+    bool accumulate;
+    const amp_gemm_finish *finish; /* NULL, or the sums, plus what `c` has with `accumulate`, are finished, to … */
+    int64_t row, column; /* … this place of C; only in a kernel that `stores`, and where nothing but a bias is added */
+    int64_t repeat;      /* so many tiles below each other, of whole row panels, if `finish`; else one */
+} amp_gemm_tile;
 
 /* Where a finished tile lies: `tile` is [rows][pitch] f32, of which `columns` columns exist. */
 typedef struct amp_gemm_place {
@@ -97,6 +101,7 @@ typedef struct amp_gemm_direct {
 typedef struct amp_gemm_isa {
     bool a_f32;             /* packed A is f32 */
     bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
+    bool stores;            /* tiles can be finished from the registers, in the product's type or f32 */
     int max_rows;           /* of a tile with one panel of B */
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
     int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */

@@ -148,7 +148,38 @@ SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t i, vo
         simd_put_a(dst, at + j, form, simd_load(src, dtype, i + j, 1, SIMD_LANES));
 }
 
+#ifdef __AVX512BF16__
+/* The first values of a block, by mask; f32 is rounded by vcvtne2ps2bf16, which flushes denormals as the products would. */
+SIMD_INLINE __m512i simd_load_a_block(const char *src, int64_t k, amp_dtype dtype, __mmask32 mask) {
+    if (dtype == AMP_BF16) return _mm512_maskz_loadu_epi16(mask, src + k * 2);
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, src + k * 4);
+    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps((__mmask16)(mask >> 16), src + k * 4 + 64), low);
+}
+
+SIMD_INLINE void simd_pack_bf16_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype dtype) {
+    const int64_t size = dtype == AMP_F32 ? 4 : 2, step = (int64_t)p->panel_rows * 64;
+    const int64_t end = p->block + p->blocks, whole = p->k / AMP_GEMM_BLOCK < end ? p->k / AMP_GEMM_BLOCK : end;
+    const __mmask32 tail = (__mmask32)((UINT64_C(1) << (p->k % AMP_GEMM_BLOCK)) - 1);
+    for (int r = 0; r < p->panel_rows; r++) {
+        const char *src = (const char *)p->src + r * p->row_stride * size;
+        char *to = (char *)dst + p->block * step + r * 64;
+        int64_t block = p->block;
+        for (; r < p->rows && block < whole; block++, to += step)
+            _mm512_store_si512(to, simd_load_a_block(src, block * AMP_GEMM_BLOCK, dtype, 0xffffffffu));
+        for (; block < end; block++, to += step) /* a tail, or a row that does not exist */
+            _mm512_store_si512(to, r < p->rows ? simd_load_a_block(src, block * AMP_GEMM_BLOCK, dtype, tail)
+                                               : _mm512_setzero_si512());
+    }
+}
+#endif
+
 SIMD_INLINE void simd_pack_a_rows(const amp_gemm_pack_a *p, void *dst, amp_dtype dtype, const simd_a_form form) {
+#ifdef __AVX512BF16__
+    if (form == SIMD_A_BF16) {
+        simd_pack_bf16_rows(p, dst, dtype);
+        return;
+    }
+#endif
     const size_t size = dtype == AMP_F32 ? sizeof(float) : sizeof(uint16_t);
     const int64_t end = p->block + p->blocks, whole = p->k / AMP_GEMM_BLOCK < end ? p->k / AMP_GEMM_BLOCK : end;
     const int64_t step = (int64_t)p->panel_rows * AMP_GEMM_BLOCK;
