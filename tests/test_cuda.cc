@@ -207,6 +207,11 @@ TEST_F(Cuda, TargetsOnAnotherDeviceAreRefused) {
     amp_tensor *on_zero = sent(counting({4}));
     EXPECT_EQ(op("exp_out", {on_zero}, {{"out", on_one}}), nullptr);
     EXPECT_EQ(error(), "exp_out: 'out' is on CUDA device 1, another argument on 0; all must be on one device");
+    amp_tensor *places = op("zeros", {AMP_DIMS(4)}, {{"dtype", AMP_I64}, {"device", AMP_DEVICE_CUDA}});
+    EXPECT_EQ(op("sort_out", {on_zero}, {{"out", std::vector<amp_tensor *>{on_one, places}}}), nullptr);
+    EXPECT_EQ(error(), "sort_out: 'out' is on CUDA device 1, another argument on 0; all must be on one device");
+    EXPECT_EQ(op("sort_out", {on_zero}, {{"out", std::vector<amp_tensor *>{counting({4}), places}}}), nullptr);
+    EXPECT_EQ(error(), "sort_out: 'values' is on cpu, the arguments are on cuda; all must be on one device");
     EXPECT_EQ(op("add_", {on_one, on_zero}), nullptr);
     EXPECT_EQ(error(), "add_: 'other' is on CUDA device 0, another argument on 1; all must be on one device");
     EXPECT_EQ(values(on_one), (std::vector<float>{0, 1, 2, 3}));
@@ -283,6 +288,27 @@ TEST_F(Cuda, FactoriesMakeTensorsWhereTheyAreTold) {
     ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
     EXPECT_EQ(amp_cuda_device_of(op("ones", {AMP_DIMS(3)}, {{"device", AMP_DEVICE_CUDA}})), 1);
     ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+}
+
+TEST_F(Cuda, OutFormsWriteWhereTheTargetIs) {
+    Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_tensor *two_by_two = sent(counting({2, 2})), *column = op("select", {two_by_two, 1, 0});
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    EXPECT_EQ(op("arange_out", {amp_float(5), amp_float(7)}, {{"out", column}}), column) << amp_last_error();
+    EXPECT_EQ(values(two_by_two), (std::vector<float>{5, 1, 6, 3}));
+    EXPECT_EQ(op("t_", {two_by_two}), two_by_two) << amp_last_error();
+    EXPECT_EQ(values(two_by_two), (std::vector<float>{5, 6, 1, 3}));
+    EXPECT_EQ(op("zeros_out", {AMP_DIMS(2, 2)}, {{"out", two_by_two}}), two_by_two) << amp_last_error();
+    EXPECT_EQ(values(two_by_two), std::vector<float>(4, 0.0f));
+    amp_tensor *x = sent(counting({2, 3})), *sums = sent(counting({2, 3, 2}));
+    const std::vector<amp_tensor *> outs = {
+        op("select", {sums, 2, 1}),
+        op("zeros", {AMP_DIMS(2, 3)}, {{"dtype", AMP_I64}, {"device", AMP_DEVICE_CUDA}}),
+    };
+    EXPECT_EQ(op("cummax_out", {x, 0}, {{"out", outs}}), outs[0]) << amp_last_error();
+    EXPECT_EQ(values(outs[0]), values(both("cummax", {x, 0})[0]));
+    EXPECT_EQ(values(op("to", {outs[1], AMP_F32})), (std::vector<float>{0, 0, 0, 1, 1, 1}));
 }
 
 // The double of cuBLASLt rounds factors as TF32 does.

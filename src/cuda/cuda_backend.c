@@ -110,8 +110,9 @@ static amp_status begin(const amp_call *call) {
     if (module->device_count() > 1) {
         AMP_TRY(amp_call_each_tensor(call, check_index));
         if (first && call->target) AMP_TRY(expect_index(call, "out", call->target));
-        for (int i = 0; call->outs && i < call->op->output_count; i++)
+        for (int i = 0; call->outs && i < call->op->output_count; i++) {
             AMP_TRY(expect_index(call, "out", call->outs[i]));
+        }
     }
     module->begin(call->op->name);
     if (!first) first = call->target;

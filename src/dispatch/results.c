@@ -224,19 +224,27 @@ amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count
 }
 
 /* ---- After the kernel ----------------------------------------------------------------------------------------- */
+/* On the device of the call, which the backend has left by now. */
+static amp_status copy_over(amp_call *call, amp_tensor *const *targets) {
+    const amp_backend *backend = NULL;
+    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
+    amp_status status = backend->begin ? backend->begin(call) : AMP_OK;
+    for (int i = 0; i < call->op->output_count && status == AMP_OK; i++) {
+        status = backend->copy(targets[i], call->outputs[i]);
+        call->outputs[i] = targets[i];
+    }
+    if (backend->end && !(amp_this_thread.layers & AMP_INSIDE_OP)) backend->end();
+    return status;
+}
+
 static amp_status copy_to_target(amp_call *call) {
     const amp_tensor *made = call->outputs[0];
-    const amp_backend *backend = NULL;
     AMP_TRY(check_target(call, made->dtype, made->rank, made->shape));
-    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
-    AMP_TRY(backend->copy(call->target, made));
-    call->outputs[0] = call->target;
-    return AMP_OK;
+    return copy_over(call, &call->target);
 }
 
 /* All of the results or none: what does not fit is found before the first is written. */
 static amp_status copy_to_outs(amp_call *call) {
-    const amp_backend *backend = NULL;
     for (int i = 0; i < call->op->output_count; i++) {
         const amp_tensor *made = call->outputs[i];
         if (!made) {
@@ -246,13 +254,9 @@ static amp_status copy_to_outs(amp_call *call) {
         AMP_TRY(check_target_shape(call, i, made->rank, made->shape));
         AMP_TRY(check_target_dtype(call, i, made->dtype));
     }
-    AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));
-    for (int i = 0; i < call->op->output_count; i++) {
-        AMP_TRY(backend->copy(call->outs[i], call->outputs[i]));
-        amp_tensor_written(call->outs[i]);
-        call->outputs[i] = call->outs[i];
-    }
-    return AMP_OK;
+    const amp_status status = copy_over(call, call->outs);
+    for (int i = 0; i < call->op->output_count; i++) amp_tensor_written(call->outs[i]);
+    return status;
 }
 
 /* The target becomes the view of itself that the op made. */
@@ -289,8 +293,7 @@ AMP_HOT amp_status amp_results_finish(amp_call *call) {
         return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
                         amp_device_name(call->device));
     }
-    if (__builtin_expect(call->outs != NULL, 0)) return copy_to_outs(call);
-    const amp_status status = call->target ? finish_target(call) : AMP_OK;
+    const amp_status status = call->target ? finish_target(call) : call->outs ? copy_to_outs(call) : AMP_OK;
     if (call->target || call->op->flags & AMP_OP_MUTATES) amp_results_written(call);
     return status;
 }
