@@ -13,11 +13,12 @@ void amp_iterator_start(amp_iterator *it, int rank, const int64_t *shape) {
 }
 
 void amp_iterator_add(amp_iterator *it, const amp_tensor *tensor) {
-    const int64_t size = (int64_t)amp_dtype_size(tensor->dtype);
+    const uint64_t size = amp_dtype_size(tensor->dtype);
     int64_t strides[AMP_MAX_RANK];
     for (int d = 0; d < it->rank; d++) {
         const int from = d - (it->rank - tensor->rank);
-        strides[d] = from < 0 || tensor->shape[from] == 1 ? 0 : tensor->strides[from] * size;
+        /* without signs: the strides of a tensor without elements, which nothing follows, may be beyond all memory */
+        strides[d] = from < 0 || tensor->shape[from] == 1 ? 0 : (int64_t)((uint64_t)tensor->strides[from] * size);
     }
     amp_iterator_add_memory(it, amp_tensor_pointer(tensor), strides);
 }

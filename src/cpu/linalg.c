@@ -50,6 +50,7 @@ amp_call amp_linalg_step(const amp_call *call) {
     amp_call step = *call;
     step.form = AMP_FORM_FUNCTION;
     step.target = NULL;
+    step.outs = NULL;
     memset(step.outputs, 0, sizeof step.outputs);
     return step;
 }
