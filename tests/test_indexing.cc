@@ -158,6 +158,7 @@ TEST_F(Indexing, OneHotCountsClasses) {
     EXPECT_EQ(amp_tensor_dtype(hot), AMP_I64);
     EXPECT_EQ(numbers_of(hot), Numbers({1, 0, 0, 0, 0, 1}));
     EXPECT_EQ(numbers_of(op("one_hot", {indices({}, {1}), 2})), Numbers({0, 1}));
+    EXPECT_EQ(amp_tensor_numel(op("one_hot", {tensor(AMP_I64, {0, 1}), INT64_MAX})), 0) << amp_last_error();
 }
 
 } // namespace

@@ -338,6 +338,15 @@ TEST_F(Spatial, NearestMovesAnyType) {
     }
 }
 
+TEST_F(Spatial, PaddingThatIsCroppedAgainOverflowsNowhere) {
+    amp_tensor *x = tensor(AMP_F32, {3}, {1, 2, 3});
+    for (const int64_t most : {INT64_MAX, INT64_MAX / 2, int64_t(100)}) {
+        EXPECT_EQ(numbers_of(op("constant_pad_nd", {x, AMP_DIMS(most, -most - 1), 5})), (std::vector<double>{5, 5}));
+        EXPECT_EQ(numbers_of(op("constant_pad_nd", {x, AMP_DIMS(-most, most), 5})), (std::vector<double>{5, 5, 5}));
+    }
+    EXPECT_EQ(numbers_of(op("constant_pad_nd", {x, AMP_DIMS(2, -4), 5})), (std::vector<double>{5}));
+}
+
 TEST_F(Spatial, TheScaleFactorIsKeptUnlessRecomputed) {
     amp_tensor *x = tensor(AMP_F32, {1, 1, 4}, {0, 1, 2, 3});
     EXPECT_EQ(numbers_of(op("interpolate", {x}, {{"scale_factor", 1.7}})), (std::vector<double>{0, 0, 1, 1, 2, 2}));

@@ -82,6 +82,8 @@ amp_status cpu_constant_pad_nd(amp_call *call) {
     amp_tensor *out = amp_call_output_like(call, 0, input->dtype, input->rank, shape, input);
     if (!out) return amp_pending_error();
     if (amp_tensor_elements(out) == 0) return AMP_OK;
+    /* More cropped than is there, or padded than the crop behind leaves, is as if it were just that. */
+    for (int d = 0; d < input->rank; d++) before[d] = smaller(larger(before[d], -input->shape[d]), shape[d]);
     AMP_TRY(fill_outside(out, input, before, &a->value));
     return copy_inside(out, input, before);
 }
