@@ -59,6 +59,18 @@ IMAGE = (4, 16, 128, 128)
 VOLUME = (2, 8, 16, 64, 64)
 
 
+def upsamples(line, image, volume):
+    """To twice the extents, in every mode."""
+    for dims, x in ((1, line), (2, image), (3, volume)):
+        size = [2 * extent for extent in x.shape[2:]]
+        for mode in ("nearest", "nearest_exact"):
+            yield f"upsample_{mode}{dims}d", dict(input=x, output_size=size)
+        linear = ("linear1d", "bilinear2d", "trilinear3d")[dims - 1]
+        yield f"upsample_{linear}", dict(input=x, output_size=size, align_corners=False)
+    for mode in ("bicubic2d", "bilinear2d_aa", "bicubic2d_aa"):
+        yield f"upsample_{mode}", dict(input=image, output_size=[200, 100], align_corners=False)
+
+
 def rnn(gates, layer=True):
     tensors = [normal(gates * 512, 512) * 0.04, normal(gates * 512, 512) * 0.04, normal(gates * 512) * 0.1,
                normal(gates * 512) * 0.1]
@@ -151,13 +163,25 @@ def million():
     yield "margin_ranking_loss", dict(input1=x, input2=y, target=torch.sign(normal(*M)), margin=0.1)
     yield "cross_entropy", dict(input=x, target=integers(1024, 1024))
     yield "nll_loss", dict(input=x, target=integers(1024, 1024))
+    yield "cross_entropy_loss", dict(input=x, target=integers(1024, 1024))
+    yield "nll_loss2d", dict(input=normal(4, 16, 128, 128), target=integers(16, 4, 128, 128))
     yield "multi_margin_loss", dict(input=x, target=integers(1024, 1024), p=1, margin=1.0)
-    yield "multilabel_margin_loss", dict(input=normal(1024, 64), target=integers(64, 1024, 64))
+    for op in ("multilabel_margin_loss", "multilabel_margin_loss_forward"):
+        yield op, dict(input=normal(1024, 64), target=integers(64, 1024, 64))
     yield "ctc_loss", dict(log_probs=torch.log_softmax(normal(200, 64, 80), 2), targets=integers(79, 64, 40) + 1,
                            input_lengths=lengths(64, 200), target_lengths=lengths(64, 40), blank=0)
     yield "cross", dict(input=normal(1 << 18, 3), other=normal(1 << 18, 3))
-    for op in ("clone", "trace", "zeros_like", "ones_like"):
+    for op in ("clone", "trace", "zeros_like", "ones_like", "empty_like", "t", "contiguous"):
         yield op, dict(input=x)
+    for op in ("zeros", "ones", "empty"):
+        yield op, dict(size=list(M))
+    yield "full", dict(size=list(M), fill_value=2.0)
+    yield "arange", dict(end=1 << 20)
+    yield "to", dict(input=x, dtype=torch.bfloat16)
+    yield "equal", dict(input=x, other=x.clone())
+    yield "roll", dict(input=x, shifts=[100], dims=[1])
+    yield "cummin", dict(input=x, dim=1)
+    yield "pairwise_distance", dict(x1=x, x2=y, p=2.0, eps=1e-6, keepdim=False)
     yield "full_like", dict(input=x, fill_value=2.0)
     yield "fill", dict(input=x, value=2.0)
     yield "flip", dict(input=x, dims=[0, 1])
@@ -174,6 +198,9 @@ def million():
     yield "pixel_shuffle", dict(input=image, upscale_factor=4)
     yield "pixel_unshuffle", dict(input=image, downscale_factor=4)
     yield "interpolate", dict(input=image, scale_factor=2.0, mode="bilinear", align_corners=False)
+    yield from upsamples(line, image, volume)
+    yield "grid_sampler", dict(input=image, grid=normal(4, 128, 128, 2) * 0.5, interpolation_mode=1, padding_mode=1,
+                               align_corners=False)
     yield "grid_sampler_2d", dict(input=image, grid=normal(4, 128, 128, 2) * 0.5, interpolation_mode=0, padding_mode=0,
                                   align_corners=False)
     yield "grid_sampler_3d", dict(input=volume, grid=normal(2, 16, 64, 64, 3) * 0.5, interpolation_mode=0,
@@ -221,6 +248,7 @@ def million():
     for op, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)):
         yield op, rnn(gates)
         yield op + "_cell", rnn(gates, False)
+    yield "rnn_layer", rnn(4)
 
 
 def linear_algebra(a, d, k):
@@ -236,8 +264,14 @@ def linear_algebra(a, d, k):
     l = torch.linalg.cholesky(d)
     yield "cholesky_inverse", dict(input=l)
     yield "cholesky_solve", dict(B=k, L=l)
+    yield "symeig", dict(input=d, eigenvectors=True)
+    yield "eig", dict(input=a, eigenvectors=False)
+    yield "lu_with_info", dict(input=a)
+    yield "lstsq", dict(input=k, A=a)
+    yield "matrix_rank", dict(input=a)
     reflectors, tau = torch.geqrf(a)
-    yield "linalg_householder_product", dict(input=reflectors, tau=tau)
+    for op in ("linalg_householder_product", "orgqr"):
+        yield op, dict(input=reflectors, tau=tau)
     yield "ormqr", dict(input=reflectors, tau=tau, other=k, left=True, transpose=True)
     yield "linalg_lstsq", dict(A=a, B=k)
     yield "linalg_solve", dict(A=a, B=k)
@@ -294,6 +328,8 @@ class Writer:
             if len(self.keys) > len(self.tensors):
                 self.tensors.append(value)
             return {"tensor": key, "dtype": NAMES[value.dtype], "shape": list(value.shape)}
+        if isinstance(value, torch.dtype):
+            return {"dtype_value": NAMES[value]}
         return [self.argument(v) for v in value] if isinstance(value, list) else value
 
     def write(self, folder, name, cases):

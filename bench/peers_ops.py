@@ -1,10 +1,10 @@
 """Every op beside PyTorch: `amp replay --time` against the same case called in eager PyTorch.
 
-    python bench/peers_ops.py [--amp build/release/amp] [--threads N] [--json | --docs FILE] FOLDER …
+    python bench/peers_ops.py [--amp build/release/amp] [--threads N[,N…]] [--turns N] [--json | --docs FILE] FOLDER …
 
 in an environment with torch. Folders: the recorded cases, and those that bench/large_cases.py writes. Each op's largest
 f32 case of a folder, one thread unless told otherwise; PyTorch's time includes what its Python call costs, ours what
-amp_call_op costs. Medians. A ratio above 1 says that libamp is slower. An op that PyTorch has under no name found here
+amp_call_op costs. Medians, of CPU time on one thread; with --turns both are timed again, and the best turn counts. A ratio above 1 says that libamp is slower. An op that PyTorch has under no name found here
 is listed at the end. --docs writes docs/benchmarks_ops.md.
 """
 import argparse
@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import struct
 import subprocess
@@ -34,7 +35,16 @@ RENAMED = {"threshold": F.threshold, "index_put": torch.index_put, "rnn_tanh_cel
            "to": torch.Tensor.to, "fill": torch.fill, "new_full": torch.Tensor.new_full,
            "addmm_activation": torch._addmm_activation, "repeat": torch.Tensor.repeat,
            "grid_sampler_2d": torch.grid_sampler_2d, "grid_sampler_3d": torch.grid_sampler_3d,
-           "native_multi_head_attention": torch._native_multi_head_attention}
+           "native_multi_head_attention": torch._native_multi_head_attention, "lu_with_info": torch._lu_with_info,
+           "einsum": lambda tensors, equation: torch.einsum(equation, tensors),
+           "cross_entropy_loss": F.cross_entropy, "nll_loss2d": F.nll_loss,
+           "multilabel_margin_loss_forward":
+               lambda input, target: torch.ops.aten.multilabel_margin_loss_forward(input, target, 1),
+           "rnn_layer": lambda **values: torch.lstm(*values.values()),
+           # gone from PyTorch: what it says to call instead
+           "eig": lambda input, eigenvectors: torch.view_as_real(torch.linalg.eigvals(input)),
+           "symeig": lambda input, eigenvectors: torch.linalg.eigh(input, "U"),
+           "lstsq": lambda input, A: torch.linalg.lstsq(A, input).solution, "matrix_rank": torch.linalg.matrix_rank}
 
 
 class File:
@@ -82,8 +92,9 @@ def candidates(op):
     for module in (F, torch, torch.Tensor, torch.special, torch.linalg):
         if hasattr(module, op):
             yield getattr(module, op)
-    if hasattr(torch.ops.aten, op):
-        yield getattr(torch.ops.aten, op)
+    for name in (op, "_" + op):
+        if hasattr(torch.ops.aten, name):
+            yield getattr(torch.ops.aten, name)
 
 
 def argument_forms(values):
@@ -92,14 +103,16 @@ def argument_forms(values):
     yield tuple(values.values()), {}
     tensors = [v for v in values.values() if isinstance(v, torch.Tensor)]
     yield tuple(tensors), {k: v for k, v in values.items() if not isinstance(v, torch.Tensor)}
+    if len(values) == 1 and isinstance(*values.values(), list):
+        yield tuple(*values.values()), {}
     if isinstance(values.get("hx"), list) and len(values["hx"]) == 1:
         yield tuple(v[0] if k == "hx" else v for k, v in values.items()), {}
 
 
 def flat(result):
     """The tensors of a result, those in lists and tuples too."""
-    if isinstance(result, torch.Tensor):
-        return [result]
+    if isinstance(result, (torch.Tensor, bool)):
+        return [torch.as_tensor(result)]
     return [t for part in result for t in flat(part)] if isinstance(result, (list, tuple)) else []
 
 
@@ -121,47 +134,62 @@ def call_of(op, values, outputs=()):
     return None
 
 
-def nanoseconds_of(call):
+def nanoseconds_of(call, threads):
+    now = time.process_time if threads == 1 else time.perf_counter
     calls = 1
     while True:
-        start = time.perf_counter()
+        start = now()
         for _ in range(calls):
             call()
-        if time.perf_counter() - start >= LEAST_SECONDS or calls >= 1 << 20:
+        if now() - start >= LEAST_SECONDS or calls >= 1 << 20:
             break
         calls *= 2
     rounds = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = now()
         for _ in range(calls):
             call()
-        rounds.append((time.perf_counter() - start) / calls * 1e9)
+        rounds.append((now() - start) / calls * 1e9)
     return statistics.median(rounds)
 
 
 def time_ours(amp, folder, threads):
+    """{op: (its largest case, nanoseconds)}"""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     run = subprocess.run([amp, "replay", "--time", "--json", str(folder)], env=environment, capture_output=True,
                          text=True)
-    return [op for op in json.loads(run.stdout)["ops"] if "nanoseconds" in op]
+    return {op["op"]: (op["timed_case"], op["nanoseconds"]) for op in json.loads(run.stdout)["ops"]
+            if "nanoseconds" in op}
 
 
-def compare(options, folder):
-    files, rows, unknown = {}, [], []
-    for op in time_ours(options.amp, folder, options.threads):
-        name, case = op["timed_case"].split("/", 1)
-        file = files.setdefault(name, None) or File(folder, name)
-        files[name] = file
-        recorded = file.cases[case]
-        call = call_of(op["op"], {k: file.value(v) for k, v in recorded["inputs"].items()}, recorded["outputs"])
-        if call is None:
-            unknown.append(op["op"])
-            continue
-        theirs = nanoseconds_of(call)
-        rows.append({"op": op["op"], "case": op["timed_case"], "libamp_ns": op["nanoseconds"], "torch_ns": theirs,
-                     "ratio": op["nanoseconds"] / theirs})
+def time_theirs(folder, cases, threads):
+    """{op: nanoseconds}, without the ops that PyTorch does not have."""
+    files, times = {}, {}
+    torch.set_num_threads(threads)
+    for op, (case, _) in cases.items():
+        name, case = case.split("/", 1)
+        if name not in files:
+            files[name] = File(folder, name)
+        recorded = files[name].cases[case]
+        values = {k: files[name].value(v) for k, v in recorded["inputs"].items()}
+        if call := call_of(op, values, recorded["outputs"]):
+            times[op] = nanoseconds_of(call, threads)
+    return times
+
+
+def compare(options, folder, threads):
+    """Both in turns; of each op the least of the turns."""
+    ours, theirs = {}, {}
+    for _ in range(options.turns):
+        cases = time_ours(options.amp, folder, threads)
+        for op, (_, nanoseconds) in cases.items():
+            ours[op] = min(ours.get(op, math.inf), nanoseconds)
+        for op, nanoseconds in time_theirs(folder, cases, threads).items():
+            theirs[op] = min(theirs.get(op, math.inf), nanoseconds)
+    rows = [{"op": op, "case": cases[op][0], "libamp_ns": ours[op], "torch_ns": theirs[op],
+             "ratio": ours[op] / theirs[op]} for op in theirs]
     rows.sort(key=lambda row: -row["ratio"])
-    return {"folder": folder.name, "ops": rows, "unknown": unknown,
+    return {"folder": folder.name, "threads": threads, "ops": rows, "unknown": sorted(ours.keys() - theirs.keys()),
             "mean": math.exp(statistics.fmean(math.log(row["ratio"]) for row in rows))}
 
 
@@ -174,31 +202,49 @@ def print_table(result):
     print(line.format("op", "libamp, ns", "PyTorch, ns", "ratio"))
     for row in result["ops"]:
         print(line.format(row["op"], f"{row['libamp_ns']:.0f}", f"{row['torch_ns']:.0f}", f"{row['ratio']:.2f}"))
-    print(f"\n{len(result['ops'])} ops, geometric mean {result['mean']:.2f}; above 2: {above(result, 2)}; "
+    print(f"\n{result['folder']}, {result['threads']} thread(s): {len(result['ops'])} ops, geometric mean {result['mean']:.2f}; above 2: {above(result, 2)}; "
           f"not found in PyTorch: {' '.join(result['unknown']) or 'none'}\n")
 
 
+def aliases():
+    """{op: the op that runs instead}, of src/policy/ops.def."""
+    rows = (Path(__file__).parent.parent / "src/policy/ops.def").read_text()
+    found = re.findall(r"^(\w+)\([^#]*?\balias=(\w+)", re.sub(r"\n +", " ", rows), re.M)
+    return {op: target for op, target in found if op != target}
+
+
 def write_page(options, results):
-    """The summary, then every op, slowest first."""
+    """The summary, then every op, slowest first; the ratio on more threads beside that on the first number of them."""
+    first = [r for r in results if r["threads"] == options.threads[0]]
+    more = {(r["threads"], r["folder"], row["op"]): row["ratio"] for r in results for row in r["ops"]}
+    others = options.threads[1:]
     with open(options.docs, "w") as page:
         def put(*lines):
             print(*lines, sep="\n", file=page)
 
-        threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
         put("# Every op beside PyTorch", "",
-            f"`bench/peers_ops.py --docs` wrote this page: {processor()}, {threads},",
-            f"PyTorch {torch.__version__}, f32, medians of {ROUNDS} rounds. A ratio is libamp's time over PyTorch's.",
-            "`golden` holds PyTorch's own small samples, where the call counts; the others come from",
-            "`bench/large_cases.py`: about 2^20 elements, 1,000 small matrices, one matrix of 256 × 256.", "",
-            "| cases | ops | geometric mean | slower than PyTorch | by more than 2 |", "|---|---:|---:|---:|---|")
+            f"`bench/peers_ops.py --docs` wrote this page: {processor()}, PyTorch {torch.__version__}, f32, in {options.turns}",
+            f"turns of {ROUNDS} rounds, the median of a turn's rounds and the best of the turns. Times of one thread are CPU time.",
+            "A ratio is libamp's time over PyTorch's. `golden` holds PyTorch's own small samples, where the call counts; the others",
+            "come from `bench/large_cases.py`: about 2^20 elements, 1,000 small matrices, one matrix of 256 × 256.", "",
+            "| cases | threads | ops | geometric mean | slower than PyTorch | by more than 2 |", "|---|---:|---:|---:|---:|---|")
         for result in results:
             slower = sum(row["ratio"] > 1 for row in result["ops"])
-            put(f"| {result['folder']} | {len(result['ops'])} | {result['mean']:.2f} | {slower} | {above(result, 2)} |")
-        for result in results:
-            put("", f"## {result['folder']}", "", "| op | libamp, µs | PyTorch, µs | ratio |", "|---|---:|---:|---:|")
+            put(f"| {result['folder']} | {result['threads']} | {len(result['ops'])} | {result['mean']:.2f} | {slower} | "
+                f"{above(result, 2)} |")
+        put("", "Other names of ops, which share a row: " +
+            ", ".join(f"`{op}` ({target})" for op, target in sorted(aliases().items())) + ".")
+        if unknown := sorted({op for result in first for op in result["unknown"]}):
+            put("", "Not compared, as PyTorch has no such call: " + ", ".join(unknown) + ".")
+        for result in first:
+            put("", f"## {result['folder']}", "",
+                "| op | libamp, µs | PyTorch, µs | ratio |" + "".join(f" on {n} threads |" for n in others),
+                "|---|---:|---:|---:|" + "---:|" * len(others))
             for row in result["ops"]:
                 ours, theirs = row["libamp_ns"] / 1e3, row["torch_ns"] / 1e3
-                put(f"| {row['op']} | {ours:.2f} | {theirs:.2f} | {row['ratio']:.2f} |")
+                ratios = [more.get((n, result["folder"], row["op"])) for n in others]
+                put(f"| {row['op']} | {ours:.2f} | {theirs:.2f} | {row['ratio']:.2f} |" +
+                    "".join(f" {ratio:.2f} |" if ratio else " |" for ratio in ratios))
 
 
 def processor():
@@ -212,16 +258,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--amp", default="build/release/amp")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1], metavar="N[,N…]")
+    parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--docs", metavar="FILE")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
     with torch.inference_mode():
-        results = [compare(options, folder) for folder in options.folders]
+        results = [compare(options, folder, n) for n in options.threads for folder in options.folders]
     if options.json:
-        print(json.dumps({"torch": torch.__version__, "threads": options.threads, "folders": results}, indent=1))
+        print(json.dumps({"torch": torch.__version__, "folders": results}, indent=1))
     elif options.docs:
         write_page(options, results)
     else:

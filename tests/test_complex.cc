@@ -159,6 +159,36 @@ TEST_F(ComplexNumbers, LogaddexpKnowsInfinities) {
 
 const Numbers eight = {{1, 2}, {-3, 0.5}, {0.25, -1}, {0, 2}, {0.5, 0}, {1, 0}, {0, -1}, {3, -2}};
 
+// c64 is widened a piece at a time: rows of any length are those of c128.
+TEST_F(ComplexNumbers, RmsNormOfRowsOfAnyLength) {
+    for (const int64_t n : {1, 2, 3, 5, 63, 127, 128, 129, 255, 256, 300}) {
+        SCOPED_TRACE(n);
+        Numbers numbers, weights;
+        for (int64_t i = 0; i < 3 * n; i++) numbers.emplace_back(std::sin(double(i)), 0.25 * double(i % 7));
+        for (int64_t i = 0; i < n; i++) weights.emplace_back(std::cos(double(i)), 0.5 - double(i % 3));
+        amp_tensor *x = complex_tensor(AMP_C64, {3, n}, numbers), *w = complex_tensor(AMP_C64, {n}, weights);
+        for (const bool weighted : {false, true}) {
+            std::vector<Named> options;
+            if (weighted) options.push_back({"weight", w});
+            amp_tensor *wide = op("rms_norm", {op("to", {x, AMP_C128}), AMP_DIMS(n)},
+                                  weighted ? std::vector<Named>{{"weight", op("to", {w, AMP_C128})}} : options);
+            Numbers want;
+            for (int64_t i = 0; i < 3 * n; i++) want.push_back(at(wide, i));
+            expect_close(op("rms_norm", {x, AMP_DIMS(n)}, options), want, 2e-6);
+        }
+    }
+}
+
+TEST_F(ComplexNumbers, AdaptiveAveragesOfOneWindowAreMeans) {
+    const Numbers numbers = {{1, 2}, {-3, 0.5}, {0.25, -1}, {0, 2}};
+    amp_tensor *x = complex_tensor(AMP_C128, {1, 2, 2}, numbers);
+    expect_close(op("adaptive_avg_pool1d", {x, AMP_DIMS(1)}), {{-1, 1.25}, {0.125, 0.5}}, 1e-15);
+    expect_close(op("adaptive_avg_pool2d", {x, AMP_DIMS(1)}), {{-0.4375, 0.875}}, 1e-15);
+    EXPECT_EQ(amp_tensor_rank(op("adaptive_avg_pool2d", {x, AMP_DIMS(1, 1)})), 3);
+    EXPECT_EQ(op("adaptive_avg_pool2d", {x, AMP_DIMS(1, 2)}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"adaptive_avg_pool2d", "c128"}));
+}
+
 TEST_F(ComplexNumbers, RmsNormTakesTheMeanOfSquares) {
     const Numbers want = {{3.0855429218743247, 3.3827979401443167},   {-5.631854490937342, 2.658086622378895},
                           {-0.06510064061271859, -2.109642155612808}, {1.115315161441733, 3.940455520865183},

@@ -108,6 +108,8 @@ TEST_F(Distances, PairwiseIsTheNormOfTheDifference) {
     expect_near(d, {2, std::sqrt(50.0)}, 1e-5);
     EXPECT_EQ(op("pairwise_distance", {tensor(AMP_F32, {2, 3}), tensor(AMP_F32, {2, 4})}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"pairwise_distance", "[2, 3]", "[2, 4]"}));
+    EXPECT_EQ(op("pairwise_distance", {tensor(AMP_F32, {2, 3}), tensor(AMP_BOOL, {2, 3})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"pairwise_distance", "'x2' is [2, 3] bool"}));
 }
 
 TEST_F(Distances, PdistIsTheUpperTriangle) {

@@ -403,6 +403,17 @@ TEST_F(Elementwise, NumbersInPlaceOfNanAndInfinityAnywhere) {
         EXPECT_EQ(numbers_of(op("nan_to_num", {x}, {{"posinf", 9.0}})), expected) << at;
         EXPECT_EQ(numbers_of(op("nan_to_num_", {x}, {{"posinf", 9.0}})), expected) << at;
     }
+    for (const amp_dtype dtype : {AMP_F32, AMP_F64, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = tensor(dtype, {4}, {NAN, INFINITY, -INFINITY, -2});
+        const auto given = [&](const std::vector<Named> &options) {
+            return numbers_of(op("nan_to_num", {x}, options));
+        };
+        EXPECT_EQ(given({{"posinf", 4.0}, {"neginf", -4.0}}), (std::vector<double>{0, 4, -4, -2}));
+        EXPECT_EQ(given({{"nan", 1.0}, {"posinf", 4.0}, {"neginf", 8.0}}), (std::vector<double>{1, 4, 8, -2}));
+        EXPECT_EQ(given({{"posinf", INFINITY}, {"neginf", double(-INFINITY)}}),
+                  (std::vector<double>{0, INFINITY, -INFINITY, -2}));
+        EXPECT_EQ(given({{"posinf", 3.0}, {"neginf", double(-INFINITY)}}), (std::vector<double>{0, 3, -INFINITY, -2}));
+    }
 }
 
 TEST_F(Elementwise, ANumberIsComparedInTheTensorsType) {

@@ -32,19 +32,21 @@ typedef struct sampler {
 
 /* ---- Places, along one dimension ------------------------------------------------------------------------------ */
 
-AMP_ALWAYS_INLINE double unnormalised(double x, int64_t extent, bool align) {
-    return align ? (x + 1.0) / 2.0 * (double)(extent - 1) : ((x + 1.0) * (double)extent - 1.0) / 2.0;
+/* −1 … 1 as a place among the elements of a dimension. */
+typedef struct unit_map {
+    double factor, shift;
+} unit_map;
+
+static unit_map map_of(const sampler *g, int64_t extent) {
+    return g->align ? (unit_map){(double)(extent - 1), 0.0} : (unit_map){(double)extent, 1.0};
+}
+AMP_ALWAYS_INLINE double unnormalised(unit_map m, double x) {
+    return ((x + 1.0) * m.factor - m.shift) / 2.0;
 }
 
-/* floor and nearbyint, which are calls where no instruction set beyond x86-64's first is asked for. From 2^51 on every
- * number counts as whole. */
-AMP_ALWAYS_INLINE double floor_of(double x) {
-    if (!(fabs(x) < 0x1p51)) return x;
-    const double whole = (double)(int64_t)x;
-    return whole - (whole > x);
-}
-AMP_ALWAYS_INLINE double nearest_to(double x) {
-    return fabs(x) < 0x1p51 ? x + 0x1.8p52 - 0x1.8p52 : x;
+/* Instead of floor and nearbyint, which are calls where no instruction set beyond x86-64's first is asked for; to 2^51. */
+AMP_ALWAYS_INLINE double nearest_whole(double x) {
+    return x + 0x1.8p52 - 0x1.8p52;
 }
 
 /* Mirrored between low/2 and high/2 as often as it takes. */
@@ -57,11 +59,12 @@ static double mirrored(double x, int64_t twice_low, int64_t twice_high) {
     return fmod(floor(distance / span), 2.0) == 0.0 ? rest + low : span - rest + low;
 }
 
-/* NaN goes, as in PyTorch, to the first element in two dimensions and to the last in three. */
+/* NaN goes, as in PyTorch, to the first element in two dimensions and to the last in three. One choice after the other,
+ * so that compilers make vectors of them. */
 AMP_ALWAYS_INLINE double clipped(const sampler *g, double x, int64_t extent) {
-    const double last = (double)(extent - 1);
-    if (x != x) return g->dims == 2 ? 0.0 : last;
-    return x > 0.0 ? x < last ? x : last : 0.0;
+    const double last = (double)(extent - 1), number = x != x ? g->dims == 2 ? 0.0 : last : x;
+    const double least = number > 0.0 ? number : 0.0;
+    return least < last ? least : last;
 }
 
 AMP_ALWAYS_INLINE double bounded(const sampler *g, border border, double x, int64_t extent) {
@@ -70,9 +73,14 @@ AMP_ALWAYS_INLINE double bounded(const sampler *g, border border, double x, int6
     return clipped(g, x, extent);
 }
 
-/* −1 for what lies outside. Beyond any extent, and NaN, is outside. */
-AMP_ALWAYS_INLINE int64_t index_of(double x, int64_t extent) {
-    return x >= 0.0 && x < (double)extent ? (int64_t)x : -1;
+/* Where element x begins in a plane; −1 if it lies outside. Without branches: this is done for every tap. */
+AMP_ALWAYS_INLINE int32_t offset_of(int32_t x, int32_t extent, int32_t step) {
+    const bool outside = (x < 0) | (x >= extent);
+    return (int32_t)((uint32_t)x * (uint32_t)step) | -(int32_t)outside;
+}
+AMP_ALWAYS_INLINE int32_t clipped_index(int32_t x, int32_t last) {
+    const int32_t least = x > 0 ? x : 0;
+    return least < last ? least : last;
 }
 
 /* Keys's cubic convolution with a = −0.75, at a distance from the tap of up to 1, and of 1 to 2. */
@@ -83,39 +91,26 @@ static double cubic_far(double x) {
     return ((-0.75 * x + 3.75) * x - 6.0) * x + 3.0;
 }
 
-typedef struct place {
-    int64_t index[4];
-    double weight[4];
-} place;
-
 static int taps_along(const sampler *g) {
     return g->mode == LINEAR ? 2 : g->mode == NEAREST ? 1 : 4;
 }
 
-AMP_ALWAYS_INLINE place find_place(const sampler *g, interpolation mode, border border, double coordinate,
-                                   int64_t extent) {
-    place p;
-    double x = unnormalised(coordinate, extent, g->align);
-    if (mode == CUBIC) { /* its taps are bounded, not its centre */
-        const double below = floor_of(x), t = x - below;
-        for (int k = 0; k < 4; k++) p.index[k] = index_of(bounded(g, border, below - 1.0 + k, extent), extent);
-        p.weight[0] = cubic_far(1.0 + t);
-        p.weight[1] = cubic_near(t);
-        p.weight[2] = cubic_near(1.0 - t);
-        p.weight[3] = cubic_far(2.0 - t);
-        return p;
-    }
-    x = bounded(g, border, x, extent);
-    if (mode == NEAREST) {
-        p.index[0] = index_of(nearest_to(x), extent);
-        p.weight[0] = 1.0;
-        return p;
-    }
-    const double below = floor_of(x);
-    for (int k = 0; k < 2; k++) p.index[k] = index_of(below + k, extent);
-    p.weight[1] = x - below;
-    p.weight[0] = 1.0 - p.weight[1];
-    return p;
+/* The whole number below, and what is left. FARTHEST stands for all that lies farther, where nothing is left; NaN and
+ * infinities leave NaN. */
+enum { FARTHEST = INT32_MAX - 8 };
+typedef struct split {
+    int32_t below[RUN];
+    double rest[RUN];
+} split;
+
+AMP_ALWAYS_INLINE double within_reach(double x) {
+    const double least = x > -(double)FARTHEST ? x : -(double)FARTHEST;
+    return least < (double)FARTHEST ? least : (double)FARTHEST;
+}
+AMP_ALWAYS_INLINE void split_one(split *s, int64_t i, double x) {
+    const double near = within_reach(x), whole = nearest_whole(near), below = whole - (whole > near ? 1.0 : 0.0);
+    s->below[i] = (int32_t)below;
+    s->rest[i] = (near - below) + (x - x);
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
@@ -125,6 +120,11 @@ typedef struct axis {
     double *weight;
     int32_t *offset;
 } axis;
+
+/* From one index to the next, in elements of a plane. */
+static int32_t step_along(const sampler *g, int d) {
+    return (int32_t)(d == 2 ? 1 : d == 1 ? g->s->in[2] : g->s->in[1] * g->s->in[2]);
+}
 
 /* Indices into a plane, −1 for a zero, and weights, in the same order. */
 typedef struct run_taps {
@@ -239,8 +239,8 @@ static amp_status find_kernels(amp_call *call, sampler *g, amp_dtype compute) {
 static amp_status sample(amp_call *call, const request *r, int dims) {
     amp_spatial s;
     AMP_TRY(amp_spatial_start(call, &s, r->input, dims));
-    if (s.in[0] * s.in[1] * s.in[2] > INT32_MAX) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; planes may have 2³¹ − 1 elements", amp_call_name(call),
+    if (s.in[0] * s.in[1] * s.in[2] >= FARTHEST) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; planes may have 2³¹ − 10 elements", amp_call_name(call),
                         amp_describe(r->input));
     }
     for (int d = 0; d < dims; d++) *amp_spatial_out(&s, d) = r->grid->shape[1 + d];

@@ -7,32 +7,76 @@
  * ISA:         through the kernels of lines.h where TYPE is f32.
  * Source:      documentation of torch.nn.functional.grid_sample. */
 
-/* Along dimension d (of D, H, W): the taps of each of n elements. */
-AMP_ALWAYS_INLINE void NAME(find_axis_as)(const sampler *g, interpolation mode, int each, border border, int64_t n,
-                                          const TYPE *grid, int d, const axis *to) {
+/* Coordinates along dimension d (of D, H, W; x comes first in the grid), bounded but for cubic taps, which are themselves. */
+AMP_ALWAYS_INLINE void NAME(split_coordinates)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
+                                               split *s) {
     const int64_t extent = g->s->in[d];
-    const int32_t step = (int32_t)(d == 2 ? 1 : d == 1 ? g->s->in[2] : g->s->in[1] * g->s->in[2]);
+    const unit_map m = map_of(g, extent);
+    const int dims = g->dims;
+    grid += 2 - d;
     for (int64_t i = 0; i < n; i++) {
-        const place p = find_place(g, mode, border, (double)grid[i * g->dims + 2 - d], extent); /* x comes first */
-        for (int k = 0; k < each; k++) {
-            to->offset[k * n + i] = p.index[k] < 0 ? -1 : (int32_t)p.index[k] * step;
-            to->weight[k * n + i] = p.weight[k];
-        }
+        split_one(s, i, bounded(g, border, unnormalised(m, (double)grid[i * dims]), extent));
     }
 }
 
+AMP_ALWAYS_INLINE void NAME(find_offsets)(const sampler *g, border border, int64_t n, const split *s, int tap, int d,
+                                          int32_t *restrict offset) {
+    const int32_t extent = (int32_t)g->s->in[d], step = step_along(g, d);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t x = s->below[i] + tap;
+        if (border == MIRROR) x = (int32_t)bounded(g, MIRROR, (double)x, extent);
+        if (border == EDGE) x = clipped_index(x, extent - 1);
+        offset[i] = border == ZEROS ? offset_of(x, extent, step) : x * step;
+    }
+}
+
+AMP_ALWAYS_INLINE void NAME(find_linear)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
+                                         const axis *to) {
+    split s;
+    NAME(split_coordinates)(g, border, n, grid, d, &s);
+    for (int k = 0; k < 2; k++) NAME(find_offsets)(g, ZEROS, n, &s, k, d, to->offset + k * n);
+    for (int64_t i = 0; i < n; i++) to->weight[i] = 1.0 - s.rest[i];
+    for (int64_t i = 0; i < n; i++) to->weight[n + i] = s.rest[i];
+}
+
+AMP_ALWAYS_INLINE void NAME(find_cubic)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
+                                        const axis *to) {
+    split s;
+    double *restrict weight = to->weight;
+    NAME(split_coordinates)(g, ZEROS, n, grid, d, &s);
+    for (int k = 0; k < 4; k++) NAME(find_offsets)(g, border, n, &s, k - 1, d, to->offset + k * n);
+    for (int64_t i = 0; i < n; i++) weight[i] = cubic_far(1.0 + s.rest[i]);
+    for (int64_t i = 0; i < n; i++) weight[n + i] = cubic_near(s.rest[i]);
+    for (int64_t i = 0; i < n; i++) weight[2 * n + i] = cubic_near(1.0 - s.rest[i]);
+    for (int64_t i = 0; i < n; i++) weight[3 * n + i] = cubic_far(2.0 - s.rest[i]);
+}
+
+static void NAME(find_nearest)(const sampler *g, int64_t n, const TYPE *grid, int d, const axis *to) {
+    const int32_t extent = (int32_t)g->s->in[d], step = step_along(g, d);
+    const unit_map m = map_of(g, extent);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = bounded(g, g->border, unnormalised(m, (double)grid[i * g->dims + 2 - d]), extent);
+        to->offset[i] = offset_of((int32_t)nearest_whole(within_reach(x)), extent, step);
+        to->weight[i] = 1.0;
+    }
+}
+
+/* The taps of each of n elements along a dimension. */
 static void NAME(find_axis)(const sampler *g, int64_t n, const TYPE *grid, int d, const axis *to) {
-    const bool zeros = g->border == ZEROS;
-    if (g->mode == LINEAR && zeros)
-        NAME(find_axis_as)(g, LINEAR, 2, ZEROS, n, grid, d, to);
-    else if (g->mode == CUBIC && zeros)
-        NAME(find_axis_as)(g, CUBIC, 4, ZEROS, n, grid, d, to);
+    if (g->mode == NEAREST)
+        NAME(find_nearest)(g, n, grid, d, to);
+    else if (g->mode == LINEAR && g->border == ZEROS)
+        NAME(find_linear)(g, ZEROS, n, grid, d, to);
+    else if (g->mode == LINEAR && g->border == EDGE)
+        NAME(find_linear)(g, EDGE, n, grid, d, to);
     else if (g->mode == LINEAR)
-        NAME(find_axis_as)(g, LINEAR, 2, g->border, n, grid, d, to);
-    else if (g->mode == CUBIC)
-        NAME(find_axis_as)(g, CUBIC, 4, g->border, n, grid, d, to);
+        NAME(find_linear)(g, MIRROR, n, grid, d, to);
+    else if (g->border == ZEROS)
+        NAME(find_cubic)(g, ZEROS, n, grid, d, to);
+    else if (g->border == EDGE)
+        NAME(find_cubic)(g, EDGE, n, grid, d, to);
     else
-        NAME(find_axis_as)(g, NEAREST, 1, g->border, n, grid, d, to);
+        NAME(find_cubic)(g, MIRROR, n, grid, d, to);
 }
 
 /* One tap of each dimension, for all n elements. A negative offset, which has all bits set, makes a negative index. */

@@ -183,27 +183,94 @@ static void norm_f64(const void *context, void *out, const void *in, int64_t n) 
     }
 }
 
-/* Four sums, for each term waits for the one before it. */
-static double _Complex sum_of_squares(const double _Complex *x, int64_t n) {
-    enum { LANES = 4 };
-    double _Complex sums[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        AMP_UNROLL
-        for (int l = 0; l < LANES; l++) sums[l] += amp_complex_product(x[i + l], x[i + l]);
-    }
-    for (; i < n; i++) sums[0] += amp_complex_product(x[i], x[i]);
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+/* A complex number as one register: what amp_complex_product computes, rounding by rounding, without taking apart. */
+typedef double pair __attribute__((vector_size(16)));
+
+AMP_ALWAYS_INLINE pair load_pair(const double *x) {
+    pair p;
+    memcpy(&p, x, sizeof p);
+    return p;
+}
+AMP_ALWAYS_INLINE pair pair_product(pair x, pair y) {
+    return x * (pair){y[0], y[0]} + (pair){x[1], x[0]} * (pair){-y[1], y[1]};
 }
 
-/* rms_norm of complex numbers: as in PyTorch the mean is that of x², which is complex too. */
+/* Σx² is made of Σa², Σb² and Σab of x = a + bi. Four sums of each, for each term waits for the one before it. */
+enum { SUMS = 4 };
+typedef struct square_sums {
+    pair squares[SUMS], products[SUMS];
+} square_sums;
+
+static void add_squares(square_sums *to, const double *x, int64_t n) {
+    square_sums s = *to;
+    int64_t i = 0;
+    for (; i + SUMS <= n; i += SUMS) {
+        AMP_UNROLL
+        for (int l = 0; l < SUMS; l++) {
+            const pair p = load_pair(x + 2 * (i + l));
+            s.squares[l] += p * p;
+            s.products[l] += p * (pair){p[1], p[0]};
+        }
+    }
+    for (; i < n; i++) {
+        const pair p = load_pair(x + 2 * i);
+        s.squares[0] += p * p;
+        s.products[0] += p * (pair){p[1], p[0]};
+    }
+    *to = s;
+}
+
+/* 1/z; division as C has it takes as long as a short row. */
+static double _Complex reciprocal(double _Complex z) {
+    const double re = creal(z), im = cimag(z), norm = re * re + im * im;
+    return isnormal(norm) ? __builtin_complex(re / norm, -im / norm) : 1.0 / z;
+}
+
+/* As in PyTorch the mean is that of x², which is complex too. */
+static pair scale_of(const square_sums *s, int64_t n, double eps) {
+    const pair squares = (s->squares[0] + s->squares[1]) + (s->squares[2] + s->squares[3]);
+    const pair products = (s->products[0] + s->products[1]) + (s->products[2] + s->products[3]);
+    const double _Complex sum = __builtin_complex(squares[0] - squares[1], products[0] + products[1]);
+    const double _Complex scale = reciprocal(csqrt(sum / (double)n + eps));
+    return (pair){creal(scale), cimag(scale)};
+}
+
+static void scale_pairs(double *out, const double *x, int64_t n, pair scale, const double *weight) {
+    for (int64_t i = 0; i < 2 * n; i += 2) {
+        pair y = pair_product(load_pair(x + i), scale);
+        if (weight) y = pair_product(y, load_pair(weight + i));
+        memcpy(out + i, &y, sizeof y);
+    }
+}
+
 static void norm_c128(const void *context, void *out, const void *in, int64_t n) {
     const norm *c = context;
-    const double _Complex *x = in, *weight = c->weight;
-    double _Complex *o = out;
-    const double _Complex scale = 1.0 / csqrt(sum_of_squares(x, n) / (double)n + c->eps);
-    for (int64_t i = 0; i < n; i++) o[i] = amp_complex_product(x[i], scale);
-    for (int64_t i = 0; weight && i < n; i++) o[i] = amp_complex_product(o[i], weight[i]);
+    square_sums s = {{{0}}, {{0}}};
+    add_squares(&s, in, n);
+    scale_pairs(out, in, n, scale_of(&s, n, c->eps), c->weight);
+}
+
+/* The same in c128, a piece at a time; the weight is c128. */
+static void norm_c64(const void *context, void *out, const void *in, int64_t n) {
+    enum { PIECE = 128 };
+    const norm *c = context;
+    const float *x = in;
+    const double *weight = c->weight;
+    float *o = out;
+    double wide[2 * PIECE];
+    square_sums s = {{{0}}, {{0}}};
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE;
+        for (int64_t k = 0; k < 2 * count; k++) wide[k] = (double)x[2 * i + k];
+        add_squares(&s, wide, count);
+    }
+    const pair scale = scale_of(&s, n, c->eps);
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE;
+        for (int64_t k = 0; n > PIECE && k < 2 * count; k++) wide[k] = (double)x[2 * i + k];
+        scale_pairs(wide, wide, count, scale, weight ? weight + 2 * i : NULL);
+        for (int64_t k = 0; k < 2 * count; k++) o[2 * i + k] = (float)wide[k];
+    }
 }
 
 /* The normalised dimensions are the last ones of the input, and those of weight and bias. */
@@ -278,6 +345,10 @@ static amp_status run_norm(amp_call *call, amp_tensor *input, const amp_dims *sh
     AMP_TRY(dense_parameter(call, weight, r.compute, &c.weight));
     AMP_TRY(dense_parameter(call, bias, r.compute, &c.bias));
     r.loop = r.compute == AMP_F32 ? norm_row : r.compute == AMP_F64 ? norm_f64 : norm_c128;
+    if (input->dtype == AMP_C64) { /* its rows are read as they are */
+        r.compute = AMP_C64;
+        r.loop = norm_c64;
+    }
     if (r.compute == AMP_F32) {
         const amp_kernel_family family = c.centred ? AMP_KERNEL_LAYER_NORM : AMP_KERNEL_RMS_NORM;
         r.compute = amp_kernel_dtype(family, input->dtype);

@@ -205,6 +205,10 @@ amp_status cpu_pairwise_distance(amp_call *call) {
     const amp_operand pair[2] = {amp_tensor_operand("x1", a->x1), amp_tensor_operand("x2", a->x2)};
     const amp_dtype dtype = amp_floating_result(amp_operands_dtype(pair, 2));
     const amp_dtype wide = dtype == AMP_BF16 || dtype == AMP_F16 ? AMP_F32 : dtype;
+    if (a->x1->dtype == AMP_BOOL || a->x2->dtype == AMP_BOOL) { /* of which PyTorch takes no difference */
+        return amp_fail(AMP_ERROR_DTYPE, "pairwise_distance: 'x1' is %s, 'x2' is %s; expected numbers, not bool",
+                        amp_describe(a->x1), amp_describe(a->x2));
+    }
     amp_tensor *apart = amp_add_scalar(amp_sub(amp_to(a->x1, wide), amp_to(a->x2, wide)), amp_float(a->eps.value));
     amp_tensor *lengths = amp_norm(apart, amp_float(a->p.value), AMP_DIMS(-1), .keepdim = a->keepdim);
     call->outputs[0] = amp_dtype_is_complex(dtype) ? lengths : amp_to(lengths, dtype);

@@ -16,6 +16,7 @@ typedef double _Complex complex128;
 
 typedef struct unary_context {
     amp_kernel_function *kernel; /* amp_unary_function, or amp_unary_with_function */
+    amp_kernel_function *first;  /* what runs before it; nan_to_num only */
     double p, q, r;              /* the op's numbers: slope, alpha, bounds … */
     bool with_numbers;           /* the kernel takes p and q */
     amp_dense_function *loop;    /* for f32, instead of a kernel */
@@ -298,45 +299,46 @@ static float number_f32(float x, float nan, float most, float least) {
     return x != x ? nan : x > FLT_MAX ? most : x < -FLT_MAX ? least : x;
 }
 
-static void to_numbers(const unary_context *c, float *out, const float *in, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) out[i] = number_f32(in[i], (float)c->p, (float)c->q, (float)c->r);
-}
-
-/* Where the infinities become the largest numbers: clipped, then whatever piece holds a NaN once more. Pieces have a known
- * length, so that all compilers vectorise. */
-static void clip_to_numbers(const unary_context *c, float *restrict out, const float *restrict in, int64_t n) {
-    enum { PIECE = 32 };
-    int64_t i = 0;
-    ((amp_unary_with_function *)c->kernel)(out, in, n, (float)c->r, (float)c->q);
-    for (; i + PIECE <= n; i += PIECE) {
-        int missing = 0;
-        for (int64_t k = i; k < i + PIECE; k++) missing |= in[k] != in[k];
-        if (missing) to_numbers(c, out, in, i, i + PIECE);
+/* The kernel knows one number for both infinities: the negative one becomes another before, a block in cache at a time. */
+static void two_infinities(const unary_context *c, float *out, const float *in, int64_t n) {
+    enum { BLOCK = 4096 };
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = n - i < BLOCK ? n - i : BLOCK;
+        ((amp_unary_with_function *)c->first)(out + i, in + i, count, -INFINITY, (float)c->r);
+        ((amp_unary_with_function *)c->kernel)(out + i, out + i, count, (float)c->p, (float)c->q);
     }
-    to_numbers(c, out, in, i, n);
 }
 
 static void nan_to_num_f32(void *context, void *out, const void *const *in, int64_t n) {
     const unary_context *c = context;
-    if (c->kernel && out != in[0])
-        clip_to_numbers(c, out, in[0], n);
-    else
-        to_numbers(c, out, in[0], 0, n);
+    const float *x = in[0];
+    float *o = out;
+    if (isfinite((float)c->r)) {
+        two_infinities(c, out, x, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) o[i] = number_f32(x[i], (float)c->p, (float)c->q, (float)c->r);
+    }
+}
+
+static amp_status nan_to_given(amp_call *call, const unary_op *op, const amp_nan_to_num_args *a, unary_context c) {
+    const amp_kernel *threshold = amp_kernel_select(AMP_KERNEL_THRESHOLD, AMP_F32, AMP_F32);
+    const amp_kernel *number = threshold ? amp_kernel_select(AMP_KERNEL_NAN_TO_NUM, AMP_F32, AMP_F32) : NULL;
+    if (!number) return amp_pending_error();
+    c.first = threshold->function;
+    c.kernel = number->function;
+    c.loop = nan_to_num_f32;
+    return run(call, op, a->input, c);
 }
 
 amp_status cpu_nan_to_num(amp_call *call) {
-    static const unary_op row = {NO_KERNEL, nan_to_num_f64, same_i64, nan_to_num_c128};
+    static const unary_op row = {AMP_KERNEL_NAN_TO_NUM, nan_to_num_f64, same_i64, nan_to_num_c128};
     const amp_nan_to_num_args *a = call->args;
     const double most = amp_dtype_largest(a->input->dtype);
-    const bool clips = !a->posinf.set && !a->neginf.set;
-    const amp_kernel *clip = clips ? amp_kernel_select(AMP_KERNEL_HARDTANH, AMP_F32, AMP_F32) : NULL;
-    if (clips && !clip) return amp_pending_error();
-    return run(call, &row, a->input,
-               (unary_context){.kernel = clip ? clip->function : NULL,
-                               .p = a->nan,
-                               .q = a->posinf.set ? a->posinf.value : most,
-                               .r = a->neginf.set ? a->neginf.value : -most,
-                               .loop = nan_to_num_f32});
+    const unary_context c = {.with_numbers = true,
+                             .p = a->nan,
+                             .q = a->posinf.set ? a->posinf.value : most,
+                             .r = a->neginf.set ? a->neginf.value : -most};
+    return c.r == -c.q ? run(call, &row, a->input, c) : nan_to_given(call, &row, a, c);
 }
 
 amp_status cpu_gelu(amp_call *call) {

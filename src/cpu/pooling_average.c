@@ -244,13 +244,30 @@ DEFINE(avg_pool1d, 1, NULL)
 DEFINE(avg_pool2d, 2, &a->divisor_override)
 DEFINE(avg_pool3d, 3, &a->divisor_override)
 
+/* One window for all: a mean, which in PyTorch takes complex numbers too. */
+static bool is_mean(const amp_tensor *input, int dims, const amp_dims *size) {
+    bool one = input->rank == dims + 1 || input->rank == dims + 2;
+    for (int d = 0; d < size->count; d++) one = one && size->values[d] == 1;
+    return one && size->count > 0;
+}
+
+static amp_status average_adaptively(amp_call *call, amp_tensor *input, int dims, const amp_dims *size) {
+    amp_pool p;
+    if (amp_dtype_is_complex(input->dtype) && is_mean(input, dims, size)) {
+        amp_dims last = {.count = dims, .set = AMP_PRESENT};
+        for (int d = 0; d < dims; d++) last.values[d] = -1 - d;
+        call->outputs[0] = amp_mean(input, last, .keepdim = true);
+        return call->outputs[0] ? AMP_OK : amp_pending_error();
+    }
+    AMP_TRY(check_dtype(call, input, true));
+    AMP_TRY(amp_pool_start_adaptive(call, &p, input, dims, size));
+    return amp_pool_average(call, &p, input, false, NULL);
+}
+
 #define DEFINE_ADAPTIVE(op, dims)                                                                                      \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        amp_pool p;                                                                                                    \
-        AMP_TRY(check_dtype(call, a->input, true));                                                                    \
-        AMP_TRY(amp_pool_start_adaptive(call, &p, a->input, dims, &a->output_size));                                   \
-        return amp_pool_average(call, &p, a->input, false, NULL);                                                      \
+        return average_adaptively(call, a->input, dims, &a->output_size);                                              \
     }
 DEFINE_ADAPTIVE(adaptive_avg_pool1d, 1)
 DEFINE_ADAPTIVE(adaptive_avg_pool2d, 2)

@@ -53,14 +53,15 @@ typedef void amp_unary_function(void *out, const void *in, int64_t n);
     X(ATAN, atan)
 
 /* out[i] = f(in[i]; p, q): leaky_relu (slope p), elu (p·(e^(q·x) − 1) below 0), hardtanh (between p and q), threshold
- * (q up to p), softplus (factor p, x itself above q/p). */
+ * (q up to p), softplus (factor p, x itself above q/p), nan_to_num (p for NaN, q and -q for infinities). */
 typedef void amp_unary_with_function(void *out, const void *in, int64_t n, float p, float q);
 #define AMP_VECTOR_UNARY_WITH(X)                                                                                       \
     X(LEAKY_RELU, leaky_relu)                                                                                          \
     X(ELU, elu)                                                                                                        \
     X(HARDTANH, hardtanh)                                                                                              \
     X(THRESHOLD, threshold)                                                                                            \
-    X(SOFTPLUS, softplus)
+    X(SOFTPLUS, softplus)                                                                                              \
+    X(NAN_TO_NUM, nan_to_num)
 
 /* out[i] = f(a[i], b[i]); out may be a or b. add_scaled: a + scale·b, one rounding. The others take `scale` as the operand
  * that is NULL, and do not use it else. */

@@ -3,6 +3,8 @@
 #ifndef AMP_CPU_VMATH_MORE_BODY_H
 #define AMP_CPU_VMATH_MORE_BODY_H
 
+#include <float.h>
+
 #include "cpu/vmath_body.h"
 
 /* ---- Rounding, clipping --------------------------------------------------------------------------------------- */
@@ -220,6 +222,11 @@ static inline vf v_with_threshold(vf x, vf p, vf q) {
 }
 static inline vf v_with_softplus(vf x, vf p, vf q) {
     return v_select(v_lt(q, x * p), x, v_softplus(x * p) / p);
+}
+static inline vf v_with_nan_to_num(vf x, vf p, vf q) {
+    const vf most = v_set1(FLT_MAX), least = v_set1(-FLT_MAX);
+    const vf number = v_select(v_lt(most, x), q, v_select(v_lt(x, least), v_set1(0.0f) - q, x));
+    return v_select(v_unordered(x, x), p, number);
 }
 
 #endif /* AMP_CPU_VMATH_MORE_BODY_H */

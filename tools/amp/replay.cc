@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -16,6 +16,7 @@
 #include "amp/cuda.h"
 #include "amp/error.h"
 #include "amp/scope.h"
+#include "amp/system.h"
 #include "command.h"
 #include "replay_device.h"
 
@@ -259,37 +260,51 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
 
 // ---- Timing ----
 
-static double seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// Of one thread, the CPU's, which other programs change less.
+static double seconds(amp_device device) {
+    timespec now = {};
+    const bool own = device == AMP_DEVICE_CPU && amp_get_num_threads() == 1;
+    clock_gettime(own ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
 }
 
-// Elements of all tensors among the inputs; 0 for a case that is not to be timed.
+static int64_t elements_of(const json_t *value) {
+    int64_t elements = json_object_get(value, "shape") ? 1 : 0;
+    if (elements) {
+        for (int64_t extent : shape_field(value)) elements *= extent;
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) elements += elements_of(json_array_get(value, i));
+    return elements;
+}
+
+// Elements of all tensors among the inputs, of the outputs where there are none; 0 for a case that is not to be timed.
 static int64_t timed_size(const Case &c) {
     static const std::string mode = "/off-f32";
     const bool f32 = c.name.size() > mode.size() && c.name.compare(c.name.size() - mode.size(), mode.size(), mode) == 0;
     int64_t elements = 0;
+    bool has_tensors = false;
     const char *key;
     json_t *value;
+    if (!f32) return 0;
     json_object_foreach(const_cast<json_t *>(require(c.json, "inputs", JSON_OBJECT)), key, value) {
-        if (!f32 || !json_object_get(value, "tensor")) continue;
-        int64_t product = 1;
-        for (int64_t extent : shape_field(value)) product *= extent;
-        elements += product;
+        const json_t *first = json_is_array(value) ? json_array_get(value, 0) : value;
+        has_tensors = has_tensors || json_object_get(first, "tensor");
+        elements += elements_of(value);
     }
-    return elements;
+    return has_tensors ? elements : elements_of(json_object_get(c.json, "outputs"));
 }
 
 // Seconds that `calls` calls of the case take. Every one must have worked: an error returns sooner than a result.
 static double time_calls(const Case &c, amp_device device, const Arguments &arguments,
                          std::vector<amp_tensor *> *outputs, int calls) {
-    const double start = seconds();
+    const double start = seconds(device);
     for (int i = 0; i < calls; i++) {
         Scope scope;
         int count = 0;
         if (call(c, arguments, outputs, &count) != AMP_OK) throw std::runtime_error(amp_last_error());
     }
     if (device == AMP_DEVICE_CUDA) amp_cuda_synchronize();
-    return seconds() - start;
+    return seconds(device) - start;
 }
 
 // Median time of a call over rounds of at least a millisecond.
