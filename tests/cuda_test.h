@@ -1,9 +1,11 @@
-// The CUDA backend over a driver and a cuBLASLt of the tests' own (tests/fake_cuda), where kernels run on the host. Without
+// The CUDA backend over a driver and libraries of the tests' own (tests/fake_cuda), where kernels run on the host. Without
 // the toolkit there is no module, and all of it skips.
 #ifndef AMP_TESTS_CUDA_TEST_H
 #define AMP_TESTS_CUDA_TEST_H
 
 #include <dlfcn.h>
+
+#include <sstream>
 
 #include "amp_test.h"
 #include "fake_cuda/fake_cuda.h"
@@ -21,9 +23,9 @@ class CudaTest : public Test {
         const std::string path = std::string(other ? other : AMP_TESTS_FAKE_CUDA) + "/libcuda.so.1";
         // glibc knows a loaded library by its SONAME: the module, which opens libcuda.so.1, gets this one.
         static void *const driver = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-        static void *const blas = dlopen(AMP_TESTS_FAKE_CUDA "/" AMP_TESTS_CUBLASLT, RTLD_NOW | RTLD_GLOBAL);
         ASSERT_NE(driver, nullptr) << dlerror();
-        ASSERT_NE(blas, nullptr) << dlerror();
+        static const bool libraries = open_libraries();
+        ASSERT_TRUE(libraries);
         // Under a sanitizer, whose dlopen is the caller then, the run path of this program does not count.
         static void *const module = dlopen(AMP_TESTS_FAKE_CUDA "/../../libamp_cuda.so", RTLD_NOW | RTLD_LOCAL);
         ASSERT_NE(module, nullptr) << dlerror();
@@ -44,6 +46,19 @@ class CudaTest : public Test {
         }
     }
 
+#ifdef AMP_TESTS_FAKE_CUDA
+    // Those over the driver, in the place of the real ones.
+    static bool open_libraries() {
+        std::istringstream names(AMP_TESTS_FAKE_LIBRARIES);
+        for (std::string name; std::getline(names, name, ':');) {
+            if (!dlopen((AMP_TESTS_FAKE_CUDA "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+                ADD_FAILURE() << dlerror();
+                return false;
+            }
+        }
+        return true;
+    }
+#endif
     static amp_tensor *sent(amp_tensor *t) {
         return op("to", {t, AMP_DEVICE_CUDA});
     }

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "cpu/fft.h"
 #include "cpu/unroll.h"
+#include "cuda/cuda_fft.h"
 
 enum { WIDE = AMP_FFT_LANES };
 
@@ -340,6 +341,7 @@ amp_status amp_fft_run_lines(const amp_fft_lines *asked) {
     amp_fft_lines whole = *asked;
     const amp_fft_lines *lines = &whole;
     job j = {.lines = lines};
+    if (asked->to->storage->device == AMP_DEVICE_CUDA) return amp_cuda_fft_lines(asked);
     if (asked->form == AMP_FFT_C2C && !amp_dtype_is_complex(asked->from->dtype)) { /* half of it is computed */
         whole.form = AMP_FFT_R2C;
         whole.inverse = false;

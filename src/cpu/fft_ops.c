@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/copy.h"
 #include "cpu/fft_lines.h"
-#include "dispatch/call.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 #include "policy/promotion.h"
 
@@ -158,7 +157,7 @@ static amp_tensor *make_between(const amp_call *call, const request *r, amp_tens
     const int64_t half = out->shape[last] / 2 + 1, given = r->input->shape[last];
     memcpy(shape, out->shape, (size_t)out->rank * sizeof *shape);
     shape[last] = given < half ? given : half;
-    return amp_tensor_new(call->op->name, complex_of(r->input->dtype), out->rank, shape);
+    return amp_backend_tensor(call->device, call->op->name, complex_of(r->input->dtype), out->rank, shape);
 }
 
 static amp_tensor *make_output(amp_call *call, const request *r) {
@@ -177,7 +176,7 @@ static amp_status run(amp_call *call, const request *r) {
     amp_tensor *out = make_output(call, r);
     progress p = {.from = floating_input(r->input)};
     if (!out || !p.from) return amp_pending_error();
-    if (r->count == 0) return amp_cpu_copy(out, p.from);
+    if (r->count == 0) return amp_copy_tensor(out, p.from);
     amp_tensor *between = make_between(call, r, out);
     if (!between) return amp_pending_error();
     for (int d = 0; d < out->rank; d++) {

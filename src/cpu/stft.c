@@ -4,7 +4,7 @@
 
 #include "amp/ops.h"
 #include "cpu/fft_lines.h"
-#include "dispatch/call.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 typedef struct framing {
@@ -117,7 +117,7 @@ static amp_tensor *align_signal(const framing *f, amp_tensor *x) {
 static amp_tensor *make_window(const framing *f) {
     amp_tensor *window = f->args->window;
     const int64_t left = (f->n - f->window) / 2;
-    if (!window && f->window < f->n) window = amp_full(AMP_DIMS(f->window), amp_float(1.0), .dtype = AMP_F32);
+    if (!window && f->window < f->n) window = amp_full(AMP_DIMS(f->window), amp_float(1.0), .dtype = AMP_F32, .device = amp_tensor_device(f->args->input));
     if (!window || f->window == f->n) return window;
     return amp_constant_pad_nd(window, AMP_DIMS(left, f->n - f->window - left));
 }
@@ -165,7 +165,7 @@ amp_status cpu_stft(amp_call *call) {
     if (!frames) return amp_pending_error();
     const bool is_wide = frames->dtype == AMP_F64 || frames->dtype == AMP_C128;
     const int64_t shape[] = {frames->shape[0], frames->shape[1], f.onesided ? f.n / 2 + 1 : f.n};
-    amp_tensor *spectra = amp_tensor_new("stft", is_wide ? AMP_C128 : AMP_C64, 3, shape);
+    amp_tensor *spectra = amp_backend_tensor(call->device, "stft", is_wide ? AMP_C128 : AMP_C64, 3, shape);
     if (!spectra) return amp_pending_error();
     const amp_fft_lines lines = {.form = f.onesided ? AMP_FFT_R2C : AMP_FFT_C2C,
                                  .n = f.n,

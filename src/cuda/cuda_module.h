@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* Counts up with every change of this file or of kernel_args.h. */
-enum { AMP_CUDA_ABI = 7 };
+/* Counts up with every change of this file or of the kernels' arguments. */
+enum { AMP_CUDA_ABI = 8 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -66,6 +66,16 @@ typedef struct amp_cuda_product {
     bool tf32; /* f32 may be multiplied in it */
 } amp_cuda_product;
 
+/* `count` Fourier transforms of length n, without a scale, of dense lines one after the other: complex to complex, real to the
+ * frequencies 0 … n/2, and these to real. `in` is not kept. */
+typedef enum amp_cuda_transform_form { AMP_CUDA_C2C, AMP_CUDA_R2C, AMP_CUDA_C2R } amp_cuda_transform_form;
+typedef struct amp_cuda_transform {
+    amp_cuda_transform_form form;
+    bool f64, inverse; /* inverse: of complex to complex, with exp(+2πi…) */
+    int64_t n, count;
+    void *in, *out;
+} amp_cuda_transform;
+
 typedef struct amp_cuda_module {
     uint32_t abi; /* AMP_CUDA_ABI that it was built with */
     /* Of the last call of this thread that did not give AMP_CUDA_OK: a clause without a full stop. */
@@ -100,6 +110,7 @@ typedef struct amp_cuda_module {
 
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
     amp_cuda_result (*multiply)(const amp_cuda_product *product);
+    amp_cuda_result (*transform)(const amp_cuda_transform *transform);
 
     /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's stream
      * (synchronize, download, trim) tells of one, once. */

@@ -318,6 +318,7 @@ static const amp_cuda_module table = {
     .copy_between = amp_cuda_copy_between,
     .launch = amp_cuda_launch_kernel,
     .multiply = amp_cuda_multiply,
+    .transform = amp_cuda_run_transform,
     .faults = amp_cuda_thread_faults,
     .synchronize = amp_cuda_finish,
     .statistics = statistics,

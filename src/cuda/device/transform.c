@@ -1,0 +1,149 @@
+/* Fourier transforms through cuFFT, which is opened at the first one. A plan is made once for each length and number of lines,
+ * and kept while it is used; its work area is the stream's memory, taken and given back with each transform. */
+#include <pthread.h>
+
+#include "cuda/device/driver.h"
+
+#if __has_include(<cufft.h>)
+#include <cufft.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FUNCTIONS(X)                                                                                                   \
+    X(create, cufftCreate)                                                                                             \
+    X(destroy, cufftDestroy)                                                                                           \
+    X(allocates, cufftSetAutoAllocation)                                                                               \
+    X(make, cufftMakePlanMany64)                                                                                       \
+    X(set_area, cufftSetWorkArea)                                                                                      \
+    X(set_stream, cufftSetStream)                                                                                      \
+    X(c2c, cufftExecC2C)                                                                                               \
+    X(z2z, cufftExecZ2Z)                                                                                               \
+    X(r2c, cufftExecR2C)                                                                                               \
+    X(d2z, cufftExecD2Z)                                                                                               \
+    X(c2r, cufftExecC2R)                                                                                               \
+    X(z2d, cufftExecZ2D)
+
+static struct {
+#define X(name, function) __typeof__(function) *name;
+    FUNCTIONS(X)
+#undef X
+} fft;
+static char missing[160]; /* what of the library is not there */
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+
+static void load(void) {
+    char name[64];
+    snprintf(name, sizeof name, "libcufft.so.%d", CUFFT_VER_MAJOR);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) snprintf(missing, sizeof missing, "Fourier transforms need cuFFT: %s is not installed", name);
+#define X(field, function)                                                                                             \
+    if (library && !*missing && !amp_cuda_symbol(library, #function, &fft.field))                                      \
+        snprintf(missing, sizeof missing, "%s has no %s", name, #function);
+    FUNCTIONS(X)
+#undef X
+}
+
+static amp_cuda_result check(cufftResult status, const char *what) {
+    if (status == CUFFT_SUCCESS) return AMP_CUDA_OK;
+    if (status == CUFFT_ALLOC_FAILED) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "cuFFT has no memory to %s", what);
+    return amp_cuda_say(AMP_CUDA_FAILED, "cuFFT cannot %s (status %d)", what, (int)status);
+}
+
+/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+typedef struct plan {
+    amp_cuda_transform shape; /* without its pointers and direction */
+    bool made;
+    cufftHandle handle;
+    size_t area;
+    uint64_t last_use;
+} plan;
+
+enum { PLANS = 64 };
+static plan plans[AMP_CUDA_MAX_DEVICES][PLANS];
+static uint64_t uses;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_for(const plan *p, const amp_cuda_transform *t) {
+    return p->made && p->shape.form == t->form && p->shape.f64 == t->f64 && p->shape.n == t->n &&
+           p->shape.count == t->count;
+}
+
+static cufftType type_of(const amp_cuda_transform *t) {
+    static const cufftType types[][2] = {[AMP_CUDA_C2C] = {CUFFT_C2C, CUFFT_Z2Z},
+                                         [AMP_CUDA_R2C] = {CUFFT_R2C, CUFFT_D2Z},
+                                         [AMP_CUDA_C2R] = {CUFFT_C2R, CUFFT_Z2D}};
+    return types[t->form][t->f64];
+}
+
+static amp_cuda_result make_plan(plan *p, const amp_cuda_transform *t) {
+    long long n = t->n;
+    AMP_CUDA_TRY(check(fft.create(&p->handle), "make a plan"));
+    cufftResult status = fft.allocates(p->handle, 0);
+    if (status == CUFFT_SUCCESS) {
+        status = fft.make(p->handle, 1, &n, NULL, 1, 0, NULL, 1, 0, type_of(t), t->count, &p->area);
+    }
+    p->made = status == CUFFT_SUCCESS;
+    if (!p->made) (void)fft.destroy(p->handle);
+    p->shape = *t;
+    return check(status, "make a plan for transforms of this length and number");
+}
+
+/* The plan of this shape, or a new one in the place of what was not used for longest. */
+static amp_cuda_result plan_for(const amp_cuda_transform *t, plan **found) {
+    plan *own = plans[amp_cuda_selected()], *oldest = own;
+    for (int i = 0; i < PLANS; i++) {
+        *found = &own[i];
+        if (is_for(&own[i], t)) return AMP_CUDA_OK;
+        if (own[i].last_use < oldest->last_use) oldest = &own[i];
+    }
+    if (oldest->made) (void)fft.destroy(oldest->handle);
+    *oldest = (plan){0};
+    *found = oldest;
+    return make_plan(oldest, t);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------------ */
+static cufftResult execute(const plan *p, const amp_cuda_transform *t) {
+    const int direction = t->inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
+    switch (type_of(t)) {
+    case CUFFT_C2C: return fft.c2c(p->handle, t->in, t->out, direction);
+    case CUFFT_Z2Z: return fft.z2z(p->handle, t->in, t->out, direction);
+    case CUFFT_R2C: return fft.r2c(p->handle, t->in, t->out);
+    case CUFFT_D2Z: return fft.d2z(p->handle, t->in, t->out);
+    case CUFFT_C2R: return fft.c2r(p->handle, t->in, t->out);
+    default: return fft.z2d(p->handle, t->in, t->out);
+    }
+}
+
+static amp_cuda_result run(const amp_cuda_transform *t, CUstream stream) {
+    plan *p;
+    amp_cuda_block *block = NULL;
+    void *area = NULL;
+    AMP_CUDA_TRY(plan_for(t, &p));
+    p->last_use = ++uses;
+    if (p->area > 0) AMP_CUDA_TRY(amp_cuda_allocate(p->area, &block, &area));
+    cufftResult status = fft.set_stream(p->handle, stream);
+    if (status == CUFFT_SUCCESS && area) status = fft.set_area(p->handle, area);
+    if (status == CUFFT_SUCCESS) status = execute(p, t);
+    if (block) amp_cuda_release(block);
+    return check(status, "run a transform");
+}
+
+/* Under the lock: a plan knows one stream and one work area. */
+amp_cuda_result amp_cuda_run_transform(const amp_cuda_transform *transform) {
+    CUstream stream;
+    pthread_once(&load_once, load);
+    if (*missing) return amp_cuda_say(AMP_CUDA_MISSING, "%s", missing);
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    pthread_mutex_lock(&lock);
+    const amp_cuda_result result = run(transform, stream);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+#else
+amp_cuda_result amp_cuda_run_transform(const amp_cuda_transform *transform) {
+    (void)transform;
+    return amp_cuda_say(AMP_CUDA_MISSING, "this libamp_cuda.so was built without cuFFT (cufft.h)");
+}
+#endif
