@@ -9,8 +9,9 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/copy.h"
 #include "cpu/iterate.h"
+#include "cuda/cuda_linalg.h"
+#include "dispatch/backend.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------- */
 
@@ -149,7 +150,7 @@ amp_status amp_stack_new(const amp_call *call, amp_dtype dtype, const amp_batch 
     memcpy(shape, batch->shape, (size_t)batch->rank * sizeof *shape);
     shape[batch->rank] = columns;
     shape[batch->rank + 1] = rows;
-    const amp_tensor *memory = amp_tensor_new(call->op->name, dtype, batch->rank + 2, shape);
+    const amp_tensor *memory = amp_backend_tensor(call->device, call->op->name, dtype, batch->rank + 2, shape);
     if (!memory) return amp_pending_error();
     set_transposed_view(stack, memory, rows, columns);
     return AMP_OK;
@@ -158,7 +159,7 @@ amp_status amp_stack_new(const amp_call *call, amp_dtype dtype, const amp_batch 
 amp_status amp_stack_fill(amp_stack *stack, const amp_tensor *t) {
     amp_tensor part = stack->view;
     for (int d = 1; d <= 2; d++) part.shape[part.rank - d] = t->shape[t->rank - d];
-    return amp_cpu_copy(&part, t);
+    return amp_copy_tensor(&part, t);
 }
 
 amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
@@ -241,7 +242,7 @@ amp_status amp_stack_output_transposed(amp_call *call, int index, amp_dtype dtyp
 }
 
 amp_status amp_stack_finish(amp_stack *stack) {
-    return stack->has_target ? amp_cpu_copy(&stack->target, &stack->view) : AMP_OK;
+    return stack->has_target ? amp_copy_tensor(&stack->target, &stack->view) : AMP_OK;
 }
 
 amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, const amp_batch *batch, int64_t rows,
@@ -251,7 +252,7 @@ amp_status amp_stack_return(amp_call *call, int index, const amp_stack *stack, c
     part.shape[part.rank++] = rows;
     if (columns != AMP_VECTOR) part.shape[part.rank++] = columns;
     amp_tensor *out = amp_call_output(call, index, part.dtype, part.rank, part.shape);
-    return out ? amp_cpu_copy(out, &part) : amp_pending_error();
+    return out ? amp_copy_tensor(out, &part) : amp_pending_error();
 }
 
 amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype) {
@@ -261,16 +262,18 @@ amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype) {
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
 amp_status amp_linalg_infos(amp_call *call, const amp_batch *batch, int output, amp_tensor **tensor, int32_t **infos) {
-    amp_tensor *t = amp_tensor_new(call->op->name, AMP_I32, batch->rank, batch->shape);
+    amp_tensor *t = amp_backend_tensor(call->device, call->op->name, AMP_I32, batch->rank, batch->shape);
     if (!t) return amp_pending_error();
     *infos = amp_tensor_pointer(t);
-    memset(*infos, 0, (size_t)batch->count * sizeof **infos);
+    const amp_scalar zero = amp_int(0);
+    AMP_TRY(amp_fill_tensor_with(t, &zero));
     if (output >= 0) call->outputs[output] = t;
     if (tensor) *tensor = t;
     return AMP_OK;
 }
 
-int64_t amp_linalg_first_failure(const amp_batch *batch, const int32_t *infos) {
+int64_t amp_linalg_first_failure(const amp_call *call, const amp_batch *batch, const int32_t *infos) {
+    if (call->device == AMP_DEVICE_CUDA) return -1;
     for (int64_t i = 0; i < batch->count; i++) {
         if (infos[i]) return i;
     }
@@ -323,6 +326,7 @@ amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop) {
     const int64_t count = loop->batch->count, macs = amp_larger(loop->macs, 1);
     work_size size;
     if (count == 0) return AMP_OK;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_linalg_run(call, loop);
     AMP_TRY(find_work_size(call, loop, &size));
     const int wanted = amp_parallel_threads(count > INT64_MAX / macs ? INT64_MAX : count * macs, AMP_GRAIN_MACS);
     const int threads = wanted < count ? wanted : (int)count;

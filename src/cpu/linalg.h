@@ -46,6 +46,9 @@ amp_call amp_linalg_step(const amp_call *call);
 /* The singular values, largest first, as a tensor of the call's (batch…, min(m, n)). */
 amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values);
 
+/* Scratch elements that a singular value decomposition takes on the device (device/matrix.cu). */
+int64_t amp_linalg_svd_room(int64_t m, int64_t n);
+
 /* ---- Extents --------------------------------------------------------------------------------------------------- */
 
 static inline int64_t amp_matrix_rows(const amp_tensor *t) {
@@ -109,6 +112,18 @@ amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype);
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
+/* The same as a CUDA kernel (device/matrix.cu): stacks and options as it says. */
+typedef struct amp_linalg_kernel {
+    const char *f32, *f64;
+    const amp_stack *stacks[5];
+    char options[4];
+    double number;
+    int64_t room;   /* scratch elements for a matrix */
+    int64_t *ranks; /* or NULL */
+    bool check;     /* that an info is not 0 is told of later */
+} amp_linalg_kernel;
+#define AMP_LINALG_KERNEL(name) .f32 = "matrix_" #name "_f32", .f64 = "matrix_" #name "_f64"
+
 typedef struct amp_linalg_loop {
     /* Does matrix `index`; returns LAPACK's info. With work->count −1 it asks its routines for their workspace. */
     int (*run)(void *context, int64_t index, amp_lapack_work *work);
@@ -119,6 +134,7 @@ typedef struct amp_linalg_loop {
     bool asks;                         /* the routine says how much workspace it wants */
     int64_t elements, reals, integers; /* workspace that it needs in any case */
     int32_t *infos;                    /* one for each matrix; NULL: a negative info is all that is kept */
+    amp_linalg_kernel kernel;
 } amp_linalg_loop;
 
 amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
@@ -126,7 +142,7 @@ amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
 /* Room for the infos of a batch, all zero. A tensor of the call's; `output` < 0, or the number of the result that it
  * is. */
 amp_status amp_linalg_infos(amp_call *call, const amp_batch *batch, int output, amp_tensor **tensor, int32_t **infos);
-/* The number of the first matrix whose info is not 0; −1: none. */
-int64_t amp_linalg_first_failure(const amp_batch *batch, const int32_t *infos);
+/* The number of the first matrix whose info is not 0; −1: none, or none that the host can see yet. */
+int64_t amp_linalg_first_failure(const amp_call *call, const amp_batch *batch, const int32_t *infos);
 
 #endif /* AMP_CPU_LINALG_H */

@@ -29,12 +29,17 @@ static amp_status factorise(amp_call *call, const amp_tensor *input, bool upper,
     const int64_t n = input->shape[input->rank - 1];
     cholesky_job job = {.lapack = amp_lapack_of(input->dtype), .uplo = upper ? 'U' : 'L'};
     amp_linalg_loop loop = {
-        .run = factorise_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = cube(n) / 6};
+        .run = factorise_one,
+        .context = &job,
+        .lapack = job.lapack,
+        .batch = &batch,
+        .macs = cube(n) / 6,
+        .kernel = {AMP_LINALG_KERNEL(cholesky), .stacks = {&job.a}, .options = {job.uplo}, .check = check}};
     AMP_TRY(amp_stack_output(call, 0, input->dtype, input->dtype, &batch, n, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, input));
     AMP_TRY(amp_linalg_infos(call, &batch, info_output, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = check ? amp_linalg_first_failure(&batch, loop.infos) : -1;
+    const int64_t bad = check ? amp_linalg_first_failure(call, &batch, loop.infos) : -1;
     if (bad >= 0) {
         return amp_fail(AMP_ERROR_INVALID,
                         "%s: %s'input' is not positive-definite: its leading minor of order %d is not positive",
@@ -72,13 +77,22 @@ amp_status cpu_cholesky_inverse(amp_call *call) {
     const amp_batch batch = amp_batch_of(input, 2);
     const int64_t n = input->shape[input->rank - 1];
     cholesky_job job = {.lapack = amp_lapack_of(input->dtype), .uplo = args->upper ? 'U' : 'L'};
-    amp_linalg_loop loop = {
-        .run = invert_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = cube(n) / 3};
+    amp_linalg_loop loop = {.run = invert_one,
+                            .context = &job,
+                            .lapack = job.lapack,
+                            .batch = &batch,
+                            .macs = cube(n) / 3,
+                            .kernel = {AMP_LINALG_KERNEL(cholesky_solve), .stacks = {&job.b, &job.a},
+                                       .options = {job.uplo, true}, .check = true}};
     AMP_TRY(amp_stack_output(call, 0, input->dtype, input->dtype, &batch, n, n, &job.a));
-    AMP_TRY(amp_stack_fill(&job.a, input));
+    if (call->device == AMP_DEVICE_CUDA)
+        AMP_TRY(
+            amp_stack_read(call, input, input->dtype, &batch, &job.b)); /* there the inverse solves for the identity */
+    else
+        AMP_TRY(amp_stack_fill(&job.a, input));
     AMP_TRY(amp_linalg_infos(call, &batch, -1, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = amp_linalg_first_failure(&batch, loop.infos);
+    const int64_t bad = amp_linalg_first_failure(call, &batch, loop.infos);
     if (bad >= 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %selement %d of the factor's diagonal is zero: there is no inverse",
                         amp_call_name(call), amp_linalg_matrix_name(&batch, bad), (int)loop.infos[bad]);
@@ -109,7 +123,12 @@ amp_status cpu_cholesky_solve(amp_call *call) {
     AMP_TRY(amp_batch_broadcast(call, "B", &batch_b, "L", &batch_l, &batch));
     cholesky_job job = {.lapack = amp_lapack_of(b->dtype), .uplo = args->upper ? 'U' : 'L'};
     const amp_linalg_loop loop = {
-        .run = solve_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = n * n * columns};
+        .run = solve_one,
+        .context = &job,
+        .lapack = job.lapack,
+        .batch = &batch,
+        .macs = n * n * columns,
+        .kernel = {AMP_LINALG_KERNEL(cholesky_solve), .stacks = {&job.a, &job.b}, .options = {job.uplo}}};
     AMP_TRY(amp_stack_read(call, l, l->dtype, &batch, &job.a));
     AMP_TRY(amp_stack_output(call, 0, b->dtype, b->dtype, &batch, n, columns, &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));

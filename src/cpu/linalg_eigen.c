@@ -15,7 +15,7 @@ typedef struct eigen_job {
 enum { NOT_FINITE = -1000 };
 
 static amp_status explain(const amp_call *call, const amp_batch *batch, const int32_t *infos) {
-    const int64_t bad = amp_linalg_first_failure(batch, infos);
+    const int64_t bad = amp_linalg_first_failure(call, batch, infos);
     if (bad < 0) return AMP_OK;
     if (infos[bad] == NOT_FINITE) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %s'input' holds NaN or infinity: there are no eigenvalues",
@@ -51,7 +51,9 @@ static amp_status decompose(amp_call *call, const amp_tensor *a, char mode) {
                             .batch = &batch,
                             .macs = 13 * n * n * n,
                             .asks = true,
-                            .reals = amp_geev_reals(mode, n)};
+                            .reals = amp_geev_reals(mode, n),
+                            .kernel = {AMP_LINALG_KERNEL(eig), .stacks = {&job.a, &job.values, &job.vectors},
+                                       .room = 7 * n * n + 5 * n, .check = true}};
     AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     AMP_TRY(amp_stack_output(call, 0, complex_dtype, complex_dtype, &batch, n, AMP_VECTOR, &job.values));
     if (mode == 'V') AMP_TRY(amp_stack_output(call, 1, complex_dtype, complex_dtype, &batch, n, n, &job.vectors));
@@ -105,7 +107,9 @@ static amp_status decompose_hermitian(amp_call *call, const amp_tensor *a, const
                             .lapack = job.lapack,
                             .batch = &batch,
                             .macs = 4 * n * n * n,
-                            .asks = true};
+                            .asks = true,
+                            .kernel = {AMP_LINALG_KERNEL(eigh), .stacks = {&job.a, &job.values},
+                                       .options = {mode, job.uplo}, .room = 2 * n * n + n, .check = true}};
     AMP_TRY(amp_stack_output(call, 0, real, job.lapack->real_dtype, &batch, n, AMP_VECTOR, &job.values));
     if (mode == 'V')
         AMP_TRY(amp_stack_output(call, 1, a->dtype, compute, &batch, n, n, &job.a));

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "cpu/copy.h"
 #include "cpu/linalg.h"
+#include "dispatch/backend.h"
 
 typedef struct lstsq_job {
     const amp_lapack *lapack;
@@ -41,6 +42,18 @@ static int solve_one(void *context, int64_t index, amp_lapack_work *work) {
     return info;
 }
 
+/* The drivers that look for the rank all do it by singular values there. */
+static amp_linalg_kernel kernel_of(const lstsq_job *job) {
+    const int64_t m = job->a.rows, n = job->a.columns, k = amp_smaller(m, n), longer = amp_larger(m, n);
+    return (amp_linalg_kernel){AMP_LINALG_KERNEL(lstsq),
+                               .stacks = {&job->a, &job->b, &job->s},
+                               .options = {job->driver == AMP_GELS ? 'R' : 'V'},
+                               .number = job->rcond,
+                               .room = k + k * (m + n + job->b.columns) + amp_linalg_svd_room(m, n) + longer,
+                               .ranks = job->ranks,
+                               .check = true};
+}
+
 static amp_status solve(amp_call *call, lstsq_job *job, const amp_batch *batch, const char *name_a,
                         const char *name_b) {
     const int64_t m = job->a.rows, n = job->a.columns, nrhs = job->b.columns;
@@ -51,10 +64,11 @@ static amp_status solve(amp_call *call, lstsq_job *job, const amp_batch *batch, 
                             .macs = m * n * (amp_smaller(m, n) + nrhs) * 4,
                             .asks = true,
                             .reals = 5 * amp_larger(m, n),
-                            .integers = n};
+                            .integers = n,
+                            .kernel = kernel_of(job)};
     AMP_TRY(amp_linalg_infos(call, batch, -1, NULL, &loop.infos));
     if (amp_smaller(m, n) > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = amp_linalg_first_failure(batch, loop.infos);
+    const int64_t bad = amp_linalg_first_failure(call, batch, loop.infos);
     if (bad < 0) return AMP_OK;
     if (loop.infos[bad] == NOT_FINITE) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %s'%s' or '%s' holds NaN or infinity", amp_call_name(call),
@@ -83,7 +97,7 @@ static amp_status start(amp_call *call, lstsq_job *job, const char *name_a, cons
     AMP_TRY(amp_stack_new(call, a->dtype, batch, amp_larger(amp_matrix_rows(a), amp_matrix_columns(a)),
                           amp_matrix_columns(b), &job->b));
     const amp_scalar zero = amp_int(0);
-    if (amp_matrix_rows(a) < amp_matrix_columns(a)) amp_cpu_fill(&job->b.view, &zero);
+    if (amp_matrix_rows(a) < amp_matrix_columns(a)) AMP_TRY(amp_fill_tensor_with(&job->b.view, &zero));
     return amp_stack_fill(&job->b, b);
 }
 
@@ -107,8 +121,8 @@ static amp_status make_ranks(amp_call *call, lstsq_job *job, const amp_batch *ba
     amp_tensor *ranks = amp_call_output(call, 2, AMP_I64, batch->rank, batch->shape);
     if (!ranks) return amp_pending_error();
     job->ranks = amp_tensor_pointer(ranks);
-    memset(job->ranks, 0, (size_t)batch->count * sizeof *job->ranks);
-    return AMP_OK;
+    const amp_scalar zero = amp_int(0);
+    return amp_fill_tensor_with(ranks, &zero);
 }
 
 static amp_status make_values(amp_call *call, lstsq_job *job, const amp_batch *batch) {
@@ -117,9 +131,11 @@ static amp_status make_values(amp_call *call, lstsq_job *job, const amp_batch *b
     return amp_stack_output(call, 3, real, real, batch, amp_smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
 }
 
-/* Rows n to m of LAPACK's answer hold what is left over, where every matrix has full rank. */
-static bool has_residuals(const lstsq_job *job, const amp_batch *batch) {
+/* Rows n to m of LAPACK's answer hold what is left over, where every matrix has full rank; on a device, which alone knows that,
+ * where the driver takes it for granted. */
+static bool has_residuals(const amp_call *call, const lstsq_job *job, const amp_batch *batch) {
     if (job->a.rows <= job->a.columns || job->driver == AMP_GELSY) return false;
+    if (call->device == AMP_DEVICE_CUDA) return !job->ranks;
     for (int64_t i = 0; job->ranks && i < batch->count; i++) {
         if (job->ranks[i] != job->a.columns) return false;
     }
@@ -128,7 +144,7 @@ static bool has_residuals(const lstsq_job *job, const amp_batch *batch) {
 
 static amp_status return_residuals(amp_call *call, const lstsq_job *job, const amp_batch *batch) {
     const amp_dtype real = job->lapack->real_dtype;
-    if (!has_residuals(job, batch)) return amp_linalg_return_empty(call, 1, real);
+    if (!has_residuals(call, job, batch)) return amp_linalg_return_empty(call, 1, real);
     amp_tensor left = job->b.view;
     left.shape[left.rank - 2] = job->a.rows - job->a.columns;
     left.offset += job->a.columns * left.strides[left.rank - 2];

@@ -33,7 +33,8 @@ amp_status cpu_geqrf(amp_call *call) {
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = m * n * k,
-                                  .elements = n * BLOCK};
+                                  .elements = n * BLOCK,
+                                  .kernel = {AMP_LINALG_KERNEL(geqrf), .stacks = {&job.a, &job.tau}}};
     AMP_TRY(amp_stack_output(call, 0, a->dtype, a->dtype, &batch, m, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, a));
     AMP_TRY(amp_stack_output(call, 1, a->dtype, a->dtype, &batch, k, AMP_VECTOR, &job.tau));
@@ -84,7 +85,8 @@ static amp_status factorise(amp_call *call, const char *name, const amp_tensor *
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = m * k * (n + inner),
-                                  .elements = amp_larger(inner, n) * BLOCK + k};
+                                  .elements = amp_larger(inner, n) * BLOCK + k,
+                                  .kernel = {AMP_LINALG_KERNEL(qr), .stacks = {&job.a, &job.q}, .room = m}};
     AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     if (mode == ONLY_R)
         AMP_TRY(amp_linalg_return_empty(call, 0, a->dtype));
@@ -148,7 +150,8 @@ amp_status cpu_linalg_householder_product(amp_call *call) {
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = m * n * amp_matrix_rows(&tau),
-                                  .elements = n * BLOCK};
+                                  .elements = n * BLOCK,
+                                  .kernel = {AMP_LINALG_KERNEL(householder), .stacks = {&job.q, &job.tau}}};
     AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
     AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.q));
     AMP_TRY(amp_stack_fill(&job.q, a));
@@ -188,12 +191,14 @@ amp_status cpu_ormqr(amp_call *call) {
     const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, m, n);
     qr_job job = {
         .lapack = amp_lapack_of(compute), .side = args->left.value ? 'L' : 'R', .trans = args->transpose ? 'T' : 'N'};
-    const amp_linalg_loop loop = {.run = multiply_one,
-                                  .context = &job,
-                                  .lapack = job.lapack,
-                                  .batch = &batch,
-                                  .macs = 2 * m * n * amp_matrix_rows(&tau),
-                                  .elements = amp_larger(m, n) * BLOCK + TRIANGLE};
+    const amp_linalg_loop loop = {
+        .run = multiply_one,
+        .context = &job,
+        .lapack = job.lapack,
+        .batch = &batch,
+        .macs = 2 * m * n * amp_matrix_rows(&tau),
+        .elements = amp_larger(m, n) * BLOCK + TRIANGLE,
+        .kernel = {AMP_LINALG_KERNEL(ormqr), .stacks = {&job.a, &job.tau, &job.c}, .options = {job.side, job.trans}}};
     AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.a));
     AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
     AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.c));

@@ -3,6 +3,7 @@
 #include "amp/ops.h"
 #include "cpu/copy.h"
 #include "cpu/linalg.h"
+#include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 typedef struct lu_job {
@@ -37,14 +38,19 @@ amp_status cpu_lu_with_info(amp_call *call) {
     const amp_batch batch = amp_batch_of(a->input, 2);
     const int64_t m = amp_matrix_rows(a->input), n = amp_matrix_columns(a->input), k = m < n ? m : n;
     lu_job job = {.lapack = amp_lapack_of(a->input->dtype), .pivoted = a->pivot.value};
-    amp_linalg_loop loop = {
-        .run = factorise_one, .context = &job, .lapack = job.lapack, .batch = &batch, .macs = m * n * k / 3};
+    amp_linalg_loop loop = {.run = factorise_one,
+                            .context = &job,
+                            .lapack = job.lapack,
+                            .batch = &batch,
+                            .macs = m * n * k / 3,
+                            .kernel = {AMP_LINALG_KERNEL(lu), .stacks = {&job.lu, &job.pivots},
+                                       .options = {job.pivoted}, .check = a->check_errors.value}};
     AMP_TRY(amp_stack_output(call, 0, a->input->dtype, a->input->dtype, &batch, m, n, &job.lu));
     AMP_TRY(amp_stack_fill(&job.lu, a->input));
     AMP_TRY(amp_stack_output(call, 1, AMP_I32, AMP_I32, &batch, k, AMP_VECTOR, &job.pivots));
     AMP_TRY(amp_linalg_infos(call, &batch, 2, NULL, &loop.infos));
     if (k > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = a->check_errors.value ? amp_linalg_first_failure(&batch, loop.infos) : -1;
+    const int64_t bad = a->check_errors.value ? amp_linalg_first_failure(call, &batch, loop.infos) : -1;
     if (bad >= 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %selement %d of the diagonal of U is zero: 'input' is singular",
                         amp_call_name(call), amp_linalg_matrix_name(&batch, bad), (int)loop.infos[bad]);
@@ -82,6 +88,7 @@ static amp_status check_rows(const amp_call *call, const char *name_b, const amp
 /* A pivot out of range would move memory that is not the matrix's. */
 static amp_status check_pivots(const amp_call *call, const lu_job *job, const amp_batch *batch) {
     const int n = job->pivots.rows;
+    if (call->device == AMP_DEVICE_CUDA) return AMP_OK; /* the kernel tells */
     for (int64_t i = 0; i < batch->count; i++) {
         const int *pivots = amp_stack_at(&job->pivots, i);
         for (int k = 0; k < n; k++) {
@@ -112,11 +119,13 @@ amp_status cpu_lu_solve(amp_call *call) {
     AMP_TRY(amp_batch_broadcast(call, "b", &batch_b, "LU_data", &batch_lu, &batch));
     const amp_dtype compute = amp_linalg_compute_dtype(b->dtype, amp_matrix_rows(b), amp_matrix_columns(b));
     lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'N'};
-    const amp_linalg_loop loop = {.run = solve_one,
-                                  .context = &job,
-                                  .lapack = job.lapack,
-                                  .batch = &batch,
-                                  .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b)};
+    const amp_linalg_loop loop = {
+        .run = solve_one,
+        .context = &job,
+        .lapack = job.lapack,
+        .batch = &batch,
+        .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b),
+        .kernel = {AMP_LINALG_KERNEL(lu_solve), .stacks = {&job.lu, &job.pivots, &job.b}, .options = {job.trans}}};
     AMP_TRY(amp_stack_read(call, lu, compute, &batch, &job.lu));
     AMP_TRY(amp_stack_read(call, &pivots, AMP_I32, &batch, &job.pivots));
     AMP_TRY(check_pivots(call, &job, &batch));
@@ -137,10 +146,12 @@ static amp_status run_solver(amp_call *call, lu_job *job, const amp_batch *batch
                             .lapack = job->lapack,
                             .batch = batch,
                             .macs = n * n * (n / 3 + job->b.columns),
-                            .integers = n};
+                            .integers = n,
+                            .kernel = {AMP_LINALG_KERNEL(solve), .stacks = {&job->lu, &job->b},
+                                       .options = {job->trans, job->invert}, .room = n, .check = check}};
     AMP_TRY(amp_linalg_infos(call, batch, info_output, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = check ? amp_linalg_first_failure(batch, loop.infos) : -1;
+    const int64_t bad = check ? amp_linalg_first_failure(call, batch, loop.infos) : -1;
     if (bad >= 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %s'A' is singular (element %d of the diagonal of its U is zero): %s",
                         amp_call_name(call), amp_linalg_matrix_name(batch, bad), (int)loop.infos[bad], why);
@@ -195,7 +206,7 @@ static amp_status solve_right(amp_call *call, amp_tensor *a, amp_tensor *b) {
     AMP_TRY(solve(&step, &a_transposed, &b_transposed));
     const amp_tensor x = amp_matrix_transposed(step.outputs[0]);
     amp_tensor *out = amp_call_output(call, 0, x.dtype, x.rank, x.shape);
-    return out ? amp_cpu_copy(out, &x) : amp_pending_error();
+    return out ? amp_copy_tensor(out, &x) : amp_pending_error();
 }
 
 amp_status cpu_linalg_solve(amp_call *call) {
@@ -309,7 +320,7 @@ static amp_status copy_coefficient(amp_call *call, const amp_tensor *a, const am
     for (int d = 0; d < batch->rank; d++) copy.shape[copy.rank++] = batch->shape[d];
     for (int d = a->rank - 2; d < a->rank; d++) copy.shape[copy.rank++] = a->shape[d];
     amp_tensor *out = amp_call_output(call, 1, a->dtype, copy.rank, copy.shape);
-    return out ? amp_cpu_copy(out, a) : amp_pending_error();
+    return out ? amp_copy_tensor(out, a) : amp_pending_error();
 }
 
 amp_status cpu_triangular_solve(amp_call *call) {
@@ -331,7 +342,9 @@ amp_status cpu_triangular_solve(amp_call *call) {
                                   .context = &job,
                                   .lapack = job.lapack,
                                   .batch = &batch,
-                                  .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b) / 2};
+                                  .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b) / 2,
+                                  .kernel = {AMP_LINALG_KERNEL(triangular), .stacks = {&job.a, &job.b},
+                                             .options = {job.uplo, job.trans, job.diag}}};
     AMP_TRY(amp_stack_read(call, &read, compute, &batch, &job.a));
     AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));

@@ -54,6 +54,21 @@ static int identity_one(void *context, int64_t index, amp_lapack_work *work) {
     return 0;
 }
 
+int64_t amp_linalg_svd_room(int64_t m, int64_t n) {
+    const int64_t tall = amp_larger(m, n), short_side = amp_smaller(m, n);
+    return tall * short_side + short_side * short_side + 2 * tall + short_side + tall * tall;
+}
+
+static amp_linalg_kernel kernel_of(const svd_job *job, int64_t k) {
+    if (k == 0) return (amp_linalg_kernel){AMP_LINALG_KERNEL(identities), .stacks = {&job->u, &job->vh}};
+    amp_linalg_kernel kernel = {AMP_LINALG_KERNEL(svd), .stacks = {&job->a, &job->s, &job->u, &job->vh, &job->out},
+                                .number = job->rcond, .room = amp_linalg_svd_room(job->a.rows, job->a.columns),
+                                .check = true};
+    const amp_linalg_kernel inverting = {AMP_LINALG_KERNEL(pinverse)};
+    if (job->out.view.storage) kernel.f32 = inverting.f32, kernel.f64 = inverting.f64;
+    return kernel;
+}
+
 static amp_status run_job(amp_call *call, const char *name, svd_job *job, const amp_batch *batch,
                           int (*run)(void *, int64_t, amp_lapack_work *)) {
     const int64_t m = job->a.rows, n = job->a.columns, k = amp_smaller(m, n);
@@ -64,10 +79,11 @@ static amp_status run_job(amp_call *call, const char *name, svd_job *job, const 
                             .macs = (job->job == 'N' ? 4 : 12) * m * n * (k + 1),
                             .asks = k > 0,
                             .reals = amp_gesdd_reals(job->job, m, n),
-                            .integers = 8 * k};
+                            .integers = 8 * k,
+                            .kernel = kernel_of(job, k)};
     AMP_TRY(amp_linalg_infos(call, batch, -1, NULL, &loop.infos));
     if (m > 0 || n > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = amp_linalg_first_failure(batch, loop.infos);
+    const int64_t bad = amp_linalg_first_failure(call, batch, loop.infos);
     if (bad < 0) return AMP_OK;
     if (loop.infos[bad] == HOLDS_NAN) {
         return amp_fail(AMP_ERROR_INVALID, "%s: %s'%s' holds NaN: there are no singular values", amp_call_name(call),
@@ -130,7 +146,7 @@ amp_status cpu_linalg_svdvals(amp_call *call) {
 static amp_tensor *square_zeros(const amp_tensor *like, int64_t n) {
     amp_dims shape = {.count = like->rank, .set = AMP_PRESENT};
     for (int d = 0; d < like->rank; d++) shape.values[d] = d < like->rank - 2 ? like->shape[d] : n;
-    return amp_zeros(shape, .dtype = like->dtype);
+    return amp_zeros(shape, .dtype = like->dtype, .device = amp_tensor_device(like));
 }
 
 static amp_tensor *conjugate_transpose(amp_tensor *t) {
@@ -202,7 +218,7 @@ static amp_status return_tensor(amp_call *call, amp_tensor *t) {
 static amp_tensor *batch_zeros(const amp_tensor *a, amp_dtype dtype) {
     amp_dims shape = {.count = a->rank - 2, .set = AMP_PRESENT};
     memcpy(shape.values, a->shape, (size_t)shape.count * sizeof *shape.values);
-    return amp_zeros(shape, .dtype = dtype);
+    return amp_zeros(shape, .dtype = dtype, .device = amp_tensor_device(a));
 }
 
 /* atol and rtol: tensors of the values' dtype that broadcast to the batch. */
@@ -222,8 +238,8 @@ static double default_rtol(const amp_tensor *a) {
     return amp_lapack_of(a->dtype)->epsilon * (double)(m > n ? m : n);
 }
 
-static amp_tensor *number(double value, amp_dtype dtype) {
-    return amp_full((amp_dims){.set = AMP_PRESENT}, amp_float(value), .dtype = dtype);
+static amp_tensor *number(const amp_call *call, double value, amp_dtype dtype) {
+    return amp_full((amp_dims){.set = AMP_PRESENT}, amp_float(value), .dtype = dtype, .device = call->device);
 }
 
 static amp_status rank_with_numbers(amp_call *call, amp_tensor *a, amp_opt_float atol, amp_opt_float rtol,
@@ -232,7 +248,7 @@ static amp_status rank_with_numbers(amp_call *call, amp_tensor *a, amp_opt_float
     const amp_dtype real = amp_lapack_of(a->dtype)->real_dtype;
     const double absolute = atol.set ? atol.value : 0.0;
     const double relative = rtol.set ? rtol.value : absolute > 0.0 ? 0.0 : default_rtol(a);
-    return count_above(call, a, hermitian, number(absolute, real), number(relative, real));
+    return count_above(call, a, hermitian, number(call, absolute, real), number(call, relative, real));
 }
 
 amp_status cpu_linalg_matrix_rank(amp_call *call) {
@@ -268,10 +284,10 @@ amp_status cpu_linalg_matrix_rank_tensor(amp_call *call) {
     AMP_TRY(join_tolerance(call, "rtol", a->rtol, &batch));
     const amp_dtype real = amp_lapack_of(a->input->dtype)->real_dtype;
     const double relative = default_rtol(a->input);
-    amp_tensor *atol = a->atol ? amp_to(a->atol, real) : number(0.0, real);
+    amp_tensor *atol = a->atol ? amp_to(a->atol, real) : number(call, 0.0, real);
     amp_tensor *rtol = a->rtol ? amp_to(a->rtol, real) : NULL;
     if (!a->rtol && atol)
-        rtol = amp_where(amp_gt_scalar(atol, amp_float(0.0)), number(0.0, real), number(relative, real));
+        rtol = amp_where(amp_gt_scalar(atol, amp_float(0.0)), number(call, 0.0, real), number(call, relative, real));
     return count_above(call, a->input, a->hermitian, atol, rtol);
 }
 

@@ -134,16 +134,6 @@ amp_status cuda_normalize(amp_call *call) {
                                    (amp_formula_numbers){.p = a->eps.value});
 }
 
-/* ---- Norms of matrices -------------------------------------------------------------------------------------------- */
-amp_status cpu_norm_str(amp_call *call);
-
-amp_status cuda_norm_str(amp_call *call) {
-    const amp_norm_str_args *a = call->args;
-    if (strcmp(a->p, "nuc")) return cpu_norm_str(call);
-    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: the nuclear norm is not implemented on cuda yet",
-                    amp_call_name(call));
-}
-
 /* ---- Triangles ---------------------------------------------------------------------------------------------------- */
 static amp_tensor *counting(int64_t count) {
     return amp_arange(amp_int(count), .device = AMP_DEVICE_CUDA);

@@ -48,7 +48,7 @@ typedef struct lane {
 typedef struct device_state {
     CUdevice handle;
     CUcontext context;       /* the primary one, shared with whatever else the program uses; NULL until the first use */
-    amp_cuda_faults *faults; /* of all lanes, pinned */
+    amp_cuda_matrix_faults *faults; /* of all lanes, pinned */
     lane lanes[MAX_STREAMS];
     int lane_count;
     lane idle[MAX_STREAMS]; /* of threads that ended */
@@ -185,7 +185,7 @@ static CUresult make_lane(device_state *d, lane *made) {
     }
     result = cuda.stream_create(&made->stream, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) return result;
-    made->faults = &d->faults[d->lane_count];
+    made->faults = &d->faults[d->lane_count].others;
     d->lanes[d->lane_count++] = *made;
     return CUDA_SUCCESS;
 }
@@ -259,13 +259,16 @@ amp_cuda_result amp_cuda_wait(CUstream stream) {
     return amp_cuda_check(cuda.stream_synchronize(stream), "waiting for the device");
 }
 
-static amp_cuda_result tell_faults(amp_cuda_faults *faults) {
+static amp_cuda_result tell_faults(amp_cuda_faults *own) {
+    amp_cuda_matrix_faults *all = (amp_cuda_matrix_faults *)(void *)own;
+    const amp_cuda_faults *faults = &all->others;
     const struct {
         const char *op, *format;
     } seen[] = {{faults->index, "an index of %s was out of range"},
                 {faults->zero_divisor, "a divisor of %s was zero, and integers cannot be divided by it"},
-                {faults->probability, "an input of %s was not between 0 and 1"}};
-    *faults = (amp_cuda_faults){0};
+                {faults->probability, "an input of %s was not between 0 and 1"},
+                {all->matrix, "a matrix of %s was singular, not positive-definite, or held NaN"}};
+    *all = (amp_cuda_matrix_faults){0};
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
         if (seen[i].op) return amp_cuda_say(AMP_CUDA_INVALID, seen[i].format, seen[i].op);
     }

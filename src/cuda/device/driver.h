@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "cuda/cuda_module.h"
-#include "cuda/kernel_args.h"
+#include "cuda/matrix_args.h"
 
 /* cuda.h makes cuMemFree_v2 and the like of some names; the pointers keep the plain ones. */
 #define AMP_CUDA_DRIVER_FUNCTIONS(X)                                                                                   \

@@ -1,0 +1,10 @@
+/* Batches of matrices on the device, for the op layer that it shares with the CPU. */
+#ifndef AMP_CUDA_LINALG_H
+#define AMP_CUDA_LINALG_H
+
+#include "cpu/linalg.h"
+
+/* As amp_linalg_run, by loop->kernel. */
+amp_status amp_cuda_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
+
+#endif /* AMP_CUDA_LINALG_H */
