@@ -143,7 +143,7 @@ INLINE void add_meeting(const line *l, const meeting *m, int64_t first, group *s
     }
 }
 
-INLINE void one_output(const line *l, int64_t o, const bool wide) {
+INLINE void one_output(const line *l, int64_t o, const bool wide, const bool fused) {
     const amp_gemm_window *w = l->d->window;
     const int64_t first = o * w->stride[2] - w->pad[2];
     group sum = first_sums(l, wide);
@@ -153,10 +153,12 @@ INLINE void one_output(const line *l, int64_t o, const bool wide) {
         else
             add_meeting(l, &l->meet[m], first, &sum, false, wide);
     }
-    if (l->d->epilogue)
-        (wide ? finish_wide : finish_narrow)(l, o, &sum, 1);
-    else
-        store_sums(l, l->y + (o * l->d->y_step + l->channel) * 2, sum, wide);
+    if (fused) {
+        const group made = sum; /* in memory, so that the sum stays in registers */
+        (wide ? finish_wide : finish_narrow)(l, o, &made, 1);
+        return;
+    }
+    store_sums(l, l->y + (o * l->d->y_step + l->channel) * 2, sum, wide);
 }
 
 /* ---- Dilation 1, stride 1 or 2 -------------------------------------------------------------------------------- */
@@ -204,7 +206,7 @@ INLINE void add_lines(const line *l, const meeting *m, int64_t first, group *sum
 }
 
 INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool wide,
-                         const bool inside) {
+                         const bool inside, const bool fused) {
     const int64_t first = o * stride - l->d->window->pad[2], y_step = l->d->y_step * 2;
     const group bias = first_sums(l, wide);
     char *y = l->y + l->channel * 2 + o * y_step;
@@ -217,20 +219,24 @@ INLINE void many_outputs(const line *l, int64_t o, const int n, const int taps, 
         else
             add_lines(l, &l->meet[m], first, sums, n, taps, stride, false, wide, inside);
     }
-    if (l->d->epilogue) {
-        (wide ? finish_wide : finish_narrow)(l, o, sums, n);
+    if (fused) {
+        group made[OUTPUTS]; /* a copy in memory, so that the sums stay in registers */
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) made[i] = sums[i];
+        (wide ? finish_wide : finish_narrow)(l, o, made, n);
         return;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++, y += y_step) store_sums(l, y, sums[i], wide);
 }
 
-INLINE void some_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool wide) {
+INLINE void some_outputs(const line *l, int64_t o, const int n, const int taps, const int stride, const bool wide,
+                         const bool fused) {
     const int64_t first = o * stride - l->d->window->pad[2];
     if (first >= 0 && first + (n - 1) * stride + taps <= l->d->window->in[2])
-        many_outputs(l, o, n, taps, stride, wide, true);
+        many_outputs(l, o, n, taps, stride, wide, true, fused);
     else
-        many_outputs(l, o, n, taps, stride, wide, false);
+        many_outputs(l, o, n, taps, stride, wide, false, fused);
 }
 
 INLINE void narrow(line *l) {
@@ -239,39 +245,40 @@ INLINE void narrow(line *l) {
 }
 
 /* `n` outputs of all channels: the image is read along memory. */
-INLINE void block_of_outputs(line *l, int64_t o, const int n, const int taps, const int stride) {
+INLINE void block_of_outputs(line *l, int64_t o, const int n, const int taps, const int stride, const bool fused) {
     const int64_t channels = l->d->window->channels;
     if (l->far) fetch(l, o, n);
     l->channel = l->vector = 0;
-    for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2) some_outputs(l, o, n, taps, stride, true);
+    for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2)
+        some_outputs(l, o, n, taps, stride, true, fused);
     for (; l->channel < channels; l->channel += 16, l->vector++) {
         narrow(l);
-        some_outputs(l, o, n, taps, stride, false);
+        some_outputs(l, o, n, taps, stride, false, fused);
     }
 }
 
-INLINE void single_output(line *l, int64_t o) {
+INLINE void single_output(line *l, int64_t o, const bool fused) {
     const int64_t channels = l->d->window->channels;
     l->channel = l->vector = 0;
-    for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2) one_output(l, o, true);
+    for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2) one_output(l, o, true, fused);
     for (; l->channel < channels; l->channel += 16, l->vector++) {
         narrow(l);
-        one_output(l, o, false);
+        one_output(l, o, false, fused);
     }
 }
 
 /* By eights, or sevens where that leaves none (maps of 7, 14, 28); the last block may repeat some of the one before. */
-INLINE void all_outputs(line *l, const int taps, const int stride) {
+INLINE void all_outputs(line *l, const int taps, const int stride, const bool fused) {
     const int64_t out = l->d->window->out[2];
     if (out % 7 == 0 && out % 8 != 0)
-        for (int64_t o = 0; o < out; o += 7) block_of_outputs(l, o, 7, taps, stride);
+        for (int64_t o = 0; o < out; o += 7) block_of_outputs(l, o, 7, taps, stride, fused);
     else if (out >= OUTPUTS)
         for (int64_t o = 0; o < out; o += OUTPUTS)
-            block_of_outputs(l, o + OUTPUTS <= out ? o : out - OUTPUTS, OUTPUTS, taps, stride);
+            block_of_outputs(l, o + OUTPUTS <= out ? o : out - OUTPUTS, OUTPUTS, taps, stride, fused);
     else if (out >= 4)
-        for (int64_t o = 0; o < out; o += 4) block_of_outputs(l, o + 4 <= out ? o : out - 4, 4, taps, stride);
+        for (int64_t o = 0; o < out; o += 4) block_of_outputs(l, o + 4 <= out ? o : out - 4, 4, taps, stride, fused);
     else
-        for (int64_t o = 0; o < out; o++) single_output(l, o);
+        for (int64_t o = 0; o < out; o++) single_output(l, o, fused);
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
@@ -301,16 +308,24 @@ static void find_meetings(line *l, int64_t number) {
     }
 }
 
-static void run_line(line *l) {
+INLINE void run_line_as(line *l, const bool fused) {
     const amp_gemm_window *w = l->d->window;
     switch (w->dilation[2] == 1 && w->stride[2] <= 2 ? w->taps[2] * 2 + w->stride[2] : 0) {
-    case 3 * 2 + 1: all_outputs(l, 3, 1); break;
-    case 3 * 2 + 2: all_outputs(l, 3, 2); break;
-    case 5 * 2 + 1: all_outputs(l, 5, 1); break;
-    case 5 * 2 + 2: all_outputs(l, 5, 2); break;
+    case 3 * 2 + 1: all_outputs(l, 3, 1, fused); break;
+    case 3 * 2 + 2: all_outputs(l, 3, 2, fused); break;
+    case 5 * 2 + 1: all_outputs(l, 5, 1, fused); break;
+    case 5 * 2 + 2: all_outputs(l, 5, 2, fused); break;
     default:
-        for (int64_t o = 0; o < w->out[2]; o++) single_output(l, o);
+        for (int64_t o = 0; o < w->out[2]; o++) single_output(l, o, fused);
     }
+}
+
+/* Two functions: the calls of one with an epilogue cost the other its constants' registers. */
+static __attribute__((noinline)) void run_line(line *l) {
+    run_line_as(l, false);
+}
+static __attribute__((noinline)) void run_fused_line(line *l) {
+    run_line_as(l, true);
 }
 
 void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_t last) {
@@ -325,6 +340,6 @@ void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_
         if (d->epilogue && d->epilogue->residual)
             l.residual = (const char *)d->epilogue->residual + i * d->epilogue->residual_line * 2;
         find_meetings(&l, i);
-        run_line(&l);
+        (d->epilogue ? run_fused_line : run_line)(&l);
     }
 }

@@ -251,7 +251,10 @@ BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int t
         }
     }
     if (l->d->epilogue) {
-        finish(l, o, sums, n, half, count, pair);
+        group made[OUTPUTS]; /* a copy in memory, so that the sums stay in registers */
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) made[i] = sums[i];
+        finish(l, o, made, n, half, count, pair);
         return;
     }
 #pragma GCC unroll 8

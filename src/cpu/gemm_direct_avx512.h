@@ -198,28 +198,19 @@ static inline bool direct_is_linear(const amp_gemm_finish *f, bool bf16) {
            (!f->residual || (f->residual_dtype == dtype && f->residual_column_stride == 1 && f->beta == 1.0f));
 }
 
-/* A result of the other type, or one with an epilogue, goes through memory: the tile is in L1. */
-static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, int64_t row, int64_t column,
-                                                                char *c, const __m512 acc[28], const int rows,
-                                                                const int panels, const int vectors, const bool bf16) {
-    if (!t->epilogue && t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
-        if (t->columns == panels * 16 * vectors)
-            direct_store(t, column, c, acc, rows, panels, vectors, true, bf16);
-        else
-            direct_store(t, column, c, acc, rows, panels, vectors, false, bf16);
-        return;
-    }
-    _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
-#pragma GCC unroll 28
-    for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(tile + 32 / vectors * i, acc[i]);
+/* A tile that is in L1, at `c` in the result: a result of the other type, or an epilogue. Not inlined, so that what it needs is
+ * in no register while the sums are made. */
+static __attribute__((noinline)) void direct_finish_tile(const amp_gemm_direct *t, int64_t column, char *c,
+                                                         const float *tile, int rows, int panels, bool bf16) {
+    const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2;
     amp_gemm_finish finish = {.alpha = 1.0f};
-    if (t->epilogue) {
-        finish = *t->epilogue;
+    if (t->epilogue) finish = *t->epilogue;
+    if (finish.residual) {
+        const int64_t row = t->repeat == 1 ? 0 : ((c - (char *)t->c) / size - column) / t->c_row_stride;
         const int64_t at = row * finish.residual_row_stride + column * finish.residual_column_stride;
-        if (finish.residual)
-            finish.residual = (const char *)finish.residual + at * (finish.residual_dtype == AMP_F32 ? 4 : 2);
-        if (finish.scale) finish.scale += column;
+        finish.residual = (const char *)finish.residual + at * (finish.residual_dtype == AMP_F32 ? 4 : 2);
     }
+    if (finish.scale) finish.scale += column;
     finish.c = c;
     finish.c_dtype = t->c_dtype;
     finish.c_row_stride = t->c_row_stride;
@@ -232,16 +223,30 @@ static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_d
         amp_gemm_finish_avx512(&finish, &place, tile);
 }
 
+static inline __attribute__((always_inline)) void direct_finish(const amp_gemm_direct *t, int64_t column, char *c,
+                                                                const __m512 acc[28], const int rows, const int panels,
+                                                                const int vectors, const bool bf16) {
+    if (!t->epilogue && t->c_dtype == (bf16 ? AMP_BF16 : AMP_F32)) {
+        if (t->columns == panels * 16 * vectors)
+            direct_store(t, column, c, acc, rows, panels, vectors, true, bf16);
+        else
+            direct_store(t, column, c, acc, rows, panels, vectors, false, bf16);
+        return;
+    }
+    _Alignas(64) float tile[AMP_GEMM_MAX_TILE];
+#pragma GCC unroll 28
+    for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(tile + 32 / vectors * i, acc[i]);
+    direct_finish_tile(t, column, c, tile, rows, panels, bf16);
+}
+
 /* The residual's lines are there when the sums are. */
-static inline __attribute__((always_inline)) void
-direct_fetch_residual(const amp_gemm_direct *t, int64_t row, int64_t column, const int rows, const int panels) {
+static __attribute__((noinline)) void direct_fetch_residual(const amp_gemm_direct *t, int64_t row, int64_t column,
+                                                            int rows, int panels) {
     const amp_gemm_finish *f = t->epilogue;
-    if (!f || !f->residual || f->residual_column_stride != 1) return;
     const int64_t size = f->residual_dtype == AMP_F32 ? 4 : 2, line = AMP_GEMM_BLOCK * size;
+    if (!f->residual || f->residual_column_stride != 1) return;
     const char *from = (const char *)f->residual + (row * f->residual_row_stride + column) * size;
-#pragma GCC unroll 1
     for (int r = 0; r < rows; r++, from += f->residual_row_stride * size)
-#pragma GCC unroll 1
         for (int64_t i = 0; i < panels * line; i += 64) __asm__ volatile("prefetcht0 %0" : : "m"(from[i]));
 }
 
@@ -257,13 +262,13 @@ static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_
 }
 
 /* One tile; returns what is to be fetched next of A. `next_c`: where the tile after it goes. */
-static inline __attribute__((always_inline)) const char *
-direct_tile(const amp_gemm_direct *t, const char *a, int64_t row, int64_t group, char *c, const char *next_c,
-            const char *next, const int rows, const int panels, const int vectors, const bool bf16) {
+static inline __attribute__((always_inline)) const char *direct_tile(const amp_gemm_direct *t, const char *a,
+                                                                     int64_t group, char *c, const char *next_c,
+                                                                     const char *next, const int rows, const int panels,
+                                                                     const int vectors, const bool bf16) {
     const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
     __m512 acc[28];
     direct_fetch_c(t, next_c, rows, panels);
-    direct_fetch_residual(t, row, group * panels * AMP_GEMM_BLOCK, rows, panels);
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) acc[i] = _mm512_setzero_ps();
     for (int64_t i = 0; i < t->run_count; i++) {
@@ -297,7 +302,7 @@ direct_tile(const amp_gemm_direct *t, const char *a, int64_t row, int64_t group,
         }
         if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, true);
     }
-    direct_finish(t, row, group * panels * AMP_GEMM_BLOCK, c, acc, rows, panels, vectors, bf16);
+    direct_finish(t, group * panels * AMP_GEMM_BLOCK, c, acc, rows, panels, vectors, bf16);
     return next;
 }
 
@@ -309,10 +314,12 @@ static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direc
     for (int64_t i = 0; i < t->repeat; i++) {
         char *const c = (char *)t->c + i * c_step;
         const char *const below = i + 1 < t->repeat ? c + c_step : c;
-        for (int64_t g = 0; g < t->groups; g++)
+        for (int64_t g = 0; g < t->groups; g++) {
+            if (t->epilogue) direct_fetch_residual(t, i * rows, g * panels * AMP_GEMM_BLOCK, rows, panels);
             next =
-                direct_tile(t, t->a + i * a_step, i * rows, g, c + g * group_bytes,
+                direct_tile(t, t->a + i * a_step, g, c + g * group_bytes,
                             g + 1 < t->groups ? c + (g + 1) * group_bytes : below, next, rows, panels, vectors, bf16);
+        }
     }
 }
 
