@@ -55,12 +55,13 @@ static inline __attribute__((always_inline)) void one_tile(const amp_gemm_tile *
 #pragma GCC unroll 1
     for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
         multiply_pair(acc, a + pair * 4, b + pair * 64, b_panel, rows, panels, vectors);
-    if (t->finish) {
-        store_any(t, row, acc, rows, panels, vectors, false);
+    if (stores_whole(t, panels, vectors, true)) {
+        store_whole(t, row, acc, rows, panels, vectors, true);
         return;
     }
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(c + 32 / vectors * i, acc[i]);
+    if (t->finish) store_part(t, row);
 }
 
 static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,

@@ -69,12 +69,13 @@ static inline __attribute__((always_inline)) void one_tile(const amp_gemm_tile *
     }
     for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
         multiply_pair(acc, a + pair * 8, b + pair * b_pair, b_panel, rows, panels, vectors, b_f32);
-    if (t->finish) {
-        store_any(t, row, acc, rows, panels, vectors, b_f32);
+    if (stores_whole(t, panels, vectors, !b_f32)) {
+        store_whole(t, row, acc, rows, panels, vectors, !b_f32);
         return;
     }
 #pragma GCC unroll 28
     for (int i = 0; i < rows * panels * vectors; i++) _mm512_store_ps(c + 32 / vectors * i, acc[i]);
+    if (t->finish) store_part(t, row);
 }
 
 static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int panels,

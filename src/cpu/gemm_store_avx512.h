@@ -34,49 +34,65 @@ static inline __attribute__((always_inline)) void store_row(char *c, __m512 low,
 #endif
 }
 
-static inline __attribute__((always_inline)) void store_tile(const amp_gemm_tile *t, int64_t row, const __m512 acc[28],
-                                                             const int rows, const int panels, const int vectors,
-                                                             const bool whole, const bool bf16) {
+/* A whole tile in the product's own type: from the registers. */
+static inline __attribute__((always_inline)) void store_whole(const amp_gemm_tile *t, int64_t row, const __m512 acc[28],
+                                                              const int rows, const int panels, const int vectors,
+                                                              const bool bf16) {
     const amp_gemm_finish *const f = t->finish;
     const int64_t size = bf16 ? 2 : 4, stride = f->c_row_stride * size;
 #pragma GCC unroll 8
     for (int p = 0; p < panels; p++) {
         const int64_t column = t->column + p * AMP_GEMM_BLOCK;
-        const int left = t->columns - p * AMP_GEMM_BLOCK, lanes = whole || left > 32 ? 32 : left;
-        const uint32_t mask = (uint32_t)((UINT64_C(1) << lanes) - 1);
         char *c = (char *)f->c + row * stride + column * size;
         __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            const int count = lanes - v * 16;
-            if (f->bias && count > 0)
-                bias[v] =
-                    (__m512)simd_load(f->bias, f->bias_dtype, column + v * 16, 1, whole || count > 16 ? 16 : count);
-        }
+        for (int v = 0; v < vectors; v++)
+            if (f->bias) bias[v] = (__m512)simd_load(f->bias, f->bias_dtype, column + v * 16, 1, 16);
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++, c += stride) {
             const __m512 *const sums = &acc[(r * panels + p) * vectors];
             const __m512 low = _mm512_add_ps(sums[0], bias[0]);
-            store_row(c, low, vectors == 2 ? _mm512_add_ps(sums[1], bias[1]) : low, vectors, whole, mask, bf16);
+            store_row(c, low, vectors == 2 ? _mm512_add_ps(sums[1], bias[1]) : low, vectors, true, 0, bf16);
         }
     }
 }
 
-/* `row`: of C, the tile's first. */
-static inline __attribute__((always_inline)) void store_any(const amp_gemm_tile *t, int64_t row, const __m512 acc[28],
-                                                            const int rows, const int panels, const int vectors,
-                                                            const bool b_f32) {
-    const bool whole = t->columns == panels * 16 * vectors;
-    if (b_f32 || t->finish->c_dtype == AMP_F32) {
-        if (whole)
-            store_tile(t, row, acc, rows, panels, vectors, true, false);
-        else
-            store_tile(t, row, acc, rows, panels, vectors, false, false);
-    } else if (whole) {
-        store_tile(t, row, acc, rows, panels, vectors, true, true);
-    } else {
-        store_tile(t, row, acc, rows, panels, vectors, false, true);
+/* Any other from `c`, of one function: unrolled for each shape of a tile, this would be most of the kernel's code. */
+static __attribute__((noinline)) void store_part(const amp_gemm_tile *t, int64_t row) {
+    const amp_gemm_finish *const f = t->finish;
+    const bool bf16 = f->c_dtype == AMP_BF16;
+    const int64_t size = bf16 ? 2 : 4, stride = f->c_row_stride * size, pitch = t->panels * AMP_GEMM_BLOCK;
+    for (int j = 0; j < t->columns; j += 32) {
+        const int lanes = t->columns - j < 32 ? t->columns - j : 32, high = lanes > 16 ? lanes - 16 : 0;
+        const uint32_t mask = (uint32_t)((UINT64_C(1) << lanes) - 1);
+        const int64_t column = t->column + j;
+        __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+        if (f->bias) bias[0] = (__m512)simd_load(f->bias, f->bias_dtype, column, 1, lanes < 16 ? lanes : 16);
+        if (f->bias && high) bias[1] = (__m512)simd_load(f->bias, f->bias_dtype, column + 16, 1, high);
+        const float *from = t->c + j;
+        char *c = (char *)f->c + row * stride + column * size;
+        for (int r = 0; r < t->rows; r++, from += pitch, c += stride) {
+            const __m512 low = _mm512_add_ps(_mm512_load_ps(from), bias[0]);
+            if (high)
+                store_row(c, low, _mm512_add_ps(_mm512_load_ps(from + 16), bias[1]), 2, false, mask, bf16);
+            else
+                store_row(c, low, low, 1, false, mask, bf16);
+        }
     }
+}
+
+/* The sanitizers would take an hour for what is unrolled. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+enum { AMP_GEMM_STORES_WHOLE = false };
+#else
+enum { AMP_GEMM_STORES_WHOLE = true };
+#endif
+
+/* Whether this tile goes from the registers to C; else it goes to its `c` first. */
+static inline __attribute__((always_inline)) bool stores_whole(const amp_gemm_tile *t, const int panels,
+                                                               const int vectors, const bool bf16) {
+    return AMP_GEMM_STORES_WHOLE && t->finish && t->columns == panels * 16 * vectors &&
+           t->finish->c_dtype == (bf16 ? AMP_BF16 : AMP_F32);
 }
 
 #endif /* AMP_CPU_GEMM_STORE_AVX512_H */
