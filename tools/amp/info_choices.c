@@ -47,7 +47,8 @@ static void print_explanation(void) {
         "  Rates are of one thread, on operands in place. A tie, within 3 %%, goes to libamp's own kernel.\n"
         "  Convolutions in bf16 are answered by kind, but those that read an f32 image with channels last as it is,\n"
         "  which are libamp's: conv_CHANNELS_OUTPUTS_WINDOW[_groupsN][_bySTRIDE][_apartDILATION]_PIXELS, channels and\n"
-        "  outputs of one group. The list is of all programs on this machine so far.\n");
+        "  outputs of one group. f32 products with constant weights: gemm_f32_M_N_K, powers of two, M up to 128.\n"
+        "  The list is of all programs on this machine so far.\n");
 }
 
 /* ---- The summary ------------------------------------------------------------------------------------------------ */
