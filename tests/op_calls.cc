@@ -220,10 +220,11 @@ static Built build(const Call &call, Layout layout) {
     return built;
 }
 
-// Arguments that the op is to write, whatever they are.
-static bool may_change(const Call &call) {
+// Arguments that the op is to write, whatever they are; an out= form that fails writes none.
+static bool may_change(const Call &call, bool done) {
     static const std::set<std::string> ops = {"batch_norm", "instance_norm", "embedding", "embedding_bag"};
-    return ops.count(call.op) || (call.op.size() > 1 && call.op.back() == '_');
+    const size_t form = call.op.size() > 4 && done ? call.op.rfind("_out") : std::string::npos;
+    return ops.count(call.op.substr(0, form)) || (call.op.size() > 1 && call.op.back() == '_');
 }
 
 // A tensor that is given as out=.
@@ -259,7 +260,7 @@ Result run(const Call &call, Layout layout, int threads) {
     }
     for (size_t i = 0; i < built.tensors.size(); i++) {
         const auto &t = built.tensors[i];
-        const bool written = may_change(call) || (result.status == AMP_OK && is_out(call, i));
+        const bool done = result.status == AMP_OK, written = may_change(call, done) || (done && is_out(call, i));
         result.inputs_changed |= !written && t->memory != t->before;
         if (t->tensor) op_calls_set_device(t->tensor, AMP_DEVICE_CPU);
     }

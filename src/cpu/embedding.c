@@ -82,12 +82,13 @@ amp_status cpu_embedding(amp_call *call) {
     lookup l;
     AMP_TRY(amp_check_embedding(call, a));
     AMP_TRY(take_indices(call, input, a->weight, &l));
-    if (a->max_norm.set) AMP_TRY(limit_rows(call, &l, a->weight, a->norm_type.value, a->max_norm.value));
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, input->shape, (size_t)input->rank * sizeof *shape);
     const int64_t width = shape[input->rank] = a->weight->shape[1];
     amp_tensor *out = amp_call_dense_output(call, a->weight->dtype, input->rank + 1, shape);
-    const amp_tensor *table = out ? amp_cpu_dense("embedding", a->weight, a->weight->dtype, 1) : NULL;
+    if (!out) return amp_pending_error();
+    if (a->max_norm.set) AMP_TRY(limit_rows(call, &l, a->weight, a->norm_type.value, a->max_norm.value));
+    const amp_tensor *table = amp_cpu_dense("embedding", a->weight, a->weight->dtype, 1);
     if (!table) return amp_pending_error();
     const int64_t size = (int64_t)amp_dtype_size(out->dtype), bytes = width * size, step = table->strides[0] * size;
     const char *from = amp_tensor_pointer(table);

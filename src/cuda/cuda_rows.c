@@ -348,7 +348,6 @@ amp_status cuda_embedding(amp_call *call) {
     const amp_embedding_args *a = call->args;
     const amp_tensor *index = a->input, *table = a->weight;
     AMP_TRY(amp_check_embedding(call, a));
-    if (a->max_norm.set) AMP_TRY(amp_cuda_limit_rows(call, a->input, a->weight, a->norm_type.value, a->max_norm.value));
     int64_t shape[AMP_MAX_RANK];
     amp_cuda_gather g = {.extent = table->shape[0], .dim_stride = table->strides[0]};
     memcpy(shape, index->shape, (size_t)index->rank * sizeof *shape);
@@ -356,7 +355,9 @@ amp_status cuda_embedding(amp_call *call) {
     shape[index->rank] = table->shape[1];
     g.in_strides[index->rank] = table->strides[1];
     amp_tensor *out = dense_output(call, table->dtype, index->rank + 1, shape);
-    return out ? run_gather(call, table, index, out, g) : amp_pending_error();
+    if (!out) return amp_pending_error();
+    if (a->max_norm.set) AMP_TRY(amp_cuda_limit_rows(call, a->input, a->weight, a->norm_type.value, a->max_norm.value));
+    return run_gather(call, table, index, out, g);
 }
 
 amp_status cuda_index_select(amp_call *call) {
