@@ -173,15 +173,32 @@ TEST_F(LinearPointwise, PromotesAsTheOpDoes) {
     }
 }
 
-TEST_F(LinearPointwise, KeepsAnF32StreamBesideBf16ProductsInARegion) {
+TEST_F(LinearPointwise, RunsInTheDtypeOfTheRegion) {
     const Layer l(AMP_F32, {9, 20}, 12);
-    amp_tensor *other = random_tensor(AMP_F32, {9, 12}, 7);
+    amp_tensor *other = random_tensor(AMP_F32, {9, 12}, 7), *other16 = op("to", {other, AMP_BF16});
     amp_tensor *x = op("to", {l.x, AMP_BF16}), *w = op("to", {l.w, AMP_BF16}), *b = op("to", {l.b, AMP_BF16});
     Region region;
     amp_tensor *y = op("linear_pointwise.binary", {l.x, other, l.w, l.b, "add"});
-    EXPECT_EQ(amp_tensor_dtype(y), AMP_F32);
-    expect_near(y, joined(product(x, w, b), numbers_of(other), "add"), tolerance(AMP_F32, l.k));
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_BF16);
+    expect_near(y, joined(product(x, w, b), numbers_of(other16), "add"), tolerance(AMP_BF16, l.k));
     EXPECT_EQ(amp_tensor_dtype(op("linear_pointwise", {l.x, l.w, l.b, "gelu"})), AMP_BF16);
+}
+
+// Every bf16 number as what GELU is taken of: within one unit of the last place.
+TEST_F(LinearPointwise, GeluIntoBf16IsWithinAUnit) {
+    std::vector<double> numbers;
+    for (uint32_t h = 0; h < 65536; h++) {
+        const double x = from_bf16(uint16_t(h));
+        if (std::fabs(x) > 0x1p-100 && std::fabs(x) < 0x1p100) numbers.push_back(x);
+    }
+    const int64_t count = int64_t(numbers.size());
+    amp_tensor *x = tensor(AMP_BF16, {count, 1}, numbers), *w = tensor(AMP_BF16, {40, 1}, {1});
+    const std::vector<double> got = numbers_of(op("linear_pointwise", {x, w, nullptr, "gelu"}));
+    for (size_t i = 0; i < numbers.size(); i++) {
+        const double want = numbers[i] * phi(numbers[i]);
+        ASSERT_NEAR(got[40 * i], want, std::ldexp(std::fabs(want), -8) * 1.125 + 0x1p-126) << numbers[i];
+        ASSERT_EQ(got[40 * i], got[40 * i + 39]) << numbers[i];
+    }
 }
 
 TEST_F(LinearPointwise, WritesOutWhichMayBeOther) {

@@ -163,7 +163,9 @@ TEST_F(MiniLm, FurtherCallsOfAShapeAllocateNothingFromTheSystem) {
 
 TEST_F(MiniLm, WeightsStayMappedAndOnlyLinearOnesArePacked) {
     amp_cast_cache_clear();
-    EXPECT_LT(amp_memory_statistics().live_bytes, 1u << 20) << "weights were copied";
+    const size_t projections = size_t(MINILM_LAYERS) * 3 * MINILM_WIDTH * (MINILM_WIDTH + 1) * sizeof(float);
+    EXPECT_LT(amp_memory_statistics().live_bytes, projections + (1u << 20))
+        << "more weights were copied than are joined";
     Embed(expected_, true);
     const size_t packed = amp_cast_cache_statistics().bytes, linear = minilm_linear_bytes(model_.get());
     EXPECT_GE(packed, linear / 2);

@@ -11,8 +11,8 @@ typedef struct affine {
 } affine;
 
 typedef struct encoder_layer {
-    affine query, key, value, output, output_norm; /* attention */
-    affine up, down, norm;                         /* feed-forward */
+    affine projections, output, output_norm; /* attention; query, key and value are one layer of 3 · 384 */
+    affine up, down, norm;                   /* feed-forward */
 } encoder_layer;
 
 struct minilm {
@@ -28,13 +28,22 @@ static amp_tensor *linear(amp_tensor *x, affine a) {
     return amp_linear(x, a.weight, a.bias);
 }
 
+static amp_tensor *linear_gelu(amp_tensor *x, affine a) {
+    return amp_linear_pointwise(x, a.weight, a.bias, "gelu");
+}
+
+static amp_tensor *linear_add(amp_tensor *x, affine a, amp_tensor *residual) {
+    return amp_linear_pointwise_binary(x, residual, a.weight, a.bias, "add");
+}
+
 static amp_tensor *layer_norm(amp_tensor *x, affine a) {
     return amp_layer_norm(x, AMP_DIMS(MINILM_WIDTH), a.weight, a.bias, .eps = AMP_SET(1e-12));
 }
 
-/* [B, T, 384] → [B, 12, T, 32] */
-static amp_tensor *split_heads(amp_tensor *x) {
-    return amp_transpose(amp_reshape(x, AMP_DIMS(amp_tensor_size(x, 0), -1, MINILM_HEADS, MINILM_WIDTH / MINILM_HEADS)),
+/* One of three of [B, T, 3 · 384] → [B, 12, T, 32] */
+static amp_tensor *heads(amp_tensor *x, int which) {
+    amp_tensor *one = amp_narrow(x, 2, which * MINILM_WIDTH, MINILM_WIDTH);
+    return amp_transpose(amp_view(one, AMP_DIMS(amp_tensor_size(x, 0), -1, MINILM_HEADS, MINILM_WIDTH / MINILM_HEADS)),
                          1, 2);
 }
 
@@ -44,19 +53,13 @@ static amp_tensor *join_heads(amp_tensor *x) {
 }
 
 static amp_tensor *attention(const encoder_layer *l, amp_tensor *x, amp_tensor *mask) {
-    amp_tensor *q = split_heads(linear(x, l->query));
-    amp_tensor *k = split_heads(linear(x, l->key));
-    amp_tensor *v = split_heads(linear(x, l->value));
-    return linear(join_heads(amp_scaled_dot_product_attention(q, k, v, .attn_mask = mask)), l->output);
-}
-
-static amp_tensor *feed_forward(const encoder_layer *l, amp_tensor *x) {
-    return linear(amp_gelu(linear(x, l->up)), l->down);
+    amp_tensor *all = linear(x, l->projections), *q = heads(all, 0), *k = heads(all, 1), *v = heads(all, 2);
+    return join_heads(amp_scaled_dot_product_attention(q, k, v, .attn_mask = mask));
 }
 
 static amp_tensor *encode(const encoder_layer *l, amp_tensor *x, amp_tensor *mask) {
-    x = layer_norm(amp_add(x, attention(l, x, mask)), l->output_norm);
-    return layer_norm(amp_add(x, feed_forward(l, x)), l->norm);
+    x = layer_norm(linear_add(attention(l, x, mask), l->output, x), l->output_norm);
+    return layer_norm(linear_add(linear_gelu(x, l->up), l->down, x), l->norm);
 }
 
 static amp_tensor *embed_tokens(const minilm *m, amp_tensor *ids) {
@@ -150,13 +153,27 @@ static affine take_affine(minilm *m, amp_safetensors *file, const char *prefix, 
     return a;
 }
 
+/* Layers of one input as one layer: their rows, one after the other, in memory of their own. */
+static amp_tensor *joined(amp_tensor *a, amp_tensor *b, amp_tensor *c) {
+    amp_tensor *all = amp_keep(amp_cat(AMP_LIST(a, b, c)));
+    amp_tensor_mark_parameter(all); /* no op's result, but a weight: its bf16 form is kept */
+    amp_tensor *const parts[] = {a, b, c};
+    for (int i = 0; i < 3; i++) amp_release(parts[i]);
+    return all;
+}
+
+static affine take_projections(minilm *m, amp_safetensors *file, const char *prefix) {
+    const affine q = take_affine(m, file, prefix, "attention.self.query");
+    const affine k = take_affine(m, file, prefix, "attention.self.key");
+    const affine v = take_affine(m, file, prefix, "attention.self.value");
+    return (affine){joined(q.weight, k.weight, v.weight), joined(q.bias, k.bias, v.bias)};
+}
+
 static encoder_layer take_layer(minilm *m, amp_safetensors *file, int index) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "encoder.layer.%d.", index);
     return (encoder_layer){
-        .query = take_affine(m, file, prefix, "attention.self.query"),
-        .key = take_affine(m, file, prefix, "attention.self.key"),
-        .value = take_affine(m, file, prefix, "attention.self.value"),
+        .projections = take_projections(m, file, prefix),
         .output = take_affine(m, file, prefix, "attention.output.dense"),
         .output_norm = take_affine(m, file, prefix, "attention.output.LayerNorm"),
         .up = take_affine(m, file, prefix, "intermediate.dense"),
@@ -202,7 +219,7 @@ void minilm_close(minilm *m) {
     release(m->norm);
     for (int i = 0; i < MINILM_LAYERS; i++) {
         const encoder_layer *l = &m->layers[i];
-        const affine all[] = {l->query, l->key, l->value, l->output, l->output_norm, l->up, l->down, l->norm};
+        const affine all[] = {l->projections, l->output, l->output_norm, l->up, l->down, l->norm};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) release(all[k]);
     }
     free(m);

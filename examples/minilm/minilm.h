@@ -18,7 +18,7 @@ enum {
 
 typedef struct minilm minilm;
 
-/* Maps FOLDER/model.safetensors: no weight is copied. NULL with an error in amp_last_error(). */
+/* Maps FOLDER/model.safetensors: no weight is copied but for the projections of attention, which are joined. NULL with an error in amp_last_error(). */
 minilm *minilm_open(const char *folder);
 void minilm_close(minilm *model);
 /* Bytes of the weights in their file's f32: all of them, and those of the linear layers alone. */

@@ -96,7 +96,7 @@ static void choose_grid(plan *p) {
 
 /* Nothing but a bias is added, and rows of C lie a constant distance apart. */
 static bool is_plain(const amp_gemm *g) {
-    return g->alpha == 1.0f && !g->residual && g->activation == AMP_GEMM_NONE && !g->window;
+    return g->alpha == 1.0f && !g->scale && !g->residual && g->activation == AMP_GEMM_NONE && !g->window;
 }
 
 static void choose_tiles(plan *p) {

@@ -152,7 +152,7 @@ static const amp_gemm_isa isa = {
     .pass_blocks = 15, /* 480 of k: A and B of a tile, 60 KB, share L1 with C's 4 KB */
     .pack_a = pack_a,
     .tile = tile,
-    .finish = amp_gemm_finish_avx512,
+    .finish = amp_gemm_finish_avx512bf16,
     .begin = begin,
     .end = end,
 };

@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "cpu/gemm_direct_avx512.h"
+#include "cpu/gemm_finish_simd.h"
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
 #include "cpu/gemm_store_avx512.h"
@@ -84,6 +85,10 @@ static void tile(const amp_gemm_tile *t) {
     }
 }
 
+void amp_gemm_finish_avx512bf16(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
+    simd_finish(f, place, tile);
+}
+
 static void direct(const amp_gemm_direct *t) {
     direct_any(t, true);
 }
@@ -97,7 +102,7 @@ static const amp_gemm_isa isa = {
     .pass_blocks = 32,
     .pack_a = pack_a,
     .tile = tile,
-    .finish = amp_gemm_finish_avx512,
+    .finish = amp_gemm_finish_avx512bf16,
     .direct = direct,
 };
 

@@ -138,6 +138,7 @@ amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 #define AMP_GEMM_TILE_KEY(rows, panels, vectors) ((rows)*32 + (panels)*2 + (vectors)-1)
 
 /* Shared by the kernels that run on AVX-512, and on AVX2. */
+void amp_gemm_finish_avx512bf16(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 

@@ -1041,7 +1041,7 @@ static const amp_arg_info args_linear_pointwise[] = {
 };
 static const amp_arg_info args_linear_pointwise_binary[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, input), 0, NO_DEFAULT},
-    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_linear_pointwise_binary_args, other), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, other), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_linear_pointwise_binary_args, weight), 0, NO_DEFAULT},
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_binary_args, bias), 0, NO_DEFAULT},
     {"attr", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_binary_args, attr), 0, 1, 0.0, AMP_SCALAR_NONE, "add"},
