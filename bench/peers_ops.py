@@ -13,10 +13,10 @@ import json
 import math
 import os
 import platform
-import re
 import statistics
 import struct
 import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -208,9 +208,9 @@ def print_table(result):
 
 def aliases():
     """{op: the op that runs instead}, of src/policy/ops.def."""
-    rows = (Path(__file__).parent.parent / "src/policy/ops.def").read_text()
-    found = re.findall(r"^(\w+)\([^#]*?\balias=(\w+)", re.sub(r"\n +", " ", rows), re.M)
-    return {op: target for op, target in found if op != target}
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+    import gen_ops
+    return {op.name: op.alias for op in gen_ops.read_def()[0] if op.alias and op.alias != op.name}
 
 
 def write_page(options, results):

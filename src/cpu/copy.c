@@ -216,7 +216,7 @@ amp_status cpu_empty_like(amp_call *call) {
     return made ? AMP_OK : amp_pending_error();
 }
 
-/* start + i·step, in f64 or, for integers, exactly. */
+/* start + i·step, in f64 or, for integers, exactly; a piece at a time. */
 static amp_status write_range(amp_tensor *out, const amp_scalar *start, const amp_scalar *step) {
     if (out->storage->device == AMP_DEVICE_CUDA) return amp_cuda_write_range("arange", out, start, step);
     const bool whole = amp_compute_dtype(out->dtype) == AMP_I64;
@@ -224,11 +224,15 @@ static amp_status write_range(amp_tensor *out, const amp_scalar *start, const am
     const uint64_t first_whole = (uint64_t)whole_part(start), by_whole = (uint64_t)whole_part(step);
     const int64_t size = (int64_t)amp_dtype_size(out->dtype), n = out->shape[0];
     char *to = amp_tensor_pointer(out);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t exact = (int64_t)(first_whole + (uint64_t)i * by_whole);
-        const double real = first + (double)i * by;
-        amp_block_store(whole ? AMP_I64 : AMP_F64, whole ? (const void *)&exact : &real, out->dtype, to + i * size,
-                        size, 1);
+    enum { PIECE = 256 };
+    uint64_t exact[PIECE];
+    double real[PIECE];
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE;
+        for (int64_t k = 0; whole && k < count; k++) exact[k] = first_whole + (uint64_t)(i + k) * by_whole;
+        for (int64_t k = 0; !whole && k < count; k++) real[k] = first + (double)(i + k) * by;
+        amp_block_store(whole ? AMP_I64 : AMP_F64, whole ? (const void *)exact : real, out->dtype, to + i * size, size,
+                        count);
     }
     return AMP_OK;
 }

@@ -265,13 +265,13 @@ static amp_status sample(amp_call *call, const request *r, int dims) {
     return amp_spatial_finish(&result);
 }
 
-/* With many channels it is faster to read and write whole pixels, the copies included. */
+/* With many channels it is faster to read and write whole pixels, the copies included, unless each is read only once. */
 static bool wants_pixels(const request *r) {
     enum { MANY = 8 };
     const amp_tensor *t = r->input;
     const int64_t channels = t->shape[1], plane = amp_tensor_elements(t) / t->shape[0] / channels;
     const int64_t samples = amp_tensor_elements(r->grid) / t->shape[0] / (t->rank - 2);
-    return channels >= MANY && t->strides[1] != 1 && samples >= plane / 4;
+    return r->mode != NEAREST && channels >= MANY && t->strides[1] != 1 && samples >= plane / 4;
 }
 
 static amp_tensor *channels_last(const amp_call *call, const amp_tensor *t) {

@@ -26,6 +26,12 @@ typedef double _Complex complex128;
             memcpy(r.table + amp_index_at(r.index, r.wrap) * r.scale, r.values, (size_t)r.n * bytes);                  \
             return;                                                                                                    \
         }                                                                                                              \
+        if (r.index_step == sizeof(int64_t) && r.table_step == 0 && r.values_step == bytes && r.scale == bytes &&      \
+            r.wrap == 0) { /* a dense line, of known steps */                                                          \
+            const int64_t *index = (const int64_t *)(const void *)r.index;                                             \
+            for (int64_t i = 0; i < r.n; i++) memcpy(r.table + index[i] * bytes, r.values + i * bytes, bytes);         \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r.n; i++) {                                                                            \
             const int64_t index = amp_index_at(r.index + i * r.index_step, r.wrap);                                    \
             memcpy(r.table + i * r.table_step + index * r.scale, r.values + i * r.values_step, bytes);                 \
