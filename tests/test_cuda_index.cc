@@ -1,5 +1,5 @@
-// Sorting, searching, and reading and writing by index on CUDA, on rows longer than a tile, against the CPU; CMake runs them again
-// with all threads of each block.
+// Sorting, searching, and reading and writing by index on CUDA, on rows longer than a tile, against the CPU; CMake runs
+// them again with all threads of each block.
 #include <cmath>
 #include <functional>
 
@@ -133,10 +133,30 @@ TEST_F(CudaIndex, PlacesOfSeveralIndicesAndMasksAreWritten) {
                         op("index_put", {x, own, values}, option));
         }
         const std::vector<amp_tensor *> its = {sent(mask)};
-        ASSERT_NE(op("index_put", {sent(x), its, sent(random_tensor(AMP_F32, {set - 1, 3}, 3))}, option), nullptr);
-        EXPECT_TRUE(contains(told(), "out of range"));
-        ASSERT_NE(op("index_put", {sent(x), its, sent(random_tensor(AMP_F32, {set + 1, 3}, 3))}, option), nullptr);
-        EXPECT_TRUE(contains(told(), "out of range"));
+        for (int64_t count : {set - 1, set + 1, int64_t(0)}) {
+            ASSERT_NE(op("index_put", {sent(x), its, sent(random_tensor(AMP_F32, {count, 3}, 3))}, option), nullptr);
+            EXPECT_TRUE(contains(told(), "an index of index_put was out of range"));
+        }
+    }
+}
+
+TEST_F(CudaIndex, AMaskWithNothingSetTakesNoValues) {
+    amp_tensor *x = random_tensor(AMP_F32, {5, 4, 3}, 1);
+    for (bool accumulate : {false, true}) {
+        for (const Shape &shape : {Shape{5}, Shape{5, 4}, Shape{5, 4, 3}}) { // of the mask
+            SCOPED_TRACE(shape.size());
+            Shape none(3 + 1 - shape.size(), 3);
+            none[0] = 0;
+            if (none.size() == 3) none[1] = 4;
+            amp_tensor *mask = op("gt", {random_tensor(AMP_F32, shape, 2), amp_float(2)});
+            amp_tensor *values = random_tensor(AMP_F32, none, 3);
+            const std::vector<amp_tensor *> own = {mask}, its = {sent(mask)};
+            const std::vector<Named> option = {{"accumulate", accumulate}};
+            amp_tensor *want = op("index_put", {x, own, values}, option);
+            expect_same(want, x);
+            expect_same(op("index_put", {sent(x), its, sent(values)}, option), want);
+            EXPECT_EQ(amp_cuda_synchronize(), AMP_OK) << amp_last_error();
+        }
     }
 }
 
@@ -237,6 +257,13 @@ TEST_F(CudaIndex, QuantisedNumbersAreThoseOfTheCpu) {
                     op("fake_quantize_per_tensor_affine", {y, 0.3, 5, -20, 90}));
         expect_same(op("fake_quantize_per_tensor_affine", {sent(y), sent(scale), sent(zero), -20, 90}),
                     op("fake_quantize_per_tensor_affine", {y, scale, zero, -20, 90}));
+        for (amp_tensor *t : {y, sent(y)}) {
+            const bool here = t == y;
+            EXPECT_EQ(op("fake_quantize_per_tensor_affine",
+                         {t, here ? scale : sent(scale), here ? zero : sent(zero), 90, -20}),
+                      nullptr);
+            EXPECT_TRUE(contains(error(), "'quant_min' is 90, 'quant_max' is -20; expected them in this order"));
+        }
     }
 }
 

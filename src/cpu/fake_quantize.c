@@ -27,12 +27,19 @@ typedef struct grid {
 QUANTIZE_LOOP(f32, float, nearbyintf)
 QUANTIZE_LOOP(f64, double, nearbyint)
 
+static amp_status check(const amp_call *call, const amp_tensor *input, int64_t low, int64_t high) {
+    AMP_TRY(amp_check_floating(call, input));
+    if (low <= high) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'quant_min' is %lld, 'quant_max' is %lld; expected them in this order",
+                    amp_call_name(call), (long long)low, (long long)high);
+}
+
 static amp_status run(amp_call *call, amp_tensor *input, double scale, int64_t zero_point, int64_t low, int64_t high) {
     grid g = {scale, (double)zero_point, (double)low, (double)high};
     const amp_operand v = amp_tensor_operand("input", input);
     const amp_dtype compute = amp_compute_dtype(input->dtype);
-    AMP_TRY(amp_check_floating(call, input));
-    if (low > high || zero_point < low || zero_point > high) {
+    AMP_TRY(check(call, input, low, high));
+    if (zero_point < low || zero_point > high) {
         return amp_fail(
             AMP_ERROR_INVALID,
             "%s: 'quant_min' is %lld, 'zero_point' is %lld, 'quant_max' is %lld; expected them in this order",
@@ -66,10 +73,9 @@ amp_status cpu_fake_quantize_per_tensor_affine_tensor_qparams(amp_call *call) {
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected one real number", amp_call_name(call),
                         i ? "zero_point" : "scale", amp_describe(t));
     }
-    if (call->device == AMP_DEVICE_CUDA) { /* the zero point's place is not seen here */
-        AMP_TRY(amp_check_floating(call, a->input));
+    AMP_TRY(check(call, a->input, a->quant_min, a->quant_max));
+    if (call->device == AMP_DEVICE_CUDA) /* the zero point's place is not seen here */
         return amp_cuda_fake_quantize(call, a->input, a->scale, a->zero_point, a->quant_min, a->quant_max);
-    }
     amp_block_load(AMP_F64, &scale, a->scale->dtype, amp_tensor_pointer(a->scale), 0, 1);
     amp_block_load(AMP_I64, &zero_point, a->zero_point->dtype, amp_tensor_pointer(a->zero_point), 0, 1);
     return run(call, a->input, scale, zero_point, a->quant_min, a->quant_max);

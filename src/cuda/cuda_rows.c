@@ -327,8 +327,8 @@ static amp_status check_index(const amp_call *call, const char *name, const amp_
 }
 
 /* `a` has the geometry; the output is dense. An index out of range is told of later: nobody waits here to see it. */
-static amp_status run_gather(amp_call *call, const amp_tensor *input, const amp_tensor *index, const amp_tensor *out,
-                             amp_cuda_gather a) {
+static amp_status run_gather(const amp_call *call, const amp_tensor *input, const amp_tensor *index,
+                             const amp_tensor *out, amp_cuda_gather a) {
     const char *op = call->op->name;
     a.count = amp_tensor_elements(out);
     if (a.count == 0) return AMP_OK;
@@ -360,6 +360,26 @@ amp_status cuda_embedding(amp_call *call) {
     return run_gather(call, table, index, out, g);
 }
 
+/* in[…] with dimension `dim` named by an index of rank 0 or 1: the geometry, and the result's shape. */
+static amp_cuda_gather slices_of(const amp_tensor *in, const amp_tensor *index, int dim, int64_t *shape) {
+    amp_cuda_gather g = {.extent = in->rank ? in->shape[dim] : 1, .dim_stride = in->rank ? in->strides[dim] : 0};
+    memcpy(shape, in->shape, (size_t)in->rank * sizeof *shape);
+    memcpy(g.in_strides, in->strides, (size_t)in->rank * sizeof *shape);
+    if (in->rank) {
+        shape[dim] = index->rank ? index->shape[0] : 1;
+        g.in_strides[dim] = 0;
+        g.index_strides[dim] = index->rank ? index->strides[0] : 0;
+    }
+    return g;
+}
+
+amp_tensor *amp_cuda_pick_slices(const amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim) {
+    int64_t shape[AMP_MAX_RANK];
+    const amp_cuda_gather g = slices_of(in, index, dim, shape);
+    amp_tensor *out = amp_cuda_temporary(call, in->dtype, in->rank, shape);
+    return out && run_gather(call, in, index, out, g) == AMP_OK ? out : NULL;
+}
+
 amp_status cuda_index_select(amp_call *call) {
     const amp_index_select_args *a = call->args;
     const amp_tensor *in = a->input, *index = a->index;
@@ -371,14 +391,7 @@ amp_status cuda_index_select(amp_call *call) {
                         amp_describe(index));
     }
     int64_t shape[AMP_MAX_RANK];
-    amp_cuda_gather g = {.extent = in->rank ? in->shape[d] : 1, .dim_stride = in->rank ? in->strides[d] : 0};
-    memcpy(shape, in->shape, (size_t)in->rank * sizeof *shape);
-    memcpy(g.in_strides, in->strides, (size_t)in->rank * sizeof *shape);
-    if (in->rank) {
-        shape[d] = index->rank ? index->shape[0] : 1;
-        g.in_strides[d] = 0;
-        g.index_strides[d] = index->rank ? index->strides[0] : 0;
-    }
+    const amp_cuda_gather g = slices_of(in, index, d, shape);
     amp_tensor *out = dense_output(call, in->dtype, in->rank, shape);
     return out ? run_gather(call, in, index, out, g) : amp_pending_error();
 }

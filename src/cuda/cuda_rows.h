@@ -26,4 +26,7 @@ amp_status amp_cuda_dots(const char *op, amp_tensor *out, const amp_tensor *x, c
 amp_status amp_cuda_read_along(amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim, int rank,
                                bool negative);
 
+/* The slices of dimension `dim` that a vector of indices names, as a tensor of the call's; NULL with an error. */
+amp_tensor *amp_cuda_pick_slices(const amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim);
+
 #endif /* AMP_CUDA_ROWS_H */

@@ -6,6 +6,7 @@
 #include "cpu/copy.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/cuda_order.h"
+#include "cuda/cuda_rows.h"
 
 /* A line of up to SHORT places, or one of MANY, is a thread's. */
 enum { SHORT = 64, MANY = 1 << 16 };
@@ -128,35 +129,36 @@ amp_status amp_cuda_make_offsets(const amp_call *call, const amp_tensor *table, 
 }
 
 /* ---- Masks -------------------------------------------------------------------------------------------------------- */
-/* For each place of the mask the number of its value among `count`: how many are set before it. Only the device knows how many
- * there are, and tells of it later where they are not `count`. NULL with an error. */
-static amp_tensor *value_numbers(amp_tensor *mask, int64_t count) {
+/* For each place of the mask the number of its value among `count`: how many are set before it. Only the device knows
+ * how many there are, and tells of it later where they are not `count`. NULL with an error. */
+static amp_tensor *value_numbers(const amp_call *call, amp_tensor *mask, int64_t count) {
     const int64_t places = amp_tensor_elements(mask);
     amp_tensor *flat = amp_reshape(mask, AMP_DIMS(places)), *set = flat ? amp_cumsum(flat, 0) : NULL;
     if (!set) return NULL;
     if (places > 0) {
         amp_tensor *all = amp_narrow(set, 0, places - 1, 1),
                    *missing = all ? amp_sub_scalar(all, amp_int(count)) : NULL;
-        if (!missing || !amp_index_select(all, 0, missing)) return NULL; /* out of range unless it is 0 */
+        if (!missing || !amp_cuda_pick_slices(call, all, missing, 0)) return NULL; /* out of range unless it is 0 */
     }
     amp_tensor *before = amp_sub_scalar(set, amp_int(1));
     return before ? amp_where_scalar_other(flat, before, amp_int(0)) : NULL;
 }
 
-/* Values (…, count, …), `behind` dimensions behind the count, as (…, the mask's shape, …); or (…, 1, …) with ones there. */
-static amp_tensor *spread_values(amp_tensor *values, amp_tensor *mask, int behind) {
+/* Values (…, count, …), `behind` dimensions behind the count, as (…, the mask's shape, …); or (…, 1, …) with ones there.
+ * With a count of 0 no place is set, and any number will do. */
+static amp_tensor *spread_values(const amp_call *call, amp_tensor *values, amp_tensor *mask, int behind) {
     const int dim = values->rank - 1 - behind;
     if (dim < 0) return values;
-    const bool each = values->shape[dim] != 1;
+    const int64_t count = values->shape[dim];
     amp_dims shape = {.set = AMP_PRESENT};
     if (values->rank - 1 + mask->rank > AMP_MAX_RANK) return values;
     for (int d = 0; d < dim; d++) shape.values[shape.count++] = values->shape[d];
-    for (int d = 0; d < mask->rank; d++) shape.values[shape.count++] = each ? mask->shape[d] : 1;
+    for (int d = 0; d < mask->rank; d++) shape.values[shape.count++] = count > 1 ? mask->shape[d] : 1;
     for (int d = dim + 1; d < values->rank; d++) shape.values[shape.count++] = values->shape[d];
-    if (each) {
-        amp_tensor *numbers = value_numbers(mask, values->shape[dim]);
-        values = numbers ? amp_index_select(values, dim, numbers) : NULL;
-    }
+    amp_tensor *numbers = count != 1 ? value_numbers(call, mask, count) : NULL;
+    if (count != 1 && !numbers) return NULL;
+    if (count == 0) return amp_full(shape, amp_int(0), .dtype = values->dtype, .device = AMP_DEVICE_CUDA);
+    if (count > 1) values = amp_cuda_pick_slices(call, values, numbers, dim);
     return values ? amp_reshape(values, shape) : NULL;
 }
 
@@ -165,7 +167,7 @@ amp_status amp_cuda_index_put_mask(amp_call *call, const amp_index_put_args *a, 
     amp_dims shape = {.set = AMP_PRESENT, .count = mask->rank + behind};
     for (int d = 0; d < shape.count; d++) shape.values[d] = d < mask->rank ? mask->shape[d] : 1;
     amp_tensor *is_set = mask->dtype == AMP_BOOL ? mask : amp_to(mask, AMP_BOOL);
-    amp_tensor *values = is_set ? spread_values(a->values, is_set, behind) : NULL;
+    amp_tensor *values = is_set ? spread_values(call, a->values, is_set, behind) : NULL;
     if (values && a->accumulate) values = amp_add(a->input, values);
     is_set = values ? amp_reshape(is_set, shape) : NULL;
     call->outputs[0] = is_set ? amp_where(is_set, values, a->input) : NULL;
