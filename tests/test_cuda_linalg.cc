@@ -1,5 +1,5 @@
-// Linear algebra and Fourier transforms on CUDA, by property and against the CPU; CMake runs them again with all threads of each
-// block.
+// Linear algebra and Fourier transforms on CUDA, by property and against the CPU; CMake runs them again with all
+// threads of each block.
 #include <cmath>
 
 #include "cuda_test.h"
@@ -201,6 +201,46 @@ TEST_F(CudaLinalg, EigenvectorsOfAnyMatrixTurnIntoMultiples) {
         std::vector<amp_tensor *> f = both("linalg_eig", {sent(a)});
         for (amp_tensor *&t : f) t = fetched(t);
         expect_close(product(op("to", {a, AMP_C128}), f[1]), op("mul", {f[1], f[0]}), 1e-7);
+    }
+}
+
+TEST_F(CudaLinalg, NumbersWhoseSquaresAreNoneAreFactoredToo) {
+    for (const Shape &shape : {Shape{2, 2}, Shape{7, 4}, Shape{4, 7}}) {
+        for (double scale : {1e-170, 1e-300, 1e200, 1e300}) {
+            SCOPED_TRACE(std::to_string(shape[0]) + " " + std::to_string(std::log10(scale)));
+            Scope scope;
+            const auto back = [&](amp_tensor *t) { return op("mul", {fetched(t), amp_float(1 / scale)}); };
+            amp_tensor *one = random_tensor(AMP_F64, shape, 1), *a = op("mul", {one, amp_float(scale)});
+            const std::vector<amp_tensor *> want = both("linalg_qr", {one}), got = both("linalg_qr", {sent(a)});
+            expect_close(got[0], want[0], 1e-12);
+            expect_close(back(got[1]), want[1], 1e-12);
+            std::vector<amp_tensor *> f = all("linalg_svd", {sent(a), false});
+            expect_close(back(f[1]), op("linalg_svdvals", {one}), 1e-12);
+            expect_close(product(op("mul", {fetched(f[0]), op("unsqueeze", {back(f[1]), -2})}), fetched(f[2])), one,
+                         1e-12);
+            amp_tensor *b = random_tensor(AMP_F64, {shape[0], 2}, 2), *right = op("mul", {b, amp_float(scale)});
+            for (const char *driver : {"gels", "gelsd"}) {
+                const std::vector<Named> by = {{"driver", driver}};
+                expect_close(all("linalg_lstsq", {sent(a), sent(right)}, by)[0], all("linalg_lstsq", {one, b}, by)[0],
+                             1e-10);
+            }
+            if (shape[0] != shape[1]) continue;
+            f = both("linalg_eigh", {sent(symmetric(a))});
+            expect_close(back(f[0]), op("linalg_eigvalsh", {symmetric(one)}), 1e-12);
+            expect_close(product(op("mul", {fetched(f[1]), op("unsqueeze", {back(f[0]), -2})}), turned(fetched(f[1]))),
+                         symmetric(one), 1e-12);
+            f = both("linalg_eig", {sent(a)});
+            expect_close(product(op("to", {one, AMP_C128}), fetched(f[1])),
+                         op("mul", {fetched(f[1]), op("unsqueeze", {back(f[0]), -2})}), 1e-12);
+        }
+    }
+    // Columns of very different lengths, and what is next to nothing below the diagonal.
+    for (const std::vector<double> &values :
+         {std::vector<double>{1e200, 1e-200, 3e200, 2e-200}, {1, 2, 1e-170, 3}, {1e-200, 1, 2e-200, 3}}) {
+        amp_tensor *a = tensor(AMP_F64, {2, 2}, values), *largest = op("amax", {op("abs", {a}), AMP_DIMS(0), true});
+        const std::vector<amp_tensor *> want = both("linalg_qr", {a}), got = both("linalg_qr", {sent(a)});
+        expect_close(got[0], want[0], 1e-15);
+        expect_close(op("div", {fetched(got[1]), largest}), op("div", {want[1], largest}), 1e-15);
     }
 }
 

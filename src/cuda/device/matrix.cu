@@ -112,6 +112,53 @@ AMP_DEVICE bool is_finite(matrix<T> a) {
     return !any_thread(!found);
 }
 
+/* ---- Magnitudes whose squares are none -------------------------------------------------------------------------------- */
+/* The exponent of the greatest number, where squares would overflow or vanish (those of f32 do not, in f64), else 0. */
+template <class T>
+AMP_DEVICE_CALL int far_exponent(matrix<T> a) {
+    double most = 0.0;
+    int64_t at = 0;
+    for (int64_t i = AMP_THREAD; i < (int64_t)a.rows * a.columns; i += AMP_THREADS) {
+        const double x = fabs((double)a(i % a.rows, i / a.rows));
+        if (x > most) {
+            most = x;
+            at = i;
+        }
+    }
+    if (a.rows == 0 || a.columns == 0) return 0;
+    at = block_greatest(most, at);
+    const double x = fabs((double)a(at % a.rows, at / a.rows));
+    AMP_BARRIER(); /* all have read it */
+    const int exponent = x > 0.0 && x - x == 0.0 ? ilogb(x) : 0;
+    return exponent < -300 || exponent > 300 ? exponent : 0;
+}
+/* A · 2^exponent */
+template <class T>
+AMP_DEVICE void scale_by(matrix<T> a, int exponent) {
+    for (int64_t i = AMP_THREAD; exponent && i < (int64_t)a.rows * a.columns; i += AMP_THREADS) {
+        T &x = a(i % a.rows, i / a.rows);
+        x = (T)scalbn((double)x, exponent);
+    }
+    AMP_BARRIER();
+}
+/* The length of a column. */
+template <class T>
+AMP_DEVICE double length_of(matrix<T> column) {
+    double squares = 0.0;
+    for (int64_t i = AMP_THREAD; i < column.rows; i += AMP_THREADS) {
+        squares += (double)column(i, 0) * (double)column(i, 0);
+    }
+    squares = block_sum(squares);
+    if (squares > 1e-180 && squares < 1e180) return sqrt(squares);
+    const int exponent = far_exponent(column);
+    double scaled = 0.0;
+    for (int64_t i = AMP_THREAD; i < column.rows; i += AMP_THREADS) {
+        const double x = scalbn((double)column(i, 0), -exponent);
+        scaled += x * x;
+    }
+    return scalbn(sqrt(block_sum(scaled)), exponent);
+}
+
 /* ---- Triangles -------------------------------------------------------------------------------------------------------- */
 /* B = T⁻¹ B for a lower or upper triangular T. */
 template <class T>
@@ -241,11 +288,9 @@ template <class T>
 AMP_DEVICE_CALL void factor_qr(matrix<T> a, matrix<T> tau) {
     const int k_end = a.rows < a.columns ? a.rows : a.columns;
     for (int k = 0; k < k_end; k++) {
-        double mine = 0.0;
-        for (int64_t i = k + 1 + AMP_THREAD; i < a.rows; i += AMP_THREADS) mine += (double)a(i, k) * (double)a(i, k);
-        const double below = block_sum(mine), alpha = a(k, k);
+        const double below = length_of(matrix<T>{&a(k + 1, k), a.down, a.right, a.rows - k - 1, 1}), alpha = a(k, k);
         AMP_BARRIER(); /* all have read alpha */
-        const double norm = sqrt(alpha * alpha + below), beta = alpha > 0 ? -norm : norm;
+        const double norm = hypot(alpha, below), beta = alpha > 0 ? -norm : norm;
         const T scale = below == 0.0 ? (T)0 : (T)((beta - alpha) / beta);
         for (int64_t i = k + 1 + AMP_THREAD; below != 0.0 && i < a.rows; i += AMP_THREADS) {
             a(i, k) = (T)((double)a(i, k) / (alpha - beta));
@@ -454,6 +499,8 @@ AMP_DEVICE_CALL int decompose(matrix<T> a, matrix<T> values, matrix<T> u, matrix
     matrix<T> norms = matrix_in(&scratch, tall.rows, 1), tau = matrix_in(&scratch, tall.rows, 1);
     matrix<T> order = matrix_in(&scratch, tall.columns, 1);
     copy_matrix(work, tall);
+    const int exponent = far_exponent(work);
+    scale_by(work, -exponent);
     set_identity(v);
     const bool done = turn_columns(work, v);
     matrix<T> left = {NULL, 0, 0, 0, 0};
@@ -465,7 +512,7 @@ AMP_DEVICE_CALL int decompose(matrix<T> a, matrix<T> values, matrix<T> u, matrix
         for (int64_t i = 0; i < work.rows; i++) sum += (double)work(i, j) * (double)work(i, j);
         norms(j, 0) = (T)sqrt(sum);
     }
-    AMP_BARRIER();
+    scale_by(values, exponent);
     norms.rows = work.columns;
     for (int j = AMP_THREAD; short_out.data && j < work.columns; j += AMP_THREADS) {
         const int to = order_of(norms, j, true);
@@ -674,13 +721,15 @@ MATRIX_TASK(matrix_eigh) {
         fill_nan(values);
         return 0;
     }
+    const int exponent = far_exponent(work);
+    scale_by(work, -exponent);
     set_identity(v);
     const bool done = turn_symmetric(work, v, turns);
     for (int j = AMP_THREAD; j < n; j += AMP_THREADS) turns(j, 0) = work(j, j);
     AMP_BARRIER();
     for (int j = AMP_THREAD; j < n; j += AMP_THREADS) {
         const int to = order_of(turns, j, false);
-        values(to, 0) = turns(j, 0);
+        values(to, 0) = (T)scalbn((double)turns(j, 0), exponent);
         for (int64_t i = 0; a.options[0] == 'V' && i < n; i++) x(i, to) = v(i, j);
     }
     return done ? 0 : 1;
@@ -930,6 +979,8 @@ MATRIX_TASK(matrix_eig) {
     matrix<parts<T>> turns = matrix_in(&rest, n, 2);
     T *reals = (T *)(void *)rest;
     matrix<T> q = matrix_in(&reals, n, n), tau = matrix_in(&reals, n, 1);
+    const int exponent = far_exponent(x);
+    scale_by(x, -exponent);
     double squares = 0.0;
     for (int64_t i = AMP_THREAD; i < (int64_t)n * n; i += AMP_THREADS)
         squares += (double)x(i % n, i / n) * (double)x(i % n, i / n);
@@ -945,7 +996,8 @@ MATRIX_TASK(matrix_eig) {
     AMP_BARRIER();
     for (int j = AMP_THREAD; j < n; j += AMP_THREADS) {
         const bool real = fabs((double)h(j, j).im) <= 8.0 * roundoff<T>() * norm; /* of a real matrix */
-        values(j, 0) = {h(j, j).re, real ? (T)0 : h(j, j).im};
+        const complex128 value = {(double)h(j, j).re, real ? 0.0 : (double)h(j, j).im};
+        values(j, 0) = {(T)scalbn(value.re, exponent), (T)scalbn(value.im, exponent)};
         if (vectors.data) find_vector(h, z, room, vectors, j, least);
     }
     return missing;
