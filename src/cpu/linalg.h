@@ -46,7 +46,7 @@ amp_call amp_linalg_step(const amp_call *call);
 /* The singular values, largest first, as a tensor of the call's (batch…, min(m, n)). */
 amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values);
 
-/* Scratch elements that a singular value decomposition takes on the device (device/matrix.cu). */
+/* Scratch elements that a singular value decomposition takes on the device (device/singular.cu). */
 int64_t amp_linalg_svd_room(int64_t m, int64_t n);
 
 /* ---- Extents --------------------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype);
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
-/* The same as a CUDA kernel (device/matrix.cu): stacks and options as it says. */
+/* The same as a CUDA kernel of device/matrix.cu, singular.cu or eigen.cu: stacks and options as it says. */
 typedef struct amp_linalg_kernel {
     const char *f32, *f64;
     const amp_stack *stacks[5];
