@@ -111,7 +111,6 @@ TEST_F(ConvolutionPointwise, RandomConfigurationsMatchF64) {
     }
 }
 
-// A residual of zeros and a scale of ones change nothing but the order of two roundings of zero.
 TEST_F(ConvolutionPointwise, WithoutAnEpilogueItIsTheConvolution) {
     for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
         amp_tensor *x = random_tensor(dtype, {2, 12, 9, 11}, 1), *w = random_tensor(dtype, {20, 12, 3, 3}, 2);
@@ -129,6 +128,30 @@ TEST_F(ConvolutionPointwise, OtherBroadcasts) {
     amp_tensor *other = random_tensor(AMP_F32, {4, 1, 3}, 3);
     EXPECT_EQ(numbers_of(op("convolution_pointwise.binary", {x, other, w})),
               numbers_of(op("add", {op("conv2d", {x, w}), other})));
+}
+
+// A dimension of stride 0 is no even distance of lines: in every driver, with the memory of `other` used to its end.
+TEST_F(ConvolutionPointwise, OtherOfFewDimensionsBroadcasts) {
+    struct Case {
+        Shape x, w, other;
+        int64_t groups;
+    };
+    const Case cases[] = {
+        {{1, 3, 5, 5}, {1, 3, 3, 3}, {3}, 1},           {{5, 16, 1, 1}, {24, 16, 1, 1}, {24, 1, 1}, 1},
+        {{2, 16, 9, 1}, {24, 16, 1, 1}, {24, 1, 1}, 1}, {{3, 16, 40}, {1, 16, 3}, {38}, 1},
+        {{2, 40, 6, 6}, {40, 1, 3, 3}, {40, 1, 1}, 40},
+    };
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        for (const Case &c : cases) {
+            amp_tensor *x = random_tensor(dtype, c.x, 1), *w = random_tensor(dtype, c.w, 2);
+            amp_tensor *other = random_tensor(dtype, c.other, 3);
+            amp_tensor *y = op("convolution_pointwise", {x, w}, {{"groups", c.groups}});
+            ASSERT_NE(y, nullptr) << amp_last_error();
+            expect_near(op("convolution_pointwise.binary", {x, other, w}, {{"groups", c.groups}}),
+                        numbers_of(op("add", {y, other})), dtype == AMP_BF16 ? 0x1p-6 : 1e-5);
+            if (HasFatalFailure()) return;
+        }
+    }
 }
 
 TEST_F(ConvolutionPointwise, EmptyExtents) {
@@ -203,6 +226,24 @@ TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
         }
     }
     EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(ConvolutionPointwise, NanGoesThroughWhoeverComputesIt) {
+    const ChoicesFile file;
+    std::vector<double> pixels(2 * 24 * 40 * 30, -1.0);
+    pixels[100] = NAN; // one channel of one pixel
+    amp_tensor *x = channels_last(tensor(AMP_BF16, {2, 24, 40, 30}, pixels)),
+               *w = random_tensor(AMP_BF16, {50, 24, 1, 1}, 2);
+    for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
+        ChoicesFile::write("conv_24_50_1x1_2^11" + std::string(rates));
+        for (const Activation &a : activations) {
+            std::vector<Named> named = {{"attr", a.attr}, {"algorithm", a.algorithm}};
+            if (a.numbers.count > 0) named.push_back({"scalars", a.numbers});
+            int nans = 0;
+            for (double y : numbers_of(op("convolution_pointwise", {x, w}, named))) nans += std::isnan(y);
+            EXPECT_EQ(nans, 50) << a.attr << rates;
+        }
+    }
 }
 
 TEST_F(ConvolutionPointwise, ResultsDoNotDependOnTheThreads) {

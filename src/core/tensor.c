@@ -254,9 +254,16 @@ static bool fills_its_range(const amp_tensor *t) {
     return end - first == (uintptr_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype);
 }
 
+static bool holds_first_of(const amp_tensor *dense, const amp_tensor *t) {
+    uintptr_t first, end;
+    address_range(dense, &first, &end);
+    const uintptr_t at = (uintptr_t)amp_tensor_pointer(t);
+    return fills_its_range(dense) && first <= at && at < end;
+}
+
 bool amp_tensor_shares_elements(const amp_tensor *a, const amp_tensor *b) {
     if (amp_tensor_elements(a) == 0 || amp_tensor_elements(b) == 0 || !ranges_meet(a, b)) return false;
-    return amp_same_elements(a, b) || (fills_its_range(a) && fills_its_range(b));
+    return amp_same_elements(a, b) || holds_first_of(a, b) || holds_first_of(b, a);
 }
 
 /* One storage counts whole. Two may be the same memory only where a user lent it twice. */

@@ -135,7 +135,8 @@ int64_t amp_tensor_elements(const amp_tensor *tensor);
 bool amp_tensor_is_dense(const amp_tensor *tensor); /* contiguous, row-major */
 /* True when the two share memory that both can reach (the same storage: conservative). */
 bool amp_tensor_overlaps(const amp_tensor *a, const amp_tensor *b);
-/* True when the two surely have an element in common; false where strides leave that open. Both have memory. */
+/* True when the two surely have an element in common: they are the same elements, or one is dense and meets the first
+ * element of the other. False where strides leave it open. Both have memory. */
 bool amp_tensor_shares_elements(const amp_tensor *a, const amp_tensor *b);
 
 /* The product of a shape, checked: AMP_ERROR_INVALID on a negative extent, an overflow or a rank above 8. */

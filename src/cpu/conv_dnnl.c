@@ -109,7 +109,6 @@ static dnnl_status_t append_activation(dnnl_post_ops_t ops, const key *k) {
         dnnl_alg_kind_t kind;
         float alpha, beta;
     } list[AMP_GEMM_ACTIVATION_COUNT] = {
-        [AMP_GEMM_RELU] = {dnnl_eltwise_relu, 0, 0},
         [AMP_GEMM_GELU_ERF] = {dnnl_eltwise_gelu_erf, 0, 0},
         [AMP_GEMM_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0, 0},
         [AMP_GEMM_SILU] = {dnnl_eltwise_swish, 1, 0},
@@ -117,7 +116,6 @@ static dnnl_status_t append_activation(dnnl_post_ops_t ops, const key *k) {
         [AMP_GEMM_SIGMOID] = {dnnl_eltwise_logistic, 0, 0},
         [AMP_GEMM_HARDSWISH] = {dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f},
         [AMP_GEMM_LEAKY_RELU] = {dnnl_eltwise_relu, numbers[0], 0},
-        [AMP_GEMM_HARDTANH] = {dnnl_eltwise_clip, numbers[0], numbers[1]},
     };
     if (k->activation == AMP_GEMM_NONE) return dnnl_success;
     return dnnl_post_ops_append_eltwise(ops, list[k->activation].kind, list[k->activation].alpha,
@@ -716,11 +714,17 @@ static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, con
     return status;
 }
 
+/* Its relu and clip take a bound for NaN; a leaky relu of slope 0 is that relu. */
+static bool loses_nan(const amp_epilogue *e) {
+    return e->activation == AMP_GEMM_RELU || e->activation == AMP_GEMM_HARDTANH ||
+           (e->activation == AMP_GEMM_LEAKY_RELU && e->numbers[0] == 0.0);
+}
+
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
                          bool *served) {
     layer l = {0};
     *served = false;
-    if (!amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
+    if (loses_nan(&c->epilogue) || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
     AMP_TRY(take_layer(&l, c, o));
     *served = is_there(&l);
     const amp_status status = *served ? compute(call, c, &l, o, y) : AMP_OK;

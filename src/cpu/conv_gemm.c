@@ -72,6 +72,7 @@ static int64_t line_distance(const amp_conv *c, const amp_conv_image *y) {
     int64_t distance = 0, expected = 0;
     for (int i = 0; i < 3; i++) {
         if (extents[i] == 1) continue;
+        if (strides[i] == 0) return -1;                      /* broadcast */
         if (expected == 0) distance = expected = strides[i]; /* the first that steps at all */
         if (strides[i] != expected) return -1;
         expected *= extents[i];

@@ -18,7 +18,7 @@
 enum {
     CACHE_BUCKETS = 1024,
     CACHE_ENTRIES = 2048,     /* above, the entry unused for longest goes */
-    SLICES = 64,              /* most of a product */
+    SLICES = 64,              /* most of a product; with packed weights at least one for each matrix of a batch */
     SLICE_PRODUCTS = 1 << 21, /* least of one … */
     SLICE_ROWS = 128,         /* … and of its rows, */
     LEAST_ROWS = 64,          /* but so many if there would be FEW slices or less: each reads all of B */
@@ -252,7 +252,9 @@ typedef struct slices {
 } slices;
 
 static void cut_dimension(slices *s, int dimension, int64_t whole, int64_t count, int64_t unit) {
-    const int64_t each = (whole + count - 1) / count, step = (each + unit - 1) / unit * unit;
+    const int64_t each = (whole + count - 1) / count;
+    int64_t step = (each + unit - 1) / unit * unit;
+    while (unit > 1 && step < whole && whole % step == 1) step += unit; /* a single column is a vector, a slow one */
     s->whole[dimension] = whole;
     s->step[dimension] = step < whole ? step : whole;
     s->count[dimension] = (whole + step - 1) / step;

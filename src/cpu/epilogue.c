@@ -72,8 +72,10 @@ static amp_tensor *activated(amp_tensor *x, const amp_epilogue *e) {
     case AMP_GEMM_LEAKY_RELU: return amp_leaky_relu_(x, .negative_slope = AMP_SET(e->numbers[0]));
     case AMP_GEMM_HARDTANH:
         return amp_hardtanh_(x, .min_val = amp_float(e->numbers[0]), .max_val = amp_float(e->numbers[1]));
-    default: return x;
+    case AMP_GEMM_NONE:
+    case AMP_GEMM_ACTIVATION_COUNT: break;
     }
+    return x;
 }
 
 amp_status amp_apply_epilogue(amp_tensor *result, const amp_epilogue *e) {

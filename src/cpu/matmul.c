@@ -308,7 +308,7 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
         const amp_gemm g = gemm_at(p, b, i);
         const amp_dnnl_matmul d = dnnl_at(p, &g, i);
-        ours = ours && !amp_gemm_prefers_dnnl(&g, &d);
+        if (i == 0 && ours) ours = !amp_gemm_prefers_dnnl(&g, &d); /* one for all, as the epilogue is */
         status = ours ? amp_gemm_f32(&g, &call->note.kernel) : amp_dnnl_matmul_f32(&d, &call->note.kernel);
     }
     amp_cpu_matmul_unpack(&own);

@@ -250,8 +250,10 @@ static amp_status join_by_op(amp_call *call, const layer *l, amp_join join, amp_
         amp_tensor *product = amp_linear(l->input, l->weight, *l->bias);
         joined = product ? amp_apply_join(product, join, other) : NULL;
     }
+    if (!joined) return amp_pending_error();
+    AMP_TRY(amp_call_check_target_dtype(call, joined->dtype));
     call->outputs[0] = joined;
-    return joined ? AMP_OK : amp_pending_error();
+    return AMP_OK;
 }
 
 /* What is added is taken along where the result is of the product's dtype, or f32 and the product of bf16. */

@@ -117,7 +117,9 @@ static amp_tensor *align_signal(const framing *f, amp_tensor *x) {
 static amp_tensor *make_window(const framing *f) {
     amp_tensor *window = f->args->window;
     const int64_t left = (f->n - f->window) / 2;
-    if (!window && f->window < f->n) window = amp_full(AMP_DIMS(f->window), amp_float(1.0), .dtype = AMP_F32, .device = amp_tensor_device(f->args->input));
+    if (!window && f->window < f->n)
+        window = amp_full(AMP_DIMS(f->window), amp_float(1.0), .dtype = AMP_F32,
+                          .device = amp_tensor_device(f->args->input));
     if (!window || f->window == f->n) return window;
     return amp_constant_pad_nd(window, AMP_DIMS(left, f->n - f->window - left));
 }

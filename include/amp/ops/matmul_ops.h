@@ -26,8 +26,8 @@ AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *
 #define amp_linear_out(out, ...) amp_linear_out_call(out, AMP_ARGS_(linear, input, __VA_ARGS__))
 #endif
 
-/* linear and an activation, rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars:
- * the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).
+/* linear and an activation, on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu
+ * (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).
  * linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str
  *     algorithm="none") -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
@@ -47,8 +47,8 @@ AMP_API amp_tensor *amp_linear_pointwise_out_call(amp_tensor *out, const amp_lin
 #define amp_linear_pointwise_out(out, ...) amp_linear_pointwise_out_call(out, AMP_ARGS_(linear_pointwise, input, __VA_ARGS__))
 #endif
 
-/* linear, then add, sub, mul or div with other, which broadcasts to the result; as that op promotes, but rounded
- * once.
+/* linear, then add, sub, mul or div with other, which broadcasts to the result; as that op promotes; on the CPU
+ * rounded once, but for f16 with an f32 other.
  * linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr="add") -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linear_pointwise_binary_args {
