@@ -83,9 +83,11 @@ def few(options):
 # Calls of what has no recorded case, in f32; a tuple is the shape of a tensor, with a dtype at its end where that is another.
 UPSAMPLED = {"nearest": (1, 2, 3), "nearest_exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,)}
 WRITTEN = {
-    **{f"upsample_{mode}{d}d": {"input": (1, 2, 3, 4, 5)[:d + 2], "output_size": [3, 2, 7][:d]}
+    **{f"upsample_{mode}{d}d": {"input": (1, 2, 3, 4, 5)[:d + 2], "output_size": [3, 2, 7][:d],
+                                **({} if mode.startswith("nearest") else {"align_corners": False})}
        for mode, dims in UPSAMPLED.items() for d in dims},
-    **{f"upsample_{mode}2d_aa": {"input": (1, 2, 3, 4), "output_size": [3, 2]} for mode in ("bilinear", "bicubic")},
+    **{f"upsample_{mode}2d_aa": {"input": (1, 2, 3, 4), "output_size": [3, 2], "align_corners": False}
+       for mode in ("bilinear", "bicubic")},
     "contiguous": {"input": (2, 3)},
     "convolution_pointwise": {"input": (1, 2, 4, 5), "weight": (3, 2, 2, 2), "bias": (3,), "attr": "none"},
     "convolution_transpose_pointwise": {"input": (1, 2, 4, 5), "weight": (2, 3, 2, 2), "bias": (3,), "attr": "none"},
