@@ -40,12 +40,6 @@ amp_status amp_cuda_limit_rows(const amp_call *call, amp_tensor *index, amp_tens
     return AMP_OK;
 }
 
-static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, const int64_t shape[2]) {
-    amp_tensor *out = amp_call_output(call, 0, dtype, 2, shape);
-    if (!out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[0] = amp_cuda_temporary(call, dtype, 2, shape);
-}
-
 amp_status amp_cuda_embedding_bag(amp_call *call, const amp_embedding_bag_args *args, int mode, int64_t padding) {
     const char *op = call->op->name;
     const amp_tensor *table = args->weight, *index = args->input, *offsets = args->offsets;
@@ -63,7 +57,7 @@ amp_status amp_cuda_embedding_bag(amp_call *call, const amp_embedding_bag_args *
     const double p = args->norm_type.value;
     if (args->max_norm.set) AMP_TRY(amp_cuda_limit_rows(call, args->input, args->weight, p, args->max_norm.value));
     const int64_t shape[2] = {a.bags, a.width};
-    const amp_tensor *out = dense_output(call, table->dtype, shape);
+    const amp_tensor *out = amp_call_dense_output(call, table->dtype, 2, shape);
     if (!out || a.bags * a.width == 0) return out ? AMP_OK : amp_pending_error();
     AMP_TRY(set_dense(call, args->input, &a.index, &a.index_dtype));
     AMP_TRY(set_dense(call, args->offsets, &a.offsets, &a.offsets_dtype));

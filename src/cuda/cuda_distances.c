@@ -25,13 +25,6 @@ static amp_status run(amp_call *call, const amp_tensor *one, const amp_tensor *m
     return amp_cuda_launch_over(op, wide ? "distances_f64" : "distances_f32", a, amp_cuda_blocks(a->count * 4));
 }
 
-/* The output, or a dense temporary that the dispatcher copies into a strided target. */
-static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
-    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
-    if (!out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[0] = amp_cuda_temporary(call, dtype, rank, shape);
-}
-
 amp_status amp_cuda_distances_between(amp_call *call, const amp_tensor *one, const amp_tensor *many, double p,
                                       amp_dtype dtype) {
     const int rank = one->rank;
@@ -42,13 +35,13 @@ amp_status amp_cuda_distances_between(amp_call *call, const amp_tensor *one, con
     a.shape[rank - 1] = many->shape[rank - 2];
     a.x1_strides[rank - 1] = a.x2_strides[rank - 2] = 0;
     a.x2_strides[rank - 1] = many->strides[rank - 2];
-    amp_tensor *out = dense_output(call, dtype, rank, a.shape);
+    amp_tensor *out = amp_call_dense_output(call, dtype, rank, a.shape);
     return out ? run(call, one, many, out, &a) : amp_pending_error();
 }
 
 amp_status amp_cuda_distances_within(amp_call *call, const amp_tensor *points, double p) {
     const int64_t n = points->shape[0], count = n > 1 ? n * (n - 1) / 2 : 0;
     amp_cuda_distances a = {.points = n, .point_step = points->strides[0], .p = p};
-    amp_tensor *out = dense_output(call, points->dtype, 1, &count);
+    amp_tensor *out = amp_call_dense_output(call, points->dtype, 1, &count);
     return out ? run(call, points, points, out, &a) : amp_pending_error();
 }

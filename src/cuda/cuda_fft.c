@@ -1,4 +1,5 @@
-/* Fourier transforms: lines are laid out one after the other, transformed, and put where they belong with their scale. */
+/* Fourier transforms: lines are laid out one after the other, transformed, and put where they belong, with their
+ * scale. */
 #include "cuda/cuda_fft.h"
 
 #include <string.h>
@@ -71,7 +72,8 @@ static amp_tensor *read_lines(const amp_fft_lines *w, amp_dtype dtype, int64_t l
     amp_tensor part = *lines;
     part.shape[part.rank - 1] = given;
     if (given == 0) return lines;
-    if (amp_dtype_is_complex(from.dtype)) return put_lines(&part, &from, 1.0, w->conjugate_input) == AMP_OK ? lines : NULL;
+    if (amp_dtype_is_complex(from.dtype))
+        return put_lines(&part, &from, 1.0, w->conjugate_input) == AMP_OK ? lines : NULL;
     return amp_copy_tensor(&part, &from) == AMP_OK ? lines : NULL;
 }
 

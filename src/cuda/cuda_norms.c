@@ -19,8 +19,7 @@ amp_status amp_cuda_respond(amp_call *call, const amp_local_response_norm_args *
     const char *op = call->op->name;
     const amp_tensor *x = args->input;
     const amp_dtype dtype = x->dtype == AMP_I64 ? AMP_F32 : x->dtype;
-    amp_tensor *out = amp_call_output(call, 0, dtype, x->rank, x->shape);
-    if (out && !amp_tensor_is_dense(out)) out = call->outputs[0] = amp_cuda_temporary(call, dtype, x->rank, x->shape);
+    const amp_tensor *out = amp_call_dense_output(call, dtype, x->rank, x->shape);
     const amp_tensor *dense = out ? amp_cuda_dense(args->input) : NULL;
     if (!dense || amp_tensor_elements(out) == 0) return dense ? AMP_OK : amp_pending_error();
     const amp_cuda_response a = {.in = amp_cuda_address(op, dense),

@@ -208,13 +208,6 @@ amp_status cuda_min_dim(amp_call *call) {
 }
 
 /* ---- Softmax ------------------------------------------------------------------------------------------------------ */
-/* What the kernel writes: the output itself, or a dense temporary that the dispatcher copies into a strided target. */
-static amp_tensor *dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
-    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
-    if (!out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[0] = amp_cuda_temporary(call, dtype, rank, shape);
-}
-
 static int64_t product_of(const int64_t *shape, int count) {
     int64_t product = 1;
     for (int i = 0; i < count; i++) product *= shape[i];
@@ -230,7 +223,7 @@ static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dt
     int d;
     AMP_TRY(amp_read_softmax(call, input, dim, given, &d, &dtype));
     amp_tensor *dense = amp_cuda_dense(input);
-    amp_tensor *out = dense ? dense_output(call, dtype, input->rank, input->shape) : NULL;
+    amp_tensor *out = dense ? amp_call_dense_output(call, dtype, input->rank, input->shape) : NULL;
     if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
     amp_cuda_softmax a = {.in = amp_cuda_address(call->op->name, dense),
                           .out = amp_cuda_address(call->op->name, out),
@@ -272,7 +265,7 @@ static amp_status set_parameter(const char *op, amp_tensor *t, const void **data
 static amp_status run_norm(amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias, amp_cuda_norm a) {
     const char *op = call->op->name;
     amp_tensor *dense = amp_cuda_dense(input);
-    amp_tensor *out = dense ? dense_output(call, input->dtype, input->rank, input->shape) : NULL;
+    amp_tensor *out = dense ? amp_call_dense_output(call, input->dtype, input->rank, input->shape) : NULL;
     if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
     AMP_TRY(set_parameter(op, weight, &a.weight, &a.weight_dtype));
     AMP_TRY(set_parameter(op, bias, &a.bias, &a.bias_dtype));
@@ -354,7 +347,7 @@ amp_status cuda_embedding(amp_call *call) {
     memcpy(g.index_strides, index->strides, (size_t)index->rank * sizeof *shape);
     shape[index->rank] = table->shape[1];
     g.in_strides[index->rank] = table->strides[1];
-    amp_tensor *out = dense_output(call, table->dtype, index->rank + 1, shape);
+    amp_tensor *out = amp_call_dense_output(call, table->dtype, index->rank + 1, shape);
     if (!out) return amp_pending_error();
     if (a->max_norm.set) AMP_TRY(amp_cuda_limit_rows(call, a->input, a->weight, a->norm_type.value, a->max_norm.value));
     return run_gather(call, table, index, out, g);
@@ -392,7 +385,7 @@ amp_status cuda_index_select(amp_call *call) {
     }
     int64_t shape[AMP_MAX_RANK];
     const amp_cuda_gather g = slices_of(in, index, d, shape);
-    amp_tensor *out = dense_output(call, in->dtype, in->rank, shape);
+    amp_tensor *out = amp_call_dense_output(call, in->dtype, in->rank, shape);
     return out ? run_gather(call, in, index, out, g) : amp_pending_error();
 }
 
@@ -420,7 +413,7 @@ amp_status amp_cuda_read_along(amp_call *call, const amp_tensor *in, const amp_t
     memcpy(g.in_strides, in->strides, sizeof g.in_strides);
     memcpy(g.index_strides, own.strides, sizeof g.index_strides);
     g.in_strides[dim] = 0;
-    amp_tensor *out = dense_output(call, in->dtype, rank, index->shape);
+    amp_tensor *out = amp_call_dense_output(call, in->dtype, rank, index->shape);
     return out ? run_gather(call, in, &own, out, g) : amp_pending_error();
 }
 

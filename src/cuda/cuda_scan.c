@@ -9,19 +9,13 @@ typedef struct scan_kernels {
     const char *f64, *i64, *c128;
 } scan_kernels;
 
-/* A dense result: the output itself, or a temporary that the dispatcher copies into a strided target. */
-static amp_tensor *dense_output(amp_call *call, int index, amp_dtype dtype, const amp_tensor *like) {
-    amp_tensor *out = amp_call_output(call, index, dtype, like->rank, like->shape);
-    if (!out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[index] = amp_cuda_temporary(call, dtype, like->rank, like->shape);
-}
-
 static amp_status run(amp_call *call, amp_tensor *input, int d, amp_dtype dtype, const scan_kernels *kernels,
                       bool with_places) {
     const char *op = call->op->name;
     const amp_dtype compute = amp_compute_dtype(dtype);
-    amp_tensor *dense = amp_cuda_dense(input), *out = dense ? dense_output(call, 0, dtype, input) : NULL;
-    amp_tensor *places = out && with_places ? dense_output(call, 1, AMP_I64, input) : NULL;
+    amp_tensor *dense = amp_cuda_dense(input);
+    amp_tensor *out = dense ? amp_call_dense_output(call, dtype, input->rank, input->shape) : NULL;
+    amp_tensor *places = out && with_places ? amp_call_output(call, 1, AMP_I64, input->rank, input->shape) : NULL;
     if (!out || (with_places && !places)) return amp_pending_error();
     amp_cuda_scan a = {.in_dtype = input->dtype, .out_dtype = dtype, .length = 1, .inner = 1};
     if (amp_tensor_elements(out) == 0) return AMP_OK;

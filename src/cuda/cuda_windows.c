@@ -15,11 +15,15 @@ static amp_cuda_steps steps_of(const amp_spatial *s, const amp_tensor *t) {
     return steps;
 }
 
-static amp_tensor *output(amp_call *call, const amp_spatial *s, int index, amp_dtype dtype, const amp_tensor *input) {
-    int64_t shape[AMP_MAX_RANK];
+static void set_output_shape(const amp_spatial *s, const amp_tensor *input, int64_t *shape) {
     const int channel = s->rank - s->dims - 1;
     memcpy(shape, input->shape, (size_t)s->rank * sizeof *shape);
     for (int d = 0; d < s->dims; d++) shape[channel + 1 + d] = s->out[AMP_SPATIAL_DIMS - s->dims + d];
+}
+
+static amp_tensor *output(amp_call *call, const amp_spatial *s, int index, amp_dtype dtype, const amp_tensor *input) {
+    int64_t shape[AMP_MAX_RANK];
+    set_output_shape(s, input, shape);
     return amp_call_output_like(call, index, dtype, s->rank, shape, input);
 }
 
@@ -172,19 +176,14 @@ amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_
 }
 
 /* ---- Windows that samples place ------------------------------------------------------------------------------------- */
-static amp_tensor *dense_output(amp_call *call, const amp_spatial *s, int index, amp_dtype dtype,
-                                const amp_tensor *input) {
-    amp_tensor *out = output(call, s, index, dtype, input);
-    if (!out || amp_tensor_is_dense(out)) return out;
-    return call->outputs[index] = amp_cuda_temporary(call, dtype, out->rank, out->shape);
-}
-
 amp_status amp_cuda_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
                                     const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places) {
     const char *op = call->op->name;
     const amp_tensor *x = amp_cuda_dense(input), *numbers = x ? amp_cuda_dense(samples) : NULL;
-    const amp_tensor *out = numbers ? dense_output(call, s, 0, input->dtype, input) : NULL;
-    const amp_tensor *places = out && with_places ? dense_output(call, s, 1, AMP_I64, input) : NULL;
+    int64_t shape[AMP_MAX_RANK];
+    set_output_shape(s, input, shape);
+    const amp_tensor *out = numbers ? amp_call_dense_output(call, input->dtype, s->rank, shape) : NULL;
+    const amp_tensor *places = out && with_places ? amp_call_output(call, 1, AMP_I64, s->rank, shape) : NULL;
     if (!out || (with_places && !places)) return amp_pending_error();
     amp_cuda_fractions a = {.dtype = input->dtype, .dims = s->dims, .count = amp_tensor_elements(out)};
     if (a.count == 0) return AMP_OK;
