@@ -1,5 +1,5 @@
-// libcufft for machines without a GPU: transforms by their definition, in the terms of the real one. What it does not know, it
-// refuses. Only the work area that was asked for is given, and written over.
+// libcufft for machines without a GPU: transforms by their definition, in the terms of the real one. What it does not
+// know, it refuses. Only the work area that was asked for is given, and written over.
 #include <cufft.h>
 
 #include <cmath>
@@ -30,7 +30,8 @@ Plan *ready(cufftHandle handle, cufftType type) {
     return &plan;
 }
 
-// out[k] = Σ in[j] · exp(sign · 2πi · jk / n), of lines one after the other: `given` numbers of each in, `made` of them out.
+// out[k] = Σ in[j] · exp(sign · 2πi · jk / n), of lines one after the other: `given` numbers of each in, `made` of them
+// out.
 template <class In, class Out, class Read, class Write>
 cufftResult transform(cufftHandle handle, cufftType type, In *in, Out *out, int sign, Read read, Write write) {
     fake_cuda_open(true);
@@ -98,9 +99,9 @@ EXPORT cufftResult cufftSetAutoAllocation(cufftHandle handle, int allocates) {
     plans.at(handle).allocates = allocates != 0;
     return CUFFT_SUCCESS;
 }
-EXPORT cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_shape, long long, long long,
-                                       long long *out_shape, long long, long long, cufftType type, long long count,
-                                       size_t *area) {
+EXPORT cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_shape, long long,
+                                       long long, long long *out_shape, long long, long long, cufftType type,
+                                       long long count, size_t *area) {
     if (rank != 1 || in_shape || out_shape || *n < 1 || count < 1) return CUFFT_INVALID_VALUE;
     Plan &plan = plans.at(handle);
     plan.n = *n;
@@ -128,11 +129,13 @@ EXPORT cufftResult cufftExecR2C(cufftHandle handle, cufftReal *in, cufftComplex 
     return transform(handle, CUFFT_R2C, in, out, CUFFT_FORWARD, read_real<cufftReal>, write_half<cufftComplex>);
 }
 EXPORT cufftResult cufftExecD2Z(cufftHandle handle, cufftDoubleReal *in, cufftDoubleComplex *out) {
-    return transform(handle, CUFFT_D2Z, in, out, CUFFT_FORWARD, read_real<cufftDoubleReal>, write_half<cufftDoubleComplex>);
+    return transform(handle, CUFFT_D2Z, in, out, CUFFT_FORWARD, read_real<cufftDoubleReal>,
+                     write_half<cufftDoubleComplex>);
 }
 EXPORT cufftResult cufftExecC2R(cufftHandle handle, cufftComplex *in, cufftReal *out) {
     return transform(handle, CUFFT_C2R, in, out, CUFFT_INVERSE, read_half<cufftComplex>, write_real<cufftReal>);
 }
 EXPORT cufftResult cufftExecZ2D(cufftHandle handle, cufftDoubleComplex *in, cufftDoubleReal *out) {
-    return transform(handle, CUFFT_Z2D, in, out, CUFFT_INVERSE, read_half<cufftDoubleComplex>, write_real<cufftDoubleReal>);
+    return transform(handle, CUFFT_Z2D, in, out, CUFFT_INVERSE, read_half<cufftDoubleComplex>,
+                     write_real<cufftDoubleReal>);
 }

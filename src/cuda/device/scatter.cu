@@ -1,5 +1,6 @@
-/* Elements written where indices say, and rows that indices put together. Nothing here is added atomically: elements that belong
- * to one result are one thread's, in the order of the index, so results are the same every time, and those of the CPU. */
+/* Elements written where indices say, and rows that indices put together. Nothing here is added atomically: elements that
+ * belong to one result are one thread's, in the order of the index, so results are the same every time. Those of
+ * scatter, index_add and index_put are the CPU's; the others agree with it up to rounding. */
 #include "cuda/device/kernel.h"
 #include "cuda/index_args.h"
 
