@@ -47,7 +47,7 @@ typedef struct lane {
 
 typedef struct device_state {
     CUdevice handle;
-    CUcontext context;       /* the primary one, shared with whatever else the program uses; NULL until the first use */
+    CUcontext context; /* the primary one, shared with whatever else the program uses; NULL until the first use */
     amp_cuda_matrix_faults *faults; /* of all lanes, pinned */
     lane lanes[MAX_STREAMS];
     int lane_count;
