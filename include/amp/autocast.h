@@ -17,7 +17,9 @@ typedef struct amp_autocast_args {
     amp_opt_bool enabled; /* default true; AMP_SET(false) switches autocast off for the block and validates nothing */
     amp_opt_bool
         cache_enabled; /* default: as around it, outermost true; false: neither uses nor fills the cast cache */
-    bool strict; /* a silent bypass (in place, out=, f64, other device) becomes an error; so where the outer one is */
+    /* An op that autocast would have cast and that bypasses it (in place, out=, f64, other device) is an error; so where the
+     * outer one is. */
+    bool strict;
     bool allow_banned; /* banned ops run in f32; so where the outer region allows them */
     const char *table; /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
 } amp_autocast_args;
@@ -71,7 +73,7 @@ AMP_API amp_status amp_autocast_restore_end(void);
 
 /* What an op ("linear", "add.scalar") would run in on this thread now: the region's dtype, f32, or AMP_DTYPE_NONE where
  * that depends on the arguments (promote, fallthrough) or no region is open. *reason (may be NULL) gets one sentence,
- * valid until the next call on this thread. Unknown op: an error, AMP_DTYPE_NONE. */
+ * valid until this thread asks the next time. Unknown op: an error, AMP_DTYPE_NONE. */
 AMP_API amp_dtype amp_autocast_dtype_for(const char *op, amp_device device, const char **reason);
 /* The policy of an op in a table version: "lower", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote",
  * "fallthrough", "banned". table NULL: the process's default. Without overrides. NULL with an error if unknown. */

@@ -12,7 +12,7 @@ extern "C" {
  * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
  * strides: in elements, NULL for dense row-major; may be 0 or negative. `data` is aligned to the size of an element (of
  * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
- * amp_tensor_mark_dirty afterwards: in a weight position (linear's weight, mm's second matrix) inside a region the
+ * amp_tensor_mark_dirty afterwards: in a weight position (weight and bias of linear and convolutions, mm's second matrix) in a region the
  * tensor is cast and packed once, and the packed form would be used on. Outside of regions nothing of lent memory is
  * kept, unless it is marked as a parameter. The memory must outlive every tensor that shares it: `deleter(context)`, if
  * given, is called once when the last of them is released (and not at all if this function fails). Returns NULL with an

@@ -68,7 +68,7 @@ AMP_API amp_status amp_init(const amp_init_args *args);
  *     swiglu(Tensor input, Tensor gate@weight, Tensor? bias=None, *, float beta=1.0, int[2] tile=8) -> Tensor
  * Types: Tensor, Tensor? (may be absent), Tensor(a!) (the op writes it), Tensor[], Tensor?[] (may hold NULL), Scalar,
  * float, int, bool, str, int[] and float[] (at most 8), int[2] (one number stands for both), ScalarType (a dtype); `?`
- * with =None: may be absent. @weight: the argument's cast is cached from its first use; @uncast: no policy casts it. Results:
+ * with =None: may be absent. @weight: a weight position (amp/tensor.h); @uncast: no policy casts it. Results:
  * `Tensor`, `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads: `swiglu.scalar(…)`, a definition of its own.
  *
  * Argument struct: `size_t struct_size`, then a field for each argument in the order of the schema, then an `amp_tensor

@@ -185,7 +185,9 @@ AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *a
 #endif
 
 /* attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of
- * linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm.
+ * linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight /
+ * sqrt(running_var + eps); bias is then bias - running_mean · scale. Mind the order: padding stands before stride.
+ * Absent are padding 0, stride and dilation 1; one number is for every dimension.
  * convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None,
  *     int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor?
  *     scale=None) -> Tensor
@@ -209,7 +211,8 @@ AMP_API amp_tensor *amp_convolution_pointwise_call(const amp_convolution_pointwi
 #define amp_convolution_pointwise(...) amp_convolution_pointwise_call(AMP_ARGS_(convolution_pointwise, input, __VA_ARGS__))
 #endif
 
-/* attr(scale · conv(input, weight) + bias + other), rounded once; other broadcasts to the result.
+/* attr(scale · conv(input, weight) + bias + other), rounded once; other broadcasts to the result, and is cast in a
+ * region, as the result is of its dtype.
  * convolution_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, int[]? padding=None,
  *     int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str
  *     algorithm="none", *, Tensor? scale=None) -> Tensor

@@ -323,7 +323,7 @@ AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
 #define amp_embedding_bag(...) amp_embedding_bag_call(AMP_ARGS_(embedding_bag, input, __VA_ARGS__))
 #endif
 
-/* Elements in order along dim, and where they stood. Equal ones keep their order, stable or not.
+/* Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.
  * sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sort_args {
@@ -341,7 +341,7 @@ AMP_API amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, c
 #define amp_sort_out(values, indices, ...) amp_sort_out_call(values, indices, AMP_ARGS_(sort, input, __VA_ARGS__))
 #endif
 
-/* The k largest or smallest elements along dim, always in order, and where they stood.
+/* The k largest or smallest elements along dim, always in order, and where they stood (i64).
  * topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_topk_args {
