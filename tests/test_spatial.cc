@@ -294,6 +294,14 @@ TEST_F(Spatial, FractionalPoolingWithoutSamplesDrawsThem) {
     EXPECT_TRUE(differs);
 }
 
+TEST_F(Spatial, UnpoolingNamesTheFirstBadIndexHoweverItLies) {
+    amp_tensor *x = random_tensor(AMP_F32, {1, 2, 1, 2}, 6), *places = tensor(AMP_I64, {1, 2, 1, 2}, {0, 61, 85, 1});
+    for (amp_tensor *layout : {x, channels_last(x)}) {
+        EXPECT_EQ(op("max_unpool2d", {layout, layout == x ? places : channels_last(places), AMP_DIMS(2)}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"max_unpool2d", "'indices' has 61"}));
+    }
+}
+
 TEST_F(Spatial, UnpoolingUndoesPooling) {
     for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
         amp_tensor *x = random_tensor(dtype, {2, 3, 6, 8}, 6);

@@ -324,14 +324,19 @@ static void plan_layouts(job *j) {
     j->is_mirrored = w->form == AMP_FFT_C2R && !even;
 }
 
+/* Bytes from line to line; a stride that nothing steps by may be anything. */
+static int64_t step_of(const amp_tensor *t, int d, int64_t extent) {
+    return extent > 1 ? t->strides[d] * (int64_t)amp_dtype_size(t->dtype) : 0;
+}
+
 static void plan_lines(job *j) {
     const amp_fft_lines *w = j->lines;
     j->count = 1;
     for (int d = 0; d < w->from->rank; d++) {
         if (d == w->dim) continue;
         j->shape[j->rank] = w->extents[d];
-        j->in_steps[j->rank] = w->from->strides[d] * (int64_t)amp_dtype_size(w->from->dtype);
-        j->out_steps[j->rank] = w->to->strides[d] * (int64_t)amp_dtype_size(w->to->dtype);
+        j->in_steps[j->rank] = step_of(w->from, d, w->extents[d]);
+        j->out_steps[j->rank] = step_of(w->to, d, w->extents[d]);
         j->rank++;
         j->count *= w->extents[d];
     }

@@ -13,7 +13,7 @@ typedef struct unpool {
     const int64_t *indices;
     size_t size;
     int64_t elements, places;  /* of a plane, in the input and in the output */
-    _Atomic int64_t first_bad; /* position in `indices`; INT64_MAX: none */
+    _Atomic int64_t first_bad; /* in the order of planes, however they lie; INT64_MAX: none */
 } unpool;
 
 static void note_bad(unpool *u, int64_t position) {
@@ -45,11 +45,10 @@ static void unpool_planes(void *context, int64_t begin, int64_t end, void *scrat
         for (int64_t i = 0; i < u->elements; i++) {
             for (int64_t c = 0; c < inner; c++) {
                 const int64_t from = (outer * u->elements + i) * inner + c, place = u->indices[from];
-                if (place < 0 || place >= u->places) {
-                    note_bad(u, from);
-                    return;
-                }
-                put(u, out, place * inner + c, from);
+                if (place < 0 || place >= u->places)
+                    note_bad(u, (outer * inner + c) * u->elements + i);
+                else
+                    put(u, out, place * inner + c, from);
             }
         }
     }
@@ -110,8 +109,9 @@ static amp_status run(amp_call *call, amp_tensor *input, amp_tensor *indices, co
     AMP_TRY(amp_spatial_run(call, s->outer, u.places * s->inner, 0, unpool_planes, &u));
     const int64_t bad = atomic_load(&u.first_bad);
     if (bad != INT64_MAX) {
+        const int64_t plane = bad / u.elements, from = (plane / s->inner * u.elements + bad % u.elements) * s->inner;
         return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' has %lld, but a plane of the result has %lld elements",
-                        amp_call_name(call), (long long)u.indices[bad], (long long)u.places);
+                        amp_call_name(call), (long long)u.indices[from + plane % s->inner], (long long)u.places);
     }
     return amp_spatial_finish(&result);
 }
