@@ -258,4 +258,23 @@ TEST_F(LinearPointwise, ErrorsNameWhatIsWrong) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"linear_pointwise", "'attr'", "pow", "add, sub, mul or div"}));
 }
 
+TEST_F(LinearPointwise, AWiderOtherMeetsTheUnroundedProduct) {
+    const Shape shape = {2, 3};
+    for (amp_dtype dtype : {AMP_F16, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, shape, 1), *w = random_tensor(dtype, {4, 3}, 2),
+                   *bias = random_tensor(dtype, {4}, 3);
+        for (amp_dtype wide : {AMP_F32, AMP_F64}) {
+            amp_tensor *other = random_tensor(wide, {2, 1}, 4);
+            for (const char *attr : {"add", "sub", "mul", "div"}) {
+                amp_tensor *y = op("linear_pointwise.binary", {x, other, w, bias}, {{"attr", attr}});
+                ASSERT_NE(y, nullptr) << amp_last_error();
+                EXPECT_EQ(amp_tensor_dtype(y), wide);
+                amp_tensor *product =
+                    op("linear", {op("to", {x, AMP_F64}), op("to", {w, AMP_F64}), op("to", {bias, AMP_F64})});
+                expect_near(y, numbers_of(op(attr, {product, other})), 1e-5);
+            }
+        }
+    }
+}
+
 } // namespace

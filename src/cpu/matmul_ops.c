@@ -247,7 +247,9 @@ static amp_status join_by_op(amp_call *call, const layer *l, amp_join join, amp_
         AMP_TRY(amp_call_materialize(call, l->input));
         AMP_TRY(amp_call_materialize(call, l->weight));
         if (*l->bias) AMP_TRY(amp_call_materialize(call, *l->bias));
-        amp_tensor *product = amp_linear(l->input, l->weight, *l->bias);
+        const amp_dtype wide = l->input->dtype == AMP_F16 && call->device == AMP_DEVICE_CPU ? AMP_F32 : l->input->dtype;
+        amp_tensor *bias = *l->bias ? amp_to(*l->bias, wide) : NULL;
+        amp_tensor *product = amp_linear(amp_to(l->input, wide), amp_to(l->weight, wide), bias);
         joined = product ? amp_apply_join(product, join, other) : NULL;
     }
     if (!joined) return amp_pending_error();

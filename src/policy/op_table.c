@@ -3411,7 +3411,7 @@ const amp_op_info amp_op_table[] = {
      {{{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}}},
     {AMP_OP_ID_linear_pointwise_binary, "linear_pointwise", "binary", "linear_pointwise_binary",
      "linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr=\"add\") -> Tensor",
-     "linear, then add, sub, mul or div with other, which broadcasts to the result; outside of regions as that op promotes, in one other is cast too. On the CPU rounded once, but for f16 with an f32 other.",
+     "linear, then add, sub, mul or div with other, which broadcasts to the result; outside of regions as that op promotes, in one other is cast too. On the CPU rounded once.",
      NULL, sizeof(amp_linear_pointwise_binary_args), args_linear_pointwise_binary, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}, {{AMP_POLICY_LOWER, NULL, NULL}, {AMP_POLICY_LOWER, NULL, NULL}}}},

@@ -48,7 +48,7 @@ AMP_API amp_tensor *amp_linear_pointwise_out_call(amp_tensor *out, const amp_lin
 #endif
 
 /* linear, then add, sub, mul or div with other, which broadcasts to the result; outside of regions as that op
- * promotes, in one other is cast too. On the CPU rounded once, but for f16 with an f32 other.
+ * promotes, in one other is cast too. On the CPU rounded once.
  * linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr="add") -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linear_pointwise_binary_args {
