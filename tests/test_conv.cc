@@ -64,6 +64,39 @@ TEST_F(Conv, AutocastGivesWhatBf16Gives) {
     }
 }
 
+// Pooled images under kernels of one tap: what linear gives, in every layout.
+TEST_F(Conv, ImagesOfOnePixelAreRows) {
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        for (int axes : {1, 2, 3}) {
+            for (int64_t batch : {0, 1, 5}) { // 0: none
+                SCOPED_TRACE(std::to_string(axes) + " axes, batch " + std::to_string(batch));
+                Shape image = {70}, weight = {45, 70}, result = {45};
+                if (batch > 0) image.insert(image.begin(), batch), result.insert(result.begin(), batch);
+                for (Shape *s : {&image, &weight, &result}) s->insert(s->end(), size_t(axes), 1);
+                amp_tensor *x = random_tensor(dtype, image, 1), *w = random_tensor(dtype, weight, 2);
+                amp_tensor *b = random_tensor(dtype, {45}, 3);
+                const auto rows = [&](amp_tensor *t) { return op("reshape", {t, AMP_DIMS(-1, 70)}); };
+                const std::vector<double> want = numbers_of(op("linear", {rows(x), rows(w), b}));
+                const std::string name = "conv" + std::to_string(axes) + "d";
+                const auto expect = [&](amp_tensor *image, amp_tensor *weight, amp_tensor *bias) {
+                    amp_tensor *y = op(name, {image, weight, bias}, {{"stride", AMP_DIMS(2)}});
+                    ASSERT_NE(y, nullptr) << amp_last_error();
+                    EXPECT_EQ(Shape(amp_tensor_shape(y), amp_tensor_shape(y) + amp_tensor_rank(y)), result);
+                    EXPECT_EQ(numbers_of(y), want);
+                };
+                expect(x, w, b);
+                expect(spread(x), spread(w), spread(b));
+                if (axes > 1 && batch > 0) expect(channels_last(x), w, b);
+            }
+        }
+    }
+    amp_tensor *x = op("permute", {random_tensor(AMP_BF16, {2, 1, 1, 8}, 1), AMP_DIMS(0, 3, 1, 2)});
+    amp_tensor *w = random_tensor(AMP_BF16, {6, 8, 1, 1}, 2), *y = op("conv2d", {x, w}); // the layout of the input
+    EXPECT_EQ(Shape(amp_tensor_strides(y), amp_tensor_strides(y) + 4), (Shape{6, 1, 6, 6}));
+    EXPECT_EQ(op("conv2d", {x, w, tensor(AMP_BF16, {5})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"'bias' is [5] bf16", "shape [6]"}));
+}
+
 TEST_F(Conv, WeightsArePackedOnce) {
     amp_tensor *x = random_tensor(AMP_F32, {1, 16, 9, 9}, 1), *w = random_tensor(AMP_F32, {24, 16, 3, 3}, 2);
     const Region region(AMP_DEVICE_CPU, AMP_BF16);
@@ -250,24 +283,10 @@ TEST_F(Conv, ResultsDoNotDependOnTheThreads) {
 
 /* Layers that the table of choices may give to oneDNN, as it does here and as it does not. */
 TEST_F(Conv, MatchesF64OnAnyThreadsWhoeverComputesIt) {
-    struct Layer {
-        const char *kind;
-        int64_t groups, in, out, batch, height, width, kernel, stride, pad;
-    };
-    const Layer layers[] = {
-        {"conv_300_300_3x3_2^5", 1, 300, 300, 1, 8, 7, 3, 1, 1},
-        {"conv_300_300_3x3_by2x2_2^4", 1, 300, 300, 1, 8, 7, 3, 2, 1},
-        {"conv_24_50_1x1_2^11", 1, 24, 50, 2, 40, 30, 1, 1, 0},
-        {"conv_3_30_3x3_by2x2_2^12", 1, 3, 30, 2, 90, 91, 3, 2, 1},
-        {"conv_1_1_3x3_groups90_by2x2_2^9", 90, 1, 1, 1, 60, 40, 3, 2, 1},
-    };
     const int threads = amp_get_num_threads();
     const ChoicesFile file;
-    for (const Layer &l : layers) {
-        Config c;
-        c.batch = l.batch, c.groups = l.groups, c.in_channels = l.in, c.out_channels = l.out;
-        c.in = {l.height, l.width}, c.kernel = {l.kernel, l.kernel}, c.stride = {l.stride, l.stride};
-        c.pad = {l.pad, l.pad}, c.dilation = {1, 1};
+    for (const ChosenLayer &l : chosen_layers) {
+        const Config c = l.config();
         amp_tensor *x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
         amp_tensor *w = random_tensor(AMP_BF16, weight_shape(c), 2);
         amp_tensor *b = random_tensor(AMP_BF16, {l.groups * l.out}, 3);

@@ -61,9 +61,12 @@ amp_tensor *run(const Config &c, const Operands &o, const Activation &a) {
     return op("convolution_pointwise", {o.x, o.w}, named);
 }
 
-// act(scale · conv + bias + other) of the tensors' own values.
-Expected expected(const Config &c, const Operands &o, const Activation &a) {
-    Expected y = reference(c, numbers_of(o.x), numbers_of(o.w), {});
+Expected sums_of(const Config &c, const Operands &o) {
+    return reference(c, numbers_of(o.x), numbers_of(o.w), {});
+}
+
+// act(scale · sum + bias + other) of the tensors' own values.
+Expected finished(Expected y, const Config &c, const Operands &o, const Activation &a) {
     const size_t channels = size_t(c.groups * c.out_channels);
     const std::vector<double> none(channels, 0), ones(channels, 1), zeros(y.values.size(), 0);
     const std::vector<double> bias = o.bias ? numbers_of(o.bias) : none, scale = o.scale ? numbers_of(o.scale) : ones;
@@ -78,6 +81,10 @@ Expected expected(const Config &c, const Operands &o, const Activation &a) {
             2 * std::fabs(y.values[i]);
     }
     return y;
+}
+
+Expected expected(const Config &c, const Operands &o, const Activation &a) {
+    return finished(sums_of(c, o), c, o, a);
 }
 
 TEST_F(ConvolutionPointwise, RandomConfigurationsMatchF64) {
@@ -180,29 +187,17 @@ TEST_F(ConvolutionPointwise, NanAndInfinityGoThrough) {
 
 // Layers that the table of choices may give to oneDNN, as it does here and as it does not; also its slices of channels.
 TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
-    struct Layer {
-        const char *kind;
-        int64_t groups, in, out, batch, height, width, kernel, stride, pad;
-    };
-    const Layer layers[] = {
-        {"conv_300_300_3x3_2^5", 1, 300, 300, 1, 8, 7, 3, 1, 1},
-        {"conv_24_50_1x1_2^11", 1, 24, 50, 2, 40, 30, 1, 1, 0},
-        {"conv_3_30_3x3_by2x2_2^12", 1, 3, 30, 2, 90, 91, 3, 2, 1},
-        {"conv_1_1_3x3_groups90_by2x2_2^9", 90, 1, 1, 1, 60, 40, 3, 2, 1},
-    };
     const int threads = amp_get_num_threads();
     const ChoicesFile file;
-    for (const Layer &l : layers) {
-        Config c;
-        c.batch = l.batch, c.groups = l.groups, c.in_channels = l.in, c.out_channels = l.out;
-        c.in = {l.height, l.width}, c.kernel = {l.kernel, l.kernel}, c.stride = {l.stride, l.stride};
-        c.pad = {l.pad, l.pad}, c.dilation = {1, 1};
+    for (const ChosenLayer &l : chosen_layers) {
+        const Config c = l.config();
         Operands all = {};
         all.x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
         all.w = random_tensor(AMP_BF16, weight_shape(c), 2);
         all.bias = random_tensor(AMP_BF16, {l.groups * l.out}, 3);
         all.scale = random_tensor(AMP_F32, {l.groups * l.out}, 4);
         all.other = channels_last(random_tensor(AMP_BF16, output_shape(c), 5));
+        const Expected sums = sums_of(c, all);
         for (size_t i = 0; i < 20; i++) {
             SCOPED_TRACE(std::string(l.kind) + ", case " + std::to_string(i));
             const Scope scope;
@@ -211,7 +206,7 @@ TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
             if (i % 3 == 1) o.bias = nullptr;
             if (i % 5 == 2) o.other = nullptr;
             const Activation &a = activations[i % 10];
-            const Expected want = expected(c, o, a);
+            const Expected want = finished(sums, c, o, a);
             for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
                 ChoicesFile::write(l.kind + std::string(rates));
                 EXPECT_EQ(amp_set_num_threads(1), AMP_OK);

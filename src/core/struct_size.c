@@ -12,8 +12,8 @@ amp_status amp_struct_read(const char *what, const char *type, void *to, size_t 
         return amp_fail(AMP_ERROR_INVALID, "%s: struct_size is %zu; set it to sizeof(%s)", what, size, type);
     }
     const size_t kept = size < known ? size : known;
-    memcpy(to, given, kept);
-    memset((char *)to + kept, 0, known - kept);
+    amp_copy_words(to, given, kept);
+    if (kept < known) memset((char *)to + kept, 0, known - kept);
     for (size_t i = known; i < size; i++) {
         if (((const char *)given)[i] == 0) continue;
         return amp_fail(AMP_ERROR_INVALID, "%s: an option is set that this libamp does not know (a newer header)",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/hot.h"
 #include "core/layout.h"
 #include "cpu/conv.h"
 #include "cpu/element.h"
@@ -40,7 +41,6 @@ static amp_status check_rank(const amp_call *call, const request *r) {
 /* One value for each axis, `least` … INT32_MAX. */
 static amp_status check_option(const amp_call *call, const request *r, const char *name, const amp_dims *dims,
                                int64_t least) {
-    if (!dims) return AMP_OK;
     if (dims->count != r->axes) {
         return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %d values; expected %d", amp_call_name(call), name,
                         dims->count, r->axes);
@@ -53,12 +53,9 @@ static amp_status check_option(const amp_call *call, const request *r, const cha
     return AMP_OK;
 }
 
-static amp_status check_options(const amp_call *call, const request *r) {
-    AMP_TRY(check_option(call, r, "stride", r->stride, 1));
-    AMP_TRY(check_option(call, r, "padding", r->padding, 0));
-    AMP_TRY(check_option(call, r, "dilation", r->dilation, 1));
+static amp_status check_output_padding(const amp_call *call, const request *r) {
     AMP_TRY(check_option(call, r, "output_padding", r->output_padding, 0));
-    for (int i = 0; r->output_padding && i < r->axes; i++) {
+    for (int i = 0; i < r->axes; i++) {
         if (r->output_padding->values[i] < r->stride->values[i] ||
             r->output_padding->values[i] < r->dilation->values[i])
             continue;
@@ -69,7 +66,11 @@ static amp_status check_options(const amp_call *call, const request *r) {
                         amp_describe_shape(r->axes, r->stride->values),
                         amp_describe_shape(r->axes, r->dilation->values));
     }
-    if (!r->mode || !strcmp(r->mode, "valid")) return AMP_OK;
+    return AMP_OK;
+}
+
+static amp_status check_mode(const amp_call *call, const request *r) {
+    if (!strcmp(r->mode, "valid")) return AMP_OK;
     if (strcmp(r->mode, "same") != 0)
         return amp_fail(AMP_ERROR_INVALID, "%s: 'padding' is \"%s\"; expected \"same\" or \"valid\"",
                         amp_call_name(call), r->mode);
@@ -81,13 +82,21 @@ static amp_status check_options(const amp_call *call, const request *r) {
     return AMP_OK;
 }
 
+AMP_HOT static amp_status check_options(const amp_call *call, const request *r) {
+    AMP_TRY(check_option(call, r, "stride", r->stride, 1));
+    if (r->padding) AMP_TRY(check_option(call, r, "padding", r->padding, 0));
+    AMP_TRY(check_option(call, r, "dilation", r->dilation, 1));
+    if (r->output_padding) AMP_TRY(check_output_padding(call, r));
+    return r->mode ? check_mode(call, r) : AMP_OK;
+}
+
 static amp_status check_groups(const amp_call *call, const request *r) {
     const amp_tensor *w = r->weight;
     if (r->groups < 1) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'groups' is %lld; it must be at least 1", amp_call_name(call),
                         (long long)r->groups);
     }
-    if (w->shape[0] >= r->groups && w->shape[0] % r->groups == 0) return AMP_OK;
+    if (w->shape[0] >= r->groups && (r->groups == 1 || w->shape[0] % r->groups == 0)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
                     "%s: 'weight' is %s, 'groups' is %lld; the first extent of the weight must be a multiple of it",
                     amp_call_name(call), amp_describe(w), (long long)r->groups);
@@ -265,7 +274,65 @@ static amp_status set_residual(amp_call *call, const request *r, const amp_tenso
     return AMP_OK;
 }
 
-static amp_status convolve(amp_call *call, const request *r) {
+/* ---- Images of one pixel ---------------------------------------------------------------------------------------- */
+
+/* Pooled images under a kernel of one tap, in a dtype that has products: rows of channels, as linear has them. What is
+ * built for windows takes longer than such a product. */
+AMP_HOT static bool is_rows(const amp_call *call, const request *r) {
+    const amp_tensor *x = r->input, *w = r->weight;
+    if (r->transposed || r->groups != 1 || r->scale || r->other || call->device != AMP_DEVICE_CPU) return false;
+    if ((x->dtype != AMP_BF16 && x->dtype != AMP_F32) || w->shape[0] == 0 || w->shape[1] == 0) return false;
+    for (int i = 0; i < r->axes; i++)
+        if (x->shape[x->rank - r->axes + i] != 1 || w->shape[2 + i] != 1 || (r->padding && r->padding->values[i] != 0))
+            return false;
+    return true;
+}
+
+/* The kernels read a bias of unit stride. */
+AMP_HOT static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
+    if (!*bias) return AMP_OK;
+    AMP_TRY(amp_call_materialize(call, *bias));
+    if (!amp_tensor_is_dense(*bias)) *bias = amp_contiguous(*bias);
+    return *bias ? AMP_OK : amp_pending_error();
+}
+
+AMP_HOT static amp_status multiply_rows(amp_call *call, const request *r) {
+    amp_tensor *x = r->input, *w = r->weight, *bias = r->bias;
+    const bool batched = x->rank == r->axes + 2;
+    amp_matmul p;
+    AMP_TRY(check_bias(call, r, w->shape[0]));
+    AMP_TRY(amp_cpu_matmul_operand(call, x, false));
+    AMP_TRY(amp_cpu_matmul_operand(call, w, true));
+    AMP_TRY(dense_bias(call, &bias));
+    int64_t shape[AMP_MAX_RANK] = {x->shape[0], 1, 1, 1, 1};
+    shape[batched] = w->shape[0];
+    amp_tensor *y = amp_call_dense_output(call, x->dtype, x->rank, shape);
+    if (!y) return amp_pending_error();
+    if (batched && y != call->target && (amp_is_channels_last(x) || amp_is_channels_last(w)))
+        amp_channels_last_strides(y->rank, y->shape, y->strides); /* the elements lie the same */
+    amp_matmul_clear(&p);
+    p.m = batched ? x->shape[0] : 1;
+    p.n = w->shape[0];
+    p.k = w->shape[1];
+    p.a.tensor = x;
+    p.a.row = x->strides[0];
+    p.a.column = x->strides[batched];
+    p.b.tensor = w;
+    p.b.row = w->strides[1];
+    p.b.column = w->strides[0];
+    p.c.tensor = y;
+    p.c.row = p.n;
+    p.c.column = 1;
+    p.bias = bias;
+    p.alpha = 1;
+    p.epilogue = r->epilogue;
+    p.b_is_weight = true;
+    return p.m == 0 ? AMP_OK : amp_cpu_matmul(call, &p);
+}
+
+/* ---- All ------------------------------------------------------------------------------------------------------- */
+
+AMP_HOT static amp_status convolve(amp_call *call, const request *r) {
     amp_tensor other;
     amp_conv c;
     AMP_TRY(check_rank(call, r));
@@ -273,6 +340,7 @@ static amp_status convolve(amp_call *call, const request *r) {
     AMP_TRY(check_options(call, r));
     AMP_TRY(check_groups(call, r));
     AMP_TRY(check_channels(call, r));
+    if (is_rows(call, r)) return multiply_rows(call, r);
     AMP_TRY(make_problem(call, r, &c));
     const bool loops = amp_conv_suits_loops(&c, r->input->dtype);
     AMP_TRY(settle_operands(call, r->input, r->weight, r->bias, loops));
@@ -324,7 +392,7 @@ static amp_tensor *tensor_at(const char *args, size_t offset) {
     return *(amp_tensor *const *)(const void *)(args + offset);
 }
 
-amp_status cpu_conv(amp_call *call) {
+AMP_HOT amp_status cpu_conv(amp_call *call) {
     const form *f = &forms[call->op->id - AMP_OP_ID_conv1d];
     const char *args = call->args;
     return convolve(call, &(request){

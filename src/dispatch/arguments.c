@@ -105,7 +105,7 @@ static amp_status complete_scalar(amp_call *call, const amp_arg_info *arg, amp_s
 }
 
 /* Any argument but a tensor. Never inlined: a call of tensors alone keeps its few lines. */
-__attribute__((noinline)) static amp_status complete_value(amp_call *call, const amp_arg_info *arg) {
+AMP_HOT __attribute__((noinline)) static amp_status complete_value(amp_call *call, const amp_arg_info *arg) {
     void *field = amp_call_field(call, arg);
     switch (arg->kind) {
     case AMP_ARG_TENSOR_LIST: return check_list(call, arg, field);
@@ -153,19 +153,12 @@ static amp_status complete_argument(amp_call *call, const amp_arg_info *arg) {
     return __builtin_expect(arg->flags & AMP_ARG_REQUIRED, 0) ? missing(call, arg) : AMP_OK;
 }
 
-/* A few words in most cases: fewer instructions than a call of memcpy. */
-static void copy_bytes(void *to, const void *from, size_t bytes) {
-    size_t i = 0;
-    for (; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t)) memcpy((char *)to + i, (const char *)from + i, 8);
-    for (; i < bytes; i++) ((char *)to)[i] = ((const char *)from)[i];
-}
-
 /* Nearly always a struct of the size that this libamp knows. */
 static amp_status copy_struct(amp_call *call, const void *given) {
     size_t size = 0;
     if (given) memcpy(&size, given, sizeof size);
     if (__builtin_expect(size == call->op->args_size, 1)) {
-        copy_bytes(call->args, given, size);
+        amp_copy_words(call->args, given, size);
         return AMP_OK;
     }
     char type[80] = "the op's struct";
