@@ -43,6 +43,13 @@ amp_status cuda_outer(amp_call *call) {
     return return_tensor(call, amp_mul(amp_unsqueeze(a->input, 1), amp_unsqueeze(a->vec2, 0)));
 }
 
+/* Integers have no products of matrices there. */
+static amp_tensor *whole_addr(const amp_addr_args *a, amp_tensor *column, amp_tensor *row) {
+    amp_tensor *product = column && row ? amp_mul_scalar(amp_mul(column, row), a->alpha) : NULL;
+    if (!product || amp_constant_of(&a->beta, AMP_I64).i64 == 0) return product;
+    return amp_add(amp_mul_scalar(a->input, a->beta), product);
+}
+
 amp_status cuda_addr(amp_call *call) {
     const amp_addr_args *a = call->args;
     if (a->vec1->rank != 1 || a->vec2->rank != 1) {
@@ -50,6 +57,8 @@ amp_status cuda_addr(amp_call *call) {
                         amp_describe(a->vec1), amp_describe(a->vec2));
     }
     amp_tensor *column = amp_unsqueeze(a->vec1, 1), *row = amp_unsqueeze(a->vec2, 0);
+    if (!amp_dtype_is_floating(a->vec1->dtype) && !amp_dtype_is_complex(a->vec1->dtype))
+        return return_tensor(call, whole_addr(a, column, row));
     return return_tensor(call, amp_addmm(a->input, column, row, .beta = a->beta, .alpha = a->alpha));
 }
 

@@ -247,7 +247,6 @@ UNARY(softsign)
 UNARY(logsigmoid)
 UNARY(hardsigmoid)
 UNARY(hardswish)
-UNARY(abs)
 UNARY_WITH(ceil, ceil, true, 0)
 UNARY_WITH(floor, floor, true, 0)
 UNARY_WITH(trunc, trunc, true, 0)
@@ -262,6 +261,16 @@ UNARY_WITH(threshold, threshold, false, .p = number_of(a->threshold), .q = numbe
 UNARY_WITH(nan_to_num, nan_to_num, true, .p = a->nan,
            .q = a->posinf.set ? a->posinf.value : amp_dtype_largest(a->input->dtype),
            .r = a->neginf.set ? a->neginf.value : -amp_dtype_largest(a->input->dtype))
+
+amp_status cuda_abs(amp_call *call) {
+    const amp_abs_args *a = call->args;
+    const amp_dtype dtype = a->input->dtype;
+    const amp_operand v = amp_tensor_operand("input", a->input);
+    if (!amp_dtype_is_complex(dtype)) return unary(call, AMP_FORMULA_abs, a->input, false, (amp_formula_numbers){0});
+    amp_tensor *out = amp_operands_output(call, &v, 1, dtype == AMP_C64 ? AMP_F32 : AMP_F64);
+    return out ? amp_cuda_compute(call, AMP_FORMULA_abs, &v, 1, AMP_C128, (amp_formula_numbers){0}, out)
+               : amp_pending_error();
+}
 
 amp_status cuda_gelu(amp_call *call) {
     const amp_gelu_args *a = call->args;

@@ -64,33 +64,36 @@ static amp_status type_of(const amp_call *call, const amp_tensor *t, amp_cuda_ty
     case AMP_BF16: *type = AMP_CUDA_BF16; return AMP_OK;
     case AMP_F32: *type = AMP_CUDA_F32; return AMP_OK;
     case AMP_F64: *type = AMP_CUDA_F64; return AMP_OK;
-    default:
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: there are no products of %s on cuda yet", amp_call_name(call),
-                        amp_dtype_name(t->dtype));
+    case AMP_C64: *type = AMP_CUDA_C64; return AMP_OK;
+    case AMP_C128: *type = AMP_CUDA_C128; return AMP_OK;
+    default: /* nor has PyTorch */
+        return amp_fail(AMP_ERROR_DTYPE,
+                        "%s: there are no products of %s on cuda; expected a floating or complex dtype",
+                        amp_call_name(call), amp_dtype_name(t->dtype));
     }
 }
 
 /* What is added to the product stands in the result first: the residual, or a bias that no epilogue takes. */
 static amp_status start_result(const amp_matmul *p, amp_tensor *c, bool with_bias, double *beta) {
-    *beta = 0.0;
+    beta[0] = beta[1] = 0.0;
     if (p->residual.tensor) {
         const amp_tensor residual = as_tensor(p, &p->residual, p->m, p->n);
-        *beta = p->beta;
+        beta[0] = p->beta;
+        beta[1] = p->beta_imaginary;
         return amp_cuda_copy_tensor(c, &residual);
     }
     if (!with_bias) return AMP_OK;
-    *beta = 1.0;
+    beta[0] = 1.0;
     return amp_cuda_copy_tensor(c, p->bias);
 }
 
 /* Of nothing but what is added: an inner extent of 0. */
-static amp_status without_product(amp_tensor *c, double beta) {
-    const amp_scalar factor = amp_float(beta), zero = amp_float(0.0);
-    if (beta == 1.0) return AMP_OK;
-    if (beta == 0.0) return amp_cuda_fill(c, &zero);
+static amp_status without_product(amp_tensor *c, const double *beta) {
+    const amp_scalar factor = amp_complex(beta[0], beta[1]), zero = amp_float(0.0);
+    if (beta[0] == 1.0 && beta[1] == 0.0) return AMP_OK;
+    if (beta[0] == 0.0 && beta[1] == 0.0) return amp_cuda_fill(c, &zero);
     const amp_operand v[2] = {amp_tensor_operand("result", c), amp_number_operand("beta", factor)};
-    return amp_cuda_compute(NULL, AMP_FORMULA_mul, v, 2, c->dtype == AMP_F64 ? AMP_F64 : AMP_F32,
-                            (amp_formula_numbers){0}, c);
+    return amp_cuda_compute(NULL, AMP_FORMULA_mul, v, 2, amp_compute_dtype(c->dtype), (amp_formula_numbers){0}, c);
 }
 
 /* cuBLAS knows GELU by tanh only, and of a bias beside it. */
@@ -102,14 +105,14 @@ static amp_status activate(const amp_matmul *p, bool relu_is_done) {
 amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
     const char *op = call->op->name;
     amp_tensor c = as_tensor(p, &p->c, p->m, p->n);
-    amp_cuda_product q = {.m = p->m, .n = p->n, .k = p->k, .batch = 1, .alpha = p->alpha};
+    amp_cuda_product q = {.m = p->m, .n = p->n, .k = p->k, .batch = 1, .alpha = {p->alpha, p->alpha_imaginary}};
     AMP_TRY(type_of(call, p->a.tensor, &q.type));
     for (int i = 0; i < p->batch_rank; i++) q.batch *= p->batch_shape[i];
     if (q.m == 0 || q.n == 0 || q.batch == 0) return AMP_OK;
-    q.tf32 = q.type == AMP_CUDA_F32 && amp_cuda_matmul_allow_tf32();
-    const bool fused = q.type != AMP_CUDA_F64 && q.k > 0;
+    q.tf32 = (q.type == AMP_CUDA_F32 || q.type == AMP_CUDA_C64) && amp_cuda_matmul_allow_tf32();
+    const bool fused = q.type < AMP_CUDA_F64 && q.k > 0;
     call->note.kernel = "cublaslt";
-    AMP_TRY(start_result(p, &c, p->bias && !fused, &q.beta));
+    AMP_TRY(start_result(p, &c, p->bias && !fused, q.beta));
     if (q.k == 0) {
         AMP_TRY(without_product(&c, q.beta));
         return activate(p, false);

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 8 };
+enum { AMP_CUDA_ABI = 9 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -45,7 +45,14 @@ typedef struct amp_cuda_launch {
 } amp_cuda_launch;
 
 /* Element types of matrix products. */
-typedef enum amp_cuda_type { AMP_CUDA_F16, AMP_CUDA_BF16, AMP_CUDA_F32, AMP_CUDA_F64 } amp_cuda_type;
+typedef enum amp_cuda_type {
+    AMP_CUDA_F16,
+    AMP_CUDA_BF16,
+    AMP_CUDA_F32,
+    AMP_CUDA_F64,
+    AMP_CUDA_C64,
+    AMP_CUDA_C128
+} amp_cuda_type;
 
 /* One operand: `rows` × `columns` with `stride` elements between rows (or, transposed, between columns), `batch_stride`
  * between the matrices of a batch. */
@@ -55,15 +62,16 @@ typedef struct amp_cuda_matrix {
     bool transposed;
 } amp_cuda_matrix;
 
-/* c = alpha · a·b + beta · c + bias, or relu of it, row-major; bias has n elements. c is never transposed. */
+/* c = alpha · a·b + beta · c + bias, or relu of it, row-major; bias has n elements. c is never transposed. f64 and complex
+ * numbers have no bias. */
 typedef struct amp_cuda_product {
     amp_cuda_type type;
     int64_t m, n, k, batch;
-    double alpha, beta;
+    double alpha[2], beta[2]; /* real and imaginary part */
     amp_cuda_matrix a, b, c;
     const void *bias;
     bool relu;
-    bool tf32; /* f32 may be multiplied in it */
+    bool tf32; /* f32 and c64 may be multiplied in it */
 } amp_cuda_product;
 
 /* `count` Fourier transforms of length n, without a scale, of dense lines one after the other: complex to complex, real to the

@@ -122,13 +122,11 @@ amp_status amp_cuda_variance_of(amp_call *call, const amp_cuda_variance *v) {
 amp_status amp_cuda_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate) {
     const amp_dtype compute = amp_compute_dtype(x->dtype);
     amp_tensor a = *x, b = *y;
-    if (compute == AMP_C128 && conjugate) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet", op);
-    }
     amp_tensor *products = amp_backend_tensor(AMP_DEVICE_CUDA, op, compute, x->rank, x->shape);
     if (!products) return amp_pending_error();
     const amp_operand pair[2] = {amp_tensor_operand("input", &a), amp_tensor_operand("other", &b)};
-    AMP_TRY(amp_cuda_compute(NULL, AMP_FORMULA_mul, pair, 2, compute, (amp_formula_numbers){0}, products));
+    const amp_formula formula = compute == AMP_C128 && conjugate ? AMP_FORMULA_conj_mul : AMP_FORMULA_mul;
+    AMP_TRY(amp_cuda_compute(NULL, formula, pair, 2, compute, (amp_formula_numbers){0}, products));
     const amp_reduce_work work = {.kind = AMP_REDUCE_SUM,
                                   .input = products,
                                   .mask = 1u << (x->rank - 1),

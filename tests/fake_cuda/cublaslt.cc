@@ -48,11 +48,19 @@ cublasStatus_t set(std::initializer_list<std::pair<int, void *>> known, int attr
 }
 
 amp_dtype dtype_of(cudaDataType type) {
-    return type == CUDA_R_16F ? AMP_F16 : type == CUDA_R_16BF ? AMP_BF16 : type == CUDA_R_32F ? AMP_F32 : AMP_F64;
+    switch (type) {
+    case CUDA_R_16F: return AMP_F16;
+    case CUDA_R_16BF: return AMP_BF16;
+    case CUDA_R_32F: return AMP_F32;
+    case CUDA_C_32F: return AMP_C64;
+    case CUDA_C_64F: return AMP_C128;
+    default: return AMP_F64;
+    }
 }
 
-double at(const void *data, const Layout &l, int64_t row, int64_t column, int32_t batch) {
-    return load<double>(data, dtype_of(l.type), row + column * l.stride + batch * l.batch_stride);
+template <class T>
+T at(const void *data, const Layout &l, int64_t row, int64_t column, int32_t batch) {
+    return load<T>(data, dtype_of(l.type), row + column * l.stride + batch * l.batch_stride);
 }
 
 // A factor with the 11 bits that TF32 keeps.
@@ -61,6 +69,9 @@ double factor(const Operation &o, double x) {
     int exponent;
     const double fraction = std::frexp(x, &exponent);
     return std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
+}
+complex128 factor(const Operation &o, complex128 x) {
+    return {factor(o, x.re), factor(o, x.im)};
 }
 
 double gelu(double x) {
@@ -72,6 +83,40 @@ double finish(const Operation &o, double x, cudaDataType type, int64_t row) {
     if (bits & CUBLASLT_EPILOGUE_BIAS) x += load<double>(o.bias, dtype_of(type), row);
     if (bits & CUBLASLT_EPILOGUE_GELU) return gelu(x);
     return (bits & CUBLASLT_EPILOGUE_RELU) && x < 0 ? 0 : x;
+}
+complex128 finish(const Operation &, complex128 x, cudaDataType, int64_t) {
+    return x;
+}
+
+// D = alpha · op(A)·op(B) + beta · C
+struct Problem {
+    const Operation &o;
+    const Layout &la, &lb, &lc;
+    const void *alpha, *a, *b, *beta, *c;
+    void *d;
+};
+template <class T>
+void multiply_out(const Problem &p) {
+    const bool turned_a = p.o.turned[0] == CUBLAS_OP_T, turned_b = p.o.turned[1] == CUBLAS_OP_T;
+    const auto k = int64_t(turned_a ? p.la.rows : p.la.columns);
+    const amp_dtype scale = dtype_of(p.la.type == CUDA_R_16F || p.la.type == CUDA_R_16BF ? CUDA_R_32F : p.la.type);
+    const T alpha = load<T>(p.alpha, scale, 0), beta = load<T>(p.beta, scale, 0);
+    for (int32_t batch = 0; batch < p.lc.batch; batch++) {
+        for (int64_t j = 0; j < int64_t(p.lc.columns); j++) {
+            for (int64_t i = 0; i < int64_t(p.lc.rows); i++) {
+                T sum = from_double<T>(0);
+                for (int64_t l = 0; l < k; l++) {
+                    const T x = turned_a ? at<T>(p.a, p.la, l, i, batch) : at<T>(p.a, p.la, i, l, batch);
+                    const T y = turned_b ? at<T>(p.b, p.lb, j, l, batch) : at<T>(p.b, p.lb, l, j, batch);
+                    sum = plus(sum, multiply(factor(p.o, x), factor(p.o, y)));
+                }
+                sum = multiply(sum, alpha);
+                if (is_true(beta)) sum = plus(sum, multiply(beta, at<T>(p.c, p.lc, i, j, batch)));
+                store<T>(p.d, dtype_of(p.lc.type), i + j * p.lc.stride + batch * p.lc.batch_stride,
+                         finish(p.o, sum, p.lc.type, i));
+            }
+        }
+    }
 }
 
 } // namespace
@@ -149,26 +194,12 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
     const auto m = int64_t(turned_a ? la.columns : la.rows), k = int64_t(turned_a ? la.rows : la.columns);
     const auto n = int64_t(turned_b ? lb.rows : lb.columns), kb = int64_t(turned_b ? lb.columns : lb.rows);
     if (k != kb || m != int64_t(lc.rows) || n != int64_t(lc.columns)) return CUBLAS_STATUS_INVALID_VALUE;
-    const bool wide = la.type == CUDA_R_64F;
-    const double scale = wide ? *static_cast<const double *>(alpha) : *static_cast<const float *>(alpha);
-    const double keep = wide ? *static_cast<const double *>(beta) : *static_cast<const float *>(beta);
+    const bool complex = la.type == CUDA_C_32F || la.type == CUDA_C_64F;
+    if (complex && o.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
     fake_cuda_open(true);
     if (workspace_size > 0) std::memset(workspace, 0xff, workspace_size);
-    for (int32_t batch = 0; batch < lc.batch; batch++) {
-        for (int64_t j = 0; j < n; j++) {
-            for (int64_t i = 0; i < m; i++) {
-                double sum = 0;
-                for (int64_t l = 0; l < k; l++) {
-                    sum += factor(o, turned_a ? at(a, la, l, i, batch) : at(a, la, i, l, batch)) *
-                           factor(o, turned_b ? at(b, lb, j, l, batch) : at(b, lb, l, j, batch));
-                }
-                sum *= scale;
-                if (keep != 0) sum += keep * at(c, lc, i, j, batch);
-                store<double>(d, dtype_of(lc.type), i + j * lc.stride + batch * lc.batch_stride,
-                              finish(o, sum, lc.type, i));
-            }
-        }
-    }
+    const Problem problem = {o, la, lb, lc, alpha, a, b, beta, c, d};
+    complex ? multiply_out<complex128>(problem) : multiply_out<double>(problem);
     fake_cuda_open(false);
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -312,6 +312,16 @@ template <class T>
 AMP_DEVICE T magnitude(T x) {
     return x < 0 ? negative(x) : x == 0 ? (T)0 : x;
 }
+AMP_DEVICE complex128 magnitude(complex128 x) {
+    return {hypot(x.re, x.im), 0.0};
+}
+template <class T>
+AMP_DEVICE T conjugated(T x) {
+    return x;
+}
+AMP_DEVICE complex128 conjugated(complex128 x) {
+    return {x.re, -x.im};
+}
 
 /* ---- Element types that a kernel is compiled for: as they are in memory, and as they are computed with -------------- */
 template <float from(uint16_t), uint16_t to(float)>

@@ -104,7 +104,7 @@ static plan_key key_of(const amp_cuda_product *p) {
     }
     key.alignment[3] = alignment_of(p->bias);
     key.type = (int)p->type;
-    key.relu = p->relu, key.bias = p->bias != NULL, key.residual = p->beta != 0;
+    key.relu = p->relu, key.bias = p->bias != NULL, key.residual = p->beta[0] != 0 || p->beta[1] != 0;
     key.transposed_a = p->a.transposed, key.transposed_b = p->b.transposed;
     key.tf32 = p->tf32;
     return key;
@@ -131,12 +131,12 @@ static void forget(plan *p) {
 }
 
 static cudaDataType_t data_type(amp_cuda_type type) {
-    static const cudaDataType_t types[] = {CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, CUDA_R_64F};
+    static const cudaDataType_t types[] = {CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
     return types[type];
 }
 
 static cublasComputeType_t compute_type(const amp_cuda_product *p) {
-    if (p->type == AMP_CUDA_F64) return CUBLAS_COMPUTE_64F;
+    if (p->type == AMP_CUDA_F64 || p->type == AMP_CUDA_C128) return CUBLAS_COMPUTE_64F;
     return p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
@@ -164,7 +164,7 @@ static amp_cuda_result describe(plan *plan, const amp_cuda_product *p) {
     const cublasOperation_t turned_a = p->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t turned_b = p->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t epilogue = epilogue_of(p);
-    const cudaDataType_t scale = p->type == AMP_CUDA_F64 ? CUDA_R_64F : CUDA_R_32F;
+    const cudaDataType_t scale = p->type < AMP_CUDA_F32 ? CUDA_R_32F : data_type(p->type);
     AMP_CUDA_TRY(check(blas.describe(&plan->operation, compute_type(p), scale), "describe a product"));
     const struct {
         cublasLtMatmulDescAttributes_t attribute;
@@ -254,7 +254,7 @@ static amp_cuda_result workspace_for(int device, CUstream stream, size_t bytes, 
 }
 
 static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream stream) {
-    plan *plan;
+    plan *plan = NULL;
     void *memory;
     AMP_CUDA_TRY(plan_for(p, device, &plan));
     AMP_CUDA_TRY(workspace_for(device, stream, plan->workspace, &memory));
@@ -262,10 +262,10 @@ static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream strea
         AMP_CUDA_TRY(check(blas.set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias),
                            "describe a product"));
     }
-    const float alpha = (float)p->alpha, beta = (float)p->beta;
-    const bool wide = p->type == AMP_CUDA_F64;
-    return check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)&p->alpha : &alpha, p->b.data,
-                          plan->b, p->a.data, plan->a, wide ? (const void *)&p->beta : &beta, p->c.data, plan->c,
+    const float alpha[2] = {(float)p->alpha[0], (float)p->alpha[1]}, beta[2] = {(float)p->beta[0], (float)p->beta[1]};
+    const bool wide = p->type == AMP_CUDA_F64 || p->type == AMP_CUDA_C128;
+    return check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)p->alpha : alpha, p->b.data,
+                          plan->b, p->a.data, plan->a, wide ? (const void *)p->beta : beta, p->c.data, plan->c,
                           (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, stream),
                  "run a product");
 }
