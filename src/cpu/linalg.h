@@ -114,7 +114,7 @@ amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype);
 
 /* The same as a CUDA kernel of device/matrix.cu, singular.cu or eigen.cu: stacks and options as it says. */
 typedef struct amp_linalg_kernel {
-    const char *f32, *f64;
+    const char *names[4]; /* of f32, f64, c64 and c128 */
     const amp_stack *stacks[5];
     char options[4];
     double number;
@@ -122,7 +122,8 @@ typedef struct amp_linalg_kernel {
     int64_t *ranks; /* or NULL */
     bool check;     /* that an info is not 0 is told of later */
 } amp_linalg_kernel;
-#define AMP_LINALG_KERNEL(name) .f32 = "matrix_" #name "_f32", .f64 = "matrix_" #name "_f64"
+#define AMP_LINALG_KERNEL(name)                                                                                        \
+    .names = {"matrix_" #name "_f32", "matrix_" #name "_f64", "matrix_" #name "_c64", "matrix_" #name "_c128"}
 
 typedef struct amp_linalg_loop {
     /* Does matrix `index`; returns LAPACK's info. With work->count −1 it asks its routines for their workspace. */

@@ -109,7 +109,7 @@ static amp_status decompose_hermitian(amp_call *call, const amp_tensor *a, const
                             .macs = 4 * n * n * n,
                             .asks = true,
                             .kernel = {AMP_LINALG_KERNEL(eigh), .stacks = {&job.a, &job.values},
-                                       .options = {mode, job.uplo}, .room = 2 * n * n + n, .check = true}};
+                                       .options = {mode, job.uplo}, .room = 2 * (n * n + n), .check = true}};
     AMP_TRY(amp_stack_output(call, 0, real, job.lapack->real_dtype, &batch, n, AMP_VECTOR, &job.values));
     if (mode == 'V')
         AMP_TRY(amp_stack_output(call, 1, a->dtype, compute, &batch, n, n, &job.a));

@@ -5,6 +5,7 @@
 
 #include "amp/ops.h"
 #include "cpu/linalg.h"
+#include "cuda/cuda_linalg.h"
 
 typedef struct svd_job {
     const amp_lapack *lapack;
@@ -65,7 +66,7 @@ static amp_linalg_kernel kernel_of(const svd_job *job, int64_t k) {
                                 .number = job->rcond, .room = amp_linalg_svd_room(job->a.rows, job->a.columns),
                                 .check = true};
     const amp_linalg_kernel inverting = {AMP_LINALG_KERNEL(pinverse)};
-    if (job->out.view.storage) kernel.f32 = inverting.f32, kernel.f64 = inverting.f64;
+    if (job->out.view.storage) memcpy(kernel.names, inverting.names, sizeof kernel.names);
     return kernel;
 }
 
@@ -152,6 +153,7 @@ static amp_tensor *square_zeros(const amp_tensor *like, int64_t n) {
 static amp_tensor *conjugate_transpose(amp_tensor *t) {
     amp_tensor *result = t ? amp_clone(amp_transpose(t, -2, -1)) : NULL;
     if (!result || !amp_dtype_is_complex(result->dtype)) return result;
+    if (amp_tensor_device(result) == AMP_DEVICE_CUDA) return amp_cuda_conjugate(result) == AMP_OK ? result : NULL;
     const amp_lapack *l = amp_lapack_of(result->dtype);
     const int64_t columns = amp_matrix_columns(result), rows = columns ? amp_tensor_elements(result) / columns : 0;
     for (int64_t i = 0; i < rows; i++) {

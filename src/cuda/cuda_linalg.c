@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cuda/cuda_backend.h"
+#include "cuda/cuda_elementwise.h"
 #include "cuda/matrix_args.h"
 
 /* Blocks share no scratch memory, of which there shall not be too much. */
@@ -27,14 +27,21 @@ static int64_t blocks_for(int64_t count, int64_t bytes) {
     return blocks > 0 ? blocks : 1;
 }
 
+static int number_of(amp_dtype dtype) {
+    return dtype == AMP_F32 ? 0 : dtype == AMP_F64 ? 1 : dtype == AMP_C64 ? 2 : 3;
+}
+
+amp_status amp_cuda_conjugate(amp_tensor *t) {
+    const amp_operand v = amp_tensor_operand("input", t);
+    return amp_cuda_compute(NULL, AMP_FORMULA_conj, &v, 1, AMP_C128, (amp_formula_numbers){0}, t);
+}
+
 amp_status amp_cuda_linalg_run(const amp_call *call, const amp_linalg_loop *loop) {
     const char *op = call->op->name;
     const amp_linalg_kernel *k = &loop->kernel;
     const amp_dtype dtype = loop->lapack->dtype;
-    if (!k->f32 || amp_dtype_is_complex(dtype)) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet",
-                        amp_call_name(call));
-    }
+    if (!k->names[0])
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda yet", amp_call_name(call));
     amp_cuda_matrices a = {.rank = loop->batch->rank,
                            .count = loop->batch->count,
                            .number = k->number,
@@ -50,5 +57,5 @@ amp_status amp_cuda_linalg_run(const amp_call *call, const amp_linalg_loop *loop
     if (elements > 0) a.scratch = scratch ? amp_cuda_address(op, scratch) : NULL;
     if (elements > 0 && !a.scratch) return amp_pending_error();
     AMP_TRY(amp_cuda_report_of(op, &a.report));
-    return amp_cuda_launch_over(op, dtype == AMP_F32 ? k->f32 : k->f64, &a, blocks);
+    return amp_cuda_launch_over(op, k->names[number_of(dtype)], &a, blocks);
 }

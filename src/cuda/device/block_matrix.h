@@ -3,7 +3,7 @@
 #ifndef AMP_CUDA_BLOCK_MATRIX_H
 #define AMP_CUDA_BLOCK_MATRIX_H
 
-#include "cuda/device/kernel.h"
+#include "cuda/device/number.h"
 #include "cuda/matrix_args.h"
 
 template <class T>
@@ -31,6 +31,13 @@ AMP_DEVICE matrix<T> matrix_in(T **scratch, int rows, int columns) {
     T *data = *scratch;
     *scratch += (int64_t)rows * columns;
     return {data, 1, rows, rows, columns};
+}
+
+/* Real numbers, in as many elements of scratch memory. */
+template <class T>
+AMP_DEVICE matrix<real_type<T>> reals_in(T **scratch, int rows) {
+    const matrix<T> taken = matrix_in(scratch, rows, 1);
+    return {(real_type<T> *)(void *)taken.data, 1, rows, rows, 1};
 }
 
 /* ---- What threads do together ------------------------------------------------------------------------------------ */
@@ -82,7 +89,7 @@ AMP_DEVICE void copy_matrix(matrix<T> to, matrix<T> from) {
 template <class T>
 AMP_DEVICE void fill_nan(matrix<T> a) {
     for (int64_t i = AMP_THREAD; a.data && i < (int64_t)a.rows * a.columns; i += AMP_THREADS) {
-        a(i % a.rows, i / a.rows) = (T)NAN;
+        a(i % a.rows, i / a.rows) = nan_of<T>();
     }
 }
 /* Zeros strictly above (`upper`) or below the diagonal. */
@@ -116,11 +123,15 @@ AMP_DEVICE bool is_finite(matrix<T> a) {
 /* ---- Magnitudes whose squares are none --------------------------------------------------------------------------- */
 /* The exponent of the greatest number, where squares would overflow or vanish (those of f32 do not, in f64), else 0. */
 template <class T>
+AMP_DEVICE double greater_part(T x) {
+    return fmax(fabs(real_of(x)), fabs(imaginary_of(x)));
+}
+template <class T>
 AMP_DEVICE_CALL int far_exponent(matrix<T> a) {
     double most = 0.0;
     int64_t at = 0;
     for (int64_t i = AMP_THREAD; i < (int64_t)a.rows * a.columns; i += AMP_THREADS) {
-        const double x = fabs((double)a(i % a.rows, i / a.rows));
+        const double x = greater_part(a(i % a.rows, i / a.rows));
         if (x > most) {
             most = x;
             at = i;
@@ -128,7 +139,7 @@ AMP_DEVICE_CALL int far_exponent(matrix<T> a) {
     }
     if (a.rows == 0 || a.columns == 0) return 0;
     at = block_greatest(most, at);
-    const double x = fabs((double)a(at % a.rows, at / a.rows));
+    const double x = greater_part(a(at % a.rows, at / a.rows));
     AMP_BARRIER(); /* all have read it */
     const int exponent = x > 0.0 && x - x == 0.0 ? ilogb(x) : 0;
     return exponent < -300 || exponent > 300 ? exponent : 0;
@@ -138,7 +149,7 @@ template <class T>
 AMP_DEVICE void scale_by(matrix<T> a, int exponent) {
     for (int64_t i = AMP_THREAD; exponent && i < (int64_t)a.rows * a.columns; i += AMP_THREADS) {
         T &x = a(i % a.rows, i / a.rows);
-        x = (T)scalbn((double)x, exponent);
+        x = (T)scaled_by(x, exponent);
     }
     AMP_BARRIER();
 }
@@ -147,46 +158,46 @@ template <class T>
 AMP_DEVICE double length_of(matrix<T> column) {
     double squares = 0.0;
     for (int64_t i = AMP_THREAD; i < column.rows; i += AMP_THREADS) {
-        squares += (double)column(i, 0) * (double)column(i, 0);
+        squares += square_of(column(i, 0));
     }
     squares = block_sum(squares);
     if (squares > 1e-180 && squares < 1e180) return sqrt(squares);
     const int exponent = far_exponent(column);
     double scaled = 0.0;
     for (int64_t i = AMP_THREAD; i < column.rows; i += AMP_THREADS) {
-        const double x = scalbn((double)column(i, 0), -exponent);
-        scaled += x * x;
+        scaled += square_of(scaled_by(column(i, 0), -exponent));
     }
     return scalbn(sqrt(block_sum(scaled)), exponent);
 }
 
 /* ---- Triangles --------------------------------------------------------------------------------------------------- */
-/* B = T⁻¹ B for a lower or upper triangular T. */
+/* B = T⁻¹ B for a lower or upper triangular T, or for its conjugate. */
 template <class T>
-AMP_DEVICE_CALL void solve_triangle(matrix<T> t, bool lower, bool unit, matrix<T> b) {
+AMP_DEVICE_CALL void solve_triangle(matrix<T> t, bool lower, bool unit, matrix<T> b, bool conjugated = false) {
     const int n = t.rows;
     for (int step = 0; step < n; step++) {
         const int k = lower ? step : n - 1 - step, rest = n - 1 - step, first = lower ? k + 1 : 0;
-        for (int64_t c = AMP_THREAD; !unit && c < b.columns; c += AMP_THREADS) b(k, c) /= t(k, k);
+        for (int64_t c = AMP_THREAD; !unit && c < b.columns; c += AMP_THREADS)
+            b(k, c) /= conjugate_if(conjugated, t(k, k));
         AMP_BARRIER();
         for (int64_t i = AMP_THREAD; i < (int64_t)rest * b.columns; i += AMP_THREADS) {
             const int64_t row = first + i % rest, c = i / rest;
-            b(row, c) -= t(row, k) * b(k, c);
+            b(row, c) -= conjugate_if(conjugated, t(row, k)) * b(k, c);
         }
         AMP_BARRIER();
     }
 }
 
 /* ---- Reflectors -------------------------------------------------------------------------------------------------- */
-/* C = (1 − τ v vᵀ) C for v = (0 …, 1 at k, v(k + 1 …)), columns from `first` on. */
+/* C = (1 − τ v vᴴ) C for v = (0 …, 1 at k, v(k + 1 …)) or its conjugate, columns from `first` on. */
 template <class T>
-AMP_DEVICE_CALL void reflect(matrix<T> v, int k, T tau, matrix<T> c, int first) {
+AMP_DEVICE_CALL void reflect(matrix<T> v, int k, T tau, matrix<T> c, int first, bool conjugated = false) {
     for (int64_t j = first + AMP_THREAD; j < c.columns; j += AMP_THREADS) {
         T sum = c(k, j);
-        for (int64_t i = k + 1; i < c.rows; i++) sum += v(i, k) * c(i, j);
+        for (int64_t i = k + 1; i < c.rows; i++) sum += conjugate_if(!conjugated, v(i, k)) * c(i, j);
         sum *= tau;
         c(k, j) -= sum;
-        for (int64_t i = k + 1; i < c.rows; i++) c(i, j) -= v(i, k) * sum;
+        for (int64_t i = k + 1; i < c.rows; i++) c(i, j) -= conjugate_if(conjugated, v(i, k)) * sum;
     }
     AMP_BARRIER();
 }
@@ -196,19 +207,21 @@ template <class T>
 AMP_DEVICE_CALL void factor_qr(matrix<T> a, matrix<T> tau) {
     const int k_end = a.rows < a.columns ? a.rows : a.columns;
     for (int k = 0; k < k_end; k++) {
-        const double below = length_of(matrix<T>{&a(k + 1, k), a.down, a.right, a.rows - k - 1, 1}), alpha = a(k, k);
+        const double below = length_of(matrix<T>{&a(k + 1, k), a.down, a.right, a.rows - k - 1, 1});
+        const wide_type<T> alpha = (wide_type<T>)a(k, k);
         AMP_BARRIER(); /* all have read alpha */
-        const double norm = hypot(alpha, below), beta = alpha > 0 ? -norm : norm;
-        const T scale = below == 0.0 ? (T)0 : (T)((beta - alpha) / beta);
-        for (int64_t i = k + 1 + AMP_THREAD; below != 0.0 && i < a.rows; i += AMP_THREADS) {
-            a(i, k) = (T)((double)a(i, k) / (alpha - beta));
+        const bool stays = below == 0.0 && imaginary_of(alpha) == 0.0;
+        const double norm = hypot(modulus(alpha), below), beta = real_of(alpha) > 0 ? -norm : norm;
+        const T scale = stays ? (T)0 : (T)((beta - alpha) / beta);
+        for (int64_t i = k + 1 + AMP_THREAD; !stays && i < a.rows; i += AMP_THREADS) {
+            a(i, k) = (T)((wide_type<T>)a(i, k) / (alpha - beta));
         }
         if (AMP_THREAD == 0) {
             tau(k, 0) = scale;
-            if (below != 0.0) a(k, k) = (T)beta;
+            if (!stays) a(k, k) = (T)beta;
         }
         AMP_BARRIER();
-        reflect(a, k, scale, a, k + 1);
+        reflect(a, k, conjugate(scale), a, k + 1);
     }
 }
 
@@ -230,12 +243,12 @@ AMP_DEVICE_CALL void multiply_out(matrix<T> q, matrix<T> tau, int count) {
     }
 }
 
-/* C = Q C, or Qᵀ C. */
+/* C = Q C or QᴴC; of the reflectors of conjugates, if asked for: QᵀC is Qᴴ's conjugate. */
 template <class T>
-AMP_DEVICE void multiply_by(matrix<T> v, matrix<T> tau, int count, matrix<T> c, bool transposed) {
+AMP_DEVICE void multiply_by(matrix<T> v, matrix<T> tau, int count, matrix<T> c, bool inverse, bool conjugated) {
     for (int step = 0; step < count; step++) {
-        const int k = transposed ? step : count - 1 - step;
-        reflect(v, k, tau(k, 0), c, 0);
+        const int k = inverse ? step : count - 1 - step;
+        reflect(v, k, conjugate_if(inverse != conjugated, tau(k, 0)), c, 0, conjugated);
     }
 }
 
@@ -243,11 +256,7 @@ AMP_DEVICE void multiply_by(matrix<T> v, matrix<T> tau, int count, matrix<T> c, 
 enum { MOST_SWEEPS = 60 };
 template <class T>
 AMP_DEVICE double roundoff() {
-    return 2.220446049250313e-16;
-}
-template <>
-AMP_DEVICE double roundoff<float>() {
-    return 1.1920928955078125e-07;
+    return sizeof(real_type<T>) == sizeof(float) ? 1.1920928955078125e-07 : 2.220446049250313e-16;
 }
 
 /* The pair that number `t` has in `round` of n players (n even) who all meet in n − 1 rounds. */
@@ -266,10 +275,11 @@ AMP_DEVICE rotation rotation_for(double x, double y, double z) {
     const double c = 1.0 / sqrt(1.0 + t * t);
     return {c, c * t};
 }
+/* Columns p and q, the latter times `phase` first; by one thread. */
 template <class T>
-AMP_DEVICE void rotate(matrix<T> a, int p, int q, rotation r) { /* columns p and q, by one thread */
+AMP_DEVICE void rotate(matrix<T> a, int p, int q, rotation r, wide_type<T> phase) {
     for (int64_t i = 0; i < a.rows; i++) {
-        const double x = a(i, p), y = a(i, q);
+        const wide_type<T> x = (wide_type<T>)a(i, p), y = (wide_type<T>)a(i, q) * phase;
         a(i, p) = (T)(r.c * x - r.s * y);
         a(i, q) = (T)(r.s * x + r.c * y);
     }
@@ -308,7 +318,9 @@ AMP_DEVICE void tell(const amp_cuda_matrices &a, int64_t index, int info) {
     }
 #define MATRIX_KERNELS(name)                                                                                           \
     MATRIX_KERNEL(name, float, f32)                                                                                    \
-    MATRIX_KERNEL(name, double, f64)
+    MATRIX_KERNEL(name, double, f64)                                                                                   \
+    MATRIX_KERNEL(name, complex_of<float>, c64)                                                                        \
+    MATRIX_KERNEL(name, complex_of<double>, c128)
 #define MATRIX_TASK(name)                                                                                              \
     template <class T>                                                                                                 \
     AMP_DEVICE int name(const amp_cuda_matrices &a, int64_t index, T *scratch)

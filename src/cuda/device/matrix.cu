@@ -4,22 +4,22 @@
 #include "cuda/device/block_matrix.h"
 
 /* ---- Cholesky ---------------------------------------------------------------------------------------------------- */
-/* The lower triangle becomes L of L·Lᵀ; returns the order of the first minor that is not positive, or 0. */
+/* The lower triangle becomes L of L·Lᴴ; returns the order of the first minor that is not positive, or 0. */
 template <class T>
 AMP_DEVICE_CALL int factor_cholesky(matrix<T> a) {
     const int n = a.rows;
     for (int j = 0; j < n; j++) {
         for (int64_t i = j + AMP_THREAD; i < n; i += AMP_THREADS) {
             T x = a(i, j);
-            for (int k = 0; k < j; k++) x -= a(i, k) * a(j, k);
+            for (int k = 0; k < j; k++) x -= a(i, k) * conjugate(a(j, k));
             a(i, j) = x;
         }
         AMP_BARRIER();
-        const T pivot = a(j, j);
+        const real_type<T> pivot = (real_type<T>)real_of(a(j, j));
         AMP_BARRIER(); /* all have read it */
         if (!(pivot > 0)) return j + 1;
-        const T root = sqrt(pivot);
-        for (int64_t i = j + AMP_THREAD; i < n; i += AMP_THREADS) a(i, j) = i == j ? root : a(i, j) / root;
+        const real_type<T> root = sqrt(pivot);
+        for (int64_t i = j + AMP_THREAD; i < n; i += AMP_THREADS) a(i, j) = i == j ? (T)root : a(i, j) / root;
         AMP_BARRIER();
     }
     return 0;
@@ -44,8 +44,8 @@ AMP_DEVICE_CALL int factor_lu(matrix<T> a, int32_t *pivots, bool pivoted) {
         double most = -1.0;
         int64_t at = k;
         for (int64_t i = k + AMP_THREAD; i < a.rows; i += AMP_THREADS) {
-            if (fabs((double)a(i, k)) > most) {
-                most = fabs((double)a(i, k));
+            if (taxicab(a(i, k)) > most) {
+                most = taxicab(a(i, k));
                 at = i;
             }
         }
@@ -108,11 +108,11 @@ MATRIX_TASK(matrix_cholesky) {
 }
 MATRIX_KERNELS(matrix_cholesky)
 
-/* B = (L·Lᵀ)⁻¹ B */
+/* B = (L·Lᴴ)⁻¹ B, or that of its conjugate */
 template <class T>
-AMP_DEVICE int solve_cholesky(matrix<T> l, matrix<T> b) {
-    solve_triangle(l, true, false, b);
-    solve_triangle(l.transposed(), false, false, b);
+AMP_DEVICE int solve_cholesky(matrix<T> l, matrix<T> b, bool conjugated) {
+    solve_triangle(l, true, false, b, conjugated);
+    solve_triangle(l.transposed(), false, false, b, !conjugated);
     for (int i = 0; i < l.rows; i++) {
         if (l(i, i) == 0) return i + 1;
     }
@@ -123,7 +123,8 @@ MATRIX_TASK(matrix_cholesky_solve) {
     (void)scratch;
     matrix<T> x = matrix_at<T>(a, 0, index), b = matrix_at<T>(a, 1, index);
     if (a.options[1]) set_identity(b);
-    return solve_cholesky(a.options[0] == 'U' ? x.transposed() : x, b);
+    const bool upper = a.options[0] == 'U';
+    return solve_cholesky(upper ? x.transposed() : x, b, upper);
 }
 MATRIX_KERNELS(matrix_cholesky_solve)
 
@@ -201,12 +202,13 @@ MATRIX_TASK(matrix_householder) {
 }
 MATRIX_KERNELS(matrix_householder)
 
-/* {reflectors, tau, c}; side, trans. C·Q is the transpose of Qᵀ·Cᵀ. */
+/* {reflectors, tau, c}; side, trans (Qᴴ). C·Q is the transpose of Qᵀ·Cᵀ, C·Qᴴ that of the conjugate of Q·Cᵀ. */
 MATRIX_TASK(matrix_ormqr) {
     (void)scratch;
     matrix<T> tau = matrix_at<T>(a, 1, index), c = matrix_at<T>(a, 2, index);
     const bool left = a.options[0] == 'L', transposed = a.options[1] != 'N';
-    multiply_by(matrix_at<T>(a, 0, index), tau, tau.rows, left ? c : c.transposed(), left == transposed);
+    multiply_by(matrix_at<T>(a, 0, index), tau, tau.rows, left ? c : c.transposed(), left == transposed,
+                !left);
     return 0;
 }
 MATRIX_KERNELS(matrix_ormqr)
