@@ -54,8 +54,7 @@ AMP_API bool amp_device_is_usable(amp_device device, const char **reason);
  * Threads that an op may use. Default: OMP_NUM_THREADS where it is set; else one per physical core available, within
  * the control group's quota (hyper-threads share the units that matter here). Small work uses fewer; inside an OpenMP
  * parallel region of the caller an op uses one, and so does the child of a fork whose parent has run ops (the OpenMP
- * runtime does not survive a fork). Results do not depend on it, but for f32 products that oneDNN
- * computes: their last bits may. */
+ * runtime does not survive a fork). Results do not depend on it. */
 AMP_API int amp_get_num_threads(void);
 /* For the whole process. AMP_ERROR_INVALID below 1 and above 4096. */
 AMP_API amp_status amp_set_num_threads(int threads);

@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "amp/system.h"
+#include "core/build.h"
 #include "core/fail.h"
 #include "core/hot.h"
 #include "core/lock.h"
@@ -108,6 +109,12 @@ static rates measure_gemm_dot(void) {
 static double seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double amp_choice_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -238,8 +245,8 @@ static void find_path(void) {
     if (state.mode == TUNE_OFF || state.mode == TUNE_MEMORY || state.mode == TUNE_INVALID) return;
     const bool has_cache = cache && cache[0] == '/', has_home = home && home[0] == '/';
     if (!has_cache && !has_home) return;
-    snprintf(about, sizeof about, "%d;%s;%s;%s;%s", FORMAT, amp_cpu()->model, amp_isa_name(amp_isa_best()),
-             amp_version_string(), amp_onednn_version());
+    snprintf(about, sizeof about, "%d;%s;%s;%s;%s;%s;%s", FORMAT, amp_cpu()->model, amp_isa_name(amp_isa_best()),
+             amp_version_string(), amp_onednn_version(), __VERSION__, AMP_BUILD_KIND);
     const int length = snprintf(state.path, sizeof state.path, "%s%s/libamp/choices-%016llx", has_cache ? cache : home,
                                 has_cache ? "" : "/.cache", (unsigned long long)XXH64(about, strlen(about), 0));
     if (length >= (int)sizeof state.path) state.path[0] = 0;

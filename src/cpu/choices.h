@@ -54,6 +54,8 @@ typedef struct amp_choice_kind {
 bool amp_choose_kind(const amp_choice_kind *kind);
 enum { AMP_CHOICE_KINDS = 512 };
 
+/* Of CPU time that the calling thread has taken. */
+double amp_choice_seconds(void);
 /* For measurements: runs both ways in turns, so that a slow moment of the machine hits both, until that is time enough, and
  * gives the best rate of each. `seconds` runs one way and says how long it took; a negative number: it could not. */
 void amp_choice_time(double (*seconds)(const void *context, bool yes), const void *context, double operations,

@@ -1,10 +1,8 @@
 /* Whose convolution of bf16 runs: our own, or oneDNN's. Which is faster depends on channels, window and size in ways that no rule
  * holds, so both compute the first layer of each kind, and the table of choices (cpu/choices.h) keeps what the clock said. */
-#define _GNU_SOURCE /* clock_gettime */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "amp/ops.h"
 #include "core/parallel.h"
@@ -102,17 +100,16 @@ static double seconds_of(const void *context, bool ours) {
     const trial *t = context;
     const amp_conv *c = t->conv;
     const amp_conv_axis *h = &c->axis[1], *v = &c->axis[2];
-    struct timespec from, to;
     forced = ours ? OURS : THEIRS;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    const double start = amp_choice_seconds();
     amp_tensor *y =
         amp_conv2d(t->x, t->w, NULL, .stride = AMP_DIMS(h->stride, v->stride), .padding = AMP_DIMS(h->pad, v->pad),
                    .dilation = AMP_DIMS(h->dilation, v->dilation), .groups = AMP_SET(c->groups));
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    const double spent = amp_choice_seconds() - start;
     forced = EITHER;
     if (!y) return -1.0;
     amp_tensor_drop(y);
-    return (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    return spent;
 }
 
 /* On one thread, by its own clock: other programs of the machine disturb a team more. No result depends on how many run

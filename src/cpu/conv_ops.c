@@ -262,14 +262,7 @@ static amp_status set_residual(amp_call *call, const request *r, const amp_tenso
     *view = *t;
     view->rank = y->rank;
     memcpy(view->shape, y->shape, sizeof view->shape);
-    memset(view->strides, 0, sizeof view->strides);
-    for (int i = 0; i < t->rank; i++) {
-        const int d = i + y->rank - t->rank;
-        if (d < 0 || (t->shape[i] != 1 && t->shape[i] != y->shape[d]))
-            return amp_fail(AMP_ERROR_INVALID, "%s: 'other' is %s, which does not broadcast to the result %s",
-                            amp_call_name(call), amp_describe(t), amp_describe_shape(y->rank, y->shape));
-        view->strides[d] = t->shape[i] == 1 ? 0 : t->strides[i];
-    }
+    AMP_TRY(amp_broadcast_strides(call, "other", t, y->rank, y->shape, view->strides));
     c->residual = image_of(view, r->axes);
     return AMP_OK;
 }

@@ -426,13 +426,19 @@ static size_t scratch_bytes(const slices *s) {
 
 static dnnl_status_t run_part(const slices *s, const amp_dnnl_matmul *p, amp_range part, void *scratchpad) {
     dnnl_status_t status = dnnl_success;
+    operands *o = NULL;
+    entry *e = NULL; /* whose operands they are */
     for (int64_t i = part.begin; status == dnnl_success && i < part.end; i++) {
         amp_dnnl_matmul slice;
-        entry *e = s->entries[slice_of(s, p, i, &slice)];
-        operands *o = take_operands(e);
+        entry *const needed = s->entries[slice_of(s, p, i, &slice)];
+        if (needed != e) {
+            if (o) give_operands_back(e, o);
+            e = needed;
+            o = take_operands(e);
+        }
         status = o ? execute(e, o, &slice, scratchpad) : dnnl_out_of_memory;
-        if (o) give_operands_back(e, o);
     }
+    if (o) give_operands_back(e, o);
     return status;
 }
 
@@ -632,8 +638,23 @@ static amp_status settle_and_multiply(const amp_dnnl_matmul *problem, bool *serv
     return status;
 }
 
-amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kernel_name) {
+/* The form in which it is computed. */
+static amp_dnnl_matmul settled(const amp_dnnl_matmul *problem) {
     amp_dnnl_matmul p = *problem;
+    if (!takes_packed(&p)) p.packed_b = NULL;
+    fold_batch(&p);
+    return p;
+}
+
+bool amp_dnnl_matmul_is_shared(const amp_dnnl_matmul *problem) {
+    const amp_dnnl_matmul p = settled(problem);
+    slices s;
+    cut(&s, &p);
+    return s.all > 1 || wanted_slices(&p) < 2;
+}
+
+amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kernel_name) {
+    amp_dnnl_matmul p = settled(problem);
     bool served = false;
     if (kernel_name) *kernel_name = "none";
     if (p.m == 0 || p.n == 0 || p.batch == 0) return AMP_OK;
@@ -641,8 +662,6 @@ amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *problem, const char **kern
         sum_all(&(sum){&p, NULL, 0, 0});
         return AMP_OK;
     }
-    if (!takes_packed(&p)) p.packed_b = NULL;
-    fold_batch(&p);
     if (p.packed_b) AMP_TRY(settle_and_multiply(&p, &served, kernel_name));
     p.packed_b = NULL;
     return served ? AMP_OK : settle_and_multiply(&p, &served, kernel_name);

@@ -6,6 +6,8 @@
 #ifndef AMP_CPU_DNNL_MATMUL_H
 #define AMP_CPU_DNNL_MATMUL_H
 
+#include <stdbool.h>
+
 #include "amp/error.h"
 
 #ifdef __cplusplus
@@ -34,6 +36,9 @@ typedef struct amp_dnnl_matmul {
 /* Runs the product. `kernel_name`, if not NULL, receives the static name of what ran
  * ("dnnl:brg_matmul:avx512_core"). */
 amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *p, const char **kernel_name);
+
+/* Whether several threads would compute it, or it is too small for that. */
+bool amp_dnnl_matmul_is_shared(const amp_dnnl_matmul *p);
 
 /* Figures of the cache of oneDNN primitives, for reports and tests. */
 typedef struct amp_dnnl_cache_stats {

@@ -98,6 +98,20 @@ double amp_activate(double x, const amp_epilogue *e) {
     }
 }
 
+amp_status amp_broadcast_strides(const amp_call *call, const char *name, const amp_tensor *t, int rank,
+                                 const int64_t *shape, int64_t *strides) {
+    memset(strides, 0, (size_t)rank * sizeof *strides);
+    for (int i = 0; i < t->rank; i++) {
+        const int d = i + rank - t->rank;
+        if (d < 0 || (t->shape[i] != 1 && t->shape[i] != shape[d])) {
+            return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, which does not broadcast to the result %s",
+                            amp_call_name(call), name, amp_describe(t), amp_describe_shape(rank, shape));
+        }
+        strides[d] = t->shape[i] == 1 ? 0 : t->strides[i];
+    }
+    return AMP_OK;
+}
+
 amp_status amp_read_join(const amp_call *call, const char *name, const char *attr, amp_join *join) {
     static const char *const names[] = {"add", "sub", "mul", "div"};
     for (int i = 0; i < 4; i++) {

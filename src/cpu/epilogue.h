@@ -27,6 +27,10 @@ amp_status amp_apply_epilogue(amp_tensor *result, const amp_epilogue *e);
 /* The activation of one value, in f64. */
 double amp_activate(double x, const amp_epilogue *e);
 
+/* Steps of t's elements through a shape that it broadcasts to; an error that names the argument where it does not. */
+amp_status amp_broadcast_strides(const amp_call *call, const char *name, const amp_tensor *t, int rank,
+                                 const int64_t *shape, int64_t *strides);
+
 /* How the result meets a second tensor: result ∘ other. */
 typedef enum amp_join { AMP_JOIN_ADD, AMP_JOIN_SUB, AMP_JOIN_MUL, AMP_JOIN_DIV } amp_join;
 

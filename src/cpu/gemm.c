@@ -94,14 +94,9 @@ static void choose_grid(plan *p) {
     }
 }
 
-/* Nothing but a bias is added, and rows of C lie a constant distance apart. */
-static bool is_plain(const amp_gemm *g) {
-    return g->alpha == 1.0f && !g->scale && !g->residual && g->activation == AMP_GEMM_NONE && !g->window;
-}
-
 static void choose_tiles(plan *p) {
     const amp_gemm *g = p->g;
-    p->stores = p->isa->stores && is_plain(g) && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
+    p->stores = p->isa->stores && !amp_gemm_is_fused(g) && !g->window && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
     p->k_blocks = divide_up(g->k, AMP_GEMM_BLOCK);
     p->b_panels = divide_up(g->n, AMP_GEMM_BLOCK);
     p->row_panels = divide_up(g->m, p->isa->max_rows);

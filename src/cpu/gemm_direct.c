@@ -416,7 +416,7 @@ static void run_part(const plan *p, int part, char *scratch) {
 
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
     plan p = {.g = g, .w = g->window, .isa = isa};
-    p.fused = g->alpha != 1.0f || g->scale || g->residual || g->activation != AMP_GEMM_NONE;
+    p.fused = amp_gemm_is_fused(g);
     AMP_TRY(make_plan(&p));
     p.scratch_bytes =
         (scratch_copies(&p) + scratch_tiles(&p) + (size_t)p.runs * sizeof(amp_gemm_stretch) + 63) / 64 * 64;

@@ -45,7 +45,7 @@ static inline void amp_matmul_clear(amp_matmul *p) {
     p->batch_rank = 0;
     p->bias = NULL;
     p->alpha = p->beta = p->alpha_imaginary = p->beta_imaginary = 0;
-    p->epilogue.activation = AMP_GEMM_NONE;
+    p->epilogue = (amp_epilogue){.activation = AMP_GEMM_NONE};
     p->b_is_weight = false;
     p->packed = NULL;
 }

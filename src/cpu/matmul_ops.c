@@ -50,21 +50,6 @@ static amp_matrix dense_result(amp_tensor *t, int64_t m, int64_t n, int batch_ra
     return c;
 }
 
-/* Steps of t's elements through a shape that it broadcasts to. */
-static amp_status broadcast_strides(const amp_call *call, const char *name, const amp_tensor *t, int rank,
-                                    const int64_t *shape, int64_t *strides) {
-    memset(strides, 0, (size_t)rank * sizeof *strides);
-    for (int i = 0; i < t->rank; i++) {
-        const int d = i + rank - t->rank;
-        if (d < 0 || (t->shape[i] != 1 && t->shape[i] != shape[d])) {
-            return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, which does not broadcast to the result %s",
-                            amp_call_name(call), name, amp_describe(t), amp_describe_shape(rank, shape));
-        }
-        strides[d] = t->shape[i] == 1 ? 0 : t->strides[i];
-    }
-    return AMP_OK;
-}
-
 /* Views t's shape as broadcast to (batch…, m, n). */
 static amp_status broadcast_residual(const amp_call *call, const char *name, amp_tensor *t, const amp_matmul *p,
                                      amp_matrix *residual) {
@@ -73,7 +58,7 @@ static amp_status broadcast_residual(const amp_call *call, const char *name, amp
     memcpy(shape, p->batch_shape, sizeof shape);
     shape[rank - 2] = p->m;
     shape[rank - 1] = p->n;
-    AMP_TRY(broadcast_strides(call, name, t, rank, shape, strides));
+    AMP_TRY(amp_broadcast_strides(call, name, t, rank, shape, strides));
     *residual = (amp_matrix){.tensor = t, .row = strides[rank - 2], .column = strides[rank - 1]};
     memcpy(residual->batch, strides, (size_t)p->batch_rank * sizeof *strides);
     return AMP_OK;
@@ -152,8 +137,8 @@ static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
     return *bias ? AMP_OK : amp_pending_error();
 }
 
-/* The product of a layer into `out`, or into the call's result where that is NULL: everything but what is done to it.
- * Inlined, for it is the longer half of a small linear. */
+/* The product of a layer into what `output` makes: everything but what is done to it. Inlined, for it is the longer half
+ * of a small linear. */
 static inline __attribute__((always_inline)) amp_status
 read_layer(amp_call *call, const layer *l, amp_dtype dtype,
            amp_tensor *(*output)(amp_call *, amp_dtype, int, const int64_t *), amp_matmul *p) {
@@ -216,7 +201,7 @@ static amp_status add_other(amp_call *call, amp_tensor *other, double beta, amp_
     const amp_tensor *out = p->c.tensor;
     amp_tensor view = *out, *t = other;
     int64_t rows;
-    AMP_TRY(broadcast_strides(call, "other", other, out->rank, out->shape, view.strides));
+    AMP_TRY(amp_broadcast_strides(call, "other", other, out->rank, out->shape, view.strides));
     if (other->dtype != out->dtype || !fold_rows(&view, &rows, &p->residual.row)) {
         t = amp_backend_tensor(call->device, call->op->name, out->dtype, out->rank, out->shape);
         if (!t) return amp_pending_error();
