@@ -1,6 +1,7 @@
 // Attention's kernels, each row of the registry that this CPU runs, called as they are: against f64 within the bounds that
 // their files state, between guard pages and NaN, with denormals, empty extents and packed keys used again.
 // emulate: *amx*
+#include <cfloat>
 #include <random>
 
 #include "amp_test.h"
@@ -234,6 +235,45 @@ TEST_P(AttentionKernel, ManyRowsKeysAndColumnsMatchF64) {
             x.run(*kernel);
             ASSERT_NO_FATAL_FAILURE(expect_f64(x));
         }
+}
+
+// Of a running maximum that grows slowly, in leaps, up to where e^(old − new) is nothing, or not at all.
+TEST_P(AttentionKernel, ScoresThatRiseMatchF64) {
+    for (double leap : {0.0, 0.25, 3.0, 12.0, 90.0, 400.0})
+        for (bool causal : {false, true}) {
+            Head x(*kernel, suited({17, 600, 32, 20, causal, 590}), causal);
+            double score = -5;
+            for (int64_t j = 0; j < x.p.keys; j++, score += j % 50 == 33 ? leap : leap / 100)
+                for (int64_t d = 0; d < x.p.depth; d++) x.k.set(j, d, d ? x.k.at(j, d) / 8 : score);
+            for (int64_t i = 0; i < x.p.rows; i++) x.q.set(i, 0, i % 4 == 3 ? -1 : 1.5);
+            x.run(*kernel);
+            ASSERT_NO_FATAL_FAILURE(expect_f64(x)) << leap;
+        }
+}
+
+TEST_P(AttentionKernel, NegativeScaleIsANegativeQuery) {
+    Head x(*kernel, suited({9, 200, 32, 20}), false);
+    amp_attention_head h = x.head();
+    h.scale = -0.3F;
+    reinterpret_cast<amp_attention_function *>(kernel->function)(&h, x.packed.as<void>(), false);
+    for (int64_t i = 0; i < x.p.rows; i++)
+        for (int64_t d = 0; d < x.p.depth; d++) x.q.set(i, d, -x.q.at(i, d));
+    ASSERT_NO_FATAL_FAILURE(expect_f64(x));
+}
+
+// What many models take for −inf.
+TEST_P(AttentionKernel, TheLowestNumberInAMaskHidesAKeyAmongOthers) {
+    const Problem p = suited({9, 300, 32, 20, false, 0, FULL});
+    Head lowest(*kernel, p, false), hidden(*kernel, p, false);
+    for (int64_t i = 0; i < p.rows; i++)
+        for (int64_t j = 0; j < p.keys; j++) {
+            lowest.mask.set(i, j, j < 70 + 20 * i || i == 8 ? double(-FLT_MAX) : 0.5);
+            hidden.mask.set(i, j, i == 8 ? 0.0 : j < 70 + 20 * i ? double(-INFINITY) : 0.5);
+        }
+    for (int64_t d = 0; d < p.depth; d++) hidden.q.set(8, d, 0.0);
+    lowest.run(*kernel), hidden.run(*kernel);
+    for (int64_t i = 0; i < p.rows; i++) // the last: of nothing but such, all count alike
+        for (int64_t c = 0; c < p.width; c++) ASSERT_EQ(lowest.out.at(i, c), hidden.out.at(i, c)) << i << ", " << c;
 }
 
 TEST_P(AttentionKernel, DenormalsCountOrAreZero) {

@@ -110,6 +110,58 @@ AMP_ALWAYS_INLINE void add_values(const block *b, const uint16_t *weights, const
     }
 }
 
+/* Weights of n keys to bf16, and a zero behind an odd last one. */
+static inline void round_weights(uint16_t *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) store_rounded(to + i, _mm512_loadu_ps(from + i));
+    if (i < n) store_rounded(to + i, _mm512_maskz_loadu_ps(v_first(n - i), from + i));
+}
+
+static inline float highest_score(const float *s, int64_t n, __m512 scale) {
+    __m512 best = _mm512_set1_ps(-INFINITY);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) best = v_max(v_load(s + i) * scale, best);
+    if (i < n) best = v_max(v_keep_first(v_load_first(s + i, n - i) * scale, n - i, best), best);
+    return v_max_lane(best);
+}
+
+/* to = e^(scale·s − top) of 16 scores, 0 beyond `lanes`; returns what was not rounded. */
+AMP_ALWAYS_INLINE __m512 round_powers(uint16_t *to, const float *s, __mmask16 lanes, __m512 scale, __m512 top) {
+    const __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(lanes, s), scale, top) * _mm512_set1_ps(LOG2_E);
+    const __m512 e = _mm512_maskz_mov_ps(lanes, power_of_two(x));
+    store_rounded(to, e);
+    return e;
+}
+
+/* The same of n scores; returns their sum. */
+static inline float round_all_powers(uint16_t *to, const float *s, int64_t n, __m512 scale, float top) {
+    const __m512 t = _mm512_set1_ps(top);
+    __m512 sum = _mm512_setzero_ps();
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) sum = sum + round_powers(to + i, s + i, 0xffff, scale, t);
+    if (i < n) sum = sum + round_powers(to + i, s + i, v_first(n - i), scale, t);
+    return v_sum(sum);
+}
+
+/* update_row and round_weights. Where there is no mask, the scaled scores are not written. */
+static inline float weigh_row(const amp_attention_head *h, row_state *state, float *s, int64_t row, int64_t first_key,
+                              int64_t n, uint16_t *to) {
+    const __m512 scale = _mm512_set1_ps(h->scale);
+    const int64_t visible = visible_keys(h, row, first_key, n), whole = (visible + 15) / 16 * 16;
+    const float max = h->mask ? -INFINITY : highest_score(s, visible, scale);
+    const float top = max > state->max ? max : state->max;
+    if (h->mask || top == -INFINITY) {
+        const float correction = update_row(h, state, s, row, first_key, n);
+        round_weights(to, s, n);
+        return correction;
+    }
+    const float correction = top == state->max ? 1.0f : expf(state->max - top);
+    state->sum = state->sum * correction + round_all_powers(to, s, visible, scale, top);
+    state->max = top;
+    for (int64_t i = whole; i < n; i += 16) _mm256_storeu_si256((__m256i *)(void *)(to + i), _mm256_setzero_si256());
+    return correction;
+}
+
 /* The running sums follow a maximum that has grown. */
 static void correct_row(float *sums, int64_t step, float correction) {
     if (correction == 1.0f) return;

@@ -1,12 +1,16 @@
 /* Attention in bf16 with vdpbf16ps.
  *
- * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max) (attention.h); both products of bf16 pairs.
- * Accumulator: f32: scores, the sum of weights, results.
- * Error bound: weights have relative errors of 2^-18.3 from the exponential and 2⁻⁸ from their rounding to bf16 before the
+ * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − r) (attention.h); both products of bf16 pairs. r is a
+ *              large score, not the largest: weights may be up to MOST_WEIGHT, and as a rule never have to follow it.
+ * Accumulator: f32: scores, the sum of weights (16 lanes of a row, added at the end), results.
+ * Error bound: weights have relative errors of 2^-18.3 from the exponential and 2⁻⁹ from their rounding to bf16 before the
  *              second product, so |out − exact| ≤ (2⁻⁸ + 2^-18.3) · Σ p_j·|v_j| / Σ p_j to first order, beside the sums' own.
  * Denormals:   vdpbf16ps reads them as zero and flushes sums.
  * ISA:         AVX512_BF16; AVX512F, BW, DQ, VL.
- * Source:      Intel SDM volume 2, VDPBF16PS; Dao et al., arXiv 2205.14135. */
+ * Source:      Intel SDM volume 2, VDPBF16PS; Dao et al., arXiv 2205.14135; references that wait: FlashAttention-4.
+ *
+ * A block of 64 keys is weighed from the registers that its scores were summed in, while they are no more than a little
+ * above the reference; else, and where a mask or causality interferes, from memory. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -19,16 +23,22 @@
 
 enum { FEW = 4, ROWS = 6, KEYS = AMP_ATTENTION_KEYS, GROUP = AMP_ATTENTION_TILE_ROWS / FEW, LEAST_WIDE = 192 };
 
+/* Weights are e^(score − a reference): one of the largest scores so far. It follows scores that are higher by LEAST_RISE; a
+ * lane's sum of four weights tells when that must be looked at. */
+#define LEAST_RISE 2.0f
+#define MOST_STEPS 64.0f
+#define LN_2 0.693147182f
+#define MOST_WEIGHT 64.0f
+
 static inline __m512bh broadcast_pair(const uint16_t *pair) {
     int32_t bits;
     memcpy(&bits, pair, sizeof bits);
     return (__m512bh)_mm512_set1_epi32(bits);
 }
 
-/* scores[r] = q[r]·k for the first `vectors` vectors of one key block. */
-AMP_ALWAYS_INLINE void multiply_block(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
-                                      int vectors, int rows) {
-    __m512 acc[ROWS][4];
+/* acc[r] = q[r]·k for the first `vectors` vectors of one key block. */
+AMP_ALWAYS_INLINE void multiply_block(__m512 acc[ROWS][4], const uint16_t *const *q, const uint32_t *packed,
+                                      int64_t pairs, int vectors, int rows) {
     AMP_UNROLL
     for (int r = 0; r < rows; r++) {
         AMP_UNROLL
@@ -45,34 +55,27 @@ AMP_ALWAYS_INLINE void multiply_block(const uint16_t *const *q, const uint32_t *
             for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_dpbf16_ps(acc[r][c], x, k[c]);
         }
     }
+}
+
+AMP_ALWAYS_INLINE void score_block(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
+                                   int vectors, int rows) {
+    __m512 acc[ROWS][4];
+    multiply_block(acc, q, packed, pairs, vectors, rows);
     AMP_UNROLL
     for (int r = 0; r < rows; r++) {
         AMP_UNROLL
-        for (int c = 0; c < vectors; c++) _mm512_storeu_ps(scores + r * KEYS + c * 16, acc[r][c]);
+        for (int c = 0; c < vectors; c++) _mm512_storeu_ps(scores + r * KEY_BLOCK + c * 16, acc[r][c]);
     }
 }
 
-AMP_ALWAYS_INLINE void multiply_keys(const uint16_t *const *q, const uint32_t *packed, int64_t pairs, float *scores,
-                                     int64_t keys, int rows) {
-    if (keys > 48)
-        multiply_block(q, packed, pairs, scores, 4, rows);
-    else if (keys > 32)
-        multiply_block(q, packed, pairs, scores, 3, rows);
-    else if (keys > 16)
-        multiply_block(q, packed, pairs, scores, 2, rows);
-    else
-        multiply_block(q, packed, pairs, scores, 1, rows);
-}
-
-/* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j]: `pairs` pairs of keys, `vectors` vectors of columns. */
-AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *correction, const uint16_t *weights,
-                                  const uint32_t *v, int64_t v_step, int64_t pairs, int vectors, int rows) {
+/* sums[r] += Σ weight[r][j]·v[j]: `pairs` pairs of keys, `vectors` vectors of columns. */
+AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const uint16_t *weights, const uint32_t *v,
+                                  int64_t v_step, int64_t pairs, int vectors, int rows) {
     __m512 acc[ROWS][4];
     AMP_UNROLL
     for (int r = 0; r < rows; r++) {
         AMP_UNROLL
-        for (int c = 0; c < vectors; c++)
-            acc[r][c] = _mm512_mul_ps(_mm512_loadu_ps(sums + r * sums_step + c * 16), _mm512_set1_ps(correction[r]));
+        for (int c = 0; c < vectors; c++) acc[r][c] = _mm512_loadu_ps(sums + r * sums_step + c * 16);
     }
     for (int64_t j = 0; j < pairs; j++, v += v_step) {
         __m512bh x[4];
@@ -92,6 +95,12 @@ AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *c
     }
 }
 
+/* What a row knows of the keys so far. */
+typedef struct running {
+    __m512 lanes;          /* their sum is that of the weights */
+    float reference, zero; /* zero: reference·log2(e) */
+} running;
+
 /* What of a head the rows share. */
 typedef struct operands {
     const amp_attention_head *head;
@@ -106,9 +115,9 @@ typedef struct team {
     int rows;
     float *sums;
     const uint16_t *q[ROWS];
-    row_state state[ROWS];
-    float correction[ROWS];
-    float scores[ROWS * KEYS];
+    bool ready; /* every row has a reference that the fast way can take */
+    running state[ROWS];
+    float scores[ROWS * KEY_BLOCK];
     uint16_t weights[ROWS * KEYS];
 } team;
 
@@ -129,30 +138,134 @@ static void begin_team(const operands *o, team *t, int64_t row, int rows, float 
     t->rows = rows;
     t->end = h->causal && end < h->keys ? end : h->keys;
     t->sums = sums;
+    t->ready = false;
     memset(sums, 0, (size_t)(rows * o->step) * sizeof *sums);
     for (int r = 0; r < rows; r++) {
         t->q[r] = (const uint16_t *)h->q + row_of(h, t, r) * h->q_step;
-        t->state[r] = (row_state){-INFINITY, 0.0f};
+        t->state[r] = (running){_mm512_setzero_ps(), -INFINITY, 0.0f};
         fetch_row((const uint16_t *)h->out + row_of(h, t, r) * h->out_step, h->width);
         fetch_row(t->q[r] + AMP_ATTENTION_TILE_ROWS * h->q_step, h->depth); /* of the next group */
     }
 }
 
-static void score_keys(const operands *o, team *t, int64_t key, int64_t j) {
-    const int64_t pairs = o->head->depth / 2, n = keys_of(t, key) - j;
-    const uint32_t *packed = o->keys + (key + j) * pairs;
-    if (n <= 0) return;
-    if (t->rows == ROWS)
-        multiply_keys(t->q, packed, pairs, t->scores + j, n, ROWS);
-    else
-        multiply_keys(t->q, packed, pairs, t->scores + j, n, FEW);
+/* Weights of a whole block of keys that all rows see, from registers, by the references that are there. Returns false where
+ * scores rise far above them. */
+AMP_ALWAYS_INLINE bool weigh_fast(const operands *o, team *t, const uint32_t *packed, uint16_t *to, int rows) {
+    __m512 acc[ROWS][4], sum[ROWS];
+    const __m512 slope = _mm512_set1_ps(o->head->scale * LOG2_E), most = _mm512_set1_ps(MOST_WEIGHT);
+    unsigned high = 0;
+    multiply_block(acc, t->q, packed, o->head->depth / 2, 4, rows);
+    AMP_UNROLL
+    for (int r = 0; r < rows; r++) {
+        const __m512 zero = _mm512_set1_ps(t->state[r].zero);
+        AMP_UNROLL
+        for (int c = 0; c < 4; c++) acc[r][c] = power_of_two(_mm512_fmsub_ps(acc[r][c], slope, zero));
+        AMP_UNROLL
+        for (int c = 0; c < 4; c++) store_rounded(to + r * KEYS + c * 16, acc[r][c]);
+        sum[r] = (acc[r][0] + acc[r][1]) + (acc[r][2] + acc[r][3]);
+        high |= _mm512_cmp_ps_mask(sum[r], most, _CMP_GT_OQ);
+    }
+    if (__builtin_expect(high != 0, 0)) return false;
+    AMP_UNROLL
+    for (int r = 0; r < rows; r++) t->state[r].lanes = t->state[r].lanes + sum[r];
+    return true;
 }
 
-static void weigh_keys(const operands *o, team *t, int64_t key) {
-    const int64_t n = keys_of(t, key);
-    for (int r = 0; r < t->rows && n > 0; r++)
-        t->correction[r] = weigh_row(o->head, &t->state[r], t->scores + r * KEYS, row_of(o->head, t, r), key, n,
-                                     t->weights + r * KEYS);
+/* Returns what was summed before must be multiplied by: where that is not next to nothing a power of two, so that nothing
+ * is rounded again. */
+static float raise_reference(running *state, float top) {
+    const float rise = top - state->reference, steps = rintf(rise * LOG2_E);
+    float correction = 1.0f; /* of zeros, or NaN */
+    if (rise <= MOST_STEPS) {
+        state->reference += steps * LN_2;
+        correction = exp2f(-steps);
+    } else {
+        if (state->reference > -INFINITY) correction = expf(-rise);
+        state->reference = top;
+    }
+    state->lanes = state->lanes * _mm512_set1_ps(correction);
+    return correction;
+}
+
+/* Scores of 16 keys as they are weighed, −inf where hidden. */
+AMP_ALWAYS_INLINE __m512 finish_vector(const amp_attention_head *h, const float *s, const float *mask, int64_t left) {
+    const __mmask16 lanes = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
+    __m512 x = _mm512_loadu_ps(s) * _mm512_set1_ps(h->scale);
+    if (mask) x = x + (h->mask_key_step ? _mm512_maskz_loadu_ps(lanes, mask) : _mm512_set1_ps(*mask));
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), lanes, x);
+}
+
+/* Weights of n ≤ KEY_BLOCK keys in bf16, zeros behind them up to a whole block. Returns what the results so far must be
+ * multiplied by. */
+static float weigh_row(const amp_attention_head *h, running *state, const float *s, int64_t row, int64_t first_key,
+                       int64_t n, uint16_t *to) {
+    const int64_t visible = visible_keys(h, row, first_key, n);
+    const float *mask = h->mask ? h->mask + row * h->mask_row_step + first_key * h->mask_key_step : NULL;
+    __m512 x[KEY_BLOCK / 16], best = _mm512_set1_ps(-INFINITY);
+    float correction = 1.0f;
+    AMP_UNROLL
+    for (int i = 0; i < KEY_BLOCK / 16; i++) {
+        const int64_t left = visible - i * 16;
+        x[i] = left > 0 ? finish_vector(h, s + i * 16, mask ? mask + i * 16 * h->mask_key_step : NULL, left)
+                        : _mm512_set1_ps(-INFINITY);
+        best = v_max(x[i], best);
+    }
+    if (_mm512_cmp_ps_mask(best, _mm512_set1_ps(state->reference + LEAST_RISE), _CMP_GT_OQ))
+        correction = raise_reference(state, v_max_lane(best));
+    const __m512 top = _mm512_set1_ps(state->reference == -INFINITY ? 0.0f : state->reference);
+    __m512 sum = _mm512_setzero_ps();
+    AMP_UNROLL
+    for (int i = 0; i < KEY_BLOCK / 16; i++) {
+        const __m512 e = power_of_two((x[i] - top) * _mm512_set1_ps(LOG2_E));
+        store_rounded(to + i * 16, e);
+        sum = sum + e;
+    }
+    state->lanes = state->lanes + sum;
+    return correction;
+}
+
+/* What was summed before, and the weights of the keys before `j` that are yet to be summed, follow the reference. */
+static void correct_row(const operands *o, team *t, int r, int64_t j, float correction) {
+    const __m512 factor = _mm512_set1_ps(correction);
+    float *sums = t->sums + r * o->step;
+    for (int64_t c = 0; c < o->step; c += 16) _mm512_storeu_ps(sums + c, _mm512_loadu_ps(sums + c) * factor);
+    for (int64_t i = 0; i < j; i += 16) {
+        uint16_t *w = t->weights + r * KEYS + i;
+        store_rounded(w, v_load_bf16(w) * factor);
+    }
+}
+
+static void weigh_block(const operands *o, team *t, int64_t key, int64_t j, int64_t n) {
+    t->ready = !o->head->mask && o->head->scale > 0.0f && o->head->scale < INFINITY;
+    for (int r = 0; r < t->rows; r++) {
+        running *state = &t->state[r];
+        const float correction = weigh_row(o->head, state, t->scores + r * KEY_BLOCK, row_of(o->head, t, r), key + j, n,
+                                           t->weights + r * KEYS + j);
+        if (correction != 1.0f) correct_row(o, t, r, j, correction);
+        state->zero = state->reference * LOG2_E;
+        t->ready &= fabsf(state->zero) < 1e30f;
+    }
+}
+
+AMP_ALWAYS_INLINE void score_team(const operands *o, team *t, int64_t key, int64_t j, int64_t n, int rows) {
+    const int64_t pairs = o->head->depth / 2;
+    const uint32_t *packed = o->keys + (key + j) * pairs;
+    const bool whole = n >= KEY_BLOCK && (!o->head->causal || o->head->first_row + t->row + 1 >= key + j + KEY_BLOCK);
+    if (t->ready && whole && weigh_fast(o, t, packed, t->weights + j, rows)) return;
+    if (n > 32)
+        score_block(t->q, packed, pairs, t->scores, 4, rows);
+    else
+        score_block(t->q, packed, pairs, t->scores, 2, rows);
+    weigh_block(o, t, key, j, n < KEY_BLOCK ? n : KEY_BLOCK);
+}
+
+static void score_keys(const operands *o, team *t, int64_t key, int64_t j) {
+    const int64_t n = keys_of(t, key) - j;
+    if (n <= 0) return;
+    if (t->rows == ROWS)
+        score_team(o, t, key, j, n, ROWS);
+    else
+        score_team(o, t, key, j, n, FEW);
 }
 
 AMP_ALWAYS_INLINE void add_columns(const operands *o, const team *t, int64_t key, int64_t column, int vectors) {
@@ -160,9 +273,9 @@ AMP_ALWAYS_INLINE void add_columns(const operands *o, const team *t, int64_t key
     const int64_t pairs = (keys_of(t, key) + 1) / 2;
     if (pairs == 0) return;
     if (t->rows == ROWS)
-        add_values(t->sums + column * 16, o->step, t->correction, t->weights, v, o->step, pairs, vectors, ROWS);
+        add_values(t->sums + column * 16, o->step, t->weights, v, o->step, pairs, vectors, ROWS);
     else
-        add_values(t->sums + column * 16, o->step, t->correction, t->weights, v, o->step, pairs, vectors, FEW);
+        add_values(t->sums + column * 16, o->step, t->weights, v, o->step, pairs, vectors, FEW);
 }
 
 /* All rows of a group against KEYS keys: what is packed of them is read once, and is in L1 for all but the first. */
@@ -171,7 +284,6 @@ static void attend_keys(const operands *o, team *group, int teams, int64_t key) 
     int64_t c = 0;
     for (int64_t j = 0; j < most; j += KEY_BLOCK)
         for (int i = 0; i < teams; i++) score_keys(o, &group[i], key, j);
-    for (int i = 0; i < teams; i++) weigh_keys(o, &group[i], key);
     for (; o->vectors - c >= 4; c += 4)
         for (int i = 0; i < teams; i++) add_columns(o, &group[i], key, c, 4);
     for (; o->vectors - c >= 2; c += 2)
@@ -181,9 +293,11 @@ static void attend_keys(const operands *o, team *group, int teams, int64_t key) 
 
 static void store_team(const operands *o, const team *t) {
     const amp_attention_head *h = o->head;
-    for (int r = 0; r < t->rows && t->row + r < h->rows; r++)
+    for (int r = 0; r < t->rows && t->row + r < h->rows; r++) {
+        const float sum = v_sum(t->state[r].lanes);
         store_row((uint16_t *)h->out + (t->row + r) * h->out_step, t->sums + r * o->step, h->width,
-                  t->state[r].sum == 0.0f ? 0.0f : 1.0f / t->state[r].sum);
+                  sum == 0.0f ? 0.0f : 1.0f / sum);
+    }
 }
 
 /* Rows from `row` on; returns where the next group begins. With much depth, more rows at a time pay: less is loaded. */

@@ -1,4 +1,4 @@
-/* What the bf16 kernels of attention share: packing, rounding of weights and of results. AVX512BF16; keys are packed
+/* What the bf16 kernels of attention share: packing, the exponential, rounding of results. AVX512BF16; keys are packed
  * [block of 64][depth/2][64][2], values [keys/2][width][2], zero padded. */
 #ifndef AMP_CPU_ATTENTION_BF16_H
 #define AMP_CPU_ATTENTION_BF16_H
@@ -10,6 +10,8 @@
 #include "cpu/kernels.h"
 #include "cpu/simd_avx512.h"
 #include "cpu/unroll.h"
+
+#define LOG2_E 1.44269504f
 
 enum { KEY_BLOCK = 64, AHEAD = 32 /* rows of values */ };
 
@@ -91,18 +93,6 @@ static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t p
     memset(packed, 0, (size_t)((padded - h->keys) / 2 * vectors * 16) * sizeof *packed);
 }
 
-/* Weights of n keys to bf16, and a zero behind an odd last one. */
-static inline void round_weights(uint16_t *to, const float *from, int64_t n) {
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + i)));
-    }
-    if (i < n) {
-        const __m512 rest = _mm512_maskz_loadu_ps(v_first(n - i), from + i);
-        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(rest));
-    }
-}
-
 /* 2^x for x ≤ 0, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep 2^-8. */
 static inline __m512 power_of_two(__m512 x) {
     const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
@@ -112,54 +102,13 @@ static inline __m512 power_of_two(__m512 x) {
     return _mm512_scalef_ps(_mm512_fmadd_ps(f, p, _mm512_set1_ps(1.0f)), x);
 }
 
-static inline float highest_score(const float *s, int64_t n, __m512 scale) {
-    __m512 best = _mm512_set1_ps(-INFINITY);
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) best = v_max(v_load(s + i) * scale, best);
-    if (i < n) best = v_max(v_keep_first(v_load_first(s + i, n - i) * scale, n - i, best), best);
-    return v_max_lane(best);
-}
-
-/* to = e^(scale·s − top) of 16 scores, 0 beyond `lanes`; returns what was not rounded. */
-AMP_ALWAYS_INLINE __m512 round_powers(uint16_t *to, const float *s, __mmask16 lanes, __m512 scale, __m512 top) {
-    const __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(lanes, s), scale, top) * _mm512_set1_ps(1.44269504f);
-    const __m512 e = _mm512_maskz_mov_ps(lanes, power_of_two(x));
-    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh(e));
-    return e;
-}
-
-/* The same of n scores; returns their sum. */
-static inline float round_all_powers(uint16_t *to, const float *s, int64_t n, __m512 scale, float top) {
-    const __m512 t = _mm512_set1_ps(top);
-    __m512 sum = _mm512_setzero_ps();
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) sum = sum + round_powers(to + i, s + i, 0xffff, scale, t);
-    if (i < n) sum = sum + round_powers(to + i, s + i, v_first(n - i), scale, t);
-    return v_sum(sum);
+static inline void store_rounded(uint16_t *to, __m512 x) {
+    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh(x));
 }
 
 static inline int64_t visible_keys(const amp_attention_head *h, int64_t row, int64_t first_key, int64_t n) {
     const int64_t visible = h->first_row + row + 1 - first_key;
     return !h->causal || visible > n ? n : visible < 0 ? 0 : visible;
-}
-
-/* update_row and round_weights. Where there is no mask, the scaled scores are not written. */
-static inline float weigh_row(const amp_attention_head *h, row_state *state, float *s, int64_t row, int64_t first_key,
-                              int64_t n, uint16_t *to) {
-    const __m512 scale = _mm512_set1_ps(h->scale);
-    const int64_t visible = visible_keys(h, row, first_key, n), whole = (visible + 15) / 16 * 16;
-    const float max = h->mask ? -INFINITY : highest_score(s, visible, scale);
-    const float top = max > state->max ? max : state->max;
-    if (h->mask || top == -INFINITY) {
-        const float correction = update_row(h, state, s, row, first_key, n);
-        round_weights(to, s, n);
-        return correction;
-    }
-    const float correction = top == state->max ? 1.0f : expf(state->max - top);
-    state->sum = state->sum * correction + round_all_powers(to, s, visible, scale, top);
-    state->max = top;
-    for (int64_t i = whole; i < n; i += 16) _mm256_storeu_si256((__m256i *)(void *)(to + i), _mm256_setzero_si256());
-    return correction;
 }
 
 static void store_row(uint16_t *out, const float *sums, int64_t width, float scale) {
