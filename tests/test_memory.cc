@@ -197,6 +197,17 @@ TEST_F(Memory, EverySizeGetsItsBytes) {
     }
 }
 
+TEST_F(Memory, LargeBlocksBeginAtAHugePage) {
+    constexpr size_t huge = size_t(2) << 20;
+    for (const size_t bytes : {huge, 2 * huge - 64, 2 * huge, 5 * huge + 1}) {
+        auto *p = static_cast<char *>(amp_alloc(bytes));
+        ASSERT_NE(p, nullptr);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % huge, 64u) << bytes;
+        p[bytes - 1] = 1;
+        amp_free(p);
+    }
+}
+
 TEST_F(Memory, AbsurdSizesGiveNull) {
     for (int shift = 48; shift < 64; shift++) {
         EXPECT_EQ(amp_alloc(size_t(1) << shift), nullptr) << shift;

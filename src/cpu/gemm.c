@@ -18,11 +18,13 @@ enum {
     LONG_A_BYTES = 4 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
     LONG_GROUP = 16,        /* … each of which meets so many panels of B, */
     LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
-    BARRIER_COST = 5000,    /* in multiply-add vectors, as the next two */
-    STREAM_COST = 6,        /* bringing a row of a B panel into L1 costs as much as so many rows' products */
-    PACK_COST_SHIFT = 3,    /* packing an element of A costs 1/8 of a product vector */
-    LEAST_ROWS_COUNTED = 4, /* below, streaming B takes the time, not the products */
-    TILES_MIN_ROWS = 5,     /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    FAR_B_BYTES = 1 << 20, /* of a B that leaves L2 no more than so many panels are read at a time: of more streams … */
+    FAR_PANELS = 4,        /* … each is slower */
+    BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
+    STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
+    PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
+    LEAST_ROWS_COUNTED = 4,         /* below, streaming B takes the time, not the products */
+    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -103,6 +105,8 @@ static void choose_tiles(plan *p) {
     p->panel_rows = (int)divide_up(g->m, p->row_panels);
     p->row_panels = divide_up(g->m, p->panel_rows);
     p->tile_panels = p->panel_rows <= 16 ? p->isa->max_panels[p->panel_rows] : 1;
+    const int64_t b_bytes = p->b_panels * p->k_blocks * AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
+    if (p->tile_panels > FAR_PANELS && b_bytes > FAR_B_BYTES) p->tile_panels = FAR_PANELS;
     p->a_panel_bytes = (size_t)(p->panel_rows * p->k_blocks * AMP_GEMM_BLOCK) * (p->isa->a_f32 ? 4 : 2);
     p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
 }
