@@ -39,11 +39,16 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
 endif()
 
 if(AMP_HAVE_CUDA)
-    foreach(test test_cuda test_cuda_attention test_cuda_complex test_cuda_index test_cuda_linalg test_cuda_rows test_unscale)
+    foreach(test test_cuda test_cuda_attention test_cuda_complex test_cuda_index test_cuda_linalg test_cuda_rows test_cuda_solver test_unscale)
         target_compile_definitions(${test} PRIVATE AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
             AMP_TESTS_FAKE_LIBRARIES="${fake_libraries}")
         add_dependencies(${test} amp_cuda ${fake_drivers})
     endforeach()
+    if(TARGET fake_no_cusolver)
+        add_test(NAME cuda_without_solver COMMAND ${CMAKE_COMMAND} -E env AMP_TESTS_WITHOUT_SOLVER=1 $<TARGET_FILE:test_cuda_solver>)
+        set_tests_properties(cuda_without_solver PROPERTIES LABELS fast)
+        add_dependencies(test_cuda_solver fake_no_cusolver)
+    endif()
     if(NOT AMP_SANITIZE)
         foreach(test cuda_attention cuda_complex cuda_index cuda_linalg cuda_rows unscale)
             add_test(NAME ${test}_threads COMMAND ${CMAKE_COMMAND} -E env AMP_TESTS_DRIVER=${fake_cuda_dir}/threads
@@ -51,6 +56,10 @@ if(AMP_HAVE_CUDA)
             set_tests_properties(${test}_threads PROPERTIES LABELS fast)
             add_dependencies(test_${test} fake_cuda_threads)
         endforeach()
+        add_test(NAME cuda_solver_threads COMMAND ${CMAKE_COMMAND} -E env AMP_TESTS_DRIVER=${fake_cuda_dir}/threads
+            $<TARGET_FILE:test_cuda_solver> --gtest_filter=*Answer*:*Batches*:*Explain*) # the others take minutes
+        set_tests_properties(cuda_solver_threads PROPERTIES LABELS fast)
+        add_dependencies(test_cuda_solver fake_cuda_threads)
     endif()
 endif()
 

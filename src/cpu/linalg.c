@@ -322,7 +322,7 @@ static void run_part(const amp_linalg_loop *loop, const work_size *size, char *m
     }
 }
 
-amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop) {
+amp_status amp_linalg_run(amp_call *call, const amp_linalg_loop *loop) {
     const int64_t count = loop->batch->count, macs = amp_larger(loop->macs, 1);
     work_size size;
     if (count == 0) return AMP_OK;

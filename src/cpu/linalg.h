@@ -138,7 +138,7 @@ typedef struct amp_linalg_loop {
     amp_linalg_kernel kernel;
 } amp_linalg_loop;
 
-amp_status amp_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
+amp_status amp_linalg_run(amp_call *call, const amp_linalg_loop *loop);
 
 /* Room for the infos of a batch, all zero. A tensor of the call's; `output` < 0, or the number of the result that it
  * is. */

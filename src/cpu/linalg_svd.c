@@ -168,6 +168,7 @@ amp_status cpu_svd(amp_call *call) {
     amp_call step = amp_linalg_step(call);
     amp_tensor **made = step.outputs, **u = &call->outputs[0], **s = &call->outputs[1], **v = &call->outputs[2];
     AMP_TRY(decompose(&step, "input", a->input, !a->compute_uv.value ? 'N' : a->some.value ? 'S' : 'A'));
+    call->note.kernel = step.note.kernel;
     *u = a->compute_uv.value ? made[0] : square_zeros(a->input, amp_matrix_rows(a->input));
     *s = a->compute_uv.value ? made[1] : made[0];
     *v = a->compute_uv.value ? conjugate_transpose(made[2]) : square_zeros(a->input, amp_matrix_columns(a->input));

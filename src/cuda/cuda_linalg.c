@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/cuda_elementwise.h"
+#include "cuda/cuda_solver.h"
 #include "cuda/matrix_args.h"
 
 /* Blocks share no scratch memory, of which there shall not be too much. */
@@ -36,7 +37,7 @@ amp_status amp_cuda_conjugate(amp_tensor *t) {
     return amp_cuda_compute(NULL, AMP_FORMULA_conj, &v, 1, AMP_C128, (amp_formula_numbers){0}, t);
 }
 
-amp_status amp_cuda_linalg_run(const amp_call *call, const amp_linalg_loop *loop) {
+amp_status amp_cuda_linalg_run(amp_call *call, const amp_linalg_loop *loop) {
     const char *op = call->op->name;
     const amp_linalg_kernel *k = &loop->kernel;
     const amp_dtype dtype = loop->lapack->dtype;
@@ -52,10 +53,14 @@ amp_status amp_cuda_linalg_run(const amp_call *call, const amp_linalg_loop *loop
     memcpy(a.shape, loop->batch->shape, (size_t)a.rank * sizeof *a.shape);
     memcpy(a.options, k->options, sizeof a.options);
     for (int i = 0; i < AMP_CUDA_STACKS; i++) AMP_TRY(set_stack(op, k->stacks[i], &a.stacks[i]));
+    AMP_TRY(amp_cuda_report_of(op, &a.report));
+    bool done = false;
+    call->note.kernel = k->names[number_of(dtype)];
+    AMP_TRY(amp_cuda_solver_run(call, loop, &a, &done));
+    if (done) return AMP_OK;
     const int64_t blocks = blocks_for(a.count, k->room * (int64_t)amp_dtype_size(dtype)), elements = blocks * k->room;
     amp_tensor *scratch = elements > 0 ? amp_cuda_temporary(call, dtype, 1, &elements) : NULL;
     if (elements > 0) a.scratch = scratch ? amp_cuda_address(op, scratch) : NULL;
     if (elements > 0 && !a.scratch) return amp_pending_error();
-    AMP_TRY(amp_cuda_report_of(op, &a.report));
     return amp_cuda_launch_over(op, k->names[number_of(dtype)], &a, blocks);
 }

@@ -5,7 +5,7 @@
 #include "cpu/linalg.h"
 
 /* As amp_linalg_run, by loop->kernel. */
-amp_status amp_cuda_linalg_run(const amp_call *call, const amp_linalg_loop *loop);
+amp_status amp_cuda_linalg_run(amp_call *call, const amp_linalg_loop *loop);
 
 /* Every element of a dense, complex tensor becomes its conjugate. */
 amp_status amp_cuda_conjugate(amp_tensor *t);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "amp/cuda.h"
+#include "cpu/element.h"
 #include "cuda/cuda_elementwise.h"
 
 /* The operand in the module's terms; false: it must be laid out densely first. */

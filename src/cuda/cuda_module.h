@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 9 };
+enum { AMP_CUDA_ABI = 10 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -84,6 +84,28 @@ typedef struct amp_cuda_transform {
     void *in, *out;
 } amp_cuda_transform;
 
+/* A step of cuSOLVER's with one column-major matrix, in LAPACK's terms. The infos stay on the device. */
+typedef enum amp_cuda_routine {
+    AMP_CUDA_POTRF,  /* a: n × n */
+    AMP_CUDA_POTRS,  /* … its factor; b: n × k */
+    AMP_CUDA_GETRF,  /* a: m × n */
+    AMP_CUDA_GETRS,  /* … its factor, n × n; b: n × k */
+    AMP_CUDA_GEQRF,  /* a: m × n; b: the reflectors' scales */
+    AMP_CUDA_ORGQR,  /* a: m × n, of k reflectors; b: their scales */
+    AMP_CUDA_GESVDJ, /* a: m × n; b: its singular values; u and v, of which the vectors are columns */
+    AMP_CUDA_SYEVD   /* a: n × n, its vectors then; b: its eigenvalues */
+} amp_cuda_routine;
+typedef struct amp_cuda_factor {
+    amp_cuda_routine routine;
+    amp_cuda_type type; /* f32, f64, c64 or c128 */
+    bool upper, transposed, vectors, economic;
+    int64_t m, n, k;
+    void *a, *b, *u, *v;
+    int64_t lda, ldb, ldu, ldv;
+    int64_t *pivots;
+    int32_t *info;
+} amp_cuda_factor;
+
 typedef struct amp_cuda_module {
     uint32_t abi; /* AMP_CUDA_ABI that it was built with */
     /* Of the last call of this thread that did not give AMP_CUDA_OK: a clause without a full stop. */
@@ -119,6 +141,9 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
     amp_cuda_result (*multiply)(const amp_cuda_product *product);
     amp_cuda_result (*transform)(const amp_cuda_transform *transform);
+    amp_cuda_result (*factorise)(const amp_cuda_factor *factor);
+    /* Why there is no cuSOLVER: a clause, or NULL where there is one. */
+    const char *(*solver_missing)(void);
 
     /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's stream
      * (synchronize, download, trim) tells of one, once. */

@@ -14,6 +14,7 @@ struct fake_cuda_state {
     bool lose_launch; // the next launch seems well, and loses the device
     uint64_t trims;
     uint64_t products; // of the fake cuBLASLt
+    uint64_t factors;  // steps of the fake cuSOLVER
 };
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);

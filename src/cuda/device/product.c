@@ -185,7 +185,7 @@ static amp_cuda_result describe(plan *plan, const amp_cuda_product *p) {
 
 static amp_cuda_result choose(plan *plan, cublasLtHandle_t handle) {
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t best;
+    cublasLtMatmulHeuristicResult_t best = {0};
     int found = 0;
     AMP_CUDA_TRY(check(blas.preference(&preference), "choose an algorithm"));
     const uint32_t aligned[] = {(uint32_t)plan->key.alignment[1], (uint32_t)plan->key.alignment[0],
@@ -254,7 +254,7 @@ static amp_cuda_result workspace_for(int device, CUstream stream, size_t bytes, 
 }
 
 static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream stream) {
-    plan *plan = NULL;
+    struct plan none = {0}, *plan = &none;
     void *memory;
     AMP_CUDA_TRY(plan_for(p, device, &plan));
     AMP_CUDA_TRY(workspace_for(device, stream, plan->workspace, &memory));

@@ -1,0 +1,335 @@
+/* Large matrices through cuSOLVER: a block for each matrix, which is how the kernels of matrix.cu work, leaves most of the device
+ * idle where there are few of them. cuSOLVER takes one matrix after the other; what goes before and after it are kernels
+ * over the whole batch (device/stacks.cu). Infos stay on the device. */
+#include "cuda/cuda_solver.h"
+
+#include <string.h>
+
+#include "cuda/cuda_backend.h"
+
+#define NAMES(name) static const char *const name[] = {#name "_f32", #name "_f64", #name "_c64", #name "_c128"}
+NAMES(stack_clear);
+NAMES(stack_identity);
+NAMES(stack_copy);
+NAMES(stack_adjoint);
+NAMES(stack_pinverse);
+NAMES(stack_screen);
+NAMES(stack_verdict);
+NAMES(stack_diagonal);
+
+/* A batch that is worked on. */
+typedef struct job {
+    const amp_call *call;
+    const char *op;
+    const amp_linalg_loop *loop;
+    amp_cuda_matrices a; /* as its own kernel would get it */
+    amp_dtype dtype;
+    int number;     /* of the dtype, in NAMES */
+    int32_t *infos; /* one for each matrix, whether asked for or not */
+} job;
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+static void *temporary(const job *j, amp_dtype dtype, int64_t elements) {
+    amp_tensor *t = amp_cuda_temporary(j->call, dtype, 1, &elements);
+    return t ? amp_cuda_address(j->op, t) : NULL;
+}
+
+/* One dense matrix for each of the batch. */
+static amp_status new_stack(const job *j, int rows, int columns, amp_cuda_stack *s) {
+    int64_t step = (int64_t)rows * columns;
+    *s = (amp_cuda_stack){.rows = rows, .columns = columns, .ld = rows};
+    for (int d = j->a.rank - 1; d >= 0; d--) {
+        s->strides[d] = step;
+        step *= j->a.shape[d];
+    }
+    s->data = temporary(j, j->dtype, step);
+    return s->data ? AMP_OK : amp_pending_error();
+}
+
+static void *at(const job *j, const amp_cuda_stack *s, int64_t index, amp_dtype dtype) {
+    int64_t offset = 0;
+    for (int d = j->a.rank - 1; d >= 0; d--) {
+        offset += index % j->a.shape[d] * s->strides[d];
+        index /= j->a.shape[d];
+    }
+    return s->data ? (char *)s->data + offset * (int64_t)amp_dtype_size(dtype) : NULL;
+}
+
+/* ---- Steps -------------------------------------------------------------------------------------------------------- */
+/* The kernel's arguments for these stacks of the batch, and nothing else. */
+static amp_cuda_matrices over(const job *j, const amp_cuda_stack *const *stacks, int count) {
+    amp_cuda_matrices a = {.rank = j->a.rank, .count = j->a.count, .report = j->a.report};
+    memcpy(a.shape, j->a.shape, sizeof a.shape);
+    for (int i = 0; i < count; i++) {
+        if (stacks[i]) a.stacks[i] = *stacks[i];
+    }
+    return a;
+}
+
+/* A kernel of one thread for each element of the first stack. */
+static amp_status each_element(const job *j, const char *const *names, char option, const amp_cuda_stack *first,
+                               const amp_cuda_stack *second) {
+    amp_cuda_matrices a = over(j, (const amp_cuda_stack *const[]){first, second}, 2);
+    a.options[0] = option;
+    return amp_cuda_launch_over(j->op, names[j->number], &a, amp_cuda_blocks(a.count * first->rows * first->columns));
+}
+
+/* What each matrix holds; those that are not finite become 0. */
+static amp_status screen(const job *j, const amp_cuda_stack *s, int32_t **found) {
+    amp_cuda_matrices a = over(j, &s, 1);
+    *found = a.infos = temporary(j, AMP_I32, a.count);
+    return a.infos ? amp_cuda_launch_over(j->op, stack_screen[j->number], &a, a.count) : amp_pending_error();
+}
+
+/* NaN in the results of matrices that were not finite; and a fault of what the infos say, if the op checks them. */
+static amp_status give_verdict(const job *j, int32_t *found, bool nan_is_wrong, const amp_cuda_stack *values,
+                               const amp_cuda_stack *u, const amp_cuda_stack *vh) {
+    amp_cuda_matrices a = over(j, (const amp_cuda_stack *const[]){values, u, vh}, 3);
+    a.infos = j->infos;
+    a.ranks = (int64_t *)(void *)found;
+    a.options[0] = nan_is_wrong ? 'N' : 0;
+    a.check = j->a.check;
+    return amp_cuda_launch_over(j->op, stack_verdict[j->number], &a, a.count);
+}
+static amp_status tell(const job *j) {
+    return j->a.check ? give_verdict(j, NULL, false, NULL, NULL, NULL) : AMP_OK;
+}
+
+/* The routine for matrix `index`: a and b are from these stacks. */
+static amp_cuda_factor factor_of(const job *j, amp_cuda_routine routine, int64_t index, const amp_cuda_stack *a,
+                                 const amp_cuda_stack *b) {
+    static const amp_cuda_type types[] = {AMP_CUDA_F32, AMP_CUDA_F64, AMP_CUDA_C64, AMP_CUDA_C128};
+    return (amp_cuda_factor){.routine = routine,
+                             .type = types[j->number],
+                             .m = a->rows,
+                             .n = a->columns,
+                             .k = b ? b->columns : 0,
+                             .a = at(j, a, index, j->dtype),
+                             .lda = a->ld,
+                             .b = b ? at(j, b, index, j->dtype) : NULL,
+                             .ldb = b ? b->ld : 0,
+                             .info = j->infos + index};
+}
+static amp_status run(const job *j, const amp_cuda_factor *f) {
+    return amp_cuda_status(j->op, amp_cuda_loaded()->factorise(f));
+}
+
+/* ---- Cholesky ----------------------------------------------------------------------------------------------------- */
+static amp_status factor_cholesky(job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0];
+    const bool upper = j->a.options[0] == 'U';
+    AMP_TRY(each_element(j, stack_clear, upper ? 'L' : 'U', x, NULL));
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_POTRF, i, x, NULL);
+        f.upper = upper;
+        AMP_TRY(run(j, &f));
+    }
+    return tell(j);
+}
+
+static amp_status solve_cholesky(job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *b = &j->a.stacks[1];
+    amp_cuda_matrices diagonal = over(j, &x, 1);
+    if (j->a.options[1]) AMP_TRY(each_element(j, stack_identity, 0, b, NULL));
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_POTRS, i, x, b);
+        f.upper = j->a.options[0] == 'U';
+        AMP_TRY(run(j, &f));
+    }
+    diagonal.infos = j->infos;
+    diagonal.check = j->a.check;
+    return amp_cuda_launch_over(j->op, stack_diagonal[j->number], &diagonal, diagonal.count);
+}
+
+/* ---- LU ----------------------------------------------------------------------------------------------------------- */
+static amp_status run_getrf(const job *j, int64_t *pivots, int64_t per_matrix) {
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_GETRF, i, &j->a.stacks[0], NULL);
+        f.pivots = pivots + i * per_matrix;
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+/* Its infos only tell of arguments. */
+static amp_status run_getrs(job *j, const amp_cuda_stack *b, int64_t *pivots, bool transposed) {
+    const amp_cuda_stack *lu = &j->a.stacks[0];
+    int32_t *unused = temporary(j, AMP_I32, 1);
+    if (!unused) return amp_pending_error();
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_GETRS, i, lu, b);
+        f.pivots = pivots + i * lu->rows;
+        f.transposed = transposed;
+        f.info = unused;
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+
+/* cuSOLVER's pivots are 64 bits wide. */
+static amp_status factor_lu(job *j) {
+    amp_tensor narrow = j->loop->kernel.stacks[1]->view;
+    amp_tensor *wide = amp_cuda_temporary(j->call, AMP_I64, narrow.rank, narrow.shape);
+    int64_t *pivots = wide ? amp_cuda_address(j->op, wide) : NULL;
+    if (!pivots) return amp_pending_error();
+    AMP_TRY(run_getrf(j, pivots, j->a.stacks[1].rows));
+    AMP_TRY(amp_cuda_copy_tensor(&narrow, wide));
+    return tell(j);
+}
+
+static amp_status solve_lu(job *j) {
+    amp_cuda_matrices widen = j->a;
+    const int64_t elements = j->a.count * j->a.stacks[1].rows;
+    widen.scratch = temporary(j, AMP_I64, elements);
+    if (!widen.scratch) return amp_pending_error();
+    AMP_TRY(amp_cuda_launch_over(j->op, "stack_pivots", &widen, amp_cuda_blocks(elements)));
+    return run_getrs(j, &j->a.stacks[2], widen.scratch, j->a.options[0] != 'N');
+}
+
+static amp_status factor_and_solve(job *j) {
+    const int64_t n = j->a.stacks[0].rows;
+    int64_t *pivots = temporary(j, AMP_I64, j->a.count * n);
+    if (!pivots) return amp_pending_error();
+    AMP_TRY(run_getrf(j, pivots, n));
+    if (j->a.options[1]) AMP_TRY(each_element(j, stack_identity, 0, &j->a.stacks[1], NULL));
+    AMP_TRY(run_getrs(j, &j->a.stacks[1], pivots, j->a.options[0] != 'N'));
+    return tell(j);
+}
+
+/* ---- Reflectors --------------------------------------------------------------------------------------------------- */
+static amp_status run_geqrf(const job *j, const amp_cuda_stack *tau) {
+    for (int64_t i = 0; i < j->a.count; i++) {
+        const amp_cuda_factor f = factor_of(j, AMP_CUDA_GEQRF, i, &j->a.stacks[0], tau);
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+static amp_status run_orgqr(const job *j, const amp_cuda_stack *q, const amp_cuda_stack *tau) {
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_ORGQR, i, q, tau);
+        f.k = tau->rows;
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+
+static amp_status factor_reflectors(job *j) {
+    return run_geqrf(j, &j->a.stacks[1]);
+}
+static amp_status multiply_reflectors(job *j) {
+    return run_orgqr(j, &j->a.stacks[0], &j->a.stacks[1]);
+}
+static amp_status factor_qr(job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *q = &j->a.stacks[1];
+    amp_cuda_stack tau, reflectors = *q;
+    reflectors.columns = x->rows < x->columns ? x->rows : x->columns;
+    AMP_TRY(new_stack(j, reflectors.columns, 1, &tau));
+    AMP_TRY(run_geqrf(j, &tau));
+    if (q->data) {
+        AMP_TRY(each_element(j, stack_copy, 0, &reflectors, x));
+        AMP_TRY(run_orgqr(j, q, &tau));
+    }
+    return each_element(j, stack_clear, 'L', x, NULL);
+}
+
+/* ---- Singular values and eigenvalues ------------------------------------------------------------------------------ */
+/* cuSOLVER gives V, not its adjoint. */
+static amp_status run_gesvdj(const job *j, const amp_cuda_stack *v) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *s = &j->a.stacks[1], *u = &j->a.stacks[2];
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_GESVDJ, i, x, NULL);
+        f.b = at(j, s, i, j->loop->lapack->real_dtype);
+        f.vectors = u->data != NULL;
+        f.economic = u->columns <= s->rows && v->columns <= s->rows;
+        f.u = at(j, u, i, j->dtype);
+        f.v = at(j, v, i, j->dtype);
+        f.ldu = u->data ? u->ld : x->rows;
+        f.ldv = v->data ? v->ld : x->columns;
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+
+static amp_status factor_singular(job *j) {
+    const amp_cuda_stack *s = &j->a.stacks[1], *u = &j->a.stacks[2], *vh = &j->a.stacks[3];
+    amp_cuda_stack v = {0};
+    int32_t *found;
+    AMP_TRY(screen(j, &j->a.stacks[0], &found));
+    if (vh->data) AMP_TRY(new_stack(j, vh->columns, vh->rows, &v));
+    AMP_TRY(run_gesvdj(j, &v));
+    if (vh->data) AMP_TRY(each_element(j, stack_adjoint, 0, vh, &v));
+    return give_verdict(j, found, true, s, u, vh);
+}
+
+static amp_status invert_by_values(job *j) {
+    const amp_cuda_stack *stacks[] = {&j->a.stacks[4], &j->a.stacks[1], &j->a.stacks[2], &j->a.stacks[3]};
+    amp_cuda_matrices a = over(j, stacks, 4);
+    a.number = j->a.number;
+    AMP_TRY(factor_singular(j));
+    const int64_t elements = a.count * a.stacks[0].rows * a.stacks[0].columns;
+    return amp_cuda_launch_over(j->op, stack_pinverse[j->number], &a, amp_cuda_blocks(elements));
+}
+
+static amp_status factor_hermitian(job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *values = &j->a.stacks[1];
+    const bool upper = j->a.options[1] == 'U';
+    int32_t *found;
+    AMP_TRY(each_element(j, stack_clear, upper ? 'L' : 'U', x, NULL)); /* it may have held anything */
+    AMP_TRY(screen(j, x, &found));
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_SYEVD, i, x, NULL);
+        f.b = at(j, values, i, j->loop->lapack->real_dtype);
+        f.upper = upper;
+        f.vectors = j->a.options[0] == 'V';
+        AMP_TRY(run(j, &f));
+    }
+    return give_verdict(j, found, false, values, x, NULL);
+}
+
+/* ---- What goes there ---------------------------------------------------------------------------------------------- */
+/* Matrices whose shorter side is `least` or more, where there is at most one for every `side` of it: more of them keep the blocks
+ * of our own kernel busy. Jacobi's rotations (ours, too) lose sooner. */
+typedef struct rule {
+    const char *kernel; /* ours, of f32 */
+    int least, side;
+    amp_status (*run)(job *j);
+} rule;
+
+static const rule rules[] = {
+    {"matrix_cholesky_f32", 64, 16, factor_cholesky},
+    {"matrix_cholesky_solve_f32", 64, 16, solve_cholesky},
+    {"matrix_lu_f32", 64, 16, factor_lu},
+    {"matrix_lu_solve_f32", 64, 16, solve_lu},
+    {"matrix_solve_f32", 64, 16, factor_and_solve},
+    {"matrix_geqrf_f32", 64, 16, factor_reflectors},
+    {"matrix_qr_f32", 64, 16, factor_qr},
+    {"matrix_householder_f32", 64, 16, multiply_reflectors},
+    {"matrix_svd_f32", 64, 8, factor_singular},
+    {"matrix_pinverse_f32", 64, 8, invert_by_values},
+    {"matrix_eigh_f32", 64, 8, factor_hermitian},
+};
+
+static const rule *rule_for(const amp_linalg_loop *loop, const amp_cuda_matrices *a) {
+    const amp_cuda_stack *s = &a->stacks[0];
+    const int side = s->rows < s->columns ? s->rows : s->columns;
+    if (!strcmp(loop->kernel.names[0], "matrix_lu_f32") && !a->options[0]) return NULL; /* nothing is exchanged */
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (strcmp(rules[i].kernel, loop->kernel.names[0]) != 0) continue;
+        return side >= rules[i].least && a->count <= side / rules[i].side ? &rules[i] : NULL;
+    }
+    return NULL;
+}
+
+amp_status amp_cuda_solver_run(amp_call *call, const amp_linalg_loop *loop, const amp_cuda_matrices *a, bool *done) {
+    const rule *rule = rule_for(loop, a);
+    const char *why = rule ? amp_cuda_loaded()->solver_missing() : NULL;
+    if (why) call->note.kernel = why;
+    if (!rule || why) return AMP_OK;
+    const amp_dtype dtype = loop->lapack->dtype;
+    job j = {.call = call, .op = call->op->name, .loop = loop, .a = *a, .dtype = dtype};
+    j.number = dtype == AMP_F32 ? 0 : dtype == AMP_F64 ? 1 : dtype == AMP_C64 ? 2 : 3;
+    j.infos = a->infos ? a->infos : temporary(&j, AMP_I32, a->count);
+    if (!j.infos) return amp_pending_error();
+    call->note.kernel = "cusolver";
+    *done = true;
+    return rule->run(&j);
+}

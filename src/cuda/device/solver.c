@@ -1,0 +1,224 @@
+/* Factors of large matrices through cuSOLVER, which is opened at the first one. Nothing here waits for the device: its workspaces
+ * are the stream's memory, and LAPACK's infos stay there. */
+#include <pthread.h>
+
+#include "cuda/device/driver.h"
+
+#if __has_include(<cusolverDn.h>)
+#include <cusolverDn.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Without a form for all types: one function for each, whose pointers are of that type. */
+typedef cusolverStatus_t orgqr_room(cusolverDnHandle_t, int, int, int, const void *, int, const void *, int *);
+typedef cusolverStatus_t orgqr_function(cusolverDnHandle_t, int, int, int, void *, int, const void *, void *, int,
+                                        int *);
+typedef cusolverStatus_t gesvdj_room(cusolverDnHandle_t, cusolverEigMode_t, int, int, int, const void *, int,
+                                     const void *, const void *, int, const void *, int, int *, gesvdjInfo_t);
+typedef cusolverStatus_t gesvdj_function(cusolverDnHandle_t, cusolverEigMode_t, int, int, int, void *, int, void *,
+                                         void *, int, void *, int, void *, int, int *, gesvdjInfo_t);
+
+#define FUNCTIONS(X)                                                                                                   \
+    X(create, cusolverDnCreate)                                                                                        \
+    X(create_params, cusolverDnCreateParams)                                                                           \
+    X(create_gesvdj, cusolverDnCreateGesvdjInfo)                                                                       \
+    X(set_stream, cusolverDnSetStream)                                                                                 \
+    X(potrf_room, cusolverDnXpotrf_bufferSize)                                                                         \
+    X(potrf, cusolverDnXpotrf)                                                                                         \
+    X(potrs, cusolverDnXpotrs)                                                                                         \
+    X(getrf_room, cusolverDnXgetrf_bufferSize)                                                                         \
+    X(getrf, cusolverDnXgetrf)                                                                                         \
+    X(getrs, cusolverDnXgetrs)                                                                                         \
+    X(geqrf_room, cusolverDnXgeqrf_bufferSize)                                                                         \
+    X(geqrf, cusolverDnXgeqrf)                                                                                         \
+    X(syevd_room, cusolverDnXsyevd_bufferSize)                                                                         \
+    X(syevd, cusolverDnXsyevd)
+enum { TYPES = 4 };
+static const char *const orgqr_names[TYPES] = {"cusolverDnSorgqr", "cusolverDnDorgqr", "cusolverDnCungqr",
+                                               "cusolverDnZungqr"};
+static const char *const gesvdj_names[TYPES] = {"cusolverDnSgesvdj", "cusolverDnDgesvdj", "cusolverDnCgesvdj",
+                                                "cusolverDnZgesvdj"};
+
+static struct {
+#define X(name, function) __typeof__(function) *name;
+    FUNCTIONS(X)
+#undef X
+    orgqr_room *orgqr_room[TYPES];
+    orgqr_function *orgqr[TYPES];
+    gesvdj_room *gesvdj_room[TYPES];
+    gesvdj_function *gesvdj[TYPES];
+} solver;
+static char missing[160]; /* what of the library is not there */
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+
+static void find(void *library, const char *library_name, const char *name, void *pointer) {
+    if (library && !*missing && !amp_cuda_symbol(library, name, pointer))
+        snprintf(missing, sizeof missing, "%s has no %s", library_name, name);
+}
+
+static void load(void) {
+    char name[64], room[64];
+    snprintf(name, sizeof name, "libcusolver.so.%d", CUSOLVER_VER_MAJOR);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) snprintf(missing, sizeof missing, "%s is not installed", name);
+#define X(field, function) find(library, name, #function, &solver.field);
+    FUNCTIONS(X)
+#undef X
+    for (int i = 0; i < TYPES; i++) {
+        snprintf(room, sizeof room, "%s_bufferSize", orgqr_names[i]);
+        find(library, name, room, &solver.orgqr_room[i]);
+        find(library, name, orgqr_names[i], &solver.orgqr[i]);
+        snprintf(room, sizeof room, "%s_bufferSize", gesvdj_names[i]);
+        find(library, name, room, &solver.gesvdj_room[i]);
+        find(library, name, gesvdj_names[i], &solver.gesvdj[i]);
+    }
+}
+
+const char *amp_cuda_solver_missing(void) {
+    pthread_once(&load_once, load);
+    return *missing ? missing : NULL;
+}
+
+static amp_cuda_result check(cusolverStatus_t status, const char *what) {
+    if (status == CUSOLVER_STATUS_SUCCESS) return AMP_CUDA_OK;
+    if (status == CUSOLVER_STATUS_ALLOC_FAILED)
+        return amp_cuda_say(AMP_CUDA_NO_MEMORY, "cuSOLVER has no memory to %s", what);
+    return amp_cuda_say(AMP_CUDA_FAILED, "cuSOLVER cannot %s (status %d)", what, (int)status);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------------ */
+static struct {
+    cusolverDnHandle_t handle;
+    cusolverDnParams_t params;
+    gesvdjInfo_t gesvdj;
+} devices[AMP_CUDA_MAX_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* One call: what it works with, and the room that it has. */
+typedef struct work {
+    cusolverDnHandle_t handle;
+    cusolverDnParams_t params;
+    gesvdjInfo_t gesvdj;
+    cudaDataType_t type, real;
+    int number; /* of the type, in tables */
+    size_t device_bytes, host_bytes;
+    int elements; /* of routines that count so */
+    void *device_memory, *host_memory;
+} work;
+
+static cublasFillMode_t side_of(const amp_cuda_factor *f) {
+    return f->upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+}
+static cusolverEigMode_t mode_of(const amp_cuda_factor *f) {
+    return f->vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+}
+
+static cusolverStatus_t find_room(work *w, const amp_cuda_factor *f) {
+    switch (f->routine) {
+    case AMP_CUDA_POTRF:
+        return solver.potrf_room(w->handle, w->params, side_of(f), f->n, w->type, f->a, f->lda, w->type,
+                                 &w->device_bytes, &w->host_bytes);
+    case AMP_CUDA_GETRF:
+        return solver.getrf_room(w->handle, w->params, f->m, f->n, w->type, f->a, f->lda, w->type, &w->device_bytes,
+                                 &w->host_bytes);
+    case AMP_CUDA_GEQRF:
+        return solver.geqrf_room(w->handle, w->params, f->m, f->n, w->type, f->a, f->lda, w->type, f->b, w->type,
+                                 &w->device_bytes, &w->host_bytes);
+    case AMP_CUDA_SYEVD:
+        return solver.syevd_room(w->handle, w->params, mode_of(f), side_of(f), f->n, w->type, f->a, f->lda, w->real,
+                                 f->b, w->type, &w->device_bytes, &w->host_bytes);
+    case AMP_CUDA_ORGQR:
+        return solver.orgqr_room[w->number](w->handle, (int)f->m, (int)f->n, (int)f->k, f->a, (int)f->lda, f->b,
+                                            &w->elements);
+    case AMP_CUDA_GESVDJ:
+        return solver.gesvdj_room[w->number](w->handle, mode_of(f), f->economic, (int)f->m, (int)f->n, f->a,
+                                             (int)f->lda, f->b, f->u, (int)f->ldu, f->v, (int)f->ldv, &w->elements,
+                                             w->gesvdj);
+    default: return CUSOLVER_STATUS_SUCCESS;
+    }
+}
+
+static cusolverStatus_t execute(const work *w, const amp_cuda_factor *f) {
+    switch (f->routine) {
+    case AMP_CUDA_POTRF:
+        return solver.potrf(w->handle, w->params, side_of(f), f->n, w->type, f->a, f->lda, w->type, w->device_memory,
+                            w->device_bytes, w->host_memory, w->host_bytes, f->info);
+    case AMP_CUDA_POTRS:
+        return solver.potrs(w->handle, w->params, side_of(f), f->n, f->k, w->type, f->a, f->lda, w->type, f->b, f->ldb,
+                            f->info);
+    case AMP_CUDA_GETRF:
+        return solver.getrf(w->handle, w->params, f->m, f->n, w->type, f->a, f->lda, f->pivots, w->type,
+                            w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);
+    case AMP_CUDA_GETRS:
+        return solver.getrs(w->handle, w->params, f->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, f->n, f->k, w->type, f->a,
+                            f->lda, f->pivots, w->type, f->b, f->ldb, f->info);
+    case AMP_CUDA_GEQRF:
+        return solver.geqrf(w->handle, w->params, f->m, f->n, w->type, f->a, f->lda, w->type, f->b, w->type,
+                            w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);
+    case AMP_CUDA_ORGQR:
+        return solver.orgqr[w->number](w->handle, (int)f->m, (int)f->n, (int)f->k, f->a, (int)f->lda, f->b,
+                                       w->device_memory, w->elements, f->info);
+    case AMP_CUDA_GESVDJ:
+        return solver.gesvdj[w->number](w->handle, mode_of(f), f->economic, (int)f->m, (int)f->n, f->a, (int)f->lda,
+                                        f->b, f->u, (int)f->ldu, f->v, (int)f->ldv, w->device_memory, w->elements,
+                                        f->info, w->gesvdj);
+    default:
+        return solver.syevd(w->handle, w->params, mode_of(f), side_of(f), f->n, w->type, f->a, f->lda, w->real, f->b,
+                            w->type, w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);
+    }
+}
+
+static amp_cuda_result start(int device, CUstream stream, const amp_cuda_factor *f, work *w) {
+    static const cudaDataType_t types[TYPES] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
+    if (!devices[device].handle) AMP_CUDA_TRY(check(solver.create(&devices[device].handle), "start"));
+    if (!devices[device].params) AMP_CUDA_TRY(check(solver.create_params(&devices[device].params), "start"));
+    if (!devices[device].gesvdj) AMP_CUDA_TRY(check(solver.create_gesvdj(&devices[device].gesvdj), "start"));
+    const int number = (int)f->type - (int)AMP_CUDA_F32;
+    *w = (work){.handle = devices[device].handle,
+                .params = devices[device].params,
+                .gesvdj = devices[device].gesvdj,
+                .type = types[number],
+                .real = types[number % 2],
+                .number = number};
+    return check(solver.set_stream(w->handle, stream), "use a stream");
+}
+
+static amp_cuda_result run(const amp_cuda_factor *f, int device, CUstream stream) {
+    static const size_t sizes[TYPES] = {4, 8, 8, 16};
+    work w;
+    amp_cuda_block *block = NULL;
+    AMP_CUDA_TRY(start(device, stream, f, &w));
+    AMP_CUDA_TRY(check(find_room(&w, f), "factor a matrix of this shape"));
+    if (w.elements > 0) w.device_bytes = (size_t)w.elements * sizes[w.number];
+    if (w.device_bytes > 0) AMP_CUDA_TRY(amp_cuda_allocate(w.device_bytes, &block, &w.device_memory));
+    w.host_memory = w.host_bytes > 0 ? malloc(w.host_bytes) : NULL;
+    const amp_cuda_result result =
+        w.host_bytes > 0 && !w.host_memory
+            ? amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a workspace of cuSOLVER")
+            : check(execute(&w, f), "factor a matrix");
+    free(w.host_memory);
+    if (block) amp_cuda_release(block);
+    return result;
+}
+
+/* Under the lock: a handle knows one stream. */
+amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor) {
+    CUstream stream;
+    const char *why = amp_cuda_solver_missing();
+    if (why) return amp_cuda_say(AMP_CUDA_MISSING, "%s", why);
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    pthread_mutex_lock(&lock);
+    const amp_cuda_result result = run(factor, amp_cuda_selected(), stream);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+#else
+const char *amp_cuda_solver_missing(void) {
+    return "this libamp_cuda.so was built without cuSOLVER (cusolverDn.h)";
+}
+amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor) {
+    (void)factor;
+    return amp_cuda_say(AMP_CUDA_MISSING, "%s", amp_cuda_solver_missing());
+}
+#endif

@@ -1,0 +1,240 @@
+// Matrices of sizes around the one where cuSOLVER takes over, against the CPU; CMake runs them again without cuSOLVER.
+#include <cmath>
+#include <cstdlib>
+
+#include "amp/explain.h"
+#include "cuda_test.h"
+
+using namespace amp_test;
+
+namespace {
+
+bool without_solver() {
+    return std::getenv("AMP_TESTS_WITHOUT_SOLVER") != nullptr;
+}
+
+class CudaSolver : public CudaTest {
+  protected:
+    static amp_tensor *numbers(amp_dtype dtype, Shape shape, int seed) {
+        if (dtype == AMP_F32 || dtype == AMP_F64) return random_tensor(dtype, shape, uint64_t(seed));
+        shape.push_back(2);
+        return op("view_as_complex", {random_tensor(dtype == AMP_C64 ? AMP_F32 : AMP_F64, shape, uint64_t(seed))});
+    }
+    static void expect_close(amp_tensor *got, amp_tensor *want, double tolerance) {
+        ASSERT_NE(want, nullptr) << amp_last_error();
+        ASSERT_NE(got, nullptr) << amp_last_error();
+        EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
+        amp_tensor *difference = op("sub", {fetched(got), want});
+        ASSERT_NE(difference, nullptr) << amp_last_error();
+        if (amp_tensor_numel(difference) == 0) return;
+        const double most = numbers_of(op("to", {op("amax", {op("abs", {difference})}), AMP_F64}))[0];
+        EXPECT_LE(most, tolerance);
+    }
+    static amp_tensor *product(amp_tensor *x, amp_tensor *y) {
+        return op("matmul", {x, y});
+    }
+    static amp_tensor *turned(amp_tensor *x) {
+        return op("transpose", {x, -2, -1});
+    }
+    template <class R>
+    static amp_tensor *conjugated(amp_tensor *x) {
+        const auto *from = static_cast<const R *>(amp_data(x));
+        std::vector<R> parts(from, from + 2 * amp_tensor_numel(x));
+        for (size_t i = 1; i < parts.size(); i += 2) parts[i] = -parts[i];
+        return amp_from_data(parts.data(), amp_tensor_dtype(x), amp_tensor_rank(x), amp_tensor_shape(x));
+    }
+    static amp_tensor *adjoint(amp_tensor *x) {
+        x = op("contiguous", {turned(x)});
+        const amp_dtype dtype = amp_tensor_dtype(x);
+        return dtype == AMP_C64 ? conjugated<float>(x) : dtype == AMP_C128 ? conjugated<double>(x) : x;
+    }
+    static amp_tensor *identity(int64_t n, amp_dtype dtype) {
+        std::vector<double> values(static_cast<size_t>(n * n));
+        for (int64_t i = 0; i < n; i++) values[static_cast<size_t>(i * n + i)] = 1;
+        return op("to", {tensor(AMP_F64, {n, n}, values), dtype});
+    }
+    // With a condition that f32 bears, on the device in rows that are far apart.
+    static amp_tensor *mild(int64_t n, amp_dtype dtype, int seed) {
+        return op("add", {numbers(dtype, {n, n}, seed), op("mul", {identity(n, dtype), amp_float(double(n))})});
+    }
+    static amp_tensor *sent_apart(amp_tensor *x) {
+        return op("select", {sent(op("stack", {std::vector<amp_tensor *>{x, x}, 2})), 2, 1});
+    }
+    static std::vector<amp_tensor *> all(const std::string &name, const std::vector<Value> &values,
+                                         const std::vector<Named> &named = {}) {
+        std::vector<amp_tensor *> outputs;
+        EXPECT_EQ(call(name, values, named, &outputs), AMP_OK) << amp_last_error();
+        outputs.resize(4);
+        return outputs;
+    }
+    static bool is_single(amp_dtype dtype) {
+        return dtype == AMP_F32 || dtype == AMP_C64;
+    }
+    static std::string told() {
+        EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_INVALID);
+        return error();
+    }
+    // Runs `body` and checks whether cuSOLVER had a part in it, and that nobody waited for the device.
+    template <class Body>
+    void expect_solver(bool expected, Body body) {
+        const uint64_t steps = fake->factors, waits = amp_cuda_counters().synchronizations;
+        body();
+        EXPECT_EQ(fake->factors > steps, expected && !without_solver());
+        EXPECT_EQ(amp_cuda_counters().synchronizations, waits);
+    }
+};
+
+constexpr amp_dtype dtypes[] = {AMP_F32, AMP_F64, AMP_C64, AMP_C128};
+
+TEST_F(CudaSolver, EquationsOfAllSizesAreSolved) {
+    for (amp_dtype dtype : dtypes) {
+        for (int64_t n : {1, 63, 64, 65, 200}) {
+            if (without_solver() && n > 65) continue; // slow, and tested elsewhere
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(n));
+            Scope scope;
+            const double tolerance = is_single(dtype) ? 1e-4 : 1e-12;
+            amp_tensor *a = mild(n, dtype, 1), *b = numbers(dtype, {n, 3}, 2), *there = sent_apart(a), *right = sent(b);
+            amp_tensor *x = nullptr, *inverse = nullptr;
+            expect_solver(n >= 64, [&] {
+                x = op("linalg_solve", {there, right});
+                inverse = op("linalg_inv", {there});
+            });
+            expect_close(x, op("linalg_solve", {a, b}), tolerance);
+            expect_close(inverse, op("linalg_inv", {a}), tolerance);
+            const std::vector<amp_tensor *> want = all("lu_with_info", {a}), got = all("lu_with_info", {there});
+            for (size_t i = 0; i < 3; i++) expect_close(got[i], want[i], tolerance * double(n));
+            expect_close(op("lu_solve", {right, got[0], got[1]}), op("lu_solve", {b, want[0], want[1]}), tolerance);
+            amp_tensor *p = op("add", {a, adjoint(a)}); // its diagonal outweighs all else
+            for (bool upper : {false, true}) {
+                amp_tensor *factor = nullptr, *solution = nullptr;
+                expect_solver(n >= 64, [&] {
+                    factor = op("linalg_cholesky", {sent_apart(p)}, {{"upper", upper}});
+                    solution = op("cholesky_solve", {right, factor, upper});
+                });
+                expect_close(factor, op("linalg_cholesky", {p}, {{"upper", upper}}), tolerance * 10);
+                expect_close(solution, op("linalg_solve", {p, b}), tolerance);
+                expect_close(op("cholesky_inverse", {factor, upper}), op("linalg_inv", {p}), tolerance);
+            }
+        }
+    }
+}
+
+TEST_F(CudaSolver, ReflectorsOfAllSizesAreThoseOfTheCpu) {
+    for (amp_dtype dtype : dtypes) {
+        for (const Shape &shape : {Shape{1, 1}, Shape{63, 70}, Shape{64, 64}, Shape{65, 100}, Shape{200, 66}}) {
+            if (without_solver() && shape[0] > 65) continue;
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]));
+            Scope scope;
+            const double tolerance = is_single(dtype) ? 2e-3 : 1e-11;
+            amp_tensor *a = numbers(dtype, shape, 1), *there = sent_apart(a);
+            for (const char *mode : {"reduced", "complete", "r"}) {
+                SCOPED_TRACE(mode);
+                const std::vector<amp_tensor *> want = all("linalg_qr", {a, mode});
+                std::vector<amp_tensor *> got;
+                expect_solver(shape[0] >= 64, [&] { got = all("linalg_qr", {there, mode}); });
+                for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], tolerance);
+            }
+            const std::vector<amp_tensor *> want = all("geqrf", {a}), got = all("geqrf", {there});
+            for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], tolerance);
+            if (shape[0] >= shape[1])
+                expect_close(op("linalg_householder_product", {got[0], got[1]}),
+                             op("linalg_householder_product", {want[0], want[1]}), tolerance);
+        }
+    }
+}
+
+TEST_F(CudaSolver, SingularValuesAndVectorsOfAllSizesGiveTheMatrixBack) {
+    for (amp_dtype dtype : dtypes) {
+        for (const Shape &shape : {Shape{1, 1}, Shape{63, 63}, Shape{64, 80}, Shape{2, 65, 64}, Shape{200, 64}}) {
+            if (without_solver() && (shape[0] > 65 || is_single(dtype))) continue;
+            for (bool full : {false, true}) {
+                SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]) +
+                             (full ? " full" : ""));
+                Scope scope;
+                const double tolerance = is_single(dtype) ? 1e-3 : 1e-11;
+                amp_tensor *a = numbers(dtype, shape, 1), *there = sent(a);
+                std::vector<amp_tensor *> f;
+                const int64_t m = shape[shape.size() - 2], n = shape.back(), k = std::min(m, n);
+                expect_solver(k >= 64, [&] { f = all("linalg_svd", {there, full}); });
+                for (int i = 0; i < 3; i++) f[size_t(i)] = fetched(f[size_t(i)]);
+                amp_tensor *scaled = op("mul", {op("narrow", {f[0], -1, 0, k}), op("unsqueeze", {f[1], -2})});
+                expect_close(product(scaled, op("narrow", {f[2], -2, 0, k})), a, tolerance);
+                amp_tensor *left = product(adjoint(f[0]), f[0]), *right = product(f[2], adjoint(f[2]));
+                expect_close(op("sub", {left, identity(full ? m : k, dtype)}), op("zeros_like", {left}), tolerance);
+                expect_close(op("sub", {right, identity(full ? n : k, dtype)}), op("zeros_like", {right}), tolerance);
+                expect_close(op("linalg_svdvals", {there}), op("linalg_svdvals", {a}), tolerance);
+                if (!full) expect_close(op("pinverse", {there}), op("pinverse", {a}), is_single(dtype) ? 0.1 : 1e-8);
+            }
+        }
+    }
+}
+
+TEST_F(CudaSolver, EigenvectorsOfAllSizesGiveTheMatrixBack) {
+    for (amp_dtype dtype : dtypes) {
+        for (int64_t n : {1, 63, 64, 65, 200}) {
+            if (without_solver() && (n > 65 || is_single(dtype))) continue;
+            for (const char *side : {"L", "U"}) {
+                SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(n) + side);
+                Scope scope;
+                const double tolerance = is_single(dtype) ? 2e-3 : 1e-11;
+                amp_tensor *a = numbers(dtype, {n, n}, 1), *there;
+                a = op("add", {a, adjoint(a)});
+                amp_tensor *half = op(*side == 'L' ? "tril" : "triu", {a}); // the other triangle does not count
+                there = sent_apart(half);
+                std::vector<amp_tensor *> f;
+                expect_solver(n >= 64, [&] { f = both("linalg_eigh", {there, side}); });
+                for (amp_tensor *&t : f) t = fetched(t);
+                expect_close(product(op("mul", {f[1], op("unsqueeze", {f[0], -2})}), adjoint(f[1])), a, tolerance);
+                expect_close(op("linalg_eigvalsh", {there, side}), op("linalg_eigvalsh", {a, side}), tolerance);
+            }
+        }
+    }
+}
+
+TEST_F(CudaSolver, BatchesOfManyMatricesStayWithOurKernels) {
+    amp_tensor *few = sent(op("add", {numbers(AMP_F64, {4, 64, 64}, 1), identity(64, AMP_F64)}));
+    amp_tensor *many = sent(op("add", {numbers(AMP_F64, {5, 64, 64}, 1), identity(64, AMP_F64)}));
+    expect_solver(true, [&] { op("linalg_inv", {few}); });
+    expect_solver(false, [&] { op("linalg_inv", {many}); });
+    expect_close(op("select", {op("linalg_inv", {few}), 0, 3}), fetched(op("select", {op("linalg_inv", {many}), 0, 3})),
+                 1e-8);
+}
+
+// The same as with our own kernels: what has no answer is told of when the host waits.
+TEST_F(CudaSolver, AMatrixWithoutAnAnswerIsToldOfWhenTheHostWaits) {
+    amp_tensor *none = sent(op("zeros", {AMP_DIMS(2, 70, 70), AMP_F32}));
+    for (const char *name : {"linalg_inv", "linalg_cholesky", "cholesky_inverse"}) {
+        ASSERT_NE(op(name, {none}), nullptr) << amp_last_error();
+        EXPECT_TRUE(contains(told(), std::string("a matrix of ") + name));
+    }
+    const std::vector<amp_tensor *> ex = all("linalg_inv_ex", {none});
+    EXPECT_EQ(amp_cuda_synchronize(), AMP_OK);
+    EXPECT_EQ(numbers_of(op("to", {fetched(ex[1]), AMP_F32}))[0], 1);
+    amp_tensor *holes = op("ones", {AMP_DIMS(70, 70), AMP_F32});
+    op("fill_", {op("narrow", {op("narrow", {holes, 0, 3, 1}), 1, 2, 1}), amp_float(NAN)});
+    ASSERT_NE(op("linalg_svdvals", {sent(holes)}), nullptr) << amp_last_error();
+    EXPECT_TRUE(contains(told(), "a matrix of linalg_svdvals"));
+    amp_tensor *values = fetched(op("linalg_eigvalsh", {sent(holes)})); // of which NaN is an answer
+    EXPECT_TRUE(std::isnan(numbers_of(values)[0]));
+    op("fill_", {op("narrow", {op("narrow", {holes, 0, 3, 1}), 1, 2, 1}), amp_float(INFINITY)});
+    EXPECT_TRUE(std::isnan(numbers_of(fetched(op("linalg_svdvals", {sent(holes)})))[69]));
+    amp_tensor *pivots = op("full", {AMP_DIMS(70), amp_int(71), AMP_I32}), *ones = sent(identity(70, AMP_F32));
+    ASSERT_NE(op("lu_solve", {ones, ones, sent(pivots)}), nullptr) << amp_last_error();
+    EXPECT_TRUE(contains(told(), "an index of lu_solve"));
+}
+
+TEST_F(CudaSolver, ExplainNamesItOrSaysWhyItIsNotThere) {
+    amp_tensor *large = sent(mild(64, AMP_F64, 1)), *small = sent(mild(63, AMP_F64, 1));
+    amp_explain_begin();
+    op("linalg_inv", {large});
+    op("linalg_inv", {small});
+    amp_explain_end();
+    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+    ASSERT_NE(report, nullptr);
+    EXPECT_TRUE(contains(report, without_solver() ? "has no cusolverDnCreate" : "\"cusolver\"")) << report;
+    EXPECT_TRUE(contains(report, "matrix_solve_f64")) << report;
+    amp_explain_free(report);
+    amp_explain_reset();
+}
+
+} // namespace
