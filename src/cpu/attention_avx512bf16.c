@@ -1,7 +1,7 @@
 /* Attention in bf16 with vdpbf16ps.
  *
- * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − r) (attention.h); both products of bf16 pairs. r is a
- *              large score, not the largest: weights may be up to MOST_WEIGHT, and as a rule never have to follow it.
+ * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − r) (attention.h); both products of bf16 pairs. r is 0 or
+ *              one of the larger scores: weights may be up to MOST_WEIGHT, and as a rule never have to follow it.
  * Accumulator: f32: scores, the sum of weights (16 lanes of a row, added at the end), results.
  * Error bound: weights have relative errors of 2^-18.3 from the exponential and 2⁻⁹ from their rounding to bf16 before the
  *              second product, so |out − exact| ≤ (2⁻⁸ + 2^-18.3) · Σ p_j·|v_j| / Σ p_j to first order, beside the sums' own.
@@ -23,12 +23,13 @@
 
 enum { FEW = 4, ROWS = 6, KEYS = AMP_ATTENTION_KEYS, GROUP = AMP_ATTENTION_TILE_ROWS / FEW, LEAST_WIDE = 192 };
 
-/* Weights are e^(score − a reference): one of the largest scores so far. It follows scores that are higher by LEAST_RISE; a
- * lane's sum of four weights tells when that must be looked at. */
+/* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is above
+ * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. */
+#define MOST_WEIGHT 64.0f
+#define LEAST_WEIGHT 0x1p-20f
 #define LEAST_RISE 2.0f
 #define MOST_STEPS 64.0f
 #define LN_2 0.693147182f
-#define MOST_WEIGHT 64.0f
 
 static inline __m512bh broadcast_pair(const uint16_t *pair) {
     int32_t bits;
@@ -107,6 +108,7 @@ typedef struct operands {
     const uint32_t *keys, *values; /* packed */
     float *sums;                   /* of all rows of a group, `step` apart */
     int64_t vectors, step;
+    bool plain; /* scores need but a scale */
 } operands;
 
 /* Rows that meet a key together, FEW or ROWS of them; those beyond the last repeat it and are not written. */
@@ -115,7 +117,6 @@ typedef struct team {
     int rows;
     float *sums;
     const uint16_t *q[ROWS];
-    bool ready; /* every row has a reference that the fast way can take */
     running state[ROWS];
     float scores[ROWS * KEY_BLOCK];
     uint16_t weights[ROWS * KEYS];
@@ -138,51 +139,57 @@ static void begin_team(const operands *o, team *t, int64_t row, int rows, float 
     t->rows = rows;
     t->end = h->causal && end < h->keys ? end : h->keys;
     t->sums = sums;
-    t->ready = false;
     memset(sums, 0, (size_t)(rows * o->step) * sizeof *sums);
     for (int r = 0; r < rows; r++) {
         t->q[r] = (const uint16_t *)h->q + row_of(h, t, r) * h->q_step;
-        t->state[r] = (running){_mm512_setzero_ps(), -INFINITY, 0.0f};
+        t->state[r] = (running){_mm512_setzero_ps(), 0.0f, 0.0f};
         fetch_row((const uint16_t *)h->out + row_of(h, t, r) * h->out_step, h->width);
         fetch_row(t->q[r] + AMP_ATTENTION_TILE_ROWS * h->q_step, h->depth); /* of the next group */
     }
 }
 
-/* Weights of a whole block of keys that all rows see, from registers, by the references that are there. Returns false where
- * scores rise far above them. */
-AMP_ALWAYS_INLINE bool weigh_fast(const operands *o, team *t, const uint32_t *packed, uint16_t *to, int rows) {
-    __m512 acc[ROWS][4], sum[ROWS];
-    const __m512 slope = _mm512_set1_ps(o->head->scale * LOG2_E), most = _mm512_set1_ps(MOST_WEIGHT);
-    unsigned high = 0;
+/* The weights of a whole block of keys by the reference that is there; `lanes`: with their sum. False where another reference must
+ * be found: that depends on the row alone, and so do its bits. */
+AMP_ALWAYS_INLINE bool weigh_by_reference(const running *state, __m512 *lanes, const __m512 scores[4], __m512 slope,
+                                          uint16_t *to) {
+    const __m512 zero = _mm512_set1_ps(state->zero);
+    __m512 e[4];
+    AMP_UNROLL
+    for (int c = 0; c < 4; c++) e[c] = power_of_two(_mm512_fmsub_ps(scores[c], slope, zero));
+    AMP_UNROLL
+    for (int c = 0; c < 4; c++) store_rounded(to + c * 16, e[c]);
+    const __m512 sum = (e[0] + e[1]) + (e[2] + e[3]);
+    *lanes = state->lanes + sum;
+    const __mmask16 high = _mm512_cmp_ps_mask(sum, _mm512_set1_ps(MOST_WEIGHT), _CMP_GT_OQ);
+    return !high & (_mm512_cmp_ps_mask(*lanes, _mm512_set1_ps(LEAST_WEIGHT), _CMP_GE_OQ) != 0);
+}
+
+/* All rows of a team. False, and nothing is changed but weights, where one needs another reference. */
+AMP_ALWAYS_INLINE bool weigh_team(const operands *o, team *t, const uint32_t *packed, uint16_t *to, int rows) {
+    __m512 acc[ROWS][4], lanes[ROWS];
+    const __m512 slope = _mm512_set1_ps(o->head->scale * LOG2_E);
+    bool good = true;
     multiply_block(acc, t->q, packed, o->head->depth / 2, 4, rows);
     AMP_UNROLL
-    for (int r = 0; r < rows; r++) {
-        const __m512 zero = _mm512_set1_ps(t->state[r].zero);
-        AMP_UNROLL
-        for (int c = 0; c < 4; c++) acc[r][c] = power_of_two(_mm512_fmsub_ps(acc[r][c], slope, zero));
-        AMP_UNROLL
-        for (int c = 0; c < 4; c++) store_rounded(to + r * KEYS + c * 16, acc[r][c]);
-        sum[r] = (acc[r][0] + acc[r][1]) + (acc[r][2] + acc[r][3]);
-        high |= _mm512_cmp_ps_mask(sum[r], most, _CMP_GT_OQ);
-    }
-    if (__builtin_expect(high != 0, 0)) return false;
+    for (int r = 0; r < rows; r++) good &= weigh_by_reference(&t->state[r], &lanes[r], acc[r], slope, to + r * KEYS);
+    if (__builtin_expect(!good, 0)) return false;
     AMP_UNROLL
-    for (int r = 0; r < rows; r++) t->state[r].lanes = t->state[r].lanes + sum[r];
+    for (int r = 0; r < rows; r++) t->state[r].lanes = lanes[r];
     return true;
 }
 
 /* Returns what was summed before must be multiplied by: where that is not next to nothing a power of two, so that nothing
  * is rounded again. */
-static float raise_reference(running *state, float top) {
-    const float rise = top - state->reference, steps = rintf(rise * LOG2_E);
-    float correction = 1.0f; /* of zeros, or NaN */
-    if (rise <= MOST_STEPS) {
-        state->reference += steps * LN_2;
-        correction = exp2f(-steps);
-    } else {
-        if (state->reference > -INFINITY) correction = expf(-rise);
-        state->reference = top;
-    }
+static float raise_reference(running *state, __m512 scores) {
+    const bool first = !_mm512_cmp_ps_mask(state->lanes, _mm512_setzero_ps(), _CMP_GT_OQ);
+    const __m512 high = _mm512_set1_ps(first ? -INFINITY : state->reference + LEAST_RISE);
+    float correction = 1.0f;
+    if (!_mm512_cmp_ps_mask(scores, high, _CMP_GT_OQ)) return correction;
+    const float top = v_max_lane(scores), rise = top - state->reference, steps = rintf(rise * LOG2_E);
+    const bool by_steps = !first && rise <= MOST_STEPS;
+    if (!first) correction = by_steps ? exp2f(-steps) : expf(-rise);
+    state->reference = by_steps ? state->reference + steps * LN_2 : top;
+    state->zero = fabsf(state->reference) < 0x1p64f ? state->reference * LOG2_E : NAN; /* NAN: never good */
     state->lanes = state->lanes * _mm512_set1_ps(correction);
     return correction;
 }
@@ -202,7 +209,6 @@ static float weigh_row(const amp_attention_head *h, running *state, const float 
     const int64_t visible = visible_keys(h, row, first_key, n);
     const float *mask = h->mask ? h->mask + row * h->mask_row_step + first_key * h->mask_key_step : NULL;
     __m512 x[KEY_BLOCK / 16], best = _mm512_set1_ps(-INFINITY);
-    float correction = 1.0f;
     AMP_UNROLL
     for (int i = 0; i < KEY_BLOCK / 16; i++) {
         const int64_t left = visible - i * 16;
@@ -210,18 +216,25 @@ static float weigh_row(const amp_attention_head *h, running *state, const float 
                         : _mm512_set1_ps(-INFINITY);
         best = v_max(x[i], best);
     }
-    if (_mm512_cmp_ps_mask(best, _mm512_set1_ps(state->reference + LEAST_RISE), _CMP_GT_OQ))
-        correction = raise_reference(state, v_max_lane(best));
-    const __m512 top = _mm512_set1_ps(state->reference == -INFINITY ? 0.0f : state->reference);
+    const float correction = raise_reference(state, best);
+    const __m512 reference = _mm512_set1_ps(state->reference);
     __m512 sum = _mm512_setzero_ps();
     AMP_UNROLL
     for (int i = 0; i < KEY_BLOCK / 16; i++) {
-        const __m512 e = power_of_two((x[i] - top) * _mm512_set1_ps(LOG2_E));
+        const __m512 e = power_of_two((x[i] - reference) * _mm512_set1_ps(LOG2_E));
         store_rounded(to + i * 16, e);
         sum = sum + e;
     }
     state->lanes = state->lanes + sum;
     return correction;
+}
+
+static bool weigh_plain_row(const operands *o, running *state, const float *s, uint16_t *to) {
+    const __m512 x[4] = {_mm512_loadu_ps(s), _mm512_loadu_ps(s + 16), _mm512_loadu_ps(s + 32), _mm512_loadu_ps(s + 48)};
+    __m512 lanes;
+    if (!weigh_by_reference(state, &lanes, x, _mm512_set1_ps(o->head->scale * LOG2_E), to)) return false;
+    state->lanes = lanes;
+    return true;
 }
 
 /* What was summed before, and the weights of the keys before `j` that are yet to be summed, follow the reference. */
@@ -236,31 +249,32 @@ static void correct_row(const operands *o, team *t, int r, int64_t j, float corr
 }
 
 static void weigh_block(const operands *o, team *t, int64_t key, int64_t j, int64_t n) {
-    t->ready = !o->head->mask && o->head->scale > 0.0f && o->head->scale < INFINITY;
+    const amp_attention_head *h = o->head;
     for (int r = 0; r < t->rows; r++) {
-        running *state = &t->state[r];
-        const float correction = weigh_row(o->head, state, t->scores + r * KEY_BLOCK, row_of(o->head, t, r), key + j, n,
-                                           t->weights + r * KEYS + j);
+        const int64_t row = row_of(h, t, r);
+        const float *s = t->scores + r * KEY_BLOCK;
+        uint16_t *to = t->weights + r * KEYS + j;
+        const bool whole = visible_keys(h, row, key + j, n) == KEY_BLOCK;
+        if (o->plain && whole && weigh_plain_row(o, &t->state[r], s, to)) continue;
+        const float correction = weigh_row(h, &t->state[r], s, row, key + j, n, to);
         if (correction != 1.0f) correct_row(o, t, r, j, correction);
-        state->zero = state->reference * LOG2_E;
-        t->ready &= fabsf(state->zero) < 1e30f;
     }
 }
 
 AMP_ALWAYS_INLINE void score_team(const operands *o, team *t, int64_t key, int64_t j, int64_t n, int rows) {
     const int64_t pairs = o->head->depth / 2;
     const uint32_t *packed = o->keys + (key + j) * pairs;
-    const bool whole = n >= KEY_BLOCK && (!o->head->causal || o->head->first_row + t->row + 1 >= key + j + KEY_BLOCK);
-    if (t->ready && whole && weigh_fast(o, t, packed, t->weights + j, rows)) return;
+    const bool whole = visible_keys(o->head, t->row, key + j, n) == KEY_BLOCK;
+    if (o->plain && whole && weigh_team(o, t, packed, t->weights + j, rows)) return;
     if (n > 32)
         score_block(t->q, packed, pairs, t->scores, 4, rows);
     else
         score_block(t->q, packed, pairs, t->scores, 2, rows);
-    weigh_block(o, t, key, j, n < KEY_BLOCK ? n : KEY_BLOCK);
+    weigh_block(o, t, key, j, n);
 }
 
 static void score_keys(const operands *o, team *t, int64_t key, int64_t j) {
-    const int64_t n = keys_of(t, key) - j;
+    const int64_t left = keys_of(t, key) - j, n = left < KEY_BLOCK ? left : KEY_BLOCK;
     if (n <= 0) return;
     if (t->rows == ROWS)
         score_team(o, t, key, j, n, ROWS);
@@ -327,6 +341,6 @@ void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bo
         pack_keys(h, keys);
         pack_values(h, values, (h->keys + 1) / 2 * 2);
     }
-    const operands o = {h, keys, values, sums, vectors, vectors * 16};
+    const operands o = {h, keys, values, sums, vectors, vectors * 16, !h->mask && fabsf(h->scale) < 0x1p64f};
     for (int64_t row = 0; row < h->rows;) row = attend_group(&o, row);
 }
