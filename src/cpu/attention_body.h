@@ -1,7 +1,7 @@
 /* Attention of one head in f32; compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA.
  *
- * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max), 4 rows × 256 keys at a time
- *              (attention.h).
+ * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − max), 4 or 6 rows × 256 keys at a
+ *              time (attention.h).
  * Accumulator: f32. A score's products are fused in ascending d and a result's in ascending key, both in registers;
  *              the sum of a row's weights is in VL lanes for each 256 keys, folded, and added.
  * Error bound: |out − exact| ≤ (2·δ + (S + 16)·2⁻²³) · Σ p_j·|v_j| / Σ p_j with the error of a weight δ = ((D +
@@ -22,7 +22,8 @@
 #define ATTENTION_PASTE_(isa) amp_attention_f32_##isa
 #define ATTENTION_PASTE(isa) ATTENTION_PASTE_(isa)
 
-enum { ROWS = AMP_ATTENTION_ROWS, KEYS = AMP_ATTENTION_KEYS, VECTORS = VL == 16 ? 4 : 2, KEY_BLOCK = VECTORS * VL };
+enum { VECTORS = VL == 16 ? 4 : 2, KEY_BLOCK = VECTORS * VL, KEYS = AMP_ATTENTION_KEYS, PART = KEYS / 2 };
+enum { FEW = AMP_ATTENTION_ROWS, ROWS = VL == 16 ? 6 : FEW, GROUP = AMP_ATTENTION_TILE_ROWS / FEW };
 
 static void pack_keys(const amp_attention_head *h, float *packed) {
     const float *k = h->k;
@@ -38,10 +39,10 @@ static void pack_keys(const amp_attention_head *h, float *packed) {
 
 /* scores[r] = q[r]·k for the first `vectors` vectors of one key block. */
 AMP_ALWAYS_INLINE void multiply_block(const float *const *q, const float *packed, int64_t depth, float *scores,
-                                      int vectors) {
+                                      int vectors, int rows) {
     vf acc[ROWS][VECTORS];
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) acc[r][c] = v_set1(0.0f);
     }
@@ -50,37 +51,37 @@ AMP_ALWAYS_INLINE void multiply_block(const float *const *q, const float *packed
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) k[c] = v_load(packed + c * VL);
         AMP_UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < rows; r++) {
             const vf x = v_set1(q[r][d]);
             AMP_UNROLL
             for (int c = 0; c < vectors; c++) acc[r][c] = v_fma(x, k[c], acc[r][c]);
         }
     }
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) v_store(scores + r * KEYS + c * VL, acc[r][c]);
     }
 }
 
-static inline void multiply_keys(const float *const *q, const float *packed, int64_t depth, float *scores,
-                                 int64_t keys) {
+AMP_ALWAYS_INLINE void multiply_keys(const float *const *q, const float *packed, int64_t depth, float *scores,
+                                     int64_t keys, int rows) {
     if (keys > 3 * VL && VECTORS > 3)
-        multiply_block(q, packed, depth, scores, VECTORS);
+        multiply_block(q, packed, depth, scores, VECTORS, rows);
     else if (keys > 2 * VL && VECTORS > 2)
-        multiply_block(q, packed, depth, scores, VECTORS > 2 ? 3 : VECTORS);
+        multiply_block(q, packed, depth, scores, VECTORS > 2 ? 3 : VECTORS, rows);
     else if (keys > VL)
-        multiply_block(q, packed, depth, scores, 2);
+        multiply_block(q, packed, depth, scores, 2, rows);
     else
-        multiply_block(q, packed, depth, scores, 1);
+        multiply_block(q, packed, depth, scores, 1, rows);
 }
 
 /* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j], `vectors` vectors of columns; the last has `lanes`. */
 AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *correction, const float *weights,
-                                  const float *v, int64_t v_step, int64_t n, int vectors, int64_t lanes) {
+                                  const float *v, int64_t v_step, int64_t n, int vectors, int64_t lanes, int rows) {
     vf acc[ROWS][4];
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) acc[r][c] = v_load(sums + r * sums_step + c * VL) * v_set1(correction[r]);
     }
@@ -91,66 +92,135 @@ AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *c
             x[c] = c + 1 < vectors || lanes == VL ? v_load(v + c * VL) : v_load_first(v + c * VL, lanes);
         }
         AMP_UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < rows; r++) {
             const vf w = v_set1(weights[r * KEYS + j]);
             AMP_UNROLL
             for (int c = 0; c < vectors; c++) acc[r][c] = v_fma(w, x[c], acc[r][c]);
         }
     }
     AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) v_store(sums + r * sums_step + c * VL, acc[r][c]);
     }
 }
 
-static void add_all_values(float *sums, int64_t sums_step, const float *correction, const float *weights,
-                           const amp_attention_head *h, int64_t first_key, int64_t n) {
-    const float *v = (const float *)h->v + first_key * h->v_step;
-    int64_t at = 0;
-    for (; h->width - at >= 4 * VL; at += 4 * VL) {
-        add_values(sums + at, sums_step, correction, weights, v + at, h->v_step, n, 4, VL);
-    }
-    for (; h->width - at >= 2 * VL; at += 2 * VL) {
-        add_values(sums + at, sums_step, correction, weights, v + at, h->v_step, n, 2, VL);
-    }
-    for (; at < h->width; at += VL) {
-        const int64_t lanes = h->width - at < VL ? h->width - at : VL;
-        add_values(sums + at, sums_step, correction, weights, v + at, h->v_step, n, 1, lanes);
+/* Rows that meet a key together, FEW or ROWS of them; those beyond the last repeat it and are not written. */
+typedef struct team {
+    int64_t row, end; /* keys that they see */
+    int rows;
+    float *sums;
+    const float *q[ROWS];
+    row_state state[ROWS];
+    float correction[ROWS];
+    _Alignas(64) float scores[ROWS * KEYS];
+} team;
+
+/* What of a head the rows share. */
+typedef struct operands {
+    const amp_attention_head *head;
+    const float *keys; /* packed */
+    float *sums;       /* of all rows of a group, `step` apart */
+    int64_t step;
+} operands;
+
+static int64_t row_of(const amp_attention_head *h, const team *t, int r) {
+    return t->row + r < h->rows - 1 ? t->row + r : h->rows - 1;
+}
+
+/* How many of the KEYS keys from `key` on they see. */
+static int64_t keys_of(const team *t, int64_t key) {
+    const int64_t n = t->end - key;
+    return n < 0 ? 0 : n < KEYS ? n : KEYS;
+}
+
+static void begin_team(const operands *o, team *t, int64_t row, int rows, float *sums) {
+    const amp_attention_head *h = o->head;
+    const int64_t end = h->first_row + row + rows;
+    t->row = row;
+    t->rows = rows;
+    t->end = h->causal && end < h->keys ? end : h->keys;
+    t->sums = sums;
+    memset(sums, 0, (size_t)(rows * o->step) * sizeof *sums);
+    for (int r = 0; r < rows; r++) {
+        t->q[r] = (const float *)h->q + row_of(h, t, r) * h->q_step;
+        t->state[r] = (row_state){-INFINITY, 0.0f};
     }
 }
 
-/* ROWS query rows from `row` on; those beyond the last repeat it and are not written. */
-static void attend_rows(const amp_attention_head *h, const float *packed, float *sums, int64_t row) {
-    const int64_t sums_step = (h->width + VL - 1) / VL * VL, last = h->rows - 1;
-    const int64_t end = h->causal && h->first_row + row + ROWS < h->keys ? h->first_row + row + ROWS : h->keys;
-    _Alignas(64) float scores[ROWS * KEYS];
-    row_state state[ROWS];
-    const float *q[ROWS];
-    AMP_UNROLL
-    for (int r = 0; r < ROWS; r++) {
-        q[r] = (const float *)h->q + (row + r < last ? row + r : last) * h->q_step;
-        state[r] = (row_state){-INFINITY, 0.0f};
+static void score_keys(const operands *o, team *t, int64_t key, int64_t j) {
+    const int64_t depth = o->head->depth, n = keys_of(t, key) - j;
+    const float *packed = o->keys + (key + j) * depth;
+    if (n <= 0) return;
+    if (t->rows == ROWS)
+        multiply_keys(t->q, packed, depth, t->scores + j, n, ROWS);
+    else
+        multiply_keys(t->q, packed, depth, t->scores + j, n, FEW);
+}
+
+static void weigh_keys(const operands *o, team *t, int64_t key) {
+    const int64_t n = keys_of(t, key);
+    for (int r = 0; r < t->rows && n > 0; r++)
+        t->correction[r] = update_row(o->head, &t->state[r], t->scores + r * KEYS, row_of(o->head, t, r), key, n);
+}
+
+/* The PART keys from key + j on; The sums are corrected with the first. */
+AMP_ALWAYS_INLINE void add_part(const operands *o, const team *t, int64_t key, int64_t j, int64_t column, int vectors) {
+    static const float ones[] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+    const amp_attention_head *h = o->head;
+    const int64_t left = keys_of(t, key) - j, n = left < PART ? left : PART, columns = h->width - column;
+    const int64_t lanes = vectors > 1 || columns > VL ? VL : columns;
+    const float *correction = j ? ones : t->correction, *v = (const float *)h->v + (key + j) * h->v_step + column;
+    float *sums = t->sums + column;
+    if (n <= 0) return;
+    if (t->rows == ROWS)
+        add_values(sums, o->step, correction, t->scores + j, v, h->v_step, n, vectors, lanes, ROWS);
+    else
+        add_values(sums, o->step, correction, t->scores + j, v, h->v_step, n, vectors, lanes, FEW);
+}
+
+/* All rows of a group against KEYS keys: what of them lies in L1 serves all rows. */
+static void attend_keys(const operands *o, team *group, int teams, int64_t key) {
+    const int64_t most = keys_of(&group[teams - 1], key), width = o->head->width;
+    for (int64_t j = 0; j < most; j += KEY_BLOCK)
+        for (int i = 0; i < teams; i++) score_keys(o, &group[i], key, j);
+    for (int i = 0; i < teams; i++) weigh_keys(o, &group[i], key);
+    for (int64_t j = 0; j < most; j += PART) {
+        int64_t at = 0;
+        for (; width - at >= 4 * VL; at += 4 * VL)
+            for (int i = 0; i < teams; i++) add_part(o, &group[i], key, j, at, 4);
+        for (; width - at >= 2 * VL; at += 2 * VL)
+            for (int i = 0; i < teams; i++) add_part(o, &group[i], key, j, at, 2);
+        for (; at < width; at += VL)
+            for (int i = 0; i < teams; i++) add_part(o, &group[i], key, j, at, 1);
     }
-    memset(sums, 0, (size_t)(ROWS * sums_step) * sizeof *sums);
-    for (int64_t key = 0; key < end; key += KEYS) {
-        const int64_t n = end - key < KEYS ? end - key : KEYS;
-        float correction[ROWS];
-        for (int64_t j = 0; j < n; j += KEY_BLOCK) {
-            multiply_keys(q, packed + (key + j) * h->depth, h->depth, scores + j, n - j);
-        }
-        AMP_UNROLL
-        for (int r = 0; r < ROWS; r++) {
-            const int64_t at = row + r < last ? row + r : last;
-            correction[r] = update_row(h, &state[r], scores + r * KEYS, at, key, n);
-        }
-        add_all_values(sums, sums_step, correction, scores, h, key, n);
+}
+
+static void store_team(const operands *o, const team *t) {
+    const amp_attention_head *h = o->head;
+    for (int r = 0; r < t->rows && t->row + r < h->rows; r++) {
+        const float scale = t->state[r].sum == 0.0f ? 0.0f : 1.0f / t->state[r].sum;
+        float *out = (float *)h->out + (t->row + r) * h->out_step;
+        for (int64_t i = 0; i < h->width; i++) out[i] = t->sums[r * o->step + i] * scale;
     }
-    for (int r = 0; r < ROWS && row + r < h->rows; r++) {
-        const float scale = state[r].sum == 0.0f ? 0.0f : 1.0f / state[r].sum;
-        float *out = (float *)h->out + (row + r) * h->out_step;
-        for (int64_t i = 0; i < h->width; i++) out[i] = sums[r * sums_step + i] * scale;
+}
+
+/* Rows from `row` on; returns where the next group begins. */
+static int64_t attend_group(const operands *o, int64_t row) {
+    const int64_t last = o->head->rows;
+    team group[GROUP];
+    float *sums = o->sums;
+    int teams = 0, left = AMP_ATTENTION_TILE_ROWS;
+    while (row < last && left >= ROWS) {
+        const int mine = last - row <= FEW ? FEW : ROWS;
+        begin_team(o, &group[teams++], row, mine, sums);
+        sums += mine * o->step;
+        left -= mine;
+        row += mine;
     }
+    for (int64_t key = 0; key < group[teams - 1].end; key += KEYS) attend_keys(o, group, teams, key);
+    for (int i = 0; i < teams; i++) store_team(o, &group[i]);
+    return row;
 }
 
 void ATTENTION_PASTE(SIMD_ISA)(const amp_attention_head *h, void *packed, bool reuse) {
@@ -158,5 +228,6 @@ void ATTENTION_PASTE(SIMD_ISA)(const amp_attention_head *h, void *packed, bool r
     float *keys = packed, *sums = keys + key_blocks * KEY_BLOCK * h->depth;
     sums += (64 - (uintptr_t)sums % 64) % 64 / sizeof *sums;
     if (!reuse) pack_keys(h, keys);
-    for (int64_t row = 0; row < h->rows; row += ROWS) attend_rows(h, keys, sums, row);
+    const operands o = {h, keys, sums, (h->width + VL - 1) / VL * VL};
+    for (int64_t row = 0; row < h->rows;) row = attend_group(&o, row);
 }
