@@ -7,6 +7,10 @@
 #include "cpu/kernels.h"
 #include "cpu/strided_copy.h"
 
+enum {
+    FAR_BYTES = 10 << 20
+}; /* of image and result: within, fetching lines ahead takes longer than waiting for them */
+
 /* [taps][channels] in f32; rounded to the dtype of the convolution on the way. */
 static amp_status fill_taps(const amp_conv *c, const amp_tensor *key, amp_dtype dtype, float *values) {
     const int64_t shape[] = {c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel, c->groups};
@@ -41,6 +45,11 @@ static amp_tensor *build_pairs(const amp_tensor *key, amp_dtype dtype, void *con
     return made;
 }
 
+static bool is_far(const amp_conv *c, amp_dtype dtype) {
+    const int64_t in = c->axis[0].in * c->axis[1].in * c->axis[2].in;
+    return c->batch * c->groups * (in + amp_conv_pixels(c)) * (int64_t)amp_dtype_size(dtype) > FAR_BYTES;
+}
+
 static amp_depthwise_epilogue epilogue_of(const amp_conv *c, const amp_conv_operands *o) {
     return (amp_depthwise_epilogue){
         .scale = (const float *)o->scale.data,
@@ -73,6 +82,7 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
                              .y = y->data,
                              .y_step = y->axis[2],
                              .y_line = y->axis[1],
+                             .far = is_far(c, x->dtype),
                              .epilogue = fused ? &epilogue : NULL};
     const int64_t pixels = c->batch * amp_conv_pixels(c), lines = pixels / window.out[2]; /* windows may join lines */
     const int threads = amp_parallel_threads(pixels * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);

@@ -20,7 +20,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { OUTPUTS = 8, WIDEST = 5, NEAR_BYTES = 768 * 1024, FAR_BYTES = 3 * 1024 * 1024 };
+enum { OUTPUTS = 8, WIDEST = 5 };
 
 /* One line of the image, or two, that the windows of an output line meet: where channel 0 of the first pixels lies. */
 typedef struct meeting {
@@ -34,8 +34,6 @@ typedef struct line {
     const amp_depthwise *d;
     meeting meet[AMP_DEPTHWISE_LINES];
     int meets;
-    bool far;     /* the image comes from beyond L2: it is fetched ahead, which costs a little where it is near */
-    bool by_line; /* … a line of outputs ahead, not a block */
     const char *fresh[2]; /* the lowest lines, which the line of outputs before did not meet: no more than two count */
     int fresh_lines;
     char *y;              /* channel 0 of the first pixel */
@@ -163,21 +161,14 @@ INLINE void one_output(const line *l, int64_t o, const bool wide, const bool fus
 
 /* ---- Dilation 1, stride 1 or 2 -------------------------------------------------------------------------------- */
 
-/* Memory that is new to the cache: where the `n` outputs from `o` on are written, and what will be read of the lowest
- * lines by the outputs below these, for a block takes less time than memory; or, where two such lines are much of L1
- * and the image is partly in L2, by the block after this one. In assembly: gcc takes a function of nothing but built-in
- * prefetches for one that does nothing. */
+/* What the `n` outputs below those from `o` on will be the first to read, of the lowest lines: a block takes less time
+ * than memory does. In assembly: gcc takes a function of nothing but built-in prefetches for one that does nothing. */
 static void fetch(const line *l, int64_t o, int n) {
     const amp_gemm_window *w = l->d->window;
-    const int64_t step = w->step[2] * 2, reach = n * w->stride[2] * step, y_step = l->d->y_step * 2;
-    const int64_t after = (o + n - 1) * w->stride[2] - w->pad[2] + w->taps[2], below = w->stride[1] * w->step[1] * 2;
-    const int64_t first = l->by_line ? below + o * w->stride[2] * step : after * step;
-    const char *y = l->y + o * y_step;
-    for (int64_t i = 0; i < n * y_step; i += 64) __asm__ volatile("prefetchw %0" : : "m"(y[i]));
-    if (!l->by_line && (after < 0 || after + n * w->stride[2] > w->in[2])) return;
+    const int64_t step = w->stride[2] * w->step[2] * 2, below = w->stride[1] * w->step[1] * 2;
     for (int f = 0; f < l->fresh_lines; f++) {
-        const char *from = l->fresh[f] + first;
-        for (int64_t i = 0; i < reach; i += 64) __asm__ volatile("prefetcht0 %0" : : "m"(from[i]));
+        const char *from = l->fresh[f] + below + o * step;
+        for (int64_t i = 0; i < n * step; i += 64) __asm__ volatile("prefetcht0 %0" : : "m"(from[i]));
     }
 }
 
@@ -247,7 +238,7 @@ INLINE void narrow(line *l) {
 /* `n` outputs of all channels: the image is read along memory. */
 INLINE void block_of_outputs(line *l, int64_t o, const int n, const int taps, const int stride, const bool fused) {
     const int64_t channels = l->d->window->channels;
-    if (l->far) fetch(l, o, n);
+    if (l->d->far) fetch(l, o, n);
     l->channel = l->vector = 0;
     for (; l->channel + 32 <= channels; l->channel += 32, l->vector += 2)
         some_outputs(l, o, n, taps, stride, true, fused);
@@ -330,11 +321,7 @@ static __attribute__((noinline)) void run_fused_line(line *l) {
 
 void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_t last) {
     const amp_gemm_window *w = d->window;
-    const int64_t pixels = (last - first) * w->out[2];
     line l = {.d = d, .vectors = amp_depthwise_vectors(w->channels)};
-    const int64_t bytes = pixels * w->stride[1] * w->stride[2] * w->channels * 2;
-    l.far = bytes > NEAR_BYTES;
-    l.by_line = w->stride[1] == 1 || bytes > FAR_BYTES;
     for (int64_t i = first; i < last; i++) {
         l.y = (char *)d->y + i * d->y_line * 2;
         if (d->epilogue && d->epilogue->residual)
