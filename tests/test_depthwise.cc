@@ -174,6 +174,7 @@ void check(const amp_kernel *kernel, uint32_t seed) {
     amp_depthwise_pack(pairs.as<uint16_t>(), p.taps.data(), w.taps, w.channels);
     d.pairs = pairs.as();
     d.y = y.as(), d.y_step = p.y_step, d.y_line = p.y_step * w.out[2];
+    d.far = seed % 5 < 2;
     const int64_t middle = p.lines() / 2;
     reinterpret_cast<amp_depthwise_function *>(kernel->function)(&d, middle, p.lines());
     reinterpret_cast<amp_depthwise_function *>(kernel->function)(&d, 0, middle);

@@ -8,7 +8,8 @@
 
 enum { AMP_MAX_STRUCT_BYTES = 1024 };
 
-/* A few words in most cases: fewer instructions than a call of memcpy, and than the loop over bytes that gcc makes of it. */
+/* A few words in most cases: fewer instructions than a call of memcpy, and than the loop over bytes that gcc makes of
+ * it. */
 static inline void amp_copy_words(void *to, const void *from, size_t bytes) {
     size_t i = 0;
     for (; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t))

@@ -7,9 +7,8 @@
 #include "cpu/kernels.h"
 #include "cpu/strided_copy.h"
 
-enum {
-    FAR_BYTES = 10 << 20
-}; /* of image and result: within, fetching lines ahead takes longer than waiting for them */
+/* Of image and result: what the last cache keeps of them needs no fetching ahead. */
+enum { FAR_BYTES = 8 << 20 };
 
 /* [taps][channels] in f32; rounded to the dtype of the convolution on the way. */
 static amp_status fill_taps(const amp_conv *c, const amp_tensor *key, amp_dtype dtype, float *values) {
