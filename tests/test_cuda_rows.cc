@@ -54,6 +54,68 @@ TEST_F(CudaRows, ScannedExtremesKeepTheLastOfEqualOnesAndStayNaN) {
     EXPECT_EQ(amp_tensor_numel(op("cumsum", {sent(op("narrow", {x, 0, 0, 0})), 0})), 0);
 }
 
+// Few results of many elements are joined in two stages.
+TEST_F(CudaRows, FewResultsOfManyElementsAgreeWithTheCpu) {
+    for (amp_dtype dtype : {AMP_F32, AMP_F64, AMP_BF16, AMP_I64, AMP_C64}) {
+        for (const Shape &shape : {Shape{3, 9000}, Shape{9000, 3}, Shape{1000, 300}, Shape{2, 4501, 5}}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]));
+            Scope scope;
+            amp_tensor *x = op("to", {op("mul", {random_tensor(AMP_F64, shape, 5), amp_float(30)}), dtype});
+            const double tolerance = dtype == AMP_BF16 ? 64 : dtype == AMP_I64 ? 0 : 0.05;
+            amp_tensor *there = sent(x), *twice = sent(x);
+            for (const amp_dims &dims : {AMP_DIMS(0), AMP_DIMS(1), AMP_DIMS(-1, 0)}) {
+                amp_tensor *got = op("sum", {there, dims});
+                expect_close(got, op("sum", {x, dims}), tolerance);
+                EXPECT_EQ(numbers_of(fetched(got)), numbers_of(fetched(op("sum", {twice, dims}))));
+            }
+            if (dtype == AMP_C64) continue;
+            for (int64_t dim : {0, 1}) {
+                for (const char *extreme : {"max.dim", "min.dim"}) {
+                    const std::vector<amp_tensor *> want = both(extreme, {x, dim}), got = both(extreme, {there, dim});
+                    for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 0);
+                }
+            }
+            expect_close(op("argmax", {there}), op("argmax", {x}), 0);
+            if (dtype == AMP_F64) expect_close(op("linalg_vector_norm", {there}), op("linalg_vector_norm", {x}), 1e-9);
+        }
+    }
+    std::vector<double> values(100000, 1.0);
+    values[77777] = NAN;
+    amp_tensor *x = tensor(AMP_F32, {100000}, values),
+               *ones = sent(op("full", {AMP_DIMS(100000), amp_int(1), AMP_F64}));
+    EXPECT_EQ(numbers_of(fetched(op("argmin", {sent(x)})))[0], 77777);
+    EXPECT_EQ(numbers_of(fetched(op("argmax", {ones})))[0], 0); // the first of equal ones
+    EXPECT_EQ(numbers_of(fetched(op("prod", {ones})))[0], 1);
+    EXPECT_TRUE(std::isnan(numbers_of(fetched(op("amax", {sent(x)})))[0]));
+}
+
+// Of long rows only what can be among the first is sorted on.
+TEST_F(CudaRows, TheFirstOfLongRowsAreThoseOfTheCpu) {
+    for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_I64}) {
+        for (int64_t length : {1024, 1025, 9000}) {
+            for (int64_t k : {1, 5, 512, 513}) {
+                for (bool largest : {true, false}) {
+                    SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(length) + " " +
+                                 std::to_string(k) + (largest ? " largest" : ""));
+                    Scope scope;
+                    amp_tensor *x = integers({2, length}, 600); // with many equal ones
+                    x = op("to", {x, dtype});
+                    const std::vector<Named> which = {{"largest", largest}};
+                    std::vector<amp_tensor *> want, got;
+                    ASSERT_EQ(call("topk", {x, k}, which, &want), AMP_OK) << amp_last_error();
+                    ASSERT_EQ(call("topk", {sent(x), k}, which, &got), AMP_OK) << amp_last_error();
+                    for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 0);
+                }
+            }
+        }
+    }
+    std::vector<double> values(3000, 1.0);
+    values[2999] = values[7] = NAN;
+    amp_tensor *x = tensor(AMP_F32, {3000}, values);
+    const std::vector<amp_tensor *> want = both("topk", {x, 4}), got = both("topk", {sent(x), 4});
+    for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 0);
+}
+
 TEST_F(CudaRows, LossesOverManyClassesAgreeWithTheCpu) {
     amp_tensor *x = random_tensor(AMP_F32, {7, 600}, 1), *target = integers({7}, 600);
     amp_tensor *weight = op("abs", {random_tensor(AMP_F32, {600}, 2)}), *shares = op("softmax", {x, 1});

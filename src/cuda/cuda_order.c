@@ -11,9 +11,9 @@ static int64_t row_blocks(int64_t rows) {
     return rows < 65536 ? rows : 65536;
 }
 
-/* Room for keys, or places, of all elements; NULL with an error. */
-static void *room_for(const amp_call *call, const amp_cuda_lines *lines) {
-    const int64_t shape[2] = {lines->rows, lines->length};
+/* Room for keys, or places, of rows; NULL with an error. */
+static void *room_for(const amp_call *call, int64_t rows, int64_t length) {
+    const int64_t shape[2] = {rows, length};
     const amp_tensor *room = amp_cuda_temporary(call, AMP_I64, 2, shape);
     return room ? amp_cuda_address(call->op->name, room) : NULL;
 }
@@ -27,12 +27,13 @@ amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lin
                        .descending = descending,
                        .last_first = last_first,
                        .rows = lines->rows,
-                       .length = lines->length};
+                       .length = lines->length,
+                       .keep = AMP_CUDA_TILE};
     uint64_t *keys[2] = {NULL, NULL};
     int64_t *places[2] = {NULL, NULL};
     for (int i = 0; i < (tiles > 1 ? 2 : 1); i++) {
-        keys[i] = room_for(call, lines);
-        places[i] = keys[i] ? room_for(call, lines) : NULL;
+        keys[i] = room_for(call, lines->rows, lines->length);
+        places[i] = keys[i] ? room_for(call, lines->rows, lines->length) : NULL;
         if (!places[i]) return amp_pending_error();
     }
     a.sorted_keys = keys[0];
@@ -50,6 +51,29 @@ amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lin
     return AMP_OK;
 }
 
+/* The first k of each row: of every tile in order, what cannot be among them is left behind, until one tile is left. `in_order`
+ * becomes the number of places of a row. */
+static amp_status find_first(const amp_call *call, const amp_cuda_lines *lines, int64_t k, amp_cuda_sort *a,
+                             const int64_t **places, int64_t *in_order) {
+    const char *op = call->op->name;
+    int64_t tiles;
+    a->keep = k;
+    do {
+        tiles = (a->length + AMP_CUDA_TILE - 1) / AMP_CUDA_TILE;
+        const int64_t last = a->length - (tiles - 1) * AMP_CUDA_TILE, kept = (tiles - 1) * k + (k < last ? k : last);
+        a->sorted_keys = room_for(call, lines->rows, kept);
+        a->sorted_places = a->sorted_keys ? room_for(call, lines->rows, kept) : NULL;
+        if (!a->sorted_places) return amp_pending_error();
+        AMP_TRY(amp_cuda_launch_over(op, "sort_tiles", a, row_blocks(lines->rows * tiles)));
+        a->keys = a->sorted_keys;
+        a->places = a->sorted_places;
+        a->length = kept;
+    } while (tiles > 1);
+    *places = a->places;
+    *in_order = a->length;
+    return AMP_OK;
+}
+
 static amp_status lines_of(const amp_call *call, const amp_rows *rows, amp_cuda_lines *lines) {
     *lines = (amp_cuda_lines){amp_cuda_rows_address(call->op->name, rows), rows->dtype, rows->count, rows->length};
     return lines->data ? AMP_OK : amp_pending_error();
@@ -59,11 +83,23 @@ amp_status amp_cuda_first_of_rows(const amp_call *call, const amp_rows *in, int6
                                   const amp_rows *values, const amp_rows *indices) {
     const char *op = call->op->name;
     amp_cuda_lines lines;
-    amp_cuda_ordered ordered;
+    amp_cuda_ordered ordered = {NULL, NULL};
     if (in->count * in->length == 0 || k == 0) return AMP_OK;
     AMP_TRY(lines_of(call, in, &lines));
-    AMP_TRY(amp_cuda_put_in_order(call, &lines, descending, last_first, &ordered));
+    int64_t in_order = in->length;
+    if (k <= AMP_CUDA_TILE / 2) {
+        amp_cuda_sort sort = {.in = lines.data,
+                              .dtype = lines.dtype,
+                              .descending = descending,
+                              .last_first = last_first,
+                              .rows = lines.rows,
+                              .length = lines.length};
+        AMP_TRY(find_first(call, &lines, k, &sort, &ordered.places, &in_order));
+    } else {
+        AMP_TRY(amp_cuda_put_in_order(call, &lines, descending, last_first, &ordered));
+    }
     const amp_cuda_take a = {.in = lines.data,
+                             .in_order = in_order,
                              .places = ordered.places,
                              .values = amp_cuda_rows_address(op, values),
                              .indices = amp_cuda_rows_address(op, indices),

@@ -59,15 +59,36 @@ static void split_dimensions(amp_cuda_reduce *a, const amp_tensor *in, unsigned 
 
 /* Threads for one result: neighbours in memory are read by neighbouring threads. */
 static int width_of(const amp_cuda_reduce *a) {
-    const bool by_columns = a->kept_rank > 0 && a->kept_strides[a->kept_rank - 1] == 1 && a->results >= 4096;
+    const int last = a->kept_rank - 1;
+    const bool by_columns = last >= 0 && a->kept_strides[last] == 1 && a->kept[last] >= AMP_CUDA_THREADS;
     return by_columns || a->elements < 16 ? 1 : a->elements < 512 ? 32 : AMP_CUDA_THREADS;
+}
+
+/* Where results keep few blocks busy, their elements are cut into pieces, of which each thread has at least 16: as many as the
+ * shape says, on whatever GPU. */
+static int64_t pieces_of(const amp_cuda_reduce *a, int64_t blocks) {
+    enum { ENOUGH_BLOCKS = 512, LEAST = 16 };
+    const int64_t wanted = ENOUGH_BLOCKS / blocks, most = a->elements / ((int64_t)a->width * LEAST);
+    const int64_t pieces = wanted < most ? wanted : most;
+    return pieces > 1 ? pieces : 1;
 }
 
 static amp_status launch_reduction(const char *op, amp_cuda_reduce *a, amp_dtype compute) {
     if (a->results == 0) return AMP_OK;
+    const char *kernel = kernel_of((amp_reduction)a->kind, compute);
     a->width = width_of(a);
     const int64_t groups = AMP_CUDA_THREADS / a->width, blocks = (a->results + groups - 1) / groups;
-    return amp_cuda_launch_over(op, kernel_of((amp_reduction)a->kind, compute), a, blocks < 65536 ? blocks : 65536);
+    a->pieces = pieces_of(a, blocks);
+    if (a->pieces == 1) return amp_cuda_launch_over(op, kernel, a, blocks < 65536 ? blocks : 65536);
+    const int64_t bytes = a->results * a->pieces * AMP_CUDA_STATE;
+    const amp_tensor *joined = amp_backend_tensor(AMP_DEVICE_CUDA, op, AMP_U8, 1, &bytes);
+    a->joined = joined ? amp_cuda_address(op, joined) : NULL;
+    if (!a->joined) return amp_pending_error();
+    AMP_TRY(amp_cuda_launch_over(op, kernel, a, blocks * a->pieces));
+    a->second = true;
+    a->width = a->pieces < 32 ? 1 : 32;
+    const int64_t at_once = AMP_CUDA_THREADS / a->width;
+    return amp_cuda_launch_over(op, kernel, a, (a->results + at_once - 1) / at_once);
 }
 
 amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out) {

@@ -12,7 +12,8 @@ typedef struct amp_cuda_sort {
     bool descending;
     bool last_first; /* of equal elements the last one comes first */
     int64_t rows, length;
-    const uint64_t *keys; /* runs of `width`, each in order … */
+    int64_t keep;         /* of each tile: only so many, the first ones, go on */
+    const uint64_t *keys; /* runs of `width`, each in order …; for tiles: instead of the elements, if not NULL */
     const int64_t *places;
     uint64_t *sorted_keys; /* … and what becomes of them: runs of twice the width */
     int64_t *sorted_places;
@@ -28,6 +29,7 @@ typedef struct amp_cuda_take {
     int64_t *indices;
     int size; /* of an element, in bytes */
     int64_t rows, length, wanted;
+    int64_t in_order; /* places of each row */
 } amp_cuda_take;
 
 /* Quantiles of rows in order, those of the first q first. */

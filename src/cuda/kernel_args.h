@@ -61,7 +61,12 @@ typedef struct amp_cuda_reduce {
     double power, scale, root;
     int width;      /* threads for one result: a power of two, at most the block */
     int64_t *index; /* of the extreme element, dense in the order of results; NULL: not asked for */
+    /* In two stages: the elements of each result in so many pieces, joined first; then these. */
+    int64_t pieces;
+    void *joined; /* AMP_CUDA_STATE bytes for each piece; NULL: all in one stage */
+    bool second;  /* the pieces have been joined */
 } amp_cuda_reduce;
+enum { AMP_CUDA_STATE = 64 };
 
 /* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. */
 typedef struct amp_cuda_softmax {

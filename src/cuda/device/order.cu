@@ -54,15 +54,20 @@ AMP_KERNEL(sort_tiles, amp_cuda_sort) {
     AMP_SHARED_BYTES(place_bytes, 2 * AMP_CUDA_TILE * sizeof(int32_t));
     uint64_t *keys = (uint64_t *)(void *)key_bytes, *other_keys = keys + AMP_CUDA_TILE;
     int32_t *places = (int32_t *)(void *)place_bytes, *other_places = places + AMP_CUDA_TILE;
-    const int64_t most = AMP_CUDA_TILE, tiles = (a.length + most - 1) / most;
+    const int64_t most = AMP_CUDA_TILE, tiles = (a.length + most - 1) / most, last = a.length - (tiles - 1) * most;
+    const int64_t kept = (tiles - 1) * a.keep + (a.keep < last ? a.keep : last); /* of a row */
     for (int64_t tile = AMP_BLOCK; tile < a.rows * tiles; tile += AMP_BLOCKS) {
         const int64_t row = tile / tiles * a.length, start = tile % tiles * most;
         const int64_t count = a.length - start < most ? a.length - start : most;
         for (int64_t i = AMP_THREAD; i < count; i += AMP_THREADS) {
             const int64_t at = a.last_first ? a.length - 1 - start - i : start + i;
+            places[i] = (int32_t)i;
+            if (a.keys) {
+                keys[i] = a.keys[row + start + i];
+                continue;
+            }
             const uint64_t key = key_at(a.in, a.dtype, row + at);
             keys[i] = a.descending ? ~key : key;
-            places[i] = (int32_t)i;
         }
         AMP_BARRIER();
         for (int64_t width = 1; width < count; width *= 2) {
@@ -79,10 +84,10 @@ AMP_KERNEL(sort_tiles, amp_cuda_sort) {
             other_keys = swapped_keys;
             other_places = swapped_places;
         }
-        for (int64_t i = AMP_THREAD; i < count; i += AMP_THREADS) {
-            const int64_t at = start + places[i];
-            a.sorted_keys[row + start + i] = keys[i];
-            a.sorted_places[row + start + i] = a.last_first ? a.length - 1 - at : at;
+        for (int64_t i = AMP_THREAD; i < count && i < a.keep; i += AMP_THREADS) {
+            const int64_t at = start + places[i], to = tile / tiles * kept + tile % tiles * a.keep + i;
+            a.sorted_keys[to] = keys[i];
+            a.sorted_places[to] = a.keys ? a.places[row + at] : a.last_first ? a.length - 1 - at : at;
         }
         AMP_BARRIER(); /* before the next tile is read */
     }
@@ -98,7 +103,8 @@ AMP_KERNEL(sort_merge, amp_cuda_sort) {
 
 AMP_KERNEL(sort_take, amp_cuda_take) {
     for (int64_t i = first_element(); i < a.rows * a.wanted; i += element_step()) {
-        const int64_t row = i / a.wanted * a.length, place = a.places[row + i % a.wanted], from = row + place;
+        const int64_t row = i / a.wanted, place = a.places[row * a.in_order + i % a.wanted];
+        const int64_t from = row * a.length + place;
         a.indices[i] = place;
         switch (a.size) {
         case 1: ((uint8_t *)a.values)[i] = ((const uint8_t *)a.in)[from]; break;

@@ -1,7 +1,8 @@
 /* Kernels in which several elements make one: reductions, softmax, normalisations; and gathering by index.
  *
  * Order of sums: each thread adds every width-th element in order, with the rounding errors carried along (Neumaier); then
- * the threads of a result join in pairs. It follows from shapes alone. */
+ * the threads of a result join in pairs, and, of few results, the pieces that these were cut into in the same way. It follows
+ * from shapes alone. */
 #include "cuda/device/kernel.h"
 
 extern "C" {
@@ -138,9 +139,11 @@ AMP_DEVICE complex128 finish<complex128>(const amp_cuda_reduce &a, complex128 x)
 
 /* Calls visit(element, its number) for this thread's elements of a result. */
 template <class T, class Visit>
-AMP_DEVICE void visit_elements(const amp_cuda_reduce &a, int64_t result, int width, Visit *visit) {
+AMP_DEVICE void visit_elements(const amp_cuda_reduce &a, int64_t result, int64_t piece, int width, Visit *visit) {
     const int64_t base = place(result, a.kept_rank, a.kept, a.kept_strides);
-    for (int64_t i = AMP_THREAD % width; i < a.elements; i += width) {
+    const int64_t length = (a.elements + a.pieces - 1) / a.pieces, begin = piece * length;
+    const int64_t end = begin + length < a.elements ? begin + length : a.elements;
+    for (int64_t i = begin + AMP_THREAD % width; i < end; i += width) {
         const int64_t at =
             a.reduced_rank == 1 ? i * a.reduced_strides[0] : place(i, a.reduced_rank, a.reduced, a.reduced_strides);
         visit->see(load<T>(a.in, a.in_dtype, base + at), i);
@@ -200,18 +203,35 @@ struct joining {
     }
 };
 
+/* What has been joined of piece number `i` of all results. */
+template <class State>
+AMP_DEVICE State *joined_piece(const amp_cuda_reduce &a, int64_t i) {
+    static_assert(sizeof(State) <= AMP_CUDA_STATE, "there is room for it");
+    return (State *)((char *)a.joined + i * AMP_CUDA_STATE);
+}
+
 /* The results of this thread's group, one after the other; all threads of the block go the same number of rounds. */
 template <class T, class State, class Write>
 AMP_DEVICE void reduce_with(const amp_cuda_reduce &a, State start, Write write) {
     AMP_SHARED_BYTES(memory, AMP_BLOCK_THREADS * sizeof(State));
     State *shared = (State *)memory;
     const int width = a.width < AMP_THREADS ? a.width : AMP_THREADS, groups = AMP_THREADS / width;
-    for (int64_t first = AMP_BLOCK * groups; first < a.results; first += AMP_BLOCKS * groups) {
-        const int64_t result = first + AMP_THREAD / width;
+    const int64_t pieces = a.second ? 1 : a.pieces, works = (a.results + groups - 1) / groups * pieces;
+    for (int64_t work = AMP_BLOCK; work < works; work += AMP_BLOCKS) {
+        const int64_t result = work / pieces * groups + AMP_THREAD / width, piece = work % pieces;
+        const bool inside = result < a.results;
         State state = start;
-        if (result < a.results) visit_elements<T>(a, result, width, &state);
+        if (inside && !a.second) visit_elements<T>(a, result, piece, width, &state);
+        for (int64_t i = AMP_THREAD % width; inside && a.second && i < a.pieces; i += width) {
+            state.join(*joined_piece<State>(a, result * a.pieces + i));
+        }
         join_threads(&state, shared, width, joining<State>());
-        if (result < a.results && AMP_THREAD % width == 0) write(a, result, state);
+        if (!inside || AMP_THREAD % width != 0) continue;
+        if (a.joined && !a.second) {
+            *joined_piece<State>(a, result * pieces + piece) = state;
+        } else {
+            write(a, result, state);
+        }
     }
 }
 
