@@ -14,8 +14,7 @@
 enum {
     SMALL_A_BYTES = 32 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
     CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
-    CHUNK_LEAST_ROWS = 256,     /* … but never fewer rows: each chunk costs a stream of B */
-    LONG_A_BYTES = 4 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
+    LONG_A_BYTES = 6 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
     LONG_GROUP = 16,        /* … each of which meets so many panels of B, */
     LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
     FAR_B_BYTES = 1 << 20, /* of a B that leaves L2 no more than so many panels are read at a time: of more streams … */
@@ -60,7 +59,7 @@ static int64_t divide_up(int64_t a, int64_t b) {
 AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
     const int64_t panels = divide_up(p->row_panels, grid_m);
     if (panels <= 1) return panels;
-    const int64_t least = divide_up(CHUNK_LEAST_ROWS, p->panel_rows);
+    const int64_t least = divide_up(p->isa->chunk_rows, p->panel_rows);
     int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
     if (chunk < least) chunk = least;
     if (chunk > panels) chunk = panels;

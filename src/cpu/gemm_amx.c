@@ -148,6 +148,7 @@ static const amp_gemm_isa isa = {
     .a_f32 = false,
     .max_rows = 32,
     .max_panels = {1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
+    .chunk_rows = 256,
     .group_panels = 4, /* at this rate the LLC decides: each slice of A is brought in for 128 columns */
     .pass_blocks = 15, /* 480 of k: A and B of a tile, 60 KB, share L1 with C's 4 KB */
     .pack_a = pack_a,

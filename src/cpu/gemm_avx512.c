@@ -25,6 +25,7 @@ static const amp_gemm_isa isa = {
     .stores = true,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,
+    .chunk_rows = 64,
     .group_panels = 1,
     .pass_blocks = 32,
     .pack_a = pack_a,

@@ -24,6 +24,7 @@ static const amp_gemm_isa isa = {
     .b_f32 = true,
     .max_rows = 6,
     .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    .chunk_rows = 64,
     .group_panels = 1,
     .pass_blocks = 16,
     .pack_a = pack_a,

@@ -30,6 +30,7 @@ static const amp_gemm_isa isa = {
     .b_f32 = true,
     .max_rows = 14,
     .max_panels = AMP_GEMM_PANELS_28,
+    .chunk_rows = 64,
     .group_panels = 1,
     .pass_blocks = 16,
     .pack_a = pack_a,

@@ -104,6 +104,7 @@ typedef struct amp_gemm_isa {
     bool stores;            /* tiles can be finished from the registers, in the product's type or f32 */
     int max_rows;           /* of a tile with one panel of B */
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
+    int chunk_rows;         /* so many rows of A at least meet each stream of B */
     int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
     int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);

@@ -95,7 +95,8 @@ void amp_gemm_pack_bf16_ref(uint16_t *dst, const void *src, amp_dtype dtype, int
     }
 }
 
-#define REF_ISA .a_f32 = true, .max_rows = 8, .group_panels = 1, .pass_blocks = INT64_MAX, .finish = finish
+#define REF_ISA                                                                                                        \
+    .a_f32 = true, .max_rows = 8, .chunk_rows = 64, .group_panels = 1, .pass_blocks = INT64_MAX, .finish = finish
 static const amp_gemm_isa bf16 = {
     REF_ISA,
     .max_panels = {1, 1, 1, 1, 1, 1, 1, 1, 1},
