@@ -23,7 +23,7 @@
 #define ATTENTION_PASTE(isa) ATTENTION_PASTE_(isa)
 
 enum { VECTORS = VL == 16 ? 4 : 2, KEY_BLOCK = VECTORS * VL, KEYS = AMP_ATTENTION_KEYS, PART = KEYS / 2 };
-enum { FEW = AMP_ATTENTION_ROWS, ROWS = VL == 16 ? 6 : FEW, GROUP = AMP_ATTENTION_TILE_ROWS / FEW };
+enum { FEW = AMP_ATTENTION_ROWS, ROWS = 6, GROUP = AMP_ATTENTION_TILE_ROWS / FEW };
 
 static void pack_keys(const amp_attention_head *h, float *packed) {
     const float *k = h->k;
@@ -79,14 +79,14 @@ AMP_ALWAYS_INLINE void multiply_keys(const float *const *q, const float *packed,
 /* sums[r] = correction[r]·sums[r] + Σ weight[r][j]·v[j], `vectors` vectors of columns; the last has `lanes`. */
 AMP_ALWAYS_INLINE void add_values(float *sums, int64_t sums_step, const float *correction, const float *weights,
                                   const float *v, int64_t v_step, int64_t n, int vectors, int64_t lanes, int rows) {
-    vf acc[ROWS][4];
+    vf acc[ROWS][VECTORS];
     AMP_UNROLL
     for (int r = 0; r < rows; r++) {
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) acc[r][c] = v_load(sums + r * sums_step + c * VL) * v_set1(correction[r]);
     }
     for (int64_t j = 0; j < n; j++, v += v_step) {
-        vf x[4];
+        vf x[VECTORS];
         AMP_UNROLL
         for (int c = 0; c < vectors; c++) {
             x[c] = c + 1 < vectors || lanes == VL ? v_load(v + c * VL) : v_load_first(v + c * VL, lanes);
@@ -187,8 +187,8 @@ static void attend_keys(const operands *o, team *group, int teams, int64_t key) 
     for (int i = 0; i < teams; i++) weigh_keys(o, &group[i], key);
     for (int64_t j = 0; j < most; j += PART) {
         int64_t at = 0;
-        for (; width - at >= 4 * VL; at += 4 * VL)
-            for (int i = 0; i < teams; i++) add_part(o, &group[i], key, j, at, 4);
+        for (; width - at >= VECTORS * VL; at += VECTORS * VL)
+            for (int i = 0; i < teams; i++) add_part(o, &group[i], key, j, at, VECTORS);
         for (; width - at >= 2 * VL; at += 2 * VL)
             for (int i = 0; i < teams; i++) add_part(o, &group[i], key, j, at, 2);
         for (; at < width; at += VL)
