@@ -217,7 +217,7 @@ void amp_attention_bf16_amx(const amp_attention_head *h, void *packed, bool reus
     b.query = (uint16_t *)(b.sums + ROWS * b.step);
     if (!reuse) {
         pack_keys(h, keys);
-        pack_values(h, values, padded);
+        pack_values(h, values, padded, b.step / 16);
     }
     amp_tiles_configure((const uint8_t[8]){16, 16, 16, 16, 16, 16, 16, 16});
     for (int64_t row = 0; row < h->rows; row += ROWS) attend_rows(&b, row);

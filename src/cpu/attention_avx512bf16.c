@@ -21,7 +21,14 @@
 
 #include "cpu/attention_bf16.h"
 
-enum { FEW = 4, ROWS = 6, KEYS = AMP_ATTENTION_KEYS, GROUP = AMP_ATTENTION_TILE_ROWS / FEW, LEAST_WIDE = 192 };
+enum {
+    FEW = 4,
+    ROWS = 6,
+    KEYS = AMP_ATTENTION_KEYS,
+    GROUP = AMP_ATTENTION_TILE_ROWS / FEW,
+    LEAST_WIDE = 192,
+    PANEL = 4
+};
 
 /* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is above
  * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. */
@@ -157,7 +164,7 @@ AMP_ALWAYS_INLINE bool weigh_by_reference(const running *state, __m512 *lanes, c
     AMP_UNROLL
     for (int c = 0; c < 4; c++) e[c] = power_of_two(_mm512_fmsub_ps(scores[c], slope, zero));
     AMP_UNROLL
-    for (int c = 0; c < 4; c++) store_rounded(to + c * 16, e[c]);
+    for (int c = 0; c < 4; c += 2) _mm512_storeu_si512(to + c * 16, (__m512i)_mm512_cvtne2ps_pbh(e[c + 1], e[c]));
     const __m512 sum = (e[0] + e[1]) + (e[2] + e[3]);
     *lanes = state->lanes + sum;
     const __mmask16 high = _mm512_cmp_ps_mask(sum, _mm512_set1_ps(MOST_WEIGHT), _CMP_GT_OQ);
@@ -283,13 +290,14 @@ static void score_keys(const operands *o, team *t, int64_t key, int64_t j) {
 }
 
 AMP_ALWAYS_INLINE void add_columns(const operands *o, const team *t, int64_t key, int64_t column, int vectors) {
-    const uint32_t *v = o->values + key / 2 * o->step + column * 16;
+    const int64_t panel = column / PANEL * PANEL, wide = o->vectors - panel < PANEL ? o->vectors - panel : PANEL;
+    const uint32_t *v = o->values + (panel * ((o->head->keys + 1) / 2) + key / 2 * wide + column - panel) * 16;
     const int64_t pairs = (keys_of(t, key) + 1) / 2;
     if (pairs == 0) return;
     if (t->rows == ROWS)
-        add_values(t->sums + column * 16, o->step, t->weights, v, o->step, pairs, vectors, ROWS);
+        add_values(t->sums + column * 16, o->step, t->weights, v, wide * 16, pairs, vectors, ROWS);
     else
-        add_values(t->sums + column * 16, o->step, t->weights, v, o->step, pairs, vectors, FEW);
+        add_values(t->sums + column * 16, o->step, t->weights, v, wide * 16, pairs, vectors, FEW);
 }
 
 /* All rows of a group against KEYS keys: what is packed of them is read once, and is in L1 for all but the first. */
@@ -298,8 +306,8 @@ static void attend_keys(const operands *o, team *group, int teams, int64_t key) 
     int64_t c = 0;
     for (int64_t j = 0; j < most; j += KEY_BLOCK)
         for (int i = 0; i < teams; i++) score_keys(o, &group[i], key, j);
-    for (; o->vectors - c >= 4; c += 4)
-        for (int i = 0; i < teams; i++) add_columns(o, &group[i], key, c, 4);
+    for (; o->vectors - c >= PANEL; c += PANEL)
+        for (int i = 0; i < teams; i++) add_columns(o, &group[i], key, c, PANEL);
     for (; o->vectors - c >= 2; c += 2)
         for (int i = 0; i < teams; i++) add_columns(o, &group[i], key, c, 2);
     for (int i = 0; i < teams && c < o->vectors; i++) add_columns(o, &group[i], key, c, 1);
@@ -339,7 +347,7 @@ void amp_attention_bf16_avx512bf16(const amp_attention_head *h, void *packed, bo
     float *sums = (float *)(values + (h->keys + 1) / 2 * vectors * 16);
     if (!reuse) {
         pack_keys(h, keys);
-        pack_values(h, values, (h->keys + 1) / 2 * 2);
+        pack_values(h, values, (h->keys + 1) / 2 * 2, PANEL);
     }
     const operands o = {h, keys, values, sums, vectors, vectors * 16, !h->mask && fabsf(h->scale) < 0x1p64f};
     for (int64_t row = 0; row < h->rows;) row = attend_group(&o, row);

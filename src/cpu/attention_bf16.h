@@ -1,5 +1,5 @@
 /* What the bf16 kernels of attention share: packing, the exponential, rounding of results. AVX512BF16; keys are packed
- * [block of 64][depth/2][64][2], values [keys/2][width][2], zero padded. */
+ * [block of 64][depth/2][64][2], values [panel][keys/2][columns][2], zero padded. */
 #ifndef AMP_CPU_ATTENTION_BF16_H
 #define AMP_CPU_ATTENTION_BF16_H
 
@@ -71,26 +71,32 @@ static void pack_keys(const amp_attention_head *h, uint32_t *packed) {
     }
 }
 
-/* Two rows of values interleaved, 16 columns at a time; `padded`: rows, with those of zeros behind the last. */
-static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t padded) {
-    const uint16_t *v = h->v;
-    const int64_t vectors = (h->width + 15) / 16;
-    for (int64_t j = 0; j < h->keys; j += 2) {
-        for (int64_t c = 0; c < vectors; c++, packed += 16) {
-            const int64_t left = h->width - c * 16;
-            const __mmask16 lanes = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
-            const uint16_t *at = v + j * h->v_step + c * 16;
-            fetch_row(at + AHEAD * h->v_step, 1);
-            fetch_row(at + (AHEAD + 1) * h->v_step, 1);
-            const __m256i low = _mm256_maskz_loadu_epi16(lanes, at);
-            const __m256i high =
-                j + 1 < h->keys ? _mm256_maskz_loadu_epi16(lanes, at + h->v_step) : _mm256_setzero_si256();
-            const __m512i pair =
-                _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-            _mm512_storeu_si512(packed, pair);
-        }
+/* Two rows of values interleaved: `vectors` of 16 columns from `column` on; zeros behind the last row and column. */
+static inline void pack_two_rows(const amp_attention_head *h, uint32_t *packed, int64_t row, int64_t column,
+                                 int64_t vectors) {
+    static const uint16_t low[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                     8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+    const __m512i first = _mm512_loadu_si512(low), second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+    const uint16_t *v = (const uint16_t *)h->v + row * h->v_step + column;
+    for (int64_t c = 0; c < vectors; c += 2, v += 32) {
+        const int64_t left = h->width - column - c * 16;
+        const __mmask32 lanes = left >= 32 ? 0xffffffffu : (1u << left) - 1u;
+        fetch_row(v + AHEAD * h->v_step, 1);
+        fetch_row(v + (AHEAD + 1) * h->v_step, 1);
+        const __m512i even = _mm512_maskz_loadu_epi16(row < h->keys ? lanes : 0, v);
+        const __m512i odd = _mm512_maskz_loadu_epi16(row + 1 < h->keys ? lanes : 0, v + h->v_step);
+        _mm512_storeu_si512(packed + c * 16, _mm512_permutex2var_epi16(even, first, odd));
+        if (c + 1 < vectors) _mm512_storeu_si512(packed + c * 16 + 16, _mm512_permutex2var_epi16(even, second, odd));
     }
-    memset(packed, 0, (size_t)((padded - h->keys) / 2 * vectors * 16) * sizeof *packed);
+}
+
+/* In panels of up to `panel` vectors of columns; `padded`: rows, with those of zeros behind the last. */
+static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t padded, int64_t panel) {
+    const int64_t vectors = (h->width + 15) / 16;
+    for (int64_t c = 0; c < vectors; c += panel) {
+        const int64_t wide = vectors - c < panel ? vectors - c : panel;
+        for (int64_t j = 0; j < padded; j += 2, packed += wide * 16) pack_two_rows(h, packed, j, c * 16, wide);
+    }
 }
 
 /* 2^x for x ≤ 0, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep 2^-8. */
