@@ -33,7 +33,7 @@ typedef struct amp_depthwise {
     const float *bias;             /* NULL, or [channels]: where the sums begin */
     void *y;                       /* as x */
     int64_t y_step, y_line;        /* from pixel to pixel, line to line; no more than one line: not looked at */
-    bool far;                      /* image and result do not stay in the last cache: lines are fetched ahead */
+    bool far;                      /* image and result are large for the caches: lines are fetched ahead */
     const amp_depthwise_epilogue *epilogue; /* NULL: none; its bias is added instead of `bias` */
 } amp_depthwise;
 
