@@ -31,9 +31,10 @@ enum {
 };
 
 /* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is above
- * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. */
-#define MOST_WEIGHT 64.0f
-#define LEAST_WEIGHT 0x1p-20f
+ * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. Between them (scores of
+ * ±27) nothing that counts is flushed, and sums are finite for values below 2^75. */
+#define MOST_WEIGHT 0x1p40f
+#define LEAST_WEIGHT 0x1p-40f
 #define LEAST_RISE 2.0f
 #define MOST_STEPS 64.0f
 #define LN_2 0.693147182f
