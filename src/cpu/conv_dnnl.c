@@ -27,7 +27,7 @@ enum {
     DEEP_PIXELS = 1024,        /* … and most pixels */
     PIECES = 64,               /* most slices of pixels */
     PIECE_PRODUCTS = 8000000,  /* least products of one */
-    WHOLE_PRODUCTS = 16000000, /* most of a slice: one thread computes it */
+    WHOLE_PRODUCTS = 24000000, /* most of a slice: one thread computes it */
     WHOLE_BYTES = 4 << 20      /* of images */
 };
 
