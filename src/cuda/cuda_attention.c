@@ -1,6 +1,5 @@
-/* scaled_dot_product_attention on the device: one kernel without a matrix of scores, or, for heads too deep for it, products
- * and a softmax. */
-#include <math.h>
+/* scaled_dot_product_attention on the device: a kernel without a matrix of scores, and another where blocks share keys. */
+#include <stdint.h>
 #include <string.h>
 
 #include "amp/ops.h"
@@ -11,15 +10,23 @@
 typedef struct kernel_row {
     amp_dtype dtype;
     int64_t depth; /* of keys and of values, at most */
-    const char *name;
+    const char *name, *join;
     int threads;
+    int columns; /* of the values, for a block */
 } kernel_row;
 
 static const kernel_row kernels[] = {
-    {AMP_F16, 64, "attention_f16_64", 128},   {AMP_F16, 128, "attention_f16_128", 128},
-    {AMP_BF16, 64, "attention_bf16_64", 128}, {AMP_BF16, 128, "attention_bf16_128", 128},
-    {AMP_F32, 64, "attention_f32_64", 128},   {AMP_F32, 128, "attention_f32_128", 64},
-    {AMP_F64, 64, "attention_f64_64", 64},
+    {AMP_F16, 64, "attention_f16_64", "attention_join_f16", 128, 64},
+    {AMP_F16, 128, "attention_f16_128", "attention_join_f16", 128, 128},
+    {AMP_F16, INT64_MAX, "attention_f16_deep", "attention_join_f16", 128, 128},
+    {AMP_BF16, 64, "attention_bf16_64", "attention_join_bf16", 128, 64},
+    {AMP_BF16, 128, "attention_bf16_128", "attention_join_bf16", 128, 128},
+    {AMP_BF16, INT64_MAX, "attention_bf16_deep", "attention_join_bf16", 128, 128},
+    {AMP_F32, 64, "attention_f32_64", "attention_join_f32", 128, 64},
+    {AMP_F32, 128, "attention_f32_128", "attention_join_f32", 64, 128},
+    {AMP_F32, INT64_MAX, "attention_f32_deep", "attention_join_f32", 64, 128},
+    {AMP_F64, 64, "attention_f64_64", "attention_join_f64", 64, 64},
+    {AMP_F64, INT64_MAX, "attention_f64_deep", "attention_join_f64", 64, 64},
 };
 
 static const kernel_row *find_kernel(const amp_attention *t, amp_dtype dtype) {
@@ -51,6 +58,45 @@ static amp_status set_heads(const amp_call *call, const amp_attention *t, const 
     return h->data ? AMP_OK : amp_pending_error();
 }
 
+/* Where there are few query rows, several blocks share the keys of each, as the shape alone says: parts of at least 256 keys. */
+static void share_keys(amp_cuda_attention *a, int64_t blocks) {
+    enum { FEW_BLOCKS = 128, LEAST_KEYS = 256, TILE = 32 };
+    const int64_t wanted = 2 * FEW_BLOCKS / blocks, most = a->keys / LEAST_KEYS, parts = wanted < most ? wanted : most;
+    a->parts = 1;
+    a->part_keys = a->keys;
+    if (blocks > FEW_BLOCKS || parts < 2) return;
+    a->part_keys = (a->keys + parts - 1) / parts;
+    a->part_keys = (a->part_keys + TILE - 1) / TILE * TILE;
+    a->parts = (a->keys + a->part_keys - 1) / a->part_keys;
+}
+
+static void *room_for(const amp_call *call, amp_dtype dtype, int64_t elements) {
+    const amp_tensor *room = amp_cuda_temporary(call, dtype, 1, &elements);
+    return room ? amp_cuda_address(call->op->name, room) : NULL;
+}
+
+static amp_status launch(const amp_call *call, const kernel_row *kernel, amp_cuda_attention *a) {
+    const int64_t rows = kernel->threads / 32 * 16, columns = (a->width + kernel->columns - 1) / kernel->columns;
+    int64_t blocks = a->heads * columns * ((a->rows + rows - 1) / rows);
+    const amp_dtype wide = kernel->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
+    share_keys(a, blocks);
+    blocks *= a->parts;
+    if (a->parts > 1) {
+        const int64_t all = a->parts * a->heads * a->rows;
+        a->sums = room_for(call, wide, all * a->width);
+        a->highs = a->sums ? room_for(call, wide, all) : NULL;
+        a->totals = a->highs ? room_for(call, wide, all) : NULL;
+        if (!a->totals) return amp_pending_error();
+    }
+    const amp_cuda_launch first = {.kernel = kernel->name,
+                                   .arguments = a,
+                                   .blocks = blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX,
+                                   .threads = (unsigned)kernel->threads};
+    AMP_TRY(amp_cuda_status(call->op->name, amp_cuda_loaded()->launch(&first)));
+    if (a->parts == 1) return AMP_OK;
+    return amp_cuda_launch_over(call->op->name, kernel->join, a, amp_cuda_blocks(a->heads * a->rows * a->width));
+}
+
 static amp_status attend(amp_call *call, const amp_attention *t, const kernel_row *kernel) {
     amp_cuda_attention a = {.batch_rank = t->batch_rank,
                             .heads = amp_attention_heads(t),
@@ -68,64 +114,7 @@ static amp_status attend(amp_call *call, const amp_attention *t, const kernel_ro
     AMP_TRY(set_heads(call, t, t->v, &a.v));
     AMP_TRY(set_heads(call, t, t->out, &a.out));
     if (t->mask) AMP_TRY(set_heads(call, t, t->mask, &a.mask));
-    const int64_t rows = kernel->threads / 32 * 16, blocks = a.heads * ((t->rows + rows - 1) / rows);
-    const amp_cuda_launch launch = {.kernel = kernel->name,
-                                    .arguments = &a,
-                                    .blocks = blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX,
-                                    .threads = (unsigned)kernel->threads};
-    return amp_cuda_status(call->op->name, amp_cuda_loaded()->launch(&launch));
-}
-
-/* ---- By products -------------------------------------------------------------------------------------------------- */
-/* f32 for 16-bit floats, so that what is between is rounded once, at the end. */
-static amp_tensor *widened(amp_tensor *t) {
-    return t->dtype == AMP_F16 || t->dtype == AMP_BF16 ? amp_to(t, AMP_F32) : t;
-}
-
-/* With enable_gqa, several heads of the query share one of key and value, which is repeated for them. */
-static amp_tensor *shared_heads(const amp_call *call, amp_tensor *t, const amp_tensor *query) {
-    const int rank = t->rank;
-    if (rank < 3 || query->rank < 3 || t->shape[rank - 3] == query->shape[query->rank - 3]) return t;
-    const int64_t heads = t->shape[rank - 3], all = query->shape[query->rank - 3];
-    if (heads == 0 || all % heads != 0 || rank == AMP_MAX_RANK) {
-        amp_fail(AMP_ERROR_INVALID, "%s: query is %s, a key or value %s; expected heads of query a multiple of its",
-                 amp_call_name(call), amp_describe(query), amp_describe(t));
-        return NULL;
-    }
-    amp_dims wide = {.set = AMP_PRESENT, .count = rank + 1}, whole = {.set = AMP_PRESENT, .count = rank};
-    memcpy(whole.values, t->shape, (size_t)rank * sizeof *t->shape);
-    memcpy(wide.values, t->shape, (size_t)(rank - 2) * sizeof *t->shape);
-    memcpy(&wide.values[rank - 1], &t->shape[rank - 2], 2 * sizeof *t->shape);
-    wide.values[rank - 2] = all / heads;
-    whole.values[rank - 3] = all;
-    t = amp_expand(amp_unsqueeze(t, -3), wide);
-    return t ? amp_reshape(t, whole) : NULL;
-}
-
-static amp_tensor *masked(amp_tensor *scores, amp_tensor *mask) {
-    if (!mask || !scores) return scores;
-    if (mask->dtype != AMP_BOOL) return amp_add(scores, mask);
-    return amp_where_scalar_other(mask, scores, amp_float(-INFINITY));
-}
-
-/* All scores in memory, in f32. A row without any key attends to nothing. */
-static amp_tensor *by_products(const amp_call *call, const amp_attention *t) {
-    const amp_scaled_dot_product_attention_args *a = call->args;
-    amp_tensor *query = widened(a->query), *key = query ? widened(a->key) : NULL, *mask = a->attn_mask;
-    amp_tensor *value = key ? widened(a->value) : NULL;
-    if (value && a->enable_gqa) {
-        key = shared_heads(call, key, query);
-        value = key ? shared_heads(call, value, query) : NULL;
-    }
-    amp_tensor *turned = value ? amp_transpose(key, -2, -1) : NULL;
-    amp_tensor *scores = turned ? amp_matmul(query, turned) : NULL;
-    scores = scores ? amp_mul_scalar(scores, amp_float(t->scale)) : NULL;
-    if (a->is_causal && scores) mask = amp_tril(amp_full_like(scores, amp_bool(true), .dtype = AMP_BOOL));
-    scores = masked(scores, mask);
-    amp_tensor *weights = scores ? amp_softmax(scores, -1) : NULL;
-    if (weights && mask) weights = amp_nan_to_num(weights);
-    amp_tensor *result = weights ? amp_matmul(weights, value) : NULL;
-    return result && result->dtype != a->query->dtype ? amp_to(result, a->query->dtype) : result;
+    return launch(call, kernel, &a);
 }
 
 amp_status cuda_scaled_dot_product_attention(amp_call *call) {
@@ -134,8 +123,8 @@ amp_status cuda_scaled_dot_product_attention(amp_call *call) {
     AMP_TRY(amp_attention_read(call, &t));
     const kernel_row *kernel = find_kernel(&t, a->query->dtype);
     if (!kernel) {
-        call->outputs[0] = by_products(call, &t);
-        return call->outputs[0] ? AMP_OK : amp_pending_error();
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'query' is %s; expected a floating dtype", amp_call_name(call),
+                        amp_describe(a->query));
     }
     t.q = a->query;
     t.k = a->key;

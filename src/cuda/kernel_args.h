@@ -126,6 +126,10 @@ typedef struct amp_cuda_attention {
     int depth, width;
     double scale;
     bool causal;
+    /* More than one part: a block meets `part_keys` of the keys. What it sums, f32 or f64, goes to [part][head][row][column], its
+     * greatest score and sum of weights to [part][head][row], and attention_join_<dtype> makes results of them. */
+    int64_t parts, part_keys;
+    void *sums, *highs, *totals;
 } amp_cuda_attention;
 
 /* out[c…] = in[c… with c[dim] replaced by index[c…]], 0 where that is outside; elements of `size` bytes. */
