@@ -54,6 +54,33 @@ TEST_F(CudaRows, ScannedExtremesKeepTheLastOfEqualOnesAndStayNaN) {
     EXPECT_EQ(amp_tensor_numel(op("cumsum", {sent(op("narrow", {x, 0, 0, 0})), 0})), 0);
 }
 
+// In units of up to 16 bytes, by tiles, and one by one.
+TEST_F(CudaRows, CopiesOfAnyStridesKeepEveryElement) {
+    for (amp_dtype dtype : {AMP_U8, AMP_BF16, AMP_F32, AMP_F64, AMP_C64, AMP_C128}) {
+        for (const Shape &shape : {Shape{3, 40, 70}, Shape{32, 2, 64}, Shape{5, 16, 17}}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]));
+            Scope scope;
+            const int64_t count = shape[0] * shape[1] * shape[2];
+            amp_tensor *x = op("reshape", {op("arange", {amp_int(count)}), AMP_DIMS(shape[0], shape[1], shape[2])});
+            x = op("to", {x, dtype});
+            amp_tensor *there = sent(x);
+            for (const amp_dims &order : {AMP_DIMS(0, 2, 1), AMP_DIMS(2, 1, 0), AMP_DIMS(1, 0, 2), AMP_DIMS(2, 0, 1)}) {
+                amp_tensor *want = op("contiguous", {op("permute", {x, order})});
+                expect_close(op("contiguous", {op("permute", {there, order})}), want, 0);
+            }
+            for (int64_t start : {0, 1, 8}) { // rows that begin anywhere
+                const auto part = [&](amp_tensor *t) { return op("narrow", {t, 2, start, 8}); };
+                expect_close(op("contiguous", {part(there)}), op("contiguous", {part(x)}), 0);
+                amp_tensor *joined = op("cat", {std::vector<amp_tensor *>{part(there), there}, 2});
+                expect_close(joined, op("cat", {std::vector<amp_tensor *>{part(x), x}, 2}), 0);
+            }
+            amp_tensor *row = op("select", {x, 0, 0}), *wide = op("expand", {row, AMP_DIMS(4, shape[1], shape[2])});
+            expect_close(op("contiguous", {op("expand", {sent(row), AMP_DIMS(4, shape[1], shape[2])})}),
+                         op("contiguous", {wide}), 0);
+        }
+    }
+}
+
 // Few results of many elements are joined in two stages.
 TEST_F(CudaRows, FewResultsOfManyElementsAgreeWithTheCpu) {
     for (amp_dtype dtype : {AMP_F32, AMP_F64, AMP_BF16, AMP_I64, AMP_C64}) {

@@ -6,6 +6,7 @@
 
 #include "amp/ops.h"
 #include "cpu/element.h"
+#include "cuda/cuda_move.h"
 #include "ops/argument_rules.h"
 #include "policy/promotion.h"
 
@@ -104,6 +105,16 @@ static bool suits_vectors(const amp_cuda_elementwise *a) {
     return true;
 }
 
+amp_status amp_cuda_lay_out(const char *op, const amp_operand *values, int count, const amp_tensor *out,
+                            amp_cuda_elementwise *a) {
+    memcpy(a->shape, out->shape, sizeof *a->shape * (size_t)out->rank);
+    AMP_TRY(set_operand(op, &(const amp_operand){.tensor = (amp_tensor *)(uintptr_t)out}, out, &a->out));
+    for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a->in[i]));
+    sort_dimensions(a);
+    merge_dimensions(a);
+    return AMP_OK;
+}
+
 amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp_operand *values, int count,
                             amp_dtype compute, amp_formula_numbers numbers, amp_tensor *out) {
     const char *op = call ? call->op->name : "copy";
@@ -119,12 +130,8 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
                         compute == AMP_C128 ? "complex numbers" : "integers");
     }
     if (a.count == 0) return AMP_OK;
-    memcpy(a.shape, out->shape, sizeof *a.shape * (size_t)out->rank);
-    AMP_TRY(set_operand(op, &(const amp_operand){.tensor = out}, out, &a.out));
-    for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a.in[i]));
+    AMP_TRY(amp_cuda_lay_out(op, values, count, out, &a));
     AMP_TRY(amp_cuda_report_of(op, &a.report));
-    sort_dimensions(&a);
-    merge_dimensions(&a);
     a.vectors = compute == AMP_F32 && suits_vectors(&a);
     return amp_cuda_launch_over(op, kernel_of(formula, compute), &a, amp_cuda_blocks(a.count));
 }
@@ -137,17 +144,6 @@ amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const am
 }
 
 /* ---- Copies and constants ----------------------------------------------------------------------------------------- */
-/* Same dtype: bits are moved, as integers, so that a NaN stays what it is. */
-static amp_dtype bits_dtype(amp_dtype dtype) {
-    switch (amp_dtype_size(dtype)) {
-    case 1: return AMP_U8;
-    case 2: return AMP_I16;
-    case 4: return AMP_I32;
-    case 8: return AMP_I64;
-    default: return AMP_C128;
-    }
-}
-
 static amp_status copy_dense(amp_tensor *destination, const amp_tensor *source) {
     void *to = amp_cuda_address("copy", destination);
     const void *from = to ? amp_cuda_address("copy", source) : NULL;
@@ -163,9 +159,9 @@ amp_status amp_cuda_copy_tensor(amp_tensor *destination, const amp_tensor *sourc
         if (amp_same_shape(&to, &from) && amp_tensor_is_dense(&to) && amp_tensor_is_dense(&from)) {
             return copy_dense(destination, source);
         }
-        to.dtype = from.dtype = bits_dtype(to.dtype); /* of the same size: strides stay */
-        compute = amp_compute_dtype(to.dtype);
-    } else if (amp_dtype_is_complex(to.dtype) || to.dtype == AMP_F64) {
+        return amp_cuda_move_tensor(destination, source);
+    }
+    if (amp_dtype_is_complex(to.dtype) || to.dtype == AMP_F64) {
         compute = compute == AMP_F32 ? AMP_F64 : compute;
     }
     const amp_operand v = amp_tensor_operand("source", &from);

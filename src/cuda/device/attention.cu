@@ -88,8 +88,9 @@ struct attention {
     }
 
     AMP_DEVICE_MEMBER void fetch_query(int begin, int columns) {
-        fetch_rows(m.q, memory::STEP, a.q, q_at + block_row * a.q.row + begin * a.q.column, AMP_THREADS / AMP_LANES * 16,
-                   a.rows - block_row, columns, a.depth - begin);
+        const int64_t at = q_at + block_row * a.q.row + begin * a.q.column;
+        fetch_rows(m.q, memory::STEP, a.q, at, AMP_THREADS / AMP_LANES * 16, a.rows - block_row, columns,
+                   a.depth - begin);
     }
 
     AMP_DEVICE_MEMBER void start() {
@@ -263,7 +264,8 @@ struct attention {
             share = work % a.parts;
             column = (int)(work / a.parts % columns) * DEPTH;
             head = work / a.parts / columns / tiles;
-            block_row = (tiles - 1 - work / a.parts / columns % tiles) * warps * 16; /* of causal ones the longest first */
+            const int64_t tile = work / a.parts / columns % tiles;
+            block_row = (tiles - 1 - tile) * warps * 16; /* of causal ones the longest first */
             const int64_t after = block_row + warps * 16, keys = a.causal && after < a.keys ? after : a.keys;
             const int64_t end = (share + 1) * a.part_keys < keys ? (share + 1) * a.part_keys : keys;
             start();
