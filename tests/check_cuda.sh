@@ -55,3 +55,5 @@ cp -L "$fake/libcuda.so.1" "$place/driver/"
 if ! ldconfig -p | grep -q libcublasLt.so; then
     without_cublas mm "mm: cuda: matrix products need cuBLAS: libcublasLt.so" "$place/driver"
 fi
+# Convolutions are products without cuDNN.
+if [ -d "$fake/no_cudnn" ]; then without_cublas conv2d "" "$fake/no_cudnn:$fake"; fi

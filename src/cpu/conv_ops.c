@@ -233,8 +233,6 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
 /* `y`: the result, which `c` has. */
 static amp_status run(amp_call *call, const amp_conv *c, const amp_tensor *y, bool loops) {
     if (amp_tensor_elements(y) == 0) return AMP_OK;
-    if (call->device == AMP_DEVICE_CUDA && amp_conv_is_fused(c))
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda yet", amp_call_name(call));
     if (call->device == AMP_DEVICE_CUDA) return amp_cuda_conv(call, c);
     if (!loops) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";

@@ -14,6 +14,7 @@ amp_status amp_cuda_status(const char *op, amp_cuda_result result) {
     static const amp_status codes[] = {[AMP_CUDA_NO_MEMORY] = AMP_ERROR_MEMORY,
                                        [AMP_CUDA_FAILED] = AMP_ERROR_DEVICE,
                                        [AMP_CUDA_MISSING] = AMP_ERROR_DEVICE,
+                                       [AMP_CUDA_REFUSED] = AMP_ERROR_DEVICE,
                                        [AMP_CUDA_INVALID] = AMP_ERROR_INVALID};
     if (result == AMP_CUDA_OK) return AMP_OK;
     return amp_fail(codes[result], "%s: cuda: %s", op, amp_cuda_loaded()->error());

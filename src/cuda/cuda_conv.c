@@ -1,9 +1,10 @@
-/* Convolutions as products: the elements that each output meets are laid out as a row, and multiplied with the weight. */
-#include "cuda/cuda_conv.h"
+/* Convolutions by cuDNN, or as products: the elements that each output meets are laid out as a row, and multiplied with the weight. */
+#include "cuda/cuda_conv_library.h"
 
 #include <string.h>
 
 #include "cuda/cuda_elementwise.h"
+#include "cuda/cuda_epilogue.h"
 #include "cuda/cuda_matmul.h"
 
 /* (groups, batch · pixels, channels · taps) */
@@ -52,32 +53,55 @@ static amp_tensor *dense_weight(amp_call *call, const amp_conv *c) {
     return dense && amp_cuda_copy_tensor(dense, &view) == AMP_OK ? dense : NULL;
 }
 
-/* products (groups, batch · pixels, out channels), and the bias, into y. */
-static amp_status write_result(amp_call *call, const amp_conv *c, const amp_tensor *products, int64_t pixels) {
-    const int64_t o = c->out_channels, *p = (const int64_t[]){c->axis[0].out, c->axis[1].out, c->axis[2].out};
-    const int64_t shape[6] = {c->groups, c->batch, p[0], p[1], p[2], o};
-    const int64_t strides[6] = {c->y.channel * o, c->y.batch, c->y.axis[0], c->y.axis[1], c->y.axis[2], c->y.channel};
-    amp_tensor to = view_of(c->y.tensor, c->y.offset, 6, shape, strides);
-    const int64_t dense[6] = {c->batch * pixels * o, pixels * o, p[1] * p[2] * o, p[2] * o, o, 1};
-    amp_tensor from = view_of(products, 0, 6, shape, dense);
-    if (!c->bias) return amp_cuda_copy_tensor(&to, &from);
-    const int64_t step = c->bias->strides[0], steps[6] = {o * step, 0, 0, 0, 0, step};
-    amp_tensor bias = view_of(c->bias, 0, 6, shape, steps);
-    const amp_operand v[2] = {amp_tensor_operand("products", &from), amp_tensor_operand("bias", &bias)};
-    return amp_cuda_compute(call, AMP_FORMULA_add, v, 2, to.dtype == AMP_F64 ? AMP_F64 : AMP_F32,
-                            (amp_formula_numbers){.p = 1.0, .whole = 1}, &to);
+enum { VIEW_RANK = 6 }; /* (groups, batch, depth, height, width, channels of a group) */
+
+amp_tensor *amp_cuda_conv_view(const amp_conv *c, const amp_conv_image *image, amp_tensor *view) {
+    const int64_t o = c->out_channels, *a = image->axis;
+    const int64_t shape[VIEW_RANK] = {c->groups, c->batch, c->axis[0].out, c->axis[1].out, c->axis[2].out, o};
+    const int64_t strides[VIEW_RANK] = {image->channel * o, image->batch, a[0], a[1], a[2], image->channel};
+    if (!image->tensor) return NULL;
+    *view = view_of(image->tensor, image->offset, VIEW_RANK, shape, strides);
+    return view;
 }
 
-amp_status amp_cuda_conv(amp_call *call, const amp_conv *c) {
+/* One number for each channel of the result, likewise. */
+static amp_tensor *channel_view(const amp_conv *c, amp_tensor *numbers, amp_tensor *view) {
+    const amp_conv_image image = {.tensor = numbers, .channel = numbers ? numbers->strides[0] : 0};
+    return amp_cuda_conv_view(c, &image, view);
+}
+
+bool amp_cuda_conv_has_epilogue(const amp_conv *c) {
+    return c->bias || amp_conv_is_fused(c);
+}
+
+amp_status amp_cuda_conv_finish(amp_call *call, const amp_conv *c, amp_tensor *sums) {
+    amp_tensor to, bias, scale, residual;
+    (void)amp_cuda_conv_view(c, &c->y, &to);
+    if (!amp_cuda_conv_has_epilogue(c)) return amp_cuda_copy_tensor(&to, sums);
+    const amp_cuda_sums all = {.sums = sums,
+                               .scale = channel_view(c, c->scale, &scale),
+                               .bias = channel_view(c, c->bias, &bias),
+                               .residual = amp_cuda_conv_view(c, &c->residual, &residual),
+                               .epilogue = &c->epilogue};
+    return amp_cuda_finish_sums(call, &all, &to);
+}
+
+/* products (groups, batch · pixels, out channels), and the epilogue, into y. */
+static amp_status write_result(amp_call *call, const amp_conv *c, const amp_tensor *products) {
+    const int64_t o = c->out_channels, *p = (const int64_t[]){c->axis[0].out, c->axis[1].out, c->axis[2].out};
+    const int64_t pixels = amp_conv_pixels(c), shape[VIEW_RANK] = {c->groups, c->batch, p[0], p[1], p[2], o};
+    const int64_t dense[VIEW_RANK] = {c->batch * pixels * o, pixels * o, p[1] * p[2] * o, p[2] * o, o, 1};
+    amp_tensor sums = view_of(products, 0, VIEW_RANK, shape, dense);
+    return amp_cuda_conv_finish(call, c, &sums);
+}
+
+static amp_status by_products(amp_call *call, const amp_conv *c) {
     const int64_t rows = c->batch * amp_conv_pixels(c), inner = c->in_channels * amp_conv_taps(c);
     const int64_t o = c->out_channels, shape[3] = {c->groups, rows, o};
-    const amp_dtype dtype = c->x.tensor->dtype;
-    if (!amp_dtype_is_floating(dtype)) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: there are no products of %s on cuda yet", amp_call_name(call),
-                        amp_dtype_name(dtype));
-    }
+    const amp_dtype dtype = c->x.tensor->dtype, wide = amp_dtype_size(dtype) == 2 ? AMP_F32 : dtype;
     amp_tensor *columns = unfold(call, c), *weight = columns ? dense_weight(call, c) : NULL;
-    amp_tensor *products = weight ? amp_cuda_temporary(call, dtype, 3, shape) : NULL;
+    amp_tensor *products = NULL; /* an epilogue rounds once */
+    if (weight) products = amp_cuda_temporary(call, amp_cuda_conv_has_epilogue(c) ? wide : dtype, 3, shape);
     if (!products) return amp_pending_error();
     const amp_matmul p = {.m = rows,
                           .n = o,
@@ -89,7 +113,19 @@ amp_status amp_cuda_conv(amp_call *call, const amp_conv *c) {
                           .c = {.tensor = products, .row = o, .column = 1, .batch = {rows * o}},
                           .alpha = 1};
     AMP_TRY(amp_cuda_matmul(call, &p));
-    AMP_TRY(write_result(call, c, products, amp_conv_pixels(c)));
-    call->note.kernel = "unfold + cublaslt";
+    return write_result(call, c, products);
+}
+
+amp_status amp_cuda_conv(amp_call *call, const amp_conv *c) {
+    const amp_dtype dtype = c->x.tensor->dtype;
+    const char *kernel = NULL;
+    if (!amp_dtype_is_floating(dtype)) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: there are no products of %s on cuda yet", amp_call_name(call),
+                        amp_dtype_name(dtype));
+    }
+    bool done = false;
+    AMP_TRY(amp_cuda_conv_by_library(call, c, &done, &kernel));
+    if (!done) AMP_TRY(by_products(call, c));
+    call->note.kernel = kernel;
     return AMP_OK;
 }

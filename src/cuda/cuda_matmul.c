@@ -7,6 +7,7 @@
 #include "amp/cuda.h"
 #include "cpu/element.h"
 #include "cuda/cuda_elementwise.h"
+#include "cuda/cuda_epilogue.h"
 
 /* The operand in the module's terms; false: it must be laid out densely first. */
 static bool as_matrix(const amp_matrix *x, int64_t rows, int64_t columns, amp_cuda_matrix *m) {
@@ -74,20 +75,6 @@ static amp_status type_of(const amp_call *call, const amp_tensor *t, amp_cuda_ty
     }
 }
 
-/* What is added to the product stands in the result first: the residual, or a bias that no epilogue takes. */
-static amp_status start_result(const amp_matmul *p, amp_tensor *c, bool with_bias, double *beta) {
-    beta[0] = beta[1] = 0.0;
-    if (p->residual.tensor) {
-        const amp_tensor residual = as_tensor(p, &p->residual, p->m, p->n);
-        beta[0] = p->beta;
-        beta[1] = p->beta_imaginary;
-        return amp_cuda_copy_tensor(c, &residual);
-    }
-    if (!with_bias) return AMP_OK;
-    beta[0] = 1.0;
-    return amp_cuda_copy_tensor(c, p->bias);
-}
-
 /* Of nothing but what is added: an inner extent of 0. */
 static amp_status without_product(amp_tensor *c, const double *beta) {
     const amp_scalar factor = amp_complex(beta[0], beta[1]), zero = amp_float(0.0);
@@ -97,33 +84,74 @@ static amp_status without_product(amp_tensor *c, const double *beta) {
     return amp_cuda_compute(NULL, AMP_FORMULA_mul, v, 2, amp_compute_dtype(c->dtype), (amp_formula_numbers){0}, c);
 }
 
-/* cuBLAS knows GELU by tanh only, and of a bias beside it. */
-static amp_status activate(const amp_matmul *p, bool relu_is_done) {
-    if (p->epilogue.activation == AMP_GEMM_RELU && relu_is_done) return AMP_OK;
-    return amp_apply_epilogue(p->c.tensor, &p->epilogue);
+/* The product into c, which is dense. What is added to it stands there first. */
+static amp_status product_into(amp_call *call, const amp_matmul *p, amp_cuda_product *q, amp_tensor *c,
+                               amp_cuda_result *result) {
+    *result = AMP_CUDA_OK;
+    q->beta[0] = q->beta[1] = 0.0;
+    AMP_TRY(type_of(call, c, &q->result));
+    if (p->residual.tensor) {
+        const amp_tensor residual = as_tensor(p, &p->residual, p->m, p->n);
+        AMP_TRY(amp_cuda_copy_tensor(c, &residual));
+        q->beta[0] = p->beta;
+        q->beta[1] = p->beta_imaginary;
+    }
+    if (q->k == 0) return without_product(c, q->beta);
+    q->c = (amp_cuda_matrix){.data = amp_cuda_address(call->op->name, c), .stride = p->n, .batch_stride = p->m * p->n};
+    if (!q->c.data) return amp_pending_error();
+    *result = amp_cuda_loaded()->multiply(q);
+    return AMP_OK;
+}
+
+/* What cuBLAS knows of an epilogue; of f64 and complex numbers nothing. */
+static bool takes_along(const amp_matmul *p, amp_cuda_product *q) {
+    switch (p->epilogue.activation) {
+    case AMP_GEMM_NONE: q->activation = AMP_CUDA_NONE; break;
+    case AMP_GEMM_RELU: q->activation = AMP_CUDA_RELU; break;
+    case AMP_GEMM_GELU_TANH: q->activation = AMP_CUDA_GELU_TANH; break;
+    default: return false;
+    }
+    return q->type < AMP_CUDA_F64 && q->k > 0 && p->a.tensor->dtype == p->c.tensor->dtype;
+}
+
+/* With bias and activation in the product, if the library has that. */
+static amp_status try_fused(amp_call *call, const amp_matmul *p, amp_cuda_product *q, bool *done) {
+    amp_tensor c = as_tensor(p, &p->c, p->m, p->n);
+    amp_cuda_result result;
+    q->bias = p->bias ? amp_cuda_address(call->op->name, p->bias) : NULL;
+    if (p->bias && !q->bias) return amp_pending_error();
+    AMP_TRY(product_into(call, p, q, &c, &result));
+    *done = result != AMP_CUDA_REFUSED;
+    return *done ? amp_cuda_status(call->op->name, result) : AMP_OK;
+}
+
+/* The product alone, unrounded, and then the rest. */
+static amp_status product_and_epilogue(amp_call *call, const amp_matmul *p, amp_cuda_product *q) {
+    const bool more = p->bias || p->epilogue.activation != AMP_GEMM_NONE;
+    amp_tensor c = as_tensor(p, &p->c, p->m, p->n), *sums = &c;
+    amp_cuda_result result;
+    if (more && amp_dtype_size(c.dtype) == 2) sums = amp_cuda_temporary(call, AMP_F32, c.rank, c.shape);
+    if (!sums) return amp_pending_error();
+    q->bias = NULL;
+    q->activation = AMP_CUDA_NONE;
+    AMP_TRY(product_into(call, p, q, sums, &result));
+    AMP_TRY(amp_cuda_status(call->op->name, result));
+    const amp_cuda_sums rest = {.sums = sums, .bias = p->bias, .epilogue = &p->epilogue};
+    return more ? amp_cuda_finish_sums(call, &rest, &c) : AMP_OK;
 }
 
 amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
-    const char *op = call->op->name;
-    amp_tensor c = as_tensor(p, &p->c, p->m, p->n);
     amp_cuda_product q = {.m = p->m, .n = p->n, .k = p->k, .batch = 1, .alpha = {p->alpha, p->alpha_imaginary}};
+    bool done = false;
     AMP_TRY(type_of(call, p->a.tensor, &q.type));
     for (int i = 0; i < p->batch_rank; i++) q.batch *= p->batch_shape[i];
     if (q.m == 0 || q.n == 0 || q.batch == 0) return AMP_OK;
     q.tf32 = (q.type == AMP_CUDA_F32 || q.type == AMP_CUDA_C64) && amp_cuda_matmul_allow_tf32();
-    const bool fused = q.type < AMP_CUDA_F64 && q.k > 0;
     call->note.kernel = "cublaslt";
-    AMP_TRY(start_result(p, &c, p->bias && !fused, q.beta));
-    if (q.k == 0) {
-        AMP_TRY(without_product(&c, q.beta));
-        return activate(p, false);
+    if (q.k > 0) {
+        AMP_TRY(set_operand(call, p, &p->a, p->m, p->k, &q.a));
+        AMP_TRY(set_operand(call, p, &p->b, p->k, p->n, &q.b));
     }
-    AMP_TRY(set_operand(call, p, &p->a, p->m, p->k, &q.a));
-    AMP_TRY(set_operand(call, p, &p->b, p->k, p->n, &q.b));
-    q.c = (amp_cuda_matrix){.data = amp_cuda_address(op, p->c.tensor), .stride = p->n, .batch_stride = p->m * p->n};
-    if (p->bias && fused) q.bias = amp_cuda_address(op, p->bias);
-    if (fused && p->epilogue.activation == AMP_GEMM_RELU) q.relu = true;
-    if (!q.c.data || (p->bias && fused && !q.bias)) return amp_pending_error();
-    AMP_TRY(amp_cuda_status(op, amp_cuda_loaded()->multiply(&q)));
-    return activate(p, fused);
+    if (takes_along(p, &q)) AMP_TRY(try_fused(call, p, &q, &done));
+    return done ? AMP_OK : product_and_epilogue(call, p, &q);
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/kernel_args.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -20,10 +22,9 @@ typedef enum amp_cuda_result {
     AMP_CUDA_NO_MEMORY,
     AMP_CUDA_FAILED,  /* error() tells */
     AMP_CUDA_MISSING, /* error() names a library or kernel that is not there */
+    AMP_CUDA_REFUSED, /* a library knows no way for this request; another one may do */
     AMP_CUDA_INVALID  /* error() tells what the caller did wrong, or what elements made a kernel fail */
 } amp_cuda_result;
-
-struct amp_cuda_faults; /* kernel_args.h */
 
 /* Memory of a device, and the stream that worked with it last. */
 typedef struct amp_cuda_block amp_cuda_block;
@@ -62,17 +63,31 @@ typedef struct amp_cuda_matrix {
     bool transposed;
 } amp_cuda_matrix;
 
-/* c = alpha · a·b + beta · c + bias, or relu of it, row-major; bias has n elements. c is never transposed. f64 and complex
- * numbers have no bias. */
+/* c = alpha · a·b + beta · c + bias, or an activation of it, row-major; bias has n elements. c is never transposed. cuBLAS
+ * knows two activations: ReLU, and GELU by tanh. f64 and complex numbers have neither bias nor activation. */
 typedef struct amp_cuda_product {
-    amp_cuda_type type;
+    amp_cuda_type type, result; /* of a and b; of c and bias */
     int64_t m, n, k, batch;
     double alpha[2], beta[2]; /* real and imaginary part */
     amp_cuda_matrix a, b, c;
     const void *bias;
-    bool relu;
+    amp_cuda_activation activation;
     bool tf32; /* f32 and c64 may be multiplied in it */
 } amp_cuda_product;
+
+/* y = x ∗ w, or relu of it, with bias and residual (residual and relu only beside a bias, none of them where it is transposed).
+ * All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups · out channels,
+ * in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest of an axis leads to. */
+typedef struct amp_cuda_convolution {
+    amp_cuda_type type;
+    bool transposed, channels_last, relu, with_bias, with_residual;
+    bool tf32;                                        /* f32 may be multiplied in it */
+    int axes;                                         /* 2 or 3 */
+    int64_t batch, groups, in_channels, out_channels; /* channels of one group */
+    amp_cuda_axis axis[3];                            /* without steps */
+    const void *x, *w, *bias, *residual;
+    void *y; /* NULL: nothing is run; whether it could be */
+} amp_cuda_convolution;
 
 /* `count` Fourier transforms of length n, without a scale, of dense lines one after the other: complex to complex, real to the
  * frequencies 0 … n/2, and these to real. `in` is not kept. */
@@ -139,7 +154,10 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*copy_between)(void *to, int to_device, const void *from, int from_device, size_t bytes);
 
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
+    /* AMP_CUDA_REFUSED: there may be a way without bias and activation. */
     amp_cuda_result (*multiply)(const amp_cuda_product *product);
+    /* AMP_CUDA_MISSING, AMP_CUDA_REFUSED: products will do. */
+    amp_cuda_result (*convolve)(const amp_cuda_convolution *convolution);
     amp_cuda_result (*transform)(const amp_cuda_transform *transform);
     amp_cuda_result (*factorise)(const amp_cuda_factor *factor);
     /* Why there is no cuSOLVER: a clause, or NULL where there is one. */
@@ -147,7 +165,7 @@ typedef struct amp_cuda_module {
 
     /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's stream
      * (synchronize, download, trim) tells of one, once. */
-    amp_cuda_result (*faults)(struct amp_cuda_faults **faults);
+    amp_cuda_result (*faults)(amp_cuda_faults **faults);
     /* Waits for the thread's stream. */
     amp_cuda_result (*synchronize)(void);
     void (*statistics)(amp_cuda_statistics *statistics);

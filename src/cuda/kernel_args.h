@@ -6,6 +6,20 @@
 
 enum { AMP_CUDA_INPUTS = 3 };
 
+/* What products, convolutions and the formula `finish` do last. */
+typedef enum amp_cuda_activation {
+    AMP_CUDA_NONE = 0,
+    AMP_CUDA_RELU,
+    AMP_CUDA_GELU_ERF,
+    AMP_CUDA_GELU_TANH,
+    AMP_CUDA_SILU,
+    AMP_CUDA_TANH,
+    AMP_CUDA_SIGMOID,
+    AMP_CUDA_HARDSWISH,
+    AMP_CUDA_LEAKY_RELU,
+    AMP_CUDA_HARDTANH
+} amp_cuda_activation;
+
 /* What kernels met that has no result: the op of the last of them, or NULL. In host memory, one for each stream; the host
  * looks there whenever it has waited for the stream. */
 typedef struct amp_cuda_faults {

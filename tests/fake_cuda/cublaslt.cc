@@ -63,12 +63,8 @@ T at(const void *data, const Layout &l, int64_t row, int64_t column, int32_t bat
     return load<T>(data, dtype_of(l.type), row + column * l.stride + batch * l.batch_stride);
 }
 
-// A factor with the 11 bits that TF32 keeps.
 double factor(const Operation &o, double x) {
-    if (o.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || !std::isfinite(x)) return x;
-    int exponent;
-    const double fraction = std::frexp(x, &exponent);
-    return std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
+    return o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? fake_tf32(x) : x;
 }
 complex128 factor(const Operation &o, complex128 x) {
     return {factor(o, x.re), factor(o, x.im)};
@@ -173,10 +169,15 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
                                                            cublasLtMatmulPreferenceAttributes_t, const void *, size_t) {
     return CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                                      cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                                     cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                                                     cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                                     cublasLtMatmulPreference_t, int,
                                                      cublasLtMatmulHeuristicResult_t results[], int *found) {
+    *found = 0;
+    fake_cuda()->heuristics++;
+    const auto &o = *reinterpret_cast<Operation *>(desc);
+    if (o.epilogue != CUBLASLT_EPILOGUE_DEFAULT && fake_cuda()->refuse_epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
     std::memset(&results[0], 0, sizeof results[0]);
     results[0].workspaceSize = 1024;
     *found = 1;

@@ -35,7 +35,7 @@ struct Event {
     bool recorded; // and not waited for since
 };
 std::map<CUevent, Event> events;
-fake_cuda_state state = {4, size_t(1) << 30, 0, 0, CUDA_SUCCESS, false, false, 0, 0, 0};
+fake_cuda_state state;
 thread_local int current = -1; // device of the current context
 
 CUresult problem() {

@@ -321,6 +321,7 @@ static const amp_cuda_module table = {
     .copy_between = amp_cuda_copy_between,
     .launch = amp_cuda_launch_kernel,
     .multiply = amp_cuda_multiply,
+    .convolve = amp_cuda_convolve,
     .transform = amp_cuda_run_transform,
     .factorise = amp_cuda_factorise,
     .solver_missing = amp_cuda_solver_missing,

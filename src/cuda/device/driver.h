@@ -80,7 +80,7 @@ extern amp_cuda_counters amp_cuda_count;
         if (result_ != AMP_CUDA_OK) return result_;                                                                    \
     } while (0)
 
-/* The parts of the table. memory.c, transfer.c, launch.c, product.c, transform.c, solver.c */
+/* The parts of the table. memory.c, transfer.c, launch.c, product.c, convolution.c, transform.c, solver.c */
 amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address);
 amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
                                amp_cuda_block **block);
@@ -95,6 +95,7 @@ amp_cuda_result amp_cuda_copy(void *to, const void *from, size_t bytes);
 amp_cuda_result amp_cuda_copy_between(void *to, int to_device, const void *from, int from_device, size_t bytes);
 amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch);
 amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product);
+amp_cuda_result amp_cuda_convolve(const amp_cuda_convolution *convolution);
 amp_cuda_result amp_cuda_run_transform(const amp_cuda_transform *transform);
 amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor);
 const char *amp_cuda_solver_missing(void);

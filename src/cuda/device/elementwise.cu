@@ -283,6 +283,10 @@ AMP_DEVICE formula_numbers numbers_of(const amp_cuda_elementwise &a) {
     return {a.p, a.q, a.r, a.whole, a.report};
 }
 
+/* By the formulas of the activations, which are not known yet. */
+template <class T>
+AMP_DEVICE T activated(T x, const formula_numbers &n);
+
 #define F(name, inputs, types, expression)                                                                             \
     enum { name##_inputs = inputs };                                                                                   \
     template <class Type>                                                                                              \
@@ -295,6 +299,22 @@ AMP_DEVICE formula_numbers numbers_of(const amp_cuda_elementwise &a) {
     };
 #include "cuda/formulas.def"
 #undef F
+
+template <class T>
+AMP_DEVICE T activated(T x, const formula_numbers &n) {
+    switch (n.whole) {
+    case AMP_CUDA_RELU: return relu_formula<T>{n}(x, x, x);
+    case AMP_CUDA_GELU_ERF: return gelu_formula<T>{n}(x, x, x);
+    case AMP_CUDA_GELU_TANH: return gelu_tanh_formula<T>{n}(x, x, x);
+    case AMP_CUDA_SILU: return silu_formula<T>{n}(x, x, x);
+    case AMP_CUDA_TANH: return tanh_formula<T>{n}(x, x, x);
+    case AMP_CUDA_SIGMOID: return sigmoid_formula<T>{n}(x, x, x);
+    case AMP_CUDA_HARDSWISH: return hardswish_formula<T>{n}(x, x, x);
+    case AMP_CUDA_LEAKY_RELU: return leaky_relu_formula<T>{n}(x, x, x);
+    case AMP_CUDA_HARDTANH: return hardtanh_formula<T>{n}(x, x, x);
+    default: return x;
+    }
+}
 
 enum {
 #define F(name, inputs, types, expression) FORMULA_##name,

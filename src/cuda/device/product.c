@@ -48,20 +48,22 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
     if (status == CUBLAS_STATUS_SUCCESS) return AMP_CUDA_OK;
     if (status == CUBLAS_STATUS_ALLOC_FAILED)
         return amp_cuda_say(AMP_CUDA_NO_MEMORY, "cuBLAS has no memory to %s", what);
-    return amp_cuda_say(AMP_CUDA_FAILED, "cuBLAS cannot %s (status %d)", what, (int)status);
+    const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+    return amp_cuda_say(refused ? AMP_CUDA_REFUSED : AMP_CUDA_FAILED, "cuBLAS cannot %s (status %d)", what,
+                        (int)status);
 }
 
 /* ---- Plans -------------------------------------------------------------------------------------------------------- */
 /* All that a plan depends on; compared byte by byte, so it is cleared before it is filled. */
 typedef struct plan_key {
     int64_t m, n, k, batch, strides[3], batch_strides[3];
-    int type, alignment[4];
-    bool relu, bias, residual, transposed_a, transposed_b, tf32;
+    int type, result, activation, alignment[4];
+    bool bias, residual, transposed_a, transposed_b, tf32;
 } plan_key;
 
 typedef struct plan {
     plan_key key;
-    bool made;
+    bool made, refused;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulAlgo_t algorithm;
@@ -103,8 +105,8 @@ static plan_key key_of(const amp_cuda_product *p) {
         key.alignment[i] = alignment_of(operands[i]->data);
     }
     key.alignment[3] = alignment_of(p->bias);
-    key.type = (int)p->type;
-    key.relu = p->relu, key.bias = p->bias != NULL, key.residual = p->beta[0] != 0 || p->beta[1] != 0;
+    key.type = (int)p->type, key.result = (int)p->result, key.activation = (int)p->activation;
+    key.bias = p->bias != NULL, key.residual = p->beta[0] != 0 || p->beta[1] != 0;
     key.transposed_a = p->a.transposed, key.transposed_b = p->b.transposed;
     key.tf32 = p->tf32;
     return key;
@@ -141,17 +143,22 @@ static cublasComputeType_t compute_type(const amp_cuda_product *p) {
 }
 
 static cublasLtEpilogue_t epilogue_of(const amp_cuda_product *p) {
-    if (p->relu) return p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    const bool bias = p->bias != NULL;
+    switch (p->activation) {
+    case AMP_CUDA_RELU: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case AMP_CUDA_GELU_TANH: return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    }
 }
 
 /* cuBLAS counts by columns: a row-major matrix is its transpose. So cᵀ = bᵀ·aᵀ is asked for, b first. */
 static amp_cuda_result make_layout(cublasLtMatrixLayout_t *layout, const amp_cuda_product *p, const amp_cuda_matrix *x,
                                    int64_t rows, int64_t columns) {
+    const amp_cuda_type type = x == &p->c ? p->result : p->type;
     const uint64_t height = (uint64_t)(x->transposed ? rows : columns),
                    width = (uint64_t)(x->transposed ? columns : rows);
     const int32_t batch = (int32_t)p->batch;
-    AMP_CUDA_TRY(check(blas.layout(layout, data_type(p->type), height, width, x->stride), "describe a matrix"));
+    AMP_CUDA_TRY(check(blas.layout(layout, data_type(type), height, width, x->stride), "describe a matrix"));
     if (p->batch == 1) return AMP_CUDA_OK;
     AMP_CUDA_TRY(check(blas.layout_set(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
                        "describe a batch of matrices"));
@@ -210,21 +217,40 @@ static amp_cuda_result choose(plan *plan, cublasLtHandle_t handle) {
     return AMP_CUDA_OK;
 }
 
-static amp_cuda_result plan_for(const amp_cuda_product *p, int device, plan **found) {
-    if (!devices[device].handle) AMP_CUDA_TRY(check(blas.create(&devices[device].handle), "start"));
-    if (!devices[device].plans) devices[device].plans = calloc(PLANS, sizeof(plan));
-    if (!devices[device].plans) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for plans of products");
-    const plan_key key = key_of(p);
-    plan *at = place_of(devices[device].plans, &key);
-    *found = at;
-    if (at->made && memcmp(&at->key, &key, sizeof key) == 0) return AMP_CUDA_OK;
+/* A plan that came to nothing. That the library knows no way is kept in its place, so that it is not asked again. */
+static amp_cuda_result refuse(plan *p, amp_cuda_result result) {
+    const plan_key key = p->key;
+    forget(p);
+    if (result != AMP_CUDA_REFUSED) return result;
+    p->key = key;
+    p->made = p->refused = true;
+    return amp_cuda_say(result, "cuBLAS has no algorithm for a product of these shapes and types");
+}
+
+static amp_cuda_result make_plan(plan *at, const plan_key *key, const amp_cuda_product *p, int device) {
+    if (at->made && memcmp(&at->key, key, sizeof *key) == 0)
+        return at->refused ? refuse(at, AMP_CUDA_REFUSED) : AMP_CUDA_OK;
     forget(at);
-    at->key = key;
+    at->key = *key;
+    at->made = true;
     amp_cuda_result result = describe(at, p);
     if (result == AMP_CUDA_OK) result = choose(at, devices[device].handle);
-    if (result != AMP_CUDA_OK) forget(at);
-    at->made = result == AMP_CUDA_OK;
-    return result;
+    return result == AMP_CUDA_OK ? result : refuse(at, result);
+}
+
+/* NULL where *result is an error. */
+static plan *plan_for(const amp_cuda_product *p, int device, amp_cuda_result *result) {
+    *result = devices[device].handle ? AMP_CUDA_OK : check(blas.create(&devices[device].handle), "start");
+    if (*result != AMP_CUDA_OK) return NULL;
+    if (!devices[device].plans) devices[device].plans = calloc(PLANS, sizeof(plan));
+    if (!devices[device].plans) {
+        *result = amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for plans of products");
+        return NULL;
+    }
+    const plan_key key = key_of(p);
+    plan *at = place_of(devices[device].plans, &key);
+    *result = make_plan(at, &key, p, device);
+    return *result == AMP_CUDA_OK ? at : NULL;
 }
 
 /* A workspace stays: it is not among the live blocks, which are tensors. */
@@ -254,9 +280,10 @@ static amp_cuda_result workspace_for(int device, CUstream stream, size_t bytes, 
 }
 
 static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream stream) {
-    struct plan none = {0}, *plan = &none;
     void *memory;
-    AMP_CUDA_TRY(plan_for(p, device, &plan));
+    amp_cuda_result result;
+    plan *plan = plan_for(p, device, &result);
+    if (!plan) return result;
     AMP_CUDA_TRY(workspace_for(device, stream, plan->workspace, &memory));
     if (p->bias) {
         AMP_CUDA_TRY(check(blas.set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias),
@@ -264,10 +291,11 @@ static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream strea
     }
     const float alpha[2] = {(float)p->alpha[0], (float)p->alpha[1]}, beta[2] = {(float)p->beta[0], (float)p->beta[1]};
     const bool wide = p->type == AMP_CUDA_F64 || p->type == AMP_CUDA_C128;
-    return check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)p->alpha : alpha, p->b.data,
-                          plan->b, p->a.data, plan->a, wide ? (const void *)p->beta : beta, p->c.data, plan->c,
-                          (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, stream),
-                 "run a product");
+    result = check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)p->alpha : alpha, p->b.data,
+                            plan->b, p->a.data, plan->a, wide ? (const void *)p->beta : beta, p->c.data, plan->c,
+                            (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, stream),
+                   "run a product");
+    return result == AMP_CUDA_REFUSED ? refuse(plan, result) : result;
 }
 
 /* Under the lock: plans hold the pointer of the bias, and a workspace belongs to one stream. */

@@ -1,0 +1,239 @@
+// Products and convolutions with epilogues on the CUDA backend, over the tests' cuBLASLt.
+#include "conv_epilogues.h"
+#include "cuda_test.h"
+#include "layouts.h"
+
+using namespace amp_test;
+
+namespace {
+
+class CudaProducts : public CudaTest {
+  protected:
+    void TearDown() override {
+        if (fake) fake->refuse_epilogues = fake->refuse_convolutions = fake->fail_convolution = false;
+        CudaTest::TearDown();
+    }
+    static Operands sent_all(Operands o) {
+        for (amp_tensor **t : {&o.x, &o.w, &o.bias, &o.scale, &o.other})
+            if (*t) *t = sent(*t);
+        return o;
+    }
+    void random_convolutions(uint32_t first, uint32_t last_seed);
+    // The layer in f64 of its own values, and half an ulp of the result.
+    static void expect_linear(amp_dtype dtype, const Activation &a, bool with_bias) {
+        SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + a.attr + " " + a.algorithm);
+        const Scope scope;
+        amp_tensor *x = random_tensor(dtype, {6, 16}, 1), *w = random_tensor(dtype, {8, 16}, 2);
+        amp_tensor *b = with_bias ? random_tensor(dtype, {8}, 3) : nullptr;
+        const std::vector<double> xs = numbers_of(x), ws = numbers_of(w);
+        Expected want;
+        for (size_t i = 0; i < 48; i++) {
+            double sum = b ? numbers_of(b)[i % 8] : 0, magnitude = std::fabs(sum);
+            for (size_t k = 0; k < 16; k++) {
+                const double term = xs[i / 8 * 16 + k] * ws[i % 8 * 16 + k];
+                sum += term, magnitude += std::fabs(term);
+            }
+            want.values.push_back(a.of(sum));
+            want.magnitudes.push_back(1.2 * magnitude + 2 * std::fabs(a.of(sum)));
+        }
+        std::vector<Named> how = {{"attr", a.attr}, {"algorithm", a.algorithm}};
+        if (a.numbers.count > 0) how.push_back({"scalars", a.numbers});
+        amp_tensor *y = op("linear_pointwise", {sent(x), sent(w), b ? sent(b) : nullptr}, how);
+        ASSERT_NE(y, nullptr) << amp_last_error();
+        expect_close(fetched(y), want, 24);
+    }
+};
+
+const amp_dtype floating[] = {AMP_F64, AMP_F32, AMP_BF16, AMP_F16};
+
+TEST_F(CudaProducts, EpiloguesOfLayersAreRoundedOnce) {
+    for (bool refuse : {false, true}) {
+        fake->refuse_epilogues = refuse;
+        for (amp_dtype dtype : floating) {
+            for (const Activation &a : activations) {
+                for (bool bias : {false, true}) expect_linear(dtype, a, bias);
+            }
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST_F(CudaProducts, ReluAndGeluByTanhGoWithTheProduct) {
+    for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_BF16}) {
+        for (const char *algorithm : {"none", "tanh"}) {
+            const Scope scope;
+            const bool tanh = !strcmp(algorithm, "tanh");
+            const std::vector<Named> how = {{"attr", tanh ? "gelu" : "relu"}, {"algorithm", algorithm}};
+            amp_tensor *x = sent(random_tensor(dtype, {6, 16}, 1)), *w = sent(random_tensor(dtype, {8, 16}, 2));
+            amp_tensor *b = sent(random_tensor(dtype, {8}, 3));
+            const amp_cuda_counts start = amp_cuda_counters();
+            ASSERT_NE(op("linear_pointwise", {x, w, b}, how), nullptr) << amp_last_error();
+            EXPECT_EQ(amp_cuda_counters().launches, start.launches);
+            EXPECT_EQ(amp_cuda_counters().products, start.products + 1);
+        }
+    }
+}
+
+TEST_F(CudaProducts, AnEpilogueThatTheLibraryHasNotIsAskedForOnce) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F16, {5, 16}, 1)), *w = sent(random_tensor(AMP_F16, {8, 16}, 2));
+    fake->refuse_epilogues = true;
+    for (int i = 0; i < 3; i++) {
+        const uint64_t asked = fake->heuristics;
+        ASSERT_NE(op("linear_pointwise", {x, w}, {{"attr", "relu"}}), nullptr) << amp_last_error();
+        EXPECT_EQ(fake->heuristics, asked + (i ? 0 : 2)) << "with the epilogue, and without";
+    }
+}
+
+TEST_F(CudaProducts, WhatIsAddedMeetsTheBiasToo) {
+    for (amp_dtype dtype : floating) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        amp_tensor *x = random_tensor(dtype, {3, 4}, 1), *w = random_tensor(dtype, {5, 4}, 2);
+        amp_tensor *b = random_tensor(dtype, {5}, 3), *other = random_tensor(dtype, {3, 5}, 4);
+        amp_tensor *want = op("linear_pointwise.binary", {x, other, w, b}, {{"attr", "add"}});
+        amp_tensor *got = op("linear_pointwise.binary", {sent(x), sent(other), sent(w), sent(b)}, {{"attr", "add"}});
+        ASSERT_NE(got, nullptr) << amp_last_error();
+        expect_near(fetched(got), numbers_of(want), dtype == AMP_BF16 ? 0x1p-6 : dtype == AMP_F16 ? 0x1p-9 : 1e-6);
+    }
+}
+
+// A transposed one of 16 bits, if its bias is all that it has, is rounded before the bias too, as PyTorch's.
+void CudaProducts::random_convolutions(uint32_t first, uint32_t last_seed) {
+    for (uint32_t seed = first; seed < last_seed; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        const amp_dtype dtype = floating[seed % 4];
+        const Activation &a = activations[seed / 4 % 10];
+        const int64_t channels = c.groups * c.out_channels, terms = c.in_channels * elements_of(c.kernel) + 8;
+        Operands o = {};
+        o.x = random_tensor(dtype, input_shape(c), seed * 5 + 1);
+        o.w = random_tensor(dtype, weight_shape(c), seed * 5 + 2);
+        if (r.chance(2)) o.bias = random_tensor(dtype, {channels}, seed * 5 + 3);
+        if (c.transposed && o.bias && seed / 4 % 10 == 0 && dtype != AMP_F32 && dtype != AMP_F64) o.bias = nullptr;
+        if (r.chance(2)) o.scale = random_tensor(dtype == AMP_F64 ? AMP_F64 : AMP_F32, {channels}, seed * 5 + 4);
+        if (!c.transposed && !r.chance(3)) o.other = random_tensor(dtype, output_shape(c), seed * 5 + 5);
+        const Expected want = expected(c, o, a);
+        Operands last = o, apart = o;
+        last.x = channels_last(o.x);
+        for (amp_tensor **t : {&apart.x, &apart.w, &apart.bias, &apart.scale, &apart.other})
+            if (*t) *t = spread(*t);
+        for (const Operands &all : {o, last, apart}) {
+            amp_tensor *y = run(c, sent_all(all), a);
+            ASSERT_NE(y, nullptr) << amp_last_error();
+            expect_close(fetched(y), want, terms);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST_F(CudaProducts, ConvolutionsOfRandomConfigurationsMatchF64) {
+    random_convolutions(0, 160);
+    EXPECT_GT(fake->convolutions, 0u);
+}
+
+TEST_F(CudaProducts, ConvolutionsThatTheLibraryRefusesAreProducts) {
+    fake->refuse_convolutions = true; // of shapes that it has not seen
+    const uint64_t run = fake->convolutions;
+    random_convolutions(1000, 1080);
+    EXPECT_EQ(fake->convolutions, run);
+    fake->refuse_convolutions = false;
+    fake->fail_convolution = true;
+    random_convolutions(2000, 2080);
+    EXPECT_EQ(fake->convolutions, run);
+}
+
+TEST_F(CudaProducts, TheLibraryIsAskedOnceForEachShape) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F32, {2, 6, 9, 7}, 1)), *w = sent(random_tensor(AMP_F32, {4, 6, 3, 3}, 2));
+    uint64_t asked = fake->heuristics;
+    const auto expect = [&](uint64_t more, const char *name, const std::vector<Value> &values,
+                            const std::vector<Named> &named = {}) {
+        const uint64_t run = fake->convolutions;
+        EXPECT_NE(op(name, values, named), nullptr) << amp_last_error();
+        EXPECT_EQ(fake->heuristics, asked += more);
+        EXPECT_EQ(fake->convolutions, run + 1);
+    };
+    expect(1, "conv2d", {x, w});
+    expect(0, "conv2d", {x, w});
+    expect(0, "convolution_pointwise", {x, w}, {{"attr", "gelu"}});
+    expect(1, "conv2d", {x, w}, {{"stride", AMP_DIMS(2, 2)}});
+    expect(1, "conv2d", {op("to", {x, AMP_F16}), op("to", {w, AMP_F16})});
+    expect(1, "conv_transpose2d", {op("narrow", {x, 1, 0, 4}), w});
+    expect(0, "conv_transpose2d", {op("narrow", {x, 1, 0, 4}), w});
+    amp_cuda_matmul_set_allow_tf32(true);
+    expect(1, "conv2d", {x, w});
+    amp_cuda_matmul_set_allow_tf32(false);
+    expect(0, "conv2d", {x, w});
+}
+
+TEST_F(CudaProducts, ConvolutionsOfF32AreExactUnlessTf32IsAllowed) {
+    const Scope scope;
+    amp_tensor *x = sent(tensor(AMP_F32, {1, 1, 1}, {1 + 0x1p-15}));
+    EXPECT_GT(values(op("conv1d", {x, x})).at(0), 1.0f);
+    amp_cuda_matmul_set_allow_tf32(true);
+    EXPECT_EQ(values(op("conv1d", {x, x})).at(0), 1.0f);
+    amp_cuda_matmul_set_allow_tf32(false);
+}
+
+TEST_F(CudaProducts, ExplainSaysWhoConvolvedAndWhy) {
+    const Scope scope;
+    const auto kernel = [&](const std::string &expected, const std::string &name, const std::vector<Value> &values,
+                            const std::vector<Named> &named = {}) {
+        amp_explain_reset();
+        amp_explain_begin();
+        EXPECT_NE(op(name, values, named), nullptr) << amp_last_error();
+        amp_explain_end();
+        char *text = amp_explain_report(AMP_EXPLAIN_JSON);
+        ASSERT_NE(text, nullptr);
+        EXPECT_NE(std::string(text).find(expected), std::string::npos) << text;
+        amp_explain_free(text);
+    };
+    amp_tensor *x = sent(random_tensor(AMP_F16, {1, 3, 8, 8}, 1)), *w = sent(random_tensor(AMP_F16, {4, 3, 2, 2}, 2));
+    kernel("cudnn", "conv2d", {x, w});
+    kernel("padded on one side only", "conv2d.padding", {x, w}, {{"padding", "same"}});
+    kernel("cuDNN has no such epilogue", "convolution_pointwise", {x, w}, {{"attr", "tanh"}});
+    fake->refuse_convolutions = true;
+    kernel("cuDNN has no algorithm for it", "conv2d", {x, w}, {{"stride", AMP_DIMS(2, 1)}});
+}
+
+TEST_F(CudaProducts, OtherBroadcasts) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F32, {2, 3, 5, 5}, 1)), *w = sent(random_tensor(AMP_F32, {4, 3, 3, 3}, 2));
+    for (const Shape &shape : {Shape{4, 1, 3}, Shape{3}, Shape{4, 1, 1}}) {
+        amp_tensor *other = sent(random_tensor(AMP_F32, shape, 3));
+        expect_near(fetched(op("convolution_pointwise.binary", {x, other, w})),
+                    numbers_of(fetched(op("add", {op("conv2d", {x, w}), other}))), 1e-6);
+    }
+}
+
+TEST_F(CudaProducts, ConvolutionsOfNothingAreTheirEpilogue) {
+    for (amp_dtype dtype : floating) {
+        const Scope scope;
+        amp_tensor *y = op("convolution_pointwise.binary",
+                           {sent(tensor(dtype, {1, 0, 3, 3})), sent(tensor(dtype, {1, 2, 1, 1}, {-3, 3})),
+                            sent(tensor(dtype, {2, 0, 3, 3}))},
+                           {{"bias", sent(tensor(dtype, {2}, {1, 2}))}, {"attr", "relu"}});
+        ASSERT_NE(y, nullptr) << amp_last_error();
+        EXPECT_EQ(numbers_of(fetched(y)), (std::vector<double>{0, 5}));
+    }
+}
+
+TEST_F(CudaProducts, RegionsRunFusedConvolutionsInF16) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F32, {1, 20, 6, 6}, 1)),
+               *w = sent(random_tensor(AMP_F32, {33, 20, 1, 1}, 2));
+    amp_tensor *scale = sent(random_tensor(AMP_F32, {33}, 5));
+    const auto half = [](amp_tensor *t) { return op("to", {t, AMP_F16}); };
+    const std::vector<Named> named = {{"attr", "relu"}, {"scale", scale}};
+    const std::vector<double> want = numbers_of(fetched(op("convolution_pointwise", {half(x), half(w)}, named)));
+    const Region region(AMP_DEVICE_CUDA, AMP_DTYPE_NONE);
+    amp_tensor *y = op("convolution_pointwise", {x, w}, named);
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    ASSERT_EQ(amp_tensor_dtype(y), AMP_F16);
+    EXPECT_EQ(numbers_of(fetched(y)), want);
+}
+
+} // namespace
