@@ -253,6 +253,11 @@ amp_status amp_cuda_synchronize(void) {
     return module ? amp_cuda_status("cuda_synchronize", module->synchronize()) : amp_pending_error();
 }
 
+amp_status amp_cuda_set_stream(void *stream) {
+    const amp_cuda_module *module = need("cuda_set_stream");
+    return module ? amp_cuda_status("cuda_set_stream", module->lend(stream)) : amp_pending_error();
+}
+
 static atomic_bool allow_tf32;
 
 void amp_cuda_matmul_set_allow_tf32(bool allow) {

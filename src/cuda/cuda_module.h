@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 12 };
+enum { AMP_CUDA_ABI = 13 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -132,6 +132,9 @@ typedef struct amp_cuda_module {
     int (*selected)(void);
     /* `op` does what follows: a static name, for the message when a kernel of it fails later. */
     void (*begin)(const char *op);
+    /* What this thread enqueues on the selected device goes to a stream of the caller's, a CUstream; NULL: to its own again. Each
+     * comes after what was enqueued on the other. */
+    amp_cuda_result (*lend)(void *stream);
 
     amp_cuda_result (*allocate)(size_t bytes, amp_cuda_block **block, void **address);
     /* Someone else's memory of a device; `deleter` runs when it is released. The thread's stream waits for the legacy

@@ -188,6 +188,23 @@ CUresult cuStreamCreate(CUstream *stream, unsigned) {
     streams[*stream] = current;
     return CUDA_SUCCESS;
 }
+CUresult cuStreamDestroy(CUstream stream) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!streams.erase(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    return CUDA_SUCCESS; // its memory stays, so that no other stream has its address
+}
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    const int device = stream == CU_STREAM_LEGACY ? current : streams[stream];
+    *context = reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
+    return CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize() {
+    const std::lock_guard<std::mutex> guard(lock);
+    state.synchronizations++;
+    return problem();
+}
 CUresult cuStreamSynchronize(CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     state.synchronizations++;
@@ -339,6 +356,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
     {
         const std::lock_guard<std::mutex> guard(lock);
         if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+        state.last_stream = stream;
         if (grid == 0 || threads == 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
         state.launches++;
         if (state.fail_launch) {

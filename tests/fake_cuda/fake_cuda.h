@@ -21,6 +21,7 @@ struct fake_cuda_state {
     bool refuse_convolutions = false; // it has no algorithm
     bool fail_convolution = false;    // it has one, and refuses when it is run
     uint64_t factors = 0;             // steps of the fake cuSOLVER
+    void *last_stream = nullptr;      // of a launch
 };
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);

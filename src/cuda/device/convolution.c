@@ -83,7 +83,6 @@ static const size_t workspace_limit = (size_t)256 << 20;
 
 static struct {
     cudnnHandle_t handle;
-    CUstream stream; /* that the handle has */
     plan *plans;
 } devices[AMP_CUDA_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -300,10 +299,7 @@ static amp_cuda_result run(const amp_cuda_convolution *c, int device, CUstream s
     plan *p = plan_for(c, device, &result);
     if (!p || !c->y) return result; /* asked for its plan only */
     if (p->workspace > 0) AMP_CUDA_TRY(amp_cuda_allocate(p->workspace, &block, &area));
-    if (devices[device].stream != stream) {
-        result = check(dnn.set_stream(devices[device].handle, stream), "work on a stream");
-        devices[device].stream = result == AMP_CUDA_OK ? stream : NULL;
-    }
+    result = check(dnn.set_stream(devices[device].handle, stream), "work on a stream");
     if (result == AMP_CUDA_OK) result = check(execute(p, c, devices[device].handle, area), "run a convolution");
     if (block) amp_cuda_release(block);
     return result == AMP_CUDA_REFUSED ? refuse(p, result) : result;

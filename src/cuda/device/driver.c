@@ -39,19 +39,13 @@ bool amp_cuda_driver_load(char *why, size_t why_size) {
 /* ---- Devices and threads ------------------------------------------------------------------------------------------ */
 enum { MAX_STREAMS = 256, RECENT = 12 };
 
-/* What a thread has on a device. */
-typedef struct lane {
-    CUstream stream;
-    amp_cuda_faults *faults;
-} lane;
-
 typedef struct device_state {
     CUdevice handle;
     CUcontext context; /* the primary one, shared with whatever else the program uses; NULL until the first use */
     amp_cuda_matrix_faults *faults; /* of all lanes, pinned */
-    lane lanes[MAX_STREAMS];
+    amp_cuda_lane lanes[MAX_STREAMS];
     int lane_count;
-    lane idle[MAX_STREAMS]; /* of threads that ended */
+    amp_cuda_lane *idle[MAX_STREAMS]; /* of threads that ended */
     int idle_count;
     _Atomic bool lost;
     char lost_sentence[512];
@@ -60,10 +54,11 @@ typedef struct device_state {
 static device_state devices[AMP_CUDA_MAX_DEVICES];
 static int device_total;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t amp_cuda_order = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct thread_state {
     int selected;
-    lane lanes[AMP_CUDA_MAX_DEVICES];
+    amp_cuda_lane *lanes[AMP_CUDA_MAX_DEVICES];
     const char *op;
     const char *recent[RECENT]; /* ops since the stream was last waited for, the newest last */
     int recent_count;
@@ -72,12 +67,35 @@ typedef struct thread_state {
 
 static pthread_key_t thread_key;
 
+/* What is enqueued on the lane's own stream next comes after what is on the caller's, which is the caller's again. */
+static CUresult give_back(amp_cuda_lane *lane) {
+    CUevent event = NULL;
+    CUresult result = cuda.event_create(&event, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS) result = cuda.event_record(event, lane->lent);
+    if (result == CUDA_SUCCESS) result = cuda.stream_wait_event(lane->own, event, 0);
+    if (event) (void)cuda.event_destroy(event);
+    if (result != CUDA_SUCCESS) { /* it is gone: what it did must be over all the same */
+        amp_cuda_count.synchronizations++;
+        (void)cuda.context_synchronize();
+    }
+    amp_cuda_count.stream_waits++;
+    lane->lent = NULL;
+    return result;
+}
+
 /* A thread's streams outlive it: memory that it used is released on them. The next thread takes them over. */
 static void end_thread(void *ended) {
     thread_state *t = ended;
+    pthread_mutex_lock(&amp_cuda_order);
+    for (int d = 0; d < device_total; d++) {
+        if (t->lanes[d] && t->lanes[d]->lent && cuda.set_context(devices[d].context) == CUDA_SUCCESS) {
+            (void)give_back(t->lanes[d]);
+        }
+    }
+    pthread_mutex_unlock(&amp_cuda_order);
     pthread_mutex_lock(&lock);
     for (int d = 0; d < device_total; d++) {
-        if (t->lanes[d].stream) devices[d].idle[devices[d].idle_count++] = t->lanes[d];
+        if (t->lanes[d]) devices[d].idle[devices[d].idle_count++] = t->lanes[d];
     }
     pthread_mutex_unlock(&lock);
     free(t);
@@ -175,7 +193,8 @@ amp_cuda_result amp_cuda_select(int device) {
 }
 
 /* A stream, and its place among the device's faults. Under the lock. */
-static CUresult make_lane(device_state *d, lane *made) {
+static CUresult make_lane(device_state *d, amp_cuda_lane **made) {
+    amp_cuda_lane *lane = &d->lanes[d->lane_count];
     CUresult result = CUDA_SUCCESS;
     if (!d->faults) {
         void *faults = NULL;
@@ -183,18 +202,18 @@ static CUresult make_lane(device_state *d, lane *made) {
         if (result != CUDA_SUCCESS) return result;
         d->faults = memset(faults, 0, MAX_STREAMS * sizeof *d->faults);
     }
-    result = cuda.stream_create(&made->stream, CU_STREAM_NON_BLOCKING);
+    result = cuda.stream_create(&lane->own, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) return result;
-    made->faults = &d->faults[d->lane_count].others;
-    d->lanes[d->lane_count++] = *made;
+    lane->faults = &d->faults[d->lane_count++].others;
+    *made = lane;
     return CUDA_SUCCESS;
 }
 
 /* Makes the device's context this thread's, and finds a lane for it. The lock is let go before the driver's answer is
  * looked at: an error that loses the device is written down under it. */
-static amp_cuda_result open_lane(device_state *d, lane *opened) {
+static amp_cuda_result open_lane(device_state *d, amp_cuda_lane **opened) {
     CUcontext context = NULL;
-    lane found = {0};
+    amp_cuda_lane *found = NULL;
     pthread_mutex_lock(&lock);
     CUresult made = d->context ? CUDA_SUCCESS : cuda.retain_context(&context, d->handle);
     if (made == CUDA_SUCCESS && !d->context) d->context = context;
@@ -207,38 +226,61 @@ static amp_cuda_result open_lane(device_state *d, lane *opened) {
     pthread_mutex_unlock(&lock);
     AMP_CUDA_TRY(amp_cuda_check(made, "the device cannot be opened"));
     *opened = found;
-    if (found.faults) return AMP_CUDA_OK;
+    if (found) return AMP_CUDA_OK;
     return amp_cuda_say(AMP_CUDA_FAILED, "more than %d threads use device %d at once", (int)MAX_STREAMS,
                         (int)(d - devices));
 }
 
-/* NULL where *result is an error. */
-static const lane *enter_lane(amp_cuda_result *result) {
+amp_cuda_lane *amp_cuda_enter_lane(amp_cuda_result *result) {
     thread_state *t = this_thread();
     *result = AMP_CUDA_NO_MEMORY;
     if (!t) return NULL;
     device_state *d = &devices[t->selected];
-    lane *own = &t->lanes[t->selected];
+    amp_cuda_lane **own = &t->lanes[t->selected];
     if (d->lost) {
         *result = amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence);
         return NULL;
     }
-    *result =
-        own->faults ? amp_cuda_check(cuda.set_context(d->context), "the device cannot be used") : open_lane(d, own);
-    return *result == AMP_CUDA_OK && own->faults ? own : NULL;
+    *result = *own ? amp_cuda_check(cuda.set_context(d->context), "the device cannot be used") : open_lane(d, own);
+    return *result == AMP_CUDA_OK ? *own : NULL;
 }
 
 amp_cuda_result amp_cuda_enter(CUstream *stream) {
     amp_cuda_result result;
-    const lane *own = enter_lane(&result);
-    if (own) *stream = own->stream;
+    const amp_cuda_lane *own = amp_cuda_enter_lane(&result);
+    if (own) *stream = amp_cuda_stream_of(own);
     return result;
 }
 
 amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults) {
     amp_cuda_result result;
-    const lane *own = enter_lane(&result);
+    const amp_cuda_lane *own = amp_cuda_enter_lane(&result);
     if (own) *faults = own->faults;
+    return result;
+}
+
+/* Under the order's lock: no other thread looks at a stream that is given back meanwhile. */
+static amp_cuda_result exchange(amp_cuda_lane *lane, CUstream stream, const device_state *d) {
+    CUcontext context = NULL;
+    if (stream && cuda.stream_context(stream, &context) != CUDA_SUCCESS)
+        return amp_cuda_say(AMP_CUDA_INVALID, "there is no such stream");
+    if (stream && context != d->context)
+        return amp_cuda_say(AMP_CUDA_INVALID, "the stream is not of device %d's primary context", (int)(d - devices));
+    const CUresult returned = lane->lent ? give_back(lane) : CUDA_SUCCESS;
+    if (stream) AMP_CUDA_TRY(amp_cuda_follow(stream, lane->own));
+    lane->lent = stream;
+    if (returned == CUDA_SUCCESS) return AMP_CUDA_OK;
+    return amp_cuda_say(AMP_CUDA_INVALID,
+                        "the stream of before was destroyed while it was lent (its work has been waited for)");
+}
+
+amp_cuda_result amp_cuda_lend(void *stream) {
+    amp_cuda_result result;
+    amp_cuda_lane *own = amp_cuda_enter_lane(&result);
+    if (!own || own->lent == stream) return result;
+    pthread_mutex_lock(&amp_cuda_order);
+    result = exchange(own, stream, &devices[amp_cuda_selected()]);
+    pthread_mutex_unlock(&amp_cuda_order);
     return result;
 }
 
@@ -246,10 +288,10 @@ CUcontext amp_cuda_context(int device) {
     return devices[device].context;
 }
 
-int amp_cuda_streams(int device, CUstream *streams, int room) {
+int amp_cuda_lanes(int device, amp_cuda_lane **lanes, int room) {
     pthread_mutex_lock(&lock);
     const int count = devices[device].lane_count < room ? devices[device].lane_count : room;
-    for (int i = 0; i < count; i++) streams[i] = devices[device].lanes[i].stream;
+    for (int i = 0; i < count; i++) lanes[i] = &devices[device].lanes[i];
     pthread_mutex_unlock(&lock);
     return count;
 }
@@ -277,9 +319,9 @@ static amp_cuda_result tell_faults(amp_cuda_faults *own) {
 
 amp_cuda_result amp_cuda_finish(void) {
     amp_cuda_result result;
-    const lane *own = enter_lane(&result);
+    const amp_cuda_lane *own = amp_cuda_enter_lane(&result);
     if (!own) return result;
-    AMP_CUDA_TRY(amp_cuda_wait(own->stream));
+    AMP_CUDA_TRY(amp_cuda_wait(amp_cuda_stream_of(own)));
     this_thread()->recent_count = 0;
     return tell_faults(own->faults);
 }
@@ -309,6 +351,7 @@ static const amp_cuda_module table = {
     .select = amp_cuda_select,
     .selected = amp_cuda_selected,
     .begin = begin,
+    .lend = amp_cuda_lend,
     .allocate = amp_cuda_allocate,
     .adopt = amp_cuda_adopt,
     .forget = amp_cuda_forget,

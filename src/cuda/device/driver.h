@@ -4,6 +4,7 @@
 #define AMP_CUDA_DRIVER_H
 
 #include <cuda.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "cuda/cuda_module.h"
@@ -19,6 +20,8 @@
     X(set_context, cuCtxSetCurrent)                                                                                    \
     X(stream_create, cuStreamCreate)                                                                                   \
     X(stream_synchronize, cuStreamSynchronize)                                                                         \
+    X(stream_context, cuStreamGetCtx)                                                                                  \
+    X(context_synchronize, cuCtxSynchronize)                                                                           \
     X(stream_wait_event, cuStreamWaitEvent)                                                                            \
     X(event_create, cuEventCreate)                                                                                     \
     X(event_record, cuEventRecord)                                                                                     \
@@ -55,8 +58,25 @@ bool amp_cuda_symbol(void *library, const char *name, void *pointer);
 /* ---- What the module's files share of devices and threads --------------------------------------------------------- */
 enum { AMP_CUDA_MAX_DEVICES = 64 };
 
-/* This thread's stream of the selected device; makes the device's context current. */
+/* What a thread has on a device; never destroyed, and another thread's once this one has ended. Work on it is in one order: the
+ * caller's stream waits for ours when it is lent, and ours for it when it is given back. */
+typedef struct amp_cuda_lane {
+    CUstream own, lent; /* lent: the caller's, or NULL. Other threads read it under amp_cuda_order */
+    amp_cuda_faults *faults;
+} amp_cuda_lane;
+
+static inline CUstream amp_cuda_stream_of(const amp_cuda_lane *lane) {
+    return lane->lent ? lane->lent : lane->own;
+}
+/* Held while a thread uses the stream of another one's lane. */
+extern pthread_mutex_t amp_cuda_order;
+
+/* This thread's lane of the selected device; makes the device's context current. NULL where *result is an error. */
+amp_cuda_lane *amp_cuda_enter_lane(amp_cuda_result *result);
+/* The stream of that lane. */
 amp_cuda_result amp_cuda_enter(CUstream *stream);
+/* Lends the lane a stream of the selected device; NULL takes it back. */
+amp_cuda_result amp_cuda_lend(void *stream);
 /* Of a device that a thread has entered. */
 CUcontext amp_cuda_context(int device);
 /* What is enqueued on `stream` next comes after all that is on `other`, a stream of the entered device. */
@@ -105,7 +125,7 @@ amp_cuda_result amp_cuda_wait(CUstream stream);
 /* The same for the thread's own stream, of the selected device; an error if a kernel on it had a fault. */
 amp_cuda_result amp_cuda_finish(void);
 amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults);
-/* Every stream that any thread has ever had of the device; they are never destroyed. */
-int amp_cuda_streams(int device, CUstream *streams, int room);
+/* Every lane that any thread has ever had of the device. */
+int amp_cuda_lanes(int device, amp_cuda_lane **lanes, int room);
 
 #endif /* AMP_CUDA_DRIVER_H */

@@ -1,8 +1,8 @@
 /* Device memory from the driver's stream-ordered pools, and the order of work on it across threads.
  *
- * A block remembers the stream that used it last. A thread that uses it next makes its own stream wait for that one, so
- * there is one order of all work on a block, without the host waiting for anything. A block that several streams used
- * is released behind all of them. */
+ * A block remembers the lane that used it last. A thread that uses it next makes its own stream wait for that one's, so
+ * there is one order of all work on a block, without the host waiting for anything. A block that several lanes used
+ * is released behind all of them. A caller's stream is not remembered: it may be destroyed once the lane has it no more. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@ struct amp_cuda_block {
     CUdeviceptr address;
     size_t bytes;
     int device;
-    CUstream stream; /* of the last use; NULL: adopted, and not used yet */
-    bool shared;     /* more than one stream used it */
+    amp_cuda_lane *lane; /* of the last use */
+    bool shared;         /* more than one lane used it */
     void (*deleter)(void *);
     void *context;
 };
@@ -45,9 +45,11 @@ static CUresult allocate_again(CUdeviceptr *address, size_t bytes, CUmemoryPool 
 }
 
 amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address) {
-    CUstream stream;
     CUmemoryPool pool;
-    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    amp_cuda_result entered;
+    amp_cuda_lane *lane = amp_cuda_enter_lane(&entered);
+    if (!lane) return entered;
+    CUstream stream = amp_cuda_stream_of(lane);
     AMP_CUDA_TRY(pool_of(amp_cuda_selected(), &pool));
     amp_cuda_block *b = calloc(1, sizeof *b);
     if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
@@ -59,7 +61,7 @@ amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **a
     }
     b->bytes = bytes;
     b->device = amp_cuda_selected();
-    b->stream = stream;
+    b->lane = lane;
     amp_cuda_count.allocations++;
     amp_cuda_count.live_blocks++;
     amp_cuda_count.live_bytes += bytes;
@@ -80,13 +82,14 @@ amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other) {
 
 amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
                                amp_cuda_block **block) {
-    CUstream stream;
-    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    amp_cuda_result entered;
+    amp_cuda_lane *lane = amp_cuda_enter_lane(&entered);
+    if (!lane) return entered;
     amp_cuda_block *b = calloc(1, sizeof *b);
     if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
     *b = (amp_cuda_block){
-        .address = (CUdeviceptr)address, .device = device, .stream = stream, .deleter = deleter, .context = context};
-    const amp_cuda_result result = amp_cuda_follow(stream, CU_STREAM_LEGACY);
+        .address = (CUdeviceptr)address, .device = device, .lane = lane, .deleter = deleter, .context = context};
+    const amp_cuda_result result = amp_cuda_follow(amp_cuda_stream_of(lane), CU_STREAM_LEGACY);
     if (result != AMP_CUDA_OK) {
         free(b);
         return result;
@@ -107,26 +110,33 @@ int amp_cuda_device_of(const amp_cuda_block *block) {
 
 /* Under the lock, so that a third thread sees the block either before or after this thread's wait. */
 amp_cuda_result amp_cuda_use(amp_cuda_block *block) {
-    CUstream stream;
-    AMP_CUDA_TRY(amp_cuda_enter(&stream));
-    pthread_mutex_lock(&lock);
-    amp_cuda_result result = AMP_CUDA_OK;
-    if (block->stream != stream) {
-        result = amp_cuda_follow(stream, block->stream);
-        block->stream = stream;
+    amp_cuda_result result;
+    amp_cuda_lane *lane = amp_cuda_enter_lane(&result);
+    if (!lane) return result;
+    pthread_mutex_lock(&amp_cuda_order);
+    if (block->lane != lane) {
+        result = amp_cuda_follow(amp_cuda_stream_of(lane), amp_cuda_stream_of(block->lane));
+        block->lane = lane;
         block->shared = true;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amp_cuda_order);
     return result;
 }
 
-/* Behind all streams of the device: one that used the block may have work left that the last one did not wait for. */
-static void wait_for_all(int device, CUstream stream) {
-    CUstream streams[256];
-    const int count = amp_cuda_streams(device, streams, (int)(sizeof streams / sizeof *streams));
+/* Behind all lanes of the device: one that used the block may have work left that the last one did not wait for. */
+static void wait_for_all(int device, const amp_cuda_lane *last) {
+    amp_cuda_lane *lanes[256];
+    const int count = amp_cuda_lanes(device, lanes, (int)(sizeof lanes / sizeof *lanes));
     for (int i = 0; i < count; i++) {
-        if (streams[i] != stream) (void)amp_cuda_follow(stream, streams[i]);
+        if (lanes[i] != last) (void)amp_cuda_follow(amp_cuda_stream_of(last), amp_cuda_stream_of(lanes[i]));
     }
+}
+
+/* Of a lost device too. A caller's stream that was destroyed cannot free it, but ours can once all is over. */
+static void free_on(const amp_cuda_block *block, CUstream stream) {
+    if (cuda.release(block->address, stream) == CUDA_SUCCESS || stream == block->lane->own) return;
+    (void)cuda.context_synchronize();
+    (void)cuda.release(block->address, block->lane->own);
 }
 
 /* An error here says that the device is lost: there is nobody to tell, the next op will find it. */
@@ -136,11 +146,14 @@ void amp_cuda_release(amp_cuda_block *block) {
     amp_cuda_count.live_blocks--;
     amp_cuda_count.live_bytes -= block->bytes;
     if (before != block->device) (void)amp_cuda_select(block->device);
-    if (amp_cuda_enter(&stream) == AMP_CUDA_OK) {
-        if (block->shared) wait_for_all(block->device, block->stream);
-        if (block->deleter) (void)amp_cuda_wait(block->stream); /* its owner knows nothing of our streams */
-    }
-    if (!block->deleter) (void)cuda.release(block->address, block->stream); /* of a lost device too */
+    const bool entered = amp_cuda_enter(&stream) == AMP_CUDA_OK;
+    pthread_mutex_lock(&amp_cuda_order);
+    if (entered && block->shared) wait_for_all(block->device, block->lane);
+    CUstream last = amp_cuda_stream_of(block->lane);
+    if (entered && block->deleter && last != stream) (void)amp_cuda_follow(stream, last);
+    if (!block->deleter) free_on(block, last);
+    pthread_mutex_unlock(&amp_cuda_order);
+    if (entered && block->deleter) (void)amp_cuda_wait(stream); /* its owner knows nothing of our streams */
     if (before != block->device) (void)amp_cuda_select(before);
     if (block->deleter) block->deleter(block->context);
     free(block);

@@ -73,9 +73,9 @@ typedef struct plan {
 enum { PLANS = 1024, PROBES = 8 };
 static const size_t workspace_limit = (size_t)32 << 20;
 
-/* A stream's workspace: products of one stream follow one another, so they share it. */
+/* A lane's workspace: products of one lane follow one another, so they share it. */
 typedef struct workspace {
-    CUstream stream;
+    const amp_cuda_lane *lane;
     amp_cuda_block *block;
     void *memory;
     size_t bytes;
@@ -259,12 +259,12 @@ static void count_as_ours(size_t bytes, int sign) {
     amp_cuda_count.live_bytes += sign < 0 ? -bytes : bytes;
 }
 
-static amp_cuda_result workspace_for(int device, CUstream stream, size_t bytes, void **memory) {
+static amp_cuda_result workspace_for(int device, const amp_cuda_lane *lane, size_t bytes, void **memory) {
     *memory = NULL;
     if (bytes == 0) return AMP_CUDA_OK;
     workspace *w = devices[device].workspaces;
-    while (w->stream && w->stream != stream && w < &devices[device].workspaces[WORKSPACES - 1]) w++;
-    if (w->stream != stream || w->bytes < bytes) {
+    while (w->lane && w->lane != lane && w < &devices[device].workspaces[WORKSPACES - 1]) w++;
+    if (w->lane != lane || w->bytes < bytes) {
         if (w->block) {
             count_as_ours(w->bytes, 1);
             amp_cuda_release(w->block);
@@ -272,40 +272,42 @@ static amp_cuda_result workspace_for(int device, CUstream stream, size_t bytes, 
         *w = (workspace){0};
         AMP_CUDA_TRY(amp_cuda_allocate(bytes, &w->block, &w->memory));
         count_as_ours(bytes, -1);
-        w->stream = stream;
+        w->lane = lane;
         w->bytes = bytes;
     }
     *memory = w->memory;
     return AMP_CUDA_OK;
 }
 
-static amp_cuda_result run(const amp_cuda_product *p, int device, CUstream stream) {
+static amp_cuda_result run(const amp_cuda_product *p, int device, const amp_cuda_lane *lane) {
     void *memory;
     amp_cuda_result result;
     plan *plan = plan_for(p, device, &result);
     if (!plan) return result;
-    AMP_CUDA_TRY(workspace_for(device, stream, plan->workspace, &memory));
+    AMP_CUDA_TRY(workspace_for(device, lane, plan->workspace, &memory));
     if (p->bias) {
         AMP_CUDA_TRY(check(blas.set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias),
                            "describe a product"));
     }
     const float alpha[2] = {(float)p->alpha[0], (float)p->alpha[1]}, beta[2] = {(float)p->beta[0], (float)p->beta[1]};
     const bool wide = p->type == AMP_CUDA_F64 || p->type == AMP_CUDA_C128;
-    result = check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)p->alpha : alpha, p->b.data,
-                            plan->b, p->a.data, plan->a, wide ? (const void *)p->beta : beta, p->c.data, plan->c,
-                            (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, stream),
-                   "run a product");
+    result =
+        check(blas.run(devices[device].handle, plan->operation, wide ? (const void *)p->alpha : alpha, p->b.data,
+                       plan->b, p->a.data, plan->a, wide ? (const void *)p->beta : beta, p->c.data, plan->c,
+                       (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, amp_cuda_stream_of(lane)),
+              "run a product");
     return result == AMP_CUDA_REFUSED ? refuse(plan, result) : result;
 }
 
-/* Under the lock: plans hold the pointer of the bias, and a workspace belongs to one stream. */
+/* Under the lock: plans hold the pointer of the bias, and a workspace belongs to one lane. */
 amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product) {
-    CUstream stream;
+    amp_cuda_result result;
     pthread_once(&load_once, load);
     if (*missing) return amp_cuda_say(AMP_CUDA_MISSING, "%s", missing);
-    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    const amp_cuda_lane *lane = amp_cuda_enter_lane(&result);
+    if (!lane) return result;
     pthread_mutex_lock(&lock);
-    const amp_cuda_result result = run(product, amp_cuda_selected(), stream);
+    result = run(product, amp_cuda_selected(), lane);
     pthread_mutex_unlock(&lock);
     amp_cuda_count.products++;
     return result;
