@@ -101,7 +101,8 @@ TEST_F(CudaComplex, ProductsAreThoseOfTheCpu) {
         expect_same("addmv", {op("select", {a0, 1, 0}), a0, row}, scaled, tolerance);
         expect_same("addr", {op("narrow", {a0, 1, 0, 4}), op("select", {a0, 1, 0}), c}, scaled, tolerance);
         expect_same("outer", {row, c}, {}, tolerance);
-        for (const char *name : {"dot", "vdot", "linalg_vecdot"}) expect_same(name, {row, row}, {}, tolerance);
+        for (const char *name : {"dot", "vdot", "linalg_vecdot"})
+            expect_same(name, {row, op("select", {b0, 1, 1})}, {}, tolerance); // two: which is conjugated counts
         expect_same("linear", {a, op("narrow", {op("select", {a, 0, 1}), 0, 0, 4}), c}, {}, tolerance);
         expect_close(op("einsum", {"bij,bjk->ik", std::vector<amp_tensor *>{sent(a), sent(b)}}),
                      op("einsum", {"bij,bjk->ik", std::vector<amp_tensor *>{a, b}}), tolerance);
@@ -123,6 +124,45 @@ TEST_F(CudaComplex, ProductsOfIntegersAreRefused) {
     amp_tensor *row = op("select", {a, 0, 1}); // PyTorch has this one
     expect_same("addr", {a, row, row}, {{"alpha", amp_int(3)}, {"beta", amp_int(2)}}, 0);
     expect_same("addr", {a, row, row}, {{"beta", amp_int(0)}}, 0);
+}
+
+TEST_F(CudaComplex, OuterProductsOfIntegersAreAddedToAnyInput) {
+    amp_tensor *row = op("to", {counting({3}), AMP_I64}), *input = op("add", {counting({3, 3}), amp_float(0.25)});
+    expect_same("addr", {input, row, row}, {{"beta", amp_float(0.5)}}, 0);
+    expect_same("addr", {op("to", {input, AMP_C64}), row, row}, {{"beta", amp_complex(0, 2)}}, 0);
+    expect_same("addr", {op("to", {input, AMP_BF16}), row, row}, {{"beta", amp_float(0.5)}, {"alpha", 1.5}}, 0);
+    expect_same("addr", {op("select", {input, 0, 1}), row, op("to", {row, AMP_F16})}, {{"alpha", 0.1}}, 1e-6);
+    expect_same("addr", {op("to", {input, AMP_U8}), row, row}, {{"alpha", amp_int(300)}, {"beta", amp_int(-1)}}, 0);
+}
+
+TEST_F(CudaComplex, FactorsOfIntegersAreWhole) {
+    amp_tensor *row = sent(op("to", {counting({3}), AMP_I64})), *input = op("outer", {row, row});
+    EXPECT_EQ(op("addr", {input, row, row}, {{"alpha", 1.5}}), nullptr);
+    EXPECT_EQ(error(), "addr: 'alpha' is 1.5, but the tensors hold integers; expected an integer");
+    EXPECT_EQ(op("addr", {input, row, row}, {{"beta", 0.5}}), nullptr);
+    EXPECT_EQ(error(), "addr: 'beta' is 0.5, but the tensors hold integers; expected an integer");
+}
+
+TEST_F(CudaComplex, AnInputOfAnotherShapeThanTheOuterProductIsRefused) {
+    for (amp_dtype dtype : {AMP_I64, AMP_F32}) {
+        amp_tensor *row = sent(op("to", {counting({3}), dtype})), *one = op("narrow", {row, 0, 0, 1});
+        for (int64_t beta : {0, 1}) {
+            amp_tensor *deep = sent(op("to", {counting({2, 3, 3}), dtype}));
+            EXPECT_EQ(op("addr", {deep, row, row}, {{"beta", amp_int(beta)}}), nullptr);
+            EXPECT_TRUE(contains(error(), "which does not broadcast to the result [3, 3]"));
+            amp_tensor *high = sent(op("to", {counting({5, 3}), dtype}));
+            EXPECT_EQ(op("addr", {high, one, row}, {{"beta", amp_int(beta)}}), nullptr);
+            EXPECT_TRUE(contains(error(), "which does not broadcast to the result [1, 3]"));
+        }
+    }
+}
+
+TEST_F(CudaComplex, OuterProductsOfTruthsAreTruths) {
+    amp_tensor *row = tensor(AMP_BOOL, {3}, {0, 1, 1}), *input = tensor(AMP_BOOL, {3, 3}, {1, 0, 0, 0, 0, 0, 0, 0, 1});
+    amp_tensor *got = op("addr", {sent(input), sent(row), sent(row)});
+    ASSERT_NE(got, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_tensor_dtype(got), AMP_BOOL);
+    EXPECT_EQ(numbers_of(fetched(got)), (std::vector<double>{1, 0, 0, 0, 1, 1, 0, 1, 1}));
 }
 
 TEST_F(CudaComplex, EquationsAreSolved) {

@@ -13,7 +13,17 @@ class CudaRows : public CudaTest {
         ASSERT_NE(want, nullptr) << amp_last_error();
         ASSERT_NE(got, nullptr) << amp_last_error();
         EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
-        expect_near(fetched(got), numbers_of(want), tolerance);
+        got = fetched(got);
+        expect_near(got, numbers_of(want), tolerance);
+        if (amp_tensor_dtype(want) != AMP_C64 && amp_tensor_dtype(want) != AMP_C128) return;
+        const auto imaginary = [](amp_tensor *t) { return op("mul", {t, amp_complex(0, -1)}); }; // as real parts
+        expect_near(imaginary(got), numbers_of(imaginary(want)), tolerance);
+    }
+    // Of up to `most`; complex ones in both parts.
+    static amp_tensor *numbers(amp_dtype dtype, Shape shape, double most) {
+        if (dtype == AMP_C64) shape.push_back(2);
+        amp_tensor *x = op("mul", {random_tensor(AMP_F64, shape, 5), amp_float(most)});
+        return dtype == AMP_C64 ? op("view_as_complex", {op("to", {x, AMP_F32})}) : op("to", {x, dtype});
     }
     static amp_tensor *integers(const Shape &shape, int64_t below) {
         amp_tensor *x = op("mul", {op("abs", {random_tensor(AMP_F64, shape, 9)}), amp_float(double(below))});
@@ -26,8 +36,7 @@ TEST_F(CudaRows, ScansOfLongRowsAgreeWithTheCpu) {
         for (int64_t dim : {0, 1}) {
             SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + ", dimension " + std::to_string(dim));
             Scope scope;
-            amp_tensor *x = random_tensor(AMP_F64, dim ? Shape{3, 700} : Shape{700, 3}, 5);
-            x = op("to", {op("mul", {x, amp_float(3)}), dtype});
+            amp_tensor *x = numbers(dtype, dim ? Shape{3, 700} : Shape{700, 3}, 3);
             amp_tensor *there = sent(x);
             expect_close(op("cumsum", {there, dim}), op("cumsum", {x, dim}), 1e-5);
             expect_close(op("cumprod", {there, dim}), op("cumprod", {x, dim}), 1e-5);
@@ -63,6 +72,7 @@ TEST_F(CudaRows, CopiesOfAnyStridesKeepEveryElement) {
             const int64_t count = shape[0] * shape[1] * shape[2];
             amp_tensor *x = op("reshape", {op("arange", {amp_int(count)}), AMP_DIMS(shape[0], shape[1], shape[2])});
             x = op("to", {x, dtype});
+            if (dtype == AMP_C64 || dtype == AMP_C128) x = op("mul", {x, amp_complex(1, -2)});
             amp_tensor *there = sent(x);
             for (const amp_dims &order : {AMP_DIMS(0, 2, 1), AMP_DIMS(2, 1, 0), AMP_DIMS(1, 0, 2), AMP_DIMS(2, 0, 1)}) {
                 amp_tensor *want = op("contiguous", {op("permute", {x, order})});
@@ -87,7 +97,7 @@ TEST_F(CudaRows, FewResultsOfManyElementsAgreeWithTheCpu) {
         for (const Shape &shape : {Shape{3, 9000}, Shape{9000, 3}, Shape{1000, 300}, Shape{2, 4501, 5}}) {
             SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]));
             Scope scope;
-            amp_tensor *x = op("to", {op("mul", {random_tensor(AMP_F64, shape, 5), amp_float(30)}), dtype});
+            amp_tensor *x = numbers(dtype, shape, 30);
             const double tolerance = dtype == AMP_BF16 ? 64 : dtype == AMP_I64 ? 0 : 0.05;
             amp_tensor *there = sent(x), *twice = sent(x);
             for (const amp_dims &dims : {AMP_DIMS(0), AMP_DIMS(1), AMP_DIMS(-1, 0)}) {

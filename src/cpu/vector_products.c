@@ -10,21 +10,16 @@
 #include "cpu/kernels.h"
 #include "cpu/matmul.h"
 #include "cpu/operands.h"
+#include "ops/product_rules.h"
 #include "ops/shape_rules.h"
 
 typedef double _Complex complex128;
 
-static amp_status check_vector(const amp_call *call, const char *name, const amp_tensor *t) {
-    if (t->rank == 1) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected 1 dimension", amp_call_name(call), name,
-                    amp_describe(t));
-}
-
 /* ---- dot, vdot, linalg_vecdot ---------------------------------------------------------------------------------- */
 
 static amp_status dot(amp_call *call, amp_tensor *x, const char *name, amp_tensor *y, bool conjugate) {
-    AMP_TRY(check_vector(call, "input", x));
-    AMP_TRY(check_vector(call, name, y));
+    AMP_TRY(amp_check_vector(call, "input", x));
+    AMP_TRY(amp_check_vector(call, name, y));
     AMP_TRY(amp_call_check_same_dtype(call, "input", x, name, y));
     AMP_TRY(amp_call_check_target_dtype(call, x->dtype));
     AMP_TRY(amp_cpu_check_product_dtype(call, "input", x));
@@ -117,16 +112,6 @@ static addr_context context_of(const amp_scalar *alpha, const amp_scalar *beta) 
                           .beta_complex = __builtin_complex(b.c128[0], b.c128[1])};
 }
 
-static bool holds_integers(const amp_tensor *t) {
-    return !amp_dtype_is_floating(t->dtype) && !amp_dtype_is_complex(t->dtype);
-}
-
-static amp_status check_whole(const amp_call *call, const char *name, const amp_scalar *factor) {
-    if (factor->kind == AMP_SCALAR_INT || factor->kind == AMP_SCALAR_BOOL) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %g, but the tensors hold integers; expected an integer",
-                    amp_call_name(call), name, factor->re);
-}
-
 /* The common case, a row at a time: f32, rows of `input` and `out` dense, input as it is or not at all. */
 static bool suits_rows(const addr_context *c, const amp_tensor *input, const amp_tensor *vec1, const amp_tensor *vec2,
                        const amp_tensor *out) {
@@ -184,27 +169,14 @@ static amp_status run_addr(amp_call *call, const addr_context *c, amp_tensor *in
 amp_status cpu_outer(amp_call *call) {
     const amp_outer_args *a = call->args;
     const addr_context c = {.alpha = 1, .alpha_whole = 1, .alpha_complex = 1};
-    AMP_TRY(check_vector(call, "input", a->input));
-    AMP_TRY(check_vector(call, "vec2", a->vec2));
+    AMP_TRY(amp_check_vector(call, "input", a->input));
+    AMP_TRY(amp_check_vector(call, "vec2", a->vec2));
     return run_addr(call, &c, NULL, a->input, a->vec2);
 }
 
 amp_status cpu_addr(amp_call *call) {
     const amp_addr_args *a = call->args;
-    AMP_TRY(check_vector(call, "vec1", a->vec1));
-    AMP_TRY(check_vector(call, "vec2", a->vec2));
-    const int64_t shape[2] = {a->vec1->shape[0], a->vec2->shape[0]};
-    int64_t both[AMP_MAX_RANK];
-    int rank;
-    if (!amp_broadcast_shapes(2, shape, a->input->rank, a->input->shape, &rank, both) || rank != 2 ||
-        memcmp(both, shape, sizeof shape) != 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s, which does not broadcast to the result %s",
-                        amp_call_name(call), amp_describe(a->input), amp_describe_shape(2, shape));
-    }
-    if (holds_integers(a->input) && holds_integers(a->vec1) && holds_integers(a->vec2)) {
-        AMP_TRY(check_whole(call, "alpha", &a->alpha));
-        AMP_TRY(check_whole(call, "beta", &a->beta));
-    }
+    AMP_TRY(amp_check_addr(call, a));
     const addr_context c = context_of(&a->alpha, &a->beta);
     return run_addr(call, &c, a->input, a->vec1, a->vec2);
 }

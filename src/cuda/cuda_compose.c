@@ -7,6 +7,7 @@
 #include "cpu/reduce.h"
 #include "cuda/cuda_elementwise.h"
 #include "cuda/cuda_rows.h"
+#include "ops/product_rules.h"
 #include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
@@ -43,23 +44,33 @@ amp_status cuda_outer(amp_call *call) {
     return return_tensor(call, amp_mul(amp_unsqueeze(a->input, 1), amp_unsqueeze(a->vec2, 0)));
 }
 
-/* Integers have no products of matrices there. */
-static amp_tensor *whole_addr(const amp_addr_args *a, amp_tensor *column, amp_tensor *row) {
-    amp_tensor *product = column && row ? amp_mul_scalar(amp_mul(column, row), a->alpha) : NULL;
-    if (!product || amp_constant_of(&a->beta, AMP_I64).i64 == 0) return product;
-    return amp_add(amp_mul_scalar(a->input, a->beta), product);
+/* For what addmm does not take, integers and mixed dtypes: in f32 at least, and in i64. */
+static amp_tensor *scaled_sum(const amp_addr_args *a, amp_tensor *column, amp_tensor *row, amp_dtype dtype) {
+    const bool whole = !amp_dtype_is_floating(dtype) && !amp_dtype_is_complex(dtype);
+    const amp_dtype wide = whole ? AMP_I64 : dtype == AMP_F16 || dtype == AMP_BF16 ? AMP_F32 : dtype;
+    column = narrowed(column, wide);
+    row = column ? narrowed(row, wide) : NULL;
+    amp_tensor *product = row ? amp_mul(column, row) : NULL;
+    product = product ? amp_mul_scalar(product, a->alpha) : NULL;
+    const amp_constant beta = amp_constant_of(&a->beta, AMP_C128);
+    if (!product || (beta.c128[0] == 0 && beta.c128[1] == 0)) return product; /* the input is not looked at */
+    amp_tensor *input = narrowed(a->input, wide);
+    input = input ? amp_mul_scalar(input, a->beta) : NULL;
+    return input ? amp_add(input, product) : NULL;
 }
 
 amp_status cuda_addr(amp_call *call) {
     const amp_addr_args *a = call->args;
-    if (a->vec1->rank != 1 || a->vec2->rank != 1) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'vec1' is %s, 'vec2' is %s; expected two vectors", amp_call_name(call),
-                        amp_describe(a->vec1), amp_describe(a->vec2));
-    }
+    AMP_TRY(amp_check_addr(call, a));
     amp_tensor *column = amp_unsqueeze(a->vec1, 1), *row = amp_unsqueeze(a->vec2, 0);
-    if (!amp_dtype_is_floating(a->vec1->dtype) && !amp_dtype_is_complex(a->vec1->dtype))
-        return return_tensor(call, whole_addr(a, column, row));
-    return return_tensor(call, amp_addmm(a->input, column, row, .beta = a->beta, .alpha = a->alpha));
+    if (!column || !row) return amp_pending_error();
+    const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("vec1", column),
+                              amp_tensor_operand("vec2", row)};
+    const amp_dtype dtype = amp_operands_dtype(v, 3);
+    const bool same = a->input->dtype == dtype && a->vec1->dtype == dtype && a->vec2->dtype == dtype;
+    if (same && (amp_dtype_is_floating(dtype) || amp_dtype_is_complex(dtype)))
+        return return_tensor(call, amp_addmm(a->input, column, row, .beta = a->beta, .alpha = a->alpha));
+    return return_tensor(call, narrowed(scaled_sum(a, column, row, dtype), dtype));
 }
 
 /* ---- Activations -------------------------------------------------------------------------------------------------- */
