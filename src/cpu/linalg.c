@@ -56,6 +56,10 @@ amp_call amp_linalg_step(const amp_call *call) {
     return step;
 }
 
+void amp_linalg_step_done(amp_call *call, const amp_call *step) {
+    call->note.kernel = step->note.kernel;
+}
+
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
 amp_tensor amp_matrix_transposed(const amp_tensor *t) {

@@ -42,9 +42,11 @@ const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
 
 /* The call without its target and results, for a step whose results are not the op's: errors keep the op's name. */
 amp_call amp_linalg_step(const amp_call *call);
+/* What `explain` shows of the step is the call's. */
+void amp_linalg_step_done(amp_call *call, const amp_call *step);
 
 /* The singular values, largest first, as a tensor of the call's (batch…, min(m, n)). */
-amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values);
+amp_status amp_linalg_singular_values(amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values);
 
 /* Scratch elements that a singular value decomposition takes on the device (device/singular.cu). */
 int64_t amp_linalg_svd_room(int64_t m, int64_t n);

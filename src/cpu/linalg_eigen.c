@@ -174,6 +174,7 @@ amp_status cpu_eig(amp_call *call) {
     const amp_eig_args *a = call->args;
     amp_call step = amp_linalg_step(call);
     AMP_TRY(decompose(&step, a->input, a->eigenvectors ? 'V' : 'N'));
+    amp_linalg_step_done(call, &step);
     const amp_lapack *l = amp_lapack_of(a->input->dtype);
     amp_tensor *values = step.outputs[0], *vectors = step.outputs[1];
     AMP_TRY(return_pairs(call, values, l->real_dtype));

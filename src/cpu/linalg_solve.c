@@ -204,7 +204,7 @@ static amp_status solve_right(amp_call *call, amp_tensor *a, amp_tensor *b) {
     const amp_tensor a_transposed = amp_matrix_transposed(a), b_transposed = amp_matrix_transposed(b);
     amp_call step = amp_linalg_step(call);
     AMP_TRY(solve(&step, &a_transposed, &b_transposed));
-    call->note.kernel = step.note.kernel;
+    amp_linalg_step_done(call, &step);
     const amp_tensor x = amp_matrix_transposed(step.outputs[0]);
     amp_tensor *out = amp_call_output(call, 0, x.dtype, x.rank, x.shape);
     return out ? amp_copy_tensor(out, &x) : amp_pending_error();
@@ -260,7 +260,7 @@ amp_status cpu_linalg_tensorinv(amp_call *call) {
     amp_call step = amp_linalg_step(call);
     if (!matrix) return amp_pending_error();
     AMP_TRY(invert(&step, matrix, true, -1));
-    call->note.kernel = step.note.kernel;
+    amp_linalg_step_done(call, &step);
     return return_reshaped(call, step.outputs[0], shape);
 }
 
@@ -297,7 +297,7 @@ amp_status cpu_linalg_tensorsolve(amp_call *call) {
     if (!matrix || !vector) return amp_pending_error();
     amp_call step = amp_linalg_step(call);
     AMP_TRY(solve(&step, matrix, vector));
-    call->note.kernel = step.note.kernel;
+    amp_linalg_step_done(call, &step);
     return return_reshaped(call, step.outputs[0], dims_of(a->shape + from, a->rank - from));
 }
 

@@ -116,10 +116,10 @@ static amp_status decompose(amp_call *call, const char *name, const amp_tensor *
     return amp_stack_finish(&job.vh);
 }
 
-amp_status amp_linalg_singular_values(const amp_call *call, const char *name, const amp_tensor *a,
-                                      amp_tensor **values) {
+amp_status amp_linalg_singular_values(amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values) {
     amp_call step = amp_linalg_step(call);
     AMP_TRY(decompose(&step, name, a, 'N'));
+    amp_linalg_step_done(call, &step);
     *values = step.outputs[0];
     return AMP_OK;
 }
@@ -168,7 +168,7 @@ amp_status cpu_svd(amp_call *call) {
     amp_call step = amp_linalg_step(call);
     amp_tensor **made = step.outputs, **u = &call->outputs[0], **s = &call->outputs[1], **v = &call->outputs[2];
     AMP_TRY(decompose(&step, "input", a->input, !a->compute_uv.value ? 'N' : a->some.value ? 'S' : 'A'));
-    call->note.kernel = step.note.kernel;
+    amp_linalg_step_done(call, &step);
     *u = a->compute_uv.value ? made[0] : square_zeros(a->input, amp_matrix_rows(a->input));
     *s = a->compute_uv.value ? made[1] : made[0];
     *v = a->compute_uv.value ? conjugate_transpose(made[2]) : square_zeros(a->input, amp_matrix_columns(a->input));

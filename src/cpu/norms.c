@@ -166,6 +166,7 @@ static amp_status norm_of_sums(amp_call *call, amp_tensor *input, int summed, in
                         amp_describe(input));
     }
     AMP_TRY(vector_norm(&step, input, 1.0, 1u << summed, true, AMP_DTYPE_NONE));
+    amp_linalg_step_done(call, &step);
     amp_tensor *sums = step.outputs[0];
     const amp_dims one = AMP_DIMS(chosen);
     amp_tensor *result = smallest                   ? amp_amin(sums, one, true)
