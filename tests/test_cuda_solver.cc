@@ -1,4 +1,5 @@
 // Matrices of sizes around the one where cuSOLVER takes over, against the CPU; CMake runs them again without cuSOLVER.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -221,6 +222,107 @@ TEST_F(CudaSolver, AMatrixWithoutAnAnswerIsToldOfWhenTheHostWaits) {
     amp_tensor *pivots = op("full", {AMP_DIMS(70), amp_int(71), AMP_I32}), *ones = sent(identity(70, AMP_F32));
     ASSERT_NE(op("lu_solve", {ones, ones, sent(pivots)}), nullptr) << amp_last_error();
     EXPECT_TRUE(contains(told(), "an index of lu_solve"));
+}
+
+// As with our own kernels, whose blocks a batch of many keeps.
+TEST_F(CudaSolver, NaNGoesThroughAsInOurOwnKernels) {
+    for (amp_dtype dtype : dtypes) {
+        for (double bad : {double(NAN), double(INFINITY)}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(bad));
+            Scope scope;
+            amp_tensor *a = mild(70, dtype, 1);
+            op("fill_", {op("narrow", {op("narrow", {a, 0, 0, 1}), 1, 0, 1}), amp_float(bad)});
+            amp_tensor *many = sent(op("expand", {a, AMP_DIMS(5, 70, 70)})), *one = sent(a);
+            amp_tensor *right = sent(numbers(dtype, {70, 2}, 2));
+            const auto expect_alike = [&](const char *name, const std::vector<Value> &rest) {
+                SCOPED_TRACE(name);
+                std::vector<Value> of_one = {one}, of_many = {many};
+                of_one.insert(of_one.end(), rest.begin(), rest.end());
+                of_many.insert(of_many.end(), rest.begin(), rest.end());
+                std::vector<amp_tensor *> got;
+                expect_solver(true, [&] { got = all(name, of_one); });
+                const std::vector<amp_tensor *> want = all(name, of_many);
+                amp_tensor *x = fetched(got[0]), *y = fetched(op("select", {want[0], 0, 0}));
+                ASSERT_NE(x, nullptr) << amp_last_error();
+                EXPECT_EQ(numbers_of(op("isnan", {x})), numbers_of(op("isnan", {y})));
+            };
+            expect_alike("linalg_inv_ex", {});
+            expect_alike("linalg_solve", {right});
+            for (amp_tensor *factor : both("linalg_qr", {one})) { // how far it spreads is the algorithm's
+                const std::vector<double> marks = numbers_of(op("isnan", {fetched(factor)}));
+                EXPECT_NE(std::count(marks.begin(), marks.end(), 1.0), 0);
+            }
+            EXPECT_EQ(amp_cuda_synchronize(), AMP_OK) << "a matrix of NaN is not singular";
+            const std::vector<amp_tensor *> lu = all("lu_with_info", {one});
+            ASSERT_NE(op("lu_solve", {right, lu[0], lu[1]}), nullptr) << amp_last_error();
+            EXPECT_EQ(amp_cuda_synchronize(), AMP_OK) << "a pivot names a row";
+            if (!std::isnan(bad)) continue;
+            const std::vector<amp_tensor *> factor = all("linalg_cholesky_ex", {one});
+            EXPECT_EQ(numbers_of(fetched(factor[1]))[0], 1);
+            ASSERT_NE(op("linalg_cholesky", {one}), nullptr) << amp_last_error();
+            EXPECT_TRUE(contains(told(), "a matrix of linalg_cholesky"));
+        }
+    }
+}
+
+TEST_F(CudaSolver, AStepThatFailsNamesTheOpAndLeavesNothing) {
+    if (without_solver()) GTEST_SKIP() << "no step is cuSOLVER's";
+    amp_tensor *a = sent(op("add", {mild(70, AMP_F64, 1), turned(mild(70, AMP_F64, 1))}));
+    for (const char *name : {"linalg_inv", "linalg_cholesky", "linalg_qr", "linalg_svd", "linalg_eigh"}) {
+        SCOPED_TRACE(name);
+        const size_t blocks = amp_cuda_counters().live_blocks;
+        for (int status : {2, 6}) { // ALLOC_FAILED, EXECUTION_FAILED
+            Scope scope;
+            std::vector<amp_tensor *> outputs;
+            fake->fail_factor = status;
+            EXPECT_EQ(call(name, {a}, {}, &outputs), status == 2 ? AMP_ERROR_MEMORY : AMP_ERROR_DEVICE);
+            EXPECT_EQ(fake->fail_factor, 0);
+            EXPECT_EQ(error(),
+                      std::string(name) + (status == 2 ? ": cuda: cuSOLVER has no memory to factor a matrix"
+                                                       : ": cuda: cuSOLVER cannot factor a matrix (status 6)"));
+        }
+        EXPECT_EQ(amp_cuda_counters().live_blocks, blocks);
+        Scope scope;
+        EXPECT_EQ(call(name, {a}, {}, nullptr), AMP_OK) << amp_last_error();
+    }
+}
+
+TEST_F(CudaSolver, AWorkspaceThatThereIsNotIsToldOfAndLeavesNothing) {
+    if (without_solver()) GTEST_SKIP() << "no step is cuSOLVER's";
+    amp_tensor *a = sent(mild(70, AMP_F64, 1));
+    const size_t blocks = amp_cuda_counters().live_blocks, device = fake->factor_device, host = fake->factor_host;
+    {
+        Scope scope;
+        fake->factor_device = 2 * fake->memory_limit;
+        EXPECT_EQ(call("linalg_inv", {a}, {}, nullptr), AMP_ERROR_MEMORY);
+        EXPECT_TRUE(contains(error(), "linalg_inv: cuda")) << error();
+        fake->factor_device = device;
+    }
+    EXPECT_EQ(amp_cuda_counters().live_blocks, blocks);
+    {
+        Scope scope;
+        fake->factor_host = size_t(1) << 62;
+        EXPECT_EQ(call("linalg_qr", {a}, {}, nullptr), AMP_ERROR_MEMORY);
+        EXPECT_EQ(error(), "linalg_qr: cuda: the host has no memory for a workspace of cuSOLVER");
+        fake->factor_host = host;
+    }
+    EXPECT_EQ(amp_cuda_counters().live_blocks, blocks);
+    EXPECT_NE(op("linalg_inv", {a}), nullptr) << amp_last_error();
+    EXPECT_EQ(fake->factor_host, host);
+}
+
+TEST_F(CudaSolver, ExplainNamesItInOpsMadeOfSteps) {
+    amp_tensor *a = sent(mild(64, AMP_F64, 1));
+    for (const char *name : {"nuclear_norm", "svd", "linalg_cond", "linalg_matrix_rank"}) {
+        amp_explain_begin();
+        ASSERT_NE(all(name, {a})[0], nullptr);
+        amp_explain_end();
+        char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+        ASSERT_NE(report, nullptr);
+        EXPECT_TRUE(contains(report, without_solver() ? "has no cusolverDnCreate" : "\"cusolver\"")) << report;
+        amp_explain_free(report);
+        amp_explain_reset();
+    }
 }
 
 TEST_F(CudaSolver, ExplainNamesItOrSaysWhyItIsNotThere) {

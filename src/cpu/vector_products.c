@@ -1,6 +1,5 @@
 /* dot, vdot, linalg_vecdot, outer, addr: products of vectors. */
 #include <complex.h>
-#include <string.h>
 
 #include "amp/ops.h"
 #include "core/parallel.h"

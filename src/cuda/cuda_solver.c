@@ -15,6 +15,7 @@ NAMES(stack_adjoint);
 NAMES(stack_pinverse);
 NAMES(stack_screen);
 NAMES(stack_verdict);
+NAMES(stack_definite);
 NAMES(stack_diagonal);
 
 /* A batch that is worked on. */
@@ -74,9 +75,10 @@ static amp_status each_element(const job *j, const char *const *names, char opti
     return amp_cuda_launch_over(j->op, names[j->number], &a, amp_cuda_blocks(a.count * first->rows * first->columns));
 }
 
-/* What each matrix holds; those that are not finite become 0. */
-static amp_status screen(const job *j, const amp_cuda_stack *s, int32_t **found) {
+/* What each matrix holds; those that are not finite, or with 'N' those that hold NaN, become 0. */
+static amp_status screen(const job *j, const amp_cuda_stack *s, char option, int32_t **found) {
     amp_cuda_matrices a = over(j, &s, 1);
+    a.options[0] = option;
     *found = a.infos = temporary(j, AMP_I32, a.count);
     return a.infos ? amp_cuda_launch_over(j->op, stack_screen[j->number], &a, a.count) : amp_pending_error();
 }
@@ -90,9 +92,6 @@ static amp_status give_verdict(const job *j, int32_t *found, bool nan_is_wrong, 
     a.options[0] = nan_is_wrong ? 'N' : 0;
     a.check = j->a.check;
     return amp_cuda_launch_over(j->op, stack_verdict[j->number], &a, a.count);
-}
-static amp_status tell(const job *j) {
-    return j->a.check ? give_verdict(j, NULL, false, NULL, NULL, NULL) : AMP_OK;
 }
 
 /* The routine for matrix `index`: a and b are from these stacks. */
@@ -124,7 +123,10 @@ static amp_status factor_cholesky(job *j) {
         f.upper = upper;
         AMP_TRY(run(j, &f));
     }
-    return tell(j);
+    amp_cuda_matrices factor = over(j, &x, 1);
+    factor.infos = j->infos;
+    factor.check = j->a.check;
+    return amp_cuda_launch_over(j->op, stack_definite[j->number], &factor, factor.count);
 }
 
 static amp_status solve_cholesky(job *j) {
@@ -142,13 +144,19 @@ static amp_status solve_cholesky(job *j) {
 }
 
 /* ---- LU ----------------------------------------------------------------------------------------------------------- */
-static amp_status run_getrf(const job *j, int64_t *pivots, int64_t per_matrix) {
+/* A NaN is no pivot, and what is found in the place of one is cuSOLVER's own: matrices of NaN are not given to it, and NaN that comes
+ * of infinities leads to no row that there is not. */
+static amp_status run_getrf(const job *j, int64_t *pivots, int64_t per_matrix, int32_t **found) {
+    const amp_cuda_stack *lu = &j->a.stacks[0];
+    amp_cuda_matrices inside = over(j, &lu, 1);
+    AMP_TRY(screen(j, lu, 'N', found));
     for (int64_t i = 0; i < j->a.count; i++) {
         amp_cuda_factor f = factor_of(j, AMP_CUDA_GETRF, i, &j->a.stacks[0], NULL);
         f.pivots = pivots + i * per_matrix;
         AMP_TRY(run(j, &f));
     }
-    return AMP_OK;
+    inside.scratch = pivots;
+    return amp_cuda_launch_over(j->op, "stack_inside", &inside, amp_cuda_blocks(inside.count * per_matrix));
 }
 /* Its infos only tell of arguments. */
 static amp_status run_getrs(job *j, const amp_cuda_stack *b, int64_t *pivots, bool transposed) {
@@ -171,9 +179,10 @@ static amp_status factor_lu(job *j) {
     amp_tensor *wide = amp_cuda_temporary(j->call, AMP_I64, narrow.rank, narrow.shape);
     int64_t *pivots = wide ? amp_cuda_address(j->op, wide) : NULL;
     if (!pivots) return amp_pending_error();
-    AMP_TRY(run_getrf(j, pivots, j->a.stacks[1].rows));
+    int32_t *found;
+    AMP_TRY(run_getrf(j, pivots, j->a.stacks[1].rows, &found));
     AMP_TRY(amp_cuda_copy_tensor(&narrow, wide));
-    return tell(j);
+    return give_verdict(j, found, false, NULL, &j->a.stacks[0], NULL);
 }
 
 static amp_status solve_lu(job *j) {
@@ -189,10 +198,11 @@ static amp_status factor_and_solve(job *j) {
     const int64_t n = j->a.stacks[0].rows;
     int64_t *pivots = temporary(j, AMP_I64, j->a.count * n);
     if (!pivots) return amp_pending_error();
-    AMP_TRY(run_getrf(j, pivots, n));
+    int32_t *found;
+    AMP_TRY(run_getrf(j, pivots, n, &found));
     if (j->a.options[1]) AMP_TRY(each_element(j, stack_identity, 0, &j->a.stacks[1], NULL));
     AMP_TRY(run_getrs(j, &j->a.stacks[1], pivots, j->a.options[0] != 'N'));
-    return tell(j);
+    return give_verdict(j, found, false, NULL, &j->a.stacks[1], NULL);
 }
 
 /* ---- Reflectors --------------------------------------------------------------------------------------------------- */
@@ -253,7 +263,7 @@ static amp_status factor_singular(job *j) {
     const amp_cuda_stack *s = &j->a.stacks[1], *u = &j->a.stacks[2], *vh = &j->a.stacks[3];
     amp_cuda_stack v = {0};
     int32_t *found;
-    AMP_TRY(screen(j, &j->a.stacks[0], &found));
+    AMP_TRY(screen(j, &j->a.stacks[0], 0, &found));
     if (vh->data) AMP_TRY(new_stack(j, vh->columns, vh->rows, &v));
     AMP_TRY(run_gesvdj(j, &v));
     if (vh->data) AMP_TRY(each_element(j, stack_adjoint, 0, vh, &v));
@@ -274,7 +284,7 @@ static amp_status factor_hermitian(job *j) {
     const bool upper = j->a.options[1] == 'U';
     int32_t *found;
     AMP_TRY(each_element(j, stack_clear, upper ? 'L' : 'U', x, NULL)); /* it may have held anything */
-    AMP_TRY(screen(j, x, &found));
+    AMP_TRY(screen(j, x, 0, &found));
     for (int64_t i = 0; i < j->a.count; i++) {
         amp_cuda_factor f = factor_of(j, AMP_CUDA_SYEVD, i, x, NULL);
         f.b = at(j, values, i, j->loop->lapack->real_dtype);

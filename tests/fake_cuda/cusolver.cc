@@ -5,13 +5,13 @@
 
 #include <complex>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "fake_cuda.h"
 
 namespace {
 
-constexpr size_t device_bytes = 512, host_bytes = 64;
 constexpr int elements = 48;
 
 using C = std::complex<float>;
@@ -72,7 +72,11 @@ std::complex<R> conjugate(std::complex<R> x) {
 // Runs `body` with a null pointer of the type that `type` names, while device memory may be touched.
 template <class Body>
 cusolverStatus_t with_type(cudaDataType type, Body body) {
+    // NaN is computed with, as on the device.
+    static const bool unchecked = (LAPACKE_set_nancheck(0), true);
+    (void)unchecked;
     fake_cuda()->factors++;
+    if (const int failure = std::exchange(fake_cuda()->fail_factor, 0)) return static_cast<cusolverStatus_t>(failure);
     fake_cuda_open(true);
     cusolverStatus_t status = CUSOLVER_STATUS_SUCCESS;
     switch (type) {
@@ -87,7 +91,8 @@ cusolverStatus_t with_type(cudaDataType type, Body body) {
 }
 
 bool take_room(void *device, size_t device_size, void *host, size_t host_size) {
-    if (!device || device_size < device_bytes || !host || host_size < host_bytes) return false;
+    if (!device || device_size < fake_cuda()->factor_device || !host || host_size < fake_cuda()->factor_host)
+        return false;
     fake_cuda_open(true);
     std::memset(device, 0xff, device_size);
     fake_cuda_open(false);
@@ -95,8 +100,8 @@ bool take_room(void *device, size_t device_size, void *host, size_t host_size) {
     return true;
 }
 cusolverStatus_t give_room(size_t *device, size_t *host) {
-    *device = device_bytes;
-    *host = host_bytes;
+    *device = fake_cuda()->factor_device;
+    *host = fake_cuda()->factor_host;
     return CUSOLVER_STATUS_SUCCESS;
 }
 char letter_of(cublasFillMode_t uplo) {

@@ -21,6 +21,9 @@ struct fake_cuda_state {
     bool refuse_convolutions = false; // it has no algorithm
     bool fail_convolution = false;    // it has one, and refuses when it is run
     uint64_t factors = 0;             // steps of the fake cuSOLVER
+    int fail_factor = 0;              // the status of its next step, once
+    size_t factor_device = 512;       // bytes that it asks for
+    size_t factor_host = 64;          // and of the host's
     void *last_stream = nullptr;      // of a launch
 };
 

@@ -163,9 +163,10 @@ static cusolverStatus_t execute(const work *w, const amp_cuda_factor *f) {
         return solver.gesvdj[w->number](w->handle, mode_of(f), f->economic, (int)f->m, (int)f->n, f->a, (int)f->lda,
                                         f->b, f->u, (int)f->ldu, f->v, (int)f->ldv, w->device_memory, w->elements,
                                         f->info, w->gesvdj);
-    default:
+    case AMP_CUDA_SYEVD:
         return solver.syevd(w->handle, w->params, mode_of(f), side_of(f), f->n, w->type, f->a, f->lda, w->real, f->b,
                             w->type, w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);
+    default: return CUSOLVER_STATUS_NOT_SUPPORTED;
     }
 }
 

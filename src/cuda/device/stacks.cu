@@ -60,12 +60,14 @@ STACK_KERNELS(stack_pinverse)
 /* ---- A block for each matrix -------------------------------------------------------------------------------------- */
 enum content { FINITE = 0, HOLDS_INFINITY = 1, HOLDS_NAN = 2 };
 
-/* {a}: what each holds, into infos; one that is not finite becomes 0, so that an algorithm comes to an end. */
+/* {a}: what each holds, into infos; one that is not finite, or with 'N' one that holds NaN, becomes 0, so that an algorithm comes
+ * to an end. */
 MATRIX_TASK(stack_screen) {
     (void)scratch;
     matrix<T> x = matrix_at<T>(a, 0, index);
     if (is_finite(x)) return FINITE;
     const bool nan = holds_nan(x);
+    if (a.options[0] == 'N' && !nan) return FINITE;
     for (int64_t i = AMP_THREAD; i < (int64_t)x.rows * x.columns; i += AMP_THREADS) x(i % x.rows, i / x.rows) = 0;
     return nan ? HOLDS_NAN : HOLDS_INFINITY;
 }
@@ -85,6 +87,19 @@ MATRIX_TASK(stack_verdict) {
 }
 MATRIX_KERNELS(stack_verdict)
 
+/* {factor}: info, or the first element of the diagonal before it that is NaN: a comparison with 0 does not find it. */
+MATRIX_TASK(stack_definite) {
+    (void)scratch;
+    matrix<T> x = matrix_at<T>(a, 0, index);
+    const int info = a.infos[index], count = info > 0 ? info - 1 : x.rows;
+    AMP_BARRIER(); /* all have read it */
+    for (int i = 0; i < count; i++) {
+        if (x(i, i) != x(i, i)) return i + 1;
+    }
+    return info;
+}
+MATRIX_KERNELS(stack_definite)
+
 /* {factor}: info is the first element of the diagonal that is 0, counted from 1, or 0 */
 MATRIX_TASK(stack_diagonal) {
     (void)scratch;
@@ -95,6 +110,15 @@ MATRIX_TASK(stack_diagonal) {
     return 0;
 }
 MATRIX_KERNELS(stack_diagonal)
+
+/* {lu}: pivots in scratch, as int64_t, that name no row name their own: those of NaN, which a factorisation may come upon. */
+AMP_KERNEL(stack_inside, amp_cuda_matrices) {
+    const int64_t rows = a.stacks[0].rows, count = rows < a.stacks[0].columns ? rows : a.stacks[0].columns;
+    int64_t *pivots = (int64_t *)a.scratch;
+    for (int64_t i = first_element(); i < a.count * count; i += element_step()) {
+        if (pivots[i] < 1 || pivots[i] > rows) pivots[i] = i % count + 1;
+    }
+}
 
 /* {lu, pivots}: those of a row that there is not are told of, and name their own; into scratch, as int64_t, densely. */
 AMP_KERNEL(stack_pivots, amp_cuda_matrices) {
