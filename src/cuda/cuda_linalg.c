@@ -28,7 +28,7 @@ static int64_t blocks_for(int64_t count, int64_t bytes) {
     return blocks > 0 ? blocks : 1;
 }
 
-static int number_of(amp_dtype dtype) {
+int amp_cuda_lapack_number(amp_dtype dtype) {
     return dtype == AMP_F32 ? 0 : dtype == AMP_F64 ? 1 : dtype == AMP_C64 ? 2 : 3;
 }
 
@@ -55,12 +55,12 @@ amp_status amp_cuda_linalg_run(amp_call *call, const amp_linalg_loop *loop) {
     for (int i = 0; i < AMP_CUDA_STACKS; i++) AMP_TRY(set_stack(op, k->stacks[i], &a.stacks[i]));
     AMP_TRY(amp_cuda_report_of(op, &a.report));
     bool done = false;
-    call->note.kernel = k->names[number_of(dtype)];
+    call->note.kernel = k->names[amp_cuda_lapack_number(dtype)];
     AMP_TRY(amp_cuda_solver_run(call, loop, &a, &done));
     if (done) return AMP_OK;
     const int64_t blocks = blocks_for(a.count, k->room * (int64_t)amp_dtype_size(dtype)), elements = blocks * k->room;
     amp_tensor *scratch = elements > 0 ? amp_cuda_temporary(call, dtype, 1, &elements) : NULL;
     if (elements > 0) a.scratch = scratch ? amp_cuda_address(op, scratch) : NULL;
     if (elements > 0 && !a.scratch) return amp_pending_error();
-    return amp_cuda_launch_over(op, k->names[number_of(dtype)], &a, blocks);
+    return amp_cuda_launch_over(op, k->names[amp_cuda_lapack_number(dtype)], &a, blocks);
 }

@@ -45,7 +45,7 @@ typedef struct amp_cuda_launch {
     unsigned blocks, threads;
 } amp_cuda_launch;
 
-/* Element types of matrix products. */
+/* Element types of matrix products. Their order is relied on: real ones first, and narrow before wide ones. */
 typedef enum amp_cuda_type {
     AMP_CUDA_F16,
     AMP_CUDA_BF16,

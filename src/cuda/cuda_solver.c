@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_linalg.h"
 
 #define NAMES(name) static const char *const name[] = {#name "_f32", #name "_f64", #name "_c64", #name "_c128"}
 NAMES(stack_clear);
@@ -336,7 +337,7 @@ amp_status amp_cuda_solver_run(amp_call *call, const amp_linalg_loop *loop, cons
     if (!rule || why) return AMP_OK;
     const amp_dtype dtype = loop->lapack->dtype;
     job j = {.call = call, .op = call->op->name, .loop = loop, .a = *a, .dtype = dtype};
-    j.number = dtype == AMP_F32 ? 0 : dtype == AMP_F64 ? 1 : dtype == AMP_C64 ? 2 : 3;
+    j.number = amp_cuda_lapack_number(dtype);
     j.infos = a->infos ? a->infos : temporary(&j, AMP_I32, a->count);
     if (!j.infos) return amp_pending_error();
     call->note.kernel = "cusolver";
