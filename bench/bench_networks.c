@@ -1,0 +1,214 @@
+/* BERT-base's encoder and ResNet-50, random weights and inputs, in each precision of a device, in turns.
+ *
+ *     bench_networks [--device cpu|cuda] [--batch 8] [--tokens 128] [--side 224] [--threads N] [--seconds S] [--json FILE]
+ *     bench_networks [--device cpu|cuda] [--batch 8] [--tokens 128] [--side 224] [--threads N] --serve
+ *
+ * A pass is the whole network, from an input that lies on the device to a result there: in f32 outside of regions, in f16 or
+ * bf16 in a region around the f32 weights, whose casts are kept. Figures are medians of passes, of which the first is not
+ * counted; on a GPU each is waited for. Each precision's result is compared with that of f32 first. With --serve each line
+ * "bert|resnet f32|bf16|f16" on the standard input is answered by the seconds of one pass: bench/peers_networks.py lets it
+ * take turns with PyTorch. */
+#define _GNU_SOURCE /* clock_gettime */
+#define BENCH_NAME "bench_networks"
+#include "amp/cuda.h"
+#include "networks.h"
+
+enum { NETWORKS = 2, PRECISIONS = 3, MAX_PASSES = 400 };
+
+static const char *const network_names[NETWORKS] = {"bert", "resnet"};
+
+typedef struct options {
+    bool cuda, serve;
+    int batch, tokens, side, threads;
+    double seconds;
+    const char *json;
+} options;
+
+static const struct {
+    const char *name;
+    amp_dtype dtype; /* of the region; AMP_DTYPE_NONE: none */
+    bool on_cpu;
+} precisions[PRECISIONS] = {{"f32", AMP_DTYPE_NONE, true}, {"bf16", AMP_BF16, true}, {"f16", AMP_F16, false}};
+
+static struct {
+    amp_device device;
+    bert bert;
+    resnet resnet;
+    amp_tensor *inputs[NETWORKS];
+} bench;
+
+static void prepare(const options *o) {
+    const int64_t tokens[] = {o->batch, o->tokens, BERT_WIDTH}, image[] = {o->batch, o->side, o->side, 3};
+    bench.device = o->cuda ? AMP_DEVICE_CUDA : AMP_DEVICE_CPU;
+    amp_scope {
+        make_bert(&bench.bert, bench.device);
+        make_resnet(&bench.resnet, bench.device);
+        bench.inputs[0] = random_on(bench.device, 1.0f, 0.0f, 3, tokens);
+        amp_tensor *pixels = random_on(bench.device, 1.0f, 0.0f, 4, image);
+        bench.inputs[1] = amp_keep(network_require(amp_permute(pixels, AMP_DIMS(0, 3, 1, 2))));
+    }
+}
+
+static amp_tensor *run_network(int network) {
+    return network_require(network ? run_resnet(&bench.resnet, bench.inputs[1])
+                                   : run_bert(&bench.bert, bench.inputs[0]));
+}
+
+static void wait_for_device(void) {
+    if (bench.device == AMP_DEVICE_CUDA) bench_require(amp_cuda_synchronize() == AMP_OK, "the device");
+}
+
+/* Of one pass, whose result goes with the scope. */
+static double time_pass(int network, int precision) {
+    wait_for_device();
+    const double start = bench_wall();
+    amp_scope {
+        if (precisions[precision].dtype == AMP_DTYPE_NONE) {
+            run_network(network);
+        } else {
+            amp_autocast(bench.device, .dtype = precisions[precision].dtype) {
+                run_network(network);
+            }
+        }
+        wait_for_device();
+    }
+    return bench_wall() - start;
+}
+
+/* ---- Answers ---------------------------------------------------------------------------------------------------- */
+
+static const float *result_of(int network, int precision, int64_t *count) {
+    amp_tensor *y = NULL;
+    if (precisions[precision].dtype == AMP_DTYPE_NONE) {
+        y = run_network(network);
+    } else {
+        amp_autocast(bench.device, .dtype = precisions[precision].dtype) {
+            y = run_network(network);
+        }
+    }
+    y = network_require(amp_contiguous(amp_to(amp_to_device(y, AMP_DEVICE_CPU), AMP_F32)));
+    *count = amp_tensor_numel(y);
+    return amp_data(y);
+}
+
+/* The cosine of a precision's result and that of f32. */
+static double check(int network, int precision) {
+    double products = 0, squares = 0, exact = 0;
+    amp_scope {
+        int64_t n = 0;
+        const float *a = result_of(network, precision, &n), *b = result_of(network, 0, &n);
+        for (int64_t i = 0; i < n; i++) {
+            products += (double)a[i] * b[i];
+            squares += (double)a[i] * a[i];
+            exact += (double)b[i] * b[i];
+        }
+    }
+    const double cosine = products / sqrt(squares * exact);
+    bench_require(cosine > 0.99, "the result that f32 has");
+    return cosine;
+}
+
+/* ---- The table -------------------------------------------------------------------------------------------------- */
+
+static void bench_network(const options *o, int network, FILE *json) {
+    static double times[PRECISIONS][MAX_PASSES];
+    double cosines[PRECISIONS];
+    int passes = 0;
+    for (int p = 0; p < PRECISIONS; p++)
+        if (o->cuda || precisions[p].on_cpu) cosines[p] = check(network, p);
+    const double end = bench_wall() + o->seconds;
+    for (; passes < MAX_PASSES && (passes < 3 || bench_wall() < end); passes++)
+        for (int p = 0; p < PRECISIONS; p++)
+            if (o->cuda || precisions[p].on_cpu) times[p][passes] = time_pass(network, p);
+    for (int p = 0; p < PRECISIONS; p++) {
+        if (!o->cuda && !precisions[p].on_cpu) continue;
+        const bench_figure t = bench_figure_of(times[p], passes);
+        printf("%-8s %4d %-5s %10.3f ms, 10 %% to 90 %%: %.3f to %.3f, %d passes, cosine to f32 %.6f\n",
+               network_names[network], o->batch, precisions[p].name, 1e3 * t.median, 1e3 * t.low, 1e3 * t.high, passes,
+               cosines[p]);
+        if (json)
+            fprintf(json,
+                    "%s\n {\"network\": \"%s\", \"batch\": %d, \"precision\": \"%s\", \"ms\": %.4f, \"low_ms\": %.4f, "
+                    "\"high_ms\": %.4f, \"passes\": %d, \"cosine\": %.6f}",
+                    network + p ? "," : "", network_names[network], o->batch, precisions[p].name, 1e3 * t.median,
+                    1e3 * t.low, 1e3 * t.high, passes, cosines[p]);
+    }
+    fflush(stdout);
+}
+
+static void print_table(const options *o) {
+    FILE *json = o->json ? bench_open(o->json, "w") : NULL;
+    if (json) {
+        fprintf(json, "{");
+        bench_print_machine(json);
+        fprintf(json, ", \"device\": \"%s\", \"threads\": %d, \"rows\": [", o->cuda ? "cuda" : "cpu",
+                amp_get_num_threads());
+    }
+    for (int i = 0; i < NETWORKS; i++) bench_network(o, i, json);
+    if (!json) return;
+    fprintf(json, "\n]}\n");
+    fclose(json);
+}
+
+/* ---- On request ------------------------------------------------------------------------------------------------- */
+
+static int named(const char *name, const char *const *names, int count) {
+    for (int i = 0; i < count; i++)
+        if (!strcmp(name, names[i])) return i;
+    exit(2);
+}
+
+static void serve(void) {
+    static const char *const names[PRECISIONS] = {"f32", "bf16", "f16"};
+    char line[64], network[16], precision[16];
+    while (fgets(line, sizeof line, stdin) && sscanf(line, "%15s %15s", network, precision) == 2) {
+        printf("%.9g\n", time_pass(named(network, network_names, NETWORKS), named(precision, names, PRECISIONS)));
+        fflush(stdout);
+    }
+}
+
+static bool parse_options(options *o, int argc, char **argv) {
+    *o = (options){.batch = 8, .tokens = 128, .side = 224, .threads = amp_get_num_threads(), .seconds = 5};
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(name, "--serve")) {
+            o->serve = true;
+            continue;
+        }
+        i++;
+        if (!strcmp(name, "--device")) {
+            if (!bench_parse_device(&o->cuda, value)) return false;
+        } else if (!strcmp(name, "--batch")) {
+            o->batch = atoi(value);
+        } else if (!strcmp(name, "--tokens")) {
+            o->tokens = atoi(value);
+        } else if (!strcmp(name, "--side")) {
+            o->side = atoi(value);
+        } else if (!strcmp(name, "--threads")) {
+            o->threads = atoi(value);
+        } else if (!strcmp(name, "--seconds")) {
+            o->seconds = atof(value);
+        } else if (!strcmp(name, "--json")) {
+            o->json = value;
+        } else {
+            return false;
+        }
+    }
+    return o->batch > 0 && o->tokens > 0 && o->side > 0 && o->seconds > 0 && amp_set_num_threads(o->threads) == AMP_OK;
+}
+
+int main(int argc, char **argv) {
+    options o;
+    if (!parse_options(&o, argc, argv)) {
+        fprintf(stderr,
+                "usage: bench_networks [--device cpu|cuda] [--batch N] [--threads N] [--seconds S] [--json FILE] "
+                "[--serve]\n");
+        return 2;
+    }
+    prepare(&o);
+    if (o.serve)
+        serve();
+    else
+        print_table(&o);
+    return 0;
+}

@@ -1,0 +1,163 @@
+/* Two networks over the public API, with random weights: the encoder of BERT-base, and ResNet-50 (v1.5, as torchvision has it). */
+#ifndef AMP_BENCH_NETWORKS_H
+#define AMP_BENCH_NETWORKS_H
+
+#include <math.h>
+
+#include "bench_common.h"
+
+typedef struct affine {
+    amp_tensor *weight, *bias;
+} affine;
+
+static amp_tensor *network_require(amp_tensor *t) {
+    bench_require(t != NULL, "an op");
+    return t;
+}
+
+/* Uniform within ± bound, on the device; kept. */
+static amp_tensor *random_on(amp_device device, float bound, float middle, int rank, const int64_t *shape) {
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++) n *= shape[i];
+    float *x = malloc((size_t)n * sizeof *x);
+    bench_require(x != NULL, "allocation");
+    for (int64_t i = 0; i < n; i++) x[i] = middle + bound * bench_uniform();
+    amp_tensor *host = network_require(amp_from_data(x, AMP_F32, rank, shape));
+    free(x);
+    return amp_keep(network_require(amp_to_device(host, device)));
+}
+
+static amp_tensor *random_parameter(amp_device device, float bound, float middle, int rank, const int64_t *shape) {
+    amp_tensor *t = random_on(device, bound, middle, rank, shape);
+    bench_require(amp_tensor_mark_parameter(t) == AMP_OK, "marking a parameter");
+    return t;
+}
+
+/* Weights such that values keep their size from layer to layer. */
+static affine random_affine(amp_device device, int rank, const int64_t *shape) {
+    int64_t inputs = 1;
+    for (int i = 1; i < rank; i++) inputs *= shape[i];
+    return (affine){random_parameter(device, sqrtf(3.0f / (float)inputs), 0.0f, rank, shape),
+                    random_parameter(device, 0.1f, 0.0f, 1, shape)};
+}
+
+/* ---- BERT-base's encoder: [batch, tokens, 768] → the same -------------------------------------------------------- */
+
+enum { BERT_LAYERS = 12, BERT_WIDTH = 768, BERT_HEADS = 12 };
+
+typedef struct bert_layer {
+    affine query, key, value, output, output_norm, up, down, norm;
+} bert_layer;
+
+typedef struct bert {
+    bert_layer layers[BERT_LAYERS];
+} bert;
+
+static affine bert_linear(amp_device device, int64_t outputs, int64_t inputs) {
+    return random_affine(device, 2, (const int64_t[]){outputs, inputs});
+}
+
+static affine bert_norm(amp_device device) {
+    const int64_t width = BERT_WIDTH;
+    return (affine){random_parameter(device, 0.1f, 1.0f, 1, &width), random_parameter(device, 0.1f, 0.0f, 1, &width)};
+}
+
+static void make_bert(bert *b, amp_device device) {
+    for (int i = 0; i < BERT_LAYERS; i++) {
+        bert_layer *l = &b->layers[i];
+        affine *const square[] = {&l->query, &l->key, &l->value, &l->output};
+        for (int k = 0; k < 4; k++) *square[k] = bert_linear(device, BERT_WIDTH, BERT_WIDTH);
+        l->up = bert_linear(device, 4 * BERT_WIDTH, BERT_WIDTH);
+        l->down = bert_linear(device, BERT_WIDTH, 4 * BERT_WIDTH);
+        l->output_norm = bert_norm(device);
+        l->norm = bert_norm(device);
+    }
+}
+
+static amp_tensor *bert_heads(amp_tensor *x, affine a) {
+    amp_tensor *y = amp_linear(x, a.weight, a.bias);
+    return amp_transpose(amp_view(y, AMP_DIMS(amp_tensor_size(x, 0), -1, BERT_HEADS, BERT_WIDTH / BERT_HEADS)), 1, 2);
+}
+
+static amp_tensor *bert_normed(amp_tensor *x, amp_tensor *y, affine a) {
+    return amp_layer_norm(amp_add(x, y), AMP_DIMS(BERT_WIDTH), a.weight, a.bias, .eps = AMP_SET(1e-12));
+}
+
+static amp_tensor *run_bert(const bert *b, amp_tensor *x) {
+    for (int i = 0; i < BERT_LAYERS; i++) {
+        const bert_layer *l = &b->layers[i];
+        amp_tensor *a =
+            amp_scaled_dot_product_attention(bert_heads(x, l->query), bert_heads(x, l->key), bert_heads(x, l->value));
+        a = amp_linear(amp_flatten(amp_transpose(a, 1, 2), 2), l->output.weight, l->output.bias);
+        x = bert_normed(a, x, l->output_norm);
+        a = amp_linear(amp_gelu(amp_linear(x, l->up.weight, l->up.bias)), l->down.weight, l->down.bias);
+        x = bert_normed(a, x, l->norm);
+    }
+    return x;
+}
+
+/* ---- ResNet-50: [batch, 3, side, side], channels last → [batch, 1000] ---------------------------------------------- */
+
+enum { RESNET_BLOCKS = 16, RESNET_CLASSES = 1000 };
+
+typedef struct conv_bn {
+    amp_tensor *window, *mean, *variance;
+    affine norm;
+    int64_t stride, padding;
+} conv_bn;
+
+typedef struct resnet {
+    conv_bn first;
+    struct {
+        conv_bn narrow, middle, wide, shortcut; /* shortcut.window: NULL where the block keeps its shape */
+    } blocks[RESNET_BLOCKS];
+    affine classifier;
+} resnet;
+
+static conv_bn make_conv(amp_device device, int64_t out, int64_t in, int64_t kernel, int64_t stride) {
+    const float bound = sqrtf(3.0f / (float)(in * kernel * kernel));
+    return (conv_bn){
+        .window = random_parameter(device, bound, 0.0f, 4, (const int64_t[]){out, in, kernel, kernel}),
+        .mean = random_parameter(device, 0.1f, 0.0f, 1, &out),
+        .variance = random_parameter(device, 0.5f, 1.0f, 1, &out),
+        .norm = {random_parameter(device, 0.1f, 1.0f, 1, &out), random_parameter(device, 0.1f, 0.0f, 1, &out)},
+        .stride = stride,
+        .padding = kernel / 2};
+}
+
+static void make_resnet(resnet *r, amp_device device) {
+    static const int blocks[] = {3, 4, 6, 3};
+    int64_t in = 64, width = 64;
+    r->first = make_conv(device, 64, 3, 7, 2);
+    for (int stage = 0, n = 0; stage < 4; stage++, width *= 2) {
+        for (int i = 0; i < blocks[stage]; i++, n++) {
+            const int64_t stride = stage && !i ? 2 : 1;
+            r->blocks[n].narrow = make_conv(device, width, in, 1, 1);
+            r->blocks[n].middle = make_conv(device, width, width, 3, stride);
+            r->blocks[n].wide = make_conv(device, 4 * width, width, 1, 1);
+            r->blocks[n].shortcut = i ? (conv_bn){0} : make_conv(device, 4 * width, in, 1, stride);
+            in = 4 * width;
+        }
+    }
+    r->classifier = random_affine(device, 2, (const int64_t[]){RESNET_CLASSES, in});
+}
+
+static amp_tensor *run_conv(const conv_bn *c, amp_tensor *x) {
+    amp_tensor *y =
+        amp_conv2d(x, c->window, .stride = AMP_DIMS(c->stride, c->stride), .padding = AMP_DIMS(c->padding, c->padding));
+    return amp_batch_norm(y, c->mean, c->variance, c->norm.weight, c->norm.bias);
+}
+
+static amp_tensor *run_resnet(const resnet *r, amp_tensor *x) {
+    x = amp_relu_(run_conv(&r->first, x));
+    x = amp_max_pool2d(x, AMP_DIMS(3, 3), .stride = AMP_DIMS(2, 2), .padding = AMP_DIMS(1, 1));
+    for (int i = 0; i < RESNET_BLOCKS; i++) {
+        amp_tensor *y = amp_relu_(run_conv(&r->blocks[i].narrow, x));
+        y = run_conv(&r->blocks[i].wide, amp_relu_(run_conv(&r->blocks[i].middle, y)));
+        x = amp_relu_(amp_add_(y, r->blocks[i].shortcut.window ? run_conv(&r->blocks[i].shortcut, x) : x));
+    }
+    x = amp_flatten(amp_adaptive_avg_pool2d(x, AMP_DIMS(1, 1)), 1);
+    return amp_linear(x, r->classifier.weight, r->classifier.bias);
+}
+
+#endif /* AMP_BENCH_NETWORKS_H */

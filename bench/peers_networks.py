@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""BERT-base's encoder and ResNet-50 in libamp and in PyTorch, side by side in one run, with random weights and inputs.
+
+    python3 -m venv VENV && VENV/bin/pip install torch
+    VENV/bin/python bench/peers_networks.py --bench build/release/bench/bench_networks [--device cuda] [--threads N] [--json FILE]
+
+Both keep f32 weights and run in f32, or under autocast: bf16 on the CPU, f16 and bf16 on a GPU. PyTorch runs in no_grad, which is
+where its autocast keeps the casts of a region; the region is opened for each pass, as users do. Images are channels-last in both. The
+two take turns, pass by pass; a ratio is the median of PyTorch's time over ours within a round.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+
+
+def make_bert(torch):
+    return torch.nn.TransformerEncoder(
+        torch.nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, activation="gelu", batch_first=True, layer_norm_eps=1e-12),
+        12, enable_nested_tensor=False)
+
+
+def make_resnet(torch):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, inputs, width, stride):
+            super().__init__()
+            self.body = nn.Sequential(
+                nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+                nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+                nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width))
+            same = stride == 1 and inputs == 4 * width
+            self.shortcut = nn.Identity() if same else nn.Sequential(
+                nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
+
+        def forward(self, x):
+            return torch.relu_(self.body(x).add_(self.shortcut(x)))
+
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for stage, count in enumerate((3, 4, 6, 3)):
+        for i in range(count):
+            layers.append(Block(inputs, 64 << stage, 2 if stage and not i else 1))
+            inputs = 256 << stage
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+
+
+class Torch:
+    def __init__(self, device, batch, threads):
+        import torch
+
+        self.torch, self.device = torch, device
+        torch.set_num_threads(threads)
+        last = torch.channels_last
+        self.networks = {
+            "bert": (make_bert(torch).to(device).eval(), torch.rand(batch, 128, 768, device=device) * 2 - 1),
+            "resnet": (make_resnet(torch).to(device, memory_format=last).eval(),
+                       (torch.rand(batch, 3, 224, 224, device=device) * 2 - 1).contiguous(memory_format=last)),
+        }
+
+    def wait(self):
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def seconds(self, network, precision):
+        torch, (model, x) = self.torch, self.networks[network]
+        dtype = {"f16": torch.float16, "bf16": torch.bfloat16}.get(precision, torch.bfloat16)
+        self.wait()
+        start = time.perf_counter()
+        with torch.no_grad(), torch.autocast(self.device, dtype=dtype, enabled=precision != "f32"):
+            model(x)
+        self.wait()
+        return time.perf_counter() - start
+
+
+class Libamp:
+    def __init__(self, program, device, batch, threads):
+        command = [program, "--device", device, "--batch", str(batch), "--threads", str(threads), "--serve"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def seconds(self, network, precision):
+        self.process.stdin.write(f"{network} {precision}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def compare(ours, theirs, network, precision, seconds):
+    pairs = []
+    for _ in range(2):  # what is kept
+        ours.seconds(network, precision), theirs.seconds(network, precision)
+    end = time.time() + seconds
+    while len(pairs) < 5 or (time.time() < end and len(pairs) < 400):
+        pairs.append((ours.seconds(network, precision), theirs.seconds(network, precision)))
+    return {
+        "network": network,
+        "precision": precision,
+        "ms": 1e3 * statistics.median(a for a, _ in pairs),
+        "torch_ms": 1e3 * statistics.median(b for _, b in pairs),
+        "ratio": statistics.median(b / a for a, b in pairs),
+        "rounds": len(pairs),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bench", required=True)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--json")
+    a = parser.parse_args()
+    theirs = Torch(a.device, a.batch, a.threads)
+    ours = Libamp(a.bench, a.device, a.batch, a.threads)
+    rows = []
+    for network in ("bert", "resnet"):
+        for precision in ("f32", "bf16") + (("f16",) if a.device == "cuda" else ()):
+            rows.append(compare(ours, theirs, network, precision, a.seconds))
+            print("{network:8} {precision:5} {ms:10.3f} ms, PyTorch {torch_ms:10.3f} ms, {ratio:.2f}×".format(**rows[-1]), flush=True)
+    if a.json:
+        with open(a.json, "w") as file:
+            json.dump({"device": a.device, "batch": a.batch, "torch": theirs.torch.__version__, "rows": rows}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
