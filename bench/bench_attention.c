@@ -1,6 +1,7 @@
 /* scaled_dot_product_attention in f32 and bf16, through the API, on random data, beside oneDNN's primitives.
  *
  *     bench_attention [--threads N] [--seconds S] [--clock cpu] [--json FILE] LIST…
+ *     bench_attention --device cuda [--seconds S] [--json FILE] LIST…
  *     bench_attention [--threads N] [--clock cpu] --serve
  *
  * A list (bench/attention) has a shape on each line: batch, heads, heads of key and value, rows, keys, depth, and 1 where
@@ -19,6 +20,7 @@
 
 #include "attention_peer.h"
 #include "bench_peak.h"
+#include "op_cuda.h"
 
 enum { MAX_ROUNDS = 400, DTYPES = 2, PEERS = 2, WHOLE_BYTES = 64 << 20, BLOCK_SCORES = 256 << 10 };
 
@@ -199,6 +201,16 @@ static int measure(const problem *p, const peers *theirs, const amp_probe *units
     return rounds;
 }
 
+static void print_shape(FILE *json, const shape *s, bool first) {
+    printf("%3" PRId64 " × %2" PRId64 "/%-2" PRId64 " heads, %4" PRId64 " × %4" PRId64 ", depth %3" PRId64 "%s",
+           s->batch, s->heads, s->key_heads, s->rows, s->keys, s->depth, s->causal ? ", causal" : "        ");
+    if (json)
+        fprintf(json,
+                "%s\n{\"shape\": \"%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                "\"",
+                first ? "" : ",", s->batch, s->heads, s->key_heads, s->rows, s->keys, s->depth, s->causal);
+}
+
 static void bench_shape(FILE *json, shape s, const amp_probe *units, double seconds, bool first) {
     static times t[DTYPES];
     (void)amp_scope_enter();
@@ -206,14 +218,8 @@ static void bench_shape(FILE *json, shape s, const amp_probe *units, double seco
     peers theirs[DTYPES];
     for (int i = 0; i < DTYPES; i++) theirs[i] = make_peers(&p, i);
     const int rounds = measure(&p, theirs, units, t, seconds);
-    printf("%3" PRId64 " × %2" PRId64 "/%-2" PRId64 " heads, %4" PRId64 " × %4" PRId64 ", depth %3" PRId64 "%s",
-           s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal ? ", causal" : "        ");
-    if (json) {
-        fprintf(json,
-                "%s\n{\"shape\": \"%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                "\", \"rounds\": %d",
-                first ? "" : ",", s.batch, s.heads, s.key_heads, s.rows, s.keys, s.depth, s.causal, rounds);
-    }
+    print_shape(json, &s, first);
+    if (json) fprintf(json, ", \"rounds\": %d", rounds);
     for (int i = 0; i < DTYPES; i++) {
         print_figure(json, &s, amp_dtype_name(dtypes[i]), t[i].ours, rounds);
         print_share(json, &s, i, &t[i], rounds);
@@ -226,7 +232,39 @@ static void bench_shape(FILE *json, shape s, const amp_probe *units, double seco
     (void)amp_scope_exit();
 }
 
+/* ---- On a GPU --------------------------------------------------------------------------------------------------- */
+
+typedef struct cuda_problem {
+    shape s;
+    amp_tensor *q[OP_CUDA_TYPES], *k[OP_CUDA_TYPES], *v[OP_CUDA_TYPES];
+} cuda_problem;
+
+static void attend_on_cuda(void *context, int type) {
+    const cuda_problem *p = context;
+    amp_tensor *y = require(amp_scaled_dot_product_attention(
+        p->q[type], p->k[type], p->v[type], .is_causal = p->s.causal != 0, .enable_gqa = p->s.heads != p->s.key_heads));
+    amp_release(y);
+}
+
+static void bench_shape_cuda(FILE *json, shape s, const amp_probe *units, double seconds, bool first) {
+    cuda_problem p = {.s = s};
+    (void)units;
+    (void)amp_scope_enter();
+    for (int t = 0; t < OP_CUDA_TYPES; t++) {
+        p.q[t] = moved_to_cuda(random_tensor(s.batch, s.heads, s.rows, s.depth), op_cuda_types[t]);
+        p.k[t] = moved_to_cuda(random_tensor(s.batch, s.key_heads, s.keys, s.depth), op_cuda_types[t]);
+        p.v[t] = moved_to_cuda(random_tensor(s.batch, s.key_heads, s.keys, s.depth), op_cuda_types[t]);
+    }
+    print_shape(json, &s, first);
+    bench_op_cuda(json, attend_on_cuda, &p, operations(&s), seconds);
+    if (json) fprintf(json, "}");
+    (void)amp_scope_exit();
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------------------------ */
+
 typedef struct run {
+    void (*shape)(FILE *json, shape s, const amp_probe *units, double seconds, bool first);
     amp_probe units[DTYPES];
     double seconds;
     FILE *json; /* or NULL */
@@ -242,7 +280,7 @@ static bool bench_list(run *r, const char *path) {
         if (line[0] == '#' || line[strspn(line, " \t\n")] == '\0') continue;
         good = read_shape(line, &s);
         if (good)
-            bench_shape(r->json, s, r->units, r->seconds, r->shapes++ == 0);
+            r->shape(r->json, s, r->units, r->seconds, r->shapes++ == 0);
         else
             fprintf(stderr,
                     "bench_attention: %s: '%.*s' is no shape: batch, heads, heads of keys, rows, keys, depth, causal\n",
@@ -252,16 +290,20 @@ static bool bench_list(run *r, const char *path) {
     return good;
 }
 
-static int bench_all(char **lists, double seconds, const char *file) {
-    run r = {.units = {bench_best_unit(false), bench_best_unit(true)}, .seconds = seconds};
+static int bench_all(char **lists, double seconds, const char *file, bool cuda) {
+    run r = {.shape = cuda ? bench_shape_cuda : bench_shape,
+             .units = {bench_best_unit(false), bench_best_unit(true)},
+             .seconds = seconds};
     bool good = true;
     r.json = file ? bench_open(file, "w") : NULL;
-    printf("%s, %d threads; peaks: f32 %s, bf16 %s\n", amp_cpu()->model, amp_get_num_threads(),
-           amp_probe_name(r.units[0]), amp_probe_name(r.units[1]));
+    if (!cuda)
+        printf("%s, %d threads; peaks: f32 %s, bf16 %s\n", amp_cpu()->model, amp_get_num_threads(),
+               amp_probe_name(r.units[0]), amp_probe_name(r.units[1]));
     if (r.json) {
         fprintf(r.json, "{");
         bench_print_machine(r.json);
-        fprintf(r.json, ", \"threads\": %d, \"shapes\": [", amp_get_num_threads());
+        fprintf(r.json, ", \"device\": \"%s\", \"threads\": %d, \"shapes\": [", cuda ? "cuda" : "cpu",
+                amp_get_num_threads());
     }
     for (; good && *lists; lists++) good = bench_list(&r, *lists);
     if (r.json) {
@@ -293,6 +335,7 @@ static int serve(void) {
 
 static int usage(void) {
     fprintf(stderr, "usage: bench_attention [--threads N] [--seconds S] [--clock cpu] [--json FILE] LIST...\n"
+                    "       bench_attention --device cuda [--seconds S] [--json FILE] LIST...\n"
                     "       bench_attention [--threads N] [--clock cpu] --serve\n");
     return 2;
 }
@@ -300,7 +343,7 @@ static int usage(void) {
 int main(int argc, char **argv) {
     double seconds = 1.0;
     const char *file = NULL;
-    bool serving = false;
+    bool serving = false, cuda = false;
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         const char *value = at + 1 < argc ? argv[at + 1] : NULL;
@@ -314,6 +357,8 @@ int main(int argc, char **argv) {
             if (amp_set_num_threads(atoi(value)) != AMP_OK) return usage();
         } else if (!strcmp(argv[at - 1], "--seconds")) {
             seconds = atof(value);
+        } else if (!strcmp(argv[at - 1], "--device")) {
+            if (!bench_parse_device(&cuda, value)) return usage();
         } else if (!strcmp(argv[at - 1], "--clock")) {
             if (!bench_parse_clock(value)) return usage();
         } else if (!strcmp(argv[at - 1], "--json")) {
@@ -322,8 +367,8 @@ int main(int argc, char **argv) {
             return usage();
         }
     }
-    if (serving ? at < argc : at == argc) return usage();
+    if (serving ? at < argc || cuda : at == argc) return usage();
     if (!bench_clock_suits(amp_get_num_threads())) return 2;
     omp_set_num_threads(amp_get_num_threads()); /* oneDNN's */
-    return serving ? serve() : bench_all(argv + at, seconds, file);
+    return serving ? serve() : bench_all(argv + at, seconds, file, cuda);
 }

@@ -1,6 +1,7 @@
 /* Convolutions, layer by layer, beside oneDNN in f32 and bf16.
  *
  *     bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] [--epilogue bn_add_relu] [--json FILE] LAYERS…
+ *     bench_conv --device cuda [--batch N] [--seconds S] [--json FILE] LAYERS…
  *
  * LAYERS are files of lines "conv|transposed in out size kernel stride padding groups"; # begins a comment. Random
  * data.
@@ -22,6 +23,7 @@
 #include "bench_common.h"
 #include "core/memory.h"
 #include "cpu/convert.h"
+#include "op_cuda.h"
 
 enum { MAX_ROUNDS = 400, MAX_CANDIDATES = 8, MAX_LAYERS = 256 };
 
@@ -360,25 +362,35 @@ static void print_classes(FILE *json) {
     }
 }
 
-static void print_layer(FILE *json, const layer *l, const candidate *list, int count, int rounds, summary *sums,
-                        bool first) {
+/* Of the multiplications and additions that outputs need. */
+static double operations(const layer *l) {
     const double outputs = (double)(l->batch * l->out) * (double)(l->out_size * l->out_size);
     const double meets = l->transposed ? (double)(l->size * l->size) / (double)(l->out_size * l->out_size) : 1.0;
-    const double flop = 2.0 * outputs * meets * (double)(l->in / l->groups * l->kernel * l->kernel);
-    const candidate *f32 = fastest(list, count, true, false, rounds), *half = fastest(list, count, true, true, rounds);
-    const candidate *peer_f32 = fastest(list, count, false, false, rounds);
-    const candidate *peer_half = fastest(list, count, false, true, rounds);
-    const double values[SUMMARIES] = {peer_half ? ratio(half, peer_half, rounds) : NAN,
-                                      peer_f32 ? ratio(f32, peer_f32, rounds) : NAN, ratio(half, f32, rounds)};
+    return 2.0 * outputs * meets * (double)(l->in / l->groups * l->kernel * l->kernel);
+}
+
+static void print_shape(FILE *json, const layer *l, bool first) {
     printf("%s%" PRId64 "→%" PRId64 " %" PRId64 "² k%" PRId64 " s%" PRId64 "%s", l->transposed ? "T " : "", l->in,
            l->out, l->size, l->kernel, l->stride, l->groups == l->in && l->in > 1 ? " dw" : "");
     if (json)
         fprintf(json,
                 "%s\n{\"transposed\": %s, \"batch\": %" PRId64 ", \"in\": %" PRId64 ", \"out\": %" PRId64
                 ", \"size\": %" PRId64 ", \"kernel\": %" PRId64 ", \"stride\": %" PRId64 ", \"padding\": %" PRId64
-                ", \"groups\": %" PRId64 ", \"rounds\": %d, \"results\": [",
+                ", \"groups\": %" PRId64,
                 first ? "" : ",", l->transposed ? "true" : "false", l->batch, l->in, l->out, l->size, l->kernel,
-                l->stride, l->padding, l->groups, rounds);
+                l->stride, l->padding, l->groups);
+}
+
+static void print_layer(FILE *json, const layer *l, const candidate *list, int count, int rounds, summary *sums,
+                        bool first) {
+    const double flop = operations(l);
+    const candidate *f32 = fastest(list, count, true, false, rounds), *half = fastest(list, count, true, true, rounds);
+    const candidate *peer_f32 = fastest(list, count, false, false, rounds);
+    const candidate *peer_half = fastest(list, count, false, true, rounds);
+    const double values[SUMMARIES] = {peer_half ? ratio(half, peer_half, rounds) : NAN,
+                                      peer_f32 ? ratio(f32, peer_f32, rounds) : NAN, ratio(half, f32, rounds)};
+    print_shape(json, l, first);
+    if (json) fprintf(json, ", \"rounds\": %d, \"results\": [", rounds);
     for (int i = 0; i < count; i++) {
         const bench_figure figure = bench_figure_of(list[i].times, rounds);
         const double t = figure.median, low = figure.low, high = figure.high;
@@ -480,6 +492,30 @@ static void bench_epilogue(FILE *json, const layer *l, double seconds, summary *
 
 /* ---- Layers --------------------------------------------------------------------------------------------------- */
 
+typedef struct cuda_layer {
+    op_call calls[OP_CUDA_TYPES];
+} cuda_layer;
+
+static void run_cuda_layer(void *context, int type) {
+    run_op(&((cuda_layer *)context)->calls[type]);
+}
+
+/* On a GPU: activations of the type, weights of f32, whose casts are kept. */
+static void bench_layer_cuda(FILE *json, const layer *l, double seconds, summary *sums, bool first) {
+    cuda_layer list;
+    (void)sums;
+    bench_require(amp_scope_enter() == AMP_OK, "scope");
+    const op_call host = make_op(l, false);
+    amp_tensor *w = moved_to_cuda(host.w, AMP_F32), *bias = moved_to_cuda(host.bias, AMP_F32);
+    bench_require(amp_tensor_mark_parameter(w) == AMP_OK && amp_tensor_mark_parameter(bias) == AMP_OK, "parameters");
+    for (int t = 0; t < OP_CUDA_TYPES; t++)
+        list.calls[t] = (op_call){.l = l, .x = moved_to_cuda(host.x, op_cuda_types[t]), .w = w, .bias = bias};
+    print_shape(json, l, first);
+    bench_op_cuda(json, run_cuda_layer, &list, operations(l), seconds);
+    if (json) fprintf(json, "}");
+    (void)amp_scope_exit();
+}
+
 static bool read_layer(const char *line, int64_t batch, layer *l) {
     char kind[16];
     *l = (layer){.batch = batch};
@@ -508,7 +544,12 @@ static int read_layers(const char *path, int64_t batch, layer *layers) {
     return count;
 }
 
-static void bench_file(FILE *json, const char *path, int64_t batch, double seconds, bool epilogue, bool *first) {
+typedef enum subject { LAYERS, EPILOGUES, LAYERS_ON_CUDA } subject;
+
+static void bench_file(FILE *json, const char *path, int64_t batch, double seconds, subject what, bool *first) {
+    static void (*const benches[])(FILE *, const layer *, double, summary *, bool) = {bench_layer, bench_epilogue,
+                                                                                      bench_layer_cuda};
+    const bool epilogue = what == EPILOGUES;
     static layer layers[MAX_LAYERS];
     summary sums[SUMMARIES] = {{.name = ratio_names[0]}, {.name = ratio_names[1]}, {.name = ratio_names[2]}};
     summary fused[SUMMARIES] = {{.name = "bf16 fused/apart"}, {.name = "f32 fused/apart"}};
@@ -516,7 +557,7 @@ static void bench_file(FILE *json, const char *path, int64_t batch, double secon
     printf("\n%s, batch %" PRId64 "\n", path, batch);
     for (int i = 0; i < count; i++) {
         if (epilogue && layers[i].transposed) continue;
-        (epilogue ? bench_epilogue : bench_layer)(json, &layers[i], seconds, epilogue ? fused : sums, *first);
+        benches[what](json, &layers[i], seconds, epilogue ? fused : sums, *first);
         *first = false;
     }
     if (epilogue) memcpy(sums, fused, sizeof sums);
@@ -528,7 +569,8 @@ static void bench_file(FILE *json, const char *path, int64_t batch, double secon
 
 static int usage(void) {
     fprintf(stderr, "usage: bench_conv [--threads N] [--batch N] [--seconds S] [--clock cpu] "
-                    "[--epilogue bn_add_relu] [--json FILE] LAYERS…\n");
+                    "[--epilogue bn_add_relu] [--json FILE] LAYERS…\n"
+                    "       bench_conv --device cuda [--batch N] [--seconds S] [--json FILE] LAYERS…\n");
     return 2;
 }
 
@@ -536,7 +578,8 @@ int main(int argc, char **argv) {
     double seconds = 0.5;
     int64_t batch = 1;
     const char *file = NULL;
-    bool epilogue = false;
+    subject what = LAYERS;
+    bool cuda = false;
     int i = 1;
     for (; i < argc && !strncmp(argv[i], "--", 2); i += 2) {
         if (i + 1 >= argc) return usage();
@@ -550,14 +593,17 @@ int main(int argc, char **argv) {
             if (!bench_parse_clock(argv[i + 1])) return usage();
         } else if (!strcmp(argv[i], "--epilogue")) {
             if (strcmp(argv[i + 1], "bn_add_relu") != 0) return usage();
-            epilogue = true;
+            what = EPILOGUES;
+        } else if (!strcmp(argv[i], "--device")) {
+            if (!bench_parse_device(&cuda, argv[i + 1])) return usage();
         } else if (!strcmp(argv[i], "--json")) {
             file = argv[i + 1];
         } else {
             return usage();
         }
     }
-    if (i == argc || batch < 1) return usage();
+    if (i == argc || batch < 1 || (cuda && what != LAYERS)) return usage();
+    if (cuda) what = LAYERS_ON_CUDA;
     if (!bench_clock_suits(amp_get_num_threads())) return 2;
     omp_set_num_threads(amp_get_num_threads());
     FILE *json = file ? bench_open(file, "w") : NULL;
@@ -566,11 +612,12 @@ int main(int argc, char **argv) {
     if (json) {
         fprintf(json, "{");
         bench_print_machine(json);
-        fprintf(json, ", \"threads\": %d, \"layers\": [", amp_get_num_threads());
+        fprintf(json, ", \"device\": \"%s\", \"threads\": %d, \"layers\": [", cuda ? "cuda" : "cpu",
+                amp_get_num_threads());
     }
     bool first = true;
-    for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, epilogue, &first);
-    print_classes(json);
+    for (; i < argc; i++) bench_file(json, argv[i], batch, seconds, what, &first);
+    if (!cuda) print_classes(json);
     if (json) {
         fprintf(json, "]}\n");
         fclose(json);
