@@ -1,7 +1,8 @@
 /* BERT-base's encoder and ResNet-50, random weights and inputs, in each precision of a device, in turns.
  *
- *     bench_networks [--device cpu|cuda] [--batch 8] [--tokens 128] [--side 224] [--threads N] [--seconds S] [--json FILE]
- *     bench_networks [--device cpu|cuda] [--batch 8] [--tokens 128] [--side 224] [--threads N] --serve
+ *     bench_networks [--device cpu|cuda] [--batch 8] [--layers 12] [--tokens 128] [--side 224] [--threads N] [--seconds S]
+ *                    [--json FILE]
+ *     bench_networks [--device cpu|cuda] [--batch 8] [--layers 12] [--tokens 128] [--side 224] [--threads N] --serve
  *
  * A pass is the whole network, from an input that lies on the device to a result there: in f32 outside of regions, in f16 or
  * bf16 in a region around the f32 weights, whose casts are kept. Figures are medians of passes, of which the first is not
@@ -19,7 +20,7 @@ static const char *const network_names[NETWORKS] = {"bert", "resnet"};
 
 typedef struct options {
     bool cuda, serve;
-    int batch, tokens, side, threads;
+    int batch, layers, tokens, side, threads;
     double seconds;
     const char *json;
 } options;
@@ -41,7 +42,7 @@ static void prepare(const options *o) {
     const int64_t tokens[] = {o->batch, o->tokens, BERT_WIDTH}, image[] = {o->batch, o->side, o->side, 3};
     bench.device = o->cuda ? AMP_DEVICE_CUDA : AMP_DEVICE_CPU;
     amp_scope {
-        make_bert(&bench.bert, bench.device);
+        make_bert(&bench.bert, o->layers, bench.device);
         make_resnet(&bench.resnet, bench.device);
         bench.inputs[0] = random_on(bench.device, 1.0f, 0.0f, 3, tokens);
         amp_tensor *pixels = random_on(bench.device, 1.0f, 0.0f, 4, image);
@@ -168,7 +169,12 @@ static void serve(void) {
 }
 
 static bool parse_options(options *o, int argc, char **argv) {
-    *o = (options){.batch = 8, .tokens = 128, .side = 224, .threads = amp_get_num_threads(), .seconds = 5};
+    *o = (options){.batch = 8,
+                   .layers = BERT_MOST_LAYERS,
+                   .tokens = 128,
+                   .side = 224,
+                   .threads = amp_get_num_threads(),
+                   .seconds = 5};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--serve")) {
@@ -180,6 +186,8 @@ static bool parse_options(options *o, int argc, char **argv) {
             if (!bench_parse_device(&o->cuda, value)) return false;
         } else if (!strcmp(name, "--batch")) {
             o->batch = atoi(value);
+        } else if (!strcmp(name, "--layers")) {
+            o->layers = atoi(value);
         } else if (!strcmp(name, "--tokens")) {
             o->tokens = atoi(value);
         } else if (!strcmp(name, "--side")) {
@@ -194,7 +202,8 @@ static bool parse_options(options *o, int argc, char **argv) {
             return false;
         }
     }
-    return o->batch > 0 && o->tokens > 0 && o->side > 0 && o->seconds > 0 && amp_set_num_threads(o->threads) == AMP_OK;
+    return o->batch > 0 && o->layers > 0 && o->layers <= BERT_MOST_LAYERS && o->tokens > 0 && o->side > 0 &&
+           o->seconds > 0 && amp_set_num_threads(o->threads) == AMP_OK;
 }
 
 int main(int argc, char **argv) {

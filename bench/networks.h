@@ -43,14 +43,15 @@ static affine random_affine(amp_device device, int rank, const int64_t *shape) {
 
 /* ---- BERT-base's encoder: [batch, tokens, 768] → the same -------------------------------------------------------- */
 
-enum { BERT_LAYERS = 12, BERT_WIDTH = 768, BERT_HEADS = 12 };
+enum { BERT_MOST_LAYERS = 12, BERT_WIDTH = 768, BERT_HEADS = 12 };
 
 typedef struct bert_layer {
     affine query, key, value, output, output_norm, up, down, norm;
 } bert_layer;
 
 typedef struct bert {
-    bert_layer layers[BERT_LAYERS];
+    int count; /* of layers: 12 in BERT-base */
+    bert_layer layers[BERT_MOST_LAYERS];
 } bert;
 
 static affine bert_linear(amp_device device, int64_t outputs, int64_t inputs) {
@@ -62,8 +63,9 @@ static affine bert_norm(amp_device device) {
     return (affine){random_parameter(device, 0.1f, 1.0f, 1, &width), random_parameter(device, 0.1f, 0.0f, 1, &width)};
 }
 
-static void make_bert(bert *b, amp_device device) {
-    for (int i = 0; i < BERT_LAYERS; i++) {
+static void make_bert(bert *b, int layers, amp_device device) {
+    b->count = layers;
+    for (int i = 0; i < b->count; i++) {
         bert_layer *l = &b->layers[i];
         affine *const square[] = {&l->query, &l->key, &l->value, &l->output};
         for (int k = 0; k < 4; k++) *square[k] = bert_linear(device, BERT_WIDTH, BERT_WIDTH);
@@ -84,7 +86,7 @@ static amp_tensor *bert_normed(amp_tensor *x, amp_tensor *y, affine a) {
 }
 
 static amp_tensor *run_bert(const bert *b, amp_tensor *x) {
-    for (int i = 0; i < BERT_LAYERS; i++) {
+    for (int i = 0; i < b->count; i++) {
         const bert_layer *l = &b->layers[i];
         amp_tensor *a =
             amp_scaled_dot_product_attention(bert_heads(x, l->query), bert_heads(x, l->key), bert_heads(x, l->value));
