@@ -276,6 +276,25 @@ TEST_P(AttentionKernel, TheLowestNumberInAMaskHidesAKeyAmongOthers) {
         for (int64_t c = 0; c < p.width; c++) ASSERT_EQ(lowest.out.at(i, c), hidden.out.at(i, c)) << i << ", " << c;
 }
 
+// Large scores of either sign over values near the ends of bf16: what the weights are relative to must not cost a result.
+TEST_P(AttentionKernel, ScoresAndValuesFarFromOne) {
+    for (const double score : {-80.0, -26.0, -13.0, 0.0, 13.0, 26.0, 80.0}) {
+        for (const double value : {0x1p-100, 0x1p-60, 1.0, 0x1p60, 0x1p90, 0x1p120}) {
+            for (const bool causal : {false, true}) {
+                Head x(*kernel, suited({7, 200, 32, 37, causal, 150, NONE}), false);
+                std::mt19937 random(4);
+                const auto near = [&](double middle) { return middle * (1 + double(random() % 16) / 64); };
+                const double each = std::sqrt(std::fabs(score) / 0.3 / 32);
+                x.q.fill([&] { return near(each); });
+                x.k.fill([&] { return near(score < 0 ? -each : each); });
+                x.v.fill([&] { return near(value); });
+                x.run(*kernel);
+                ASSERT_NO_FATAL_FAILURE(expect_f64(x)) << "score " << score << ", value " << value;
+            }
+        }
+    }
+}
+
 TEST_P(AttentionKernel, DenormalsCountOrAreZero) {
     const double tiny[] = {0x1p-127, -0x1p-130, 0x1p-126, -0x1p-128, 0.0, -0.0, 1.0, 0x1p-64, -0.5};
     std::mt19937 random(3);

@@ -308,7 +308,6 @@ TEST_F(ChoiceTable, EachKindGoesToWhatItsRecordedRowSaysIsFaster) {
         if (again) amp_choices_forget_for_test();
         for (; amp_choice_explain_kind(kinds, &r); kinds++) {
             const double taken = r.answer ? r.yes_rate : r.no_rate, other = r.answer ? r.no_rate : r.yes_rate;
-
             EXPECT_GE(taken, 0.97 * other) << r.name;
             EXPECT_EQ(r.origin, again ? AMP_CHOICE_FROM_FILE : AMP_CHOICE_MEASURED) << r.name;
         }

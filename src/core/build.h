@@ -1,4 +1,5 @@
-/* How this code was compiled, as far as its speed depends on it: what is measured in one kind of build says nothing of another. */
+/* How this code was compiled, as far as its speed depends on it: what is measured in one kind of build says nothing of
+ * another. */
 #ifndef AMP_CORE_BUILD_H
 #define AMP_CORE_BUILD_H
 

@@ -2,6 +2,7 @@
 #ifndef AMP_CORE_STRUCT_SIZE_H
 #define AMP_CORE_STRUCT_SIZE_H
 
+#include <stdint.h>
 #include <string.h>
 
 #include "core/fail.h"

@@ -1,6 +1,6 @@
 /* Attention of one head: softmax(scale·q·kᵀ + mask)·v without the matrix of scores.
  *
- * Blocks of 4 query rows (bf16: up to 32) against 256 keys; running maximum and sum per row (online softmax: Milakov and
+ * Groups of up to 32 query rows against 256 keys; running maximum and sum per row (online softmax: Milakov and
  * Gimelshein, arXiv 1805.02867; in blocks: Dao et al., arXiv 2205.14135). Scores and sums are f32. The order of sums
  * follows from S, D and the ISA alone. A row whose keys are all masked (scores of −inf) gives zeros; a NaN score gives
  * a row of NaN. */

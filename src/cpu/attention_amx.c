@@ -127,7 +127,8 @@ static inline float highest_score(const float *s, int64_t n, __m512 scale) {
 
 /* to = e^(scale·s − top) of 16 scores, 0 beyond `lanes`; returns what was not rounded. */
 AMP_ALWAYS_INLINE __m512 round_powers(uint16_t *to, const float *s, __mmask16 lanes, __m512 scale, __m512 top) {
-    const __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(lanes, s), scale, top) * _mm512_set1_ps(LOG2_E);
+    /* not fused: the largest score's own difference is 0, however large it is */
+    const __m512 x = (_mm512_maskz_loadu_ps(lanes, s) * scale - top) * _mm512_set1_ps(LOG2_E);
     const __m512 e = _mm512_maskz_mov_ps(lanes, power_of_two(x));
     store_rounded(to, e);
     return e;

@@ -1,16 +1,17 @@
 /* Attention in bf16 with vdpbf16ps.
  *
- * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − r) (attention.h); both products of bf16 pairs. r is 0 or
- *              one of the larger scores: weights may be up to MOST_WEIGHT, and as a rule never have to follow it.
+ * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − r) (attention.h); both products of bf16
+ *              pairs. r is 0 or one of the larger scores: weights may be up to MOST_WEIGHT, and as a rule need not follow it.
  * Accumulator: f32: scores, the sum of weights (16 lanes of a row, added at the end), results.
- * Error bound: weights have relative errors of 2^-18.3 from the exponential and 2⁻⁹ from their rounding to bf16 before the
- *              second product, so |out − exact| ≤ (2⁻⁸ + 2^-18.3) · Σ p_j·|v_j| / Σ p_j to first order, beside the sums' own.
- * Denormals:   vdpbf16ps reads them as zero and flushes sums.
+ * Error bound: weights have relative errors of 2^-18.3 from the exponential, |score_j|·2⁻²² from what it is taken of, and
+ *              2⁻⁹ from their rounding to bf16 before the second product, so to first order, beside the sums' own,
+ *              |out − exact| ≤ (2⁻⁸ + 2^-18.3 + max|score_j|·2⁻²¹) · Σ p_j·|v_j| / Σ p_j.
+ * Denormals:   vdpbf16ps reads them as zero and flushes sums: values below 2⁻¹⁰⁴ may count as zero.
  * ISA:         AVX512_BF16; AVX512F, BW, DQ, VL.
  * Source:      Intel SDM volume 2, VDPBF16PS; Dao et al., arXiv 2205.14135; references that wait: FlashAttention-4.
  *
- * A block of 64 keys is weighed from the registers that its scores were summed in, while they are no more than a little
- * above the reference; else, and where a mask or causality interferes, from memory. */
+ * A block of 64 keys is weighed from the registers that its scores were summed in, while the reference suits them; else,
+ * and where a mask or causality interferes, from memory. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -31,10 +32,11 @@ enum {
 };
 
 /* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is above
- * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. Between them (scores of
- * ±27) nothing that counts is flushed, and sums are finite for values below 2^75. */
+ * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. Where large weights meet
+ * values so large that results are not finite, those are computed again with the reference at the largest score from the
+ * start. */
 #define MOST_WEIGHT 0x1p40f
-#define LEAST_WEIGHT 0x1p-40f
+#define LEAST_WEIGHT 0x1p-20f
 #define LEAST_RISE 2.0f
 #define MOST_STEPS 64.0f
 #define LN_2 0.693147182f
@@ -204,7 +206,7 @@ static float raise_reference(running *state, __m512 scores) {
 
 /* Scores of 16 keys as they are weighed, −inf where hidden. */
 AMP_ALWAYS_INLINE __m512 finish_vector(const amp_attention_head *h, const float *s, const float *mask, int64_t left) {
-    const __mmask16 lanes = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
+    const __mmask16 lanes = lanes_left(left);
     __m512 x = _mm512_loadu_ps(s) * _mm512_set1_ps(h->scale);
     if (mask) x = x + (h->mask_key_step ? _mm512_maskz_loadu_ps(lanes, mask) : _mm512_set1_ps(*mask));
     return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), lanes, x);
@@ -314,13 +316,49 @@ static void attend_keys(const operands *o, team *group, int teams, int64_t key) 
     for (int i = 0; i < teams && c < o->vectors; i++) add_columns(o, &group[i], key, c, 1);
 }
 
-static void store_team(const operands *o, const team *t) {
-    const amp_attention_head *h = o->head;
-    for (int r = 0; r < t->rows && t->row + r < h->rows; r++) {
-        const float sum = v_sum(t->state[r].lanes);
-        store_row((uint16_t *)h->out + (t->row + r) * h->out_step, t->sums + r * o->step, h->width,
-                  sum == 0.0f ? 0.0f : 1.0f / sum);
+/* What the sums of a row are multiplied by. */
+static float inverse_weight(const team *t, int r) {
+    const float sum = v_sum(t->state[r].lanes);
+    return sum == 0.0f ? 0.0f : 1.0f / sum;
+}
+
+static uint16_t *out_of(const amp_attention_head *h, const team *t, int r) {
+    return (uint16_t *)h->out + (t->row + r) * h->out_step;
+}
+
+static __mmask16 not_finite(const uint16_t *out, __mmask16 lanes) {
+    const __m256i exponent = _mm256_set1_epi16(0x7f80), x = _mm256_maskz_loadu_epi16(lanes, out);
+    return _mm256_mask_cmpeq_epi16_mask(lanes, _mm256_and_si256(x, exponent), exponent);
+}
+
+static bool is_finite_row(const uint16_t *out, int64_t width) {
+    unsigned beyond = 0;
+    for (int64_t i = 0; i < width; i += 16) beyond |= not_finite(out + i, lanes_left(width - i));
+    return !beyond;
+}
+
+/* The same for those elements alone that are not finite yet: the bits of others do not depend on them. */
+static void store_rest(uint16_t *out, const float *sums, int64_t width, float scale) {
+    for (int64_t i = 0; i < width; i += 16) {
+        const __m512 x = _mm512_mul_ps(_mm512_loadu_ps(sums + i), _mm512_set1_ps(scale));
+        _mm256_mask_storeu_epi16(out + i, not_finite(out + i, lanes_left(width - i)), (__m256i)_mm512_cvtneps_pbh(x));
     }
+}
+
+static void store_team(const operands *o, team *t) {
+    const amp_attention_head *h = o->head;
+    const int rows = h->rows - t->row < t->rows ? (int)(h->rows - t->row) : t->rows;
+    bool finite = true;
+    for (int r = 0; r < rows; r++) {
+        store_row(out_of(h, t, r), t->sums + r * o->step, h->width, inverse_weight(t, r));
+        finite &= is_finite_row(out_of(h, t, r), h->width);
+    }
+    if (finite || !o->plain) return;
+    operands careful = *o;
+    careful.plain = false;
+    begin_team(&careful, t, t->row, t->rows, t->sums);
+    for (int64_t key = 0; key < t->end; key += KEYS) attend_keys(&careful, t, 1, key);
+    for (int r = 0; r < rows; r++) store_rest(out_of(h, t, r), t->sums + r * o->step, h->width, inverse_weight(t, r));
 }
 
 /* Rows from `row` on; returns where the next group begins. With much depth, more rows at a time pay: less is loaded. */

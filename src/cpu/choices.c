@@ -106,16 +106,14 @@ static rates measure_gemm_dot(void) {
     return best;
 }
 
-static double seconds(void) {
+static double seconds_of(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 double amp_choice_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* The first turn makes what is kept: self-tests, primitives, packed forms. */
@@ -202,8 +200,8 @@ static bool run_theirs(const f32_problem *p) {
 }
 
 static double rate_of(bool (*run)(const f32_problem *p), const f32_problem *p) {
-    const double start = seconds();
-    return run(p) ? 2.0 * ROWS * COLUMNS * DEPTH / (seconds() - start) : 0.0;
+    const double start = seconds_of(CLOCK_MONOTONIC);
+    return run(p) ? 2.0 * ROWS * COLUMNS * DEPTH / (seconds_of(CLOCK_MONOTONIC) - start) : 0.0;
 }
 
 /* Whatever goes wrong here (memory) is not the caller's business: it leaves rates of 0, and the rule decides. */

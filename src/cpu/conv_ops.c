@@ -279,14 +279,6 @@ AMP_HOT static bool is_rows(const amp_call *call, const request *r) {
     return true;
 }
 
-/* The kernels read a bias of unit stride. */
-AMP_HOT static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
-    if (!*bias) return AMP_OK;
-    AMP_TRY(amp_call_materialize(call, *bias));
-    if (!amp_tensor_is_dense(*bias)) *bias = amp_contiguous(*bias);
-    return *bias ? AMP_OK : amp_pending_error();
-}
-
 AMP_HOT static amp_status multiply_rows(amp_call *call, const request *r) {
     amp_tensor *x = r->input, *w = r->weight, *bias = r->bias;
     const bool batched = x->rank == r->axes + 2;
@@ -294,7 +286,7 @@ AMP_HOT static amp_status multiply_rows(amp_call *call, const request *r) {
     AMP_TRY(check_bias(call, r, w->shape[0]));
     AMP_TRY(amp_cpu_matmul_operand(call, x, false));
     AMP_TRY(amp_cpu_matmul_operand(call, w, true));
-    AMP_TRY(dense_bias(call, &bias));
+    AMP_TRY(amp_cpu_dense_bias(call, &bias));
     int64_t shape[AMP_MAX_RANK] = {x->shape[0], 1, 1, 1, 1};
     shape[batched] = w->shape[0];
     amp_tensor *y = amp_call_dense_output(call, x->dtype, x->rank, shape);

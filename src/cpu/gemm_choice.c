@@ -23,8 +23,10 @@ typedef struct kind {
 
 _Static_assert(sizeof(kind) <= sizeof(((amp_choice_kind *)0)->key), "a kind fits the key");
 
+/* Not below the extent, but for one beyond 2^30. */
 static int32_t power_of_two(int64_t extent) {
-    return extent < 2 ? 1 : 1 << (64 - __builtin_clzll((uint64_t)extent - 1));
+    const int bits = extent < 2 ? 0 : 64 - __builtin_clzll((uint64_t)extent - 1);
+    return INT32_C(1) << (bits < 30 ? bits : 30);
 }
 
 static void name_kind(const int32_t *key, char *name, size_t size) {

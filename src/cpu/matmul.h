@@ -54,6 +54,9 @@ static inline void amp_matmul_clear(amp_matmul *p) {
  * converts on the way. Residual and bias always have memory (amp_call_materialize). */
 amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor, bool is_b);
 
+/* A bias (NULL: none) of unit stride, as the kernels read it. */
+amp_status amp_cpu_dense_bias(amp_call *call, amp_tensor **bias);
+
 /* How long a packed form of `weight` (memory, or a pending cast) may be kept by the cast cache. */
 amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position);
 

@@ -129,8 +129,7 @@ static amp_tensor *foldable(amp_call *call, amp_tensor *x, int64_t *rows, int64_
     return copy;
 }
 
-/* The kernels read a bias of unit stride. */
-static amp_status dense_bias(amp_call *call, amp_tensor **bias) {
+AMP_HOT amp_status amp_cpu_dense_bias(amp_call *call, amp_tensor **bias) {
     if (!*bias) return AMP_OK;
     AMP_TRY(amp_call_materialize(call, *bias));
     if (!amp_tensor_is_dense(*bias)) *bias = amp_contiguous(*bias);
@@ -144,7 +143,7 @@ read_layer(amp_call *call, const layer *l, amp_dtype dtype,
            amp_tensor *(*output)(amp_call *, amp_dtype, int, const int64_t *), amp_matmul *p) {
     AMP_TRY(amp_cpu_matmul_operand(call, l->input, false));
     AMP_TRY(amp_cpu_matmul_operand(call, l->weight, true));
-    AMP_TRY(dense_bias(call, l->bias));
+    AMP_TRY(amp_cpu_dense_bias(call, l->bias));
     const amp_tensor *w = l->weight;
     amp_matmul_clear(p);
     amp_tensor *x = foldable(call, l->input, &p->m, &p->a.row);
