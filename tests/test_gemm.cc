@@ -464,9 +464,10 @@ int64_t extent(const Layout &l, int64_t rows, int64_t columns) {
     return (rows - 1) * std::abs(l.row) + (columns - 1) * std::abs(l.column) + 1;
 }
 
-/* `g` with every operand between guard pages gives the bits that it gives in readable memory. */
+/* `g` with every operand between guard pages gives the bits that it gives in readable memory; with a bias alone, if
+ * `plain`. */
 void expect_same_between_pages(amp_gemm_function *run, Case &data, const std::vector<float> &added, const Layout &la,
-                               const Layout &lr, amp_dtype a_dtype, amp_dtype c_dtype, bool at_end) {
+                               const Layout &lr, amp_dtype a_dtype, amp_dtype c_dtype, bool at_end, bool plain) {
     amp_gemm g = data.problem();
     const int64_t m = g.m, n = g.n, k = g.k, pitch = n + 3;
     const amp_dtype other = c_dtype == AMP_F32 ? AMP_BF16 : AMP_F32; /* of residual and bias */
@@ -486,11 +487,13 @@ void expect_same_between_pages(amp_gemm_function *run, Case &data, const std::ve
         bias.set(other, j, bias_of[static_cast<size_t>(j)] = 0.25f * static_cast<float>(j % 9));
     g.beta = 0.5f, g.residual = added.data(), g.residual_dtype = g.bias_dtype = AMP_F32;
     g.residual_row_stride = n, g.residual_column_stride = 1;
-    g.bias = bias_of.data(), g.a = rounded.data(), g.c = want.data(), g.activation = AMP_GEMM_RELU;
+    g.bias = bias_of.data(), g.a = rounded.data(), g.c = want.data();
+    g.activation = plain ? AMP_GEMM_NONE : AMP_GEMM_RELU;
+    if (plain) g.residual = nullptr;
     ASSERT_EQ(AMP_OK, run(&g));
     g.a = a.memory.as<char>() + la.first * static_cast<int64_t>(Enclosed::size(a_dtype)), g.a_dtype = a_dtype;
     g.a_row_stride = la.row, g.a_column_stride = la.column;
-    g.residual = residual.memory.as<char>() + lr.first * static_cast<int64_t>(Enclosed::size(other));
+    if (!plain) g.residual = residual.memory.as<char>() + lr.first * static_cast<int64_t>(Enclosed::size(other));
     g.residual_row_stride = lr.row, g.residual_column_stride = lr.column;
     g.bias = bias.memory.as<char>(), g.residual_dtype = g.bias_dtype = other, g.b = b.as<char>();
     g.c = c.memory.as<char>(), g.c_dtype = c_dtype, g.c_row_stride = pitch;
@@ -513,10 +516,10 @@ TEST_P(GemmKernel, StaysBetweenGuardPages) {
         for (size_t i = 0; i < added.size(); i++) added[i] = 0.125f * static_cast<float>(i % 13) - 0.75f;
         const std::vector<Layout> of_a = layouts_of(s.m, s.k), of_residual = layouts_of(s.m, s.n);
         for (size_t i = 0; i < of_a.size(); i++)
-            for (unsigned choice = 0; choice < 8; choice++)
+            for (unsigned choice = 0; choice < 16; choice++)
                 ASSERT_NO_FATAL_FAILURE(expect_same_between_pages(
                     run, data, added, of_a[i], of_residual[(i + choice) % of_residual.size()],
-                    choice & 1 ? AMP_BF16 : AMP_F32, choice & 2 ? AMP_BF16 : AMP_F32, choice & 4));
+                    choice & 1 ? AMP_BF16 : AMP_F32, choice & 2 ? AMP_BF16 : AMP_F32, choice & 4, choice & 8));
     }
 }
 
