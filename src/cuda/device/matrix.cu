@@ -207,8 +207,7 @@ MATRIX_TASK(matrix_ormqr) {
     (void)scratch;
     matrix<T> tau = matrix_at<T>(a, 1, index), c = matrix_at<T>(a, 2, index);
     const bool left = a.options[0] == 'L', transposed = a.options[1] != 'N';
-    multiply_by(matrix_at<T>(a, 0, index), tau, tau.rows, left ? c : c.transposed(), left == transposed,
-                !left);
+    multiply_by(matrix_at<T>(a, 0, index), tau, tau.rows, left ? c : c.transposed(), left == transposed, !left);
     return 0;
 }
 MATRIX_KERNELS(matrix_ormqr)
