@@ -171,7 +171,7 @@ typedef void finish_function(const dense *d, int64_t image, int64_t channel, int
 typedef struct functions {
     block_function *block;
     plane_function *plane;
-    finish_function *finish; /* NULL: only floating convolutions have an epilogue */
+    finish_function *finish; /* NULL: these have no epilogue */
 } functions;
 
 static functions functions_of(amp_dtype compute) {
@@ -197,7 +197,7 @@ static void run_planes(const dense *d, amp_dtype compute) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < planes; i++) {
         f.plane(d, i / channels, i / c->out_channels % c->groups, i % c->out_channels);
-        if (d->fused) f.finish(d, i / channels, i % channels, 0, d->pixels);
+        if (d->fused && f.finish) f.finish(d, i / channels, i % channels, 0, d->pixels);
     }
 }
 
@@ -217,7 +217,7 @@ static amp_status run_blocks(const amp_call *call, const dense *d, amp_dtype com
             const int64_t first = i % blocks * PIXELS, left = d->pixels - first, image = i / blocks;
             const int count = left < PIXELS ? (int)left : PIXELS;
             f.block(d, image / c->groups, image % c->groups, first, count, columns + (size_t)part * bytes);
-            for (int64_t o = 0; d->fused && o < c->out_channels; o++)
+            for (int64_t o = 0; d->fused && f.finish && o < c->out_channels; o++)
                 f.finish(d, image / c->groups, image % c->groups * c->out_channels + o, first, count);
         }
     }
