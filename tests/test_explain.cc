@@ -340,8 +340,9 @@ TEST(ExplainTable, WrapsInputsBetweenThem) {
 
 TEST(ExplainTable, OptionsStandBehindTheInputs) {
     const std::string table = table_of(R"({"op": "conv2d", "calls": 1, "inputs": "f32[1], f32[2]",
-        "options": {"stride": [2, 2], "padding": [1, 0], "groups": [4]}})");
-    EXPECT_NE(table.find("\n      f32[1], f32[2]; stride 2, padding (1, 0), groups 4\n"), std::string::npos) << table;
+        "options": {"stride": [2, 2], "padding": [1, 0], "groups": [4], "attr": "relu"}})");
+    EXPECT_NE(table.find("\n      f32[1], f32[2]; stride 2, padding (1, 0), groups 4, attr relu\n"), std::string::npos)
+        << table;
 }
 
 TEST(ExplainTable, SaysInOneSentenceWhyABetterKernelDidNotRun) {
@@ -482,6 +483,31 @@ TEST_F(Explain, WindowsOfOneShapeAreRowsOfTheirOwn) {
     }
     std::sort(options.begin(), options.end());
     EXPECT_EQ(options, (std::vector<std::string>{R"({"stride":[2,2],"padding":[1,0]})", "{}"}));
+}
+
+TEST_F(Explain, FusedOpsTellWindowsActivationsAndWhichTensorIsWhich) {
+    amp_tensor *image = tensor(AMP_F32, {1, 4, 9, 9}), *weight = tensor(AMP_F32, {4, 4, 3, 3}),
+               *row = tensor(AMP_F32, {4});
+    amp_explain_reset();
+    op("convolution_pointwise", {image, weight, row});
+    op("convolution_pointwise", {image, weight, row}, {{"attr", "none"}}); // the default, given
+    op("convolution_pointwise", {image, weight, row}, {{"attr", "relu"}});
+    op("convolution_pointwise", {image, weight, row}, {{"attr", "relu"}, {"stride", AMP_DIMS(2)}});
+    op("convolution_pointwise", {image, weight}, {{"scale", row}});
+    const Report r;
+    EXPECT_EQ(r.rows(), 4u);
+    std::vector<std::string> rows;
+    for (size_t i = 0; i < 4; i++) {
+        json_t *const row = r.row("convolution_pointwise", i);
+        char *text = json_dumps(json_object_get(row, "options"), JSON_COMPACT);
+        rows.push_back(Report::text(row, "inputs") + " " + text);
+        free(text);
+    }
+    std::sort(rows.begin(), rows.end());
+    const std::string inputs = "f32[1, 4, 9, 9], f32[4, 4, 3, 3], ";
+    EXPECT_EQ(rows, (std::vector<std::string>{inputs + R"(f32[4] {"attr":"relu"})",
+                                              inputs + R"(f32[4] {"stride":[2],"attr":"relu"})", inputs + "f32[4] {}",
+                                              inputs + "scale f32[4] {}"}));
 }
 
 TEST_F(Explain, ALongListOfInputsIsCutButNotMistakenForAnother) {

@@ -66,11 +66,13 @@ static void add_input(inputs *in, int arg, const amp_tensor *t) {
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
-/* Only of ops with an argument of fixed length, int[2] stride say: they have windows, and these decide how much work a
- * call is. Places and sizes of other ops (narrow, select) would make a row of each call. */
-static bool has_windows(const amp_op_info *op) {
+/* Only of ops with windows (an argument of fixed length, int[2] stride say, or a stride of any) or an activation: these
+ * decide how much work a call is. Places and sizes of other ops (narrow, select) would make a row of each call. */
+static bool has_options(const amp_op_info *op) {
     for (int i = 0; i < op->arg_count; i++) {
-        if (op->args[i].kind == AMP_ARG_DIMS && op->args[i].dims > 0) return true;
+        const amp_arg_info *arg = &op->args[i];
+        if (arg->kind == AMP_ARG_DIMS && (arg->dims > 0 || strcmp(arg->name, "stride") == 0)) return true;
+        if (arg->kind == AMP_ARG_STRING && strcmp(arg->name, "attr") == 0) return true;
     }
     return false;
 }
@@ -89,9 +91,23 @@ static void add_option(amp_record_key *key, int arg, bool has_default, double de
     key->option_words += count;
 }
 
+/* The same of words, as a negative number of int64s that hold them; what is longer than TEXT_WORDS is cut. */
+static void add_text(amp_record_key *key, int arg, const char *text, const char *default_text) {
+    enum { TEXT_WORDS = 2 };
+    int64_t words[TEXT_WORDS] = {0};
+    if (!text || (default_text && strcmp(text, default_text) == 0)) return;
+    for (const char *c = text; *c; c++) key->hash = mix(key->hash, (uint64_t)arg << 8 | (unsigned char)*c);
+    if (key->option_words + 2 + TEXT_WORDS > AMP_RECORD_OPTIONS) return;
+    memcpy(words, text, strnlen(text, sizeof words));
+    key->options[key->option_words++] = arg;
+    key->options[key->option_words++] = -TEXT_WORDS;
+    memcpy(key->options + key->option_words, words, sizeof words);
+    key->option_words += TEXT_WORDS;
+}
+
 static void note_options(const amp_call *call, amp_record_key *key) {
     key->option_words = 0;
-    if (!has_windows(call->op)) return;
+    if (!has_options(call->op)) return;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_DIMS) {
@@ -100,6 +116,8 @@ static void note_options(const amp_call *call, amp_record_key *key) {
         } else if (arg->kind == AMP_ARG_OPT_INT) {
             const amp_opt_int *number = amp_call_field(call, arg);
             add_option(key, i, arg->has_default, arg->default_number, number->set != 0, &number->value);
+        } else if (arg->kind == AMP_ARG_STRING) {
+            add_text(key, i, *(const char *const *)amp_call_field(call, arg), arg->default_string);
         }
     }
 }

@@ -32,8 +32,8 @@ typedef struct amp_record_key {
     int stored_inputs, stored_extents;
     amp_record_input inputs[AMP_RECORD_INPUTS];
     int64_t extents[AMP_RECORD_EXTENTS];
-    /* Of windows (stride, padding, groups …), where they are not the defaults: the index of the argument, how many
-     * values it has, the values; and so on. */
+    /* Of windows and activations (stride, padding, groups, attr …), where they are not the defaults: the index of the
+     * argument, how many values it has, the values; and so on. Of a text −n, and n words that hold it, zeros behind. */
     int option_words;
     int64_t options[AMP_RECORD_OPTIONS];
 } amp_record_key;

@@ -61,12 +61,22 @@ static const char *layout_name(unsigned layout) {
     return names[layout];
 }
 
-/* "f32[2, 3], f32[8, 3] strided, … (30 in all)" */
+/* Whether a tensor argument before the i-th input is absent. */
+static bool stands_apart(const amp_record_key *key, int i) {
+    const int arg = key->inputs[i].arg;
+    for (int k = i ? key->inputs[i - 1].arg + 1 : 0; k < arg; k++)
+        if (key->op->args[k].kind == AMP_ARG_TENSOR) return true;
+    return false;
+}
+
+/* "f32[2, 3], f32[8, 3] strided, … (30 in all)"; with its name where another might be meant: "scale f32[8]". */
 static void print_inputs(FILE *out, const amp_record_key *key) {
     const int64_t *extents = key->extents;
     for (int i = 0; i < key->stored_inputs; i++) {
         const amp_record_input *input = &key->inputs[i];
-        fprintf(out, "%s%s[", i ? ", " : "", amp_dtype_name((amp_dtype)input->dtype));
+        if (i) fputs(", ", out);
+        if (stands_apart(key, i)) fprintf(out, "%s ", key->op->args[input->arg].name);
+        fprintf(out, "%s[", amp_dtype_name((amp_dtype)input->dtype));
         for (int d = 0; d < input->rank; d++) fprintf(out, d ? ", %lld" : "%lld", (long long)*extents++);
         fputc(']', out);
         if (input->layout != AMP_RECORD_CONTIGUOUS) fprintf(out, " %s", layout_name(input->layout));
@@ -90,15 +100,23 @@ static json_t *tensors_json(const amp_record_key *key) {
     return list;
 }
 
-/* {"stride": [2, 2], "groups": [4]} */
+static json_t *numbers_json(const int64_t *values, int64_t count) {
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++) json_array_append_new(list, json_integer((json_int_t)values[i]));
+    return list;
+}
+
+/* {"stride": [2, 2], "groups": [4], "attr": "relu"} */
 static json_t *options_json(const amp_record_key *key) {
     json_t *options = json_object();
     for (int at = 0; at < key->option_words;) {
-        const char *name = key->op->args[key->options[at++]].name;
-        json_t *values = json_array();
-        for (int64_t left = key->options[at++]; left > 0; left--)
-            json_array_append_new(values, json_integer((json_int_t)key->options[at++]));
-        json_object_set_new(options, name, values);
+        const char *name = key->op->args[key->options[at]].name;
+        const int64_t count = key->options[at + 1], words = count < 0 ? -count : count, *values = key->options + at + 2;
+        const char *text = (const char *)values;
+        json_object_set_new(options, name,
+                            count < 0 ? json_stringn(text, strnlen(text, (size_t)words * sizeof *values))
+                                      : numbers_json(values, count));
+        at += 2 + (int)words;
     }
     return options;
 }

@@ -122,12 +122,17 @@ static void print_inputs(FILE *out, const char *text) {
     }
 }
 
-/* "; stride 2, padding (1, 0)" */
+/* "; stride 2, padding (1, 0), attr relu" */
 static void print_options(FILE *out, json_t *options) {
     const char *name, *before = "; ";
     json_t *values, *value;
     size_t i;
     json_object_foreach(options, name, values) {
+        if (json_is_string(values)) {
+            fprintf(out, "%s%s %s", before, name, json_string_value(values));
+            before = ", ";
+            continue;
+        }
         const json_int_t first = json_integer_value(json_array_get(values, 0));
         bool equal = true;
         json_array_foreach(values, i, value) equal = equal && json_integer_value(value) == first;
