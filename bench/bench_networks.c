@@ -111,40 +111,56 @@ static double check(int network, int precision) {
 
 /* ---- The table -------------------------------------------------------------------------------------------------- */
 
-static void bench_network(const options *o, int network, FILE *json) {
+static void measure(const options *o, int network, bench_figure figures[PRECISIONS], int *passes) {
     static double times[PRECISIONS][MAX_PASSES];
-    double cosines[PRECISIONS];
-    int passes = 0;
-    for (int p = 0; p < PRECISIONS; p++)
-        if (o->cuda || precisions[p].on_cpu) cosines[p] = check(network, p);
     const double end = bench_wall() + o->seconds;
-    for (; passes < MAX_PASSES && (passes < 3 || bench_wall() < end); passes++)
+    for (*passes = 0; *passes < MAX_PASSES && (*passes < 3 || bench_wall() < end); ++*passes)
         for (int p = 0; p < PRECISIONS; p++)
-            if (o->cuda || precisions[p].on_cpu) times[p][passes] = time_pass(network, p);
+            if (o->cuda || precisions[p].on_cpu) times[p][*passes] = time_pass(network, p);
+    for (int p = 0; p < PRECISIONS; p++)
+        if (o->cuda || precisions[p].on_cpu) figures[p] = bench_figure_of(times[p], *passes);
+}
+
+static void bench_network(const options *o, int network, FILE *json) {
+    double cosines[PRECISIONS];
+    bench_figure figures[PRECISIONS];
+    int passes;
+    for (int p = 0; p < PRECISIONS; p++)
+        if (o->cuda || precisions[p].on_cpu) cosines[p] = p ? check(network, p) : 1.0;
+    measure(o, network, figures, &passes);
     for (int p = 0; p < PRECISIONS; p++) {
         if (!o->cuda && !precisions[p].on_cpu) continue;
-        const bench_figure t = bench_figure_of(times[p], passes);
-        printf("%-8s %4d %-5s %10.3f ms, 10 %% to 90 %%: %.3f to %.3f, %d passes, cosine to f32 %.6f\n",
-               network_names[network], o->batch, precisions[p].name, 1e3 * t.median, 1e3 * t.low, 1e3 * t.high, passes,
-               cosines[p]);
+        const double ms = 1e3 * figures[p].median, low = 1e3 * figures[p].low, high = 1e3 * figures[p].high;
+        printf("%-10s%-10s%12.3f%12.3f%12.3f%8d%9.2fx%10.6f\n", network_names[network], precisions[p].name, ms, low,
+               high, passes, figures[0].median / figures[p].median, cosines[p]);
         if (json)
-            fprintf(json,
-                    "%s\n {\"network\": \"%s\", \"batch\": %d, \"precision\": \"%s\", \"ms\": %.4f, \"low_ms\": %.4f, "
-                    "\"high_ms\": %.4f, \"passes\": %d, \"cosine\": %.6f}",
-                    network + p ? "," : "", network_names[network], o->batch, precisions[p].name, 1e3 * t.median,
-                    1e3 * t.low, 1e3 * t.high, passes, cosines[p]);
+            fprintf(
+                json,
+                "%s\n {\"network\": \"%s\", \"precision\": \"%s\", \"ms\": %.4f, \"low_ms\": %.4f, \"high_ms\": %.4f, "
+                "\"passes\": %d, \"cosine\": %.6f}",
+                network + p ? "," : "", network_names[network], precisions[p].name, ms, low, high, passes, cosines[p]);
     }
     fflush(stdout);
 }
 
 static void print_table(const options *o) {
     FILE *json = o->json ? bench_open(o->json, "w") : NULL;
+    const char *device = o->cuda ? "cuda" : "cpu";
     if (json) {
         fprintf(json, "{");
         bench_print_machine(json);
-        fprintf(json, ", \"device\": \"%s\", \"threads\": %d, \"rows\": [", o->cuda ? "cuda" : "cpu",
-                amp_get_num_threads());
+        fprintf(
+            json,
+            ", \"device\": \"%s\", \"threads\": %d, \"batch\": %d, \"bert_layers\": %d, \"tokens\": %d, \"side\": %d, "
+            "\"rows\": [",
+            device, amp_get_num_threads(), o->batch, o->layers, o->tokens, o->side);
     }
+    printf("%s, %s, on %s, %d threads, batch %d\n", amp_cpu()->model, amp_isa_name(amp_isa_best()), device,
+           amp_get_num_threads(), o->batch);
+    printf("bert: %d of %d layers, %d tokens; resnet: ResNet-50, %d x %d\n\n", o->layers, BERT_MOST_LAYERS, o->tokens,
+           o->side, o->side);
+    printf("%-10s%-10s%12s%12s%12s%8s%10s%10s\n", "network", "type", "ms", "10 %", "90 %", "passes", "speed-up",
+           "cosine");
     for (int i = 0; i < NETWORKS; i++) bench_network(o, i, json);
     if (!json) return;
     fprintf(json, "\n]}\n");
@@ -168,52 +184,82 @@ static void serve(void) {
     }
 }
 
-static bool parse_options(options *o, int argc, char **argv) {
-    *o = (options){.batch = 8,
-                   .layers = BERT_MOST_LAYERS,
-                   .tokens = 128,
-                   .side = 224,
-                   .threads = amp_get_num_threads(),
-                   .seconds = 5};
+static void print_usage(FILE *out) {
+    fprintf(out, "usage: bench_networks [--device cpu|cuda] [--batch 8] [--layers 12] [--tokens 128] [--side 224] "
+                 "[--threads N]\n"
+                 "                      [--seconds 5] [--json FILE] [--serve]\n"
+                 "--seconds: of each network, all types in turns; at most 400 passes.\n");
+}
+
+static void refuse(const char *name, const char *value, const char *expected) {
+    fprintf(stderr, "bench_networks: %s is '%s'; expected %s\n", name, value, expected);
+    exit(2);
+}
+
+static int count_of(const char *name, const char *value, int most) {
+    char *end;
+    const long count = strtol(value, &end, 10);
+    if (end == value || *end || count < 1 || count > most) {
+        char expected[48];
+        snprintf(expected, sizeof expected, "a number from 1 to %d", most);
+        refuse(name, value, expected);
+    }
+    return (int)count;
+}
+
+static void parse_option(options *o, const char *name, const char *value) {
+    const struct {
+        const char *name;
+        int *count, most;
+    } counts[] = {{"--batch", &o->batch, 4096},
+                  {"--layers", &o->layers, BERT_MOST_LAYERS},
+                  {"--tokens", &o->tokens, 4096},
+                  {"--side", &o->side, 4096},
+                  {"--threads", &o->threads, 4096}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (strcmp(name, counts[i].name) != 0) continue;
+        *counts[i].count = count_of(name, value, counts[i].most);
+        return;
+    }
+    if (!strcmp(name, "--device")) {
+        if (!bench_parse_device(&o->cuda, value)) refuse(name, value, "cpu or cuda");
+    } else if (!strcmp(name, "--seconds")) {
+        o->seconds = atof(value);
+        if (!(o->seconds > 0)) refuse(name, value, "a number above 0");
+    } else if (!strcmp(name, "--json")) {
+        o->json = value;
+    } else {
+        print_usage(stderr);
+        exit(2);
+    }
+}
+
+static options parse_options(int argc, char **argv) {
+    options o = {.batch = 8,
+                 .layers = BERT_MOST_LAYERS,
+                 .tokens = 128,
+                 .side = 224,
+                 .threads = amp_get_num_threads(),
+                 .seconds = 5};
     for (int i = 1; i < argc; i++) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--serve")) {
-            o->serve = true;
-            continue;
-        }
-        i++;
-        if (!strcmp(name, "--device")) {
-            if (!bench_parse_device(&o->cuda, value)) return false;
-        } else if (!strcmp(name, "--batch")) {
-            o->batch = atoi(value);
-        } else if (!strcmp(name, "--layers")) {
-            o->layers = atoi(value);
-        } else if (!strcmp(name, "--tokens")) {
-            o->tokens = atoi(value);
-        } else if (!strcmp(name, "--side")) {
-            o->side = atoi(value);
-        } else if (!strcmp(name, "--threads")) {
-            o->threads = atoi(value);
-        } else if (!strcmp(name, "--seconds")) {
-            o->seconds = atof(value);
-        } else if (!strcmp(name, "--json")) {
-            o->json = value;
+        if (!strcmp(argv[i], "--help")) {
+            print_usage(stdout);
+            exit(0);
+        } else if (!strcmp(argv[i], "--serve")) {
+            o.serve = true;
+        } else if (i + 1 < argc) {
+            parse_option(&o, argv[i], argv[i + 1]);
+            i++;
         } else {
-            return false;
+            parse_option(&o, argv[i], "");
         }
     }
-    return o->batch > 0 && o->layers > 0 && o->layers <= BERT_MOST_LAYERS && o->tokens > 0 && o->side > 0 &&
-           o->seconds > 0 && amp_set_num_threads(o->threads) == AMP_OK;
+    return o;
 }
 
 int main(int argc, char **argv) {
-    options o;
-    if (!parse_options(&o, argc, argv)) {
-        fprintf(stderr,
-                "usage: bench_networks [--device cpu|cuda] [--batch N] [--threads N] [--seconds S] [--json FILE] "
-                "[--serve]\n");
-        return 2;
-    }
+    const options o = parse_options(argc, argv);
+    bench_require(amp_set_num_threads(o.threads) == AMP_OK, "setting the number of threads");
     prepare(&o);
     if (o.serve)
         serve();

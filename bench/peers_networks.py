@@ -54,6 +54,7 @@ class Torch:
 
         self.torch, self.device = torch, device
         torch.set_num_threads(threads)
+        torch.backends.cudnn.allow_tf32 = False  # f32 is exact in both
         last = torch.channels_last
         self.networks = {
             "bert": (make_bert(torch).to(device).eval(), torch.rand(batch, 128, 768, device=device) * 2 - 1),

@@ -132,6 +132,20 @@ TEST_F(Cuda, UploadsDoNotWaitAndDownloadsWaitOnce) {
     EXPECT_EQ(fake->synchronizations, waits + 1) << "what is counted is what the driver saw";
 }
 
+TEST_F(Cuda, ImagesStayChannelsLastOnTheWay) {
+    for (amp_tensor *image : {op("permute", {counting({2, 4, 5, 3}), AMP_DIMS(0, 3, 1, 2)}),
+                              op("permute", {counting({2, 4, 5, 3, 2}), AMP_DIMS(0, 4, 1, 2, 3)})}) {
+        amp_tensor *there = sent(image), *back = fetched(there);
+        ASSERT_NE(back, nullptr) << amp_last_error();
+        for (int i = 0; i < amp_tensor_rank(image); i++) {
+            EXPECT_EQ(amp_tensor_strides(there)[i], amp_tensor_strides(image)[i]);
+            EXPECT_EQ(amp_tensor_strides(back)[i], amp_tensor_strides(image)[i]);
+        }
+        EXPECT_EQ(values(there), values(image));
+        EXPECT_EQ(values(back), values(image));
+    }
+}
+
 TEST_F(Cuda, UploadsThatOvertakeTheDeviceWaitForItAndAreCounted) {
     Scope scope;
     amp_tensor *pieces = counting({4 << 20}); // 16 MiB: all four

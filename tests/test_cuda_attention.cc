@@ -30,6 +30,7 @@ const Problem problems[] = {
     {"deeper than a tile", 1, 2, 2, 10, 12, 136, 16, true, {}},
     {"deep and wide", 1, 2, 1, 37, 70, 300, 260, true, {}},
     {"wide only", 1, 1, 1, 5, 40, 8, 130, false, {}},
+    {"wide, of no depth", 1, 1, 1, 5, 40, 0, 130, false, {}},
     {"shared keys", 1, 2, 1, 3, 1030, 24, 40, false, {}},
     {"shared keys, causal", 1, 1, 1, 600, 700, 16, 16, true, {}},
     {"shared keys, deep", 1, 1, 1, 1, 800, 140, 150, false, {}},
@@ -44,6 +45,7 @@ class CudaAttention : public CudaTest {
     static amp_tensor *attention(amp_tensor *q, amp_tensor *k, amp_tensor *v, amp_tensor *mask, const Problem &p) {
         std::vector<Named> options = {{"is_causal", p.causal}, {"enable_gqa", p.heads != p.key_heads}};
         if (mask) options.push_back({"attn_mask", mask});
+        if (p.depth == 0) options.push_back({"scale", 0.5}); // there is none by itself
         return op("scaled_dot_product_attention", {q, k, v}, options);
     }
 

@@ -127,6 +127,8 @@ TEST_F(CudaStreams, WhatIsNoStreamOfTheDeviceIsRefused) {
     int nothing = 0;
     EXPECT_EQ(amp_cuda_set_stream(&nothing), AMP_ERROR_INVALID);
     EXPECT_EQ(error(), "cuda_set_stream: cuda: there is no such stream");
+    EXPECT_EQ(amp_cuda_set_stream(reinterpret_cast<void *>(2)), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "cuda_set_stream: cuda: cudaStreamPerThread is another stream in every thread");
     ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
     ASSERT_NE(sent(counting({1})), nullptr);
     ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);

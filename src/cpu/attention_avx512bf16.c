@@ -33,8 +33,8 @@ enum {
 
 /* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is above
  * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. Where large weights meet
- * values so large that results are not finite, those are computed again with the reference at the largest score from the
- * start. */
+ * values so large that results are not finite, those are computed again with the reference within LEAST_RISE of the
+ * largest score from the start. */
 #define MOST_WEIGHT 0x1p40f
 #define LEAST_WEIGHT 0x1p-20f
 #define LEAST_RISE 2.0f

@@ -221,9 +221,12 @@ const amp_backend amp_cuda_backend_table = {
 };
 
 /* ---- amp/cuda.h --------------------------------------------------------------------------------------------------- */
-static const amp_cuda_module *need(const char *what) {
+/* Settings are made, and tell their own status, while an error stands too. */
+static amp_status need(const char *what, const amp_cuda_module **module) {
     const amp_backend *backend;
-    return amp_cuda_backend(what, &backend) == AMP_OK ? amp_cuda_loaded() : NULL;
+    AMP_TRY(amp_cuda_backend(what, &backend));
+    *module = amp_cuda_loaded();
+    return AMP_OK;
 }
 
 int amp_cuda_device_count(void) {
@@ -231,8 +234,8 @@ int amp_cuda_device_count(void) {
 }
 
 amp_status amp_cuda_set_device(int index) {
-    const amp_cuda_module *module = need("cuda_set_device");
-    if (!module) return amp_pending_error();
+    const amp_cuda_module *module;
+    AMP_TRY(need("cuda_set_device", &module));
     AMP_TRY(amp_cuda_status("cuda_set_device", module->select(index)));
     chosen_device = index;
     return AMP_OK;
@@ -249,13 +252,15 @@ int amp_cuda_device_of(const amp_tensor *tensor) {
 }
 
 amp_status amp_cuda_synchronize(void) {
-    const amp_cuda_module *module = need("cuda_synchronize");
-    return module ? amp_cuda_status("cuda_synchronize", module->synchronize()) : amp_pending_error();
+    const amp_cuda_module *module;
+    AMP_TRY(need("cuda_synchronize", &module));
+    return amp_cuda_status("cuda_synchronize", module->synchronize());
 }
 
 amp_status amp_cuda_set_stream(void *stream) {
-    const amp_cuda_module *module = need("cuda_set_stream");
-    return module ? amp_cuda_status("cuda_set_stream", module->lend(stream)) : amp_pending_error();
+    const amp_cuda_module *module;
+    AMP_TRY(need("cuda_set_stream", &module));
+    return amp_cuda_status("cuda_set_stream", module->lend(stream));
 }
 
 static atomic_bool allow_tf32;
@@ -269,8 +274,9 @@ bool amp_cuda_matmul_allow_tf32(void) {
 }
 
 amp_status amp_cuda_trim_memory(void) {
-    const amp_cuda_module *module = need("cuda_trim_memory");
-    return module ? amp_cuda_status("cuda_trim_memory", module->trim()) : amp_pending_error();
+    const amp_cuda_module *module;
+    AMP_TRY(need("cuda_trim_memory", &module));
+    return amp_cuda_status("cuda_trim_memory", module->trim());
 }
 
 amp_cuda_counts amp_cuda_counters(void) {

@@ -1,20 +1,32 @@
 /* to(device): the one op whose result is on another device than its argument. */
 #include "amp/ops.h"
+#include "core/layout.h"
 #include "dispatch/backend.h"
+
+/* Elements in the order in which the result keeps them: channels last stay last. */
+static amp_tensor *in_order(amp_tensor *t) {
+    if (!amp_prefers_channels_last(t)) return amp_contiguous(t);
+    amp_dims order = {.count = t->rank, .set = AMP_PRESENT};
+    for (int i = 1; i < t->rank; i++) order.values[i] = i + 1 < t->rank ? i + 1 : 1;
+    amp_tensor *pixels = amp_permute(t, order);
+    return pixels ? amp_contiguous(pixels) : NULL;
+}
 
 static amp_tensor *send(const char *op, amp_tensor *input, amp_device device) {
     const amp_backend *backend = NULL;
     if (amp_backend_for(device, op, &backend) != AMP_OK) return NULL;
-    amp_tensor *source = amp_contiguous(input);
+    amp_tensor *source = in_order(input);
     amp_tensor *made = source ? amp_backend_tensor(device, op, input->dtype, input->rank, input->shape) : NULL;
+    if (made) amp_take_layout(made, input);
     return made && backend->send(op, made, amp_tensor_pointer(source)) == AMP_OK ? made : NULL;
 }
 
 static amp_tensor *fetch(const char *op, amp_tensor *input) {
     const amp_backend *backend = NULL;
     if (amp_backend_for(input->storage->device, op, &backend) != AMP_OK) return NULL;
-    amp_tensor *source = amp_contiguous(input);
+    amp_tensor *source = in_order(input);
     amp_tensor *made = source ? amp_tensor_new(op, input->dtype, input->rank, input->shape) : NULL;
+    if (made) amp_take_layout(made, input);
     return made && backend->fetch(op, amp_tensor_pointer(made), source) == AMP_OK ? made : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* amp_autocast_dtype_for: what an op would run in, and why. */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/thread.h"
 #include "policy/autocast.h"
@@ -7,13 +8,13 @@
 
 typedef struct verdict {
     amp_dtype dtype;
-    const char *why;
+    const char *why; /* the dtype's name follows where it ends with a blank */
 } verdict;
 
 static verdict judge(const amp_region_state *region, amp_policy policy) {
     switch (policy) {
-    case AMP_POLICY_LOWER: return (verdict){region->dtype, "every floating argument but f64 is cast to it"};
-    case AMP_POLICY_FP32: return (verdict){AMP_F32, "every floating argument but f64 is cast to f32"};
+    case AMP_POLICY_LOWER: return (verdict){region->dtype, "every floating argument but f64 is cast to "};
+    case AMP_POLICY_FP32: return (verdict){AMP_F32, "every floating argument but f64 is cast to "};
     case AMP_POLICY_FP32_SET_OPT_DTYPE: return (verdict){AMP_F32, "its dtype option is set to f32 if absent"};
     case AMP_POLICY_FP32_APPEND_DTYPE: return (verdict){AMP_F32, "it is asked for an f32 result"};
     case AMP_POLICY_PROMOTE: return (verdict){AMP_DTYPE_NONE, "the widest of its arguments decides"};
@@ -42,7 +43,9 @@ amp_dtype amp_autocast_dtype_for(const char *name, amp_device device, const char
     }
     const amp_policy_choice choice = amp_policy_of(op, device, region->table, NULL);
     const verdict v = judge(region, choice.policy);
-    snprintf(reason_text, room, "%s: policy %s of %s on %s: %s", name, amp_policy_name(choice.policy),
-             choice.overridden ? "an override" : amp_table_name(region->table), amp_device_name(device), v.why);
+    const bool names_dtype = v.why[strlen(v.why) - 1] == ' ';
+    snprintf(reason_text, room, "%s: policy %s of %s on %s: %s%s", name, amp_policy_name(choice.policy),
+             choice.overridden ? "an override" : amp_table_name(region->table), amp_device_name(device), v.why,
+             names_dtype ? amp_dtype_name(v.dtype) : "");
     return v.dtype;
 }

@@ -184,14 +184,15 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 CUresult cuStreamCreate(CUstream *stream, unsigned) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
-    *stream = reinterpret_cast<CUstream>(std::malloc(1));
+    static uintptr_t last = 0x1000; // a handle is nobody's address, and never another stream's
+    *stream = reinterpret_cast<CUstream>(last += 16);
     streams[*stream] = current;
     return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!streams.erase(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    return CUDA_SUCCESS; // its memory stays, so that no other stream has its address
+    return CUDA_SUCCESS;
 }
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     const std::lock_guard<std::mutex> guard(lock);

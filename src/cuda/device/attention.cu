@@ -168,6 +168,7 @@ struct attention {
                 }
             }
         }
+        if (a.depth == 0) AMP_BARRIER(); /* the values are waited for all the same */
         for (int c = 0; c < KEYS / 16; c++) scores[c].store(m.scores[warp()] + c * 16, memory::SCORES);
     }
 

@@ -55,13 +55,16 @@ static void load(void) {
 #undef X
 }
 
-/* What it does not support, and what it takes for wrong arguments, another way may do. */
+/* What it does not support (3xxx), what it takes for wrong arguments (2xxx), and what an installation of parts cannot do
+ * (1xxx), another way may. */
 static amp_cuda_result check(cudnnStatus_t status, const char *what) {
     const int kind = (int)status / 1000;
     if (status == CUDNN_STATUS_SUCCESS) return AMP_CUDA_OK;
-    const amp_cuda_result result = status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? AMP_CUDA_NO_MEMORY
-                                   : kind == 2 || kind == 3                                       ? AMP_CUDA_REFUSED
-                                                                                                  : AMP_CUDA_FAILED;
+    const bool no_memory = status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+                           status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    const amp_cuda_result result = no_memory                ? AMP_CUDA_NO_MEMORY
+                                   : kind >= 1 && kind <= 3 ? AMP_CUDA_REFUSED
+                                                            : AMP_CUDA_FAILED;
     (void)amp_cuda_say(result, "cuDNN cannot %s (status %d)", what, (int)status);
     return result;
 }
@@ -300,9 +303,14 @@ static amp_cuda_result run(const amp_cuda_convolution *c, int device, CUstream s
     if (!p || !c->y) return result; /* asked for its plan only */
     if (p->workspace > 0) AMP_CUDA_TRY(amp_cuda_allocate(p->workspace, &block, &area));
     result = check(dnn.set_stream(devices[device].handle, stream), "work on a stream");
-    if (result == AMP_CUDA_OK) result = check(execute(p, c, devices[device].handle, area), "run a convolution");
+    if (result == AMP_CUDA_REFUSED) {
+        result = AMP_CUDA_FAILED; /* that is the stream's fault, not the shape's */
+    } else if (result == AMP_CUDA_OK) {
+        result = check(execute(p, c, devices[device].handle, area), "run a convolution");
+        if (result == AMP_CUDA_REFUSED) (void)refuse(p, result);
+    }
     if (block) amp_cuda_release(block);
-    return result == AMP_CUDA_REFUSED ? refuse(p, result) : result;
+    return result;
 }
 
 /* Under the lock: a handle knows one stream. */

@@ -262,6 +262,8 @@ amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults) {
 /* Under the order's lock: no other thread looks at a stream that is given back meanwhile. */
 static amp_cuda_result exchange(amp_cuda_lane *lane, CUstream stream, const device_state *d) {
     CUcontext context = NULL;
+    if (stream == CU_STREAM_PER_THREAD) /* other threads, which wait for it, would mean their own */
+        return amp_cuda_say(AMP_CUDA_INVALID, "cudaStreamPerThread is another stream in every thread");
     if (stream && cuda.stream_context(stream, &context) != CUDA_SUCCESS)
         return amp_cuda_say(AMP_CUDA_INVALID, "there is no such stream");
     if (stream && context != d->context)
@@ -277,8 +279,8 @@ static amp_cuda_result exchange(amp_cuda_lane *lane, CUstream stream, const devi
 amp_cuda_result amp_cuda_lend(void *stream) {
     amp_cuda_result result;
     amp_cuda_lane *own = amp_cuda_enter_lane(&result);
-    if (!own || own->lent == stream) return result;
-    pthread_mutex_lock(&amp_cuda_order);
+    if (!own || (!stream && !own->lent)) return result;
+    pthread_mutex_lock(&amp_cuda_order); /* for the same handle too: it may be another stream by now */
     result = exchange(own, stream, &devices[amp_cuda_selected()]);
     pthread_mutex_unlock(&amp_cuda_order);
     return result;

@@ -116,8 +116,10 @@ amp_cuda_result amp_cuda_use(amp_cuda_block *block) {
     pthread_mutex_lock(&amp_cuda_order);
     if (block->lane != lane) {
         result = amp_cuda_follow(amp_cuda_stream_of(lane), amp_cuda_stream_of(block->lane));
-        block->lane = lane;
-        block->shared = true;
+        if (result == AMP_CUDA_OK) {
+            block->lane = lane;
+            block->shared = true;
+        }
     }
     pthread_mutex_unlock(&amp_cuda_order);
     return result;
@@ -135,6 +137,7 @@ static void wait_for_all(int device, const amp_cuda_lane *last) {
 /* Of a lost device too. A caller's stream that was destroyed cannot free it, but ours can once all is over. */
 static void free_on(const amp_cuda_block *block, CUstream stream) {
     if (cuda.release(block->address, stream) == CUDA_SUCCESS || stream == block->lane->own) return;
+    amp_cuda_count.synchronizations++;
     (void)cuda.context_synchronize();
     (void)cuda.release(block->address, block->lane->own);
 }
