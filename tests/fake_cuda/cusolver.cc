@@ -1,12 +1,16 @@
 // libcusolver for machines without a GPU: LAPACK on the host, in the terms of the real one. Workspaces are overwritten, and
 // those that are too small or not of the pools are refused.
 #include <cusolverDn.h>
-#include <lapacke.h>
 
 #include <complex>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#define LAPACK_COMPLEX_CUSTOM
+#define lapack_complex_float std::complex<float>
+#define lapack_complex_double std::complex<double>
+#include <lapacke.h>
 
 #include "fake_cuda.h"
 
@@ -16,44 +20,32 @@ constexpr int elements = 48;
 
 using C = std::complex<float>;
 using Z = std::complex<double>;
-lapack_complex_float *of(C *x) {
-    return reinterpret_cast<lapack_complex_float *>(x);
-}
-lapack_complex_double *of(Z *x) {
-    return reinterpret_cast<lapack_complex_double *>(x);
-}
-float *of(float *x) {
-    return x;
-}
-double *of(double *x) {
-    return x;
-}
 
 // Each routine for one type.
 #define ROUTINES(T, R, letter, orthogonal, symmetric)                                                                  \
     int potrf(char uplo, int n, T *a, int lda) {                                                                       \
-        return LAPACKE_##letter##potrf(LAPACK_COL_MAJOR, uplo, n, of(a), lda);                                         \
+        return LAPACKE_##letter##potrf(LAPACK_COL_MAJOR, uplo, n, a, lda);                                             \
     }                                                                                                                  \
     int potrs(char uplo, int n, int k, T *a, int lda, T *b, int ldb) {                                                 \
-        return LAPACKE_##letter##potrs(LAPACK_COL_MAJOR, uplo, n, k, of(a), lda, of(b), ldb);                          \
+        return LAPACKE_##letter##potrs(LAPACK_COL_MAJOR, uplo, n, k, a, lda, b, ldb);                                  \
     }                                                                                                                  \
     int getrf(int m, int n, T *a, int lda, int *pivots) {                                                              \
-        return LAPACKE_##letter##getrf(LAPACK_COL_MAJOR, m, n, of(a), lda, pivots);                                    \
+        return LAPACKE_##letter##getrf(LAPACK_COL_MAJOR, m, n, a, lda, pivots);                                        \
     }                                                                                                                  \
     int getrs(char trans, int n, int k, T *a, int lda, const int *pivots, T *b, int ldb) {                             \
-        return LAPACKE_##letter##getrs(LAPACK_COL_MAJOR, trans, n, k, of(a), lda, pivots, of(b), ldb);                 \
+        return LAPACKE_##letter##getrs(LAPACK_COL_MAJOR, trans, n, k, a, lda, pivots, b, ldb);                         \
     }                                                                                                                  \
     int geqrf(int m, int n, T *a, int lda, T *tau) {                                                                   \
-        return LAPACKE_##letter##geqrf(LAPACK_COL_MAJOR, m, n, of(a), lda, of(tau));                                   \
+        return LAPACKE_##letter##geqrf(LAPACK_COL_MAJOR, m, n, a, lda, tau);                                           \
     }                                                                                                                  \
     int orgqr(int m, int n, int k, T *a, int lda, T *tau) {                                                            \
-        return LAPACKE_##orthogonal##gqr(LAPACK_COL_MAJOR, m, n, k, of(a), lda, of(tau));                              \
+        return LAPACKE_##orthogonal##gqr(LAPACK_COL_MAJOR, m, n, k, a, lda, tau);                                      \
     }                                                                                                                  \
     int syevd(char job, char uplo, int n, T *a, int lda, R *w) {                                                       \
-        return LAPACKE_##symmetric##evd(LAPACK_COL_MAJOR, job, uplo, n, of(a), lda, w);                                \
+        return LAPACKE_##symmetric##evd(LAPACK_COL_MAJOR, job, uplo, n, a, lda, w);                                    \
     }                                                                                                                  \
     int gesdd(char job, int m, int n, T *a, int lda, R *s, T *u, int ldu, T *vt, int ldvt) {                           \
-        return LAPACKE_##letter##gesdd(LAPACK_COL_MAJOR, job, m, n, of(a), lda, s, of(u), ldu, of(vt), ldvt);          \
+        return LAPACKE_##letter##gesdd(LAPACK_COL_MAJOR, job, m, n, a, lda, s, u, ldu, vt, ldvt);                      \
     }
 ROUTINES(float, float, s, sor, ssy)
 ROUTINES(double, double, d, dor, dsy)
