@@ -67,6 +67,23 @@ class CudaTest : public Test {
     static amp_tensor *fetched(amp_tensor *t) {
         return op("to", {t, AMP_DEVICE_CPU});
     }
+    // Of one dtype, and nowhere further apart than that.
+    static void expect_agree(amp_tensor *got, amp_tensor *want, double tolerance) {
+        ASSERT_NE(want, nullptr) << amp_last_error();
+        ASSERT_NE(got, nullptr) << amp_last_error();
+        EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
+        amp_tensor *difference = op("sub", {fetched(got), want});
+        ASSERT_NE(difference, nullptr) << amp_last_error();
+        if (amp_tensor_numel(difference) == 0) return;
+        const double most = numbers_of(op("to", {op("amax", {op("abs", {difference})}), AMP_F64}))[0];
+        EXPECT_LE(most, tolerance);
+    }
+    static amp_tensor *product(amp_tensor *x, amp_tensor *y) {
+        return op("matmul", {x, y});
+    }
+    static amp_tensor *turned(amp_tensor *x) {
+        return op("transpose", {x, -2, -1});
+    }
     // 0, 1, 2, … in f32.
     static amp_tensor *counting(std::initializer_list<int64_t> shape) {
         int64_t n = 1;

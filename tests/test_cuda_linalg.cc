@@ -10,22 +10,6 @@ namespace {
 
 class CudaLinalg : public CudaTest {
   protected:
-    static void expect_close(amp_tensor *got, amp_tensor *want, double tolerance) {
-        ASSERT_NE(want, nullptr) << amp_last_error();
-        ASSERT_NE(got, nullptr) << amp_last_error();
-        EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
-        amp_tensor *difference = op("sub", {fetched(got), want});
-        ASSERT_NE(difference, nullptr) << amp_last_error();
-        if (amp_tensor_numel(difference) == 0) return;
-        const double most = numbers_of(op("to", {op("amax", {op("abs", {difference})}), AMP_F64}))[0];
-        EXPECT_LE(most, tolerance);
-    }
-    static amp_tensor *product(amp_tensor *x, amp_tensor *y) {
-        return op("matmul", {x, y});
-    }
-    static amp_tensor *turned(amp_tensor *x) {
-        return op("transpose", {x, -2, -1});
-    }
     static amp_tensor *identity(int64_t n, amp_dtype dtype) {
         std::vector<double> values(static_cast<size_t>(n * n));
         for (int64_t i = 0; i < n; i++) values[static_cast<size_t>(i * n + i)] = 1;
@@ -63,21 +47,21 @@ TEST_F(CudaLinalg, EquationsAreSolved) {
             amp_tensor *a =
                 op("add", {random_tensor(dtype, {2, n, n}, 1), op("mul", {identity(n, dtype), amp_float(3)})});
             amp_tensor *b = random_tensor(dtype, {2, n, 3}, 2), *there = sent(a), *right = sent(b);
-            expect_close(op("linalg_solve", {there, right}), op("linalg_solve", {a, b}), tolerance);
-            expect_close(op("linalg_inv", {there}), op("linalg_inv", {a}), tolerance);
+            expect_agree(op("linalg_solve", {there, right}), op("linalg_solve", {a, b}), tolerance);
+            expect_agree(op("linalg_inv", {there}), op("linalg_inv", {a}), tolerance);
             amp_tensor *row = random_tensor(dtype, {3, n}, 3);
-            expect_close(op("linalg_solve", {there, sent(row)}, {{"left", false}}),
+            expect_agree(op("linalg_solve", {there, sent(row)}, {{"left", false}}),
                          op("linalg_solve", {a, row}, {{"left", false}}), tolerance);
             for (bool upper : {false, true}) {
                 for (bool transpose : {false, true}) {
                     const std::vector<Named> which = {{"upper", upper}, {"transpose", transpose}};
-                    expect_close(op("triangular_solve", {right, there}, which), op("triangular_solve", {b, a}, which),
+                    expect_agree(op("triangular_solve", {right, there}, which), op("triangular_solve", {b, a}, which),
                                  dtype == AMP_F64 ? 1e-8 : 0.1 * double(n));
                 }
                 amp_tensor *p = positive(n, dtype), *factor = op("linalg_cholesky", {sent(p)}, {{"upper", upper}});
-                expect_close(factor, op("linalg_cholesky", {p}, {{"upper", upper}}), tolerance);
-                expect_close(op("cholesky_inverse", {factor, upper}), op("linalg_inv", {p}), tolerance);
-                expect_close(op("cholesky_solve", {right, factor, upper}), op("linalg_solve", {p, b}), tolerance);
+                expect_agree(factor, op("linalg_cholesky", {p}, {{"upper", upper}}), tolerance);
+                expect_agree(op("cholesky_inverse", {factor, upper}), op("linalg_inv", {p}), tolerance);
+                expect_agree(op("cholesky_solve", {right, factor, upper}), op("linalg_solve", {p, b}), tolerance);
             }
         }
     }
@@ -91,13 +75,13 @@ TEST_F(CudaLinalg, OrthogonalFactorsAreThoseOfTheCpu) {
         for (const char *mode : {"reduced", "complete", "r"}) {
             SCOPED_TRACE(mode);
             const std::vector<amp_tensor *> want = both("linalg_qr", {a, mode}), got = both("linalg_qr", {there, mode});
-            for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 1e-12);
+            for (size_t i = 0; i < 2; i++) expect_agree(got[i], want[i], 1e-12);
         }
         const std::vector<amp_tensor *> want = both("geqrf", {a}), got = both("geqrf", {there});
-        for (size_t i = 0; i < 2; i++) expect_close(got[i], want[i], 1e-12);
+        for (size_t i = 0; i < 2; i++) expect_agree(got[i], want[i], 1e-12);
         const int64_t m = shape[shape.size() - 2], n = shape.back();
         if (m >= n && n > 0)
-            expect_close(op("linalg_householder_product", {got[0], got[1]}),
+            expect_agree(op("linalg_householder_product", {got[0], got[1]}),
                          op("linalg_householder_product", {want[0], want[1]}), 1e-12);
         for (bool left : {true, false}) {
             for (bool transpose : {true, false}) {
@@ -105,7 +89,7 @@ TEST_F(CudaLinalg, OrthogonalFactorsAreThoseOfTheCpu) {
                 other[shape.size() - (left ? 1 : 2)] = 4;
                 other[shape.size() - (left ? 2 : 1)] = m;
                 amp_tensor *c = random_tensor(AMP_F64, other, 2);
-                expect_close(op("ormqr", {got[0], got[1], sent(c), left, transpose}),
+                expect_agree(op("ormqr", {got[0], got[1], sent(c), left, transpose}),
                              op("ormqr", {want[0], want[1], c, left, transpose}), 1e-12);
             }
         }
@@ -131,14 +115,14 @@ TEST_F(CudaLinalg, SingularVectorsGiveTheMatrixBack) {
                     for (int i = 0; i < 3; i++) f[size_t(i)] = fetched(f[size_t(i)]);
                     const int64_t k = std::min(shape[shape.size() - 2], shape.back());
                     amp_tensor *scaled = op("mul", {op("narrow", {f[0], -1, 0, k}), op("unsqueeze", {f[1], -2})});
-                    expect_close(product(scaled, op("narrow", {f[2], -2, 0, k})), a, tolerance);
-                    expect_close(f[1], op("linalg_svdvals", {a}), tolerance);
+                    expect_agree(product(scaled, op("narrow", {f[2], -2, 0, k})), a, tolerance);
+                    expect_agree(f[1], op("linalg_svdvals", {a}), tolerance);
                     const int64_t wide = full ? shape[shape.size() - 2] : k, high = full ? shape.back() : k;
                     amp_tensor *left = product(turned(f[0]), f[0]), *right = product(f[2], turned(f[2]));
                     if (wide > 0)
-                        expect_close(op("sub", {left, identity(wide, dtype)}), op("zeros_like", {left}), tolerance);
+                        expect_agree(op("sub", {left, identity(wide, dtype)}), op("zeros_like", {left}), tolerance);
                     if (high > 0)
-                        expect_close(op("sub", {right, identity(high, dtype)}), op("zeros_like", {right}), tolerance);
+                        expect_agree(op("sub", {right, identity(high, dtype)}), op("zeros_like", {right}), tolerance);
                 }
             }
         }
@@ -148,15 +132,15 @@ TEST_F(CudaLinalg, SingularVectorsGiveTheMatrixBack) {
 TEST_F(CudaLinalg, WhatIsMadeOfSingularValuesAgreesWithTheCpu) {
     amp_tensor *a = random_tensor(AMP_F64, {3, 9, 6}, 1);
     amp_tensor *low = product(op("narrow", {a, 2, 0, 4}), op("narrow", {turned(a), 1, 0, 4})); // rank 4
-    expect_close(op("pinverse", {sent(a)}), op("pinverse", {a}), 1e-10);
-    expect_close(op("pinverse", {sent(low), 1e-9}), op("pinverse", {low, 1e-9}), 1e-7);
-    expect_close(op("linalg_matrix_rank", {sent(low)}), op("linalg_matrix_rank", {low}), 0);
-    expect_close(op("linalg_cond", {sent(a)}), op("linalg_cond", {a}), 1e-8);
-    expect_close(op("nuclear_norm", {sent(op("select", {a, 0, 0}))}), op("nuclear_norm", {op("select", {a, 0, 0})}),
+    expect_agree(op("pinverse", {sent(a)}), op("pinverse", {a}), 1e-10);
+    expect_agree(op("pinverse", {sent(low), 1e-9}), op("pinverse", {low, 1e-9}), 1e-7);
+    expect_agree(op("linalg_matrix_rank", {sent(low)}), op("linalg_matrix_rank", {low}), 0);
+    expect_agree(op("linalg_cond", {sent(a)}), op("linalg_cond", {a}), 1e-8);
+    expect_agree(op("nuclear_norm", {sent(op("select", {a, 0, 0}))}), op("nuclear_norm", {op("select", {a, 0, 0})}),
                  1e-10);
     amp_tensor *square = op("narrow", {a, 1, 0, 6});
     for (double p : {1.0, 2.0, double(-INFINITY)})
-        expect_close(op("linalg_cond", {sent(square), amp_float(p)}), op("linalg_cond", {square, amp_float(p)}), 1e-6);
+        expect_agree(op("linalg_cond", {sent(square), amp_float(p)}), op("linalg_cond", {square, amp_float(p)}), 1e-6);
 }
 
 TEST_F(CudaLinalg, EigenvectorsOfSymmetricMatricesGiveThemBack) {
@@ -169,13 +153,13 @@ TEST_F(CudaLinalg, EigenvectorsOfSymmetricMatricesGiveThemBack) {
                 amp_tensor *a = symmetric(random_tensor(dtype, {2, n, n}, 1)), *there = sent(a);
                 std::vector<amp_tensor *> f = both("linalg_eigh", {there, side});
                 for (amp_tensor *&t : f) t = fetched(t);
-                expect_close(product(op("mul", {f[1], op("unsqueeze", {f[0], -2})}), turned(f[1])), a, tolerance);
-                expect_close(op("linalg_eigvalsh", {there, side}), op("linalg_eigvalsh", {a, side}), tolerance);
+                expect_agree(product(op("mul", {f[1], op("unsqueeze", {f[0], -2})}), turned(f[1])), a, tolerance);
+                expect_agree(op("linalg_eigvalsh", {there, side}), op("linalg_eigvalsh", {a, side}), tolerance);
             }
         }
     }
     amp_tensor *same = op("ones", {AMP_DIMS(9, 9), AMP_F64}); // eight eigenvalues are 0
-    expect_close(op("linalg_eigvalsh", {sent(same)}), op("linalg_eigvalsh", {same}), 1e-13);
+    expect_agree(op("linalg_eigvalsh", {sent(same)}), op("linalg_eigvalsh", {same}), 1e-13);
 }
 
 TEST_F(CudaLinalg, EigenvectorsOfAnyMatrixTurnIntoMultiples) {
@@ -187,11 +171,11 @@ TEST_F(CudaLinalg, EigenvectorsOfAnyMatrixTurnIntoMultiples) {
             std::vector<amp_tensor *> f = both("linalg_eig", {sent(a)});
             for (amp_tensor *&t : f) t = fetched(t);
             amp_tensor *as_complex = op("to", {a, amp_tensor_dtype(f[1])});
-            expect_close(product(as_complex, f[1]), op("mul", {f[1], op("unsqueeze", {f[0], -2})}),
+            expect_agree(product(as_complex, f[1]), op("mul", {f[1], op("unsqueeze", {f[0], -2})}),
                          dtype == AMP_F64 ? 1e-10 : 1e-3);
             amp_tensor *lengths = op("sum", {op("square", {op("abs", {f[1]})}), AMP_DIMS(-2)});
-            expect_close(lengths, op("ones_like", {lengths}), 1e-5);
-            expect_close(op("sum", {f[0], AMP_DIMS(-1)}), op("sum", {op("linalg_eigvals", {a}), AMP_DIMS(-1)}),
+            expect_agree(lengths, op("ones_like", {lengths}), 1e-5);
+            expect_agree(op("sum", {f[0], AMP_DIMS(-1)}), op("sum", {op("linalg_eigvals", {a}), AMP_DIMS(-1)}),
                          dtype == AMP_F64 ? 1e-10 : 1e-3);
         }
     }
@@ -200,7 +184,7 @@ TEST_F(CudaLinalg, EigenvectorsOfAnyMatrixTurnIntoMultiples) {
         amp_tensor *a = tensor(AMP_F64, {2, 2}, values);
         std::vector<amp_tensor *> f = both("linalg_eig", {sent(a)});
         for (amp_tensor *&t : f) t = fetched(t);
-        expect_close(product(op("to", {a, AMP_C128}), f[1]), op("mul", {f[1], f[0]}), 1e-7);
+        expect_agree(product(op("to", {a, AMP_C128}), f[1]), op("mul", {f[1], f[0]}), 1e-7);
     }
 }
 
@@ -212,25 +196,25 @@ TEST_F(CudaLinalg, NumbersWhoseSquaresAreNoneAreFactoredToo) {
             const auto back = [&](amp_tensor *t) { return op("mul", {fetched(t), amp_float(1 / scale)}); };
             amp_tensor *one = random_tensor(AMP_F64, shape, 1), *a = op("mul", {one, amp_float(scale)});
             const std::vector<amp_tensor *> want = both("linalg_qr", {one}), got = both("linalg_qr", {sent(a)});
-            expect_close(got[0], want[0], 1e-12);
-            expect_close(back(got[1]), want[1], 1e-12);
+            expect_agree(got[0], want[0], 1e-12);
+            expect_agree(back(got[1]), want[1], 1e-12);
             std::vector<amp_tensor *> f = all("linalg_svd", {sent(a), false});
-            expect_close(back(f[1]), op("linalg_svdvals", {one}), 1e-12);
-            expect_close(product(op("mul", {fetched(f[0]), op("unsqueeze", {back(f[1]), -2})}), fetched(f[2])), one,
+            expect_agree(back(f[1]), op("linalg_svdvals", {one}), 1e-12);
+            expect_agree(product(op("mul", {fetched(f[0]), op("unsqueeze", {back(f[1]), -2})}), fetched(f[2])), one,
                          1e-12);
             amp_tensor *b = random_tensor(AMP_F64, {shape[0], 2}, 2), *right = op("mul", {b, amp_float(scale)});
             for (const char *driver : {"gels", "gelsd"}) {
                 const std::vector<Named> by = {{"driver", driver}};
-                expect_close(all("linalg_lstsq", {sent(a), sent(right)}, by)[0], all("linalg_lstsq", {one, b}, by)[0],
+                expect_agree(all("linalg_lstsq", {sent(a), sent(right)}, by)[0], all("linalg_lstsq", {one, b}, by)[0],
                              1e-10);
             }
             if (shape[0] != shape[1]) continue;
             f = both("linalg_eigh", {sent(symmetric(a))});
-            expect_close(back(f[0]), op("linalg_eigvalsh", {symmetric(one)}), 1e-12);
-            expect_close(product(op("mul", {fetched(f[1]), op("unsqueeze", {back(f[0]), -2})}), turned(fetched(f[1]))),
+            expect_agree(back(f[0]), op("linalg_eigvalsh", {symmetric(one)}), 1e-12);
+            expect_agree(product(op("mul", {fetched(f[1]), op("unsqueeze", {back(f[0]), -2})}), turned(fetched(f[1]))),
                          symmetric(one), 1e-12);
             f = both("linalg_eig", {sent(a)});
-            expect_close(product(op("to", {one, AMP_C128}), fetched(f[1])),
+            expect_agree(product(op("to", {one, AMP_C128}), fetched(f[1])),
                          op("mul", {fetched(f[1]), op("unsqueeze", {back(f[0]), -2})}), 1e-12);
         }
     }
@@ -239,19 +223,19 @@ TEST_F(CudaLinalg, NumbersWhoseSquaresAreNoneAreFactoredToo) {
          {std::vector<double>{1e200, 1e-200, 3e200, 2e-200}, {1, 2, 1e-170, 3}, {1e-200, 1, 2e-200, 3}}) {
         amp_tensor *a = tensor(AMP_F64, {2, 2}, values), *largest = op("amax", {op("abs", {a}), AMP_DIMS(0), true});
         const std::vector<amp_tensor *> want = both("linalg_qr", {a}), got = both("linalg_qr", {sent(a)});
-        expect_close(got[0], want[0], 1e-15);
-        expect_close(op("div", {fetched(got[1]), largest}), op("div", {want[1], largest}), 1e-15);
+        expect_agree(got[0], want[0], 1e-15);
+        expect_agree(op("div", {fetched(got[1]), largest}), op("div", {want[1], largest}), 1e-15);
     }
 }
 
 TEST_F(CudaLinalg, TheOldFormsAgreeWithTheCpu) {
     amp_tensor *a = random_tensor(AMP_F64, {3, 7, 7}, 1), *b = random_tensor(AMP_F64, {3, 7, 2}, 2), *there = sent(a);
     const std::vector<amp_tensor *> want = all("lu_with_info", {a}), got = all("lu_with_info", {there});
-    for (size_t i = 0; i < 3; i++) expect_close(got[i], want[i], 1e-12);
-    expect_close(op("lu_solve", {sent(b), got[0], got[1]}), op("lu_solve", {b, want[0], want[1]}), 1e-10);
-    expect_close(op("matrix_rank", {there}), op("matrix_rank", {a}), 0);
-    expect_close(op("lstsq", {sent(b), there}), op("lstsq", {b, a}), 1e-9);
-    expect_close(op("symeig", {sent(symmetric(a))}), op("symeig", {symmetric(a)}), 1e-11);
+    for (size_t i = 0; i < 3; i++) expect_agree(got[i], want[i], 1e-12);
+    expect_agree(op("lu_solve", {sent(b), got[0], got[1]}), op("lu_solve", {b, want[0], want[1]}), 1e-10);
+    expect_agree(op("matrix_rank", {there}), op("matrix_rank", {a}), 0);
+    expect_agree(op("lstsq", {sent(b), there}), op("lstsq", {b, a}), 1e-9);
+    expect_agree(op("symeig", {sent(symmetric(a))}), op("symeig", {symmetric(a)}), 1e-11);
 }
 
 TEST_F(CudaLinalg, LeastSquaresAgreeWithTheCpu) {
@@ -264,10 +248,10 @@ TEST_F(CudaLinalg, LeastSquaresAgreeWithTheCpu) {
             const std::vector<Named> by = {{"driver", driver}};
             const std::vector<amp_tensor *> want = all("linalg_lstsq", {a, b}, by);
             const std::vector<amp_tensor *> got = all("linalg_lstsq", {sent(a), sent(b)}, by);
-            expect_close(got[0], want[0], 1e-9);
-            if (driver == std::string("gels")) expect_close(got[1], want[1], 1e-9);
-            expect_close(got[2], want[2], 0);
-            expect_close(got[3], want[3], 1e-10);
+            expect_agree(got[0], want[0], 1e-9);
+            if (driver == std::string("gels")) expect_agree(got[1], want[1], 1e-9);
+            expect_agree(got[2], want[2], 0);
+            expect_agree(got[3], want[3], 1e-10);
         }
     }
 }
@@ -303,18 +287,18 @@ TEST_F(CudaLinalg, TransformsOfAnyDimensionAgreeWithTheCpu) {
                     Scope scope;
                     const std::vector<Named> how = {{"n", n}, {"dim", dim}, {"norm", norm}};
                     for (const char *name : {"fft_fft", "fft_ifft", "fft_irfft", "fft_hfft"})
-                        expect_close(op(name, {sent(z)}, how), op(name, {z}, how), tolerance);
+                        expect_agree(op(name, {sent(z)}, how), op(name, {z}, how), tolerance);
                     for (const char *name : {"fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft"})
-                        expect_close(op(name, {sent(x)}, how), op(name, {x}, how), tolerance);
+                        expect_agree(op(name, {sent(x)}, how), op(name, {x}, how), tolerance);
                 }
             }
         }
         for (const char *name : {"fft_fftn", "fft_ifftn", "fft_irfftn", "fft_fft2"})
-            expect_close(op(name, {sent(z)}), op(name, {z}), tolerance);
-        expect_close(op("fft_rfftn", {sent(x)}), op("fft_rfftn", {x}), tolerance);
+            expect_agree(op(name, {sent(z)}), op(name, {z}), tolerance);
+        expect_agree(op("fft_rfftn", {sent(x)}), op("fft_rfftn", {x}), tolerance);
         amp_tensor *signal = op("reshape", {x, AMP_DIMS(2, 180)});
         const std::vector<Named> frames = {{"hop_length", 7}, {"win_length", 20}, {"return_complex", true}};
-        expect_close(op("stft", {sent(signal), 32}, frames), op("stft", {signal, 32}, frames), tolerance);
+        expect_agree(op("stft", {sent(signal), 32}, frames), op("stft", {signal, 32}, frames), tolerance);
     }
 }
 
