@@ -253,11 +253,16 @@ TEST_F(CallOp, IsTheSameWayThrough) {
 TEST_F(CallOp, ChoosesTheOverloadThatTheArgumentsFit) {
     EXPECT_EQ(numbers_of(op("add", {a_, 10})), (std::vector<double>{13, 14}));
     EXPECT_EQ(numbers_of(op("add.scalar", {a_, 10.5})), (std::vector<double>{13.5, 14.5}));
-    EXPECT_EQ(op("add.scalar", {a_, b_}), nullptr) << "one overload only";
-    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"add.scalar", "'other'", "a number", "a tensor"}));
+    for (const char *name : {"add.scalar", "add_scalar"}) { // as in the tables, as in C
+        EXPECT_EQ(op(name, {a_, b_}), nullptr) << "one overload only";
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {name, "'other'", "a number", "a tensor"}));
+    }
     EXPECT_EQ(numbers_of(op("add_.scalar", {a_, 1})).size(), 0u);
     amp_clear_error();
     EXPECT_EQ(op("add.scalar_", {a_, 1}), a_);
+    EXPECT_EQ(op("add_scalar_", {a_, 1}), a_);
+    EXPECT_EQ(op("add_scalar_", {a_, b_}), nullptr) << "one overload only";
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"add_scalar_"}));
 }
 
 TEST_F(CallOp, FormsByTheirSuffix) {

@@ -342,11 +342,15 @@ TEST_F(Overrides, AllowDenyAndClearStandAboveTheTable) {
 
 TEST_F(Overrides, OneOverloadAndOneDevice) {
     Region region, cuda(AMP_DEVICE_CUDA);
-    ASSERT_EQ(amp_autocast_override("add.scalar", AMP_DEVICE_CPU, AMP_OVERRIDE_ALLOW), AMP_OK);
-    amp_tensor *f32 = tensor(AMP_F32, {2, 2});
-    EXPECT_EQ(dtype_of(op("add", {f32, 1.0})), AMP_BF16);
-    EXPECT_EQ(dtype_of(op("add", {f32, f32})), AMP_F32) << "another overload";
-    EXPECT_EQ(ran_in("add", {on_cuda(AMP_F32), 1.0}), Dtypes{AMP_F32}) << "another device";
+    for (const char *name : {"add.scalar", "add_scalar"}) { // as in the tables, as in C
+        ASSERT_EQ(amp_autocast_override(name, AMP_DEVICE_CPU, AMP_OVERRIDE_ALLOW), AMP_OK);
+        amp_tensor *f32 = tensor(AMP_F32, {2, 2});
+        EXPECT_EQ(dtype_of(op("add", {f32, 1.0})), AMP_BF16) << name;
+        EXPECT_EQ(dtype_of(op("add", {f32, f32})), AMP_F32) << "another overload";
+        EXPECT_EQ(ran_in("add", {on_cuda(AMP_F32), 1.0}), Dtypes{AMP_F32}) << "another device";
+        ASSERT_EQ(amp_autocast_override(name, AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_OK);
+        EXPECT_EQ(dtype_of(op("add", {f32, 1.0})), AMP_F32) << name;
+    }
 }
 
 TEST_F(Overrides, ADeniedOpForgetsItsSpecialPolicy) {

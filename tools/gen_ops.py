@@ -510,7 +510,8 @@ def table_source(ops):
     names = {}
     for op in ops:
         names.setdefault(op.name, op)
-        names[op.key] = op if op.overload else names[op.key]
+        if op.overload:
+            names[op.key] = names[op.c_name] = op
     out.append("const amp_op_name amp_op_names[] = {")
     out += [f"    {{{c_string(n)}, AMP_OP_ID_{names[n].c_name}}}," for n in sorted(names, key=lambda n: n.encode())]
     return out + ["};", "", f"const int amp_op_name_count = {len(names)};"]

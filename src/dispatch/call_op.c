@@ -210,7 +210,7 @@ static amp_status choose_overload(const char *name, const amp_argument *argument
         (void)amp_op_unknown("call_op", name);
         return amp_pending_error();
     }
-    const bool one_overload = strchr(name, '.') != NULL;
+    const bool one_overload = amp_op_names_one(name, op);
     for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
         b->op = o;
         if (bind_all(b, arguments, count, o == op ? &first : &other)) return AMP_OK;

@@ -22,6 +22,10 @@ const amp_op_info *amp_op_find(const char *name) {
     return amp_user_op_find(name);
 }
 
+bool amp_op_names_one(const char *name, const amp_op_info *op) {
+    return strchr(name, '.') || (*op->overload && strncmp(name, op->c_name, strlen(op->c_name)) == 0);
+}
+
 /* How PyTorch, and the macros of amp/ops.h, call an op. */
 static const char *bare_name(const char *name) {
     static const char *const prefixes[] = {"aten::", "torch.nn.functional.", "torch.", "amp_"};

@@ -1,4 +1,5 @@
-/* The names by which ops are found, in the order of strcmp: "add" (its first overload), "add.scalar". */
+/* The names by which ops are found, in the order of strcmp: "add" (its first overload), "add.scalar",
+ * and the same as C writes it, "add_scalar". */
 #ifndef AMP_POLICY_OP_NAMES_H
 #define AMP_POLICY_OP_NAMES_H
 

@@ -87,7 +87,7 @@ AMP_HOT amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device
 static amp_status set_override(const char *name, amp_device device, amp_override override) {
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) return amp_op_unknown("autocast_override", name);
-    const bool one_overload = strchr(name, '.') != NULL;
+    const bool one_overload = amp_op_names_one(name, op);
     for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
         unsigned char above = atomic_load_explicit(&registered[o->id], memory_order_relaxed);
         if (override != AMP_OVERRIDE_NONE) above = (unsigned char)(1 + override_policies[override]);

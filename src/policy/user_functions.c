@@ -90,7 +90,7 @@ static amp_status register_function(const char *what, const char *name, amp_poli
     if (amp_failed()) return amp_pending_error();
     const amp_op_info *op = name ? amp_op_find(name) : NULL;
     if (!op) return amp_op_unknown(what, name);
-    const bool one_overload = strchr(name, '.') != NULL;
+    const bool one_overload = amp_op_names_one(name, op);
     amp_lock(AMP_LOCK_USER_FUNCTIONS);
     const bool late = initialised;
     for (const amp_op_info *o = op; o && !late; o = one_overload ? NULL : amp_op_next_overload(o)) {
