@@ -1,4 +1,5 @@
-/* Sentence embeddings with all-MiniLM-L6-v2, in f32 and in bf16: the same model, outside and inside an autocast region. */
+/* Sentence embeddings with all-MiniLM-L6-v2, in f32 and in bf16: the same model, outside and inside an autocast
+ * region. */
 #include <amp/amp.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -76,7 +77,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- The point of it all ------------------------------------------------------------------------------------------ */
+/* ---- The point of it all ----------------------------------------------------------------------------------------- */
 
 static amp_status embed(const minilm *model, amp_dtype precision, const int64_t *ids, const int *lengths, batch b,
                         float *embeddings) {
@@ -87,7 +88,7 @@ static amp_status embed(const minilm *model, amp_dtype precision, const int64_t 
     return status;
 }
 
-/* ---- Measuring ---------------------------------------------------------------------------------------------------- */
+/* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
 /* A batch as the model takes it. */
 typedef struct workspace {
@@ -240,7 +241,7 @@ static bool measure(demo *d, bool once) {
     return true;
 }
 
-/* ---- From the command line to the report -------------------------------------------------------------------------- */
+/* ---- From the command line to the report ------------------------------------------------------------------------- */
 
 /* A whole number from `least` to `most`; -1 if the text is none. */
 static int parse_number(const char *text, int least, int most) {

@@ -1,5 +1,5 @@
-// The CUDA backend over a driver and libraries of the tests' own (tests/fake_cuda), where kernels run on the host. Without
-// the toolkit there is no module, and all of it skips.
+// The CUDA backend over a driver and libraries of the tests' own (tests/fake_cuda), where kernels run on the host.
+// Without the toolkit there is no module, and all of it skips.
 #ifndef AMP_TESTS_CUDA_TEST_H
 #define AMP_TESTS_CUDA_TEST_H
 

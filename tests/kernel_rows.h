@@ -1,5 +1,5 @@
-// Rows of the kernel table as parameters of a test: one test for each row, named after it, skipped with the reason where
-// this machine does not run it.
+// Rows of the kernel table as parameters of a test: one test for each row, named after it, skipped with the reason
+// where this machine does not run it.
 #ifndef AMP_TESTS_KERNEL_ROWS_H
 #define AMP_TESTS_KERNEL_ROWS_H
 

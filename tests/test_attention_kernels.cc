@@ -1,5 +1,5 @@
-// Attention's kernels, each row of the registry that this CPU runs, called as they are: against f64 within the bounds that
-// their files state, between guard pages and NaN, with denormals, empty extents and packed keys used again.
+// Attention's kernels, each row of the registry that this CPU runs, called as they are: against f64 within the bounds
+// that their files state, between guard pages and NaN, with denormals, empty extents and packed keys used again.
 // emulate: *amx*
 #include <cfloat>
 #include <random>
@@ -276,7 +276,8 @@ TEST_P(AttentionKernel, TheLowestNumberInAMaskHidesAKeyAmongOthers) {
         for (int64_t c = 0; c < p.width; c++) ASSERT_EQ(lowest.out.at(i, c), hidden.out.at(i, c)) << i << ", " << c;
 }
 
-// Large scores of either sign over values near the ends of bf16: what the weights are relative to must not cost a result.
+// Large scores of either sign over values near the ends of bf16: what the weights are relative to must not cost a
+// result.
 TEST_P(AttentionKernel, ScoresAndValuesFarFromOne) {
     for (const double score : {-80.0, -26.0, -13.0, 0.0, 13.0, 26.0, 80.0}) {
         for (const double value : {0x1p-100, 0x1p-60, 1.0, 0x1p60, 0x1p90, 0x1p120}) {
@@ -431,7 +432,8 @@ TEST_P(AttentionPartKernel, EmptyExtents) {
 
 // ---- Bit by bit -----------------------------------------------------------------------------------------------------
 
-// The kernels of attention_body.h and attention_part_body.h in scalars: what order they compute in, and where they round.
+// The kernels of attention_body.h and attention_part_body.h in scalars: what order they compute in, and where they
+// round.
 struct Model {
     Model(const amp_kernel &kernel, const Head &x, int64_t row)
         : x(x), row(row), part(kernel.family == AMP_KERNEL_ATTENTION_PART) {
@@ -560,8 +562,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, AttentionBf16Instruction, testing::ValuesIn(rows_
                          })),
                          row_name);
 
-// Without a query all weights are 1, and a result is the second product alone: of a power of two of keys, so that dividing
-// by their number is exact.
+// Without a query all weights are 1, and a result is the second product alone: of a power of two of keys, so that
+// dividing by their number is exact.
 TEST_P(AttentionBf16Instruction, ValuesAreSummedByTheModelOfTheInstruction) {
     std::mt19937 random(11);
     for (int64_t keys : {32, 64, 128, 256}) {

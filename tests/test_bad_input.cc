@@ -1,7 +1,7 @@
 // Every recorded call, and a call of each op that has none, each argument of it made wrong in every way that its row
-// allows: absent, of another dtype, rank or extent, out of range, on another device. The op computes something or refuses
-// it in one sentence; nothing crashes, changes an input or is left behind. (test_every_op.cc does the same with arguments
-// that make no sense together.)
+// allows: absent, of another dtype, rank or extent, out of range, on another device. The op computes something or
+// refuses it in one sentence; nothing crashes, changes an input or is left behind. (test_every_op.cc does the same with
+// arguments that make no sense together.)
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
-// The table of kernels and the table of choices, by the clock: no row is slower than the reference that it displaces, and no
-// answer than the other way, oneDNN's above all. Times are of the thread, in turns, and tried again where noise may have spoken;
-// the tests skip where code is not what users get: without optimisation, and under sanitizers.
+// The table of kernels and the table of choices, by the clock: no row is slower than the reference that it displaces,
+// and no answer than the other way, oneDNN's above all. Times are of the thread, in turns, and tried again where noise
+// may have spoken; the tests skip where code is not what users get: without optimisation, and under sanitizers.
 #include "amp_test.h"
 
 #include <algorithm>
@@ -287,7 +287,8 @@ TEST_F(ChoiceTable, NoOpIsSlowerThanByReference) {
     }
 }
 
-// What is recorded for kinds of products and convolutions as they are met: each answer is the faster of its row. The rule says 3 %.
+// What is recorded for kinds of products and convolutions as they are met: each answer is the faster of its row. The
+// rule says 3 %.
 TEST_F(ChoiceTable, EachKindGoesToWhatItsRecordedRowSaysIsFaster) {
     if (amp_isa_best() == AMP_ISA_REF) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
     ChoicesFile file;

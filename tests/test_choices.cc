@@ -1,4 +1,5 @@
-// Choices that a clock makes: from the rule, measured, and from the file; AMP_TUNE; a file that is damaged or cannot be.
+// Choices that a clock makes: from the rule, measured, and from the file; AMP_TUNE; a file that is damaged or cannot
+// be.
 #include "amp_test.h"
 
 #include <filesystem>
@@ -138,8 +139,8 @@ TEST_F(Choices, AWordThatIsNoneOfThemIsAnErrorWithTheWords) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"AMP_TUNE", "'fast'", "off", "fresh", "memory"}));
 }
 
-/* A recorded row decides for what it says is faster. Our own kernel is kept at a tie, which is up to 3 % of noise: its results
- * do not depend on the number of threads. */
+/* A recorded row decides for what it says is faster. Our own kernel is kept at a tie, which is up to 3 % of noise: its
+ * results do not depend on the number of threads. */
 TEST_F(Choices, EachAnswerIsTheFastestOfItsRecordedRow) {
     if (!measurable()) GTEST_SKIP() << "the CPU has no AVX2: nothing to choose from";
     for (const char *tune : {"fresh", ""}) { /* as measured, and as read again */

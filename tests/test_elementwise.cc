@@ -424,7 +424,8 @@ TEST_F(Elementwise, ANumberIsComparedInTheTensorsType) {
     }
 }
 
-// As in PyTorch: there the number is made a 0-dim tensor of the other operand's dtype first, but for products and quotients.
+// As in PyTorch: there the number is made a 0-dim tensor of the other operand's dtype first, but for products and
+// quotients.
 TEST_F(Elementwise, ANumberIsRoundedToTheTensorsDtype) {
     for (amp_dtype dtype : {AMP_BF16, AMP_F16}) {
         std::vector<double> values;

@@ -395,7 +395,8 @@ TEST_F(Explain, TheLongestShapesFit) {
     EXPECT_EQ(Report::text(r.row("add"), "inputs").rfind("f32[0, 1000000000000000", 0), 0u);
 }
 
-// The first call of a row is told apart, and the median is that of the others: of an odd number of them it is one of them.
+// The first call of a row is told apart, and the median is that of the others: of an odd number of them it is one of
+// them.
 TEST_F(Explain, TheFirstCallAndTheMedianOfTheOthers) {
     op("add", {x_, x_});
     {

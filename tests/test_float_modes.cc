@@ -55,7 +55,8 @@ void flush_denormals(std::vector<unsigned char> *numbers) {
 class ConvertModes : public EveryRow {};
 INSTANTIATE_TEST_SUITE_P(Rows, ConvertModes, testing::ValuesIn(rows_of(AMP_KERNEL_CONVERT)), row_name);
 
-// But for the row whose instruction finds denormals by a test that heeds DAZ: there they are the zeros that were asked for.
+// But for the row whose instruction finds denormals by a test that heeds DAZ: there they are the zeros that were asked
+// for.
 TEST_P(ConvertModes, GiveTheSameBits) {
     std::vector<unsigned char> numbers = many_numbers(amp_dtype_size(kernel->in));
     const size_t n = numbers.size() / amp_dtype_size(kernel->in), size = n * amp_dtype_size(kernel->out);

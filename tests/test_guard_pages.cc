@@ -1,5 +1,6 @@
-// Kernels of vectors, rows and columns, and conversions: every row of the registry that this CPU runs, every tail length,
-// each operand right behind an unreadable page and right before one. Results are those of operands in readable memory.
+// Kernels of vectors, rows and columns, and conversions: every row of the registry that this CPU runs, every tail
+// length, each operand right behind an unreadable page and right before one. Results are those of operands in readable
+// memory.
 #include <csignal>
 #include <cstring>
 #include <memory>

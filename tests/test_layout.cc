@@ -13,7 +13,8 @@ struct Row {
     std::vector<Named> named;
 };
 
-// Ops whose result is channels-last where their first argument is. `other` is an image of the same shape, of five channels.
+// Ops whose result is channels-last where their first argument is. `other` is an image of the same shape, of five
+// channels.
 std::vector<Row> rows(amp_dtype dtype, amp_tensor *other) {
     Shape one_each(size_t(amp_tensor_rank(other)), 1);
     one_each[0] = amp_tensor_size(other, 0);

@@ -1,7 +1,7 @@
-// The out= and in-place forms of every row that has them: for every recorded call, and one of each op that has none, they
-// give what the function gives, whatever dtype the arguments have and however the tensors lie in memory; and what does
-// not fit is refused before anything is written. Then the forms that are more than a kernel with a target: several results, the
-// makers of tensors, and views in place.
+// The out= and in-place forms of every row that has them: for every recorded call, and one of each op that has none,
+// they give what the function gives, whatever dtype the arguments have and however the tensors lie in memory; and what
+// does not fit is refused before anything is written. Then the forms that are more than a kernel with a target: several
+// results, the makers of tensors, and views in place.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Results of whole ops are bit-identical for any number of threads, whoever computes their products: our kernels or oneDNN.
+// Results of whole ops are bit-identical for any number of threads, whoever computes their products: our kernels or
+// oneDNN.
 #include "amp_test.h"
 #include "choices_file.h"
 

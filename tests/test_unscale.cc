@@ -98,7 +98,7 @@ TEST_F(Unscale, BadInputIsASentenceAndChangesNothing) {
     EXPECT_EQ(numbers_of(x), (std::vector<double>{1, 2}));
 }
 
-// ---- CUDA ---------------------------------------------------------------------------------------------------------------
+// ---- CUDA -----------------------------------------------------------------------------------------------------------
 
 class CudaUnscale : public CudaTest {};
 

@@ -22,7 +22,7 @@ struct minilm {
     size_t bytes, linear_bytes;
 };
 
-/* ---- The model: f32 as it stands here; an autocast region around it makes it mixed precision ---------------------- */
+/* ---- The model: f32 as it stands here; an autocast region around it makes it mixed precision --------------------- */
 
 static amp_tensor *linear(amp_tensor *x, affine a) {
     return amp_linear(x, a.weight, a.bias);
@@ -131,7 +131,7 @@ amp_status minilm_embed(const minilm *m, const int64_t *ids, const int *lengths,
     return enough_memory ? amp_last_status() : AMP_ERROR_MEMORY;
 }
 
-/* ---- Weights ------------------------------------------------------------------------------------------------------ */
+/* ---- Weights ----------------------------------------------------------------------------------------------------- */
 
 static size_t bytes_of(const amp_tensor *t) {
     return (size_t)amp_tensor_numel(t) * amp_dtype_size(amp_tensor_dtype(t));

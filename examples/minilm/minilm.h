@@ -18,16 +18,17 @@ enum {
 
 typedef struct minilm minilm;
 
-/* Maps FOLDER/model.safetensors: no weight is copied but for the projections of attention, which are joined. NULL with an error in amp_last_error(). */
+/* Maps FOLDER/model.safetensors: no weight is copied but for the projections of attention, which are joined. NULL with
+ * an error in amp_last_error(). */
 minilm *minilm_open(const char *folder);
 void minilm_close(minilm *model);
 /* Bytes of the weights in their file's f32: all of them, and those of the linear layers alone. */
 size_t minilm_weight_bytes(const minilm *model);
 size_t minilm_linear_bytes(const minilm *model);
 
-/* Embeds `count` sentences of up to `longest` tokens (at most MINILM_MAX_TOKENS). ids is [count, longest], what stands behind
- * a sentence's lengths[i] ids is ignored; embeddings, [count, MINILM_WIDTH], is written. Runs in f32, or in whatever the
- * autocast region around it says. */
+/* Embeds `count` sentences of up to `longest` tokens (at most MINILM_MAX_TOKENS). ids is [count, longest], what stands
+ * behind a sentence's lengths[i] ids is ignored; embeddings, [count, MINILM_WIDTH], is written. Runs in f32, or in
+ * whatever the autocast region around it says. */
 amp_status minilm_embed(const minilm *model, const int64_t *ids, const int *lengths, int count, int longest,
                         float *embeddings);
 

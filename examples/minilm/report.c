@@ -29,7 +29,7 @@ static const float *row(const float *embeddings, int i) {
     return embeddings + (size_t)i * MINILM_WIDTH;
 }
 
-/* ---- Text in columns ---------------------------------------------------------------------------------------------- */
+/* ---- Text in columns --------------------------------------------------------------------------------------------- */
 
 /* Length of the UTF-8 character at `s` (known to be one), and the columns that a terminal gives it. */
 static size_t measure_character(const unsigned char *s, int *columns) {
@@ -96,7 +96,7 @@ static const char *with_spaces(double number, char out[32]) {
     return out;
 }
 
-/* ---- Similarity --------------------------------------------------------------------------------------------------- */
+/* ---- Similarity -------------------------------------------------------------------------------------------------- */
 
 /* A shade of green for a likeness from 0 to 1, in the 256 colours of a terminal. */
 static void print_cell(double similarity, bool coloured) {
@@ -161,7 +161,7 @@ void report_similarity(const sentences *s, const float *embeddings) {
         print_closest_pairs(s, embeddings);
 }
 
-/* ---- f32 beside bf16 ---------------------------------------------------------------------------------------------- */
+/* ---- f32 beside bf16 --------------------------------------------------------------------------------------------- */
 
 static double smallest_cosine(const sentences *s, const measurement *m) {
     double smallest = 1;
@@ -211,7 +211,7 @@ void report_precisions(const sentences *s, const batch_plan *plan, const minilm 
     printf(".\n");
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void print_json_string(const char *text, size_t bytes) {
     putchar('"');
@@ -248,7 +248,7 @@ void report_json(const sentences *s, const measurement *m) {
     printf("\n]\n");
 }
 
-/* ---- Progress ----------------------------------------------------------------------------------------------------- */
+/* ---- Progress ---------------------------------------------------------------------------------------------------- */
 
 void report_progress(int64_t done, int64_t total) {
     if (!isatty(STDERR_FILENO)) return;

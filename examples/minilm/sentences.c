@@ -16,7 +16,7 @@ static bool fail(wordpiece_error *error, const char *sentence) {
     return false;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 bool sentences_from_array(sentences *out, char *const *texts, int count, wordpiece_error *error) {
     *out = (sentences){.origin = "argument", .items = calloc((size_t)count + 1, sizeof *out->items)};
@@ -115,7 +115,7 @@ void sentences_free(sentences *s) {
     *s = (sentences){0};
 }
 
-/* ---- Batches ------------------------------------------------------------------------------------------------------ */
+/* ---- Batches ----------------------------------------------------------------------------------------------------- */
 
 typedef struct sort_key {
     int tokens, index;

@@ -17,8 +17,8 @@ typedef struct amp_autocast_args {
     amp_opt_bool enabled; /* default true; AMP_SET(false) switches autocast off for the block and validates nothing */
     amp_opt_bool
         cache_enabled; /* default: as around it, outermost true; false: neither uses nor fills the cast cache */
-    /* An op that autocast would have cast and that bypasses it (in place, out=, f64, other device) is an error; so where the
-     * outer one is. */
+    /* An op that autocast would have cast and that bypasses it (in place, out=, f64, other device) is an error; so
+     * where the outer one is. */
     bool strict;
     bool allow_banned; /* banned ops run in f32; so where the outer region allows them */
     const char *table; /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */

@@ -26,16 +26,17 @@ AMP_API int amp_cuda_device_of(const amp_tensor *tensor);
  * do nothing with (an index out of range, a zero among integers that are divisors, a probability beyond 1):
  * AMP_ERROR_INVALID names the op, whose results are not to be used, and the device goes on. */
 AMP_API amp_status amp_cuda_synchronize(void);
-/* What this thread does on its device (amp_cuda_get_device) goes to a stream of the caller's from now on: a cudaStream_t or CUstream
- * of the device's primary context, cudaStreamLegacy too; NULL or 0: to the thread's own again. The new one waits, on the
- * device, for what libamp has enqueued on the other; ops and amp_cuda_synchronize go on as they are documented, with the
- * caller's stream in the place of ours. Tensors may be used by other threads and on other streams of libamp at any time:
- * these wait for the stream. What others enqueue on the stream is ordered by the stream itself.
+/* What this thread does on its device (amp_cuda_get_device) goes to a stream of the caller's from now on: a
+ * cudaStream_t or CUstream of the device's primary context, cudaStreamLegacy too; NULL or 0: to the thread's own again.
+ * The new one waits, on the device, for what libamp has enqueued on the other; ops and amp_cuda_synchronize go on as
+ * they are documented, with the caller's stream in the place of ours. Tensors may be used by other threads and on other
+ * streams of libamp at any time: these wait for the stream. What others enqueue on the stream is ordered by the stream
+ * itself.
  *
- * The stream stays the caller's, who may destroy it once it is no longer set (which waits for nothing), whatever tensors
- * it worked on. Destroyed while it is set, which is a mistake, ops fail where the driver notices (AMP_ERROR_DEVICE), and
- * the next amp_cuda_set_stream says so (AMP_ERROR_INVALID), once, having waited for the device. AMP_ERROR_INVALID, and
- * nothing changes, for what is no stream, one of another device, or cudaStreamPerThread. */
+ * The stream stays the caller's, who may destroy it once it is no longer set (which waits for nothing), whatever
+ * tensors it worked on. Destroyed while it is set, which is a mistake, ops fail where the driver notices
+ * (AMP_ERROR_DEVICE), and the next amp_cuda_set_stream says so (AMP_ERROR_INVALID), once, having waited for the device.
+ * AMP_ERROR_INVALID, and nothing changes, for what is no stream, one of another device, or cudaStreamPerThread. */
 AMP_API amp_status amp_cuda_set_stream(void *stream);
 
 /* Whether products and convolutions of f32 may be computed in TF32, which keeps 11 of 24 bits of each factor: faster,

@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Multiplies the elements of every gradient, in place, by the number in `inv_scale`, and sets `found_inf` to 1 if an element
- * was infinite or NaN; else `found_inf` keeps what it has, so that one flag can gather several calls. The multiplication
- * is done in f32 (f64 for f64) and rounded once; by 1 it changes nothing.
+/* Multiplies the elements of every gradient, in place, by the number in `inv_scale`, and sets `found_inf` to 1 if an
+ * element was infinite or NaN; else `found_inf` keeps what it has, so that one flag can gather several calls. The
+ * multiplication is done in f32 (f64 for f64) and rounded once; by 1 it changes nothing.
  *
- * grads: `count` tensors of floating dtypes and any strides, no two elements of which share memory (expanded views are refused,
- * else nobody looks: a tensor that is there twice is multiplied twice); NULL only if count is
+ * grads: `count` tensors of floating dtypes and any strides, no two elements of which share memory (expanded views are
+ * refused, else nobody looks: a tensor that is there twice is multiplied twice); NULL only if count is
  * 0. found_inf, inv_scale: one f32 element each. All are on one device, and there the flag stays: nothing waits for it.
  * After an error no gradient was changed, or, if the device failed or memory ran out, some. PyTorch:
  * torch._amp_foreach_non_finite_check_and_unscale_, which torch.amp.GradScaler.unscale_ calls. */

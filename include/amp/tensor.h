@@ -12,11 +12,11 @@ extern "C" {
  * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
  * strides: in elements, NULL for dense row-major; may be 0 or negative. `data` is aligned to the size of an element (of
  * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
- * amp_tensor_mark_dirty afterwards: in a weight position (weight and bias of linear and convolutions, mm's second matrix) in a region the
- * tensor is cast and packed once, and the packed form would be used on. Outside of regions nothing of lent memory is
- * kept, unless it is marked as a parameter. The memory must outlive every tensor that shares it: `deleter(context)`, if
- * given, is called once when the last of them is released (and not at all if this function fails). Returns NULL with an
- * error; the caller keeps the memory then. */
+ * amp_tensor_mark_dirty afterwards: in a weight position (weight and bias of linear and convolutions, mm's second
+ * matrix) in a region the tensor is cast and packed once, and the packed form would be used on. Outside of regions
+ * nothing of lent memory is kept, unless it is marked as a parameter. The memory must outlive every tensor that shares
+ * it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this function
+ * fails). Returns NULL with an error; the caller keeps the memory then. */
 AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                                     void (*deleter)(void *context), void *context);
 
@@ -68,8 +68,8 @@ AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
 /* Moves a tensor out of its scope into the caller's hands, who releases it once. One that is in the caller's hands
  * already stays there, so that a function may keep what it returns whether or not a scope is open around it. A kept
  * view keeps its storage alive. Returns the tensor; NULL stays NULL, so that it can wrap a chain of calls. Inside an op
- * of the program its arguments are not the implementation's to keep or retain (which is an error where autocast has cast
- * one): keep a view or clone of one. */
+ * of the program its arguments are not the implementation's to keep or retain (which is an error where autocast has
+ * cast one): keep a view or clone of one. */
 AMP_API amp_tensor *amp_keep(amp_tensor *tensor);
 /* One more owner of a tensor, beside the caller or the scope that it belongs to: one more amp_release. Returns the
  * tensor; NULL stays NULL. */

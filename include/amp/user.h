@@ -74,8 +74,8 @@ AMP_API amp_status amp_init(const amp_init_args *args);
  * Argument struct: `size_t struct_size`, then a field for each argument in the order of the schema, then an `amp_tensor
  * **` for each result after the first:
  *     Tensor amp_tensor *, Tensor[] amp_tensor_list, Scalar amp_scalar, int[] amp_dims, float[] amp_floats,
- *     ScalarType amp_dtype, str const char *; float, int, bool: amp_opt_float, amp_opt_int, amp_opt_bool where the default is not 0 (None,
- *     1.0, True), else double, int64_t, bool.
+ *     ScalarType amp_dtype, str const char *; float, int, bool: amp_opt_float, amp_opt_int, amp_opt_bool where the
+ *     default is not 0 (None, 1.0, True), else double, int64_t, bool.
  * If its size is not what the schema makes, the definition fails with the struct that was expected. */
 
 /* An op, of the library or of a program. Lives as long as the process. */

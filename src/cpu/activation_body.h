@@ -1,5 +1,5 @@
-/* The activations of epilogues on vectors of floats: those of the elementwise ops (vmath_body.h, where their errors stand), so a
- * fused one gives the bits that the op would give of the sums in f32. After a simd header. */
+/* The activations of epilogues on vectors of floats: those of the elementwise ops (vmath_body.h, where their errors
+ * stand), so a fused one gives the bits that the op would give of the sums in f32. After a simd header. */
 #ifndef AMP_CPU_ACTIVATION_BODY_H
 #define AMP_CPU_ACTIVATION_BODY_H
 

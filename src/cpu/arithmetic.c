@@ -95,8 +95,8 @@ static double log_add_exp(double x, double y) {
     return isnan(x) || isnan(y) ? NAN : high + log1p(exp(fmin(x, y) - high));
 }
 
-/* ln(e^x + e^y) from the operand with the greater real part. Where both have the same infinite one, the angle is that of
- * the sum of two infinite vectors, or of no matter. */
+/* ln(e^x + e^y) from the operand with the greater real part. Where both have the same infinite one, the angle is that
+ * of the sum of two infinite vectors, or of no matter. */
 static complex128 log_add_exp_complex(complex128 x, complex128 y) {
     if (isnan(creal(x)) || isnan(cimag(x)) || isnan(creal(y)) || isnan(cimag(y))) return __builtin_complex(NAN, NAN);
     const complex128 high = creal(x) < creal(y) ? y : x, low = creal(x) < creal(y) ? x : y;

@@ -251,8 +251,8 @@ static amp_status run_kernel(amp_call *call, const amp_attention *t, amp_attenti
     return AMP_OK;
 }
 
-/* The bf16 kernel where a vector one runs here and takes this depth; NULL: f32 kernels on converted inputs are faster than
- * the bf16 reference. */
+/* The bf16 kernel where a vector one runs here and takes this depth; NULL: f32 kernels on converted inputs are faster
+ * than the bf16 reference. */
 static const amp_kernel *choose_bf16(amp_dtype dtype, int64_t depth) {
     const amp_attention_head problem = {.depth = depth};
     if (dtype != AMP_BF16) return NULL;

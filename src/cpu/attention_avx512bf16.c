@@ -1,17 +1,18 @@
 /* Attention in bf16 with vdpbf16ps.
  *
  * Formula:     out = Σ p_j·v_j / Σ p_j, p_j = e^(scale·q·k_j + mask_j − r) (attention.h); both products of bf16
- *              pairs. r is 0 or one of the larger scores: weights may be up to MOST_WEIGHT, and as a rule need not follow it.
+ *              pairs. r is 0 or one of the larger scores: weights may be up to MOST_WEIGHT, and as a rule need not
+ *              follow it.
  * Accumulator: f32: scores, the sum of weights (16 lanes of a row, added at the end), results.
- * Error bound: weights have relative errors of 2^-18.3 from the exponential, |score_j|·2⁻²² from what it is taken of, and
- *              2⁻⁹ from their rounding to bf16 before the second product, so to first order, beside the sums' own,
+ * Error bound: weights have relative errors of 2^-18.3 from the exponential, |score_j|·2⁻²² from what it is taken of,
+ *              and 2⁻⁹ from their rounding to bf16 before the second product, so to first order, beside the sums' own,
  *              |out − exact| ≤ (2⁻⁸ + 2^-18.3 + max|score_j|·2⁻²¹) · Σ p_j·|v_j| / Σ p_j.
  * Denormals:   vdpbf16ps reads them as zero and flushes sums: values below 2⁻¹⁰⁴ may count as zero.
  * ISA:         AVX512_BF16; AVX512F, BW, DQ, VL.
  * Source:      Intel SDM volume 2, VDPBF16PS; Dao et al., arXiv 2205.14135; references that wait: FlashAttention-4.
  *
- * A block of 64 keys is weighed from the registers that its scores were summed in, while the reference suits them; else,
- * and where a mask or causality interferes, from memory. */
+ * A block of 64 keys is weighed from the registers that its scores were summed in, while the reference suits them;
+ * else, and where a mask or causality interferes, from memory. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -31,10 +32,10 @@ enum {
     PANEL = 4
 };
 
-/* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is above
- * MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. Where large weights meet
- * values so large that results are not finite, those are computed again with the reference within LEAST_RISE of the
- * largest score from the start. */
+/* Weights are e^(score − reference). The reference is 0 at first, and stays while no lane's sum of four weights is
+ * above MOST_WEIGHT and the largest of the sums so far is LEAST_WEIGHT; else it follows the largest score. Where large
+ * weights meet values so large that results are not finite, those are computed again with the reference within
+ * LEAST_RISE of the largest score from the start. */
 #define MOST_WEIGHT 0x1p40f
 #define LEAST_WEIGHT 0x1p-20f
 #define LEAST_RISE 2.0f
@@ -158,8 +159,8 @@ static void begin_team(const operands *o, team *t, int64_t row, int rows, float 
     }
 }
 
-/* The weights of a whole block of keys by the reference that is there; `lanes`: with their sum. False where another reference must
- * be found: that depends on the row alone, and so do its bits. */
+/* The weights of a whole block of keys by the reference that is there; `lanes`: with their sum. False where another
+ * reference must be found: that depends on the row alone, and so do its bits. */
 AMP_ALWAYS_INLINE bool weigh_by_reference(const running *state, __m512 *lanes, const __m512 scores[4], __m512 slope,
                                           uint16_t *to) {
     const __m512 zero = _mm512_set1_ps(state->zero);
@@ -188,8 +189,8 @@ AMP_ALWAYS_INLINE bool weigh_team(const operands *o, team *t, const uint32_t *pa
     return true;
 }
 
-/* Returns what was summed before must be multiplied by: where that is not next to nothing a power of two, so that nothing
- * is rounded again. */
+/* Returns what was summed before must be multiplied by: where that is not next to nothing a power of two, so that
+ * nothing is rounded again. */
 static float raise_reference(running *state, __m512 scores) {
     const bool first = !_mm512_cmp_ps_mask(state->lanes, _mm512_setzero_ps(), _CMP_GT_OQ);
     const __m512 high = _mm512_set1_ps(first ? -INFINITY : state->reference + LEAST_RISE);

@@ -99,7 +99,8 @@ static void pack_values(const amp_attention_head *h, uint32_t *packed, int64_t p
     }
 }
 
-/* 2^x for any finite x, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep 2^-8. */
+/* 2^x for any finite x, relative error below 2^-18.3 (a minimax fit of 2^f, 0 ≤ f < 1, that is 1 at 0): weights keep
+ * 2^-8. */
 static inline __m512 power_of_two(__m512 x) {
     const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(0.0134266843f), _mm512_set1_ps(0.0522424742f));

@@ -21,7 +21,8 @@ amp_status amp_attention_read(const amp_call *call, amp_attention *t);
 
 int64_t amp_attention_heads(const amp_attention *t);
 
-/* The call's result, which lies in memory as [batch, L, heads, E], so that joining the heads of each row costs no copy. */
+/* The call's result, which lies in memory as [batch, L, heads, E], so that joining the heads of each row costs no
+ * copy. */
 amp_tensor *amp_attention_output(amp_call *call, const amp_attention *t, amp_dtype dtype);
 
 /* Head number `index`, its query rows from `row` on. */
@@ -30,8 +31,8 @@ amp_attention_head amp_attention_head_at(const amp_attention *t, int64_t index, 
 /* So few rows that packing the keys would cost more than it saves; `packs_bf16`: the kernel that would is for bf16. */
 bool amp_attention_is_short(const amp_attention *t, bool packs_bf16);
 
-/* Runs such a one: the keys in parts of a fixed length, which threads share; the parts' results are put together in order. q,
- * k and v are f32 or bf16, out is theirs. */
+/* Runs such a one: the keys in parts of a fixed length, which threads share; the parts' results are put together in
+ * order. q, k and v are f32 or bf16, out is theirs. */
 amp_status amp_attention_run_parts(amp_call *call, const amp_attention *t);
 
 #endif /* AMP_CPU_ATTENTION_PROBLEM_H */

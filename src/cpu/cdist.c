@@ -104,7 +104,7 @@ static const void *at(const distances *w, const void *points, int64_t index) {
     return (const char *)points + index * (int64_t)amp_dtype_size(w->compute);
 }
 
-/* ---- cdist ---------------------------------------------------------------------------------------------------------- */
+/* ---- cdist ------------------------------------------------------------------------------------------------------- */
 
 static amp_status check_points(const amp_tensor *x1, const amp_tensor *x2) {
     const amp_tensor *const points[] = {x1, x2};
@@ -226,7 +226,7 @@ amp_status cpu_cdist(amp_call *call) {
     return results == out ? AMP_OK : amp_cpu_copy(out, results);
 }
 
-/* ---- pdist ---------------------------------------------------------------------------------------------------------- */
+/* ---- pdist ------------------------------------------------------------------------------------------------------- */
 
 amp_status cpu_pdist(amp_call *call) {
     const amp_pdist_args *a = call->args;

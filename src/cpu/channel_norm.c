@@ -35,7 +35,7 @@ typedef struct norm {
     amp_norm_function *layer_norm;
 } norm;
 
-/* ---- Arguments ------------------------------------------------------------------------------------------------------ */
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
 /* Room for n numbers that goes with the call. */
 static double *numbers(const amp_call *call, int64_t n) {
@@ -96,7 +96,7 @@ static int threads_for(const norm *p) {
     return amp_parallel_threads(2 * amp_tensor_elements(p->in), AMP_GRAIN_ELEMENTS);
 }
 
-/* ---- Rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 static int64_t row_offset(const amp_tensor *t, int64_t n, int64_t c) {
     return (n * t->strides[0] + c * t->strides[1]) * (int64_t)amp_dtype_size(t->dtype);
@@ -238,7 +238,7 @@ static amp_status run_short_groups(const norm *p, int64_t each) {
     return AMP_OK;
 }
 
-/* ---- Columns: element j of the memory belongs to channel j/inner mod channels --------------------------------------- */
+/* ---- Columns: element j of the memory belongs to channel j/inner mod channels ------------------------------------ */
 
 typedef struct columns {
     const norm *p;
@@ -339,7 +339,7 @@ static amp_status run_columns(const columns *k, const double *mean, const double
     return AMP_OK;
 }
 
-/* ---- Running statistics --------------------------------------------------------------------------------------------- */
+/* ---- Running statistics ------------------------------------------------------------------------------------------ */
 
 /* running ← (1 − momentum)·running + momentum·value */
 static void update_running(amp_tensor *running, const double *value, double momentum, double *room) {
@@ -351,7 +351,7 @@ static void update_running(amp_tensor *running, const double *value, double mome
     amp_tensor_written(running);
 }
 
-/* ---- batch_norm ----------------------------------------------------------------------------------------------------- */
+/* ---- batch_norm -------------------------------------------------------------------------------------------------- */
 
 /* Dense memory with the channels innermost: strides as of [batch, …, channels]. */
 static bool is_channels_last(const amp_tensor *t) {
@@ -428,7 +428,7 @@ amp_status cpu_batch_norm(amp_call *call) {
     return AMP_OK;
 }
 
-/* ---- instance_norm -------------------------------------------------------------------------------------------------- */
+/* ---- instance_norm ----------------------------------------------------------------------------------------------- */
 
 /* The running statistics move towards the mean, over the batch, of the instances' own. */
 static amp_status update_from_instances(const norm *p, const amp_instance_norm_args *a, const amp_moments *moments) {
@@ -484,7 +484,7 @@ amp_status cpu_instance_norm(amp_call *call) {
     return moments ? update_from_instances(&p, a, moments) : AMP_OK;
 }
 
-/* ---- group_norm ----------------------------------------------------------------------------------------------------- */
+/* ---- group_norm -------------------------------------------------------------------------------------------------- */
 
 amp_status cpu_group_norm(amp_call *call) {
     const amp_group_norm_args *a = call->args;

@@ -314,7 +314,8 @@ static void write_row(FILE *file, const char *name, const answer *a) {
     if (a->known && a->origin != AMP_CHOICE_BY_RULE) fprintf(file, "%s %.0f %.0f\n", name, a->rates.yes, a->rates.no);
 }
 
-/* Under a name of its own first: a reader sees the old file or the new one. What other programs wrote meanwhile stays. */
+/* Under a name of its own first: a reader sees the old file or the new one. What other programs wrote meanwhile
+ * stays. */
 static void write_file(void) {
     char temporary[PATH_MAX + 32];
     if (!*state.path) return;

@@ -1,5 +1,5 @@
-/* Choices between two ways of computing the same, which nothing but a clock can make: on some CPUs vdpbf16ps runs at half
- * the rate of FMA, on others at twice it.
+/* Choices between two ways of computing the same, which nothing but a clock can make: on some CPUs vdpbf16ps runs at
+ * half the rate of FMA, on others at twice it.
  *
  * Each is measured at its first use, once per CPU model, and then kept in a file of the user's cache folder
  * ($XDG_CACHE_HOME/libamp or ~/.cache/libamp); the name of the file stands for CPU, best instruction set and versions.
@@ -9,9 +9,9 @@
  * AMP_TUNE=fresh    measure anew, and replace what the file says
  * AMP_TUNE=memory   measure, but touch no file
  *
- * To add a choice: a value here, a row in choices.c, and two functions there (a measurement, and the fixed rule). Choices by
- * the kind of a problem, as many as a program meets, are made by amp_choose_kind; a family of kinds is a value of
- * amp_choice_family and a row in choices.c. */
+ * To add a choice: a value here, a row in choices.c, and two functions there (a measurement, and the fixed rule).
+ * Choices by the kind of a problem, as many as a program meets, are made by amp_choose_kind; a family of kinds is a
+ * value of amp_choice_family and a row in choices.c. */
 #ifndef AMP_CPU_CHOICES_H
 #define AMP_CPU_CHOICES_H
 
@@ -56,8 +56,9 @@ enum { AMP_CHOICE_KINDS = 512 };
 
 /* Of CPU time that the calling thread has taken. */
 double amp_choice_seconds(void);
-/* For measurements: runs both ways in turns, so that a slow moment of the machine hits both, until that is time enough, and
- * gives the best rate of each. `seconds` runs one way and says how long it took; a negative number: it could not. */
+/* For measurements: runs both ways in turns, so that a slow moment of the machine hits both, until that is time enough,
+ * and gives the best rate of each. `seconds` runs one way and says how long it took; a negative number: it could
+ * not. */
 void amp_choice_time(double (*seconds)(const void *context, bool yes), const void *context, double operations,
                      double *yes, double *no);
 
@@ -76,10 +77,11 @@ typedef struct amp_choice_report {
 
 /* Makes the choice if need be. */
 amp_choice_report amp_choice_explain(amp_choice choice);
-/* The kinds that are known: those of the file, and those met since. False: there is no number `index`. Their origin is that of
- * the figures. */
+/* The kinds that are known: those of the file, and those met since. False: there is no number `index`. Their origin is
+ * that of the figures. */
 bool amp_choice_explain_kind(int index, amp_choice_report *report);
-/* The file; "" where there is none to use (AMP_TUNE, or no home). Valid until the next call of amp_choices_forget_for_test. */
+/* The file; "" where there is none to use (AMP_TUNE, or no home). Valid until the next call of
+ * amp_choices_forget_for_test. */
 const char *amp_choices_path(void);
 
 /* Tests: forgets the answers and reads the environment anew. No other thread may choose meanwhile. */

@@ -1,8 +1,8 @@
 /* Reductions over an outer dimension, and products of a row, in f64 lanes, on every ISA alike but for the order of the
  * products.
  *
- * The names in these lists make the functions amp_<name>_f32_<isa> and amp_<name>_bf16_<isa>, compiled from columns_body.h
- * once per ISA. */
+ * The names in these lists make the functions amp_<name>_f32_<isa> and amp_<name>_bf16_<isa>, compiled from
+ * columns_body.h once per ISA. */
 #ifndef AMP_CPU_COLUMNS_H
 #define AMP_CPU_COLUMNS_H
 

@@ -1,4 +1,5 @@
-/* Convolutions and transposed convolutions, of one to three spatial dimensions, below the ops: geometry and operands. */
+/* Convolutions and transposed convolutions, of one to three spatial dimensions, below the ops: geometry and
+ * operands. */
 #ifndef AMP_CPU_CONV_H
 #define AMP_CPU_CONV_H
 
@@ -16,7 +17,8 @@ typedef struct amp_conv_axis {
     int64_t in, out, kernel, stride, pad, dilation;
 } amp_conv_axis;
 
-/* A tensor with the strides, in elements, that the problem's dimensions have in it; 0 where it has no such dimension. */
+/* A tensor with the strides, in elements, that the problem's dimensions have in it; 0 where it has no such
+ * dimension. */
 typedef struct amp_conv_image {
     amp_tensor *tensor; /* the input may be a pending cast */
     int64_t batch, channel, axis[AMP_CONV_AXES];
@@ -94,23 +96,24 @@ static inline bool amp_conv_is_depthwise(const amp_conv *c) {
     return c->groups > 1 && c->in_channels == 1 && c->out_channels == 1 &&
            c->axis[0].kernel * c->axis[1].kernel <= AMP_DEPTHWISE_LINES;
 }
-/* Where the product's rows go: the result itself if its pixels lie channels last, evenly in their lines, and the lines of
- * all images evenly (y->axis[1] apart), `dense` without gaps between pixels; else a plane of its own, which `finish`
+/* Where the product's rows go: the result itself if its pixels lie channels last, evenly in their lines, and the lines
+ * of all images evenly (y->axis[1] apart), `dense` without gaps between pixels; else a plane of its own, which `finish`
  * copies to the result. Free y->scratch. */
 amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, amp_conv_plane *y);
 amp_status amp_conv_finish_output(const amp_conv *c, const amp_conv_plane *y);
-/* The window that an output pixel sees of a prepared input. Its lines are the output's, or all pixels are one line where
- * no image has gaps between lines. */
+/* The window that an output pixel sees of a prepared input. Its lines are the output's, or all pixels are one line
+ * where no image has gaps between lines. */
 amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
-/* The weights in the layout `layout` of the cast cache, as `build` makes them; it gets the weights' own geometry, groups
- * apart: (groups, outputs, taps…, channels). */
+/* The weights in the layout `layout` of the cast cache, as `build` makes them; it gets the weights' own geometry,
+ * groups apart: (groups, outputs, taps…, channels). */
 amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
                                    amp_cast_builder build, amp_cast **cast);
-/* A depthwise convolution that is not transposed. x and y have the same dtype, f32 or bf16; the bias is f32; y's pixels are
- * y->axis[2] apart. */
+/* A depthwise convolution that is not transposed. x and y have the same dtype, f32 or bf16; the bias is f32; y's pixels
+ * are y->axis[2] apart. */
 amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
-/* Whether the table of choices gives a convolution to oneDNN, whose it can be: a measurement at the first layer of its kind. */
+/* Whether the table of choices gives a convolution to oneDNN, whose it can be: a measurement at the first layer of its
+ * kind. */
 bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
 /* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The operands are
@@ -119,12 +122,12 @@ amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_o
 /* A transposed one. */
 amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
 
-/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm.h), f16 in f32; the packed weights
- * may be cached. Sets the call's note. */
+/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm.h), f16 in f32; the packed
+ * weights may be cached. Sets the call's note. */
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c);
 
-/* Whether plain loops serve a convolution: of dtypes that have no product, and transposed ones whose outputs outnumber by
- * far what the inputs reach (kernels dilated beyond the image), for loops go from the inputs to what they reach. */
+/* Whether plain loops serve a convolution: of dtypes that have no product, and transposed ones whose outputs outnumber
+ * by far what the inputs reach (kernels dilated beyond the image), for loops go from the inputs to what they reach. */
 bool amp_conv_suits_loops(const amp_conv *c, amp_dtype dtype);
 
 /* Plain loops for every dtype but bool, sums in the compute type of the dtype (cpu/element.h): columns of the input

@@ -1,5 +1,6 @@
-/* Whose convolution of bf16 runs: our own, or oneDNN's. Which is faster depends on channels, window and size in ways that no rule
- * holds, so both compute the first layer of each kind, and the table of choices (cpu/choices.h) keeps what the clock said. */
+/* Whose convolution of bf16 runs: our own, or oneDNN's. Which is faster depends on channels, window and size in ways
+ * that no rule holds, so both compute the first layer of each kind, and the table of choices (cpu/choices.h) keeps what
+ * the clock said. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

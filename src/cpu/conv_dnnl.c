@@ -641,7 +641,8 @@ static bool cut_lines(layer *l, key *k, key *lower) {
     return true;
 }
 
-/* Pixels that meet no others into runs of the same length, or two of nearly the same. Returns whether they are unlike. */
+/* Pixels that meet no others into runs of the same length, or two of nearly the same. Returns whether they are
+ * unlike. */
 static bool cut_runs(layer *l, key *k, key *lower) {
     const int64_t pixels = k->batch * k->axis[0].in * k->axis[1].in, most = products_of(k) / PIECE_PRODUCTS;
     l->slices = most < 2 ? 2 : most < PIECES ? most : PIECES;
@@ -654,8 +655,8 @@ static bool cut_runs(layer *l, key *k, key *lower) {
     return unlike;
 }
 
-/* Into images, of one its halves: two threads have something to do. Returns whether there is a second slice, `lower`, unlike
- * the first. */
+/* Into images, of one its halves: two threads have something to do. Returns whether there is a second slice, `lower`,
+ * unlike the first. */
 static bool cut_pixels(layer *l, key *k, key *lower) {
     const bool plain = is_plain(k), single = k->batch == 1;
     bool unlike = false;

@@ -1,6 +1,6 @@
 /* Convolution of any dtype: operands are brought to dense arrays of the compute type; for a block of output pixels the
- * inputs that each tap meets become a column matrix, and the weights' rows are multiplied with it. Transposed ones go the
- * other way: for each tap, every input times its weight is added to the output that it reaches. */
+ * inputs that each tap meets become a column matrix, and the weights' rows are multiplied with it. Transposed ones go
+ * the other way: for each tap, every input times its weight is added to the output that it reaches. */
 #include <string.h>
 
 #include "core/memory.h"

@@ -1,4 +1,5 @@
-/* conv1d, conv2d, conv3d, their transposed forms and conv_tbc: arguments checked, geometry made, one convolution run. */
+/* conv1d, conv2d, conv3d, their transposed forms and conv_tbc: arguments checked, geometry made, one convolution
+ * run. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Transposed convolutions. Where an output meets one tap alone (the stride is the kernel's extent) it is a product of
- * every input pixel with the weights of all taps: the outputs of a line of taps lie together. Else each place of an output
- * between two inputs is a convolution of its own. */
+ * every input pixel with the weights of all taps: the outputs of a line of taps lie together. Else each place of an
+ * output between two inputs is a convolution of its own. */
 #include "core/memory.h"
 #include "cpu/conv.h"
 #include "cpu/strided_copy.h"
@@ -60,7 +60,8 @@ static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *co
     return NULL;
 }
 
-/* One matrix of a batch for each line of taps: they read the same pixels, and write lines of the output of their own. */
+/* One matrix of a batch for each line of taps: they read the same pixels, and write lines of the output of their
+ * own. */
 static amp_status multiply(amp_call *call, const amp_conv *c, const plane *x, const void *weights, const float *bias,
                            const float *scale, const plane *y) {
     const amp_gemm_window window = {

@@ -37,7 +37,7 @@ typedef struct entropy {
     amp_reduce_function *sum;
 } entropy;
 
-/* ---- Arguments ------------------------------------------------------------------------------------------------------ */
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
 static double weight_of(const entropy *e, int64_t c) {
     if (!e->weight) return 1.0;
@@ -108,7 +108,7 @@ static amp_status finish(amp_call *call, const entropy *e, amp_loss_reduction re
     return amp_loss_number(call, dtype, sum / e->total_weight);
 }
 
-/* ---- nll_loss ------------------------------------------------------------------------------------------------------- */
+/* ---- nll_loss ---------------------------------------------------------------------------------------------------- */
 
 static double element_at(amp_dtype dtype, const char *at) {
     if (dtype == AMP_F32) return (double)*(const float *)(const void *)at;
@@ -168,7 +168,7 @@ amp_status cpu_nll_loss(amp_call *call) {
     return finish(call, &e, reduction, a->input->dtype);
 }
 
-/* ---- cross_entropy: rows of classes --------------------------------------------------------------------------------- */
+/* ---- cross_entropy: rows of classes ------------------------------------------------------------------------------ */
 
 /* Σ w·ℓ and Σ p·w·ℓ over the classes of a row; `logs` is written over. p may be NULL. */
 static void row_sums_f32(const entropy *e, float *logs, const float *p, double *all, double *hit) {
@@ -239,7 +239,7 @@ static amp_status run_rows(const amp_call *call, entropy *e) {
     return AMP_OK;
 }
 
-/* ---- cross_entropy: tiles of positions ------------------------------------------------------------------------------ */
+/* ---- cross_entropy: tiles of positions --------------------------------------------------------------------------- */
 
 /* n neighbouring positions of one image: largest class, then Σ e^(x − max), class by class. */
 static void run_tile(const entropy *e, int64_t first, int64_t n) {
@@ -272,7 +272,7 @@ static void run_tiles(const entropy *e) {
     }
 }
 
-/* ---- cross_entropy -------------------------------------------------------------------------------------------------- */
+/* ---- cross_entropy ----------------------------------------------------------------------------------------------- */
 
 static amp_status find_kernels(amp_call *call, entropy *e) {
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_LOG_SOFTMAX, AMP_F32, AMP_F32);

@@ -28,7 +28,7 @@ typedef struct sequences {
     bool zero_infinity;
 } sequences;
 
-/* ---- The recursion -------------------------------------------------------------------------------------------------- */
+/* ---- The recursion ----------------------------------------------------------------------------------------------- */
 
 /* log(e^a + e^b + e^c) */
 static double log_sum(double a, double b, double c) {
@@ -77,7 +77,7 @@ static double sample_loss(const sequences *q, int64_t n, double *alpha) {
     return -log_sum(alpha[p.states - 1], count > 0 ? alpha[p.states - 2] : -INFINITY, -INFINITY);
 }
 
-/* ---- Arguments ------------------------------------------------------------------------------------------------------ */
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
 static amp_status check_integers(const amp_call *call, const char *name, const amp_tensor *t) {
     if (amp_compute_dtype(t->dtype) == AMP_I64 && t->dtype != AMP_BOOL) return AMP_OK;
@@ -174,7 +174,7 @@ static amp_status take_arguments(const amp_call *call, const amp_ctc_loss_args *
     return q->label_counts ? place_labels(call, targets, q) : amp_pending_error();
 }
 
-/* ---- The op --------------------------------------------------------------------------------------------------------- */
+/* ---- The op ------------------------------------------------------------------------------------------------------ */
 
 /* The losses of all samples; for a mean, each over the length of its target first. */
 static amp_status run(const amp_call *call, const sequences *q, bool mean, double *losses) {

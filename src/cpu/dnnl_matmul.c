@@ -1,8 +1,8 @@
 /* f32 products through oneDNN: descriptors and primitives are made once per shape and kept, for making one costs more
  * than a small product; scratchpads are ours, so that a primitive can run on several threads at a time.
  *
- * oneDNN orders its sums by the number of threads that it is to run on. Here that is always one: the product is cut into
- * slices, by its extents alone, which our threads share out. */
+ * oneDNN orders its sums by the number of threads that it is to run on. Here that is always one: the product is cut
+ * into slices, by its extents alone, which our threads share out. */
 #include <assert.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -270,8 +270,8 @@ static int64_t at_most(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Matrices of a batch first; then rows, which leaves matrices dense: others go to a slower kernel of oneDNN's. Columns where
- * there are but few rows; of packed weights they are not cut. */
+/* Matrices of a batch first; then rows, which leaves matrices dense: others go to a slower kernel of oneDNN's. Columns
+ * where there are but few rows; of packed weights they are not cut. */
 static void cut(slices *s, const amp_dnnl_matmul *p) {
     const int64_t wanted = wanted_slices(p), items = p->packed_b ? p->batch : at_most(wanted, p->batch);
     const int64_t rest = wanted / items, columns = p->n / SLICE_COLUMNS;
@@ -396,7 +396,8 @@ static key make_key(const amp_dnnl_matmul *p) {
     return q;
 }
 
-/* With a primitive, or NULL, with an error or, where oneDNN has none, without; plain loops over packed weights are none. */
+/* With a primitive, or NULL, with an error or, where oneDNN has none, without; plain loops over packed weights are
+ * none. */
 static entry *usable_entry(const amp_dnnl_matmul *slice) {
     const key q = make_key(slice);
     entry *e = take_entry(&q);
@@ -608,8 +609,8 @@ static void fold_batch(amp_dnnl_matmul *p) {
     p->batch = 1;
 }
 
-/* 16 k of 32 columns is a block of oneDNN's: K is padded to whole ones there, and to two of them in our packed form. Nothing but
- * dense matrices meets it fast. */
+/* 16 k of 32 columns is a block of oneDNN's: K is padded to whole ones there, and to two of them in our packed form.
+ * Nothing but dense matrices meets it fast. */
 static bool takes_packed(const amp_dnnl_matmul *p) {
     const bool dense = p->a_column_stride == 1 && (p->m == 1 || (p->a_row_stride == p->k && p->c_row_stride == p->n));
     return p->packed_b && dense && (p->k + 15) / 16 % 2 == 0;

@@ -1,6 +1,6 @@
 /* Dot products, in one of two ways. By rows: each is cut into pieces of a fixed length. By columns, where neighbouring
- * results' elements are neighbours in memory and a row's own are not: a panel of results at a time. Threads share the pieces;
- * their sums are added in order. */
+ * results' elements are neighbours in memory and a row's own are not: a panel of results at a time. Threads share the
+ * pieces; their sums are added in order. */
 #include "cpu/dots.h"
 
 #include <omp.h>
@@ -54,7 +54,8 @@ static char *element_at(const amp_tensor *t, int rank, int64_t index) {
     return (char *)amp_tensor_pointer(t) + offset * size_of(t);
 }
 
-/* n elements of `stride` elements, where they lie if they are dense and of the compute type, or loaded into the buffer. */
+/* n elements of `stride` elements, where they lie if they are dense and of the compute type, or loaded into the
+ * buffer. */
 static const void *block_of(const dots *p, const amp_tensor *t, const char *at, int64_t stride, char *buffer,
                             int64_t n) {
     if (t->dtype == p->compute && stride == 1) return at;
@@ -240,7 +241,8 @@ static amp_status choose_kernels(dots *p) {
     return AMP_OK;
 }
 
-/* The dimension of the results along which one operand is dense, and the other too or constant, while rows are not; −1. */
+/* The dimension of the results along which one operand is dense, and the other too or constant, while rows are not;
+ * −1. */
 static int dense_columns(const dots *p) {
     const int last = p->x.rank - 1;
     if (p->x.strides[last] == 1 || (p->compute != AMP_F32 && p->compute != AMP_F64)) return -1;

@@ -13,7 +13,7 @@
 #include "dispatch/call.h"
 #include "ops/row_rules.h"
 
-/* ---- Indices and the table ------------------------------------------------------------------------------------------ */
+/* ---- Indices and the table --------------------------------------------------------------------------------------- */
 
 /* The table's rows by dense i64 indices, of which there are `count`, all checked. */
 typedef struct lookup {
@@ -74,7 +74,7 @@ static amp_status limit_rows(const amp_call *call, const lookup *l, amp_tensor *
     return AMP_OK;
 }
 
-/* ---- embedding ------------------------------------------------------------------------------------------------------ */
+/* ---- embedding --------------------------------------------------------------------------------------------------- */
 
 amp_status cpu_embedding(amp_call *call) {
     const amp_embedding_args *a = call->args;
@@ -99,7 +99,7 @@ amp_status cpu_embedding(amp_call *call) {
     return AMP_OK;
 }
 
-/* ---- embedding_bag -------------------------------------------------------------------------------------------------- */
+/* ---- embedding_bag ----------------------------------------------------------------------------------------------- */
 
 enum { BLOCK = AMP_BLOCK_BYTES / sizeof(float) };
 
@@ -176,8 +176,8 @@ static void divide(const bags *b, char *out, int64_t taken) {
     }
 }
 
-/* Rows of f32, several at a time behind the sum so far: their columns stay in registers, and the rows come from memory side
- * by side. */
+/* Rows of f32, several at a time behind the sum so far: their columns stay in registers, and the rows come from memory
+ * side by side. */
 static int64_t add_rows(const bags *b, float *out, int64_t from, int64_t to) {
     enum { TOGETHER = 16 };
     const amp_tensor *t = b->table;

@@ -1,8 +1,8 @@
 /* Fourier transforms: plans, and the kernel that runs one on eight transforms at once.
  *
  * A plan is a short program of stages over a work buffer of complex f64 numbers. The buffer holds one transform in each
- * of AMP_FFT_LANES lanes: number i of lane l has its real part at [i·16 + l] and its imaginary part at [i·16 + 8 + l], so
- * that every stage is the same arithmetic on whole vectors, whatever the length. One long transform is cut into many
+ * of AMP_FFT_LANES lanes: number i of lane l has its real part at [i·16 + l] and its imaginary part at [i·16 + 8 + l],
+ * so that every stage is the same arithmetic on whole vectors, whatever the length. One long transform is cut into many
  * short ones (fft_long.c). Everything is computed in f64, also for f32 data, which is then rounded once. */
 #ifndef AMP_CPU_FFT_H
 #define AMP_CPU_FFT_H
@@ -36,7 +36,8 @@ typedef struct amp_fft_stage {
     const double *roots;            /* RADIX: the radix-th roots of one, for a radix without code of its own */
 } amp_fft_stage;
 
-/* Runs the stages on `data`, using `spare`, a buffer of the same size; returns the one of the two that has the result. */
+/* Runs the stages on `data`, using `spare`, a buffer of the same size; returns the one of the two that has the
+ * result. */
 typedef double *amp_fft_function(const amp_fft_stage *stages, int count, double *data, double *spare);
 
 typedef struct amp_fft_plan {

@@ -1,5 +1,6 @@
-/* Lines of a tensor into the work buffers of the Fourier kernels, and back. Eight lines at a time fill the lanes; a long
- * line goes alone. An inverse transform is a forward one with real and imaginary parts exchanged before and after. */
+/* Lines of a tensor into the work buffers of the Fourier kernels, and back. Eight lines at a time fill the lanes; a
+ * long line goes alone. An inverse transform is a forward one with real and imaginary parts exchanged before and
+ * after. */
 #include "cpu/fft_lines.h"
 
 #include <string.h>
@@ -63,8 +64,8 @@ typedef struct job {
 DEFINE_MOVES(float, f32)
 DEFINE_MOVES(double, f64)
 
-/* The same for eight lines of numbers whose imaginary part follows at once: two lines make a vector, parts are sorted by
- * shuffles. */
+/* The same for eight lines of numbers whose imaginary part follows at once: two lines make a vector, parts are sorted
+ * by shuffles. */
 typedef double vd2 __attribute__((vector_size(16), may_alias));
 typedef double vd4 __attribute__((vector_size(32), may_alias));
 typedef float vf4 __attribute__((vector_size(16), may_alias));

@@ -1,6 +1,6 @@
 /* One long Fourier transform as many short ones: as a matrix of rows · columns numbers, its columns are transformed,
- * eight at a time, each number is turned, and then the rows are, eight at a time. Source: D. Bailey, FFTs in external or
- * hierarchical memory, J. Supercomputing 4 (1990). */
+ * eight at a time, each number is turned, and then the rows are, eight at a time. Source: D. Bailey, FFTs in external
+ * or hierarchical memory, J. Supercomputing 4 (1990). */
 #include <string.h>
 
 #include <omp.h>

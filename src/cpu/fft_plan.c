@@ -1,9 +1,9 @@
 /* Plans of Fourier transforms: which stages a length takes, their tables, and a bounded cache of them.
  *
- * Lengths whose prime factors are small run by mixed radices; any other as a convolution with a chirp, by L. Bluestein's
- * algorithm (IEEE Trans. AU-18, 1970), through transforms of a power of two. No library serves: of those that are
- * packaged and free to link, kissfft is built for f32 only and takes quadratic time for primes; FFTW and GSL are under
- * the GPL. */
+ * Lengths whose prime factors are small run by mixed radices; any other as a convolution with a chirp, by L.
+ * Bluestein's algorithm (IEEE Trans. AU-18, 1970), through transforms of a power of two. No library serves: of those
+ * that are packaged and free to link, kissfft is built for f32 only and takes quadratic time for primes; FFTW and GSL
+ * are under the GPL. */
 #include <math.h>
 #include <string.h>
 

@@ -25,8 +25,8 @@ static inline void fill_step(const amp_fft_stage *s, double *data) {
     if (s->fill > s->count) memset(data + s->count * 2 * LANES, 0, (size_t)(s->fill - s->count) * 2 * LANES * 8);
 }
 
-/* With Z the transform of z[j] = x[2j] + i·x[2j + 1], h long, E = (Z[k] + Z̄[h − k])/2 and O = (Z[k] − Z̄[h − k])/2i are the
- * transforms of the even and the odd elements: X[k] = E + W^k·O, X[h − k] is the conjugate of E − W^k·O. */
+/* With Z the transform of z[j] = x[2j] + i·x[2j + 1], h long, E = (Z[k] + Z̄[h − k])/2 and O = (Z[k] − Z̄[h − k])/2i
+ * are the transforms of the even and the odd elements: X[k] = E + W^k·O, X[h − k] is the conjugate of E − W^k·O. */
 static inline void unpack_ends(const amp_fft_stage *s, double *data) {
     double *last = data + s->count * 2 * LANES;
     AMP_EACH_LANE
@@ -55,8 +55,8 @@ static inline void unpack_step(const amp_fft_stage *s, double *data, int64_t beg
     }
 }
 
-/* Backwards, twice the size: Z[k] = E + i·O with E = X[k] + X̄[h − k], O = W^−k·(X[k] − X̄[h − k]), Z[h − k] = Ē + i·Ō. The
- * imaginary parts come first here, and those of X[0] and X[h] count for nothing. */
+/* Backwards, twice the size: Z[k] = E + i·O with E = X[k] + X̄[h − k], O = W^−k·(X[k] − X̄[h − k]), Z[h − k] = Ē + i·Ō.
+ * The imaginary parts come first here, and those of X[0] and X[h] count for nothing. */
 static inline void pack_ends(const amp_fft_stage *s, double *data) {
     const double *last = data + s->count * 2 * LANES;
     AMP_EACH_LANE

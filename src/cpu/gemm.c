@@ -206,7 +206,8 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
-/* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished then. */
+/* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
+ * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
     const plan *p = t->p;
     const int panels = (int)(columns.end - columns.begin);

@@ -5,7 +5,8 @@
  * Accumulator: f32, one per element of C, in a register over a K block and in f32 scratch between K blocks.
  * Error bound: |c - exact| ≤ K · 2⁻²⁴ · Σ|a_k b_k| to first order, plus K · 2⁻¹²⁶ for flushed denormals.
  * Denormals:   vdpbf16ps reads denormals as zero and flushes denormal sums, whatever MXCSR says.
- *              Where nothing but a bias is added, c + bias is rounded to bf16 by vcvtne2ps2bf16, which flushes them too.
+ *              Where nothing but a bias is added, c + bias is rounded to bf16 by vcvtne2ps2bf16, which flushes them
+ *              too.
  * ISA:         AVX512_BF16, AVX512F, AVX512BW.
  * Source:      Intel SDM volume 2, VDPBF16PS. */
 #include <immintrin.h>

@@ -1,6 +1,6 @@
-/* Whose f32 product with packed weights runs: our own, or oneDNN's, which reads the same packed form. Which is faster depends on the
- * extents in ways that no rule holds, so both compute the first product of each kind, and the table of choices (cpu/choices.h)
- * keeps what the clock said. */
+/* Whose f32 product with packed weights runs: our own, or oneDNN's, which reads the same packed form. Which is faster
+ * depends on the extents in ways that no rule holds, so both compute the first product of each kind, and the table of
+ * choices (cpu/choices.h) keeps what the clock said. */
 #include "cpu/gemm_choice.h"
 
 #include <stdio.h>
@@ -79,8 +79,8 @@ static void measure(const void *context, double *ours, double *theirs) {
     amp_free(c);
 }
 
-/* What oneDNN would compute in one piece, while other threads wait, is ours, whatever the clock of one thread says: few rows
- * with packed weights. */
+/* What oneDNN would compute in one piece, while other threads wait, is ours, whatever the clock of one thread says: few
+ * rows with packed weights. */
 bool amp_gemm_prefers_dnnl(const amp_gemm *g, const amp_dnnl_matmul *d) {
     const int64_t m = g->m < MOST_ROWS ? g->m : MOST_ROWS;
     const double products = (double)m * (double)g->n * (double)g->k;

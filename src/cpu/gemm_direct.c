@@ -2,8 +2,8 @@
  * even distance apart, and a window's values a few runs of memory. Where a window leaves the image, or the image is
  * of another type or badly laid out, the tile's part of it is copied first, with zeros around it.
  *
- * Formula:     that of the ISA's `direct` tile, in ascending k over the window's runs: without an epilogue the same bits as over packed
- *              rows.
+ * Formula:     that of the ISA's `direct` tile, in ascending k over the window's runs: without an epilogue the same
+ *              bits as over packed rows.
  * Accumulator: f32, in registers from the first k to the last; the tile is finished there.
  * Error bound: that of the ISA's kernel file.
  * ISA:         chosen by the caller (amp_gemm_isa); this file moves pointers.

@@ -198,8 +198,8 @@ static inline bool direct_is_linear(const amp_gemm_finish *f, bool bf16) {
            (!f->residual || (f->residual_dtype == dtype && f->residual_column_stride == 1 && f->beta == 1.0f));
 }
 
-/* A tile that is in L1, at `c` in the result: a result of the other type, or an epilogue. Not inlined, so that what it needs is
- * in no register while the sums are made. */
+/* A tile that is in L1, at `c` in the result: a result of the other type, or an epilogue. Not inlined, so that what it
+ * needs is in no register while the sums are made. */
 static __attribute__((noinline)) void direct_finish_tile(const amp_gemm_direct *t, int64_t column, char *c,
                                                          const float *tile, int rows, int panels, bool bf16) {
     const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2;

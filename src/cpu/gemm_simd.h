@@ -1,6 +1,6 @@
 /* The vector side of the GEMM family that is the same for all x86 ISAs: loads, stores and packing A, one vector at a
- * time, in GNU vectors but for a few conversions. Each ISA file includes it and so compiles it with its own flags; every
- * operation is written out and contraction is off, so the bits are the same for all. */
+ * time, in GNU vectors but for a few conversions. Each ISA file includes it and so compiles it with its own flags;
+ * every operation is written out and contraction is off, so the bits are the same for all. */
 #ifndef AMP_CPU_GEMM_SIMD_H
 #define AMP_CPU_GEMM_SIMD_H
 
@@ -149,7 +149,8 @@ SIMD_INLINE void simd_pack_a_row(const void *src, amp_dtype dtype, int64_t i, vo
 }
 
 #ifdef __AVX512BF16__
-/* The first values of a block, by mask; f32 is rounded by vcvtne2ps2bf16, which flushes denormals as the products would. */
+/* The first values of a block, by mask; f32 is rounded by vcvtne2ps2bf16, which flushes denormals as the products
+ * would. */
 SIMD_INLINE __m512i simd_load_a_block(const char *src, int64_t k, amp_dtype dtype, __mmask32 mask) {
     if (dtype == AMP_BF16) return _mm512_maskz_loadu_epi16(mask, src + k * 2);
     const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, src + k * 4);

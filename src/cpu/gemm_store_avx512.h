@@ -1,5 +1,5 @@
-/* Tiles of the AVX-512 kernels that go from the registers of their sums to C = sum + bias. Only for files that are compiled for
- * AVX-512. */
+/* Tiles of the AVX-512 kernels that go from the registers of their sums to C = sum + bias. Only for files that are
+ * compiled for AVX-512. */
 #ifndef AMP_CPU_GEMM_STORE_AVX512_H
 #define AMP_CPU_GEMM_STORE_AVX512_H
 
@@ -8,8 +8,8 @@
 #include "cpu/gemm_isa.h"
 #include "cpu/gemm_simd.h"
 
-/* The first `lanes` of 16 · vectors columns of a row. Where the machine has vcvtne2ps2bf16, that rounds to bf16, and flushes
- * denormals. */
+/* The first `lanes` of 16 · vectors columns of a row. Where the machine has vcvtne2ps2bf16, that rounds to bf16, and
+ * flushes denormals. */
 static inline __attribute__((always_inline)) void store_row(char *c, __m512 low, __m512 high, const int vectors,
                                                             const bool whole, uint32_t mask, const bool bf16) {
     if (!bf16) {

@@ -44,7 +44,8 @@ AMP_ALWAYS_INLINE double unnormalised(unit_map m, double x) {
     return ((x + 1.0) * m.factor - m.shift) / 2.0;
 }
 
-/* Instead of floor and nearbyint, which are calls where no instruction set beyond x86-64's first is asked for; to 2^51. */
+/* Instead of floor and nearbyint, which are calls where no instruction set beyond x86-64's first is asked for; to
+ * 2^51. */
 AMP_ALWAYS_INLINE double nearest_whole(double x) {
     return x + 0x1.8p52 - 0x1.8p52;
 }
@@ -265,7 +266,8 @@ static amp_status sample(amp_call *call, const request *r, int dims) {
     return amp_spatial_finish(&result);
 }
 
-/* With many channels it is faster to read and write whole pixels, the copies included, unless each is read only once. */
+/* With many channels it is faster to read and write whole pixels, the copies included, unless each is read only
+ * once. */
 static bool wants_pixels(const request *r) {
     enum { MANY = 8 };
     const amp_tensor *t = r->input;

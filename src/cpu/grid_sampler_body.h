@@ -7,7 +7,8 @@
  * ISA:         through the kernels of lines.h where TYPE is f32.
  * Source:      documentation of torch.nn.functional.grid_sample. */
 
-/* Coordinates along dimension d (of D, H, W; x comes first in the grid), bounded but for cubic taps, which are themselves. */
+/* Coordinates along dimension d (of D, H, W; x comes first in the grid), bounded but for cubic taps, which are
+ * themselves. */
 AMP_ALWAYS_INLINE void NAME(split_coordinates)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
                                                split *s) {
     const int64_t extent = g->s->in[d];

@@ -109,7 +109,8 @@ static bool is_free(const places *p, int d) {
     return d >= p->dims || !p->indices[d];
 }
 
-/* The shape of the values: the indices' in the place of the indexed dimensions if these are neighbours, else in front. */
+/* The shape of the values: the indices' in the place of the indexed dimensions if these are neighbours, else in
+ * front. */
 static amp_status values_shape(const amp_call *call, places *p, int *rank, int64_t *shape) {
     int first = -1, last = 0, indexed = 0;
     for (int d = 0; d < p->dims; d++) {

@@ -191,7 +191,8 @@ bool amp_index_walk_free(const amp_index_walk *walk) {
     return !bad;
 }
 
-/* `count` neighbouring lines: one after the other, or place by place for all, whichever walks memory in shorter steps. */
+/* `count` neighbouring lines: one after the other, or place by place for all, whichever walks memory in shorter
+ * steps. */
 static void run_lines(void *context, char *const *data, const int64_t *strides, int64_t count) {
     const amp_index_walk *w = context;
     amp_index_run run = {.table = data[0], .values = data[1], .index = data[2], .scale = w->scale, .wrap = w->wrap};

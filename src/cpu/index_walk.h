@@ -8,8 +8,8 @@
 amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index);
 
 /* Every index (i64) is within 0 … size − 1, or from −size on where `negative` ones count from the end. `described`: the
- * tensor whose dimension `dim` has that size, for the message. Of a device other than the CPU nobody waits to see it: the
- * kernel that uses the index tells. */
+ * tensor whose dimension `dim` has that size, for the message. Of a device other than the CPU nobody waits to see it:
+ * the kernel that uses the index tells. */
 amp_status amp_index_check(const amp_call *call, const char *argument, const amp_tensor *index, int64_t size,
                            const amp_tensor *described, int dim, bool negative);
 
@@ -54,8 +54,8 @@ typedef struct amp_index_walk {
     int64_t shape[AMP_MAX_RANK], table_steps[AMP_MAX_RANK], values_steps[AMP_MAX_RANK], index_steps[AMP_MAX_RANK];
 } amp_index_walk;
 
-/* A walk over all places of `index`: their values in `values` (NULL: `constant`, the same everywhere), their elements in
- * `table`, dimension `dim` of which the index names. All have one rank, from 1 up. */
+/* A walk over all places of `index`: their values in `values` (NULL: `constant`, the same everywhere), their elements
+ * in `table`, dimension `dim` of which the index names. All have one rank, from 1 up. */
 amp_index_walk amp_index_walk_of(const amp_tensor *table, const amp_tensor *values, void *constant,
                                  const amp_tensor *index, int dim);
 

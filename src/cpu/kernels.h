@@ -77,8 +77,8 @@ typedef struct amp_kernel_refusal {
 int amp_kernel_refusals(amp_kernel_family family, amp_dtype in, amp_dtype out, const void *problem,
                         amp_kernel_refusal *refusals, int capacity);
 
-/* The same above the row that ran a problem, which is known no more: where the machine can run one of them, the reason is its
- * requirement. */
+/* The same above the row that ran a problem, which is known no more: where the machine can run one of them, the reason
+ * is its requirement. */
 int amp_kernel_passed_over(const amp_kernel *ran, amp_kernel_refusal *refusals, int capacity);
 
 /* All rows, for tests, benches and reports: those of a family are adjacent. */

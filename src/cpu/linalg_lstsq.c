@@ -131,8 +131,8 @@ static amp_status make_values(amp_call *call, lstsq_job *job, const amp_batch *b
     return amp_stack_output(call, 3, real, real, batch, amp_smaller(job->a.rows, job->a.columns), AMP_VECTOR, &job->s);
 }
 
-/* Rows n to m of LAPACK's answer hold what is left over, where every matrix has full rank; on a device, which alone knows that,
- * where the driver takes it for granted. */
+/* Rows n to m of LAPACK's answer hold what is left over, where every matrix has full rank; on a device, which alone
+ * knows that, where the driver takes it for granted. */
 static bool has_residuals(const amp_call *call, const lstsq_job *job, const amp_batch *batch) {
     if (job->a.rows <= job->a.columns || job->driver == AMP_GELSY) return false;
     if (call->device == AMP_DEVICE_CUDA) return !job->ranks;

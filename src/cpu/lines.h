@@ -1,8 +1,9 @@
 /* Dense f32 kernels on several lines at once, and on elements that indices name: what pooling, interpolation and grid
  * sampling are made of.
  *
- * The names in the list make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from lines_body.h once per
- * ISA. All ISAs give the same bits (NaN payloads excepted): every element is computed by itself, in the order of k. */
+ * The names in the list make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from lines_body.h once
+ * per ISA. All ISAs give the same bits (NaN payloads excepted): every element is computed by itself, in the order of
+ * k. */
 #ifndef AMP_CPU_LINES_H
 #define AMP_CPU_LINES_H
 
@@ -18,8 +19,8 @@ typedef void amp_lines_function(float *out, const float *const *in, const float 
     X(SUM_LINES, sum_lines)                                                                                            \
     X(MAX_LINES, max_lines)
 
-/* out as max_lines, and which[i] the k that it comes from: the first of equal ones, the last NaN; the first where all are
- * −inf. count < 2^24. */
+/* out as max_lines, and which[i] the k that it comes from: the first of equal ones, the last NaN; the first where all
+ * are −inf. count < 2^24. */
 typedef void amp_argmax_lines_function(float *out, float *which, const float *const *in, int64_t count, int64_t n);
 
 /* out[i] = Σ over k < count of weights[k·n + i]·in[index[k·n + i]]; an index below 0 reads 0. */

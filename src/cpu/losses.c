@@ -46,7 +46,7 @@ static void loss_f32(void *context, void *out, const void *const *in, int64_t n)
     if (c->weight) c->mul(out, out, in[c->weight], n, 0.0F);
 }
 
-/* ---- f64: x and t are an element of the first two inputs, y of the third, 1 where there is none --------------------- */
+/* ---- f64: x and t are an element of the first two inputs, y of the third, 1 where there is none ------------------ */
 
 #define LOSS(name, expression)                                                                                         \
     static void name##_f64(void *context, void *out, const void *const *in, int64_t n) {                               \
@@ -133,7 +133,7 @@ static const loss_op kl_div_log = {AMP_KERNEL_LOSS_KL_DIV_LOG, kl_div_log_f64, N
 static const loss_op poisson = {AMP_KERNEL_LOSS_POISSON, poisson_f64, NULL, NULL, true, 4};
 static const loss_op poisson_plain = {AMP_KERNEL_LOSS_POISSON_PLAIN, poisson_plain_f64, NULL, NULL, true, 4};
 
-/* ---- Running one ---------------------------------------------------------------------------------------------------- */
+/* ---- Running one ------------------------------------------------------------------------------------------------- */
 
 static amp_status check_dtype(const amp_call *call, const loss_op *op, const amp_operand *v, int count,
                               amp_loss_reduction reduction, amp_dtype *dtype) {

@@ -59,7 +59,7 @@ static amp_status finish(amp_call *call, amp_loss_reduction reduction, const amp
     return amp_loss_finish(call, reduction, losses, dtype, scale);
 }
 
-/* ---- multi_margin_loss ---------------------------------------------------------------------------------------------- */
+/* ---- multi_margin_loss ------------------------------------------------------------------------------------------- */
 
 static double multi_margin(const margins *m, int64_t sample) {
     const double *x = m->x + sample * m->classes;
@@ -90,7 +90,7 @@ amp_status cpu_multi_margin_loss(amp_call *call) {
     return losses ? finish(call, reduction, losses, a->input->dtype) : amp_pending_error();
 }
 
-/* ---- multilabel_margin_loss ----------------------------------------------------------------------------------------- */
+/* ---- multilabel_margin_loss -------------------------------------------------------------------------------------- */
 
 static double multilabel_margin(const margins *m, int64_t sample) {
     const double *x = m->x + sample * m->classes;

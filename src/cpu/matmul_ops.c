@@ -136,8 +136,8 @@ AMP_HOT amp_status amp_cpu_dense_bias(amp_call *call, amp_tensor **bias) {
     return *bias ? AMP_OK : amp_pending_error();
 }
 
-/* The product of a layer into what `output` makes: everything but what is done to it. Inlined, for it is the longer half
- * of a small linear. */
+/* The product of a layer into what `output` makes: everything but what is done to it. Inlined, for it is the longer
+ * half of a small linear. */
 static inline __attribute__((always_inline)) amp_status
 read_layer(amp_call *call, const layer *l, amp_dtype dtype,
            amp_tensor *(*output)(amp_call *, amp_dtype, int, const int64_t *), amp_matmul *p) {

@@ -1,8 +1,8 @@
 /* var, std, var_mean, std_mean, logsumexp: results that need a mean or a maximum first, in one pass over memory. Each
  * piece of a row gives a partial result about its own mean or maximum, and partial results are joined in order: Chan,
- * Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979). Where pieces begin
- * follows from the dtype alone, so that threads change nothing. Vectors of f32 are summed in f32 in blocks of 64, all
- * else in f64. */
+ * Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979). Where pieces
+ * begin follows from the dtype alone, so that threads change nothing. Vectors of f32 are summed in f32 in blocks of 64,
+ * all else in f64. */
 #include <complex.h>
 #include <math.h>
 #include <omp.h>

@@ -1,5 +1,6 @@
-/* Φ(−k/4 − r) = Σ table[32·j + k]·r^j for 0 ≤ k ≤ 31 and |r| ≤ 1/8, with a relative error of 2^-16 up to k = 15, which is
- * enough for any bf16 result, and of 2^-11 at the end. Weighted least squares, repeated until the errors were even. */
+/* Φ(−k/4 − r) = Σ table[32·j + k]·r^j for 0 ≤ k ≤ 31 and |r| ≤ 1/8, with a relative error of 2^-16 up to k = 15, which
+ * is enough for any bf16 result, and of 2^-11 at the end. Weighted least squares, repeated until the errors were
+ * even. */
 #ifndef AMP_CPU_NORMAL_TAIL_TABLE_H
 #define AMP_CPU_NORMAL_TAIL_TABLE_H
 

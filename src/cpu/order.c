@@ -210,8 +210,8 @@ static uint64_t keys_within(const int32_t *keys, int32_t bound) {
     return ~above;
 }
 
-/* No less than the k-th smallest of n keys, n a multiple of LANES, k ≤ LANES: the k-th smallest of the least in each lane.
- * So hardly more than k of them have to be looked at. */
+/* No less than the k-th smallest of n keys, n a multiple of LANES, k ≤ LANES: the k-th smallest of the least in each
+ * lane. So hardly more than k of them have to be looked at. */
 static int32_t bound_of(const int32_t *keys, int64_t n, int64_t k) {
     enum { LANES = FEW_WANTED };
     int32_t least[LANES], bound = INT32_MIN;
@@ -271,71 +271,71 @@ static narrow *best_narrow(const amp_order *o, const void *row, int64_t k, narro
 /* ---- All of them ---------------------------------------------------------------------------------------------- */
 
 /* Sorts n items; returns where they are then: in `items` or in `spare`. */
-#define SORT(item)                                                                                                       \
-    static void insert_##item(item *items, int64_t n) {                                                                  \
-        for (int64_t i = 1; i < n; i++) {                                                                                \
-            const item x = items[i];                                                                                     \
-            int64_t at = i;                                                                                              \
-            for (; at > 0 && key_of_##item(items[at - 1]) > key_of_##item(x); at--) items[at] = items[at - 1];           \
-            items[at] = x;                                                                                               \
-        }                                                                                                                \
-    }                                                                                                                    \
-    static item *sort_##item(item *items, item *spare, int64_t n, int bits, int64_t *counts) {                           \
-        if (n <= FEW) {                                                                                                  \
-            insert_##item(items, n);                                                                                     \
-            return items;                                                                                                \
-        }                                                                                                                \
-        const digits d = digits_of(bits, n);                                                                             \
-        const int64_t buckets = (int64_t)1 << d.bits;                                                                    \
-        memset(counts, 0, (size_t)(d.count * buckets) * sizeof *counts);                                                 \
-        for (int64_t i = 0; i < n; i++) {                                                                                \
-            const uint64_t key = key_of_##item(items[i]);                                                                \
-            for (int k = 0; k < d.count; k++)                                                                            \
-                counts[k * buckets + (int64_t)(key >> (k * d.bits) & (uint64_t)(buckets - 1))]++;                        \
-        }                                                                                                                \
-        for (int k = 0; k < d.count; k++) {                                                                              \
-            int64_t *to = counts + k * buckets;                                                                          \
-            if (!begin_buckets(to, buckets, n)) continue;                                                                \
-            for (int64_t i = 0; i < n; i++) {                                                                            \
-                spare[to[key_of_##item(items[i]) >> (k * d.bits) & (uint64_t)(buckets - 1)]++] = items[i];               \
-            }                                                                                                            \
-            item *sorted = spare;                                                                                        \
-            spare = items;                                                                                               \
-            items = sorted;                                                                                              \
-        }                                                                                                                \
-        return items;                                                                                                    \
-    }                                                                                                                    \
-    /* The first k of n elements: items that may be among them gather behind the best so far, and are sorted in when   \
-     * the buffer is full. */ \
-    static item *select_##item(const amp_order *o, const void *row, int64_t k, item *items, item *spare,                 \
-                               int64_t *counts) {                                                                        \
-        const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;                               \
-        const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;                               \
-        if (k <= FEW_WANTED && k * 4 < o->n) return best_##item(o, row, k, items);                                       \
-        const int64_t room = k * 4 > LEAST_BUFFER ? k * 4 : LEAST_BUFFER;                                                \
-        if (room * 2 >= o->n) {                                                                                          \
-            make_items_##item(o->dtype, row, first, step, o->n, flip, items);                                            \
-            return sort_##item(items, spare, o->n, key_bits(o->dtype), counts);                                          \
-        }                                                                                                                \
-        item piece[64];                                                                                                  \
-        uint64_t limit = UINT64_MAX; /* the key of the k-th best so far: an equal one that comes later is worse */       \
-        int64_t held = 0;                                                                                                \
-        for (int64_t at = 0; at < o->n; at += 64) {                                                                      \
-            const int64_t end = o->n - at < 64 ? o->n : at + 64;                                                         \
-            if (held + 64 > room) {                                                                                      \
-                item *sorted = sort_##item(items, spare, held, key_bits(o->dtype), counts);                              \
-                spare = sorted == items ? spare : items;                                                                 \
-                items = sorted;                                                                                          \
-                held = held < k ? held : k;                                                                              \
-                if (held == k) limit = key_of_##item(items[k - 1]);                                                      \
-            }                                                                                                            \
-            make_items_##item(o->dtype, row, first + at * step, step, end - at, flip, piece);                            \
-            for (int64_t i = 0; i < end - at; i++) {                                                                     \
-                items[held] = piece[i];                                                                                  \
-                held += key_of_##item(piece[i]) < limit;                                                                 \
-            }                                                                                                            \
-        }                                                                                                                \
-        return sort_##item(items, spare, held, key_bits(o->dtype), counts);                                              \
+#define SORT(item)                                                                                                     \
+    static void insert_##item(item *items, int64_t n) {                                                                \
+        for (int64_t i = 1; i < n; i++) {                                                                              \
+            const item x = items[i];                                                                                   \
+            int64_t at = i;                                                                                            \
+            for (; at > 0 && key_of_##item(items[at - 1]) > key_of_##item(x); at--) items[at] = items[at - 1];         \
+            items[at] = x;                                                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static item *sort_##item(item *items, item *spare, int64_t n, int bits, int64_t *counts) {                         \
+        if (n <= FEW) {                                                                                                \
+            insert_##item(items, n);                                                                                   \
+            return items;                                                                                              \
+        }                                                                                                              \
+        const digits d = digits_of(bits, n);                                                                           \
+        const int64_t buckets = (int64_t)1 << d.bits;                                                                  \
+        memset(counts, 0, (size_t)(d.count * buckets) * sizeof *counts);                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const uint64_t key = key_of_##item(items[i]);                                                              \
+            for (int k = 0; k < d.count; k++)                                                                          \
+                counts[k * buckets + (int64_t)(key >> (k * d.bits) & (uint64_t)(buckets - 1))]++;                      \
+        }                                                                                                              \
+        for (int k = 0; k < d.count; k++) {                                                                            \
+            int64_t *to = counts + k * buckets;                                                                        \
+            if (!begin_buckets(to, buckets, n)) continue;                                                              \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                spare[to[key_of_##item(items[i]) >> (k * d.bits) & (uint64_t)(buckets - 1)]++] = items[i];             \
+            }                                                                                                          \
+            item *sorted = spare;                                                                                      \
+            spare = items;                                                                                             \
+            items = sorted;                                                                                            \
+        }                                                                                                              \
+        return items;                                                                                                  \
+    }                                                                                                                  \
+    /* The first k of n elements: items that may be among them gather behind the best so far, and are sorted in \
+     * when the buffer is full. */      \
+    static item *select_##item(const amp_order *o, const void *row, int64_t k, item *items, item *spare,               \
+                               int64_t *counts) {                                                                      \
+        const uint64_t flip = o->descending ? UINT64_MAX >> (64 - key_bits(o->dtype)) : 0;                             \
+        const int64_t step = o->last_first ? -1 : 1, first = o->last_first ? o->n - 1 : 0;                             \
+        if (k <= FEW_WANTED && k * 4 < o->n) return best_##item(o, row, k, items);                                     \
+        const int64_t room = k * 4 > LEAST_BUFFER ? k * 4 : LEAST_BUFFER;                                              \
+        if (room * 2 >= o->n) {                                                                                        \
+            make_items_##item(o->dtype, row, first, step, o->n, flip, items);                                          \
+            return sort_##item(items, spare, o->n, key_bits(o->dtype), counts);                                        \
+        }                                                                                                              \
+        item piece[64];                                                                                                \
+        uint64_t limit = UINT64_MAX; /* the key of the k-th best so far: an equal one that comes later is worse */     \
+        int64_t held = 0;                                                                                              \
+        for (int64_t at = 0; at < o->n; at += 64) {                                                                    \
+            const int64_t end = o->n - at < 64 ? o->n : at + 64;                                                       \
+            if (held + 64 > room) {                                                                                    \
+                item *sorted = sort_##item(items, spare, held, key_bits(o->dtype), counts);                            \
+                spare = sorted == items ? spare : items;                                                               \
+                items = sorted;                                                                                        \
+                held = held < k ? held : k;                                                                            \
+                if (held == k) limit = key_of_##item(items[k - 1]);                                                    \
+            }                                                                                                          \
+            make_items_##item(o->dtype, row, first + at * step, step, end - at, flip, piece);                          \
+            for (int64_t i = 0; i < end - at; i++) {                                                                   \
+                items[held] = piece[i];                                                                                \
+                held += key_of_##item(piece[i]) < limit;                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+        return sort_##item(items, spare, held, key_bits(o->dtype), counts);                                            \
     }
 SORT(narrow)
 SORT(wide)

@@ -1,5 +1,5 @@
-/* The order of a row's elements: a stable radix sort over keys that compare as unsigned integers. −0 and 0 are equal, and
- * so are all NaN, which are larger than every number. */
+/* The order of a row's elements: a stable radix sort over keys that compare as unsigned integers. −0 and 0 are equal,
+ * and so are all NaN, which are larger than every number. */
 #ifndef AMP_CPU_ORDER_H
 #define AMP_CPU_ORDER_H
 

@@ -40,7 +40,8 @@ static amp_status copy_inside(amp_tensor *out, amp_tensor *input, const int64_t 
     return amp_copy_tensor(&to, &from);
 }
 
-/* The elements around them: for each dimension what lies before and after, within what the dimensions in front have left. */
+/* The elements around them: for each dimension what lies before and after, within what the dimensions in front have
+ * left. */
 static amp_status fill_outside(amp_tensor *out, const amp_tensor *input, const int64_t *before,
                                const amp_scalar *value) {
     int64_t shape[AMP_MAX_RANK], offset = out->offset;

@@ -38,7 +38,7 @@ static amp_status read_dtypes(const amp_call *call, const amp_operand *v, int co
                     v[0].name, amp_describe(v[0].tensor), v[1].name, amp_describe(v[1].tensor));
 }
 
-/* ---- cosine_embedding_loss ------------------------------------------------------------------------------------------ */
+/* ---- cosine_embedding_loss --------------------------------------------------------------------------------------- */
 
 static const double cosine_epsilon = 1e-12; /* PyTorch's */
 
@@ -98,7 +98,7 @@ amp_status cpu_cosine_embedding_loss(amp_call *call) {
     return finish(call, reduction, sums, 4, result, cosine_losses, &margin, cosine_losses_cuda);
 }
 
-/* ---- triplet_margin_loss -------------------------------------------------------------------------------------------- */
+/* ---- triplet_margin_loss ----------------------------------------------------------------------------------------- */
 
 /* in[2], where there is one, is the distance of the positive from the negative. */
 typedef struct triplet {

@@ -14,7 +14,7 @@
 
 typedef double _Complex complex128;
 
-/* ---- Differences ---------------------------------------------------------------------------------------------------- */
+/* ---- Differences ------------------------------------------------------------------------------------------------- */
 
 typedef struct modulus {
     amp_loss_function *f32;
@@ -90,7 +90,7 @@ amp_status cpu_dist(amp_call *call) {
     return out ? amp_cpu_copy(out, norm) : amp_pending_error();
 }
 
-/* ---- Cosines -------------------------------------------------------------------------------------------------------- */
+/* ---- Cosines ----------------------------------------------------------------------------------------------------- */
 
 static void multiply_f32(void *context, void *out, const void *const *in, int64_t n) {
     (*(amp_binary_function **)context)(out, in[0], in[1], n, 0.0F);

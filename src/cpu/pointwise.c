@@ -60,7 +60,8 @@ static double clip(double x, double low, double high) {
     return x < low ? low : x > high ? high : x;
 }
 
-/* Newton's method on erf from Giles's first approximation (GPU Computing Gems, 2011), in the wide form for the tails. */
+/* Newton's method on erf from Giles's first approximation (GPU Computing Gems, 2011), in the wide form for the
+ * tails. */
 static double erfinv(double y) {
     if (!(fabs(y) < 1.0)) return fabs(y) == 1.0 ? copysign(INFINITY, y) : NAN;
     const double w = -log1p(-y * y), a = 0.147;
@@ -299,7 +300,8 @@ static float number_f32(float x, float nan, float most, float least) {
     return x != x ? nan : x > FLT_MAX ? most : x < -FLT_MAX ? least : x;
 }
 
-/* The kernel knows one number for both infinities: the negative one becomes another before, a block in cache at a time. */
+/* The kernel knows one number for both infinities: the negative one becomes another before, a block in cache at a
+ * time. */
 static void two_infinities(const unary_context *c, float *out, const float *in, int64_t n) {
     enum { BLOCK = 4096 };
     for (int64_t i = 0; i < n; i += BLOCK) {

@@ -1,5 +1,5 @@
-/* The reduction engine. Either the reduced dimensions hold the densest stride, and each result takes rows; or a kept one
- * does, and a block of neighbouring results takes one element of each row at a time. */
+/* The reduction engine. Either the reduced dimensions hold the densest stride, and each result takes rows; or a kept
+ * one does, and a block of neighbouring results takes one element of each row at a time. */
 #include "cpu/reduce.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@
 #include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
-/* ---- renorm --------------------------------------------------------------------------------------------------------- */
+/* ---- renorm ------------------------------------------------------------------------------------------------------ */
 
 static void scale_f32(void *context, void *out, const void *const *in, int64_t n) {
     (*(amp_binary_function **)context)(out, in[0], in[1], n, 0.0F);
@@ -83,7 +83,7 @@ amp_status cpu_renorm(amp_call *call) {
     return AMP_OK;
 }
 
-/* ---- local_response_norm -------------------------------------------------------------------------------------------- */
+/* ---- local_response_norm ----------------------------------------------------------------------------------------- */
 
 enum { BLOCK = 256 }; /* positions that are walked together */
 

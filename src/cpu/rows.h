@@ -6,7 +6,8 @@
 #include "cpu/element.h"
 #include "dispatch/call.h"
 
-/* Row r begins at data + r·length·size, in memory of the tensor's device; rows are in the order of the dimensions that are not in them. */
+/* Row r begins at data + r·length·size, in memory of the tensor's device; rows are in the order of the dimensions that
+ * are not in them. */
 typedef struct amp_rows {
     char *data;
     amp_dtype dtype;

@@ -114,8 +114,8 @@ DEFINE_COMPARE(ge, GE, NULL)
 
 /* ---- Logic and kinds of number -------------------------------------------------------------------------------- */
 
-/* DEFINE_LOOPS(name, of bool or of complex numbers, which every dtype becomes, expression; the same of f32): of x and y.
- * Without branches, so that the loops of f32 are vectorised. */
+/* DEFINE_LOOPS(name, of bool or of complex numbers, which every dtype becomes, expression; the same of f32): of x and
+ * y. Without branches, so that the loops of f32 are vectorised. */
 #define LOGIC_LOOP(name, type, inputs, expression)                                                                     \
     static void name(void *context, void *out, const void *const *in, int64_t n) {                                     \
         const type *a = in[0], *b = in[(inputs)-1];                                                                    \

@@ -1,7 +1,7 @@
-/* LAPACK's routines for one small real matrix, where its calls would cost more than the arithmetic: unblocked loops over
- * columns, which compilers vectorise where they can. No include guard: lapack_body.h includes it for each real type, with
- * T and LOCAL defined. Same results as LAPACK's but for rounding: Householder's reflectors with its signs, pivots by
- * the largest modulus, the first of equals. (Solving with triangles was no faster than OpenBLAS.) */
+/* LAPACK's routines for one small real matrix, where its calls would cost more than the arithmetic: unblocked loops
+ * over columns, which compilers vectorise where they can. No include guard: lapack_body.h includes it for each real
+ * type, with T and LOCAL defined. Same results as LAPACK's but for rounding: Householder's reflectors with its signs,
+ * pivots by the largest modulus, the first of equals. (Solving with triangles was no faster than OpenBLAS.) */
 
 /* y −= factor·x */
 static inline void LOCAL(subtract)(int n, T factor, const T *restrict x, T *restrict y) {
@@ -18,7 +18,7 @@ static inline T LOCAL(dot)(int n, const T *x, const T *y) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* ---- Reflectors: H = I − tau·v·vᵀ with v[0] = 1, the rest of v below the diagonal --------------------------------- */
+/* ---- Reflectors: H = I − tau·v·vᵀ with v[0] = 1, the rest of v below the diagonal -------------------------------- */
 
 /* H applied to the columns of c, m × n. */
 static inline void LOCAL(reflect)(int m, int n, const T *v, T tau, T *c, int ldc) {

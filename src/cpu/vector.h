@@ -1,9 +1,10 @@
-/* Dense kernels: elementwise functions, reductions and rows, of f32 and, but for dot and accumulate, of bf16, computed in
- * f32 and rounded once. Other dtypes come here converted.
+/* Dense kernels: elementwise functions, reductions and rows, of f32 and, but for dot and accumulate, of bf16, computed
+ * in f32 and rounded once. Other dtypes come here converted.
  *
  * The names in these lists make the functions amp_<name>_f32_<isa> (ref, avx2, avx512) and amp_<name>_bf16_<isa> (these
- * and avx512bf16), compiled from vector_body.h once per ISA and dtype; void * are elements of that dtype. Elementwise results are the same bits on every ISA (NaN payloads excepted). Reductions add vector
- * lanes over blocks of 64 vectors in f32, and the blocks in f64: their order follows from n and the ISA alone. */
+ * and avx512bf16), compiled from vector_body.h once per ISA and dtype; void * are elements of that dtype. Elementwise
+ * results are the same bits on every ISA (NaN payloads excepted). Reductions add vector lanes over blocks of 64 vectors
+ * in f32, and the blocks in f64: their order follows from n and the ISA alone. */
 #ifndef AMP_CPU_VECTOR_H
 #define AMP_CPU_VECTOR_H
 
@@ -63,8 +64,8 @@ typedef void amp_unary_with_function(void *out, const void *in, int64_t n, float
     X(SOFTPLUS, softplus)                                                                                              \
     X(NAN_TO_NUM, nan_to_num)
 
-/* out[i] = f(a[i], b[i]); out may be a or b. add_scaled: a + scale·b, one rounding. The others take `scale` as the operand
- * that is NULL, and do not use it else. */
+/* out[i] = f(a[i], b[i]); out may be a or b. add_scaled: a + scale·b, one rounding. The others take `scale` as the
+ * operand that is NULL, and do not use it else. */
 typedef void amp_binary_function(void *out, const void *a, const void *b, int64_t n, float scale);
 #define AMP_VECTOR_BINARY(X)                                                                                           \
     X(ADD, add)                                                                                                        \
@@ -75,8 +76,8 @@ typedef void amp_binary_function(void *out, const void *a, const void *b, int64_
     X(MAXIMUM, maximum)                                                                                                \
     X(MINIMUM, minimum)
 
-/* out[i] = f(a[i], b[i], c[i]); out may be any of them. lerp: a + c·(b − a), c may be NULL: `scale`; addcmul: a + scale·b·c;
- * addcdiv: a + scale·b/c. */
+/* out[i] = f(a[i], b[i], c[i]); out may be any of them. lerp: a + c·(b − a), c may be NULL: `scale`; addcmul: a +
+ * scale·b·c; addcdiv: a + scale·b/c. */
 typedef void amp_ternary_function(void *out, const void *a, const void *b, const void *c, int64_t n, float scale);
 #define AMP_VECTOR_TERNARY(X)                                                                                          \
     X(LERP, lerp)                                                                                                      \
@@ -93,8 +94,8 @@ typedef void amp_compare_function(uint8_t *out, const void *a, const void *b, in
     X(GT, gt)                                                                                                          \
     X(GE, ge)
 
-/* Reductions of n ≥ 0 elements. maximum of nothing is −inf, of magnitudes 0; a NaN gives NaN, and is one of the elements
- * other than zero that count counts. */
+/* Reductions of n ≥ 0 elements. maximum of nothing is −inf, of magnitudes 0; a NaN gives NaN, and is one of the
+ * elements other than zero that count counts. */
 typedef double amp_reduce_function(const void *in, int64_t n);
 #define AMP_VECTOR_REDUCE(X)                                                                                           \
     X(SUM, sum)                                                                                                        \
@@ -106,8 +107,8 @@ typedef double amp_reduce_function(const void *in, int64_t n);
     X(ROW_MAX_ABS, row_max_abs)                                                                                        \
     X(ROW_MIN_ABS, row_min_abs)
 
-/* Sums of n ≥ 0 elements about a centre. deviations: Σ(x − centre) and Σ(x − centre)²; exponentials: Σ e^(x − centre), none of
- * them above e^89. */
+/* Sums of n ≥ 0 elements about a centre. deviations: Σ(x − centre) and Σ(x − centre)²; exponentials: Σ e^(x − centre),
+ * none of them above e^89. */
 typedef void amp_centred_function(double *sums, const void *in, int64_t n, float centre);
 #define AMP_VECTOR_CENTRED(X)                                                                                          \
     X(SUM_DEVIATIONS, sum_deviations)                                                                                  \
@@ -125,9 +126,9 @@ typedef void amp_row_function(void *out, const void *in, int64_t n);
     X(SOFTMAX, softmax)                                                                                                \
     X(LOG_SOFTMAX, log_softmax)
 
-/* One row: (x − mean)/√(variance + eps)·weight + bias, weight and bias of n elements or NULL; out may be in. The mean's own
- * rounding error is taken out again, so rows far from zero keep their precision. rms: x/√(mean square + eps)·weight;
- * bias is not read. */
+/* One row: (x − mean)/√(variance + eps)·weight + bias, weight and bias of n elements or NULL; out may be in. The mean's
+ * own rounding error is taken out again, so rows far from zero keep their precision. rms: x/√(mean square +
+ * eps)·weight; bias is not read. */
 typedef void amp_norm_function(void *out, const void *in, const float *weight, const float *bias, int64_t n,
                                double eps);
 #define AMP_VECTOR_NORM(X)                                                                                             \

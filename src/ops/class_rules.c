@@ -68,7 +68,7 @@ amp_status amp_check_smoothing(const amp_call *call, double smoothing) {
     return AMP_OK;
 }
 
-/* ---- Margin losses -------------------------------------------------------------------------------------------------- */
+/* ---- Margin losses ----------------------------------------------------------------------------------------------- */
 static amp_status read_rows(const amp_call *call, const amp_tensor *input, int64_t *samples, int64_t *classes) {
     AMP_TRY(amp_check_floating(call, input));
     *classes = input->rank ? input->shape[input->rank - 1] : 1;

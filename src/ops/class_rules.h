@@ -1,5 +1,5 @@
-/* What the arguments of losses over classes may be, with their error messages: the same on every device. What the indices
- * are, whoever reads them finds. */
+/* What the arguments of losses over classes may be, with their error messages: the same on every device. What the
+ * indices are, whoever reads them finds. */
 #ifndef AMP_OPS_CLASS_RULES_H
 #define AMP_OPS_CLASS_RULES_H
 

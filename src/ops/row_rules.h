@@ -1,4 +1,5 @@
-/* What the arguments of ops on rows, channels and tables may be, with their error messages: the same on every device. */
+/* What the arguments of ops on rows, channels and tables may be, with their error messages: the same on every
+ * device. */
 #ifndef AMP_OPS_ROW_RULES_H
 #define AMP_OPS_ROW_RULES_H
 
@@ -23,8 +24,8 @@ amp_status amp_read_glu(const amp_call *call, const amp_glu_args *args, int *wra
 /* prelu's weight as a tensor that broadcasts along dimension 1 of its input. */
 amp_status amp_read_slopes(const amp_call *call, const amp_prelu_args *args, amp_tensor *slopes);
 
-/* A floating input (N, C, …); a number for each channel, of its dtype, or in f32 beside a 16-bit one (NULL: absent); groups of
- * channels. */
+/* A floating input (N, C, …); a number for each channel, of its dtype, or in f32 beside a 16-bit one (NULL: absent);
+ * groups of channels. */
 amp_status amp_check_channel_input(const amp_call *call, const amp_tensor *input);
 amp_status amp_check_channel_numbers(const amp_call *call, const amp_tensor *input, const char *name,
                                      const amp_tensor *t);

@@ -111,7 +111,8 @@ extern const amp_op_info amp_op_table[];
 extern const int amp_op_count;
 
 /* First overload of a name ("add"), or the overload itself ("add.scalar", "add_scalar"); NULL if there is none. The
- * overloads of a name are adjacent in the table. Those that the program defined (policy/user_ops.h) are found behind. */
+ * overloads of a name are adjacent in the table. Those that the program defined (policy/user_ops.h) are found
+ * behind. */
 const amp_op_info *amp_op_find(const char *name);
 
 /* Whether the name that an op was found by, perhaps with a form's suffix behind it, means this overload alone. */

@@ -1,8 +1,8 @@
 // libFuzzer target: random ops with random arguments. A call is drawn from the recorded cases (tests/golden, or the
-// folder that AMP_FUZZ_CASES names) and from those of op_calls_written.cc, its sizes, dtypes, values and options are changed, sensibly or not, and
-// amp_call_op is compared with itself: other strides and another number of threads must give the same bits, a 16-bit
-// call what f32 gives from the same values within rounding, and a call that cannot be done the same sentence. Inputs
-// stay as they are, nothing leaks.
+// folder that AMP_FUZZ_CASES names) and from those of op_calls_written.cc, its sizes, dtypes, values and options are
+// changed, sensibly or not, and amp_call_op is compared with itself: other strides and another number of threads must
+// give the same bits, a 16-bit call what f32 gives from the same values within rounding, and a call that cannot be done
+// the same sentence. Inputs stay as they are, nothing leaks.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

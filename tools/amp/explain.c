@@ -66,8 +66,8 @@ static int parse(int argc, char **argv, options *o) {
     return usage_error(o->file ? "a file or a program, not both" : "a file, or '--' and a program, is missing", "");
 }
 
-/* The child prints to our standard error, so that our standard output holds the report alone. 0, or the errno of a program
- * that cannot be run. */
+/* The child prints to our standard error, so that our standard output holds the report alone. 0, or the errno of a
+ * program that cannot be run. */
 static int start(char **program, const char *path, pid_t *child) {
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
