@@ -1,4 +1,5 @@
 // Streams of the caller's, over the tests' driver.
+#include <cmath>
 #include <thread>
 
 #include "cuda_test.h"
@@ -153,6 +154,128 @@ TEST_F(CudaStreams, AThreadThatEndsGivesItsStreamBack) {
     ASSERT_NE(made, nullptr);
     EXPECT_EQ(values(made), (std::vector<float>{1, 2, 3}));
     amp_release(made);
+}
+
+// ---- Events --------------------------------------------------------------------------------------------------------
+class CudaEvents : public CudaStreams {
+  protected:
+    amp_cuda_event *event(bool timing = false) {
+        events_.push_back(amp_cuda_event_create(timing));
+        EXPECT_NE(events_.back(), nullptr) << amp_last_error();
+        return events_.back();
+    }
+    void TearDown() override {
+        for (amp_cuda_event *e : events_) amp_cuda_event_free(e);
+        CudaStreams::TearDown();
+    }
+
+  private:
+    std::vector<amp_cuda_event *> events_;
+};
+
+TEST_F(CudaEvents, HappenWhenWhatWasEnqueuedBeforeIsDone) {
+    const Scope scope;
+    amp_cuda_event *e = event();
+    EXPECT_TRUE(amp_cuda_event_query(e)) << "never recorded";
+    fake->slow = true;
+    amp_tensor *x = sent(counting({4}));
+    ASSERT_NE(op("exp", {x}), nullptr);
+    const amp_cuda_counts start = amp_cuda_counters();
+    ASSERT_EQ(amp_cuda_event_record(e), AMP_OK) << amp_last_error();
+    EXPECT_FALSE(amp_cuda_event_query(e));
+    EXPECT_STREQ(amp_last_error(), "") << "not yet is no error";
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations) << "asking is not waiting";
+    EXPECT_EQ(amp_cuda_event_synchronize(e), AMP_OK) << amp_last_error();
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations + 1);
+    EXPECT_TRUE(amp_cuda_event_query(e));
+    fake->slow = false;
+}
+
+TEST_F(CudaEvents, AStreamWaitsForOneWithoutTheHost) {
+    const Scope scope;
+    amp_cuda_event *e = event();
+    ASSERT_EQ(amp_cuda_event_record(e), AMP_OK);
+    const amp_cuda_counts start = amp_cuda_counters();
+    std::thread([&] { EXPECT_EQ(amp_cuda_event_wait(e), AMP_OK) << amp_last_error(); }).join();
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    EXPECT_EQ(amp_cuda_event_wait(e), AMP_OK) << "another device's stream: " << amp_last_error();
+    EXPECT_EQ(amp_cuda_event_record(e), AMP_OK) << "on its own device all the same: " << amp_last_error();
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    EXPECT_EQ(amp_cuda_counters().stream_waits, start.stream_waits + 2);
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations);
+}
+
+TEST_F(CudaEvents, TellTheTimeBetweenThem) {
+    const Scope scope;
+    amp_cuda_event *start = event(true), *end = event(true);
+    amp_tensor *x = sent(counting({4}));
+    ASSERT_EQ(amp_cuda_event_record(start), AMP_OK);
+    for (int i = 0; i < 3; i++) ASSERT_NE(op("exp", {x}), nullptr);
+    ASSERT_EQ(amp_cuda_event_record(end), AMP_OK);
+    EXPECT_EQ(amp_cuda_event_elapsed_time(start, end), 3) << "a millisecond a launch, by the fake's clock";
+    fake->slow = true;
+    ASSERT_EQ(amp_cuda_event_record(end), AMP_OK);
+    EXPECT_TRUE(std::isnan(amp_cuda_event_elapsed_time(start, end)));
+    EXPECT_TRUE(contains(error(), "has not happened yet"));
+    fake->slow = false;
+}
+
+TEST_F(CudaEvents, WhatHasNoTimeBetweenThemIsAnError) {
+    amp_cuda_event *start = event(true), *untimed = event(), *end = event(true);
+    EXPECT_TRUE(std::isnan(amp_cuda_event_elapsed_time(start, end)));
+    EXPECT_TRUE(contains(error(), "cuda_event_elapsed_time: cuda: an event was never recorded"));
+    EXPECT_TRUE(std::isnan(amp_cuda_event_elapsed_time(start, untimed)));
+    EXPECT_TRUE(contains(error(), "without timing"));
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_cuda_event *elsewhere = event(true);
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    ASSERT_EQ(amp_cuda_event_record(start), AMP_OK);
+    ASSERT_EQ(amp_cuda_event_record(elsewhere), AMP_OK);
+    EXPECT_TRUE(std::isnan(amp_cuda_event_elapsed_time(start, elsewhere)));
+    EXPECT_TRUE(contains(error(), "devices 0 and 1"));
+}
+
+TEST_F(CudaEvents, NullIsAnError) {
+    amp_cuda_event_free(nullptr);
+    EXPECT_EQ(amp_cuda_event_record(nullptr), AMP_ERROR_INVALID);
+    EXPECT_TRUE(contains(error(), "cuda_event_record: an argument is NULL"));
+    EXPECT_EQ(amp_cuda_event_wait(nullptr), AMP_ERROR_INVALID);
+    amp_clear_error();
+    EXPECT_FALSE(amp_cuda_event_query(nullptr));
+    EXPECT_TRUE(contains(error(), "NULL"));
+    EXPECT_EQ(amp_cuda_event_synchronize(nullptr), AMP_ERROR_INVALID);
+    amp_clear_error();
+    EXPECT_TRUE(std::isnan(amp_cuda_event_elapsed_time(nullptr, nullptr)));
+    amp_clear_error();
+}
+
+// ---- Properties ----------------------------------------------------------------------------------------------------
+TEST_F(CudaStreams, DevicesTellWhatTheyAre) {
+    amp_cuda_device_properties p;
+    ASSERT_EQ(amp_cuda_get_device_properties(2, &p), AMP_OK) << amp_last_error();
+    EXPECT_STREQ(p.name, "Fake GPU 2");
+    EXPECT_EQ(p.total_memory, fake->memory_limit);
+    EXPECT_EQ(p.multiprocessors, 132);
+    EXPECT_EQ(amp_cuda_get_device(), 0) << "as it was";
+    EXPECT_EQ(amp_cuda_get_device_properties(17, &p), AMP_ERROR_INVALID);
+    EXPECT_TRUE(contains(error(), "there is no CUDA device 17; this machine has 4"));
+    EXPECT_STREQ(p.name, "");
+    EXPECT_EQ(amp_cuda_get_device_properties(0, nullptr), AMP_ERROR_INVALID);
+    amp_clear_error();
+}
+
+TEST_F(CudaStreams, MemoryThatATensorHasIsNotFree) {
+    const Scope scope;
+    size_t at_first = 0, then = 0, total = 0;
+    ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
+    ASSERT_EQ(amp_cuda_mem_get_info(&at_first, &total), AMP_OK) << amp_last_error();
+    EXPECT_EQ(total, fake->memory_limit);
+    ASSERT_NE(sent(counting({1024})), nullptr);
+    ASSERT_EQ(amp_cuda_mem_get_info(&then, &total), AMP_OK);
+    EXPECT_LE(then + 4096, at_first);
+    EXPECT_EQ(amp_cuda_mem_get_info(&then, nullptr), AMP_ERROR_INVALID);
+    EXPECT_EQ(then, 0u);
+    amp_clear_error();
 }
 
 } // namespace

@@ -39,6 +39,39 @@ AMP_API amp_status amp_cuda_synchronize(void);
  * AMP_ERROR_INVALID, and nothing changes, for what is no stream, one of another device, or cudaStreamPerThread. */
 AMP_API amp_status amp_cuda_set_stream(void *stream);
 
+/* A point in the order of a device's work (torch.cuda.Event): of the device that the thread had chosen when it was made.
+ * Any thread may use it; NULL is an error everywhere, AMP_ERROR_INVALID, but for amp_cuda_event_free. */
+typedef struct amp_cuda_event amp_cuda_event;
+/* The caller frees it; NULL with an error. `enable_timing`: for amp_cuda_event_elapsed_time. */
+AMP_API amp_cuda_event *amp_cuda_event_create(bool enable_timing);
+/* What was recorded, and waits for it, go on. */
+AMP_API void amp_cuda_event_free(amp_cuda_event *event);
+/* Now it means: after all that this thread has enqueued so far on the event's device (on the stream that was set). */
+AMP_API amp_status amp_cuda_event_record(amp_cuda_event *event);
+/* What this thread enqueues on its device from now on comes after it; the host does not wait. Without effect where it was
+ * never recorded. */
+AMP_API amp_status amp_cuda_event_wait(amp_cuda_event *event);
+/* Whether it has happened, true where it was never recorded; false with an error. */
+AMP_API bool amp_cuda_event_query(amp_cuda_event *event);
+/* Waits until it has happened. Errors of kernels are found as by amp_cuda_synchronize, but for wrong elements. */
+AMP_API amp_status amp_cuda_event_synchronize(amp_cuda_event *event);
+/* Milliseconds on the device between two events, which have both happened, of one device and made with timing; NaN with
+ * an error where they are not so. */
+AMP_API double amp_cuda_event_elapsed_time(amp_cuda_event *start, amp_cuda_event *end);
+
+/* torch.cuda.get_device_properties. */
+typedef struct amp_cuda_device_properties {
+    char name[128];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    size_t total_memory; /* bytes */
+} amp_cuda_device_properties;
+/* AMP_ERROR_INVALID if there is no such device; *properties is all zero then. */
+AMP_API amp_status amp_cuda_get_device_properties(int index, amp_cuda_device_properties *properties);
+/* Bytes of this thread's device that nobody has, and all of it (torch.cuda.mem_get_info). What libamp keeps for reuse
+ * (amp_cuda_trim_memory) and what other processes have is not free. Zeros with an error. */
+AMP_API amp_status amp_cuda_mem_get_info(size_t *free_bytes, size_t *total_bytes);
+
 /* Whether products and convolutions of f32 may be computed in TF32, which keeps 11 of 24 bits of each factor: faster,
  * and not exact. Off until it is allowed; for the whole process. PyTorch: torch.backends.cuda.matmul.allow_tf32. */
 AMP_API void amp_cuda_matmul_set_allow_tf32(bool allow);

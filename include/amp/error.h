@@ -25,8 +25,8 @@ typedef enum amp_status {
  * other call that can fail returns its status: one check at the end of a block is enough. What must happen all the same
  * does: scopes and regions open and close, tensors are released and marked. Calls that make a setting
  * (amp_set_num_threads, amp_set_allocator, amp_autocast_override, amp_autocast_set_table, amp_cuda_set_device,
- * amp_cuda_set_stream) and amp_cuda_synchronize and amp_cuda_trim_memory act, and return their own status: AMP_OK
- * where they did what they should. */
+ * amp_cuda_set_stream, amp_cuda_event_…), amp_cuda_synchronize and amp_cuda_trim_memory act, and return their own
+ * status: AMP_OK where they did what they should. */
 AMP_API const char *amp_last_error(void);
 /* The status of that failure; AMP_OK if there is none. */
 AMP_API amp_status amp_last_status(void);

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 13 };
+enum { AMP_CUDA_ABI = 14 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -121,6 +121,15 @@ typedef struct amp_cuda_factor {
     int32_t *info;
 } amp_cuda_factor;
 
+typedef struct amp_cuda_event amp_cuda_event; /* the one of amp/cuda.h */
+
+/* What a device is: the compute capability's two numbers, and bytes. */
+typedef struct amp_cuda_facts {
+    char name[128];
+    int major, minor, multiprocessors;
+    size_t memory;
+} amp_cuda_facts;
+
 typedef struct amp_cuda_module {
     uint32_t abi; /* AMP_CUDA_ABI that it was built with */
     /* Of the last call of this thread that did not give AMP_CUDA_OK: a clause without a full stop. */
@@ -165,6 +174,23 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*factorise)(const amp_cuda_factor *factor);
     /* Why there is no cuSOLVER: a clause, or NULL where there is one. */
     const char *(*solver_missing)(void);
+
+    /* Points in the order of a stream's work, of the selected device. Recorded on the thread's stream of that device; the
+     * thread's stream of any device can wait for one. */
+    amp_cuda_result (*event_make)(bool timed, amp_cuda_event **made);
+    void (*event_free)(amp_cuda_event *event);
+    amp_cuda_result (*event_record)(amp_cuda_event *event);
+    amp_cuda_result (*event_wait)(const amp_cuda_event *event);
+    amp_cuda_result (*event_query)(const amp_cuda_event *event, bool *done);
+    amp_cuda_result (*event_finish)(const amp_cuda_event *event); /* the host waits */
+    amp_cuda_result (*elapsed)(const amp_cuda_event *start, const amp_cuda_event *end, float *milliseconds);
+
+    amp_cuda_result (*describe_device)(int index, amp_cuda_facts *facts);
+    /* Of the selected device, in bytes. */
+    amp_cuda_result (*memory_info)(size_t *free_bytes, size_t *total_bytes);
+    /* The driver (0) and the libraries that the module opens: its name, and its version or why there is none; false after
+     * the last. */
+    bool (*describe_library)(int index, const char **name, char *text, size_t size);
 
     /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's stream
      * (synchronize, download, trim) tells of one, once. */

@@ -204,3 +204,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
     fake_cuda_open(false);
     return CUBLAS_STATUS_SUCCESS;
 }
+
+EXPORT size_t cublasLtGetVersion() {
+    return CUBLAS_VERSION;
+}

@@ -345,3 +345,7 @@ EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t, const void *alp
     fake_cuda_open(false);
     return CUDNN_STATUS_SUCCESS;
 }
+
+EXPORT size_t cudnnGetVersion() {
+    return CUDNN_VERSION;
+}

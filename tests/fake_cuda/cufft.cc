@@ -139,3 +139,8 @@ EXPORT cufftResult cufftExecZ2D(cufftHandle handle, cufftDoubleComplex *in, cuff
     return transform(handle, CUFFT_Z2D, in, out, CUFFT_INVERSE, read_half<cufftDoubleComplex>,
                      write_real<cufftDoubleReal>);
 }
+
+EXPORT cufftResult cufftGetVersion(int *version) {
+    *version = CUFFT_VERSION;
+    return CUFFT_SUCCESS;
+}

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -33,6 +34,8 @@ std::map<CUstream, int> streams;                      // of which device
 struct Event {
     int device;
     bool recorded; // and not waited for since
+    bool timed;
+    uint64_t at; // launches before it: the fake's clock, in milliseconds
 };
 std::map<CUevent, Event> events;
 fake_cuda_state state;
@@ -172,6 +175,32 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     *device = ordinal;
     return CUDA_SUCCESS;
 }
+CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+    std::snprintf(name, size_t(size), "Fake GPU %d", device);
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
+    *bytes = state.memory_limit;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
+    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+             : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+             : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? 132
+                                                                         : -1;
+    return *value < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int *version) {
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    *total = state.memory_limit;
+    *free_bytes = state.memory_limit - devices[current].used - devices[current].kept;
+    return CUDA_SUCCESS;
+}
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     *context = reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
     return CUDA_SUCCESS;
@@ -217,11 +246,11 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
     if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
     return problem();
 }
-CUresult cuEventCreate(CUevent *event, unsigned) {
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     *event = reinterpret_cast<CUevent>(std::malloc(1));
-    events[*event] = {current, false};
+    events[*event] = {current, false, !(flags & CU_EVENT_DISABLE_TIMING), 0};
     return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -229,6 +258,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
     if (stream != CU_STREAM_LEGACY && streams[stream] != events[event].device) return CUDA_ERROR_INVALID_HANDLE;
     events[event].recorded = true;
+    events[event].at = state.launches;
     return problem();
 }
 CUresult cuEventQuery(CUevent event) {
@@ -241,6 +271,16 @@ CUresult cuEventSynchronize(CUevent event) {
     state.synchronizations++;
     if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
     events[event].recorded = false;
+    return problem();
+}
+#undef cuEventElapsedTime // as drivers of CUDA 12 have it
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+    const std::lock_guard<std::mutex> guard(lock);
+    for (CUevent event : {start, end}) {
+        if (!events.count(event) || !events[event].timed) return CUDA_ERROR_INVALID_HANDLE;
+        if (state.slow && events[event].recorded) return CUDA_ERROR_NOT_READY;
+    }
+    *milliseconds = float(events[end].at - events[start].at);
     return problem();
 }
 CUresult cuEventDestroy(CUevent event) {

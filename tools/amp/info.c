@@ -7,6 +7,7 @@
 #include "amp/amp.h"
 #include "command.h"
 #include "cpu/isa.h"
+#include "info_devices.h"
 #include "info_kernels.h"
 #include "policy/policy.h"
 
@@ -49,10 +50,7 @@ static void print_people(void) {
     printf("  bf16 runs on %s\n", amp_isa_name(amp_isa_best()));
     printf("\nThreads\n  %-12s %d\n", "in use", amp_get_num_threads());
     printf("\nLibraries\n  %-12s %s\n  %-12s %s\n", "oneDNN", amp_onednn_version(), "OpenMP", amp_openmp_version());
-    const char *why = "";
-    (void)amp_device_is_usable(AMP_DEVICE_CUDA, &why);
-    printf("\nDevices\n  %-12s autocast to bf16 (default) or f16\n  %-12s %s\n", "cpu", "cuda",
-           *why ? why : "autocast to f16 (default) or bf16");
+    amp_print_devices();
 }
 
 static json_t *isas_json(void) {
@@ -67,16 +65,13 @@ static json_t *isas_json(void) {
 
 static int print_json(bool kernels) {
     const amp_cpu_info *cpu = amp_cpu();
-    const char *why = "";
-    (void)amp_device_is_usable(AMP_DEVICE_CUDA, &why);
-    json_t *root =
-        json_pack("{s:s, s:{s:s, s:i, s:i, s:f, s:i, s:I, s:I, s:I}, s:o, s:s, s:i, s:s, s:s, s:{s:b, s:s}}", "libamp",
-                  amp_version_string(), "cpu", "model", cpu->model, "physical_cores", cpu->physical_cores,
-                  "logical_cpus", cpu->logical_cpus, "quota", cpu->quota, "numa_nodes", cpu->numa_nodes, "l1d_bytes",
-                  (json_int_t)cpu->cache_bytes[0], "l2_bytes", (json_int_t)cpu->cache_bytes[1], "l3_bytes",
-                  (json_int_t)cpu->cache_bytes[2], "isas", isas_json(), "best_isa", amp_isa_name(amp_isa_best()),
-                  "threads", amp_get_num_threads(), "onednn", amp_onednn_version(), "openmp", amp_openmp_version(),
-                  "cuda", "usable", (int)(*why == '\0'), "reason", why);
+    json_t *root = json_pack("{s:s, s:{s:s, s:i, s:i, s:f, s:i, s:I, s:I, s:I}, s:o, s:s, s:i, s:s, s:s, s:o}",
+                             "libamp", amp_version_string(), "cpu", "model", cpu->model, "physical_cores",
+                             cpu->physical_cores, "logical_cpus", cpu->logical_cpus, "quota", cpu->quota, "numa_nodes",
+                             cpu->numa_nodes, "l1d_bytes", (json_int_t)cpu->cache_bytes[0], "l2_bytes",
+                             (json_int_t)cpu->cache_bytes[1], "l3_bytes", (json_int_t)cpu->cache_bytes[2], "isas",
+                             isas_json(), "best_isa", amp_isa_name(amp_isa_best()), "threads", amp_get_num_threads(),
+                             "onednn", amp_onednn_version(), "openmp", amp_openmp_version(), "cuda", amp_cuda_json());
     if (root && kernels) {
         json_object_set_new(root, "kernels", amp_kernels_json());
         json_object_set_new(root, "choices", amp_choices_json());

@@ -33,7 +33,10 @@ bool amp_cuda_driver_load(char *why, size_t why_size) {
     }
     AMP_CUDA_DRIVER_FUNCTIONS(X)
 #undef X
-    return true;
+    /* By cuda.h of CUDA 13 this is _v2, which older drivers lack; the first one takes the same arguments. */
+    if (amp_cuda_symbol(library, "cuEventElapsedTime", &cuda.event_elapsed)) return true;
+    snprintf(why, why_size, "the CUDA driver is too old: it has no cuEventElapsedTime");
+    return false;
 }
 
 /* ---- Devices and threads ------------------------------------------------------------------------------------------ */
@@ -370,6 +373,16 @@ static const amp_cuda_module table = {
     .transform = amp_cuda_run_transform,
     .factorise = amp_cuda_factorise,
     .solver_missing = amp_cuda_solver_missing,
+    .event_make = amp_cuda_make_event,
+    .event_free = amp_cuda_free_event,
+    .event_record = amp_cuda_record_event,
+    .event_wait = amp_cuda_wait_event,
+    .event_query = amp_cuda_query_event,
+    .event_finish = amp_cuda_finish_event,
+    .elapsed = amp_cuda_elapsed,
+    .describe_device = amp_cuda_describe_device,
+    .memory_info = amp_cuda_memory_info,
+    .describe_library = amp_cuda_describe_library,
     .faults = amp_cuda_thread_faults,
     .synchronize = amp_cuda_finish,
     .statistics = statistics,

@@ -16,6 +16,10 @@
     X(error_string, cuGetErrorString)                                                                                  \
     X(device_count, cuDeviceGetCount)                                                                                  \
     X(device_get, cuDeviceGet)                                                                                         \
+    X(device_name, cuDeviceGetName)                                                                                    \
+    X(device_memory, cuDeviceTotalMem)                                                                                 \
+    X(device_attribute, cuDeviceGetAttribute)                                                                          \
+    X(driver_version, cuDriverGetVersion)                                                                              \
     X(retain_context, cuDevicePrimaryCtxRetain)                                                                        \
     X(set_context, cuCtxSetCurrent)                                                                                    \
     X(stream_create, cuStreamCreate)                                                                                   \
@@ -28,6 +32,7 @@
     X(event_query, cuEventQuery)                                                                                       \
     X(event_synchronize, cuEventSynchronize)                                                                           \
     X(event_destroy, cuEventDestroy)                                                                                   \
+    X(memory_info, cuMemGetInfo)                                                                                       \
     X(pool_create, cuMemPoolCreate)                                                                                    \
     X(pool_set, cuMemPoolSetAttribute)                                                                                 \
     X(pool_trim, cuMemPoolTrimTo)                                                                                      \
@@ -46,6 +51,7 @@ typedef struct amp_cuda_driver {
 #define X(name, function) __typeof__(function) *name;
     AMP_CUDA_DRIVER_FUNCTIONS(X)
 #undef X
+    __typeof__(cuEventElapsedTime) *event_elapsed;
 } amp_cuda_driver;
 
 extern amp_cuda_driver cuda;
@@ -100,7 +106,8 @@ extern amp_cuda_counters amp_cuda_count;
         if (result_ != AMP_CUDA_OK) return result_;                                                                    \
     } while (0)
 
-/* The parts of the table. memory.c, transfer.c, launch.c, product.c, convolution.c, transform.c, solver.c */
+/* The parts of the table. memory.c, transfer.c, launch.c, product.c, convolution.c, transform.c, solver.c, event.c,
+ * properties.c */
 amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address);
 amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
                                amp_cuda_block **block);
@@ -119,6 +126,17 @@ amp_cuda_result amp_cuda_convolve(const amp_cuda_convolution *convolution);
 amp_cuda_result amp_cuda_run_transform(const amp_cuda_transform *transform);
 amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor);
 const char *amp_cuda_solver_missing(void);
+
+amp_cuda_result amp_cuda_make_event(bool timed, amp_cuda_event **made);
+void amp_cuda_free_event(amp_cuda_event *event);
+amp_cuda_result amp_cuda_record_event(amp_cuda_event *event);
+amp_cuda_result amp_cuda_wait_event(const amp_cuda_event *event);
+amp_cuda_result amp_cuda_query_event(const amp_cuda_event *event, bool *done);
+amp_cuda_result amp_cuda_finish_event(const amp_cuda_event *event);
+amp_cuda_result amp_cuda_elapsed(const amp_cuda_event *start, const amp_cuda_event *end, float *milliseconds);
+amp_cuda_result amp_cuda_describe_device(int index, amp_cuda_facts *facts);
+amp_cuda_result amp_cuda_memory_info(size_t *free_bytes, size_t *total_bytes);
+bool amp_cuda_describe_library(int index, const char **name, char *text, size_t size);
 
 /* Waits for everything on a stream; counted. */
 amp_cuda_result amp_cuda_wait(CUstream stream);
