@@ -1,7 +1,11 @@
 // Streams of the caller's, over the tests' driver.
+#include <jansson.h>
+
 #include <cmath>
+#include <cstring>
 #include <thread>
 
+#include "amp/explain.h"
 #include "cuda_test.h"
 
 using namespace amp_test;
@@ -233,6 +237,50 @@ TEST_F(CudaEvents, WhatHasNoTimeBetweenThemIsAnError) {
     ASSERT_EQ(amp_cuda_event_record(elsewhere), AMP_OK);
     EXPECT_TRUE(std::isnan(amp_cuda_event_elapsed_time(start, elsewhere)));
     EXPECT_TRUE(contains(error(), "devices 0 and 1"));
+}
+
+// Of the row of an op, which is recorded once.
+json_t *explained(const json_t *report, const std::string &name) {
+    json_t *row, *found = nullptr;
+    size_t i;
+    json_array_foreach(json_object_get(report, "ops"), i, row) {
+        if (json_string_value(json_object_get(row, "op")) == name) found = row;
+    }
+    return found;
+}
+
+TEST_F(CudaEvents, ExplainTellsTheTimesOfTheDevice) {
+    const Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
+    amp_tensor *x = sent(counting({4}));
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+    fake->slow = true; // until they are waited for
+    const amp_cuda_counts start = amp_cuda_counters();
+    amp_explain_begin();
+    for (int i = 0; i < 3; i++) ASSERT_NE(op("exp", {x}), nullptr);
+    EXPECT_EQ(op("add", {x, tensor(AMP_F32, {4})}), nullptr) << "it runs nowhere";
+    amp_explain_end();
+    amp_clear_error();
+    EXPECT_EQ(amp_cuda_counters().synchronizations, start.synchronizations) << "recording waits for nothing";
+    char *text = amp_explain_report(AMP_EXPLAIN_JSON), *table = amp_explain_report(AMP_EXPLAIN_TABLE);
+    fake->slow = false;
+    amp_explain_reset();
+    json_t *report = json_loads(text, 0, nullptr);
+    const json_t *exp = explained(report, "exp"), *add = explained(report, "add");
+    const auto number = [](const json_t *row, const char *key) {
+        return json_integer_value(json_object_get(row, key));
+    };
+    EXPECT_EQ(number(exp, "calls"), 3);
+    EXPECT_EQ(number(exp, "nanoseconds"), 3000000) << "a millisecond a launch, by the fake's clock";
+    EXPECT_EQ(number(exp, "median_nanoseconds"), 1000000);
+    EXPECT_GT(number(exp, "host_nanoseconds"), 0);
+    EXPECT_EQ(number(add, "calls"), 1);
+    EXPECT_EQ(number(add, "failures"), 1);
+    EXPECT_NE(std::strstr(table, "  exp (cuda)  "), nullptr) << table;
+    EXPECT_NE(std::strstr(table, "times on the device"), nullptr) << table;
+    json_decref(report);
+    amp_explain_free(table);
+    amp_explain_free(text);
 }
 
 TEST_F(CudaEvents, NullIsAnError) {

@@ -24,7 +24,9 @@ typedef enum amp_explain_format {
 /* The report so far, as a string that the caller frees with amp_explain_free; NULL with an error. Per op, shape and
  * layout of its inputs: calls, time of all of them, of the first, and the median of the others; the region's dtype,
  * policy, input dtypes, the widest of them once cast, casts made and avoided, bypasses, kernel and instruction set, the
- * kernels that were refused and why. The median of more than 129 calls is that of 128 drawn from them. */
+ * kernels that were refused and why. The median of more than 129 calls is that of 128 drawn from them. Of calls on CUDA
+ * the times are the device's, between a mark before and one behind each (and the host's until the call returned,
+ * host_nanoseconds): recording waits for nothing, the report waits for the device. */
 AMP_API char *amp_explain_report(amp_explain_format format);
 AMP_API void amp_explain_free(char *report);
 

@@ -5,6 +5,7 @@
 
 #include "amp/cuda.h"
 #include "amp/ops.h"
+#include "core/memory.h"
 #include "cuda/cuda_lent.h"
 #include "cuda/cuda_unscale.h"
 #include "policy/op_ids.h"
@@ -120,6 +121,58 @@ static amp_status begin(const amp_call *call) {
     return first ? amp_cuda_status(call->op->name, module->select(device_of(first))) : AMP_OK;
 }
 
+/* ---- Times of calls, for explain ---------------------------------------------------------------------------------- */
+typedef struct call_timing {
+    amp_cuda_event *start, *end;
+} call_timing;
+
+static void free_timing(call_timing *t) {
+    const amp_cuda_module *module = amp_cuda_loaded();
+    if (t->start) module->event_free(t->start);
+    if (t->end) module->event_free(t->end);
+    amp_free(t);
+}
+
+/* Before the call's arguments are checked: they may be anything, and then it runs nowhere. */
+static bool selects_device(const amp_call *call) {
+    const amp_tensor *first = first_tensor(call), *memory = first && first->source ? first->source : first;
+    if (!memory) return true;
+    if (!memory->storage || memory->storage->device != AMP_DEVICE_CUDA) return false;
+    return amp_cuda_loaded()->select(device_of(memory)) == AMP_CUDA_OK;
+}
+
+static void *begin_timing(const amp_call *call) {
+    const amp_cuda_module *module = amp_cuda_loaded();
+    const int selected = module->selected();
+    call_timing *t = amp_alloc(sizeof *t);
+    if (!t) return NULL;
+    *t = (call_timing){NULL, NULL};
+    const bool made = selects_device(call) && module->event_make(true, &t->start) == AMP_CUDA_OK &&
+                      module->event_make(true, &t->end) == AMP_CUDA_OK && module->event_record(t->start) == AMP_CUDA_OK;
+    (void)module->select(selected);
+    if (made) return t;
+    free_timing(t);
+    return NULL;
+}
+
+static void end_timing(void *timing) {
+    call_timing *t = timing;
+    (void)amp_cuda_loaded()->event_record(t->end); /* read_timing finds that it was not */
+}
+
+static amp_timing read_timing(void *timing, bool wait, uint64_t *nanoseconds) {
+    const amp_cuda_module *module = amp_cuda_loaded();
+    call_timing *t = timing;
+    bool done = false;
+    float milliseconds = 0;
+    amp_cuda_result result = wait ? module->event_finish(t->end) : module->event_query(t->end, &done);
+    if (result == AMP_CUDA_OK && !wait && !done) return AMP_TIMING_AHEAD;
+    if (result == AMP_CUDA_OK) result = module->elapsed(t->start, t->end, &milliseconds);
+    free_timing(t);
+    *nanoseconds = milliseconds > 0 ? (uint64_t)((double)milliseconds * 1e6) : 0;
+    return result == AMP_CUDA_OK ? AMP_TIMING_READ : AMP_TIMING_FAILED;
+}
+
 static void end(void) {
     (void)amp_cuda_loaded()->select(chosen_device);
 }
@@ -218,6 +271,9 @@ const amp_backend amp_cuda_backend_table = {
     .send = send,
     .fetch = fetch,
     .unscale = amp_cuda_unscale,
+    .begin_timing = begin_timing,
+    .end_timing = end_timing,
+    .read_timing = read_timing,
 };
 
 /* ---- amp/cuda.h --------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@ typedef struct amp_backend_op {
     bool takes_pending_casts; /* sees tensors with `source` set, and converts on the way */
 } amp_backend_op;
 
+typedef enum amp_timing { AMP_TIMING_AHEAD, AMP_TIMING_READ, AMP_TIMING_FAILED } amp_timing;
+
 typedef struct amp_backend {
     const char *name;
     amp_backend_op (*find)(const amp_op_info *op);
@@ -31,6 +33,11 @@ typedef struct amp_backend {
     /* As amp_foreach_non_finite_check_and_unscale, whose arguments have been checked. */
     amp_status (*unscale)(const char *op, amp_tensor *const *grads, int64_t count, amp_tensor *found,
                           const amp_tensor *factor);
+    /* For explain, where ops return before the device is done: marks before a call and behind it. NULL: no such mark can
+     * be made. What is read, with AMP_TIMING_READ or AMP_TIMING_FAILED, is freed; with `wait` that is sure. */
+    void *(*begin_timing)(const amp_call *call);
+    void (*end_timing)(void *timing);
+    amp_timing (*read_timing)(void *timing, bool wait, uint64_t *nanoseconds);
 } amp_backend;
 
 /* On the device of the destination, which is the source's: as amp_backend.copy, but the source may broadcast; and one

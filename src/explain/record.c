@@ -13,6 +13,7 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "dispatch/layers.h"
+#include "explain/device_time.h"
 #include "policy/promotion.h"
 
 enum { BUCKETS = 1024 };
@@ -176,7 +177,7 @@ static uint64_t place_of_sample(amp_record *r, uint64_t count) {
     return (r->random >> 32) * (count < UINT32_MAX ? count : UINT32_MAX) >> 32;
 }
 
-static void add_time(amp_record *r, uint64_t nanoseconds) {
+void amp_record_add_time(amp_record *r, uint64_t nanoseconds) {
     r->calls++;
     r->nanoseconds += nanoseconds;
     if (r->calls == 1 || nanoseconds < r->fastest) r->fastest = nanoseconds;
@@ -188,12 +189,15 @@ static void add_time(amp_record *r, uint64_t nanoseconds) {
     if (place < AMP_RECORD_SAMPLES) r->samples[place] = (float)nanoseconds;
 }
 
-static void add(const amp_record_key *key, bool failed, uint64_t nanoseconds) {
+static void add(const amp_record_key *key, bool failed, uint64_t nanoseconds, void *timing) {
     amp_lock(AMP_LOCK_EXPLAIN);
     amp_record *r = find_or_add(key);
+    if (timing) amp_device_time_end(key->device, timing, r, nanoseconds);
+    amp_device_times_read(false);
     if (r) {
         amp_call_note *sum = &r->key.note;
-        add_time(r, nanoseconds);
+        if (!timing) amp_record_add_time(r, nanoseconds);
+        r->host_nanoseconds += nanoseconds;
         r->failures += failed;
         sum->weight_of_op |= key->note.weight_of_op;
         sum->casts_made += key->note.casts_made;
@@ -207,6 +211,7 @@ amp_status amp_explain_layer(amp_call *call) {
     amp_record_key key; /* not cleared: what is not stored is not compared */
     note_inputs(call, &key);
     note_options(call, &key);
+    void *timing = amp_device_time_begin(call);
     const uint64_t start = now();
     const amp_status status = amp_call_next(call);
     const uint64_t elapsed = now() - start;
@@ -215,7 +220,7 @@ amp_status amp_explain_layer(amp_call *call) {
     key.device = call->device;
     key.note = call->note;
     if (key.note.target != AMP_DTYPE_NONE) key.runs_in = key.note.target;
-    add(&key, status != AMP_OK, elapsed);
+    add(&key, status != AMP_OK, elapsed, timing);
     return status;
 }
 
@@ -238,6 +243,7 @@ void amp_explain_end(void) {
 
 void amp_explain_reset(void) {
     amp_lock(AMP_LOCK_EXPLAIN);
+    amp_device_times_read(true); /* they point to records */
     for (int i = 0; i < BUCKETS; i++) {
         while (buckets[i]) {
             amp_record *next = buckets[i]->next;
@@ -250,6 +256,7 @@ void amp_explain_reset(void) {
 
 void amp_records_for_each(void (*visit)(const amp_record *record, void *context), void *context) {
     amp_lock(AMP_LOCK_EXPLAIN);
+    amp_device_times_read(true);
     for (int i = 0; i < BUCKETS; i++) {
         for (const amp_record *r = buckets[i]; r; r = r->next) visit(r, context);
     }

@@ -42,7 +42,8 @@ typedef struct amp_record {
     struct amp_record *next; /* in its hash bucket */
     amp_record_key key;
     uint64_t calls, failures;
-    uint64_t nanoseconds, fastest, first; /* of all calls, of the fastest, of the first */
+    uint64_t nanoseconds, fastest, first; /* of all calls, of the fastest, of the first: on their device */
+    uint64_t host_nanoseconds;            /* of all calls, until they returned */
     uint64_t random;
     /* Of the calls behind the first: all, then so many of them drawn with equal chances. */
     float samples[AMP_RECORD_SAMPLES];

@@ -156,9 +156,10 @@ static json_t *name_or_null(amp_dtype dtype) {
 }
 
 static json_t *times_json(amp_record *r) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "calls", (json_int_t)r->calls, "failures",
-                     (json_int_t)r->failures, "nanoseconds", (json_int_t)r->nanoseconds, "fastest_nanoseconds",
-                     (json_int_t)r->fastest, "first_nanoseconds", (json_int_t)r->first, "median_nanoseconds",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "calls", (json_int_t)r->calls, "failures",
+                     (json_int_t)r->failures, "nanoseconds", (json_int_t)r->nanoseconds, "host_nanoseconds",
+                     (json_int_t)r->host_nanoseconds, "fastest_nanoseconds", (json_int_t)r->fastest,
+                     "first_nanoseconds", (json_int_t)r->first, "median_nanoseconds",
                      r->calls > 1 ? json_integer((json_int_t)median(r)) : json_null());
 }
 

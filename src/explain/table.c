@@ -58,8 +58,10 @@ static void write_microseconds(line *l, int column, const json_t *nanoseconds) {
 
 static void write_op(line *l, const json_t *op, double total) {
     const char *by = json_is_true(json_object_get(op, "overridden")) ? " (override)" : "";
+    const char *device = text_of(op, "device", "cpu");
+    const bool elsewhere = strcmp(device, "cpu") != 0;
     for (int i = 0; i < COLUMNS; i++) l->cells[i] = "-";
-    snprintf(l->op, sizeof l->op, "  %s", text_of(op, "op", "?"));
+    snprintf(l->op, sizeof l->op, elsewhere ? "  %s (%s)" : "  %s", text_of(op, "op", "?"), device);
     l->cells[OP] = l->op;
     write_time(l, number_of(op, "calls"), number_of(op, "nanoseconds"), total);
     write_microseconds(l, FIRST, json_object_get(op, "first_nanoseconds"));
@@ -298,6 +300,20 @@ static bool any_says(const json_t *ops, const char *key, const char *word) {
     return false;
 }
 
+static void print_host_time(FILE *out, const json_t *ops) {
+    double host = 0;
+    size_t i;
+    json_t *op;
+    json_array_foreach(ops, i, op) {
+        if (strcmp(text_of(op, "device", ""), "cuda") == 0) host += number_of(op, "host_nanoseconds");
+    }
+    fprintf(
+        out,
+        "  (cuda): times on the device, from the end of what it did before to the end of the call's work; where it\n"
+        "  waits for the program they hold that too. The program took %.3f ms to enqueue these calls\n",
+        host / 1e6);
+}
+
 static void print_legend(FILE *out, const json_t *ops) {
     fputs("\n* casts and packings: made / from the cache / avoided, converted by the kernel on the way\n"
           "  ms: of all threads together, from a call to its end; with more threads than cores also what they waited\n"
@@ -305,6 +321,7 @@ static void print_legend(FILE *out, const json_t *ops) {
           "ones\n"
           "  in: the widest type among the arguments, once cast; kernel -: plain loops, or LAPACK\n",
           out);
+    if (any_says(ops, "device", "cuda")) print_host_time(out, ops);
     if (any_says(ops, "inputs", "channels-last")) fputs("  channels-last: in memory the channels vary fastest\n", out);
     if (any_says(ops, "inputs", "strided"))
         fputs("  strided: in memory not row by row, as after a transposition\n", out);

@@ -35,7 +35,8 @@ struct Event {
     int device;
     bool recorded; // and not waited for since
     bool timed;
-    uint64_t at; // launches before it: the fake's clock, in milliseconds
+    uint64_t at;    // launches before it: the fake's clock, in milliseconds
+    uint64_t order; // of all records
 };
 std::map<CUevent, Event> events;
 fake_cuda_state state;
@@ -250,7 +251,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     *event = reinterpret_cast<CUevent>(std::malloc(1));
-    events[*event] = {current, false, !(flags & CU_EVENT_DISABLE_TIMING), 0};
+    events[*event] = {current, false, !(flags & CU_EVENT_DISABLE_TIMING), 0, 0};
     return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -259,6 +260,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     if (stream != CU_STREAM_LEGACY && streams[stream] != events[event].device) return CUDA_ERROR_INVALID_HANDLE;
     events[event].recorded = true;
     events[event].at = state.launches;
+    static uint64_t records = 0;
+    events[event].order = ++records;
     return problem();
 }
 CUresult cuEventQuery(CUevent event) {
@@ -270,7 +273,9 @@ CUresult cuEventSynchronize(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
     state.synchronizations++;
     if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    events[event].recorded = false;
+    for (auto &[other, seen] : events) { // what was recorded before it has happened too
+        if (seen.device == events[event].device && seen.order <= events[event].order) seen.recorded = false;
+    }
     return problem();
 }
 #undef cuEventElapsedTime // as drivers of CUDA 12 have it
