@@ -2,6 +2,8 @@
 #ifndef AMP_CUDA_INDEX_ARGS_H
 #define AMP_CUDA_INDEX_ARGS_H
 
+#include <stdalign.h>
+
 #include "cuda/kernel_args.h"
 
 /* Dense rows, put in order by keys: whole numbers that compare as the elements do. Beside each key goes its element's place in
@@ -66,7 +68,7 @@ typedef struct amp_cuda_scatter {
     int joining;          /* amp_scatter_kind */
     int size;             /* of an element, in bytes */
     amp_dtype dtype, values_dtype;
-    unsigned char number[16];
+    alignas(16) unsigned char number[16];
     double alpha, alpha_imaginary;
     int64_t alpha_whole;
     int64_t least, extent;                                 /* indices are from least to below extent */

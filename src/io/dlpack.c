@@ -152,7 +152,8 @@ static amp_tensor *import_tensor(const DLTensor *t, void (*deleter)(void *), voi
     }
     if (check_geometry(t, &elements) != AMP_OK) return NULL;
     char *data = t->data ? (char *)t->data + t->byte_offset : NULL;
-    const size_t alignment = amp_dtype_size(dtype) / (amp_dtype_is_complex(dtype) ? 2 : 1);
+    /* A GPU reads a complex number at once. */
+    const size_t alignment = amp_dtype_size(dtype) / (amp_dtype_is_complex(dtype) && !on_cuda ? 2 : 1);
     if ((uintptr_t)data % alignment != 0) {
         amp_fail(AMP_ERROR_INVALID, "from_dlpack: the data of %s is not aligned to %zu bytes: copy it first",
                  amp_dtype_name(dtype), alignment);

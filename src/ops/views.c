@@ -292,6 +292,12 @@ amp_status amp_op_unfold(amp_call *call) {
 
 /* ---- Another dtype -------------------------------------------------------------------------------------------- */
 
+/* A GPU reads a complex number at once; lent memory may begin in the middle of one. */
+static bool can_be_complex(const amp_tensor *t) {
+    const bool at_once = t->storage && t->storage->device != AMP_DEVICE_CPU;
+    return !at_once || (uintptr_t)amp_tensor_pointer(t) % (2 * amp_dtype_size(t->dtype)) == 0;
+}
+
 amp_status amp_op_view_as_complex(amp_call *call) {
     ARGS(view_as_complex);
     geometry g = geometry_of(a->input);
@@ -314,6 +320,13 @@ amp_status amp_op_view_as_complex(amp_call *call) {
                         "stride must be 1, the others and the beginning even",
                         amp_describe(a->input), amp_describe_shape(a->input->rank, a->input->strides),
                         (long long)g.offset);
+    }
+    if (!can_be_complex(a->input)) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "view_as_complex: input %s does not begin at a multiple of a complex number's %zu bytes, as it "
+                        "must on %s: clone it first",
+                        amp_describe(a->input), 2 * amp_dtype_size(a->input->dtype),
+                        amp_device_name(a->input->storage->device));
     }
     AMP_TRY(amp_return_view(call, a->input, last, g.shape, g.strides, g.offset / 2));
     call->outputs[0]->dtype = a->input->dtype == AMP_F32 ? AMP_C64 : AMP_C128;

@@ -37,6 +37,9 @@ extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driv
     extern "C" void name(const void *arguments) {                                                                      \
         name##_body(*static_cast<const type *>(arguments));                                                            \
     }                                                                                                                  \
+    extern "C" size_t name##_bytes() {                                                                                 \
+        return sizeof(type);                                                                                           \
+    }                                                                                                                  \
     static void name##_body(const type &a)
 #define AMP_DEVICE inline
 #define AMP_DEVICE_CALL inline
@@ -71,8 +74,9 @@ using std::signbit;
 
 enum { AMP_BLOCK_THREADS = 256 }; /* the most that a launch asks for */
 
-struct sixteen_bytes {
-    double halves[2];
+/* Elements lie at multiples of their size, complex ones too: pools, DLPack and views see to it. So one is moved at once. */
+struct alignas(16) sixteen_bytes {
+    uint64_t halves[2];
 };
 
 /* ---- 16-bit floats as bits ---------------------------------------------------------------------------------------- */
