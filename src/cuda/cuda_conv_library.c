@@ -21,6 +21,11 @@ static bool lies_densely(const placed *o) {
     return true;
 }
 
+/* cuDNN is not told of addresses: the kernels that it chooses read 16 bytes at once. */
+static bool is_aligned(const amp_tensor *t) {
+    return (uintptr_t)amp_tensor_pointer(t) % 16 == 0;
+}
+
 /* Dense strides of [rows, channels, axes…], the first `leading` dimensions being rows. */
 static void set_dense(placed *o, int leading, bool last) {
     const int rank = o->view.rank;
@@ -65,7 +70,7 @@ static placed weight_of(const amp_conv *c, bool last) {
 /* Dense memory with the operand's elements: its own, or a copy. NULL with an error. */
 static const void *laid_out(amp_call *call, const placed *o) {
     const char *op = call->op->name;
-    if (lies_densely(o)) {
+    if (lies_densely(o) && is_aligned(&o->view)) {
         const char *data = amp_cuda_address(op, &o->view);
         return data;
     }
@@ -98,11 +103,14 @@ static bool pads_alike(const amp_conv *c) {
     return true;
 }
 
-/* Bias, residual and ReLU go along where they are rounded with the sum; wide sums need no such care. */
+/* Bias, residual and ReLU go along where they are rounded with the sum; wide sums need no such care. The fused call always adds
+ * a bias: zeros, where there is none. */
 static bool takes_along(const amp_conv *c) {
     const amp_gemm_activation a = c->epilogue.activation;
-    if (c->transposed || !c->bias || c->scale || c->bias->dtype != c->y.tensor->dtype) return false;
-    return a == AMP_GEMM_RELU || (a == AMP_GEMM_NONE && amp_dtype_size(c->y.tensor->dtype) == 2);
+    const bool narrow = amp_dtype_size(c->y.tensor->dtype) == 2, relu = a == AMP_GEMM_RELU;
+    if (c->transposed || c->scale || (a != AMP_GEMM_NONE && !relu)) return false;
+    if (c->bias) return c->bias->dtype == c->y.tensor->dtype && (relu || narrow);
+    return narrow && (relu || c->residual.tensor);
 }
 
 /* The sums may be stored before the epilogue: they are wide, or it is a bias, which PyTorch adds so too. */
@@ -134,13 +142,25 @@ static amp_cuda_convolution shape_of(const amp_conv *c, bool last, bool whole) {
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------------------ */
+static amp_tensor *dense_bias(amp_tensor *bias) {
+    return amp_tensor_is_dense(bias) && is_aligned(bias) ? bias : amp_clone(bias);
+}
+
+/* One for each channel of the result. */
+static amp_tensor *zeros(amp_call *call, const amp_conv *c) {
+    const int64_t channels = c->groups * c->out_channels;
+    const amp_scalar zero = amp_float(0.0);
+    amp_tensor *made = amp_cuda_temporary(call, c->y.tensor->dtype, 1, &channels);
+    return made && amp_cuda_fill(made, &zero) == AMP_OK ? made : NULL;
+}
+
 static amp_status set_operands(amp_call *call, const amp_conv *c, amp_cuda_convolution *q) {
     const placed x = image_of(c, &c->x, true, q->channels_last), w = weight_of(c, q->channels_last);
     q->x = laid_out(call, &x);
     q->w = q->x ? laid_out(call, &w) : NULL;
     if (!q->w) return amp_pending_error();
     if (q->with_bias) {
-        amp_tensor *bias = amp_cuda_dense(c->bias);
+        amp_tensor *bias = c->bias ? dense_bias(c->bias) : zeros(call, c);
         q->bias = bias ? amp_cuda_address(call->op->name, bias) : NULL;
         if (!q->bias) return amp_pending_error();
     }
@@ -157,7 +177,7 @@ static amp_status run(amp_call *call, const amp_conv *c, amp_cuda_convolution *q
                       amp_cuda_result *result) {
     amp_conv_image image = c->y;
     amp_tensor view;
-    const bool direct = lies_densely(y);
+    const bool direct = lies_densely(y) && is_aligned(&y->view);
     AMP_TRY(set_operands(call, c, q));
     if (!direct) {
         image = (amp_conv_image){.tensor = amp_cuda_temporary(call, y->view.dtype, y->view.rank, y->view.shape),

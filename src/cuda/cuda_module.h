@@ -75,7 +75,8 @@ typedef struct amp_cuda_product {
     bool tf32; /* f32 and c64 may be multiplied in it */
 } amp_cuda_product;
 
-/* y = x ∗ w, or relu of it, with bias and residual (residual and relu only beside a bias, none of them where it is transposed).
+/* y = x ∗ w, or relu of it, with bias and residual (residual and relu only beside a bias, none where it is transposed; the bias
+ * may be zeros).
  * All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups · out channels,
  * in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest of an axis leads to. */
 typedef struct amp_cuda_convolution {

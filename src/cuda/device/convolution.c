@@ -202,15 +202,20 @@ static amp_cuda_result describe(plan *p, const amp_cuda_convolution *c) {
         return check(dnn.set_math(p->convolution, (answers)[i].mathType), "choose a way to multiply");                 \
     }
 
+/* cuDNN's manual: with the identity for an activation, the fused call has this algorithm only. */
+static amp_cuda_result take_the_one_with_bias(plan *p, cudnnHandle_t handle) {
+    const cudnnConvolutionFwdAlgo_t algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+    p->algorithm = (int)algorithm;
+    AMP_CUDA_TRY(check(dnn.workspace(handle, p->x, p->w, p->convolution, p->y, algorithm, &p->workspace),
+                       "add the bias to this convolution"));
+    if (p->workspace <= workspace_limit) return AMP_CUDA_OK;
+    return amp_cuda_say(AMP_CUDA_REFUSED, "cuDNN wants too large a workspace for this convolution");
+}
+
 static amp_cuda_result choose(plan *p, const amp_cuda_convolution *c, cudnnHandle_t handle) {
     const bool exact = math_type(c) == CUDNN_FMA_MATH;
     int count = 0;
-    if (c->with_bias && !c->relu) { /* the one algorithm that takes a bias alone along */
-        p->algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-        return check(dnn.workspace(handle, p->x, p->w, p->convolution, p->y, (cudnnConvolutionFwdAlgo_t)p->algorithm,
-                                   &p->workspace),
-                     "add the bias to this convolution");
-    }
+    if (c->with_bias && !c->relu) return take_the_one_with_bias(p, handle);
     if (c->transposed) {
         cudnnConvolutionBwdDataAlgoPerf_t answers[2 * CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
         AMP_CUDA_TRY(check(dnn.choose_back(handle, p->w, p->x, p->convolution, p->y,
