@@ -65,21 +65,36 @@ typedef struct thread_state {
     const char *op;
     const char *recent[RECENT]; /* ops since the stream was last waited for, the newest last */
     int recent_count;
+    CUcontext
+        callers; /* what was current when a function of the table was called, if it is another one: it is again then */
     char error[1024];
 } thread_state;
 
 static pthread_key_t thread_key;
+static bool has_key;
+static volatile bool forked;
 
-/* What is enqueued on the lane's own stream next comes after what is on the caller's, which is the caller's again. */
+static void note_fork(void) {
+    forked = has_key;
+}
+
+bool amp_cuda_is_forked(void) {
+    return forked;
+}
+
+/* What is enqueued on the lane's own stream next comes after what is on the caller's, which is the caller's again.
+ * CUDA_ERROR_INVALID_HANDLE: that is destroyed, and all is over. */
 static CUresult give_back(amp_cuda_lane *lane) {
     CUevent event = NULL;
     CUresult result = cuda.event_create(&event, CU_EVENT_DISABLE_TIMING);
     if (result == CUDA_SUCCESS) result = cuda.event_record(event, lane->lent);
     if (result == CUDA_SUCCESS) result = cuda.stream_wait_event(lane->own, event, 0);
     if (event) (void)cuda.event_destroy(event);
-    if (result != CUDA_SUCCESS) { /* it is gone: what it did must be over all the same */
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) result = CUDA_ERROR_INVALID_HANDLE; /* the stream's, not ours */
+    if (result != CUDA_SUCCESS) { /* whatever it is: what the stream did must be over all the same */
         amp_cuda_count.synchronizations++;
-        (void)cuda.context_synchronize();
+        const CUresult waited = cuda.context_synchronize();
+        if (waited != CUDA_SUCCESS) result = waited;
     }
     amp_cuda_count.stream_waits++;
     lane->lent = NULL;
@@ -131,9 +146,15 @@ static const char *last_error(void) {
 
 /* After these the context is of no more use. */
 static bool loses_device(CUresult result) {
-    return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
-           (result >= CUDA_ERROR_ASSERT && result <= CUDA_ERROR_LAUNCH_FAILED) ||
-           result == CUDA_ERROR_ECC_UNCORRECTABLE || result == CUDA_ERROR_HARDWARE_STACK_ERROR;
+    static const CUresult losses[] = {
+        CUDA_ERROR_ECC_UNCORRECTABLE,     CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUDA_ERROR_LAUNCH_TIMEOUT,        CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT,
+        CUDA_ERROR_HARDWARE_STACK_ERROR,  CUDA_ERROR_ILLEGAL_INSTRUCTION,  CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_PC,           CUDA_ERROR_LAUNCH_FAILED};
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (result == losses[i]) return true;
+    }
+    return false;
 }
 
 static void describe_loss(const thread_state *t, const char *text, CUresult result, char *sentence, size_t size) {
@@ -195,6 +216,23 @@ amp_cuda_result amp_cuda_select(int device) {
     return AMP_CUDA_OK;
 }
 
+/* Without one a thread keeps ours, as it would keep cudaSetDevice's. */
+static CUresult make_current(CUcontext context) {
+    CUcontext now = NULL;
+    const CUresult result = cuda.get_context(&now);
+    if (result != CUDA_SUCCESS || now == context) return result;
+    thread_state *t = this_thread();
+    if (t && !t->callers) t->callers = now;
+    return cuda.set_context(context);
+}
+
+static void leave(void) {
+    thread_state *t = this_thread();
+    if (!t || !t->callers) return;
+    (void)cuda.set_context(t->callers);
+    t->callers = NULL;
+}
+
 /* A stream, and its place among the device's faults. Under the lock. */
 static CUresult make_lane(device_state *d, amp_cuda_lane **made) {
     amp_cuda_lane *lane = &d->lanes[d->lane_count];
@@ -220,7 +258,7 @@ static amp_cuda_result open_lane(device_state *d, amp_cuda_lane **opened) {
     pthread_mutex_lock(&lock);
     CUresult made = d->context ? CUDA_SUCCESS : cuda.retain_context(&context, d->handle);
     if (made == CUDA_SUCCESS && !d->context) d->context = context;
-    if (made == CUDA_SUCCESS) made = cuda.set_context(d->context);
+    if (made == CUDA_SUCCESS) made = make_current(d->context);
     if (made == CUDA_SUCCESS && d->idle_count > 0) {
         found = d->idle[--d->idle_count];
     } else if (made == CUDA_SUCCESS && d->lane_count < MAX_STREAMS) {
@@ -234,17 +272,30 @@ static amp_cuda_result open_lane(device_state *d, amp_cuda_lane **opened) {
                         (int)(d - devices));
 }
 
+static amp_cuda_result may_enter(const device_state *d) {
+    if (forked) return amp_cuda_say(AMP_CUDA_FAILED, "CUDA cannot be used in a process forked from one that used it");
+    return d->lost ? amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence) : AMP_CUDA_OK;
+}
+
+/* Memory of our pools must not become a graph's, nor may a thread wait for what only a graph will run. */
+static amp_cuda_result expect_no_capture(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult result = cuda.stream_captures(stream, &status);
+    if (result != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE) return AMP_CUDA_OK; /* others tell of it */
+    return amp_cuda_say(AMP_CUDA_INVALID, "the stream is being captured for a graph, of which libamp's work can be no "
+                                          "part");
+}
+
 amp_cuda_lane *amp_cuda_enter_lane(amp_cuda_result *result) {
     thread_state *t = this_thread();
     *result = AMP_CUDA_NO_MEMORY;
     if (!t) return NULL;
     device_state *d = &devices[t->selected];
     amp_cuda_lane **own = &t->lanes[t->selected];
-    if (d->lost) {
-        *result = amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence);
-        return NULL;
-    }
-    *result = *own ? amp_cuda_check(cuda.set_context(d->context), "the device cannot be used") : open_lane(d, own);
+    *result = may_enter(d);
+    if (*result != AMP_CUDA_OK) return NULL;
+    *result = *own ? amp_cuda_check(make_current(d->context), "the device cannot be used") : open_lane(d, own);
+    if (*result == AMP_CUDA_OK && (*own)->lent) *result = expect_no_capture((*own)->lent);
     return *result == AMP_CUDA_OK ? *own : NULL;
 }
 
@@ -271,7 +322,10 @@ static amp_cuda_result exchange(amp_cuda_lane *lane, CUstream stream, const devi
         return amp_cuda_say(AMP_CUDA_INVALID, "there is no such stream");
     if (stream && context != d->context)
         return amp_cuda_say(AMP_CUDA_INVALID, "the stream is not of device %d's primary context", (int)(d - devices));
+    if (stream) AMP_CUDA_TRY(expect_no_capture(stream));
     const CUresult returned = lane->lent ? give_back(lane) : CUDA_SUCCESS;
+    if (returned != CUDA_ERROR_INVALID_HANDLE)
+        AMP_CUDA_TRY(amp_cuda_check(returned, "the stream of before cannot be waited for"));
     if (stream) AMP_CUDA_TRY(amp_cuda_follow(stream, lane->own));
     lane->lent = stream;
     if (returned == CUDA_SUCCESS) return AMP_CUDA_OK;
@@ -349,6 +403,44 @@ static void statistics(amp_cuda_statistics *s) {
                                .live_bytes = c->live_bytes};
 }
 
+/* Each leaves the context current that was. */
+#define LEAVES(name, parameters, arguments)                                                                            \
+    static amp_cuda_result name##_and_leave parameters {                                                               \
+        const amp_cuda_result result = amp_cuda_##name arguments;                                                      \
+        leave();                                                                                                       \
+        return result;                                                                                                 \
+    }
+LEAVES(lend, (void *stream), (stream))
+LEAVES(allocate, (size_t bytes, amp_cuda_block **block, void **address), (bytes, block, address))
+LEAVES(adopt, (void *address, int device, void (*deleter)(void *), void *context, amp_cuda_block **block),
+       (address, device, deleter, context, block))
+LEAVES(use, (amp_cuda_block * block), (block))
+LEAVES(upload, (void *to, const void *host, size_t bytes), (to, host, bytes))
+LEAVES(download, (void *host, const void *from, size_t bytes), (host, from, bytes))
+LEAVES(copy, (void *to, const void *from, size_t bytes), (to, from, bytes))
+LEAVES(copy_between, (void *to, int to_device, const void *from, int from_device, size_t bytes),
+       (to, to_device, from, from_device, bytes))
+LEAVES(launch_kernel, (const amp_cuda_launch *launch), (launch))
+LEAVES(multiply, (const amp_cuda_product *product), (product))
+LEAVES(convolve, (const amp_cuda_convolution *convolution), (convolution))
+LEAVES(run_transform, (const amp_cuda_transform *transform), (transform))
+LEAVES(factorise, (const amp_cuda_factor *factor), (factor))
+LEAVES(make_event, (bool timed, amp_cuda_event **made), (timed, made))
+LEAVES(record_event, (amp_cuda_event * event), (event))
+LEAVES(wait_event, (const amp_cuda_event *event), (event))
+LEAVES(query_event, (const amp_cuda_event *event, bool *done), (event, done))
+LEAVES(finish_event, (const amp_cuda_event *event), (event))
+LEAVES(elapsed, (const amp_cuda_event *start, const amp_cuda_event *end, float *milliseconds),
+       (start, end, milliseconds))
+LEAVES(memory_info, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
+LEAVES(thread_faults, (amp_cuda_faults * *faults), (faults))
+LEAVES(finish, (void), ())
+LEAVES(trim, (void), ())
+static void release_and_leave(amp_cuda_block *block) {
+    amp_cuda_release(block);
+    leave();
+}
+
 static const amp_cuda_module table = {
     .abi = AMP_CUDA_ABI,
     .error = last_error,
@@ -356,37 +448,37 @@ static const amp_cuda_module table = {
     .select = amp_cuda_select,
     .selected = amp_cuda_selected,
     .begin = begin,
-    .lend = amp_cuda_lend,
-    .allocate = amp_cuda_allocate,
-    .adopt = amp_cuda_adopt,
+    .lend = lend_and_leave,
+    .allocate = allocate_and_leave,
+    .adopt = adopt_and_leave,
     .forget = amp_cuda_forget,
-    .release = amp_cuda_release,
+    .release = release_and_leave,
     .device_of = amp_cuda_device_of,
-    .use = amp_cuda_use,
-    .upload = amp_cuda_upload,
-    .download = amp_cuda_download,
-    .copy = amp_cuda_copy,
-    .copy_between = amp_cuda_copy_between,
-    .launch = amp_cuda_launch_kernel,
-    .multiply = amp_cuda_multiply,
-    .convolve = amp_cuda_convolve,
-    .transform = amp_cuda_run_transform,
-    .factorise = amp_cuda_factorise,
+    .use = use_and_leave,
+    .upload = upload_and_leave,
+    .download = download_and_leave,
+    .copy = copy_and_leave,
+    .copy_between = copy_between_and_leave,
+    .launch = launch_kernel_and_leave,
+    .multiply = multiply_and_leave,
+    .convolve = convolve_and_leave,
+    .transform = run_transform_and_leave,
+    .factorise = factorise_and_leave,
     .solver_missing = amp_cuda_solver_missing,
-    .event_make = amp_cuda_make_event,
+    .event_make = make_event_and_leave,
     .event_free = amp_cuda_free_event,
-    .event_record = amp_cuda_record_event,
-    .event_wait = amp_cuda_wait_event,
-    .event_query = amp_cuda_query_event,
-    .event_finish = amp_cuda_finish_event,
-    .elapsed = amp_cuda_elapsed,
+    .event_record = record_event_and_leave,
+    .event_wait = wait_event_and_leave,
+    .event_query = query_event_and_leave,
+    .event_finish = finish_event_and_leave,
+    .elapsed = elapsed_and_leave,
     .describe_device = amp_cuda_describe_device,
-    .memory_info = amp_cuda_memory_info,
+    .memory_info = memory_info_and_leave,
     .describe_library = amp_cuda_describe_library,
-    .faults = amp_cuda_thread_faults,
-    .synchronize = amp_cuda_finish,
+    .faults = thread_faults_and_leave,
+    .synchronize = finish_and_leave,
     .statistics = statistics,
-    .trim = amp_cuda_trim,
+    .trim = trim_and_leave,
 };
 
 static bool find_devices(char *why, size_t why_size) {
@@ -412,11 +504,15 @@ static bool find_devices(char *why, size_t why_size) {
 
 __attribute__((visibility("default"))) amp_cuda_module_entry amp_cuda_module_entry_point;
 
+/* Once more where libamp was closed and opened again: this module stays, and what it has. */
 const amp_cuda_module *amp_cuda_module_entry_point(char *why, size_t why_size) {
+    if (has_key) return &table;
     if (!amp_cuda_driver_load(why, why_size) || !find_devices(why, why_size)) return NULL;
     if (pthread_key_create(&thread_key, end_thread)) {
         snprintf(why, why_size, "the process has no thread key left");
         return NULL;
     }
+    has_key = true;
+    (void)pthread_atfork(NULL, NULL, note_fork); /* without it the driver's own error must do */
     return &table;
 }

@@ -21,10 +21,12 @@
     X(device_attribute, cuDeviceGetAttribute)                                                                          \
     X(driver_version, cuDriverGetVersion)                                                                              \
     X(retain_context, cuDevicePrimaryCtxRetain)                                                                        \
+    X(get_context, cuCtxGetCurrent)                                                                                    \
     X(set_context, cuCtxSetCurrent)                                                                                    \
     X(stream_create, cuStreamCreate)                                                                                   \
     X(stream_synchronize, cuStreamSynchronize)                                                                         \
     X(stream_context, cuStreamGetCtx)                                                                                  \
+    X(stream_captures, cuStreamIsCapturing)                                                                            \
     X(context_synchronize, cuCtxSynchronize)                                                                           \
     X(stream_wait_event, cuStreamWaitEvent)                                                                            \
     X(event_create, cuEventCreate)                                                                                     \
@@ -77,7 +79,8 @@ static inline CUstream amp_cuda_stream_of(const amp_cuda_lane *lane) {
 /* Held while a thread uses the stream of another one's lane. */
 extern pthread_mutex_t amp_cuda_order;
 
-/* This thread's lane of the selected device; makes the device's context current. NULL where *result is an error. */
+/* This thread's lane of the selected device; makes the device's context current, until the table's function returns. NULL where
+ * *result is an error. */
 amp_cuda_lane *amp_cuda_enter_lane(amp_cuda_result *result);
 /* The stream of that lane. */
 amp_cuda_result amp_cuda_enter(CUstream *stream);
@@ -87,6 +90,8 @@ amp_cuda_result amp_cuda_lend(void *stream);
 CUcontext amp_cuda_context(int device);
 /* What is enqueued on `stream` next comes after all that is on `other`, a stream of the entered device. */
 amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other);
+/* This process was forked after the driver had started: it may not be called any more. */
+bool amp_cuda_is_forked(void);
 int amp_cuda_selected(void);
 amp_cuda_result amp_cuda_select(int device);
 /* Makes the clause that error() gives; returns `result`. */

@@ -45,7 +45,8 @@ static amp_cuda_result find_function(int device, const char *name, CUfunction *f
             }
             AMP_CUDA_TRY(amp_cuda_check(result, "the kernels cannot be loaded"));
         }
-        if (cuda.module_function(function, *module, name) == CUDA_SUCCESS) return AMP_CUDA_OK;
+        const CUresult found = cuda.module_function(function, *module, name);
+        if (found != CUDA_ERROR_NOT_FOUND) return amp_cuda_check(found, "a kernel cannot be loaded");
     }
     return amp_cuda_say(AMP_CUDA_MISSING, "libamp_cuda.so has no kernel '%s'", name);
 }

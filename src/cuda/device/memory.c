@@ -39,9 +39,10 @@ static amp_cuda_result pool_of(int device, CUmemoryPool *pool) {
 
 /* What other streams have freed may not have come back yet, and the pool may keep pieces that are too small. */
 static CUresult allocate_again(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    if (amp_cuda_wait(stream) != AMP_CUDA_OK) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult trimmed = cuda.pool_trim(pool, 0);
-    return trimmed != CUDA_SUCCESS ? trimmed : cuda.allocate(address, bytes, pool, stream);
+    amp_cuda_count.synchronizations++;
+    CUresult result = cuda.context_synchronize();
+    if (result == CUDA_SUCCESS) result = cuda.pool_trim(pool, 0);
+    return result == CUDA_SUCCESS ? cuda.allocate(address, bytes, pool, stream) : result;
 }
 
 amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address) {
@@ -148,6 +149,10 @@ void amp_cuda_release(amp_cuda_block *block) {
     const int before = amp_cuda_selected();
     amp_cuda_count.live_blocks--;
     amp_cuda_count.live_bytes -= block->bytes;
+    if (amp_cuda_is_forked()) { /* the memory is the parent's, and locks may be held for ever */
+        free(block);
+        return;
+    }
     if (before != block->device) (void)amp_cuda_select(block->device);
     const bool entered = amp_cuda_enter(&stream) == AMP_CUDA_OK;
     pthread_mutex_lock(&amp_cuda_order);

@@ -85,6 +85,7 @@ static amp_cuda_result upload_part(CUdeviceptr to, const char *host, size_t byte
     memcpy(p->memory, host, bytes);
     CUresult result = cuda.copy_to_device(to, p->memory, bytes, stream);
     if (result == CUDA_SUCCESS) result = cuda.event_record(p->read, stream);
+    if (result != CUDA_SUCCESS) (void)cuda.context_synchronize(); /* the event does not tell of the copy */
     give_back(p);
     return amp_cuda_check(result, "a copy to the device");
 }
