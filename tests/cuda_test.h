@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <sstream>
+#include <utility>
 
 #include "amp_test.h"
 #include "fake_cuda/fake_cuda.h"
@@ -43,6 +44,7 @@ class CudaTest : public Test {
         Test::TearDown();
         if (fake) {
             EXPECT_EQ(amp_cuda_counters().live_blocks, before.live_blocks) << "device memory is left";
+            EXPECT_EQ(std::exchange(fake->complaints, 0), 0u) << fake->complaint;
         }
     }
 

@@ -1,6 +1,10 @@
 // The CUDA backend on machines without a GPU: the module as it is installed, on top of a driver and a cuBLASLt of the tests'
 // own (tests/fake_cuda), where kernels run on the host. Without the toolkit there is no module, and all of this skips.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "amp/dlpack.h"
@@ -20,6 +24,12 @@ struct Wrong {
 
 class Cuda : public CudaTest {
   protected:
+    // Of dense tensors of the host.
+    static bool same_bytes(amp_tensor *x, amp_tensor *y) {
+        const size_t bytes = size_t(amp_tensor_numel(y)) * amp_dtype_size(amp_tensor_dtype(y));
+        return x && amp_tensor_numel(x) == amp_tensor_numel(y) && amp_tensor_dtype(x) == amp_tensor_dtype(y) &&
+               std::memcmp(amp_data(x), amp_data(y), bytes) == 0;
+    }
     // Calls that every device refuses.
     static std::vector<Wrong> wrong_calls(bool on_device) {
         const auto four = [on_device](amp_dtype dtype) {
@@ -390,6 +400,76 @@ TEST_F(Cuda, DlpackOfADeviceThatIsNotThereStaysWithItsOwner) {
     out->deleter(out);
 }
 
+TEST_F(Cuda, DlpackOfComplexNumbersThatAGpuCannotReadAtOnceIsRefused) {
+    Scope scope;
+    amp_tensor *x = sent(op("to", {counting({5}), AMP_F64}));
+    for (const bool middle : {true, false}) {
+        DLManagedTensorVersioned *out = amp_to_dlpack(op("narrow", {x, 0, middle ? 1 : 2, 2}));
+        ASSERT_NE(out, nullptr);
+        out->dl_tensor.dtype = {kDLComplex, 128, 1};
+        out->dl_tensor.shape[0] = 1;
+        amp_tensor *in = amp_from_dlpack(out);
+        if (!middle) {
+            ASSERT_NE(in, nullptr) << amp_last_error();
+            EXPECT_DOUBLE_EQ(numbers_of(fetched(op("abs", {in}))).at(0), std::hypot(2, 3));
+            continue;
+        }
+        EXPECT_EQ(in, nullptr);
+        EXPECT_EQ(error(), "from_dlpack: the data of c128 is not aligned to 16 bytes: copy it first");
+        out->deleter(out);
+    }
+}
+
+TEST_F(Cuda, LentMemoryIsNoComplexNumbersFromTheMiddleOfOne) {
+    Scope scope;
+    DLManagedTensorVersioned *out =
+        amp_to_dlpack(op("view", {op("narrow", {sent(counting({5})), 0, 1, 4}), AMP_DIMS(2, 2)}));
+    ASSERT_NE(out, nullptr);
+    out->dl_tensor.data = static_cast<char *>(out->dl_tensor.data) - 4; // another one than went out
+    out->dl_tensor.byte_offset = 4;
+    amp_tensor *x = amp_from_dlpack(out);
+    ASSERT_NE(x, nullptr) << amp_last_error();
+    EXPECT_EQ(op("view_as_complex", {x}), nullptr);
+    EXPECT_EQ(error(),
+              "view_as_complex: input [2, 2] f32 does not begin at a multiple of a complex number's 8 bytes, as it "
+              "must on cuda: clone it first");
+    EXPECT_NE(op("view_as_complex", {op("clone", {x})}), nullptr) << amp_last_error();
+}
+
+// What moves whole elements, of views whose first element is not at a multiple of 16 bytes. (The sanitizers see how they are read.)
+TEST_F(Cuda, ViewsThatBeginAnywhereAreMoved) {
+    for (int d = AMP_DTYPE_NONE + 1; d < AMP_DTYPE_COUNT; d++) {
+        const auto dtype = static_cast<amp_dtype>(d);
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        for (int64_t first : {0, 1, 3}) {
+            Scope scope;
+            const int64_t indices[3] = {4, 0, 3}, three[1] = {3};
+            amp_tensor *host = op("to", {op("remainder", {counting({33, 40}), amp_float(100)}), dtype});
+            amp_tensor *index = amp_from_data(indices, AMP_I64, 1, three), *there = sent(index);
+            ASSERT_NE(host, nullptr) << amp_last_error();
+            const auto cut = [first](amp_tensor *t) {
+                return op("narrow", {op("narrow", {t, 1, first, 36}), 0, first, 29});
+            };
+            amp_tensor *x = cut(host), *y = cut(sent(host));
+            const auto across = [](amp_tensor *i) { return op("expand", {op("unsqueeze", {i, 1}), AMP_DIMS(3, 36)}); };
+            const auto expect = [](const char *what, amp_tensor *got, amp_tensor *want) {
+                ASSERT_NE(got, nullptr) << what << ": " << amp_last_error();
+                EXPECT_TRUE(same_bytes(fetched(got), op("contiguous", {want}))) << what;
+            };
+            expect("contiguous", op("contiguous", {y}), x);
+            expect("turned", op("contiguous", {op("transpose", {y, 0, 1})}), op("transpose", {x, 0, 1}));
+            expect("cat", op("cat", {std::vector<amp_tensor *>{y, y}, 1}),
+                   op("cat", {std::vector<amp_tensor *>{x, x}, 1}));
+            expect("index_select", op("index_select", {y, 0, there}), op("index_select", {x, 0, index}));
+            expect("gather", op("gather", {y, 0, across(there)}), op("gather", {x, 0, across(index)}));
+            expect("scatter", op("scatter", {y, 0, across(there), op("narrow", {y, 0, 1, 3})}),
+                   op("scatter", {x, 0, across(index), op("narrow", {x, 0, 1, 3})}));
+            expect("scatter of a number", op("scatter", {y, 0, across(there), amp_int(1)}),
+                   op("scatter", {x, 0, across(index), amp_int(1)}));
+        }
+    }
+}
+
 // ---- Failures -----------------------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
@@ -507,6 +587,37 @@ TEST_F(Cuda, ZAThreadsFirstUseOfALostDeviceFindsIt) {
         EXPECT_TRUE(contains(amp_last_error(), "device 2 is lost")) << amp_last_error();
         amp_clear_error();
     }).join();
+}
+
+TEST_F(Cuda, AForkedProcessIsToldSo) {
+    Scope scope;
+    amp_tensor *x = sent(counting({4}));
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool refused = op("exp", {x}) == nullptr;
+        _exit(refused && contains(error(), "exp: cuda: CUDA cannot be used in a process forked from one that used it")
+                  ? 0
+                  : 1);
+    }
+    ASSERT_GT(child, 0);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
+}
+
+TEST_F(Cuda, TheModuleIsStartedOnce) {
+    Scope scope;
+    amp_tensor *x = sent(counting({4}));
+    ASSERT_NE(op("exp", {x}), nullptr);
+    void *const stream = fake->last_stream;
+    void *const module = dlopen("libamp_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(module, nullptr);
+    const auto entry = reinterpret_cast<const void *(*)(char *, size_t)>(dlsym(module, "amp_cuda_module_entry_point"));
+    char why[64];
+    EXPECT_EQ(entry(why, sizeof why), entry(why, sizeof why)); // as of a libamp that was closed and opened again
+    ASSERT_NE(op("exp", {x}), nullptr);
+    EXPECT_EQ(fake->last_stream, stream) << "the thread's, as before";
 }
 
 TEST_F(Cuda, AnOpThatIsNotThereSaysSo) {

@@ -199,6 +199,61 @@ TEST_F(CudaProducts, ExplainSaysWhoConvolvedAndWhy) {
     kernel("cuDNN has no algorithm for it", "conv2d", {x, w}, {{"stride", AMP_DIMS(2, 1)}});
 }
 
+TEST_F(CudaProducts, EpiloguesWithoutABiasGoAlongToo) {
+    for (amp_dtype dtype : {AMP_F16, AMP_BF16}) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        amp_tensor *x = random_tensor(dtype, {2, 3, 5, 5}, 1), *w = random_tensor(dtype, {4, 3, 3, 3}, 2);
+        amp_tensor *other = random_tensor(dtype, {2, 4, 3, 3}, 3);
+        for (const char *attr : {"none", "relu"}) {
+            const uint64_t run = fake->convolutions;
+            amp_tensor *y = op("convolution_pointwise.binary", {sent(x), sent(other), sent(w)}, {{"attr", attr}});
+            ASSERT_NE(y, nullptr) << amp_last_error();
+            EXPECT_EQ(fake->convolutions, run + 1);
+            expect_agree(y, op("convolution_pointwise.binary", {x, other, w}, {{"attr", attr}}), 0x1p-5);
+        }
+        const uint64_t run = fake->convolutions;
+        amp_tensor *y = op("convolution_pointwise", {sent(x), sent(w)}, {{"attr", "relu"}});
+        ASSERT_NE(y, nullptr) << amp_last_error();
+        EXPECT_EQ(fake->convolutions, run + 1);
+        expect_agree(y, op("convolution_pointwise", {x, w}, {{"attr", "relu"}}), 0x1p-5);
+    }
+}
+
+TEST_F(CudaProducts, WorkspacesOfConvolutionsHaveALimitInEveryWay) {
+    const Scope scope;
+    const size_t usual = fake->convolution_area;
+    fake->convolution_area = size_t(1) << 30;
+    amp_tensor *x = sent(random_tensor(AMP_F16, {1, 3, 6, 5}, 1)), *w = sent(random_tensor(AMP_F16, {4, 3, 3, 2}, 2));
+    amp_tensor *b = sent(random_tensor(AMP_F16, {4}, 3)), *turned_w = sent(random_tensor(AMP_F16, {3, 4, 3, 2}, 2));
+    const uint64_t run = fake->convolutions;
+    EXPECT_NE(op("conv2d", {x, w}), nullptr) << amp_last_error();
+    EXPECT_NE(op("conv2d", {x, w, b}), nullptr) << amp_last_error();
+    EXPECT_NE(op("convolution_pointwise", {x, w, b}, {{"attr", "relu"}}), nullptr) << amp_last_error();
+    EXPECT_NE(op("conv_transpose2d", {x, turned_w}), nullptr) << amp_last_error();
+    EXPECT_EQ(fake->convolutions, run);
+    fake->convolution_area = usual;
+}
+
+TEST_F(CudaProducts, ConvolutionsOfViewsThatBeginAnywhereAgree) {
+    for (amp_dtype dtype : floating) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        const auto later = [](amp_tensor *t, amp_dims shape) {
+            return op("view", {op("narrow", {t, 0, 1, amp_tensor_numel(t) - 1}), shape});
+        };
+        amp_tensor *x = random_tensor(dtype, {1 + 2 * 3 * 5 * 5}, 1), *w = random_tensor(dtype, {1 + 4 * 3 * 2 * 2}, 2);
+        amp_tensor *b = random_tensor(dtype, {5}, 3);
+        const auto convolve = [&](amp_tensor *from, amp_tensor *weight, amp_tensor *bias) {
+            return op("conv2d", {later(from, AMP_DIMS(2, 3, 5, 5)), later(weight, AMP_DIMS(4, 3, 2, 2)),
+                                 later(bias, AMP_DIMS(4))});
+        };
+        const uint64_t run = fake->convolutions;
+        expect_agree(convolve(sent(x), sent(w), sent(b)), convolve(x, w, b), dtype == AMP_BF16 ? 0x1p-5 : 0x1p-8);
+        EXPECT_EQ(fake->convolutions, run + 1);
+    }
+}
+
 TEST_F(CudaProducts, OtherBroadcasts) {
     const Scope scope;
     amp_tensor *x = sent(random_tensor(AMP_F32, {2, 3, 5, 5}, 1)), *w = sent(random_tensor(AMP_F32, {4, 3, 3, 3}, 2));

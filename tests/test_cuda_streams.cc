@@ -7,6 +7,7 @@
 
 #include "amp/explain.h"
 #include "cuda_test.h"
+#include "internals.h"
 
 using namespace amp_test;
 
@@ -37,7 +38,146 @@ class CudaStreams : public CudaTest {
     static void destroy(void *stream) {
         EXPECT_EQ(reinterpret_cast<int (*)(void *)>(driver("cuStreamDestroy_v2"))(stream), 0);
     }
+    static void set_context(int device) {
+        EXPECT_EQ(reinterpret_cast<int (*)(uintptr_t)>(driver("cuCtxSetCurrent"))(uintptr_t(device) + 1), 0);
+    }
+    static int device_of_context() {
+        uintptr_t context = 0;
+        EXPECT_EQ(reinterpret_cast<int (*)(uintptr_t *)>(driver("cuCtxGetCurrent"))(&context), 0);
+        return int(context) - 1;
+    }
+    // Each library once, on whatever stream is set.
+    void expect_libraries_on(void *stream) {
+        std::vector<double> fours(64 * 64);
+        for (size_t i = 0; i < 64; i++) fours[65 * i] = 4;
+        amp_tensor *a = sent(tensor(AMP_F32, {64, 64}, fours));
+        amp_tensor *image = op("reshape", {a, AMP_DIMS(1, 1, 64, 64)});
+        for (const auto &call : {std::pair<const char *, std::vector<Value>>{"mm", {a, a}},
+                                 {"conv2d", {image, image}},
+                                 {"fft_rfft", {a}},
+                                 {"linalg_cholesky", {a}}}) {
+            fake->library_stream = nullptr;
+            EXPECT_NE(op(call.first, call.second), nullptr) << amp_last_error();
+            EXPECT_EQ(fake->library_stream, stream) << call.first;
+        }
+    }
 };
+
+// The tests' driver itself: two streams, and what is between them.
+TEST_F(CudaStreams, WorkWithoutAnOrderIsSeen) {
+    const Scope scope;
+    amp_tensor *x = sent(counting({4}));
+    ASSERT_EQ(amp_cuda_synchronize(), AMP_OK);
+    const auto copy = reinterpret_cast<int (*)(uintptr_t, uintptr_t, size_t, void *)>(driver("cuMemcpyDtoDAsync_v2"));
+    const auto data = uintptr_t(amp_tensor_pointer(x));
+    void *const one = make(), *const other = make();
+    void *event = nullptr;
+    EXPECT_EQ(copy(data, data + 8, 8, one), 0);
+    ASSERT_EQ(reinterpret_cast<int (*)(void **, unsigned)>(driver("cuEventCreate"))(&event, 0), 0);
+    EXPECT_EQ(reinterpret_cast<int (*)(void *, void *)>(driver("cuEventRecord"))(event, one), 0);
+    EXPECT_EQ(reinterpret_cast<int (*)(void *, void *, unsigned)>(driver("cuStreamWaitEvent"))(other, event, 0), 0);
+    EXPECT_EQ(copy(data + 8, data, 8, other), 0);
+    EXPECT_EQ(fake->complaints, 0u);
+    EXPECT_NE(copy(data, data + 8, 8, one), 0);
+    EXPECT_EQ(std::exchange(fake->complaints, 0), 1u);
+    EXPECT_TRUE(contains(fake->complaint, "while another stream may be using it")) << fake->complaint;
+    EXPECT_EQ(reinterpret_cast<int (*)()>(driver("cuCtxSynchronize"))(), 0);
+    EXPECT_EQ(copy(data, data + 8, 8, other), 0) << "the host has waited";
+    EXPECT_NE(copy(data, data + 12, 8, other), 0) << "it ends behind the block";
+    EXPECT_EQ(std::exchange(fake->complaints, 0), 1u);
+    EXPECT_EQ(reinterpret_cast<int (*)()>(driver("cuCtxSynchronize"))(), 0);
+    EXPECT_EQ(reinterpret_cast<int (*)(void *)>(driver("cuEventDestroy_v2"))(event), 0);
+    destroy(one);
+    destroy(other);
+}
+
+TEST_F(CudaStreams, LibrariesWorkOnTheThreadsStream) {
+    const Scope scope;
+    void *const stream = make();
+    ASSERT_EQ(amp_cuda_set_stream(stream), AMP_OK) << amp_last_error();
+    expect_libraries_on(stream);
+    std::thread([&] {
+        const Scope inner;
+        ASSERT_NE(op("exp", {sent(counting({2}))}), nullptr);
+        EXPECT_NE(fake->last_stream, stream);
+        expect_libraries_on(fake->last_stream);
+    }).join();
+    expect_libraries_on(stream);
+    ASSERT_EQ(amp_cuda_set_stream(nullptr), AMP_OK);
+    ASSERT_NE(op("exp", {sent(counting({2}))}), nullptr);
+    EXPECT_NE(fake->last_stream, stream);
+    expect_libraries_on(fake->last_stream);
+    destroy(stream);
+}
+
+TEST_F(CudaStreams, ErrorsOfGivingAStreamBackAreWhatTheyAre) {
+    const Scope scope;
+    void *const stream = make();
+    ASSERT_EQ(amp_cuda_set_stream(stream), AMP_OK);
+    amp_tensor *x = op("neg", {sent(counting({3}))});
+    fake->fail_event = 2; // CUDA_ERROR_OUT_OF_MEMORY
+    EXPECT_EQ(amp_cuda_set_stream(nullptr), AMP_ERROR_MEMORY);
+    EXPECT_EQ(error(), "cuda_set_stream: cuda: the stream of before cannot be waited for: out of memory");
+    EXPECT_EQ(amp_cuda_set_stream(nullptr), AMP_OK) << "it is back: the host has waited for it";
+    EXPECT_EQ(values(op("neg", {x})), (std::vector<float>{0, 1, 2}));
+    destroy(stream);
+}
+
+TEST_F(CudaStreams, ZADeviceThatIsLostWhileAStreamIsGivenBackIsCalledLost) {
+    const Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(3), AMP_OK);
+    amp_tensor *x = sent(counting({3}));
+    void *const stream = make(3);
+    ASSERT_EQ(amp_cuda_set_stream(stream), AMP_OK) << amp_last_error();
+    fake->lose_launch = true;
+    EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
+    EXPECT_EQ(amp_cuda_set_stream(nullptr), AMP_ERROR_DEVICE);
+    const std::string text = error();
+    EXPECT_TRUE(contains(text, "device 3 is lost")) << text;
+    EXPECT_FALSE(contains(text, "destroyed")) << text;
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+}
+
+TEST_F(CudaStreams, AStreamThatIsBeingCapturedIsRefused) {
+    const Scope scope;
+    void *const stream = make();
+    const char *const sentence = "the stream is being captured for a graph, of which libamp's work can be no part";
+    amp_tensor *x = sent(counting({3}));
+    fake->captured = stream;
+    EXPECT_EQ(amp_cuda_set_stream(stream), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), std::string("cuda_set_stream: cuda: ") + sentence);
+    fake->captured = nullptr;
+    ASSERT_EQ(amp_cuda_set_stream(stream), AMP_OK);
+    fake->captured = stream;
+    EXPECT_EQ(op("exp", {x}), nullptr);
+    EXPECT_TRUE(contains(error(), sentence));
+    EXPECT_EQ(amp_cuda_set_stream(nullptr), AMP_ERROR_INVALID);
+    EXPECT_TRUE(contains(error(), sentence));
+    fake->captured = nullptr;
+    EXPECT_EQ(values(op("neg", {x})), (std::vector<float>{0, -1, -2}));
+    ASSERT_EQ(amp_cuda_set_stream(nullptr), AMP_OK);
+    destroy(stream);
+}
+
+TEST_F(CudaStreams, TheCallersContextStaysCurrent) {
+    const Scope scope;
+    set_context(1);
+    amp_tensor *x = sent(counting({3}));
+    EXPECT_EQ(device_of_context(), 1);
+    EXPECT_EQ(values(op("mm", {op("unsqueeze", {x, 0}), op("unsqueeze", {x, 1})})), std::vector<float>{5});
+    EXPECT_EQ(device_of_context(), 1);
+    ASSERT_EQ(amp_cuda_synchronize(), AMP_OK);
+    EXPECT_EQ(device_of_context(), 1);
+    {
+        const Scope inner;
+        ASSERT_NE(sent(x), nullptr);
+        ASSERT_NE(op("neg", {x}), nullptr);
+    }
+    EXPECT_EQ(device_of_context(), 1) << "after what was released";
+    set_context(-1);
+    ASSERT_NE(op("neg", {x}), nullptr);
+    EXPECT_EQ(device_of_context(), 0) << "without one, as cudaSetDevice";
+}
 
 TEST_F(CudaStreams, WorkGoesToTheCallersStreamUntilItIsTakenBack) {
     const Scope scope;
@@ -93,6 +233,8 @@ TEST_F(CudaStreams, AnotherThreadWaitsForTheStream) {
         const Scope inner;
         EXPECT_EQ(values(op("add", {x, x})), (std::vector<float>{0, 2, 4}));
         EXPECT_NE(fake->last_stream, stream) << "it is one thread's";
+        EXPECT_EQ(fake->last_recorded, stream) << "what it waits for";
+        EXPECT_EQ(fake->last_waiting, fake->last_stream);
     }).join();
     EXPECT_GT(amp_cuda_counters().stream_waits, start.stream_waits);
     ASSERT_EQ(amp_cuda_set_stream(nullptr), AMP_OK);
@@ -198,6 +340,7 @@ TEST_F(CudaEvents, HappenWhenWhatWasEnqueuedBeforeIsDone) {
 TEST_F(CudaEvents, AStreamWaitsForOneWithoutTheHost) {
     const Scope scope;
     amp_cuda_event *e = event();
+    EXPECT_EQ(amp_cuda_event_wait(e), AMP_OK) << "of what was never recorded, for nothing";
     ASSERT_EQ(amp_cuda_event_record(e), AMP_OK);
     const amp_cuda_counts start = amp_cuda_counters();
     std::thread([&] { EXPECT_EQ(amp_cuda_event_wait(e), AMP_OK) << amp_last_error(); }).join();

@@ -1,6 +1,7 @@
 // libcudnn for machines without a GPU: convolutions by their definition, in the terms of the real one. What it does not know, it
 // refuses; so it does results whose extents do not follow. Of the answers about algorithms only one may be taken: the
-// others are not deterministic, or want more memory than there is.
+// others are not deterministic, or want more memory than there is. It complains of what the real one would not notice: a stream that
+// was not set, memory that is too small or less aligned than tensor cores need, a bias of another type or shape.
 #include <cudnn.h>
 
 #include <cstring>
@@ -30,9 +31,14 @@ struct Activation {
     cudnnActivationMode_t mode;
 };
 
+// A handle is its device's.
+struct Handle {
+    int device;
+    cudaStream_t stream = nullptr;
+};
+
 constexpr size_t area_bytes = 4096;
 constexpr int good_algorithm = 1; // IMPLICIT_PRECOMP_GEMM forwards
-bool has_stream = false;
 
 // Handles are addresses of what they stand for.
 template <class Object, class Handle>
@@ -122,11 +128,45 @@ size_t size_of(const Tensor &t) {
     return last + 1;
 }
 
-cudnnStatus_t ready(int algorithm, void *area, size_t bytes) {
-    if (!has_stream || algorithm != good_algorithm || bytes < area_bytes || !area) return CUDNN_STATUS_BAD_PARAM;
+size_t bytes_of(const Tensor &t) {
+    return size_of(t) * (t.type == CUDNN_DATA_DOUBLE ? 8 : t.type == CUDNN_DATA_FLOAT ? 4 : 2);
+}
+size_t bytes_of(const Filter &w) {
+    size_t bytes = bytes_of(Tensor{w.type, {1}, {1}});
+    for (int extent : w.dims) bytes *= size_t(extent);
+    return bytes;
+}
+
+bool computes_so(const Convolution &c, cudnnDataType_t type) {
+    const bool wide = type == CUDNN_DATA_DOUBLE, narrow = type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+    if (c.compute != (wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT)) return false;
+    return narrow || !wide || c.math == CUDNN_FMA_MATH;
+}
+
+// Whether it can run; then device memory may be touched.
+cudnnStatus_t begin(cudnnHandle_t handle, const Convolution &c, cudnnDataType_t type, int algorithm,
+                    std::vector<fake_access> accesses, void *area, size_t bytes) {
+    const auto &h = of<Handle>(handle);
+    if (h.device != fake_cuda_device() || algorithm != good_algorithm) return CUDNN_STATUS_BAD_PARAM;
     if (fake_cuda()->fail_convolution) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+    accesses.push_back(fake_write(area, bytes));
+    bool good = computes_so(c, type) || fake_cuda_complain("cuDNN: types that do not go together");
+    if (bytes < area_bytes) good = fake_cuda_complain("cuDNN: the workspace is too small");
+    for (const fake_access &a : accesses) {
+        if (uintptr_t(a.memory) % 16) good = fake_cuda_complain("cuDNN: memory is not aligned to 16 bytes");
+    }
+    if (!good || !fake_cuda_begin(h.stream, "cuDNN", accesses.data(), accesses.size()))
+        return CUDNN_STATUS_EXECUTION_FAILED;
     fake_cuda()->convolutions++;
+    std::memset(area, 0xff, bytes);
     return CUDNN_STATUS_SUCCESS;
+}
+
+// One number for each channel, of the result's type.
+bool is_bias_of(const Tensor &bias, const Tensor &y) {
+    bool good = bias.type == y.type && bias.dims.size() == y.dims.size();
+    for (size_t d = 0; good && d < y.dims.size(); d++) good = bias.dims[d] == (d == 1 ? y.dims[1] : 1);
+    return good && bias.steps[1] == 1;
 }
 
 double factor_of(const Convolution &c, cudnnDataType_t type, double x) {
@@ -150,7 +190,7 @@ cudnnStatus_t answer(const Convolution &c, bool fits, int asked, int *count, Per
     };
     put(0, 0, CUDNN_NON_DETERMINISTIC);
     put(2, size_t(1) << 40, CUDNN_DETERMINISTIC);
-    put(good_algorithm, area_bytes, CUDNN_DETERMINISTIC);
+    put(good_algorithm, fake_cuda()->convolution_area, CUDNN_DETERMINISTIC);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -185,11 +225,12 @@ double number(const Tensor &t, const void *scale) {
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
-    *handle = reinterpret_cast<cudnnHandle_t>(uintptr_t(1));
+    if (fake_cuda_device() < 0) return CUDNN_STATUS_NOT_INITIALIZED;
+    *handle = reinterpret_cast<cudnnHandle_t>(new Handle{fake_cuda_device()});
     return CUDNN_STATUS_SUCCESS;
 }
-EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
-    has_stream = true;
+EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+    of<Handle>(handle).stream = stream;
     return CUDNN_STATUS_SUCCESS;
 }
 EXPORT cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *t) {
@@ -282,67 +323,84 @@ EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, cons
     fake_cuda()->heuristics++;
     if (!fits(of<Tensor>(x), of<Filter>(w), of<Convolution>(c), of<Tensor>(y))) return CUDNN_STATUS_BAD_PARAM;
     if (algorithm != good_algorithm || fake_cuda()->refuse_convolutions) return CUDNN_STATUS_NOT_SUPPORTED;
-    *bytes = area_bytes;
+    *bytes = fake_cuda()->convolution_area;
     return CUDNN_STATUS_SUCCESS;
 }
 
-EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t, const void *alpha, const cudnnTensorDescriptor_t x,
+EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x,
                                              const void *x_data, const cudnnFilterDescriptor_t w, const void *w_data,
                                              const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algorithm,
                                              void *area, size_t bytes, const void *beta,
                                              const cudnnTensorDescriptor_t y, void *y_data) {
-    const auto &tensor = of<Tensor>(y);
+    const auto &tensor = of<Tensor>(y), &input = of<Tensor>(x);
+    const auto &filter = of<Filter>(w);
     if (number(tensor, alpha) != 1 || number(tensor, beta) != 0) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (const cudnnStatus_t status = ready(algorithm, area, bytes)) return status;
-    fake_cuda_open(true);
-    std::memset(area, 0xff, bytes);
-    const auto sums = forward(of<Tensor>(x), x_data, of<Filter>(w), w_data, of<Convolution>(c), tensor);
+    if (const cudnnStatus_t status = begin(handle, of<Convolution>(c), tensor.type, algorithm,
+                                           {fake_read(x_data, bytes_of(input)), fake_read(w_data, bytes_of(filter)),
+                                            fake_write(y_data, bytes_of(tensor))},
+                                           area, bytes))
+        return status;
+    const auto sums = forward(input, x_data, filter, w_data, of<Convolution>(c), tensor);
     write(tensor, sums, y_data, [](double sum, int64_t, int) { return sum; });
-    fake_cuda_open(false);
+    fake_cuda_end();
     return CUDNN_STATUS_SUCCESS;
 }
 EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
-    cudnnHandle_t, const void *alpha, const cudnnTensorDescriptor_t x, const void *x_data,
+    cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x, const void *x_data,
     const cudnnFilterDescriptor_t w, const void *w_data, const cudnnConvolutionDescriptor_t c,
-    cudnnConvolutionFwdAlgo_t algorithm, void *area, size_t bytes, const void *beta, const cudnnTensorDescriptor_t,
-    const void *z_data, const cudnnTensorDescriptor_t, const void *bias, const cudnnActivationDescriptor_t a,
-    const cudnnTensorDescriptor_t y, void *y_data) {
-    const auto &tensor = of<Tensor>(y);
+    cudnnConvolutionFwdAlgo_t algorithm, void *area, size_t bytes, const void *beta, const cudnnTensorDescriptor_t z,
+    const void *z_data, const cudnnTensorDescriptor_t bias_descriptor, const void *bias,
+    const cudnnActivationDescriptor_t a, const cudnnTensorDescriptor_t y, void *y_data) {
+    const auto &tensor = of<Tensor>(y), &input = of<Tensor>(x);
+    const auto &filter = of<Filter>(w);
     const amp_dtype dtype = dtype_of(tensor.type);
     const double keep = number(tensor, beta);
-    if (number(tensor, alpha) != 1 || !bias || !z_data) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (const cudnnStatus_t status = ready(algorithm, area, bytes)) return status;
     const bool relu = of<Activation>(a).mode == CUDNN_ACTIVATION_RELU;
-    fake_cuda_open(true);
-    std::memset(area, 0xff, bytes);
-    const auto sums = forward(of<Tensor>(x), x_data, of<Filter>(w), w_data, of<Convolution>(c), tensor);
+    if (number(tensor, alpha) != 1 || !bias || !z_data) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (z != y || !is_bias_of(of<Tensor>(bias_descriptor), tensor)) {
+        fake_cuda_complain("cuDNN: a bias or residual of another type or shape");
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    }
+    const auto narrow = size_t(tensor.dims[1]) * (bytes_of(tensor) / size_of(tensor));
+    if (const cudnnStatus_t status =
+            begin(handle, of<Convolution>(c), tensor.type, algorithm,
+                  {fake_read(x_data, bytes_of(input)), fake_read(w_data, bytes_of(filter)), fake_read(bias, narrow),
+                   fake_read(z_data, bytes_of(tensor)), fake_write(y_data, bytes_of(tensor))},
+                  area, bytes))
+        return status;
+    const auto sums = forward(input, x_data, filter, w_data, of<Convolution>(c), tensor);
     write(tensor, sums, y_data, [&](double sum, int64_t at, int channel) {
         if (keep != 0) sum += keep * load<double>(z_data, dtype, at);
         sum += load<double>(bias, dtype, channel);
         return relu && sum < 0 ? 0 : sum;
     });
-    fake_cuda_open(false);
+    fake_cuda_end();
     return CUDNN_STATUS_SUCCESS;
 }
-EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t, const void *alpha, const cudnnFilterDescriptor_t w,
-                                                  const void *w_data, const cudnnTensorDescriptor_t dy,
-                                                  const void *dy_data, const cudnnConvolutionDescriptor_t c,
+EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
+                                                  const cudnnFilterDescriptor_t w, const void *w_data,
+                                                  const cudnnTensorDescriptor_t dy, const void *dy_data,
+                                                  const cudnnConvolutionDescriptor_t c,
                                                   cudnnConvolutionBwdDataAlgo_t algorithm, void *area, size_t bytes,
                                                   const void *beta, const cudnnTensorDescriptor_t dx, void *dx_data) {
-    const auto &tensor = of<Tensor>(dx);
+    const auto &tensor = of<Tensor>(dx), &input = of<Tensor>(dy);
     const auto &convolution = of<Convolution>(c);
+    const auto &filter = of<Filter>(w);
     const amp_dtype dtype = dtype_of(tensor.type);
     if (number(tensor, alpha) != 1 || number(tensor, beta) != 0) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (const cudnnStatus_t status = ready(algorithm, area, bytes)) return status;
+    if (const cudnnStatus_t status = begin(handle, convolution, tensor.type, algorithm,
+                                           {fake_read(dy_data, bytes_of(input)), fake_read(w_data, bytes_of(filter)),
+                                            fake_write(dx_data, bytes_of(tensor))},
+                                           area, bytes))
+        return status;
     std::vector<double> sums(size_of(tensor));
-    fake_cuda_open(true);
-    std::memset(area, 0xff, bytes);
-    each(tensor, of<Filter>(w), convolution, of<Tensor>(dy), [&](int64_t to, int64_t weight, int64_t from) {
+    each(tensor, filter, convolution, input, [&](int64_t to, int64_t weight, int64_t from) {
         sums[size_t(to)] += factor_of(convolution, tensor.type, load<double>(dy_data, dtype, from)) *
                             factor_of(convolution, tensor.type, load<double>(w_data, dtype, weight));
     });
     write(tensor, sums, dx_data, [](double sum, int64_t, int) { return sum; });
-    fake_cuda_open(false);
+    fake_cuda_end();
     return CUDNN_STATUS_SUCCESS;
 }
 

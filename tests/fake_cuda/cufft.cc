@@ -15,8 +15,10 @@ namespace {
 struct Plan {
     int64_t n = 0, count = 0;
     cufftType type = CUFFT_C2C;
-    bool allocates = true, has_stream = false;
+    bool allocates = true;
+    cudaStream_t stream = nullptr;
     void *area = nullptr;
+    int device = fake_cuda_device();
 };
 std::map<cufftHandle, Plan> plans;
 constexpr size_t area_bytes = 512;
@@ -25,18 +27,37 @@ Plan *ready(cufftHandle handle, cufftType type) {
     const auto found = plans.find(handle);
     if (found == plans.end() || found->second.n == 0 || found->second.type != type) return nullptr;
     Plan &plan = found->second;
-    if (plan.allocates || !plan.area || !plan.has_stream) return nullptr;
+    if (plan.device != fake_cuda_device()) fake_cuda_complain("cuFFT: the plan is another device's");
+    return plan.allocates || plan.device != fake_cuda_device() ? nullptr : &plan;
+}
+
+// Numbers of a line.
+size_t length_of(cufftType type, int64_t n, bool in) {
+    const bool half = in ? type == CUFFT_C2R || type == CUFFT_Z2D : type == CUFFT_R2C || type == CUFFT_D2Z;
+    return size_t(half ? n / 2 + 1 : n);
+}
+
+template <class In, class Out>
+bool begin(const Plan &plan, In *in, Out *out) {
+    const auto lines = size_t(plan.count);
+    const fake_access accesses[] = {fake_write(in, lines * length_of(plan.type, plan.n, true) * sizeof(In)),
+                                    fake_write(out, lines * length_of(plan.type, plan.n, false) * sizeof(Out)),
+                                    fake_write(plan.area, area_bytes)};
+    if (uintptr_t(in) % 16 || uintptr_t(out) % 16 || uintptr_t(plan.area) % 256)
+        return fake_cuda_complain("cuFFT: memory is not aligned");
+    if (!fake_cuda_begin(plan.stream, "cuFFT", accesses, sizeof accesses / sizeof *accesses)) return false;
     std::memset(plan.area, 0xff, area_bytes);
-    return &plan;
+    return true;
 }
 
 // out[k] = Σ in[j] · exp(sign · 2πi · jk / n), of lines one after the other: `given` numbers of each in, `made` of them
 // out.
 template <class In, class Out, class Read, class Write>
 cufftResult transform(cufftHandle handle, cufftType type, In *in, Out *out, int sign, Read read, Write write) {
-    fake_cuda_open(true);
     const Plan *plan = ready(handle, type);
-    for (int64_t line = 0; plan && line < plan->count; line++) {
+    if (!plan) return CUFFT_INVALID_PLAN;
+    if (!begin(*plan, in, out)) return CUFFT_EXEC_FAILED;
+    for (int64_t line = 0; line < plan->count; line++) {
         const int64_t n = plan->n;
         std::vector<std::complex<double>> x(static_cast<size_t>(n));
         for (int64_t j = 0; j < n; j++) x[static_cast<size_t>(j)] = read(in, line, j, n);
@@ -49,8 +70,8 @@ cufftResult transform(cufftHandle handle, cufftType type, In *in, Out *out, int 
             write(out, line, k, n, sum);
         }
     }
-    fake_cuda_open(false);
-    return plan ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
+    fake_cuda_end();
+    return CUFFT_SUCCESS;
 }
 
 template <class Complex>
@@ -114,8 +135,8 @@ EXPORT cufftResult cufftSetWorkArea(cufftHandle handle, void *area) {
     plans.at(handle).area = area;
     return CUFFT_SUCCESS;
 }
-EXPORT cufftResult cufftSetStream(cufftHandle handle, cudaStream_t) {
-    plans.at(handle).has_stream = true;
+EXPORT cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream) {
+    plans.at(handle).stream = stream;
     return CUFFT_SUCCESS;
 }
 EXPORT cufftResult cufftExecC2C(cufftHandle handle, cufftComplex *in, cufftComplex *out, int direction) {

@@ -1,5 +1,6 @@
 // libcusolver for machines without a GPU: LAPACK on the host, in the terms of the real one. Workspaces are overwritten, and
-// those that are too small or not of the pools are refused.
+// those that are too small or not of the pools are refused. A handle is its device's; matrices must have their memory, and the
+// stream its turn with it.
 #include <cusolverDn.h>
 
 #include <complex>
@@ -61,15 +62,39 @@ std::complex<R> conjugate(std::complex<R> x) {
     return std::conj(x);
 }
 
+struct Handle {
+    int device;
+    cudaStream_t stream;
+};
+
+size_t size_of(cudaDataType type) {
+    return type == CUDA_R_32F ? 4 : type == CUDA_C_64F ? 16 : 8;
+}
+// A column-major matrix.
+fake_access matrix(cudaDataType type, const void *a, int64_t rows, int64_t columns, int64_t lda, bool writes = true) {
+    const bool none = rows == 0 || columns == 0;
+    const fake_access refused = {nullptr, 1, writes};
+    if (!none && lda < rows && !fake_cuda_complain("cuSOLVER: the columns of a matrix overlap")) return refused;
+    if (uintptr_t(a) % size_of(type) && !fake_cuda_complain("cuSOLVER: a matrix is not aligned")) return refused;
+    return {a, none ? 0 : size_t((columns - 1) * lda + rows) * size_of(type), writes};
+}
+fake_access numbers(const void *a, int64_t count, size_t size, bool writes = true) {
+    return {a, size_t(count) * size, writes};
+}
+
 // Runs `body` with a null pointer of the type that `type` names, while device memory may be touched.
 template <class Body>
-cusolverStatus_t with_type(cudaDataType type, Body body) {
+cusolverStatus_t with_type(cusolverDnHandle_t handle, cudaDataType type, std::vector<fake_access> accesses, int *info,
+                           Body body) {
+    const auto *h = reinterpret_cast<const Handle *>(handle);
     // NaN is computed with, as on the device.
     static const bool unchecked = (LAPACKE_set_nancheck(0), true);
     (void)unchecked;
     fake_cuda()->factors++;
     if (const int failure = std::exchange(fake_cuda()->fail_factor, 0)) return static_cast<cusolverStatus_t>(failure);
-    fake_cuda_open(true);
+    accesses.push_back(fake_write(info, sizeof *info));
+    if (h->device != fake_cuda_device() || !fake_cuda_begin(h->stream, "cuSOLVER", accesses.data(), accesses.size()))
+        return CUSOLVER_STATUS_EXECUTION_FAILED;
     cusolverStatus_t status = CUSOLVER_STATUS_SUCCESS;
     switch (type) {
     case CUDA_R_32F: body(static_cast<float *>(nullptr)); break;
@@ -78,19 +103,28 @@ cusolverStatus_t with_type(cudaDataType type, Body body) {
     case CUDA_C_64F: body(static_cast<Z *>(nullptr)); break;
     default: status = CUSOLVER_STATUS_NOT_SUPPORTED;
     }
-    fake_cuda_open(false);
+    fake_cuda_end();
     return status;
 }
 
-bool take_room(void *device, size_t device_size, void *host, size_t host_size) {
-    if (!device || device_size < fake_cuda()->factor_device || !host || host_size < fake_cuda()->factor_host)
-        return false;
-    fake_cuda_open(true);
-    std::memset(device, 0xff, device_size);
-    fake_cuda_open(false);
-    std::memset(host, 0xff, host_size);
-    return true;
-}
+// The rooms that a routine was given.
+struct Room {
+    void *device;
+    size_t device_size;
+    void *host;
+    size_t host_size;
+
+    bool is_enough() const {
+        return device && device_size >= fake_cuda()->factor_device && host && host_size >= fake_cuda()->factor_host;
+    }
+    fake_access access() const {
+        return fake_write(device, device_size);
+    }
+    void write() const {
+        std::memset(device, 0xff, device_size);
+        std::memset(host, 0xff, host_size);
+    }
+};
 cusolverStatus_t give_room(size_t *device, size_t *host) {
     *device = fake_cuda()->factor_device;
     *host = fake_cuda()->factor_host;
@@ -101,21 +135,31 @@ char letter_of(cublasFillMode_t uplo) {
 }
 
 template <class T>
-cusolverStatus_t make_q(cudaDataType type, int m, int n, int k, void *a, int lda, const void *tau, void *work, int room,
-                        int *info) {
+cusolverStatus_t make_q(cusolverDnHandle_t handle, cudaDataType type, int m, int n, int k, void *a, int lda,
+                        const void *tau, void *work, int room, int *info) {
     if (room < elements || m < n || n < k) return CUSOLVER_STATUS_INVALID_VALUE;
-    return with_type(type, [=](auto) {
+    const std::vector<fake_access> accesses = {matrix(type, a, m, n, lda), numbers(tau, k, sizeof(T), false),
+                                               numbers(work, room, sizeof(T))};
+    return with_type(handle, type, accesses, info, [=](auto) {
         std::memset(work, 0xff, size_t(room) * sizeof(T));
         *info = orgqr(m, n, k, static_cast<T *>(a), lda, const_cast<T *>(static_cast<const T *>(tau)));
     });
 }
 
 template <class T, class R>
-cusolverStatus_t decompose(cudaDataType type, cusolverEigMode_t mode, int econ, int m, int n, void *a, int lda, void *s,
-                           void *u, int ldu, void *v, int ldv, void *work, int room, int *info) {
+cusolverStatus_t decompose(cusolverDnHandle_t handle, cudaDataType type, cusolverEigMode_t mode, int econ, int m, int n,
+                           void *a, int lda, void *s, void *u, int ldu, void *v, int ldv, void *work, int room,
+                           int *info) {
     const bool vectors = mode == CUSOLVER_EIG_MODE_VECTOR;
     if (room < elements || ldu < m || ldv < n) return CUSOLVER_STATUS_INVALID_VALUE;
-    return with_type(type, [=](auto) {
+    const int least = std::min(m, n);
+    std::vector<fake_access> accesses = {matrix(type, a, m, n, lda), numbers(s, least, sizeof(R)),
+                                         numbers(work, room, sizeof(T))};
+    if (vectors) {
+        accesses.push_back(matrix(type, u, m, econ ? least : m, ldu));
+        accesses.push_back(matrix(type, v, n, econ ? least : n, ldv));
+    }
+    return with_type(handle, type, accesses, info, [=](auto) {
         const int high = econ ? std::min(m, n) : n;
         std::vector<T> vt(vectors ? size_t(high) * size_t(n) : 1);
         std::memset(work, 0xff, size_t(room) * sizeof(T));
@@ -136,7 +180,8 @@ cusolverStatus_t decompose(cudaDataType type, cusolverEigMode_t mode, int econ, 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *handle) {
-    *handle = reinterpret_cast<cusolverDnHandle_t>(uintptr_t(1));
+    if (fake_cuda_device() < 0) return CUSOLVER_STATUS_NOT_INITIALIZED;
+    *handle = reinterpret_cast<cusolverDnHandle_t>(new Handle{fake_cuda_device(), nullptr});
     return CUSOLVER_STATUS_SUCCESS;
 }
 EXPORT cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *params) {
@@ -147,7 +192,8 @@ EXPORT cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t *info) {
     *info = reinterpret_cast<gesvdjInfo_t>(uintptr_t(1));
     return CUSOLVER_STATUS_SUCCESS;
 }
-EXPORT cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t, cudaStream_t stream) {
+EXPORT cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, cudaStream_t stream) {
+    reinterpret_cast<Handle *>(handle)->stream = stream;
     return stream ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_INVALID_VALUE;
 }
 
@@ -156,17 +202,21 @@ EXPORT cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t, cusolver
                                                     size_t *host) {
     return give_room(device, host);
 }
-EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t, cusolverDnParams_t, cublasFillMode_t uplo, int64_t n,
-                                         cudaDataType type, void *a, int64_t lda, cudaDataType, void *device,
+EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t, cublasFillMode_t uplo,
+                                         int64_t n, cudaDataType type, void *a, int64_t lda, cudaDataType, void *device,
                                          size_t device_size, void *host, size_t host_size, int *info) {
-    if (!take_room(device, device_size, host, host_size)) return CUSOLVER_STATUS_INVALID_VALUE;
-    return with_type(type,
-                     [=](auto t) { *info = potrf(letter_of(uplo), int(n), static_cast<decltype(t)>(a), int(lda)); });
+    const Room room = {device, device_size, host, host_size};
+    if (!room.is_enough()) return CUSOLVER_STATUS_INVALID_VALUE;
+    return with_type(handle, type, {matrix(type, a, n, n, lda), room.access()}, info, [=](auto t) {
+        room.write();
+        *info = potrf(letter_of(uplo), int(n), static_cast<decltype(t)>(a), int(lda));
+    });
 }
-EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t, cusolverDnParams_t, cublasFillMode_t uplo, int64_t n,
-                                         int64_t k, cudaDataType type, const void *a, int64_t lda, cudaDataType,
-                                         void *b, int64_t ldb, int *info) {
-    return with_type(type, [=](auto t) {
+EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle, cusolverDnParams_t, cublasFillMode_t uplo,
+                                         int64_t n, int64_t k, cudaDataType type, const void *a, int64_t lda,
+                                         cudaDataType, void *b, int64_t ldb, int *info) {
+    const std::vector<fake_access> accesses = {matrix(type, a, n, n, lda, false), matrix(type, b, n, k, ldb)};
+    return with_type(handle, type, accesses, info, [=](auto t) {
         *info = potrs(letter_of(uplo), int(n), int(k), static_cast<decltype(t)>(const_cast<void *>(a)), int(lda),
                       static_cast<decltype(t)>(b), int(ldb));
     });
@@ -177,20 +227,26 @@ EXPORT cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t, cusolver
                                                     size_t *host) {
     return give_room(device, host);
 }
-EXPORT cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t, cusolverDnParams_t, int64_t m, int64_t n,
+EXPORT cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, cusolverDnParams_t, int64_t m, int64_t n,
                                          cudaDataType type, void *a, int64_t lda, int64_t *pivots, cudaDataType,
                                          void *device, size_t device_size, void *host, size_t host_size, int *info) {
-    if (!pivots || !take_room(device, device_size, host, host_size)) return CUSOLVER_STATUS_INVALID_VALUE;
-    return with_type(type, [=](auto t) {
+    const Room room = {device, device_size, host, host_size};
+    if (!pivots || !room.is_enough()) return CUSOLVER_STATUS_INVALID_VALUE;
+    const std::vector<fake_access> accesses = {matrix(type, a, m, n, lda), room.access(),
+                                               numbers(pivots, std::min(m, n), sizeof *pivots)};
+    return with_type(handle, type, accesses, info, [=](auto t) {
+        room.write();
         std::vector<int> narrow(size_t(std::min(m, n)));
         *info = getrf(int(m), int(n), static_cast<decltype(t)>(a), int(lda), narrow.data());
         for (size_t i = 0; i < narrow.size(); i++) pivots[i] = narrow[i];
     });
 }
-EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t, cusolverDnParams_t, cublasOperation_t trans, int64_t n,
-                                         int64_t k, cudaDataType type, const void *a, int64_t lda,
+EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t, cublasOperation_t trans,
+                                         int64_t n, int64_t k, cudaDataType type, const void *a, int64_t lda,
                                          const int64_t *pivots, cudaDataType, void *b, int64_t ldb, int *info) {
-    return with_type(type, [=](auto t) {
+    const std::vector<fake_access> accesses = {matrix(type, a, n, n, lda, false), matrix(type, b, n, k, ldb),
+                                               numbers(pivots, n, sizeof *pivots, false)};
+    return with_type(handle, type, accesses, info, [=](auto t) {
         const std::vector<int> narrow(pivots, pivots + n);
         *info = getrs(trans == CUBLAS_OP_T ? 'T' : 'N', int(n), int(k), static_cast<decltype(t)>(const_cast<void *>(a)),
                       int(lda), narrow.data(), static_cast<decltype(t)>(b), int(ldb));
@@ -202,11 +258,15 @@ EXPORT cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t, cusolver
                                                     cudaDataType, size_t *device, size_t *host) {
     return give_room(device, host);
 }
-EXPORT cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t, cusolverDnParams_t, int64_t m, int64_t n,
+EXPORT cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, cusolverDnParams_t, int64_t m, int64_t n,
                                          cudaDataType type, void *a, int64_t lda, cudaDataType, void *tau, cudaDataType,
                                          void *device, size_t device_size, void *host, size_t host_size, int *info) {
-    if (!take_room(device, device_size, host, host_size)) return CUSOLVER_STATUS_INVALID_VALUE;
-    return with_type(type, [=](auto t) {
+    const Room room = {device, device_size, host, host_size};
+    if (!room.is_enough()) return CUSOLVER_STATUS_INVALID_VALUE;
+    const std::vector<fake_access> accesses = {matrix(type, a, m, n, lda), room.access(),
+                                               numbers(tau, std::min(m, n), size_of(type))};
+    return with_type(handle, type, accesses, info, [=](auto t) {
+        room.write();
         *info = geqrf(int(m), int(n), static_cast<decltype(t)>(a), int(lda), static_cast<decltype(t)>(tau));
     });
 }
@@ -217,12 +277,15 @@ EXPORT cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t, cusolver
                                                     size_t *host) {
     return give_room(device, host);
 }
-EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t, cusolverDnParams_t, cusolverEigMode_t mode,
+EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t, cusolverEigMode_t mode,
                                          cublasFillMode_t uplo, int64_t n, cudaDataType type, void *a, int64_t lda,
                                          cudaDataType, void *w, cudaDataType, void *device, size_t device_size,
                                          void *host, size_t host_size, int *info) {
-    if (!take_room(device, device_size, host, host_size)) return CUSOLVER_STATUS_INVALID_VALUE;
-    return with_type(type, [=](auto t) {
+    const Room room = {device, device_size, host, host_size};
+    if (!room.is_enough()) return CUSOLVER_STATUS_INVALID_VALUE;
+    const size_t real = type == CUDA_R_32F || type == CUDA_C_32F ? 4 : 8;
+    return with_type(handle, type, {matrix(type, a, n, n, lda), room.access(), numbers(w, n, real)}, info, [=](auto t) {
+        room.write();
         using R = std::remove_reference_t<decltype(std::abs(*t))>;
         *info = syevd(mode == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N', letter_of(uplo), int(n),
                       static_cast<decltype(t)>(a), int(lda), static_cast<R *>(w));
@@ -236,9 +299,9 @@ EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t, cusolverDnParams_t,
         *room = elements;                                                                                              \
         return CUSOLVER_STATUS_SUCCESS;                                                                                \
     }                                                                                                                  \
-    EXPORT cusolverStatus_t cusolverDn##q(cusolverDnHandle_t, int m, int n, int k, D *a, int lda, const D *tau,        \
+    EXPORT cusolverStatus_t cusolverDn##q(cusolverDnHandle_t handle, int m, int n, int k, D *a, int lda, const D *tau, \
                                           D *work, int room, int *info) {                                              \
-        return make_q<T>(type, m, n, k, a, lda, tau, work, room, info);                                                \
+        return make_q<T>(handle, type, m, n, k, a, lda, tau, work, room, info);                                        \
     }                                                                                                                  \
     EXPORT cusolverStatus_t cusolverDn##svd##_bufferSize(cusolverDnHandle_t, cusolverEigMode_t, int, int, int,         \
                                                          const D *, int, const S *, const D *, int, const D *, int,    \
@@ -246,10 +309,10 @@ EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t, cusolverDnParams_t,
         *room = elements;                                                                                              \
         return CUSOLVER_STATUS_SUCCESS;                                                                                \
     }                                                                                                                  \
-    EXPORT cusolverStatus_t cusolverDn##svd(cusolverDnHandle_t, cusolverEigMode_t mode, int econ, int m, int n, D *a,  \
-                                            int lda, S *s, D *u, int ldu, D *v, int ldv, D *work, int room, int *info, \
-                                            gesvdjInfo_t) {                                                            \
-        return decompose<T, R>(type, mode, econ, m, n, a, lda, s, u, ldu, v, ldv, work, room, info);                   \
+    EXPORT cusolverStatus_t cusolverDn##svd(cusolverDnHandle_t handle, cusolverEigMode_t mode, int econ, int m, int n, \
+                                            D *a, int lda, S *s, D *u, int ldu, D *v, int ldv, D *work, int room,      \
+                                            int *info, gesvdjInfo_t) {                                                 \
+        return decompose<T, R>(handle, type, mode, econ, m, n, a, lda, s, u, ldu, v, ldv, work, room, info);           \
     }
 TYPED(Sorgqr, Sgesvdj, float, float, float, float, CUDA_R_32F)
 TYPED(Dorgqr, Dgesvdj, double, double, double, double, CUDA_R_64F)

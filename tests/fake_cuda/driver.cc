@@ -1,19 +1,26 @@
 // libcuda.so.1 for machines without a GPU: every stream runs at once, and kernels are those of src/cuda/device/*.cu, compiled
 // for the host. Device memory can be read and written only while a kernel or a copy runs: host code that touches it dies of it.
-// What the module asks of the driver is checked: pointers, the current context, events and streams that were made. Tests
-// steer it through fake_cuda.h.
+// What the module asks of the driver is checked: pointers, the current context, events and streams that were made, limits of
+// launches; that work on a block has an order (order.h); that the host leaves pinned memory alone until a copy is known to be
+// over, before which it holds nothing. Tests steer it through fake_cuda.h.
 #include <cuda.h>
 
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fake_cuda.h"
+#include "order.h"
 #include "threads.h"
 
 thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of its grid
@@ -21,24 +28,55 @@ thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of i
 namespace {
 
 constexpr int max_devices = 8;
+// Of every GPU that the module is built for. Kernels' registers allow no more threads (tests/check_kernels.sh), and what they are
+// given must fit where drivers before 12.1 put it.
+constexpr unsigned max_threads = 256, max_grid = 0x7fffffff;
+constexpr size_t max_arguments = 4096;
 
 struct Device {
     CUresult lost = CUDA_SUCCESS; // after which the context is of no more use
     size_t used = 0, kept = 0;    // of the pool: handed out, and freed but not given back
 };
 
-std::mutex lock;
-Device devices[max_devices];
-std::map<CUdeviceptr, std::pair<int, size_t>> blocks; // address → device and size
-std::map<CUstream, int> streams;                      // of which device
+struct Block {
+    int device;
+    size_t bytes;
+    Uses uses;
+};
 struct Event {
     int device;
-    bool recorded; // and not waited for since
+    bool recorded, waiting; // waiting: the host has not waited for it
     bool timed;
-    uint64_t at;    // launches before it: the fake's clock, in milliseconds
-    uint64_t order; // of all records
+    Clock clock;
+    uint64_t at; // launches before it: the fake's clock, in milliseconds
 };
+struct Kernel {
+    int device;
+    std::string name;
+    void (*run)(const void *);
+    size_t bytes; // of its arguments
+};
+// A copy that the host does not know to be over.
+struct Copy {
+    size_t stream;
+    uint64_t time;
+    char *host;
+    size_t bytes;
+    uint64_t hash;          // of what is read there, or …
+    std::vector<char> data; // … what is written there
+};
+
+std::mutex lock;
+Device devices[max_devices];
+std::map<CUdeviceptr, Block> blocks;
+std::map<CUstream, Stream> streams;
+Stream legacy[max_devices]; // the default streams
+std::vector<int> device_of_number = std::vector<int>(max_devices);
+Clock issued, completed; // the latter: what the host knows to be over
 std::map<CUevent, Event> events;
+std::map<std::pair<int, std::string>, Kernel> kernels;
+std::map<const char *, size_t> pinned;
+std::vector<Copy> copies;
 fake_cuda_state state;
 thread_local int current = -1; // device of the current context
 
@@ -52,15 +90,95 @@ int device_count() {
     return count ? std::atoi(count) : state.devices;
 }
 
-// Whether [address, address + bytes) lies in one block of a device; of the current one.
-bool is_memory_of(int device, CUdeviceptr address, size_t bytes) {
-    auto after = blocks.upper_bound(address);
-    if (after == blocks.begin()) return false;
-    const auto &[start, block] = *--after;
-    return block.first == device && address + bytes <= start + block.second;
+bool complain(const char *format, va_list arguments) {
+    std::vsnprintf(state.complaint, sizeof state.complaint, format, arguments);
+    std::fprintf(stderr, "fake CUDA: %s\n", state.complaint);
+    state.complaints++;
+    return false;
 }
-bool is_device_memory(CUdeviceptr address, size_t bytes) {
-    return is_memory_of(current, address, bytes);
+bool complain(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)complain(format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+// ---- Order -------------------------------------------------------------------------------------------------------
+
+Stream *find_stream(CUstream stream) {
+    if (stream == CU_STREAM_LEGACY && current >= 0) {
+        legacy[current].device = current;
+        legacy[current].number = size_t(current);
+        return &legacy[current];
+    }
+    const auto found = streams.find(stream);
+    return found == streams.end() ? nullptr : &found->second;
+}
+
+// What is enqueued on the stream now comes after what the host knows to be over, and by the rules of the default stream.
+void enqueue(Stream *s) {
+    join(&s->clock, completed);
+    const bool is_legacy = s == &legacy[s->device];
+    if (s->blocking) join(&s->clock, legacy[s->device].clock);
+    for (auto &[handle, other] : streams) {
+        if (is_legacy && other.blocking && other.device == s->device) join(&s->clock, other.clock);
+    }
+    device_of_number.resize(std::max(device_of_number.size(), s->number + 1));
+    device_of_number[s->number] = s->device;
+    s->step();
+    set(&issued, s->number, s->now());
+}
+
+uint64_t hash_of(const char *data, size_t bytes) {
+    uint64_t hash = bytes, word = 0;
+    for (size_t i = 0; i < bytes; i += sizeof word) {
+        word = 0;
+        std::memcpy(&word, data + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+// The host has waited.
+void complete(const Clock &clock) {
+    join(&completed, clock);
+    std::vector<Copy> left;
+    for (Copy &c : copies) {
+        if (at(completed, c.stream) < c.time) {
+            left.push_back(std::move(c));
+        } else if (!c.data.empty()) {
+            std::memcpy(c.host, c.data.data(), c.bytes);
+        } else if (hash_of(c.host, c.bytes) != c.hash) {
+            complain("pinned memory was changed before a copy had read it");
+        }
+    }
+    copies = std::move(left);
+}
+
+bool is_pinned(const char *memory, size_t bytes) {
+    auto after = pinned.upper_bound(memory);
+    if (after == pinned.begin()) return false;
+    --after;
+    return memory + bytes <= after->first + after->second;
+}
+
+std::map<CUdeviceptr, Block>::iterator find_block(CUdeviceptr address) {
+    auto after = blocks.upper_bound(address);
+    if (after == blocks.begin()) return blocks.end();
+    --after;
+    return address <= after->first + after->second.bytes ? after : blocks.end(); // its end may be named
+}
+
+// Notes that work of a stream touches [address, address + bytes) of a device's memory; false where it may not.
+bool use(const Stream &s, int device, const char *who, CUdeviceptr address, size_t bytes, bool writes) {
+    const auto found = find_block(address);
+    if (found == blocks.end() || found->second.device != device || address + bytes > found->first + found->second.bytes)
+        return complain("%s touches %zu bytes that are not a block's of device %d", who, bytes, device);
+    const bool ordered = found->second.uses.are_before(s, writes);
+    found->second.uses.add(s, writes);
+    return ordered || complain("%s %s memory while another stream may be using it", who, writes ? "writes" : "reads");
 }
 
 // Blocks of a grid-strided kernel, one after the other.
@@ -136,8 +254,68 @@ void close_memory() {
     if (--open_count == 0 && arena) mprotect(arena, arena_bytes, PROT_NONE);
 }
 
-bool is_stream(CUstream stream) {
-    return stream == CU_STREAM_LEGACY || streams.count(stream) > 0;
+// A stream on which the current device can do something now.
+CUresult ready(CUstream stream, Stream **found) {
+    if (CUresult p = problem()) return p;
+    *found = find_stream(stream);
+    if (!*found) return CUDA_ERROR_INVALID_HANDLE;
+    enqueue(*found);
+    return CUDA_SUCCESS;
+}
+
+// One of the arguments' words that names a block.
+struct Argument {
+    CUdeviceptr start;
+    size_t bytes;
+    uint64_t hash;
+};
+
+// Kernels are given addresses among other numbers. They read those blocks; what they wrote is seen afterwards.
+bool read_arguments(const Stream &s, const Kernel &k, const char *arguments, std::vector<Argument> *found) {
+    bool good = true;
+    for (size_t i = 0; i + sizeof(CUdeviceptr) <= k.bytes; i += sizeof(CUdeviceptr)) {
+        CUdeviceptr address;
+        std::memcpy(&address, arguments + i, sizeof address);
+        if (!arena || address < reinterpret_cast<CUdeviceptr>(arena) ||
+            address >= reinterpret_cast<CUdeviceptr>(arena_end))
+            continue;
+        const auto block = find_block(address);
+        const bool known = block != blocks.end();
+        bool seen = false;
+        for (const Argument &a : *found) seen = seen || (known && a.start == block->first);
+        if (seen) continue;
+        good = use(s, s.device, k.name.c_str(), address, 0, false) && good;
+        if (known) found->push_back({block->first, block->second.bytes, 0});
+    }
+    return good;
+}
+
+void hash_arguments(std::vector<Argument> *arguments) {
+    for (Argument &a : *arguments) a.hash = hash_of(reinterpret_cast<const char *>(a.start), a.bytes);
+}
+
+bool note_writes(const Stream &s, const Kernel &k, const std::vector<Argument> &arguments) {
+    bool good = true;
+    for (const Argument &a : arguments) {
+        if (hash_of(reinterpret_cast<const char *>(a.start), a.bytes) != a.hash)
+            good = use(s, s.device, k.name.c_str(), a.start, 0, true) && good;
+    }
+    return good;
+}
+
+CUresult limits(const Kernel &k, unsigned grid, unsigned threads) {
+    if (k.device != current) return CUDA_ERROR_INVALID_HANDLE;
+    if (grid > 0 && grid <= max_grid && threads > 0 && threads <= max_threads && k.bytes <= max_arguments)
+        return CUDA_SUCCESS;
+    complain("%s cannot be launched with %u blocks of %u threads and %zu bytes of arguments", k.name.c_str(), grid,
+             threads, k.bytes);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult take_failure() {
+    const CUresult result = static_cast<CUresult>(state.fail_launch);
+    state.fail_launch = CUDA_SUCCESS;
+    return result;
 }
 
 } // namespace
@@ -155,6 +333,38 @@ void fake_cuda_open(bool open) {
 
 fake_cuda_state *fake_cuda(void) {
     return &state;
+}
+
+int fake_cuda_device(void) {
+    return current;
+}
+
+bool fake_cuda_complain(const char *format, ...) {
+    const std::lock_guard<std::mutex> guard(lock);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)complain(format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool fake_cuda_begin(void *stream, const char *who, const fake_access *accesses, size_t count) {
+    const std::lock_guard<std::mutex> guard(lock);
+    Stream *s;
+    if (ready(static_cast<CUstream>(stream), &s)) return complain("%s was given no stream", who);
+    if (s->device != current) return complain("%s was given another device's stream", who);
+    state.library_stream = stream;
+    for (size_t i = 0; i < count; i++) {
+        const fake_access &a = accesses[i];
+        if (a.bytes > 0 && !use(*s, current, who, reinterpret_cast<CUdeviceptr>(a.memory), a.bytes, a.writes))
+            return false;
+    }
+    open_memory();
+    return true;
+}
+
+void fake_cuda_end(void) {
+    fake_cuda_open(false);
 }
 
 CUresult cuInit(unsigned) {
@@ -211,12 +421,18 @@ CUresult cuCtxSetCurrent(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream *stream, unsigned) {
+CUresult cuCtxGetCurrent(CUcontext *context) {
+    *context = reinterpret_cast<CUcontext>(uintptr_t(current + 1));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
     static uintptr_t last = 0x1000; // a handle is nobody's address, and never another stream's
+    static size_t number = max_devices;
     *stream = reinterpret_cast<CUstream>(last += 16);
-    streams[*stream] = current;
+    streams[*stream] = {current, flags != CU_STREAM_NON_BLOCKING, number++, Clock()};
     return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream stream) {
@@ -226,64 +442,94 @@ CUresult cuStreamDestroy(CUstream stream) {
 }
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    const int device = stream == CU_STREAM_LEGACY ? current : streams[stream];
-    *context = reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
+    const Stream *s = find_stream(stream);
+    if (!s) return CUDA_ERROR_INVALID_HANDLE;
+    *context = reinterpret_cast<CUcontext>(uintptr_t(s->device) + 1);
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!find_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    *status = stream == state.captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSynchronize() {
     const std::lock_guard<std::mutex> guard(lock);
     state.synchronizations++;
-    return problem();
+    if (CUresult p = problem()) return p;
+    Clock all = legacy[current].clock;
+    for (const auto &[handle, s] : streams) {
+        if (s.device == current) join(&all, s.clock);
+    }
+    for (size_t i = 0; i < issued.size(); i++) { // of streams that are destroyed, too
+        if (device_of_number[i] == current && at(all, i) < issued[i]) set(&all, i, issued[i]);
+    }
+    complete(all);
+    return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     state.synchronizations++;
-    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    return problem();
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
+    complete(s->clock);
+    return CUDA_SUCCESS;
 }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    return problem();
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
+    const auto found = events.find(event);
+    if (found == events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found->second.recorded) complain("a stream waits for an event that was never recorded: for nothing");
+    join(&s->clock, found->second.clock);
+    state.last_waiting = stream;
+    return CUDA_SUCCESS;
 }
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
+    if (const int failure = std::exchange(state.fail_event, 0)) return static_cast<CUresult>(failure);
     *event = reinterpret_cast<CUevent>(std::malloc(1));
-    events[*event] = {current, false, !(flags & CU_EVENT_DISABLE_TIMING), 0, 0};
+    events[*event] = {current, false, false, !(flags & CU_EVENT_DISABLE_TIMING), Clock(), 0};
     return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (!is_stream(stream) || !events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream != CU_STREAM_LEGACY && streams[stream] != events[event].device) return CUDA_ERROR_INVALID_HANDLE;
-    events[event].recorded = true;
-    events[event].at = state.launches;
-    static uint64_t records = 0;
-    events[event].order = ++records;
-    return problem();
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
+    const auto found = events.find(event);
+    if (found == events.end() || s->device != found->second.device) return CUDA_ERROR_INVALID_HANDLE;
+    found->second = {s->device, true, true, found->second.timed, s->clock, state.launches};
+    state.last_recorded = stream;
+    return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    return state.slow && events[event].recorded ? CUDA_ERROR_NOT_READY : problem();
+    const auto found = events.find(event);
+    if (found == events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult p = problem()) return p;
+    if (state.slow && found->second.waiting) return CUDA_ERROR_NOT_READY;
+    complete(found->second.clock);
+    return CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
     state.synchronizations++;
-    if (!events.count(event)) return CUDA_ERROR_INVALID_HANDLE;
-    for (auto &[other, seen] : events) { // what was recorded before it has happened too
-        if (seen.device == events[event].device && seen.order <= events[event].order) seen.recorded = false;
-    }
-    return problem();
+    const auto found = events.find(event);
+    if (found == events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult p = problem()) return p;
+    found->second.waiting = false;
+    complete(found->second.clock);
+    return CUDA_SUCCESS;
 }
 #undef cuEventElapsedTime // as drivers of CUDA 12 have it
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     const std::lock_guard<std::mutex> guard(lock);
     for (CUevent event : {start, end}) {
-        if (!events.count(event) || !events[event].timed) return CUDA_ERROR_INVALID_HANDLE;
-        if (state.slow && events[event].recorded) return CUDA_ERROR_NOT_READY;
+        const auto found = events.find(event);
+        if (found == events.end() || !found->second.timed) return CUDA_ERROR_INVALID_HANDLE;
+        if (state.slow && !covers(completed, found->second.clock)) return CUDA_ERROR_NOT_READY;
     }
     *milliseconds = float(events[end].at - events[start].at);
     return problem();
@@ -311,57 +557,82 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
 // What is kept cannot be handed out again before it has been given back: as badly split as a pool can be.
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
     const int device = int(reinterpret_cast<uintptr_t>(pool)) - 1;
     Device &d = devices[device];
-    if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (bytes == 0 || s->device != device) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > state.memory_limit || d.used + d.kept > state.memory_limit - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     void *memory = take_memory(bytes);
     if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
     *address = reinterpret_cast<CUdeviceptr>(memory);
-    blocks[*address] = {device, bytes};
+    blocks.insert_or_assign(*address, Block{device, bytes, Uses(*s)});
     d.used += bytes;
     return CUDA_SUCCESS;
 }
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
+    Stream *s = find_stream(stream);
+    if (!s || current < 0) return CUDA_ERROR_INVALID_VALUE;
     const auto block = blocks.find(address);
-    if (block == blocks.end() || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
-    devices[block->second.first].used -= block->second.second;
-    devices[block->second.first].kept += block->second.second;
-    give_memory(reinterpret_cast<void *>(address), block->second.second);
+    if (block == blocks.end()) {
+        complain("what is freed is no block");
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    enqueue(s);
+    if (!devices[block->second.device].lost) (void)use(*s, block->second.device, "cuMemFreeAsync", address, 0, true);
+    devices[block->second.device].used -= block->second.bytes;
+    devices[block->second.device].kept += block->second.bytes;
+    give_memory(reinterpret_cast<void *>(address), block->second.bytes);
     blocks.erase(block);
     return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
     *memory = std::malloc(bytes);
-    return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*memory) return CUDA_ERROR_OUT_OF_MEMORY;
+    pinned[static_cast<char *>(*memory)] = bytes;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
-    if (!is_device_memory(to, bytes) || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
+    if (!use(*s, current, "cuMemcpyHtoDAsync", to, bytes, true)) return CUDA_ERROR_INVALID_VALUE;
     open_memory();
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
     close_memory();
+    char *host = static_cast<char *>(const_cast<void *>(from));
+    if (is_pinned(host, bytes)) copies.push_back({s->number, s->now(), host, bytes, hash_of(host, bytes), {}});
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
-    if (!is_device_memory(from, bytes) || !is_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
+    if (!use(*s, current, "cuMemcpyDtoHAsync", from, bytes, false)) return CUDA_ERROR_INVALID_VALUE;
+    const char *data = reinterpret_cast<const char *>(from);
+    char *host = static_cast<char *>(to);
+    const bool later = bytes > 0 && is_pinned(host, bytes);
     open_memory();
-    std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    if (later) {
+        copies.push_back({s->number, s->now(), host, bytes, 0, std::vector<char>(data, data + bytes)});
+        std::memset(to, 0xcb, bytes);
+    } else {
+        std::memcpy(to, data, bytes);
+    }
     close_memory();
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
-    if (!is_device_memory(to, bytes) || !is_device_memory(from, bytes) || !is_stream(stream)) {
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
+    if (!use(*s, current, "cuMemcpyDtoDAsync", from, bytes, false) ||
+        !use(*s, current, "cuMemcpyDtoDAsync", to, bytes, true))
         return CUDA_ERROR_INVALID_VALUE;
-    }
     open_memory();
     std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
     close_memory();
@@ -371,12 +642,12 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
                            CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
+    Stream *s;
+    if (CUresult p = ready(stream, &s)) return p;
     const auto device_of = [](CUcontext context) { return int(reinterpret_cast<uintptr_t>(context)) - 1; };
-    if (!is_memory_of(device_of(to_context), to, bytes) || !is_memory_of(device_of(from_context), from, bytes) ||
-        !is_stream(stream)) {
+    if (!use(*s, device_of(from_context), "cuMemcpyPeerAsync", from, bytes, false) ||
+        !use(*s, device_of(to_context), "cuMemcpyPeerAsync", to, bytes, true))
         return CUDA_ERROR_INVALID_VALUE;
-    }
     open_memory();
     std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
     close_memory();
@@ -384,39 +655,56 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *) {
-    *module = reinterpret_cast<CUmodule>(uintptr_t(1));
+    if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    *module = reinterpret_cast<CUmodule>(uintptr_t(current) + 1);
     return CUDA_SUCCESS;
 }
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const int device = int(reinterpret_cast<uintptr_t>(module)) - 1;
     Dl_info self;
     if (!dladdr(reinterpret_cast<void *>(&fake_cuda), &self)) return CUDA_ERROR_NOT_FOUND;
     void *library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-    void *kernel = library ? dlsym(library, name) : nullptr;
+    void *run = library ? dlsym(library, name) : nullptr;
+    void *bytes = run ? dlsym(library, (std::string(name) + "_bytes").c_str()) : nullptr;
     if (library) dlclose(library);
-    *function = static_cast<CUfunction>(kernel);
-    return kernel ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    if (!bytes) return CUDA_ERROR_NOT_FOUND;
+    Kernel &k = kernels[{device, name}];
+    k.device = device;
+    k.name = name;
+    std::memcpy(&k.run, &run, sizeof run);
+    size_t (*count)();
+    std::memcpy(&count, &bytes, sizeof bytes);
+    k.bytes = count();
+    *function = reinterpret_cast<CUfunction>(&k);
+    return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                         unsigned, CUstream stream, void **parameters, void **) {
-    if (CUresult p = problem()) return p;
+    const Kernel &k = *reinterpret_cast<const Kernel *>(function);
+    std::vector<Argument> arguments;
+    Stream then;
     {
         const std::lock_guard<std::mutex> guard(lock);
-        if (!is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+        Stream *s;
+        if (CUresult p = ready(stream, &s)) return p;
         state.last_stream = stream;
-        if (grid == 0 || threads == 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+        if (s->device != current) return CUDA_ERROR_INVALID_HANDLE;
+        if (CUresult p = limits(k, grid, threads)) return p;
         state.launches++;
-        if (state.fail_launch) {
-            const CUresult result = static_cast<CUresult>(state.fail_launch);
-            state.fail_launch = CUDA_SUCCESS;
-            return result;
-        }
+        if (CUresult p = take_failure()) return p;
+        then = *s;
+        if (!read_arguments(then, k, static_cast<const char *>(parameters[0]), &arguments))
+            return CUDA_ERROR_INVALID_VALUE;
+        open_memory();
     }
-    void (*kernel)(const void *);
-    std::memcpy(&kernel, &function, sizeof kernel);
-    fake_cuda_open(true);
-    const bool together = run_grid(kernel, parameters[0], grid, int(threads));
-    fake_cuda_open(false);
+    hash_arguments(&arguments);
+    const bool together = run_grid(k.run, parameters[0], grid, int(threads));
+    const std::lock_guard<std::mutex> guard(lock);
+    const bool good = note_writes(then, k, arguments);
+    close_memory();
     if (!together) return CUDA_ERROR_LAUNCH_FAILED;
+    if (!good) return CUDA_ERROR_INVALID_VALUE;
     if (state.lose_launch) devices[current].lost = CUDA_ERROR_LAUNCH_FAILED; // as after a wrong address
     state.lose_launch = false;
     return CUDA_SUCCESS;

@@ -11,6 +11,7 @@ struct fake_cuda_state {
     size_t memory_limit = size_t(1) << 30; // of each device
     uint64_t launches = 0, synchronizations = 0;
     int fail_launch = 0;      // the CUresult of the next launch, once
+    int fail_event = 0;       // of the next event that is made
     bool slow = false;        // events are not ready before they have been waited for
     bool lose_launch = false; // the next launch seems well, and loses the device
     uint64_t trims = 0;
@@ -18,6 +19,7 @@ struct fake_cuda_state {
     uint64_t heuristics = 0;          // times that a library was asked for an algorithm
     bool refuse_epilogues = false;    // cuBLASLt has none for products with one
     uint64_t convolutions = 0;        // of the fake cuDNN
+    size_t convolution_area = 4096;   // what its one good algorithm wants
     bool refuse_convolutions = false; // it has no algorithm
     bool fail_convolution = false;    // it has one, and refuses when it is run
     uint64_t factors = 0;             // steps of the fake cuSOLVER
@@ -25,12 +27,38 @@ struct fake_cuda_state {
     size_t factor_device = 512;       // bytes that it asks for
     size_t factor_host = 64;          // and of the host's
     void *last_stream = nullptr;      // of a launch
+    void *library_stream = nullptr;   // of a library's call
+    void *last_recorded = nullptr;    // the stream of the last event
+    void *last_waiting = nullptr;     // the one that was made to wait for an event last
+    void *captured = nullptr;         // the stream that is being captured
+    uint64_t complaints = 0;          // of what a real driver or library would make a wrong answer or a crash of
+    char complaint[256] = "";         // the last one
 };
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);
 
-// Device memory can be touched between the two: for the fake cuBLASLt.
-extern "C" __attribute__((visibility("default"))) void fake_cuda_open(bool open);
+// What a library does with memory of the device.
+struct fake_access {
+    const void *memory;
+    size_t bytes;
+    bool writes;
+};
+inline fake_access fake_read(const void *memory, size_t bytes) {
+    return {memory, bytes, false};
+}
+inline fake_access fake_write(const void *memory, size_t bytes) {
+    return {memory, bytes, true};
+}
+
+// The device whose context is current in this thread; -1: none.
+extern "C" __attribute__((visibility("default"))) int fake_cuda_device(void);
+// A call of a library on a stream of the current device: false, with a complaint, where it may not touch that memory there and
+// then. Between the two the host can.
+extern "C" __attribute__((visibility("default"))) bool fake_cuda_begin(void *stream, const char *who,
+                                                                       const fake_access *accesses, size_t count);
+extern "C" __attribute__((visibility("default"))) void fake_cuda_end(void);
+// Says so on stderr and in the state; false.
+extern "C" __attribute__((visibility("default"))) bool fake_cuda_complain(const char *format, ...);
 
 // A factor with the 11 bits that TF32 keeps.
 inline double fake_tf32(double x) {

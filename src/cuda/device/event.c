@@ -49,6 +49,7 @@ amp_cuda_result amp_cuda_record_event(amp_cuda_event *event) {
 
 amp_cuda_result amp_cuda_wait_event(const amp_cuda_event *event) {
     CUstream stream;
+    if (!event->recorded) return AMP_CUDA_OK;
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     amp_cuda_count.stream_waits++;
     return amp_cuda_check(cuda.stream_wait_event(stream, event->handle, 0), "a stream cannot wait for an event");
