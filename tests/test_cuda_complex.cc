@@ -311,4 +311,16 @@ TEST_F(CudaComplex, AMatrixWithoutAnAnswerIsToldOfWhenTheHostWaits) {
     EXPECT_TRUE(contains(error(), "a matrix of linalg_svdvals"));
 }
 
+// cuFFT's are 64 on each device; the others' table is the same.
+TEST_F(CudaComplex, PlansThatAreGivenUpAreMadeAgain) {
+    for (int round = 0; round < 2; round++) {
+        for (int64_t n = 1; n < 150; n++) {
+            const Scope scope;
+            amp_tensor *x = random_tensor(AMP_F64, {n}, uint64_t(n));
+            expect_agree(op("fft_rfft", {sent(x)}), op("fft_rfft", {x}), 1e-10);
+            if (HasFailure()) return;
+        }
+    }
+}
+
 } // namespace

@@ -2,13 +2,12 @@
  * put first) is made once for each shape and kept; its workspace is the stream's memory, taken and given back with each run. */
 #include <pthread.h>
 
-#include "cuda/device/driver.h"
+#include "cuda/device/plans.h"
 
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FUNCTIONS(X)                                                                                                   \
@@ -71,8 +70,8 @@ static amp_cuda_result check(cudnnStatus_t status, const char *what) {
 
 /* ---- Plans -------------------------------------------------------------------------------------------------------- */
 typedef struct plan {
-    amp_cuda_convolution shape; /* without its pointers; compared byte by byte */
-    bool made, refused;
+    amp_cuda_plan plan;
+    amp_cuda_convolution key; /* without its pointers */
     cudnnTensorDescriptor_t x, y, bias;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t convolution;
@@ -81,13 +80,10 @@ typedef struct plan {
     size_t workspace;
 } plan;
 
-enum { PLANS = 512, PROBES = 8, MOST_DIMS = 5 };
+enum { MOST_DIMS = 5 };
 static const size_t workspace_limit = (size_t)256 << 20;
 
-static struct {
-    cudnnHandle_t handle;
-    plan *plans;
-} devices[AMP_CUDA_MAX_DEVICES];
+static cudnnHandle_t handles[AMP_CUDA_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static amp_cuda_convolution key_of(const amp_cuda_convolution *c) {
@@ -101,25 +97,14 @@ static amp_cuda_convolution key_of(const amp_cuda_convolution *c) {
     return key;
 }
 
-/* The place of a key: its plan, a free one, or one that is given up. */
-static plan *place_of(plan *plans, const amp_cuda_convolution *key) {
-    uint64_t hash = 1469598103934665603u;
-    for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
-    for (int i = 0; i < PROBES; i++) {
-        plan *at = &plans[(hash + (uint64_t)i) % PLANS];
-        if (!at->made || memcmp(&at->shape, key, sizeof *key) == 0) return at;
-    }
-    return &plans[hash % PLANS];
-}
-
-static void clear(plan *p) {
+static void clear(void *made) {
+    const plan *p = made;
     if (p->x) (void)dnn.forget_tensor(p->x);
     if (p->y) (void)dnn.forget_tensor(p->y);
     if (p->bias) (void)dnn.forget_tensor(p->bias);
     if (p->w) (void)dnn.forget_filter(p->w);
     if (p->convolution) (void)dnn.forget(p->convolution);
     if (p->activation) (void)dnn.forget_activation(p->activation);
-    memset(p, 0, sizeof *p);
 }
 
 static cudnnDataType_t data_type(amp_cuda_type type) {
@@ -232,44 +217,13 @@ static amp_cuda_result choose(plan *p, const amp_cuda_convolution *c, cudnnHandl
     return amp_cuda_say(AMP_CUDA_REFUSED, "cuDNN has no algorithm for this convolution");
 }
 
-/* A plan that came to nothing. That the library knows no way is kept in its place, so that it is not asked again. */
-static amp_cuda_result refuse(plan *p, amp_cuda_result result) {
-    const amp_cuda_convolution shape = p->shape;
-    clear(p);
-    if (result != AMP_CUDA_REFUSED) return result;
-    p->shape = shape;
-    p->made = p->refused = true;
-    return result;
+static amp_cuda_result make(void *made, const void *key) {
+    plan *p = made;
+    AMP_CUDA_TRY(describe(p, key));
+    return choose(p, key, handles[amp_cuda_selected()]);
 }
 
-static amp_cuda_result make_plan(plan *at, const amp_cuda_convolution *key, cudnnHandle_t handle) {
-    if (at->made && memcmp(&at->shape, key, sizeof *key) == 0) {
-        if (!at->refused) return AMP_CUDA_OK;
-        (void)amp_cuda_say(AMP_CUDA_REFUSED, "cuDNN has no algorithm for this convolution");
-        return AMP_CUDA_REFUSED;
-    }
-    clear(at);
-    memcpy(&at->shape, key, sizeof *key);
-    at->made = true;
-    amp_cuda_result result = describe(at, key);
-    if (result == AMP_CUDA_OK) result = choose(at, key, handle);
-    return result == AMP_CUDA_OK ? result : refuse(at, result);
-}
-
-/* NULL where *result is an error. */
-static plan *plan_for(const amp_cuda_convolution *c, int device, amp_cuda_result *result) {
-    *result = devices[device].handle ? AMP_CUDA_OK : check(dnn.create(&devices[device].handle), "start");
-    if (*result != AMP_CUDA_OK) return NULL;
-    if (!devices[device].plans) devices[device].plans = calloc(PLANS, sizeof(plan));
-    if (!devices[device].plans) {
-        *result = amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for plans of convolutions");
-        return NULL;
-    }
-    const amp_cuda_convolution key = key_of(c);
-    plan *at = place_of(devices[device].plans, &key);
-    *result = make_plan(at, &key, devices[device].handle);
-    return *result == AMP_CUDA_OK ? at : NULL;
-}
+static amp_cuda_plans plans = AMP_CUDA_PLANS(plan, 512, make, clear, "cuDNN has no algorithm for this convolution");
 
 /* ---- Running ------------------------------------------------------------------------------------------------------ */
 /* Factors, as the library reads them. */
@@ -301,18 +255,19 @@ static cudnnStatus_t execute(const plan *p, const amp_cuda_convolution *c, cudnn
 }
 
 static amp_cuda_result run(const amp_cuda_convolution *c, int device, CUstream stream) {
-    amp_cuda_result result;
+    const amp_cuda_convolution key = key_of(c);
     amp_cuda_block *block = NULL;
     void *area = NULL;
-    plan *p = plan_for(c, device, &result);
+    amp_cuda_result result = handles[device] ? AMP_CUDA_OK : check(dnn.create(&handles[device]), "start");
+    plan *p = result == AMP_CUDA_OK ? amp_cuda_plan_for(&plans, &key, &key, &result) : NULL;
     if (!p || !c->y) return result; /* asked for its plan only */
     if (p->workspace > 0) AMP_CUDA_TRY(amp_cuda_allocate(p->workspace, &block, &area));
-    result = check(dnn.set_stream(devices[device].handle, stream), "work on a stream");
+    result = check(dnn.set_stream(handles[device], stream), "work on a stream");
     if (result == AMP_CUDA_REFUSED) {
         result = AMP_CUDA_FAILED; /* that is the stream's fault, not the shape's */
     } else if (result == AMP_CUDA_OK) {
-        result = check(execute(p, c, devices[device].handle, area), "run a convolution");
-        if (result == AMP_CUDA_REFUSED) (void)refuse(p, result);
+        result = check(execute(p, c, handles[device], area), "run a convolution");
+        if (result == AMP_CUDA_REFUSED) result = amp_cuda_plan_failed(&plans, p, result);
     }
     if (block) amp_cuda_release(block);
     return result;

@@ -4,10 +4,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cuda/device/driver.h"
+#include "cuda/device/plans.h"
 
 #define LIBRARY "libcublasLt.so"
 #define FUNCTIONS(X)                                                                                                   \
@@ -62,15 +61,14 @@ typedef struct plan_key {
 } plan_key;
 
 typedef struct plan {
+    amp_cuda_plan plan;
     plan_key key;
-    bool made, refused;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace;
 } plan;
 
-enum { PLANS = 1024, PROBES = 8 };
 static const size_t workspace_limit = (size_t)32 << 20;
 
 /* A lane's workspace: products of one lane follow one another, so they share it. */
@@ -84,7 +82,6 @@ typedef struct workspace {
 enum { WORKSPACES = 256 };
 static struct {
     cublasLtHandle_t handle;
-    plan *plans;
     workspace workspaces[WORKSPACES];
 } devices[AMP_CUDA_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -112,24 +109,13 @@ static plan_key key_of(const amp_cuda_product *p) {
     return key;
 }
 
-/* The place of a key: its plan, a free one, or one that is given up. */
-static plan *place_of(plan *plans, const plan_key *key) {
-    uint64_t hash = 1469598103934665603u;
-    for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
-    for (int i = 0; i < PROBES; i++) {
-        plan *at = &plans[(hash + (uint64_t)i) % PLANS];
-        if (!at->made || memcmp(&at->key, key, sizeof *key) == 0) return at;
-    }
-    return &plans[hash % PLANS];
-}
-
-static void forget(plan *p) {
+static void forget(void *made) {
+    const plan *p = made;
     if (p->operation) (void)blas.forget(p->operation);
     cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
     for (int i = 0; i < 3; i++) {
         if (layouts[i]) (void)blas.layout_forget(layouts[i]);
     }
-    memset(p, 0, sizeof *p);
 }
 
 static cudaDataType_t data_type(amp_cuda_type type) {
@@ -217,41 +203,14 @@ static amp_cuda_result choose(plan *plan, cublasLtHandle_t handle) {
     return AMP_CUDA_OK;
 }
 
-/* A plan that came to nothing. That the library knows no way is kept in its place, so that it is not asked again. */
-static amp_cuda_result refuse(plan *p, amp_cuda_result result) {
-    const plan_key key = p->key;
-    forget(p);
-    if (result != AMP_CUDA_REFUSED) return result;
-    p->key = key;
-    p->made = p->refused = true;
-    return amp_cuda_say(result, "cuBLAS has no algorithm for a product of these shapes and types");
+static amp_cuda_result make(void *made, const void *product) {
+    plan *p = made;
+    AMP_CUDA_TRY(describe(p, product));
+    return choose(p, devices[amp_cuda_selected()].handle);
 }
 
-static amp_cuda_result make_plan(plan *at, const plan_key *key, const amp_cuda_product *p, int device) {
-    if (at->made && memcmp(&at->key, key, sizeof *key) == 0)
-        return at->refused ? refuse(at, AMP_CUDA_REFUSED) : AMP_CUDA_OK;
-    forget(at);
-    at->key = *key;
-    at->made = true;
-    amp_cuda_result result = describe(at, p);
-    if (result == AMP_CUDA_OK) result = choose(at, devices[device].handle);
-    return result == AMP_CUDA_OK ? result : refuse(at, result);
-}
-
-/* NULL where *result is an error. */
-static plan *plan_for(const amp_cuda_product *p, int device, amp_cuda_result *result) {
-    *result = devices[device].handle ? AMP_CUDA_OK : check(blas.create(&devices[device].handle), "start");
-    if (*result != AMP_CUDA_OK) return NULL;
-    if (!devices[device].plans) devices[device].plans = calloc(PLANS, sizeof(plan));
-    if (!devices[device].plans) {
-        *result = amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for plans of products");
-        return NULL;
-    }
-    const plan_key key = key_of(p);
-    plan *at = place_of(devices[device].plans, &key);
-    *result = make_plan(at, &key, p, device);
-    return *result == AMP_CUDA_OK ? at : NULL;
-}
+static amp_cuda_plans plans =
+    AMP_CUDA_PLANS(plan, 1024, make, forget, "cuBLAS has no algorithm for a product of these shapes and types");
 
 /* A workspace stays: it is not among the live blocks, which are tensors. */
 static void count_as_ours(size_t bytes, int sign) {
@@ -281,8 +240,10 @@ static amp_cuda_result workspace_for(int device, const amp_cuda_lane *lane, size
 
 static amp_cuda_result run(const amp_cuda_product *p, int device, const amp_cuda_lane *lane) {
     void *memory;
-    amp_cuda_result result;
-    plan *plan = plan_for(p, device, &result);
+    const plan_key key = key_of(p);
+    amp_cuda_result result =
+        devices[device].handle ? AMP_CUDA_OK : check(blas.create(&devices[device].handle), "start");
+    plan *plan = result == AMP_CUDA_OK ? amp_cuda_plan_for(&plans, &key, p, &result) : NULL;
     if (!plan) return result;
     AMP_CUDA_TRY(workspace_for(device, lane, plan->workspace, &memory));
     if (p->bias) {
@@ -296,7 +257,7 @@ static amp_cuda_result run(const amp_cuda_product *p, int device, const amp_cuda
                        plan->b, p->a.data, plan->a, wide ? (const void *)p->beta : beta, p->c.data, plan->c,
                        (void *)p->c.data, plan->c, &plan->algorithm, memory, plan->workspace, amp_cuda_stream_of(lane)),
               "run a product");
-    return result == AMP_CUDA_REFUSED ? refuse(plan, result) : result;
+    return result == AMP_CUDA_REFUSED ? amp_cuda_plan_failed(&plans, plan, result) : result;
 }
 
 /* Under the lock: plans hold the pointer of the bias, and a workspace belongs to one lane. */

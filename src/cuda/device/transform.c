@@ -2,13 +2,12 @@
  * and kept while it is used; its work area is the stream's memory, taken and given back with each transform. */
 #include <pthread.h>
 
-#include "cuda/device/driver.h"
+#include "cuda/device/plans.h"
 
 #if __has_include(<cufft.h>)
 #include <cufft.h>
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 
 #define FUNCTIONS(X)                                                                                                   \
     X(create, cufftCreate)                                                                                             \
@@ -51,23 +50,20 @@ static amp_cuda_result check(cufftResult status, const char *what) {
 }
 
 /* ---- Plans -------------------------------------------------------------------------------------------------------- */
+typedef struct plan_key {
+    int64_t n, count;
+    int form, f64;
+} plan_key;
+
 typedef struct plan {
-    amp_cuda_transform shape; /* without its pointers and direction */
-    bool made;
+    amp_cuda_plan plan;
+    plan_key key;
     cufftHandle handle;
+    bool has_handle;
     size_t area;
-    uint64_t last_use;
 } plan;
 
-enum { PLANS = 64 };
-static plan plans[AMP_CUDA_MAX_DEVICES][PLANS];
-static uint64_t uses;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static bool is_for(const plan *p, const amp_cuda_transform *t) {
-    return p->made && p->shape.form == t->form && p->shape.f64 == t->f64 && p->shape.n == t->n &&
-           p->shape.count == t->count;
-}
 
 static cufftType type_of(const amp_cuda_transform *t) {
     static const cufftType types[][2] = {[AMP_CUDA_C2C] = {CUFFT_C2C, CUFFT_Z2Z},
@@ -76,32 +72,24 @@ static cufftType type_of(const amp_cuda_transform *t) {
     return types[t->form][t->f64];
 }
 
-static amp_cuda_result make_plan(plan *p, const amp_cuda_transform *t) {
+static amp_cuda_result make(void *made, const void *transform) {
+    plan *p = made;
+    const amp_cuda_transform *t = transform;
     long long n = t->n;
     AMP_CUDA_TRY(check(fft.create(&p->handle), "make a plan"));
+    p->has_handle = true;
     cufftResult status = fft.allocates(p->handle, 0);
-    if (status == CUFFT_SUCCESS) {
+    if (status == CUFFT_SUCCESS)
         status = fft.make(p->handle, 1, &n, NULL, 1, 0, NULL, 1, 0, type_of(t), t->count, &p->area);
-    }
-    p->made = status == CUFFT_SUCCESS;
-    if (!p->made) (void)fft.destroy(p->handle);
-    p->shape = *t;
     return check(status, "make a plan for transforms of this length and number");
 }
 
-/* The plan of this shape, or a new one in the place of what was not used for longest. */
-static amp_cuda_result plan_for(const amp_cuda_transform *t, plan **found) {
-    plan *own = plans[amp_cuda_selected()], *oldest = own;
-    for (int i = 0; i < PLANS; i++) {
-        *found = &own[i];
-        if (is_for(&own[i], t)) return AMP_CUDA_OK;
-        if (own[i].last_use < oldest->last_use) oldest = &own[i];
-    }
-    if (oldest->made) (void)fft.destroy(oldest->handle);
-    *oldest = (plan){0};
-    *found = oldest;
-    return make_plan(oldest, t);
+static void clear(void *made) {
+    const plan *p = made;
+    if (p->has_handle) (void)fft.destroy(p->handle);
 }
+
+static amp_cuda_plans plans = AMP_CUDA_PLANS(plan, 64, make, clear, "cuFFT has no such transform");
 
 /* ---- Running ------------------------------------------------------------------------------------------------------ */
 static cufftResult execute(const plan *p, const amp_cuda_transform *t) {
@@ -117,11 +105,12 @@ static cufftResult execute(const plan *p, const amp_cuda_transform *t) {
 }
 
 static amp_cuda_result run(const amp_cuda_transform *t, CUstream stream) {
-    plan *p;
+    const plan_key key = {t->n, t->count, (int)t->form, t->f64};
     amp_cuda_block *block = NULL;
     void *area = NULL;
-    AMP_CUDA_TRY(plan_for(t, &p));
-    p->last_use = ++uses;
+    amp_cuda_result result;
+    const plan *p = amp_cuda_plan_for(&plans, &key, t, &result);
+    if (!p) return result;
     if (p->area > 0) AMP_CUDA_TRY(amp_cuda_allocate(p->area, &block, &area));
     cufftResult status = fft.set_stream(p->handle, stream);
     if (status == CUFFT_SUCCESS && area) status = fft.set_area(p->handle, area);
