@@ -115,6 +115,17 @@ static inline bool bench_parse_threads(bench_threads *t, const char *text) {
     return *end == '\0';
 }
 
+/* Whether a name contains one of the words "a,b,c"; NULL: any name. */
+static inline bool bench_is_named(const char *name, const char *words) {
+    char word[48];
+    bool named = !words;
+    for (const char *at = words; at && *at && !named; at += strcspn(at, ","), at += *at == ',') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        named = strstr(name, word) != NULL;
+    }
+    return named;
+}
+
 /* "cpu" or "cuda", which has to be usable. */
 static inline bool bench_parse_device(bool *cuda, const char *text) {
     const char *reason = "";

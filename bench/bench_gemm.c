@@ -2,7 +2,7 @@
  *
  *     bench_gemm [--threads N[,N…]] [--seconds S] [--clock cpu] [--peers DIR] [--only NAME[,NAME…]] [--json FILE]
  *                [--shapes M,N,K;…] [FILE…]
- *     bench_gemm --device cuda [--seconds S] [--json FILE] [--shapes M,N,K;…] [FILE…]
+ *     bench_gemm --device cuda [--seconds S] [--only NAME[,NAME…]] [--json FILE] [--shapes M,N,K;…] [FILE…]
  *
  * FILEs (bench/shapes/…) have lines "M N K"; # begins a comment. oneDNN is linked; MKL is loaded where it is found: in
  * DIR/lib, as in a Python environment with the package mkl, or on the loader's path. --only keeps candidates whose name
@@ -14,7 +14,9 @@
  * the packed bf16 weights once, "read weights f32" the packed f32 ones.
  *
  * All candidates of a shape run in turn, round after round, so that each meets the same disturbances. Figures are
- * medians, with the 10th and the 90th percentile; every ratio is the median of the ratios within a round. */
+ * medians, with the 10th and the 90th percentile; every ratio is the median of the ratios within a round.
+ *
+ * With --device cuda: amp_linear on the GPU, and beside it cuBLASLt called directly (gemm_cuda.h). */
 #define _GNU_SOURCE /* clock_gettime, RTLD_* */
 #define BENCH_NAME "bench_gemm"
 #include <inttypes.h>
@@ -176,12 +178,7 @@ typedef struct field {
 
 /* One candidate for each number of threads. */
 static void add_candidate(field *f, candidate c) {
-    char word[48];
-    bool wanted = !f->options->only || c.kind == MACHINE;
-    for (const char *at = f->options->only; at && *at && !wanted; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-        wanted = strstr(c.name, word) != NULL;
-    }
+    const bool wanted = c.kind == MACHINE || bench_is_named(c.name, f->options->only);
     for (int t = 0; wanted && t < f->options->threads.n && f->count < MAX_CANDIDATES; t++) {
         c.o = f->o;
         c.threads = f->options->threads.counts[t];
@@ -395,7 +392,7 @@ static void print_candidate(FILE *json, const field *f, const candidate *c, int 
 static void bench_shape(FILE *json, shape s, const char *list, const options *options, bool first) {
     static field f;
     if (options->cuda) {
-        bench_cuda_shape(json, s.m, s.n, s.k, list, options->seconds, first);
+        bench_cuda_shape(json, &(cuda_shape){s.m, s.n, s.k, list}, options->only, options->seconds, first);
         return;
     }
     operands o = make_operands(s);
@@ -454,9 +451,11 @@ static bool bench_text(FILE *json, const options *o, bool *first) {
 /* "shapes/odd.txt" is list "odd". */
 static void bench_file(FILE *json, const char *path, const options *o, bool *first) {
     static shape shapes[MAX_SHAPES];
-    char list[64];
+    static char lists[16][64]; /* they stay, for the means at the end */
+    static int used;
+    char *list = lists[used++ % 16];
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    snprintf(list, sizeof list, "%.*s", (int)strcspn(name, "."), name);
+    snprintf(list, sizeof lists[0], "%.*s", (int)strcspn(name, "."), name);
     const int count = read_shapes(path, shapes);
     for (int i = 0; i < count; i++, *first = false) bench_shape(json, shapes[i], list, o, *first);
 }
@@ -495,13 +494,16 @@ int main(int argc, char **argv) {
     if (i == argc && !o.shapes) o.shapes = "512,512,512;128,768,768;1,4096,4096";
     bench_require(amp_scope_enter() == AMP_OK, "scope");
     FILE *json = o.json ? bench_open(o.json, "w") : NULL;
-    find_mkl(o.peers);
+    if (!o.cuda) find_mkl(o.peers);
+    if (o.cuda) cuda_begin();
     print_header(json, o.cuda);
     bool first = true;
     if (o.shapes && !bench_text(json, &o, &first)) return usage();
     for (; i < argc; i++) bench_file(json, argv[i], &o, &first);
+    if (json) fprintf(json, o.cuda ? "], " : "]");
+    if (o.cuda) cuda_end(json);
     if (json) {
-        fprintf(json, "]}\n");
+        fprintf(json, "}\n");
         fclose(json);
     }
     return amp_scope_exit() == AMP_OK ? 0 : 1;

@@ -31,4 +31,8 @@ foreach(source IN LISTS bench_sources)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
     target_link_libraries(${name} PRIVATE example_support amp_internal)
+    if(AMP_HAVE_CUDA) # for bench/bench_cuda.h, which opens the driver and cuBLASLt by name
+        target_compile_definitions(${name} PRIVATE AMP_BENCH_CUDA)
+        target_include_directories(${name} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
 endforeach()

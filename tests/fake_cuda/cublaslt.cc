@@ -4,6 +4,7 @@
 // than the heuristics were told, workspaces that are too small, matrices that are larger than their memory.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
@@ -26,7 +27,6 @@ struct Preference {
     uint32_t aligned[4] = {256, 256, 256, 256}; // A, B, C, D
 };
 
-constexpr size_t workspace_bytes = 1024;
 // What the heuristics promise.
 struct Algorithm {
     uint32_t magic, aligned[4];
@@ -203,6 +203,10 @@ void multiply_out(const Problem &p) {
     }
 }
 
+// The heuristic knows so many algorithms, which differ in the workspace that they must be given.
+constexpr int algorithms = 3;
+constexpr size_t workspaces[algorithms] = {1024, 0, 4096};
+
 } // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -268,7 +272,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                                      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                                      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
-                                                     cublasLtMatmulPreference_t preference, int,
+                                                     cublasLtMatmulPreference_t preference, int wanted,
                                                      cublasLtMatmulHeuristicResult_t results[], int *found) {
     *found = 0;
     fake_cuda()->heuristics++;
@@ -283,13 +287,15 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
     }
     if (!has_epilogue(reinterpret_cast<Layout *>(a)->type, o.epilogue)) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (o.epilogue != CUBLASLT_EPILOGUE_DEFAULT && fake_cuda()->refuse_epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
-    std::memset(&results[0], 0, sizeof results[0]);
-    Algorithm algorithm = {magic, {}, wish.workspace < workspace_bytes ? size_t(wish.workspace) : workspace_bytes};
-    std::memcpy(algorithm.aligned, wish.aligned, sizeof algorithm.aligned);
-    static_assert(sizeof algorithm <= sizeof results[0].algo, "it is kept there");
-    std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
-    results[0].workspaceSize = algorithm.workspace;
-    *found = 1;
+    for (; *found < wanted && *found < algorithms; ++*found) {
+        cublasLtMatmulHeuristicResult_t &result = results[*found];
+        std::memset(&result, 0, sizeof result);
+        Algorithm algorithm = {magic, {}, std::min(size_t(wish.workspace), workspaces[*found])};
+        std::memcpy(algorithm.aligned, wish.aligned, sizeof algorithm.aligned);
+        static_assert(sizeof algorithm <= sizeof result.algo, "it is kept there");
+        std::memcpy(&result.algo, &algorithm, sizeof algorithm);
+        result.workspaceSize = algorithm.workspace;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
@@ -311,6 +317,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
         return CUBLAS_STATUS_INVALID_VALUE;
     Algorithm algorithm;
     std::memcpy(&algorithm, algo, sizeof algorithm);
+    if (fake_cuda_is_idle()) return CUBLAS_STATUS_SUCCESS;
     const bool complex = la.type == CUDA_C_32F || la.type == CUDA_C_64F;
     const Problem problem = {o, la, lb, lc, alpha, a, b, beta, c, d};
     if (!may_run(problem, algorithm, workspace, workspace_size, stream)) return CUBLAS_STATUS_EXECUTION_FAILED;

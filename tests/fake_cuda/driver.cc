@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -48,7 +48,7 @@ struct Event {
     bool recorded, waiting; // waiting: the host has not waited for it
     bool timed;
     Clock clock;
-    uint64_t at; // launches before it: the fake's clock, in milliseconds
+    double milliseconds; // when it was recorded
 };
 struct Kernel {
     int device;
@@ -79,6 +79,11 @@ std::map<const char *, size_t> pinned;
 std::vector<Copy> copies;
 fake_cuda_state state;
 thread_local int current = -1; // device of the current context
+
+double milliseconds() {
+    if (state.clock_of_launches) return double(state.launches);
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 CUresult problem() {
     if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -395,11 +400,15 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
-    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
-             : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
-             : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? 132
-                                                                         : -1;
-    return *value < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    static const std::map<int, int> values = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
+                                              {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
+                                              {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
+                                              {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000}, // kHz
+                                              {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64}};
+    const auto found = values.find(attribute);
+    if (found == values.end()) return CUDA_ERROR_INVALID_VALUE;
+    *value = found->second;
+    return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int *version) {
     *version = 13000;
@@ -491,7 +500,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
     if (CUresult p = problem()) return p;
     if (const int failure = std::exchange(state.fail_event, 0)) return static_cast<CUresult>(failure);
     *event = reinterpret_cast<CUevent>(std::malloc(1));
-    events[*event] = {current, false, false, !(flags & CU_EVENT_DISABLE_TIMING), Clock(), 0};
+    events[*event] = {current, false, false, !(flags & CU_EVENT_DISABLE_TIMING), Clock(), -1};
     return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -500,7 +509,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     if (CUresult p = ready(stream, &s)) return p;
     const auto found = events.find(event);
     if (found == events.end() || s->device != found->second.device) return CUDA_ERROR_INVALID_HANDLE;
-    found->second = {s->device, true, true, found->second.timed, s->clock, state.launches};
+    found->second = {s->device, true, true, found->second.timed, s->clock, milliseconds()};
     state.last_recorded = stream;
     return CUDA_SUCCESS;
 }
@@ -524,14 +533,14 @@ CUresult cuEventSynchronize(CUevent event) {
     return CUDA_SUCCESS;
 }
 #undef cuEventElapsedTime // as drivers of CUDA 12 have it
-CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
     const std::lock_guard<std::mutex> guard(lock);
     for (CUevent event : {start, end}) {
         const auto found = events.find(event);
-        if (found == events.end() || !found->second.timed) return CUDA_ERROR_INVALID_HANDLE;
+        if (found == events.end() || !found->second.timed || !found->second.recorded) return CUDA_ERROR_INVALID_HANDLE;
         if (state.slow && !covers(completed, found->second.clock)) return CUDA_ERROR_NOT_READY;
     }
-    *milliseconds = float(events[end].at - events[start].at);
+    *ms = float(events[end].milliseconds - events[start].milliseconds);
     return problem();
 }
 CUresult cuEventDestroy(CUevent event) {
@@ -681,6 +690,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                         unsigned, CUstream stream, void **parameters, void **) {
+    if (CUresult p = problem()) return p;
+    if (fake_cuda_is_idle()) return CUDA_SUCCESS;
     const Kernel &k = *reinterpret_cast<const Kernel *>(function);
     std::vector<Argument> arguments;
     Stream then;

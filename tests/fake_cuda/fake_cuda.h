@@ -5,15 +5,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 struct fake_cuda_state {
     int devices = 4;                       // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set)
     size_t memory_limit = size_t(1) << 30; // of each device
     uint64_t launches = 0, synchronizations = 0;
-    int fail_launch = 0;      // the CUresult of the next launch, once
-    int fail_event = 0;       // of the next event that is made
-    bool slow = false;        // events are not ready before they have been waited for
-    bool lose_launch = false; // the next launch seems well, and loses the device
+    int fail_launch = 0;            // the CUresult of the next launch, once
+    int fail_event = 0;             // of the next event that is made
+    bool slow = false;              // events are not ready before they have been waited for
+    bool clock_of_launches = false; // events tell the number of launches as milliseconds, not the time
+    bool lose_launch = false;       // the next launch seems well, and loses the device
     uint64_t trims = 0;
     uint64_t products = 0;            // of the fake cuBLASLt
     uint64_t heuristics = 0;          // times that a library was asked for an algorithm
@@ -59,6 +61,12 @@ extern "C" __attribute__((visibility("default"))) bool fake_cuda_begin(void *str
 extern "C" __attribute__((visibility("default"))) void fake_cuda_end(void);
 // Says so on stderr and in the state; false.
 extern "C" __attribute__((visibility("default"))) bool fake_cuda_complain(const char *format, ...);
+
+// AMP_FAKE_IDLE is set: kernels and products do nothing, which leaves what the host does for them to be timed.
+inline bool fake_cuda_is_idle() {
+    static const bool idle = std::getenv("AMP_FAKE_IDLE") != nullptr;
+    return idle;
+}
 
 // A factor with the 11 bits that TF32 keeps.
 inline double fake_tf32(double x) {
