@@ -1,6 +1,7 @@
 /* What the way to a kernel costs: one call of a tiny op.
  *
  *     bench_dispatch [--rounds N] [--clock cpu] [--json]
+ *     bench_dispatch --device cuda [--rounds N] [--json | --save FILE]      on a GPU: dispatch_cuda.h says what
  *
  *     add            amp_add of two one-element tensors and amp_release of the result, no region
  *     add_disabled   the same in a region that is switched off
@@ -17,6 +18,8 @@
 #include "cpu/gemm.h"
 
 enum { MAX_ROUNDS = 2001, CALLS = 2000, WIDTH = 64 };
+
+#include "dispatch_cuda.h"
 
 typedef struct operands {
     amp_tensor *a, *b; /* one element each */
@@ -171,26 +174,40 @@ static void print_json(int rounds) {
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: bench_dispatch [--rounds N] [--clock cpu] [--json]     (N from 1 to %d)\n", MAX_ROUNDS);
+    fprintf(stderr,
+            "usage: bench_dispatch [--rounds N] [--clock cpu] [--json]     (N from 1 to %d)\n"
+            "       bench_dispatch --device cuda [--rounds N] [--json | --save FILE]\n",
+            MAX_ROUNDS);
     return 2;
+}
+
+static bool parse_option(bool *cuda, const char **file, const char *name, const char *value) {
+    if (strcmp(name, "--clock") == 0) return bench_parse_clock(value);
+    if (strcmp(name, "--device") == 0) return bench_parse_device(cuda, value);
+    if (strcmp(name, "--save") != 0) return false;
+    *file = value;
+    return true;
 }
 
 int main(int argc, char **argv) {
     int rounds = 401;
-    bool json = false;
+    bool json = false, cuda = false;
+    const char *file = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = true;
         } else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) {
             rounds = atoi(argv[++i]);
-        } else if (strcmp(argv[i], "--clock") == 0 && i + 1 < argc && bench_parse_clock(argv[i + 1])) {
+        } else if (i + 1 < argc && parse_option(&cuda, &file, argv[i], argv[i + 1])) {
             i++;
         } else {
             return usage();
         }
     }
+    if (file && (json || !cuda)) return usage();
     if (rounds < 1 || rounds > MAX_ROUNDS) return usage();
     bench_require(amp_set_num_threads(1) == AMP_OK, "one thread");
+    if (cuda) return bench_cuda(json, file, rounds);
     operands o = make_operands();
     measure(&o, rounds);
     (json ? print_json : print_text)(rounds);

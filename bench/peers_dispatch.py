@@ -1,101 +1,168 @@
 """What one eager call costs in PyTorch, called from C++ and from Python: the figures beside bench_dispatch's.
 
-    python bench/peers_dispatch.py [--json]      in an environment with torch and ninja; needs a C++ compiler
+    python bench/peers_dispatch.py [--device cpu|cuda] [--json FILE]      in an environment with torch; from C++ where g++ is found
 
-Calls: `add` on two one-element tensors; `linear` 1x64x64 with f32 arguments, and the same under CPU autocast, in
-inference mode, one thread. Medians over rounds of calls.
+On the CPU: `add` of two one-element tensors; `linear` 1x64x64 of f32 arguments, and the same under autocast; one thread. On a GPU,
+all under autocast in f16: `add` and `relu` of 64x64 tensors of f16, `linear` of one with an f32 weight and bias whose casts the
+region keeps; "host" is the time until a batch of calls is enqueued, "waited" has the wait for the device in it. In inference mode on the
+CPU; in no_grad, where autocast keeps casts of parameters, on a GPU. Medians over rounds of calls, in turns.
 """
 import argparse
+import ctypes
 import json
+import os
+import shutil
 import statistics
+import subprocess
+import tempfile
 import time
 
 import torch
-from torch.utils.cpp_extension import load_inline
 
-ROUNDS, CALLS = 31, 20000
+WIDTH = 64  # of the tensors on a GPU
 
+# The same calls from C++, with tensors of its own: no Python within the loop, and only the headers of these ops to compile.
 CPP = """
-#include <torch/torch.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
+#include <c10/core/InferenceMode.h>
 #include <chrono>
 
-template <class F> double seconds(int64_t calls, F f) {
+namespace {
+struct Operands { at::Tensor a, b, x, w, bias; };
+Operands& o = *new Operands; // never destroyed: the device may be gone by then
+at::DeviceType device;
+at::Tensor random(at::IntArrayRef shape, at::ScalarType type) {
+    return at::randn(shape, at::TensorOptions(device)).to(type);
+}
+at::Tensor parameter(at::IntArrayRef shape) { return random(shape, at::kFloat).set_requires_grad(device == at::kCUDA); }
+} // namespace
+
+extern "C" void prepare(int cuda, int64_t width, int64_t rows, int64_t elements) {
+    device = cuda ? at::kCUDA : at::kCPU;
+    const auto type = cuda ? at::kHalf : at::kFloat;
+    o.a = cuda ? random({rows, width}, type) : random({elements}, type);
+    o.b = cuda ? random({rows, width}, type) : random({elements}, type);
+    o.x = random({rows, width}, type);
+    o.w = parameter({width, width});
+    o.bias = parameter({width});
+}
+
+// Seconds until `calls` calls have returned.
+extern "C" double enqueue(int op, int autocast, int64_t calls) {
+    const c10::InferenceMode inference(device == at::kCPU);
+    const at::NoGradGuard guard;
+    at::autocast::set_autocast_enabled(device, autocast != 0);
+    at::autocast::increment_nesting();
     const auto start = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < calls; i++) f();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double time_add(const at::Tensor& a, const at::Tensor& b, int64_t calls) {
-    c10::InferenceMode guard;
-    return seconds(calls, [&] { at::add(a, b); });
-}
-
-double time_linear(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b, bool autocast, int64_t calls) {
-    c10::InferenceMode guard;
-    const bool before = at::autocast::is_autocast_enabled(at::kCPU);
-    at::autocast::set_autocast_enabled(at::kCPU, autocast);
-    const double taken = seconds(calls, [&] { at::linear(x, w, b); });
-    at::autocast::set_autocast_enabled(at::kCPU, before);
-    return taken;
+    for (int64_t i = 0; i < calls; i++) {
+        if (op == 0) at::add(o.a, o.b);
+        if (op == 1) at::relu(o.a);
+        if (op == 2) at::linear(o.x, o.w, o.bias);
+    }
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device, false);
+    return taken.count();
 }
 """
+OPS = ("add", "relu", "linear")
 
 
-def python_add(a, b, calls):
-    start = time.perf_counter()
-    for _ in range(calls):
-        torch.add(a, b)
-    return time.perf_counter() - start
+def compiled(folder):
+    """The C++ above as a library; None without a compiler."""
+    if not shutil.which("g++"):
+        return None
+    from torch.utils.cpp_extension import include_paths
+
+    source, library = os.path.join(folder, "calls.cc"), os.path.join(folder, "calls.so")
+    with open(source, "w") as file:
+        file.write(CPP)
+    lib = os.path.join(os.path.dirname(torch.__file__), "lib")
+    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    command = ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", abi, "-DAT_PER_OPERATOR_HEADERS", source, "-o", library]
+    command += [f"-I{path}" for path in include_paths()] + [f"-L{lib}", f"-Wl,-rpath,{lib}", "-ltorch_cpu", "-lc10"]
+    if subprocess.run(command).returncode:
+        return None
+    loaded = ctypes.CDLL(library)
+    loaded.prepare.argtypes = [ctypes.c_int] + 3 * [ctypes.c_int64]
+    loaded.enqueue.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+    loaded.enqueue.restype = ctypes.c_double
+    return loaded
 
 
-def python_linear(x, w, b, calls):
-    start = time.perf_counter()
-    for _ in range(calls):
-        torch.nn.functional.linear(x, w, b)
-    return time.perf_counter() - start
+class Python:
+    """The same calls from Python."""
+
+    def __init__(self, device, width, rows, elements):
+        kind = {"device": device, "dtype": torch.float16 if device == "cuda" else torch.float32}
+        shape = (rows, width) if device == "cuda" else (elements,)
+        a, b, x = torch.randn(shape, **kind), torch.randn(shape, **kind), torch.randn(rows, width, **kind)
+        w, bias = (torch.randn(*s, device=device, requires_grad=device == "cuda") for s in ((width, width), (width,)))
+        self.device = device
+        linear = torch.nn.functional.linear
+        self.calls = (lambda: torch.add(a, b), lambda: torch.relu(a), lambda: linear(x, w, bias))
+
+    def enqueue(self, op, autocast, calls):
+        call, kind = self.calls[op], torch.float16 if self.device == "cuda" else torch.bfloat16
+        without = torch.no_grad() if self.device == "cuda" else torch.inference_mode()
+        with without, torch.autocast(self.device, dtype=kind, enabled=bool(autocast)):
+            start = time.perf_counter()
+            for _ in range(calls):
+                call()
+            return time.perf_counter() - start
 
 
-def measure():
+def candidates_of(device, callers):
+    """Name → (caller, op, autocast)."""
+    rows = [(op, 1) for op in (0, 1, 2)] if device == "cuda" else [(0, 0), (2, 0), (2, 1)]
+    named = {(0, 0): "add", (2, 0): "linear f32", (2, 1): "linear autocast bf16"}
+    name = lambda op, autocast: OPS[op] if device == "cuda" else named[op, autocast]
+    return {f"{name(*row)}, {caller}": (run, *row) for caller, run in callers.items() for row in rows}
+
+
+def measure(device, callers, rounds, calls):
     """Nanoseconds a call, the candidates in turns."""
-    cpp = load_inline("amp_peers_dispatch", CPP, functions=["time_add", "time_linear"], extra_cflags=["-O2"])
-    torch.set_num_threads(1)
-    one, other = torch.randn(1), torch.randn(1)
-    x, w, b = torch.randn(1, 64), torch.randn(64, 64), torch.randn(64)
-
-    def autocast_python(calls):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            return python_linear(x, w, b, calls)
-
-    candidates = {
-        "add, C++": lambda n: cpp.time_add(one, other, n),
-        "linear f32, C++": lambda n: cpp.time_linear(x, w, b, False, n),
-        "linear autocast bf16, C++": lambda n: cpp.time_linear(x, w, b, True, n),
-        "add, Python": lambda n: python_add(one, other, n),
-        "linear f32, Python": lambda n: python_linear(x, w, b, n),
-        "linear autocast bf16, Python": autocast_python,
-    }
-    times = {name: [] for name in candidates}
-    with torch.inference_mode():
-        for run in candidates.values():
-            run(CALLS // 10)
-        for _ in range(ROUNDS):
-            for name, run in candidates.items():
-                times[name].append(run(CALLS) / CALLS * 1e9)
-    return {name: statistics.median(values) for name, values in times.items()}
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    candidates = candidates_of(device, callers)
+    times = {name: {"host": [], "waited": []} for name in candidates}
+    for repeat in range(-3, rounds):
+        for name, (caller, op, autocast) in candidates.items():
+            wait()
+            start = time.perf_counter()
+            host = caller.enqueue(op, autocast, calls)
+            wait()
+            if repeat >= 0:
+                times[name]["host"].append(host / calls * 1e9)
+                times[name]["waited"].append((time.perf_counter() - start) / calls * 1e9)
+    return {name: {key: statistics.median(values) for key, values in t.items()} for name, t in times.items()}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
-    result = measure()
-    if arguments.json:
-        print(json.dumps({"torch": torch.__version__, "nanoseconds": result}, indent=1))
-        return
-    print(f"PyTorch {torch.__version__}, one thread, inference mode, nanoseconds a call")
+    cuda = arguments.device == "cuda"
+    torch.set_num_threads(1)
+    sizes = (WIDTH, WIDTH, WIDTH) if cuda else (64, 1, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        callers = {"Python": Python(arguments.device, *sizes)}
+        library = compiled(folder)
+        if library:
+            library.prepare(int(cuda), *sizes)
+            callers["C++"] = library
+        result = measure(arguments.device, callers, *((201, 200) if cuda else (31, 20000)))
+    print(f"PyTorch {torch.__version__} on {arguments.device}, nanoseconds a call" + ("" if library else " (no compiler for C++)"))
     for name, value in result.items():
-        print(f"  {name:30} {value:8.0f}")
+        print(f"  {name:30} {value['host']:8.0f}  waited {value['waited']:8.0f}")
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"torch": torch.__version__, "device": arguments.device, "nanoseconds": result}, file, indent=1)
 
 
 main()
