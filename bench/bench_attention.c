@@ -2,7 +2,7 @@
  *
  *     bench_attention [--threads N] [--seconds S] [--clock cpu] [--json FILE] LIST…
  *     bench_attention --device cuda [--seconds S] [--json FILE] LIST…
- *     bench_attention [--threads N] [--clock cpu] --serve
+ *     bench_attention [--threads N] [--clock cpu] [--device cuda] --serve
  *
  * A list (bench/attention) has a shape on each line: batch, heads, heads of key and value, rows, keys, depth, and 1 where
  * causal. Where it is not, and each head has
@@ -11,14 +11,15 @@
  * each, round after round; figures are medians, ratios those of the ratios within a round, to the faster of the two, or to
  * the peak of the fastest unit for that type (bench_peak.h), which takes its turn too.
  *
- * With --serve, each line "SHAPE f32|bf16" on the standard input is answered by the
- * seconds of one call, the mean of a burst: bench/peers_attention.py lets it take turns with PyTorch. */
+ * With --serve, each line "SHAPE f32|bf16" (on a GPU f16 too) on the standard input is answered by the seconds of one call, the mean
+ * of a burst, on a GPU by its own clock (bench_cuda.h): bench/peers_attention.py lets it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_attention"
 #include <inttypes.h>
 #include <omp.h>
 
 #include "attention_peer.h"
+#include "bench_cuda.h"
 #include "bench_peak.h"
 #include "op_cuda.h"
 
@@ -246,15 +247,20 @@ static void attend_on_cuda(void *context, int type) {
     amp_release(y);
 }
 
-static void bench_shape_cuda(FILE *json, shape s, const amp_probe *units, double seconds, bool first) {
+static cuda_problem make_cuda_problem(shape s) {
     cuda_problem p = {.s = s};
-    (void)units;
-    (void)amp_scope_enter();
     for (int t = 0; t < OP_CUDA_TYPES; t++) {
         p.q[t] = moved_to_cuda(random_tensor(s.batch, s.heads, s.rows, s.depth), op_cuda_types[t]);
         p.k[t] = moved_to_cuda(random_tensor(s.batch, s.key_heads, s.keys, s.depth), op_cuda_types[t]);
         p.v[t] = moved_to_cuda(random_tensor(s.batch, s.key_heads, s.keys, s.depth), op_cuda_types[t]);
     }
+    return p;
+}
+
+static void bench_shape_cuda(FILE *json, shape s, const amp_probe *units, double seconds, bool first) {
+    (void)units;
+    (void)amp_scope_enter();
+    cuda_problem p = make_cuda_problem(s);
     print_shape(json, &s, first);
     bench_op_cuda(json, attend_on_cuda, &p, operations(&s), seconds);
     if (json) fprintf(json, "}");
@@ -333,10 +339,62 @@ static int serve(void) {
     return 0;
 }
 
+#ifdef AMP_BENCH_CUDA
+
+typedef struct cuda_request {
+    cuda_problem p;
+    int type;
+} cuda_request;
+
+static void answer_cuda(void *context) {
+    cuda_request *r = context;
+    attend_on_cuda(&r->p, r->type);
+}
+
+static int type_named(const char *name) {
+    for (int t = 0; t < OP_CUDA_TYPES; t++)
+        if (!strcmp(name, amp_dtype_name(op_cuda_types[t]))) return t;
+    return -1;
+}
+
+/* Each shape has a scope of its own; the first answer for a type warms up. */
+static int serve_cuda(void) {
+    char line[256];
+    cuda_request r = {0};
+    int calls[OP_CUDA_TYPES] = {0};
+    gpu_open();
+    while (fgets(line, sizeof line, stdin)) {
+        shape s;
+        char *name = strrchr(line, ' ');
+        line[strcspn(line, "\n")] = '\0';
+        if (!read_shape(line, &s) || !name || (r.type = type_named(name + 1)) < 0) return 2;
+        if (memcmp(&s, &r.p.s, sizeof s) != 0) {
+            if (r.p.s.batch) (void)amp_scope_exit();
+            (void)amp_scope_enter();
+            r.p = make_cuda_problem(s);
+            memset(calls, 0, sizeof calls);
+        }
+        if (!calls[r.type]) calls[r.type] = gpu_calls(answer_cuda, &r);
+        printf("%.9g\n", gpu_time(answer_cuda, &r, calls[r.type]));
+        fflush(stdout);
+    }
+    if (r.p.s.batch) (void)amp_scope_exit();
+    gpu_close();
+    return 0;
+}
+
+#else
+
+static int serve_cuda(void) {
+    return 2; /* there is no CUDA module without the toolkit either */
+}
+
+#endif
+
 static int usage(void) {
     fprintf(stderr, "usage: bench_attention [--threads N] [--seconds S] [--clock cpu] [--json FILE] LIST...\n"
                     "       bench_attention --device cuda [--seconds S] [--json FILE] LIST...\n"
-                    "       bench_attention [--threads N] [--clock cpu] --serve\n");
+                    "       bench_attention [--threads N] [--clock cpu] [--device cuda] --serve\n");
     return 2;
 }
 
@@ -367,8 +425,9 @@ int main(int argc, char **argv) {
             return usage();
         }
     }
-    if (serving ? at < argc || cuda : at == argc) return usage();
+    if (serving ? at < argc : at == argc) return usage();
     if (!bench_clock_suits(amp_get_num_threads())) return 2;
     omp_set_num_threads(amp_get_num_threads()); /* oneDNN's */
+    if (serving && cuda) return serve_cuda();
     return serving ? serve() : bench_all(argv + at, seconds, file, cuda);
 }
