@@ -9,18 +9,67 @@ trap 'rm -r "$place"' EXIT
 cd "$place"
 fail() {
     echo "check_gpu_check: $*" >&2
-    tail -n 20 gpu-check/report.txt gpu-check/logs/* >&2
+    tail -n 40 gpu-check/report.txt gpu-check/logs/* >&2
     exit 1
 }
 AMP_GOLDEN="$source/tests/golden" "$source/scripts/gpu-check" folder "$build"
 bare="env -i PATH=/usr/bin:/bin"
 
+report=gpu-check/report.txt
+# says PATTERN WHAT: the report has such a line.
+says() { grep -q "$1" $report || fail "the report lacks $2"; }
+
 $bare gpu-check/run --fake >printed || fail "the dry run fails"
-grep -q '^DRY RUN over the fake driver' gpu-check/report.txt || fail "the report does not say that it is one of a dry run"
-[ "$(grep -c '^passed ' gpu-check/report.txt)" -ge 6 ] || fail "steps are missing"
+says '^DRY RUN over the fake driver' "that it is one of a dry run"
+[ "$(grep -c '^passed ' $report)" -ge 6 ] || fail "steps are missing"
+
+# The table of goals: every figure that this machine can make was made, and none of them counts.
+says '^goals: 0 reached, 0 missed, 8 not measured$' "that nothing was measured by a GPU"
+for goal in "65 shapes.*2 of 65 shapes" "8192³.*0 of 1 shapes" "overhead under autocast.*the tests' own" "PyTorch's  .*no overhead_torch.json" \
+    "BERT-base.*PyTorch was not beside it" "ResNet-50.*PyTorch was not beside it" "attention.*no attention.json" "elementwise.*the tests' own"; do
+    says "$goal" "the goal '$goal'"
+done
 
 if $bare gpu-check/run --fake 2 >printed; then fail "a run without time passes"; fi
-grep -q '^NOT RUN .*no time left' gpu-check/report.txt || fail "steps without time are not named"
+says '^NO TIME .*no time left' "steps without time"
+
+# A step that hangs is stopped, and the next ones run. Of compute-sanitizer, findings of any kind count, and so does no answer.
+mv gpu-check/bench_bandwidth_program kept
+printf '#!/bin/sh\nsleep 1000 &\nwait\n' >gpu-check/bench_bandwidth_program
+cat >sanitizer <<'END'
+#!/bin/sh
+case "$*" in
+    *memcheck*) echo '========= ERROR SUMMARY: 0 errors' ;;
+    *racecheck*) echo '========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)' ;;
+esac
+END
+chmod +x gpu-check/bench_bandwidth_program sanitizer
+if $bare GPU_CHECK_STEP=3 GPU_CHECK_SANITIZER="$place/sanitizer" gpu-check/run --fake >printed; then fail "a run with failures passes"; fi
+says '^TOO LONG .*elementwise ops and memory: stopped after 3 s' "the step that hangs"
+says '^[a-zA-Z ]* [0-9]* s  networks' "the steps after the one that hangs"
+says '^passed .*compute-sanitizer memcheck' "a sanitizer without findings"
+says '^FAILED .*compute-sanitizer racecheck' "a sanitizer's warning"
+says '^FAILED .*compute-sanitizer initcheck' "a sanitizer that says nothing"
+mv kept gpu-check/bench_bandwidth_program
+
+# The goals of made-up figures, all of them: two are missed.
+mkdir figures
+echo '{"turns": 100, "late_turns": 1, "means": {"all": {"shapes": 65, "over_best": 0.97, "over_first": 0.99},
+    "square 8192": {"shapes": 1, "over_best": 0.94, "over_first": 1.01}}}' >figures/products.json
+echo '{"nanoseconds": {"add": {"host": 3000}, "linear": {"host": 5900}}}' >figures/overhead.json
+echo '{"nanoseconds": {"add, C++": {"host": 3100}, "linear, C++": {"host": 5800}, "linear, Python": {"host": 9000}}}' >figures/overhead_torch.json
+echo '{"peak_gb_per_s": 3000, "rows": [{"op": "add", "type": "f32", "of_peak": 0.9, "of_copy": 0.99}]}' >figures/bandwidth.json
+echo '{"shapes": [{"shape": "1 16 16 4096 4096 64 0", "f16": {"ratio": 0.7, "us": 2, "torch_us": 1.4}}]}' >figures/attention.json
+echo '{"rows": [{"network": "bert", "precision": "f16", "ms": 1, "torch_ms": 1, "ratio": 1},
+    {"network": "resnet", "precision": "f16", "ms": 1, "torch_ms": 2, "ratio": 2}]}' >figures/networks.json
+report=goals
+python3 gpu-check/gpu_goals.py figures >goals || fail "gpu_goals.py fails"
+says '^goals: 6 reached, 2 missed, 0 not measured$' "the number of goals"
+says '8192³.*MISSED: 0.940 (of its heuristic' "a product that is too slow"
+says "PyTorch's  .*MISSED: add 3.00 of 3.10 µs (C++), linear 5.90 of 5.80 µs (C++)" "the faster one of PyTorch's callers"
+echo '{' >figures/networks.json
+python3 gpu-check/gpu_goals.py figures >goals || fail "gpu_goals.py fails with a file that is not whole"
+says '^goals: 4 reached, 2 missed, 2 not measured$' "that a file is not whole"
 
 # Without a GPU it says why. (Where there is one, it is not this test's to use.)
 if ! ldconfig -p | grep -q libcuda.so.1; then
