@@ -10,11 +10,22 @@ static bool is_for(const amp_cuda_plans *plans, const amp_cuda_plan *plan, const
     return plan->made && memcmp((const char *)plan + plans->key_at, key, plans->key_size) == 0;
 }
 
+/* By words: keys have some hundred bytes, and are looked for at every call. */
+static uint64_t hash_of(const void *key, size_t size) {
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < size; i += sizeof hash) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)key + i, size - i < sizeof word ? size - i : sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32; /* a product carries nothing downwards, and the place is its low bits */
+    }
+    return hash;
+}
+
 /* The key's plan, or the place for it. */
 static amp_cuda_plan *place_of(const amp_cuda_plans *plans, char *memory, const void *key) {
-    uint64_t hash = 1469598103934665603u;
+    const uint64_t hash = hash_of(key, plans->key_size);
     amp_cuda_plan *oldest = NULL;
-    for (size_t i = 0; i < plans->key_size; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
     for (uint64_t i = 0; i < PROBES; i++) {
         amp_cuda_plan *at = (void *)(memory + (hash + i) % (uint64_t)plans->places * plans->plan_size);
         if (is_for(plans, at, key)) return at;
