@@ -49,13 +49,14 @@ class CudaTest : public Test {
     }
 
 #ifdef AMP_TESTS_FAKE_CUDA
-    // Those over the driver, in the place of the real ones; of cuSOLVER one without functions, if asked for.
+    // Those over the driver, in the place of the real ones; first those of a folder with wrong ones, if asked for.
     static bool open_libraries() {
         std::istringstream names(AMP_TESTS_FAKE_LIBRARIES);
+        const std::string folder = AMP_TESTS_FAKE_CUDA "/";
+        const char *wrong = std::getenv("AMP_TESTS_LIBRARIES");
         for (std::string name; std::getline(names, name, ':');) {
-            const bool none = name.find("cusolver") != std::string::npos && std::getenv("AMP_TESTS_WITHOUT_SOLVER");
-            const std::string path = std::string(AMP_TESTS_FAKE_CUDA) + (none ? "/no_cusolver/" : "/") + name;
-            if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+            if (wrong && dlopen((folder + wrong + "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL)) continue;
+            if (!dlopen((folder + name).c_str(), RTLD_NOW | RTLD_GLOBAL)) {
                 ADD_FAILURE() << dlerror();
                 return false;
             }

@@ -1,4 +1,5 @@
-// Matrices of sizes around the one where cuSOLVER takes over, against the CPU; CMake runs them again without cuSOLVER.
+// Matrices of sizes around the one where cuSOLVER and cuBLAS take over, against the CPU; CMake runs them again without cuSOLVER,
+// with an old one, and without cuBLAS (the folders of tests/fake_cuda that AMP_TESTS_LIBRARIES names).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,8 +11,18 @@ using namespace amp_test;
 
 namespace {
 
+bool tested_with(const std::string &libraries) {
+    const char *folder = std::getenv("AMP_TESTS_LIBRARIES");
+    return folder && libraries == folder;
+}
 bool without_solver() {
-    return std::getenv("AMP_TESTS_WITHOUT_SOLVER") != nullptr;
+    return tested_with("no_cusolver");
+}
+bool without_trsm() {
+    return tested_with("no_trsm");
+}
+bool without_geev() {
+    return without_solver() || tested_with("old_cusolver");
 }
 
 class CudaSolver : public CudaTest {
@@ -59,13 +70,28 @@ class CudaSolver : public CudaTest {
         EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_INVALID);
         return error();
     }
-    // Runs `body` and checks whether cuSOLVER had a part in it, and that nobody waited for the device.
+    // Runs `body` and checks whether a library had a part in it, and that nobody waited for the device.
     template <class Body>
-    void expect_solver(bool expected, Body body) {
+    void expect_library(bool expected, Body body) {
         const uint64_t steps = fake->factors, waits = amp_cuda_counters().synchronizations;
         body();
-        EXPECT_EQ(fake->factors > steps, expected && !without_solver());
+        EXPECT_EQ(fake->factors > steps, expected);
         EXPECT_EQ(amp_cuda_counters().synchronizations, waits);
+    }
+    template <class Body>
+    void expect_solver(bool expected, Body body) {
+        expect_library(expected && !without_solver(), body);
+    }
+    // What explain says of one call.
+    static std::string explained(const char *name, const std::vector<Value> &values) {
+        amp_explain_begin();
+        EXPECT_NE(all(name, values)[0], nullptr);
+        amp_explain_end();
+        char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+        const std::string text = report ? report : "";
+        amp_explain_free(report);
+        amp_explain_reset();
+        return text;
     }
 };
 
@@ -176,6 +202,134 @@ TEST_F(CudaSolver, EigenvectorsOfAllSizesGiveTheMatrixBack) {
     }
 }
 
+TEST_F(CudaSolver, TriangularEquationsOfAllSizesAreSolved) {
+    for (amp_dtype dtype : dtypes) {
+        for (int64_t n : {1, 63, 64, 65, 200}) {
+            Scope scope;
+            ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK); // the driver's double hands nothing out again before that
+            const double tolerance = is_single(dtype) ? 1e-4 : 1e-12;
+            amp_tensor *a = mild(n, dtype, 1), *b = numbers(dtype, {2, n, 3}, 2), *right = sent(b);
+            amp_tensor *columns = op("contiguous", {turned(a)}); // a, as columns lie
+            for (int bits = 0; bits < 16; bits++) {
+                SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(n) + " " + std::to_string(bits));
+                const bool upper = bits & 1, transposed = bits & 2, unit = bits & 4;
+                amp_tensor *there = bits & 8 ? turned(sent(columns)) : sent_apart(a), *x = nullptr;
+                amp_tensor *own = unit ? op("mul", {a, amp_float(1.0 / double(n))}) : a;
+                if (unit) there = op("mul", {there, amp_float(1.0 / double(n))});
+                expect_library(n >= 64 && !without_trsm(), [&] {
+                    x = op("triangular_solve", {right, there, upper, transposed, unit});
+                });
+                expect_agree(x, op("triangular_solve", {b, own, upper, transposed, unit}), tolerance);
+            }
+        }
+    }
+}
+
+TEST_F(CudaSolver, ProductsWithReflectorsAreThoseOfTheCpu) {
+    for (amp_dtype dtype : dtypes) {
+        for (const Shape &shape : {Shape{1, 1}, Shape{63, 70}, Shape{64, 64}, Shape{100, 65}, Shape{2, 200, 66}}) {
+            Scope scope;
+            const double tolerance = is_single(dtype) ? 2e-3 : 1e-11;
+            const int64_t m = shape[shape.size() - 2], k = std::min(m, shape.back());
+            const std::vector<amp_tensor *> f = all("geqrf", {numbers(dtype, shape, 1)});
+            for (bool left : {true, false}) {
+                Shape wanted = shape;
+                wanted[shape.size() - 2] = left ? m : 5;
+                wanted.back() = left ? 5 : m;
+                amp_tensor *other = numbers(dtype, wanted, 2), *there = sent(other), *got = nullptr;
+                amp_tensor *reflectors = sent(f[0]), *scales = sent(f[1]);
+                for (bool transposed : {false, true}) {
+                    SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(m) +
+                                 (left ? " left" : " right") + (transposed ? " transposed" : ""));
+                    expect_solver(k >= 64, [&] { got = op("ormqr", {reflectors, scales, there, left, transposed}); });
+                    expect_agree(got, op("ormqr", {f[0], f[1], other, left, transposed}), tolerance);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(CudaSolver, LeastSquaresOfAllSizesAreThoseOfTheCpu) {
+    const bool there_is_one = !without_solver() && !without_trsm();
+    for (amp_dtype dtype : dtypes) {
+        for (const Shape &shape : {Shape{1, 1}, Shape{63, 63}, Shape{96, 64}, Shape{2, 64, 96}}) {
+            for (const char *driver : {"gels", "gelsy", "gelsd", "gelss"}) {
+                const bool by_values = std::string(driver) != "gels";
+                if (by_values && !there_is_one && is_single(dtype)) continue; // slow, and tested elsewhere
+                SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]) + driver);
+                Scope scope;
+                const double tolerance = is_single(dtype) ? 1e-2 : 1e-10;
+                Shape sides = shape;
+                sides.back() = 3;
+                amp_tensor *a = numbers(dtype, shape, 1), *b = numbers(dtype, sides, 2);
+                if (shape.back() == 63) a = mild(63, dtype, 1);
+                amp_tensor *there = sent(a), *right = sent(b);
+                const std::vector<Named> named = {{"driver", driver}};
+                const std::vector<amp_tensor *> want = all("linalg_lstsq", {a, b}, named);
+                std::vector<amp_tensor *> got;
+                expect_library(std::min(shape[shape.size() - 2], shape.back()) >= 64 && there_is_one, [&] {
+                    got = all("linalg_lstsq", {there, right}, named);
+                });
+                expect_agree(got[0], want[0], tolerance);
+                if (!by_values) expect_agree(got[1], want[1], tolerance * 10);
+                expect_agree(got[2], want[2], 0);
+                if (amp_tensor_numel(want[3]) > 0) expect_agree(got[3], want[3], tolerance);
+            }
+        }
+    }
+}
+
+// Of whom the reflectors and the factor are results, too; those of the rows, where there are fewer.
+TEST_F(CudaSolver, FactorsOfLeastSquaresAreThoseOfTheCpu) {
+    for (amp_dtype dtype : dtypes) {
+        for (const Shape &shape : {Shape{96, 64}, Shape{64, 96}}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]));
+            Scope scope;
+            amp_tensor *a = numbers(dtype, shape, 1), *b = numbers(dtype, {shape[0], 2}, 2);
+            const std::vector<amp_tensor *> want = all("lstsq", {b, a}), got = all("lstsq", {sent(b), sent(a)});
+            for (size_t i = 0; i < 2; i++) expect_agree(got[i], want[i], is_single(dtype) ? 1e-2 : 1e-10);
+        }
+    }
+}
+
+TEST_F(CudaSolver, RanksOfLeastSquaresAreFound) {
+    for (amp_dtype dtype : {AMP_F64, AMP_C128}) {
+        Scope scope;
+        amp_tensor *a = product(numbers(dtype, {70, 40}, 1), numbers(dtype, {40, 80}, 2)), *b = numbers(dtype, {70}, 3);
+        const std::vector<Named> named = {{"rcond", 1e-9}, {"driver", "gelsd"}};
+        const std::vector<amp_tensor *> want = all("linalg_lstsq", {a, b}, named);
+        const std::vector<amp_tensor *> got = all("linalg_lstsq", {sent(a), sent(b)}, named);
+        EXPECT_EQ(numbers_of(op("to", {fetched(got[2]), AMP_F32}))[0], 40);
+        expect_agree(got[0], want[0], 1e-9);
+    }
+}
+
+TEST_F(CudaSolver, EigenvectorsOfAnyMatrixTurnIntoMultiplesOfThemselves) {
+    for (amp_dtype dtype : dtypes) {
+        for (const Shape &shape : {Shape{1, 1}, Shape{63, 63}, Shape{64, 64}, Shape{2, 65, 65}, Shape{120, 120}}) {
+            if (without_geev() && (shape[0] > 64 || is_single(dtype))) continue; // slow, and tested elsewhere
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(shape[0]));
+            Scope scope;
+            const double tolerance = is_single(dtype) ? 1e-3 : 1e-11;
+            const amp_dtype wide = is_single(dtype) ? AMP_C64 : AMP_C128;
+            amp_tensor *a = numbers(dtype, shape, 1), *there = sent(a), *alone = nullptr;
+            std::vector<amp_tensor *> f;
+            expect_library(shape.back() >= 64 && !without_geev(), [&] {
+                f = both("linalg_eig", {there});
+                alone = op("linalg_eigvals", {there});
+            });
+            for (amp_tensor *&t : f) t = fetched(t);
+            EXPECT_EQ(amp_tensor_dtype(f[1]), wide);
+            amp_tensor *turned_into = product(op("to", {a, wide}), f[1]);
+            expect_agree(turned_into, op("mul", {f[1], op("unsqueeze", {f[0], -2})}), tolerance);
+            const std::vector<Named> along = {{"dim", AMP_DIMS(-2)}};
+            amp_tensor *lengths = op("linalg_vector_norm", {op("abs", {f[1]})}, along);
+            expect_agree(op("sub", {lengths, amp_float(1.0)}), op("zeros_like", {lengths}), tolerance);
+            expect_agree(op("sum", {fetched(alone)}), op("sum", {f[0]}), tolerance * 100);
+        }
+    }
+}
+
 TEST_F(CudaSolver, BatchesOfManyMatricesStayWithOurKernels) {
     amp_tensor *few = sent(op("add", {numbers(AMP_F64, {4, 64, 64}, 1), identity(64, AMP_F64)}));
     amp_tensor *many = sent(op("add", {numbers(AMP_F64, {5, 64, 64}, 1), identity(64, AMP_F64)}));
@@ -206,6 +360,37 @@ TEST_F(CudaSolver, AMatrixWithoutAnAnswerIsToldOfWhenTheHostWaits) {
     amp_tensor *pivots = op("full", {AMP_DIMS(70), amp_int(71), AMP_I32}), *ones = sent(identity(70, AMP_F32));
     ASSERT_NE(op("lu_solve", {ones, ones, sent(pivots)}), nullptr) << amp_last_error();
     EXPECT_TRUE(contains(told(), "an index of lu_solve"));
+}
+
+TEST_F(CudaSolver, LeastSquaresAndEigenvaluesWithoutAnAnswerAreToldOf) {
+    for (bool wide : {false, true}) {
+        for (const char *driver : {"gels", "gelsd"}) {
+            for (int bad = 0; bad < 3; bad++) { // in the matrix, or on the right
+                SCOPED_TRACE(std::string(driver) + std::to_string(bad) + (wide ? " wide" : ""));
+                Scope scope;
+                amp_tensor *a = numbers(AMP_F32, {64, wide ? 70 : 64}, 1), *b = numbers(AMP_F32, {64, 2}, 2);
+                op("fill_", {op("select", {op("select", {bad == 2 ? b : a, 0, 3}), 0, 1}),
+                             amp_float(bad == 1 ? INFINITY : NAN)});
+                ASSERT_NE(all("linalg_lstsq", {sent(a), sent(b)}, {{"driver", driver}})[0], nullptr);
+                EXPECT_TRUE(contains(told(), "a matrix of linalg_lstsq"));
+            }
+        }
+        Scope scope;
+        amp_tensor *zeros = sent(op("zeros", {AMP_DIMS(64, wide ? 70 : 64), AMP_F32}));
+        amp_tensor *b = sent(numbers(AMP_F32, {64, 2}, 2));
+        ASSERT_NE(all("linalg_lstsq", {zeros, b}, {{"driver", "gels"}})[0], nullptr);
+        EXPECT_TRUE(contains(told(), "a matrix of linalg_lstsq")) << "has not full rank";
+    }
+    for (double bad : {double(NAN), double(INFINITY)}) {
+        amp_tensor *a = mild(64, AMP_F64, 1);
+        op("fill_", {op("select", {op("select", {a, 0, 3}), 0, 1}), amp_float(bad)});
+        ASSERT_NE(op("linalg_eigvals", {sent(a)}), nullptr);
+        EXPECT_TRUE(contains(told(), "a matrix of linalg_eigvals"));
+    }
+    amp_tensor *flat = sent(op("zeros", {AMP_DIMS(64, 64), AMP_F64})), *ones = op("ones", {AMP_DIMS(64, 1), AMP_F64});
+    amp_tensor *x = fetched(op("triangular_solve", {sent(ones), flat})); // of which infinity is an answer
+    EXPECT_TRUE(std::isinf(numbers_of(x)[63]));
+    EXPECT_EQ(amp_cuda_synchronize(), AMP_OK);
 }
 
 // As with our own kernels, whose blocks a batch of many keeps.
@@ -252,7 +437,8 @@ TEST_F(CudaSolver, NaNGoesThroughAsInOurOwnKernels) {
 TEST_F(CudaSolver, AStepThatFailsNamesTheOpAndLeavesNothing) {
     if (without_solver()) GTEST_SKIP() << "no step is cuSOLVER's";
     amp_tensor *a = sent(op("add", {mild(70, AMP_F64, 1), turned(mild(70, AMP_F64, 1))}));
-    for (const char *name : {"linalg_inv", "linalg_cholesky", "linalg_qr", "linalg_svd", "linalg_eigh"}) {
+    for (const char *name : {"linalg_inv", "linalg_cholesky", "linalg_qr", "linalg_svd", "linalg_eigh", "linalg_eig"}) {
+        if (without_geev() && name == std::string("linalg_eig")) continue;
         SCOPED_TRACE(name);
         const size_t blocks = amp_cuda_counters().live_blocks;
         for (int status : {2, 6}) { // ALLOC_FAILED, EXECUTION_FAILED
@@ -269,6 +455,22 @@ TEST_F(CudaSolver, AStepThatFailsNamesTheOpAndLeavesNothing) {
         Scope scope;
         EXPECT_EQ(call(name, {a}, {}, nullptr), AMP_OK) << amp_last_error();
     }
+}
+
+TEST_F(CudaSolver, TrianglesThatFailNameTheOpAndLeaveNothing) {
+    if (without_trsm()) GTEST_SKIP() << "no step is cuBLAS's";
+    amp_tensor *a = sent(mild(70, AMP_F64, 1)), *b = sent(numbers(AMP_F64, {70, 2}, 2));
+    const size_t blocks = amp_cuda_counters().live_blocks;
+    for (int status : {3, 13}) { // ALLOC_FAILED, EXECUTION_FAILED
+        Scope scope;
+        fake->fail_factor = status;
+        EXPECT_EQ(call("triangular_solve", {b, a}, {}, nullptr), status == 3 ? AMP_ERROR_MEMORY : AMP_ERROR_DEVICE);
+        EXPECT_EQ(error(), status == 3
+                               ? "triangular_solve: cuda: cuBLAS has no memory to solve triangular equations"
+                               : "triangular_solve: cuda: cuBLAS cannot solve triangular equations (status 13)");
+    }
+    EXPECT_EQ(amp_cuda_counters().live_blocks, blocks);
+    EXPECT_NE(op("triangular_solve", {b, a}), nullptr) << amp_last_error();
 }
 
 TEST_F(CudaSolver, AWorkspaceThatThereIsNotIsToldOfAndLeavesNothing) {
@@ -321,6 +523,26 @@ TEST_F(CudaSolver, ExplainNamesItOrSaysWhyItIsNotThere) {
     EXPECT_TRUE(contains(report, "matrix_solve_f64")) << report;
     amp_explain_free(report);
     amp_explain_reset();
+}
+
+TEST_F(CudaSolver, ExplainNamesTheLibraryOfEachOpOrWhatItLacks) {
+    amp_tensor *a = sent(mild(64, AMP_F64, 1)), *b = sent(numbers(AMP_F64, {64, 2}, 2));
+    const std::string triangle = explained("triangular_solve", {b, a}), eig = explained("linalg_eig", {a});
+    const std::string least = explained("linalg_lstsq", {a, b});
+    EXPECT_TRUE(contains(triangle, without_trsm() ? "has no cublasCreate_v2" : "\"cublas\"")) << triangle;
+    EXPECT_TRUE(contains(eig, without_solver() ? "has no cusolverDnCreate"
+                              : without_geev() ? "has no cusolverDnXgeev (CUDA 12.6 has)"
+                                               : "\"cusolver\""))
+        << eig;
+    EXPECT_TRUE(contains(least, without_solver() ? "has no cusolverDnCreate"
+                                : without_trsm() ? "has no cublasCreate_v2"
+                                                 : "\"cusolver+cublas\""))
+        << least;
+    amp_tensor *tau = sent(numbers(AMP_F64, {64}, 3));
+    const std::string reflectors = explained("ormqr", {a, tau, b});
+    EXPECT_TRUE(contains(reflectors, without_solver() ? "has no cusolverDnCreate" : "\"cusolver\"")) << reflectors;
+    amp_tensor *small = sent(mild(63, AMP_F64, 1));
+    EXPECT_TRUE(contains(explained("linalg_eig", {small}), "\"matrix_eig_f64\""));
 }
 
 } // namespace

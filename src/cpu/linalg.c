@@ -62,6 +62,21 @@ void amp_linalg_step_done(amp_call *call, const amp_call *step) {
 
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
+static amp_status conjugate_elements(amp_tensor *t) {
+    if (amp_tensor_device(t) == AMP_DEVICE_CUDA) return amp_cuda_conjugate(t);
+    const amp_lapack *l = amp_lapack_of(t->dtype);
+    const int64_t columns = amp_matrix_columns(t), rows = columns ? amp_tensor_elements(t) / columns : 0;
+    const int64_t step = columns * (int64_t)amp_element_sizes[l->dtype];
+    for (int64_t i = 0; i < rows; i++) l->conjugate((int)columns, 1, (char *)amp_tensor_pointer(t) + i * step, 1);
+    return AMP_OK;
+}
+
+amp_tensor *amp_linalg_adjoint(amp_tensor *t) {
+    amp_tensor *result = t ? amp_clone(amp_transpose(t, -2, -1)) : NULL;
+    if (!result || !amp_dtype_is_complex(result->dtype)) return result;
+    return conjugate_elements(result) == AMP_OK ? result : NULL;
+}
+
 amp_tensor amp_matrix_transposed(const amp_tensor *t) {
     amp_tensor view = *t;
     const int r = t->rank - 2, c = t->rank - 1;

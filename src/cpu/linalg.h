@@ -68,6 +68,8 @@ static inline int64_t amp_larger(int64_t a, int64_t b) {
 
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
+/* A fresh, dense tensor: the conjugate transpose of each matrix; NULL with an error. */
+amp_tensor *amp_linalg_adjoint(amp_tensor *t);
 /* The last two dimensions exchanged. */
 amp_tensor amp_matrix_transposed(const amp_tensor *t);
 /* (…, n) as (…, n, 1). */
@@ -114,9 +116,31 @@ amp_status amp_linalg_return_empty(amp_call *call, int index, amp_dtype dtype);
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
-/* The same as a CUDA kernel of device/matrix.cu, singular.cu or eigen.cu: stacks and options as it says. */
+/* The CUDA kernels of device/matrix.cu, singular.cu and eigen.cu. */
+#define AMP_LINALG_KERNELS(X)                                                                                          \
+    X(cholesky)                                                                                                        \
+    X(cholesky_solve)                                                                                                  \
+    X(triangular)                                                                                                      \
+    X(lu)                                                                                                              \
+    X(lu_solve)                                                                                                        \
+    X(solve)                                                                                                           \
+    X(geqrf)                                                                                                           \
+    X(qr)                                                                                                              \
+    X(householder)                                                                                                     \
+    X(ormqr)                                                                                                           \
+    X(identities)                                                                                                      \
+    X(svd)                                                                                                             \
+    X(pinverse)                                                                                                        \
+    X(lstsq)                                                                                                           \
+    X(eigh)                                                                                                            \
+    X(eig)
+#define X(name) AMP_LINALG_##name,
+typedef enum amp_linalg_kind { AMP_LINALG_none, AMP_LINALG_KERNELS(X) AMP_LINALG_KINDS } amp_linalg_kind;
+#undef X
+
+/* The same as one of these kernels: stacks and options as it says. */
 typedef struct amp_linalg_kernel {
-    const char *names[4]; /* of f32, f64, c64 and c128 */
+    amp_linalg_kind kind;
     const amp_stack *stacks[5];
     char options[4];
     double number;
@@ -124,8 +148,6 @@ typedef struct amp_linalg_kernel {
     int64_t *ranks; /* or NULL */
     bool check;     /* that an info is not 0 is told of later */
 } amp_linalg_kernel;
-#define AMP_LINALG_KERNEL(name)                                                                                        \
-    .names = {"matrix_" #name "_f32", "matrix_" #name "_f64", "matrix_" #name "_c64", "matrix_" #name "_c128"}
 
 typedef struct amp_linalg_loop {
     /* Does matrix `index`; returns LAPACK's info. With work->count −1 it asks its routines for their workspace. */

@@ -34,7 +34,7 @@ static amp_status factorise(amp_call *call, const amp_tensor *input, bool upper,
         .lapack = job.lapack,
         .batch = &batch,
         .macs = cube(n) / 6,
-        .kernel = {AMP_LINALG_KERNEL(cholesky), .stacks = {&job.a}, .options = {job.uplo}, .check = check}};
+        .kernel = {.kind = AMP_LINALG_cholesky, .stacks = {&job.a}, .options = {job.uplo}, .check = check}};
     AMP_TRY(amp_stack_output(call, 0, input->dtype, input->dtype, &batch, n, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, input));
     AMP_TRY(amp_linalg_infos(call, &batch, info_output, NULL, &loop.infos));
@@ -77,13 +77,14 @@ amp_status cpu_cholesky_inverse(amp_call *call) {
     const amp_batch batch = amp_batch_of(input, 2);
     const int64_t n = input->shape[input->rank - 1];
     cholesky_job job = {.lapack = amp_lapack_of(input->dtype), .uplo = args->upper ? 'U' : 'L'};
-    amp_linalg_loop loop = {.run = invert_one,
-                            .context = &job,
-                            .lapack = job.lapack,
-                            .batch = &batch,
-                            .macs = cube(n) / 3,
-                            .kernel = {AMP_LINALG_KERNEL(cholesky_solve), .stacks = {&job.b, &job.a},
-                                       .options = {job.uplo, true}, .check = true}};
+    amp_linalg_loop loop = {
+        .run = invert_one,
+        .context = &job,
+        .lapack = job.lapack,
+        .batch = &batch,
+        .macs = cube(n) / 3,
+        .kernel = {
+            .kind = AMP_LINALG_cholesky_solve, .stacks = {&job.b, &job.a}, .options = {job.uplo, true}, .check = true}};
     AMP_TRY(amp_stack_output(call, 0, input->dtype, input->dtype, &batch, n, n, &job.a));
     if (call->device == AMP_DEVICE_CUDA)
         AMP_TRY(
@@ -128,7 +129,7 @@ amp_status cpu_cholesky_solve(amp_call *call) {
         .lapack = job.lapack,
         .batch = &batch,
         .macs = n * n * columns,
-        .kernel = {AMP_LINALG_KERNEL(cholesky_solve), .stacks = {&job.a, &job.b}, .options = {job.uplo}}};
+        .kernel = {.kind = AMP_LINALG_cholesky_solve, .stacks = {&job.a, &job.b}, .options = {job.uplo}}};
     AMP_TRY(amp_stack_read(call, l, l->dtype, &batch, &job.a));
     AMP_TRY(amp_stack_output(call, 0, b->dtype, b->dtype, &batch, n, columns, &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));

@@ -52,8 +52,10 @@ static amp_status decompose(amp_call *call, const amp_tensor *a, char mode) {
                             .macs = 13 * n * n * n,
                             .asks = true,
                             .reals = amp_geev_reals(mode, n),
-                            .kernel = {AMP_LINALG_KERNEL(eig), .stacks = {&job.a, &job.values, &job.vectors},
-                                       .room = 7 * n * n + 5 * n, .check = true}};
+                            .kernel = {.kind = AMP_LINALG_eig,
+                                       .stacks = {&job.a, &job.values, &job.vectors},
+                                       .room = 7 * n * n + 5 * n,
+                                       .check = true}};
     AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     AMP_TRY(amp_stack_output(call, 0, complex_dtype, complex_dtype, &batch, n, AMP_VECTOR, &job.values));
     if (mode == 'V') AMP_TRY(amp_stack_output(call, 1, complex_dtype, complex_dtype, &batch, n, n, &job.vectors));
@@ -108,8 +110,11 @@ static amp_status decompose_hermitian(amp_call *call, const amp_tensor *a, const
                             .batch = &batch,
                             .macs = 4 * n * n * n,
                             .asks = true,
-                            .kernel = {AMP_LINALG_KERNEL(eigh), .stacks = {&job.a, &job.values},
-                                       .options = {mode, job.uplo}, .room = 2 * (n * n + n), .check = true}};
+                            .kernel = {.kind = AMP_LINALG_eigh,
+                                       .stacks = {&job.a, &job.values},
+                                       .options = {mode, job.uplo},
+                                       .room = 2 * (n * n + n),
+                                       .check = true}};
     AMP_TRY(amp_stack_output(call, 0, real, job.lapack->real_dtype, &batch, n, AMP_VECTOR, &job.values));
     if (mode == 'V')
         AMP_TRY(amp_stack_output(call, 1, a->dtype, compute, &batch, n, n, &job.a));

@@ -45,7 +45,7 @@ static int solve_one(void *context, int64_t index, amp_lapack_work *work) {
 /* The drivers that look for the rank all do it by singular values there. */
 static amp_linalg_kernel kernel_of(const lstsq_job *job) {
     const int64_t m = job->a.rows, n = job->a.columns, k = amp_smaller(m, n), longer = amp_larger(m, n);
-    return (amp_linalg_kernel){AMP_LINALG_KERNEL(lstsq),
+    return (amp_linalg_kernel){.kind = AMP_LINALG_lstsq,
                                .stacks = {&job->a, &job->b, &job->s},
                                .options = {job->driver == AMP_GELS ? 'R' : 'V'},
                                .number = job->rcond,

@@ -34,7 +34,7 @@ amp_status cpu_geqrf(amp_call *call) {
                                   .batch = &batch,
                                   .macs = m * n * k,
                                   .elements = n * BLOCK,
-                                  .kernel = {AMP_LINALG_KERNEL(geqrf), .stacks = {&job.a, &job.tau}}};
+                                  .kernel = {.kind = AMP_LINALG_geqrf, .stacks = {&job.a, &job.tau}}};
     AMP_TRY(amp_stack_output(call, 0, a->dtype, a->dtype, &batch, m, n, &job.a));
     AMP_TRY(amp_stack_fill(&job.a, a));
     AMP_TRY(amp_stack_output(call, 1, a->dtype, a->dtype, &batch, k, AMP_VECTOR, &job.tau));
@@ -86,7 +86,7 @@ static amp_status factorise(amp_call *call, const char *name, const amp_tensor *
                                   .batch = &batch,
                                   .macs = m * k * (n + inner),
                                   .elements = amp_larger(inner, n) * BLOCK + k,
-                                  .kernel = {AMP_LINALG_KERNEL(qr), .stacks = {&job.a, &job.q}, .room = m}};
+                                  .kernel = {.kind = AMP_LINALG_qr, .stacks = {&job.a, &job.q}, .room = m}};
     AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
     if (mode == ONLY_R)
         AMP_TRY(amp_linalg_return_empty(call, 0, a->dtype));
@@ -151,7 +151,7 @@ amp_status cpu_linalg_householder_product(amp_call *call) {
                                   .batch = &batch,
                                   .macs = m * n * amp_matrix_rows(&tau),
                                   .elements = n * BLOCK,
-                                  .kernel = {AMP_LINALG_KERNEL(householder), .stacks = {&job.q, &job.tau}}};
+                                  .kernel = {.kind = AMP_LINALG_householder, .stacks = {&job.q, &job.tau}}};
     AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
     AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.q));
     AMP_TRY(amp_stack_fill(&job.q, a));
@@ -198,7 +198,7 @@ amp_status cpu_ormqr(amp_call *call) {
         .batch = &batch,
         .macs = 2 * m * n * amp_matrix_rows(&tau),
         .elements = amp_larger(m, n) * BLOCK + TRIANGLE,
-        .kernel = {AMP_LINALG_KERNEL(ormqr), .stacks = {&job.a, &job.tau, &job.c}, .options = {job.side, job.trans}}};
+        .kernel = {.kind = AMP_LINALG_ormqr, .stacks = {&job.a, &job.tau, &job.c}, .options = {job.side, job.trans}}};
     AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.a));
     AMP_TRY(amp_stack_read(call, &tau, compute, &batch, &job.tau));
     AMP_TRY(amp_stack_output(call, 0, a->dtype, compute, &batch, m, n, &job.c));

@@ -43,8 +43,10 @@ amp_status cpu_lu_with_info(amp_call *call) {
                             .lapack = job.lapack,
                             .batch = &batch,
                             .macs = m * n * k / 3,
-                            .kernel = {AMP_LINALG_KERNEL(lu), .stacks = {&job.lu, &job.pivots},
-                                       .options = {job.pivoted}, .check = a->check_errors.value}};
+                            .kernel = {.kind = AMP_LINALG_lu,
+                                       .stacks = {&job.lu, &job.pivots},
+                                       .options = {job.pivoted},
+                                       .check = a->check_errors.value}};
     AMP_TRY(amp_stack_output(call, 0, a->input->dtype, a->input->dtype, &batch, m, n, &job.lu));
     AMP_TRY(amp_stack_fill(&job.lu, a->input));
     AMP_TRY(amp_stack_output(call, 1, AMP_I32, AMP_I32, &batch, k, AMP_VECTOR, &job.pivots));
@@ -125,7 +127,7 @@ amp_status cpu_lu_solve(amp_call *call) {
         .lapack = job.lapack,
         .batch = &batch,
         .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b),
-        .kernel = {AMP_LINALG_KERNEL(lu_solve), .stacks = {&job.lu, &job.pivots, &job.b}, .options = {job.trans}}};
+        .kernel = {.kind = AMP_LINALG_lu_solve, .stacks = {&job.lu, &job.pivots, &job.b}, .options = {job.trans}}};
     AMP_TRY(amp_stack_read(call, lu, compute, &batch, &job.lu));
     AMP_TRY(amp_stack_read(call, &pivots, AMP_I32, &batch, &job.pivots));
     AMP_TRY(check_pivots(call, &job, &batch));
@@ -147,8 +149,11 @@ static amp_status run_solver(amp_call *call, lu_job *job, const amp_batch *batch
                             .batch = batch,
                             .macs = n * n * (n / 3 + job->b.columns),
                             .integers = n,
-                            .kernel = {AMP_LINALG_KERNEL(solve), .stacks = {&job->lu, &job->b},
-                                       .options = {job->trans, job->invert}, .room = n, .check = check}};
+                            .kernel = {.kind = AMP_LINALG_solve,
+                                       .stacks = {&job->lu, &job->b},
+                                       .options = {job->trans, job->invert},
+                                       .room = n,
+                                       .check = check}};
     AMP_TRY(amp_linalg_infos(call, batch, info_output, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
     const int64_t bad = check ? amp_linalg_first_failure(call, batch, loop.infos) : -1;
@@ -346,7 +351,8 @@ amp_status cpu_triangular_solve(amp_call *call) {
                                   .lapack = job.lapack,
                                   .batch = &batch,
                                   .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b) / 2,
-                                  .kernel = {AMP_LINALG_KERNEL(triangular), .stacks = {&job.a, &job.b},
+                                  .kernel = {.kind = AMP_LINALG_triangular,
+                                             .stacks = {&job.a, &job.b},
                                              .options = {job.uplo, job.trans, job.diag}}};
     AMP_TRY(amp_stack_read(call, &read, compute, &batch, &job.a));
     AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));

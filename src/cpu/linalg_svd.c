@@ -5,7 +5,6 @@
 
 #include "amp/ops.h"
 #include "cpu/linalg.h"
-#include "cuda/cuda_linalg.h"
 
 typedef struct svd_job {
     const amp_lapack *lapack;
@@ -61,12 +60,13 @@ int64_t amp_linalg_svd_room(int64_t m, int64_t n) {
 }
 
 static amp_linalg_kernel kernel_of(const svd_job *job, int64_t k) {
-    if (k == 0) return (amp_linalg_kernel){AMP_LINALG_KERNEL(identities), .stacks = {&job->u, &job->vh}};
-    amp_linalg_kernel kernel = {AMP_LINALG_KERNEL(svd), .stacks = {&job->a, &job->s, &job->u, &job->vh, &job->out},
-                                .number = job->rcond, .room = amp_linalg_svd_room(job->a.rows, job->a.columns),
+    if (k == 0) return (amp_linalg_kernel){.kind = AMP_LINALG_identities, .stacks = {&job->u, &job->vh}};
+    amp_linalg_kernel kernel = {.kind = AMP_LINALG_svd,
+                                .stacks = {&job->a, &job->s, &job->u, &job->vh, &job->out},
+                                .number = job->rcond,
+                                .room = amp_linalg_svd_room(job->a.rows, job->a.columns),
                                 .check = true};
-    const amp_linalg_kernel inverting = {AMP_LINALG_KERNEL(pinverse)};
-    if (job->out.view.storage) memcpy(kernel.names, inverting.names, sizeof kernel.names);
+    if (job->out.view.storage) kernel.kind = AMP_LINALG_pinverse;
     return kernel;
 }
 
@@ -150,19 +150,6 @@ static amp_tensor *square_zeros(const amp_tensor *like, int64_t n) {
     return amp_zeros(shape, .dtype = like->dtype, .device = amp_tensor_device(like));
 }
 
-static amp_tensor *conjugate_transpose(amp_tensor *t) {
-    amp_tensor *result = t ? amp_clone(amp_transpose(t, -2, -1)) : NULL;
-    if (!result || !amp_dtype_is_complex(result->dtype)) return result;
-    if (amp_tensor_device(result) == AMP_DEVICE_CUDA) return amp_cuda_conjugate(result) == AMP_OK ? result : NULL;
-    const amp_lapack *l = amp_lapack_of(result->dtype);
-    const int64_t columns = amp_matrix_columns(result), rows = columns ? amp_tensor_elements(result) / columns : 0;
-    for (int64_t i = 0; i < rows; i++) {
-        l->conjugate((int)columns, 1, (char *)amp_tensor_pointer(result) + i * columns * amp_element_sizes[l->dtype],
-                     1);
-    }
-    return result;
-}
-
 amp_status cpu_svd(amp_call *call) {
     const amp_svd_args *a = call->args;
     amp_call step = amp_linalg_step(call);
@@ -171,7 +158,7 @@ amp_status cpu_svd(amp_call *call) {
     amp_linalg_step_done(call, &step);
     *u = a->compute_uv.value ? made[0] : square_zeros(a->input, amp_matrix_rows(a->input));
     *s = a->compute_uv.value ? made[1] : made[0];
-    *v = a->compute_uv.value ? conjugate_transpose(made[2]) : square_zeros(a->input, amp_matrix_columns(a->input));
+    *v = a->compute_uv.value ? amp_linalg_adjoint(made[2]) : square_zeros(a->input, amp_matrix_columns(a->input));
     return *u && *v ? AMP_OK : amp_pending_error();
 }
 

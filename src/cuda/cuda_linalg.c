@@ -28,6 +28,12 @@ static int64_t blocks_for(int64_t count, int64_t bytes) {
     return blocks > 0 ? blocks : 1;
 }
 
+#define X(name)                                                                                                        \
+    [AMP_LINALG_##                                                                                                     \
+        name] = {"matrix_" #name "_f32", "matrix_" #name "_f64", "matrix_" #name "_c64", "matrix_" #name "_c128"},
+static const char *const names[AMP_LINALG_KINDS][4] = {AMP_LINALG_KERNELS(X)};
+#undef X
+
 int amp_cuda_lapack_number(amp_dtype dtype) {
     return dtype == AMP_F32 ? 0 : dtype == AMP_F64 ? 1 : dtype == AMP_C64 ? 2 : 3;
 }
@@ -41,8 +47,8 @@ amp_status amp_cuda_linalg_run(amp_call *call, const amp_linalg_loop *loop) {
     const char *op = call->op->name;
     const amp_linalg_kernel *k = &loop->kernel;
     const amp_dtype dtype = loop->lapack->dtype;
-    if (!k->names[0])
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda yet", amp_call_name(call));
+    const char *name = names[k->kind][amp_cuda_lapack_number(dtype)];
+    if (!name) return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda yet", amp_call_name(call));
     amp_cuda_matrices a = {.rank = loop->batch->rank,
                            .count = loop->batch->count,
                            .number = k->number,
@@ -55,12 +61,12 @@ amp_status amp_cuda_linalg_run(amp_call *call, const amp_linalg_loop *loop) {
     for (int i = 0; i < AMP_CUDA_STACKS; i++) AMP_TRY(set_stack(op, k->stacks[i], &a.stacks[i]));
     AMP_TRY(amp_cuda_report_of(op, &a.report));
     bool done = false;
-    call->note.kernel = k->names[amp_cuda_lapack_number(dtype)];
+    call->note.kernel = name;
     AMP_TRY(amp_cuda_solver_run(call, loop, &a, &done));
     if (done) return AMP_OK;
     const int64_t blocks = blocks_for(a.count, k->room * (int64_t)amp_dtype_size(dtype)), elements = blocks * k->room;
     amp_tensor *scratch = elements > 0 ? amp_cuda_temporary(call, dtype, 1, &elements) : NULL;
     if (elements > 0) a.scratch = scratch ? amp_cuda_address(op, scratch) : NULL;
     if (elements > 0 && !a.scratch) return amp_pending_error();
-    return amp_cuda_launch_over(op, k->names[amp_cuda_lapack_number(dtype)], &a, blocks);
+    return amp_cuda_launch_over(op, name, &a, blocks);
 }

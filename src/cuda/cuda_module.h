@@ -100,7 +100,7 @@ typedef struct amp_cuda_transform {
     void *in, *out;
 } amp_cuda_transform;
 
-/* A step of cuSOLVER's with one column-major matrix, in LAPACK's terms. The infos stay on the device. */
+/* A step of cuSOLVER's, or cuBLAS's, with one column-major matrix, in LAPACK's terms. The infos stay on the device. */
 typedef enum amp_cuda_routine {
     AMP_CUDA_POTRF,  /* a: n × n */
     AMP_CUDA_POTRS,  /* … its factor; b: n × k */
@@ -109,12 +109,16 @@ typedef enum amp_cuda_routine {
     AMP_CUDA_GEQRF,  /* a: m × n; b: the reflectors' scales */
     AMP_CUDA_ORGQR,  /* a: m × n, of k reflectors; b: their scales */
     AMP_CUDA_GESVDJ, /* a: m × n; b: its singular values; u and v, of which the vectors are columns */
-    AMP_CUDA_SYEVD   /* a: n × n, its vectors then; b: its eigenvalues */
+    AMP_CUDA_SYEVD,  /* a: n × n, its vectors then; b: its eigenvalues */
+    AMP_CUDA_ORMQR,  /* a: k reflectors; u: their scales; b: m × n, from the left, or from the right (`right`) */
+    AMP_CUDA_GEEV,   /* a: n × n; b: its eigenvalues, complex; v: its vectors, packed as LAPACK's where a is real */
+    AMP_CUDA_TRSM    /* a: n × n; b: n × k */
 } amp_cuda_routine;
 typedef struct amp_cuda_factor {
     amp_cuda_routine routine;
     amp_cuda_type type; /* f32, f64, c64 or c128 */
     bool upper, transposed, vectors, economic;
+    bool conjugated, unit, right; /* conjugated: the transpose, too */
     int64_t m, n, k;
     void *a, *b, *u, *v;
     int64_t lda, ldb, ldu, ldv;
@@ -173,8 +177,8 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*convolve)(const amp_cuda_convolution *convolution);
     amp_cuda_result (*transform)(const amp_cuda_transform *transform);
     amp_cuda_result (*factorise)(const amp_cuda_factor *factor);
-    /* Why there is no cuSOLVER: a clause, or NULL where there is one. */
-    const char *(*solver_missing)(void);
+    /* Why there is no such routine: a clause, or NULL where there is one. */
+    const char *(*routine_missing)(amp_cuda_routine routine);
 
     /* Points in the order of a stream's work, of the selected device. Recorded on the thread's stream of that device; the
      * thread's stream of any device can wait for one. */

@@ -1,5 +1,5 @@
-/* Large matrices through cuSOLVER: a block for each matrix, which is how the kernels of matrix.cu work, leaves most of the device
- * idle where there are few of them. cuSOLVER takes one matrix after the other; what goes before and after it are kernels
+/* Large matrices through cuSOLVER, and cuBLAS for triangles: a block for each matrix, which is how the kernels of matrix.cu work, leaves most of the device
+ * idle where there are few of them. They take one matrix after the other; what goes before and after it are kernels
  * over the whole batch (device/stacks.cu). Infos stay on the device. */
 #include "cuda/cuda_solver.h"
 
@@ -18,6 +18,9 @@ NAMES(stack_screen);
 NAMES(stack_verdict);
 NAMES(stack_definite);
 NAMES(stack_diagonal);
+NAMES(stack_least_part);
+NAMES(stack_least);
+static const char *const stack_pairs[] = {"stack_pairs_f32", "stack_pairs_f64"}; /* of real matrices */
 
 /* A batch that is worked on. */
 typedef struct job {
@@ -37,14 +40,14 @@ static void *temporary(const job *j, amp_dtype dtype, int64_t elements) {
 }
 
 /* One dense matrix for each of the batch. */
-static amp_status new_stack(const job *j, int rows, int columns, amp_cuda_stack *s) {
+static amp_status new_stack(const job *j, amp_dtype dtype, int rows, int columns, amp_cuda_stack *s) {
     int64_t step = (int64_t)rows * columns;
     *s = (amp_cuda_stack){.rows = rows, .columns = columns, .ld = rows};
     for (int d = j->a.rank - 1; d >= 0; d--) {
         s->strides[d] = step;
         step *= j->a.shape[d];
     }
-    s->data = temporary(j, j->dtype, step);
+    s->data = temporary(j, dtype, step);
     return s->data ? AMP_OK : amp_pending_error();
 }
 
@@ -84,13 +87,14 @@ static amp_status screen(const job *j, const amp_cuda_stack *s, char option, int
     return a.infos ? amp_cuda_launch_over(j->op, stack_screen[j->number], &a, a.count) : amp_pending_error();
 }
 
-/* NaN in the results of matrices that were not finite; and a fault of what the infos say, if the op checks them. */
-static amp_status give_verdict(const job *j, int32_t *found, bool nan_is_wrong, const amp_cuda_stack *values,
+/* NaN in the results of matrices that were not finite; and a fault of what the infos say, if the op checks them. wrong: 'N', NaN
+ * is a fault; 'A', all that is not finite is one; 0, nothing is. */
+static amp_status give_verdict(const job *j, int32_t *found, char wrong, const amp_cuda_stack *values,
                                const amp_cuda_stack *u, const amp_cuda_stack *vh) {
     amp_cuda_matrices a = over(j, (const amp_cuda_stack *const[]){values, u, vh}, 3);
     a.infos = j->infos;
     a.ranks = (int64_t *)(void *)found;
-    a.options[0] = nan_is_wrong ? 'N' : 0;
+    a.options[0] = wrong;
     a.check = j->a.check;
     return amp_cuda_launch_over(j->op, stack_verdict[j->number], &a, a.count);
 }
@@ -114,6 +118,38 @@ static amp_status run(const job *j, const amp_cuda_factor *f) {
     return amp_cuda_status(j->op, amp_cuda_loaded()->factorise(f));
 }
 
+/* ---- Triangles ---------------------------------------------------------------------------------------------------- */
+typedef struct triangle {
+    bool upper, transposed, conjugated, unit;
+} triangle;
+
+/* The first rows of b, as many as `a` has columns, become the solution. */
+static amp_status run_trsm(const job *j, const amp_cuda_stack *a, const amp_cuda_stack *b, triangle t) {
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_TRSM, i, a, b);
+        f.upper = t.upper;
+        f.transposed = t.transposed;
+        f.conjugated = t.conjugated;
+        f.unit = t.unit;
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+
+static amp_status solve_triangles(job *j) {
+    const char *options = j->a.options;
+    const triangle t = {.upper = options[0] == 'U', .transposed = options[1] != 'N', .unit = options[2] == 'U'};
+    return run_trsm(j, &j->a.stacks[0], &j->a.stacks[1], t);
+}
+
+/* Infos and faults of zeros on the diagonals. */
+static amp_status check_diagonals(const job *j, const amp_cuda_stack *factor) {
+    amp_cuda_matrices a = over(j, &factor, 1);
+    a.infos = j->infos;
+    a.check = j->a.check;
+    return amp_cuda_launch_over(j->op, stack_diagonal[j->number], &a, a.count);
+}
+
 /* ---- Cholesky ----------------------------------------------------------------------------------------------------- */
 static amp_status factor_cholesky(job *j) {
     const amp_cuda_stack *x = &j->a.stacks[0];
@@ -132,16 +168,13 @@ static amp_status factor_cholesky(job *j) {
 
 static amp_status solve_cholesky(job *j) {
     const amp_cuda_stack *x = &j->a.stacks[0], *b = &j->a.stacks[1];
-    amp_cuda_matrices diagonal = over(j, &x, 1);
     if (j->a.options[1]) AMP_TRY(each_element(j, stack_identity, 0, b, NULL));
     for (int64_t i = 0; i < j->a.count; i++) {
         amp_cuda_factor f = factor_of(j, AMP_CUDA_POTRS, i, x, b);
         f.upper = j->a.options[0] == 'U';
         AMP_TRY(run(j, &f));
     }
-    diagonal.infos = j->infos;
-    diagonal.check = j->a.check;
-    return amp_cuda_launch_over(j->op, stack_diagonal[j->number], &diagonal, diagonal.count);
+    return check_diagonals(j, x);
 }
 
 /* ---- LU ----------------------------------------------------------------------------------------------------------- */
@@ -183,7 +216,7 @@ static amp_status factor_lu(job *j) {
     int32_t *found;
     AMP_TRY(run_getrf(j, pivots, j->a.stacks[1].rows, &found));
     AMP_TRY(amp_cuda_copy_tensor(&narrow, wide));
-    return give_verdict(j, found, false, NULL, &j->a.stacks[0], NULL);
+    return give_verdict(j, found, 0, NULL, &j->a.stacks[0], NULL);
 }
 
 static amp_status solve_lu(job *j) {
@@ -203,13 +236,13 @@ static amp_status factor_and_solve(job *j) {
     AMP_TRY(run_getrf(j, pivots, n, &found));
     if (j->a.options[1]) AMP_TRY(each_element(j, stack_identity, 0, &j->a.stacks[1], NULL));
     AMP_TRY(run_getrs(j, &j->a.stacks[1], pivots, j->a.options[0] != 'N'));
-    return give_verdict(j, found, false, NULL, &j->a.stacks[1], NULL);
+    return give_verdict(j, found, 0, NULL, &j->a.stacks[1], NULL);
 }
 
 /* ---- Reflectors --------------------------------------------------------------------------------------------------- */
-static amp_status run_geqrf(const job *j, const amp_cuda_stack *tau) {
+static amp_status run_geqrf(const job *j, const amp_cuda_stack *a, const amp_cuda_stack *tau) {
     for (int64_t i = 0; i < j->a.count; i++) {
-        const amp_cuda_factor f = factor_of(j, AMP_CUDA_GEQRF, i, &j->a.stacks[0], tau);
+        const amp_cuda_factor f = factor_of(j, AMP_CUDA_GEQRF, i, a, tau);
         AMP_TRY(run(j, &f));
     }
     return AMP_OK;
@@ -222,9 +255,29 @@ static amp_status run_orgqr(const job *j, const amp_cuda_stack *q, const amp_cud
     }
     return AMP_OK;
 }
+/* C = Q C or, the other way, QᴴC; with `right` C Q or C Qᴴ. */
+static amp_status run_ormqr(const job *j, const amp_cuda_stack *a, const amp_cuda_stack *tau, const amp_cuda_stack *c,
+                            bool right, bool inverse) {
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_ORMQR, i, a, c);
+        f.m = c->rows;
+        f.n = c->columns;
+        f.k = tau->rows;
+        f.u = at(j, tau, i, j->dtype);
+        f.right = right;
+        f.transposed = inverse;
+        f.conjugated = inverse && amp_dtype_is_complex(j->dtype);
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
 
 static amp_status factor_reflectors(job *j) {
-    return run_geqrf(j, &j->a.stacks[1]);
+    return run_geqrf(j, &j->a.stacks[0], &j->a.stacks[1]);
+}
+static amp_status multiply_by_reflectors(job *j) {
+    const amp_cuda_stack *s = j->a.stacks;
+    return run_ormqr(j, &s[0], &s[1], &s[2], j->a.options[0] != 'L', j->a.options[1] != 'N');
 }
 static amp_status multiply_reflectors(job *j) {
     return run_orgqr(j, &j->a.stacks[0], &j->a.stacks[1]);
@@ -233,8 +286,8 @@ static amp_status factor_qr(job *j) {
     const amp_cuda_stack *x = &j->a.stacks[0], *q = &j->a.stacks[1];
     amp_cuda_stack tau, reflectors = *q;
     reflectors.columns = x->rows < x->columns ? x->rows : x->columns;
-    AMP_TRY(new_stack(j, reflectors.columns, 1, &tau));
-    AMP_TRY(run_geqrf(j, &tau));
+    AMP_TRY(new_stack(j, j->dtype, reflectors.columns, 1, &tau));
+    AMP_TRY(run_geqrf(j, x, &tau));
     if (q->data) {
         AMP_TRY(each_element(j, stack_copy, 0, &reflectors, x));
         AMP_TRY(run_orgqr(j, q, &tau));
@@ -265,10 +318,10 @@ static amp_status factor_singular(job *j) {
     amp_cuda_stack v = {0};
     int32_t *found;
     AMP_TRY(screen(j, &j->a.stacks[0], 0, &found));
-    if (vh->data) AMP_TRY(new_stack(j, vh->columns, vh->rows, &v));
+    if (vh->data) AMP_TRY(new_stack(j, j->dtype, vh->columns, vh->rows, &v));
     AMP_TRY(run_gesvdj(j, &v));
     if (vh->data) AMP_TRY(each_element(j, stack_adjoint, 0, vh, &v));
-    return give_verdict(j, found, true, s, u, vh);
+    return give_verdict(j, found, 'N', s, u, vh);
 }
 
 static amp_status invert_by_values(job *j) {
@@ -293,46 +346,164 @@ static amp_status factor_hermitian(job *j) {
         f.vectors = j->a.options[0] == 'V';
         AMP_TRY(run(j, &f));
     }
-    return give_verdict(j, found, false, values, x, NULL);
+    return give_verdict(j, found, 0, values, x, NULL);
+}
+
+/* Eigenvectors of a real matrix come packed. */
+static amp_status run_geev(const job *j, const amp_cuda_stack *v) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *values = &j->a.stacks[1];
+    for (int64_t i = 0; i < j->a.count; i++) {
+        amp_cuda_factor f = factor_of(j, AMP_CUDA_GEEV, i, x, NULL);
+        f.b = at(j, values, i, j->loop->lapack->complex_dtype);
+        f.vectors = v->data != NULL;
+        f.v = at(j, v, i, j->dtype);
+        f.ldv = v->data ? v->ld : x->rows;
+        AMP_TRY(run(j, &f));
+    }
+    return AMP_OK;
+}
+
+static amp_status factor_any(job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *vectors = &j->a.stacks[2];
+    const bool packed = vectors->data && !amp_dtype_is_complex(j->dtype);
+    amp_cuda_stack v = *vectors;
+    int32_t *found;
+    if (packed) AMP_TRY(new_stack(j, j->dtype, x->rows, x->rows, &v));
+    AMP_TRY(screen(j, x, 0, &found));
+    AMP_TRY(run_geev(j, &v));
+    if (packed) {
+        const amp_cuda_stack *stacks[] = {vectors, &v, &j->a.stacks[1]};
+        amp_cuda_matrices a = over(j, stacks, 3);
+        const int64_t elements = a.count * x->rows * x->rows;
+        AMP_TRY(amp_cuda_launch_over(j->op, stack_pairs[j->number], &a, amp_cuda_blocks(elements)));
+    }
+    return give_verdict(j, found, 'A', NULL, NULL, NULL);
+}
+
+/* ---- Least squares ------------------------------------------------------------------------------------------------ */
+/* A stack's first rows. */
+static amp_cuda_stack first_rows(const amp_cuda_stack *s, int rows) {
+    amp_cuda_stack first = *s;
+    first.rows = rows;
+    return first;
+}
+
+/* A has no fewer rows than columns: QᴴB, then R's equations. What is left over stays below the solution. */
+static amp_status solve_tall(const job *j, const amp_cuda_stack *x, const amp_cuda_stack *b) {
+    const amp_cuda_stack r = first_rows(x, x->columns);
+    amp_cuda_stack tau;
+    AMP_TRY(new_stack(j, j->dtype, x->columns, 1, &tau));
+    AMP_TRY(run_geqrf(j, x, &tau));
+    AMP_TRY(run_ormqr(j, x, &tau, b, false, true));
+    AMP_TRY(check_diagonals(j, &r));
+    return run_trsm(j, &r, b, (triangle){.upper = true});
+}
+/* A has more columns, and is (Q R)ᴴ of its adjoint's factors: Rᴴ's equations, zeros below, then Q times it. */
+static amp_status solve_wide(const job *j, const amp_cuda_stack *x, const amp_cuda_stack *b) {
+    amp_cuda_stack tau, turned;
+    AMP_TRY(new_stack(j, j->dtype, x->rows, 1, &tau));
+    AMP_TRY(new_stack(j, j->dtype, x->columns, x->rows, &turned));
+    const amp_cuda_stack r = first_rows(&turned, x->rows);
+    AMP_TRY(each_element(j, stack_adjoint, 0, &turned, x));
+    AMP_TRY(run_geqrf(j, &turned, &tau));
+    AMP_TRY(each_element(j, stack_adjoint, 0, x, &turned)); /* an op's result, with LAPACK's factors */
+    AMP_TRY(check_diagonals(j, &r));
+    AMP_TRY(run_trsm(j, &r, b, (triangle){.upper = true, .transposed = true, .conjugated = true}));
+    return run_ormqr(j, &turned, &tau, b, false, false); /* b came with zeros below */
+}
+
+static amp_status factor_values(const job *j, amp_cuda_stack *s, amp_cuda_stack *u, amp_cuda_stack *vh) {
+    const amp_cuda_stack *x = &j->a.stacks[0];
+    const int k = x->rows < x->columns ? x->rows : x->columns;
+    job step = *j;
+    if (!s->data) AMP_TRY(new_stack(j, j->loop->lapack->real_dtype, k, 1, s));
+    AMP_TRY(new_stack(j, j->dtype, x->rows, k, u));
+    AMP_TRY(new_stack(j, j->dtype, k, x->columns, vh));
+    step.a.stacks[1] = *s;
+    step.a.stacks[2] = *u;
+    step.a.stacks[3] = *vh;
+    return factor_singular(&step);
+}
+static amp_status solve_by_values(const job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *b = &j->a.stacks[1];
+    amp_cuda_stack s = j->a.stacks[2], u, vh, part, solution = first_rows(b, x->columns);
+    AMP_TRY(factor_values(j, &s, &u, &vh));
+    AMP_TRY(new_stack(j, j->dtype, s.rows, b->columns, &part));
+    amp_cuda_matrices a = over(j, (const amp_cuda_stack *const[]){&part, &u, b, &s}, 4);
+    a.number = j->a.number;
+    a.ranks = j->a.ranks;
+    int64_t elements = a.count * part.rows * part.columns;
+    AMP_TRY(amp_cuda_launch_over(j->op, stack_least_part[j->number], &a, amp_cuda_blocks(elements)));
+    a = over(j, (const amp_cuda_stack *const[]){&solution, &vh, &part}, 3);
+    elements = a.count * solution.rows * solution.columns;
+    return amp_cuda_launch_over(j->op, stack_least[j->number], &a, amp_cuda_blocks(elements));
+}
+
+static amp_status solve_least_squares(job *j) {
+    const amp_cuda_stack *x = &j->a.stacks[0], *b = &j->a.stacks[1], right = first_rows(b, x->rows);
+    int32_t *found[2];
+    AMP_TRY(screen(j, x, 0, &found[0]));
+    AMP_TRY(screen(j, &right, 0, &found[1]));
+    if (j->a.options[0] != 'R')
+        AMP_TRY(solve_by_values(j));
+    else if (x->rows >= x->columns)
+        AMP_TRY(solve_tall(j, x, b));
+    else
+        AMP_TRY(solve_wide(j, x, b));
+    for (int i = 0; i < 2; i++) AMP_TRY(give_verdict(j, found[i], 'A', NULL, NULL, NULL));
+    return AMP_OK;
 }
 
 /* ---- What goes there ---------------------------------------------------------------------------------------------- */
 /* Matrices whose shorter side is `least` or more, where there is at most one for every `side` of it: more of them keep the blocks
  * of our own kernel busy. Jacobi's rotations (ours, too) lose sooner. */
 typedef struct rule {
-    const char *kernel; /* ours, of f32 */
     int least, side;
     amp_status (*run)(job *j);
+    const char *library;       /* for explain */
+    amp_cuda_routine needs[2]; /* of those that not every library has */
 } rule;
 
-static const rule rules[] = {
-    {"matrix_cholesky_f32", 64, 16, factor_cholesky},
-    {"matrix_cholesky_solve_f32", 64, 16, solve_cholesky},
-    {"matrix_lu_f32", 64, 16, factor_lu},
-    {"matrix_lu_solve_f32", 64, 16, solve_lu},
-    {"matrix_solve_f32", 64, 16, factor_and_solve},
-    {"matrix_geqrf_f32", 64, 16, factor_reflectors},
-    {"matrix_qr_f32", 64, 16, factor_qr},
-    {"matrix_householder_f32", 64, 16, multiply_reflectors},
-    {"matrix_svd_f32", 64, 8, factor_singular},
-    {"matrix_pinverse_f32", 64, 8, invert_by_values},
-    {"matrix_eigh_f32", 64, 8, factor_hermitian},
+#define CUSOLVER                                                                                                       \
+    "cusolver", {                                                                                                      \
+        AMP_CUDA_POTRF, AMP_CUDA_POTRF                                                                                 \
+    }
+static const rule rules[AMP_LINALG_KINDS] = {
+    [AMP_LINALG_cholesky] = {64, 16, factor_cholesky, CUSOLVER},
+    [AMP_LINALG_cholesky_solve] = {64, 16, solve_cholesky, CUSOLVER},
+    [AMP_LINALG_lu] = {64, 16, factor_lu, CUSOLVER},
+    [AMP_LINALG_lu_solve] = {64, 16, solve_lu, CUSOLVER},
+    [AMP_LINALG_solve] = {64, 16, factor_and_solve, CUSOLVER},
+    [AMP_LINALG_geqrf] = {64, 16, factor_reflectors, CUSOLVER},
+    [AMP_LINALG_qr] = {64, 16, factor_qr, CUSOLVER},
+    [AMP_LINALG_householder] = {64, 16, multiply_reflectors, CUSOLVER},
+    [AMP_LINALG_ormqr] = {64, 16, multiply_by_reflectors, CUSOLVER},
+    [AMP_LINALG_svd] = {64, 8, factor_singular, CUSOLVER},
+    [AMP_LINALG_pinverse] = {64, 8, invert_by_values, CUSOLVER},
+    [AMP_LINALG_eigh] = {64, 8, factor_hermitian, CUSOLVER},
+    [AMP_LINALG_eig] = {64, 8, factor_any, "cusolver", {AMP_CUDA_GEEV, AMP_CUDA_GEEV}},
+    [AMP_LINALG_triangular] = {64, 16, solve_triangles, "cublas", {AMP_CUDA_TRSM, AMP_CUDA_TRSM}},
+    [AMP_LINALG_lstsq] = {64, 16, solve_least_squares, "cusolver+cublas", {AMP_CUDA_GEQRF, AMP_CUDA_TRSM}},
 };
 
-static const rule *rule_for(const amp_linalg_loop *loop, const amp_cuda_matrices *a) {
+static const rule *rule_for(const amp_linalg_kernel *k, const amp_cuda_matrices *a) {
+    const rule *rule = &rules[k->kind];
     const amp_cuda_stack *s = &a->stacks[0];
     const int side = s->rows < s->columns ? s->rows : s->columns;
-    if (!strcmp(loop->kernel.names[0], "matrix_lu_f32") && !a->options[0]) return NULL; /* nothing is exchanged */
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (strcmp(rules[i].kernel, loop->kernel.names[0]) != 0) continue;
-        return side >= rules[i].least && a->count <= side / rules[i].side ? &rules[i] : NULL;
-    }
-    return NULL;
+    if (!rule->run || side < rule->least || a->count > side / rule->side) return NULL;
+    if (k->kind == AMP_LINALG_lu && !a->options[0]) return NULL;               /* nothing is exchanged */
+    if (k->kind == AMP_LINALG_lstsq && a->stacks[1].columns == 0) return NULL; /* only ranks and values are asked for */
+    return rule;
+}
+
+static const char *missing_of(const rule *rule) {
+    const char *why = amp_cuda_loaded()->routine_missing(rule->needs[0]);
+    return why ? why : amp_cuda_loaded()->routine_missing(rule->needs[1]);
 }
 
 amp_status amp_cuda_solver_run(amp_call *call, const amp_linalg_loop *loop, const amp_cuda_matrices *a, bool *done) {
-    const rule *rule = rule_for(loop, a);
-    const char *why = rule ? amp_cuda_loaded()->solver_missing() : NULL;
+    const rule *rule = rule_for(&loop->kernel, a);
+    const char *why = rule ? missing_of(rule) : NULL;
     if (why) call->note.kernel = why;
     if (!rule || why) return AMP_OK;
     const amp_dtype dtype = loop->lapack->dtype;
@@ -340,7 +511,7 @@ amp_status amp_cuda_solver_run(amp_call *call, const amp_linalg_loop *loop, cons
     j.number = amp_cuda_lapack_number(dtype);
     j.infos = a->infos ? a->infos : temporary(&j, AMP_I32, a->count);
     if (!j.infos) return amp_pending_error();
-    call->note.kernel = "cusolver";
+    call->note.kernel = rule->library;
     *done = true;
     return rule->run(&j);
 }

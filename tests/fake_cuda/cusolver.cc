@@ -23,7 +23,10 @@ using C = std::complex<float>;
 using Z = std::complex<double>;
 
 // Each routine for one type.
-#define ROUTINES(T, R, letter, orthogonal, symmetric)                                                                  \
+#define ROUTINES(T, R, letter, orthogonal, symmetric, other)                                                           \
+    int ormqr(char side, bool turned, int m, int n, int k, const T *a, int lda, const T *tau, T *c, int ldc) {         \
+        return LAPACKE_##orthogonal##mqr(LAPACK_COL_MAJOR, side, turned ? other : 'N', m, n, k, a, lda, tau, c, ldc);  \
+    }                                                                                                                  \
     int potrf(char uplo, int n, T *a, int lda) {                                                                       \
         return LAPACKE_##letter##potrf(LAPACK_COL_MAJOR, uplo, n, a, lda);                                             \
     }                                                                                                                  \
@@ -48,10 +51,28 @@ using Z = std::complex<double>;
     int gesdd(char job, int m, int n, T *a, int lda, R *s, T *u, int ldu, T *vt, int ldvt) {                           \
         return LAPACKE_##letter##gesdd(LAPACK_COL_MAJOR, job, m, n, a, lda, s, u, ldu, vt, ldvt);                      \
     }
-ROUTINES(float, float, s, sor, ssy)
-ROUTINES(double, double, d, dor, dsy)
-ROUTINES(C, float, c, cun, che)
-ROUTINES(Z, double, z, zun, zhe)
+ROUTINES(float, float, s, sor, ssy, 'T')
+ROUTINES(double, double, d, dor, dsy, 'T')
+ROUTINES(C, float, c, cun, che, 'C')
+ROUTINES(Z, double, z, zun, zhe, 'C')
+
+// Values complex; vectors of a real matrix packed.
+#define REAL_GEEV(R, letter)                                                                                           \
+    int geev(char job, int n, R *a, int lda, std::complex<R> *w, R *v, int ldv) {                                      \
+        std::vector<R> re(static_cast<size_t>(n)), im(static_cast<size_t>(n));                                         \
+        const int info =                                                                                               \
+            LAPACKE_##letter##geev(LAPACK_COL_MAJOR, 'N', job, n, a, lda, re.data(), im.data(), nullptr, 1, v, ldv);   \
+        for (size_t i = 0; i < re.size(); i++) w[i] = {re[i], im[i]};                                                  \
+        return info;                                                                                                   \
+    }
+#define COMPLEX_GEEV(T, letter)                                                                                        \
+    int geev(char job, int n, T *a, int lda, T *w, T *v, int ldv) {                                                    \
+        return LAPACKE_##letter##geev(LAPACK_COL_MAJOR, 'N', job, n, a, lda, w, nullptr, 1, v, ldv);                   \
+    }
+REAL_GEEV(float, s)
+REAL_GEEV(double, d)
+COMPLEX_GEEV(C, c)
+COMPLEX_GEEV(Z, z)
 
 template <class T>
 T conjugate(T x) {
@@ -143,6 +164,24 @@ cusolverStatus_t make_q(cusolverDnHandle_t handle, cudaDataType type, int m, int
     return with_type(handle, type, accesses, info, [=](auto) {
         std::memset(work, 0xff, size_t(room) * sizeof(T));
         *info = orgqr(m, n, k, static_cast<T *>(a), lda, const_cast<T *>(static_cast<const T *>(tau)));
+    });
+}
+
+// What a real matrix has for op(Q) is Qᵀ, what a complex one has is Qᴴ.
+template <class T>
+cusolverStatus_t multiply_by_q(cusolverDnHandle_t handle, cudaDataType type, cublasSideMode_t side,
+                               cublasOperation_t trans, int m, int n, int k, const void *a, int lda, const void *tau,
+                               void *c, int ldc, void *work, int room, int *info) {
+    const bool is_complex = type == CUDA_C_32F || type == CUDA_C_64F, left = side == CUBLAS_SIDE_LEFT;
+    if (trans != CUBLAS_OP_N && trans != (is_complex ? CUBLAS_OP_C : CUBLAS_OP_T)) return CUSOLVER_STATUS_INVALID_VALUE;
+    if (room < elements || k > (left ? m : n) || lda < (left ? m : n) || ldc < m) return CUSOLVER_STATUS_INVALID_VALUE;
+    const std::vector<fake_access> accesses = {matrix(type, a, left ? m : n, k, lda, false),
+                                               numbers(tau, k, sizeof(T), false), matrix(type, c, m, n, ldc),
+                                               numbers(work, room, sizeof(T))};
+    return with_type(handle, type, accesses, info, [=](auto) {
+        std::memset(work, 0xff, size_t(room) * sizeof(T));
+        *info = ormqr(left ? 'L' : 'R', trans != CUBLAS_OP_N, m, n, k, static_cast<const T *>(a), lda,
+                      static_cast<const T *>(tau), static_cast<T *>(c), ldc);
     });
 }
 
@@ -292,8 +331,38 @@ EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnPa
     });
 }
 
+#ifndef AMP_FAKE_WITHOUT_GEEV // as before CUDA 12.6
+EXPORT cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t, cusolverDnParams_t, cusolverEigMode_t left,
+                                                   cusolverEigMode_t, int64_t, cudaDataType, const void *, int64_t,
+                                                   cudaDataType, const void *, cudaDataType, const void *, int64_t,
+                                                   cudaDataType, const void *, int64_t, cudaDataType, size_t *device,
+                                                   size_t *host) {
+    return left == CUSOLVER_EIG_MODE_NOVECTOR ? give_room(device, host) : CUSOLVER_STATUS_INVALID_VALUE;
+}
+EXPORT cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle, cusolverDnParams_t, cusolverEigMode_t left,
+                                        cusolverEigMode_t right, int64_t n, cudaDataType type, void *a, int64_t lda,
+                                        cudaDataType w_type, void *w, cudaDataType vl_type, void *, int64_t,
+                                        cudaDataType v_type, void *v, int64_t ldv, cudaDataType compute, void *device,
+                                        size_t device_size, void *host, size_t host_size, int *info) {
+    const bool single = type == CUDA_R_32F || type == CUDA_C_32F;
+    if (left != CUSOLVER_EIG_MODE_NOVECTOR || w_type != (single ? CUDA_C_32F : CUDA_C_64F) || vl_type != type ||
+        v_type != type || compute != type || ldv < n)
+        return CUSOLVER_STATUS_INVALID_VALUE;
+    const Room room = {device, device_size, host, host_size};
+    if (!room.is_enough()) return CUSOLVER_STATUS_INVALID_VALUE;
+    std::vector<fake_access> accesses = {matrix(type, a, n, n, lda), room.access(), numbers(w, n, single ? 8 : 16)};
+    if (right == CUSOLVER_EIG_MODE_VECTOR) accesses.push_back(matrix(type, v, n, n, ldv));
+    return with_type(handle, type, accesses, info, [=](auto t) {
+        room.write();
+        using Complex = std::complex<std::remove_reference_t<decltype(std::abs(*t))>>;
+        *info = geev(right == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N', int(n), static_cast<decltype(t)>(a), int(lda),
+                     static_cast<Complex *>(w), static_cast<decltype(t)>(v), int(ldv));
+    });
+}
+#endif
+
 // One function for each type.
-#define TYPED(q, svd, T, R, D, S, type)                                                                                \
+#define TYPED(mqr, q, svd, T, R, D, S, type)                                                                           \
     EXPORT cusolverStatus_t cusolverDn##q##_bufferSize(cusolverDnHandle_t, int, int, int, const D *, int, const D *,   \
                                                        int *room) {                                                    \
         *room = elements;                                                                                              \
@@ -302,6 +371,17 @@ EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnPa
     EXPORT cusolverStatus_t cusolverDn##q(cusolverDnHandle_t handle, int m, int n, int k, D *a, int lda, const D *tau, \
                                           D *work, int room, int *info) {                                              \
         return make_q<T>(handle, type, m, n, k, a, lda, tau, work, room, info);                                        \
+    }                                                                                                                  \
+    EXPORT cusolverStatus_t cusolverDn##mqr##_bufferSize(cusolverDnHandle_t, cublasSideMode_t, cublasOperation_t, int, \
+                                                         int, int, const D *, int, const D *, const D *, int,          \
+                                                         int *room) {                                                  \
+        *room = elements;                                                                                              \
+        return CUSOLVER_STATUS_SUCCESS;                                                                                \
+    }                                                                                                                  \
+    EXPORT cusolverStatus_t cusolverDn##mqr(cusolverDnHandle_t handle, cublasSideMode_t side, cublasOperation_t trans, \
+                                            int m, int n, int k, const D *a, int lda, const D *tau, D *c, int ldc,     \
+                                            D *work, int room, int *info) {                                            \
+        return multiply_by_q<T>(handle, type, side, trans, m, n, k, a, lda, tau, c, ldc, work, room, info);            \
     }                                                                                                                  \
     EXPORT cusolverStatus_t cusolverDn##svd##_bufferSize(cusolverDnHandle_t, cusolverEigMode_t, int, int, int,         \
                                                          const D *, int, const S *, const D *, int, const D *, int,    \
@@ -314,10 +394,10 @@ EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnPa
                                             int *info, gesvdjInfo_t) {                                                 \
         return decompose<T, R>(handle, type, mode, econ, m, n, a, lda, s, u, ldu, v, ldv, work, room, info);           \
     }
-TYPED(Sorgqr, Sgesvdj, float, float, float, float, CUDA_R_32F)
-TYPED(Dorgqr, Dgesvdj, double, double, double, double, CUDA_R_64F)
-TYPED(Cungqr, Cgesvdj, C, float, cuComplex, float, CUDA_C_32F)
-TYPED(Zungqr, Zgesvdj, Z, double, cuDoubleComplex, double, CUDA_C_64F)
+TYPED(Sormqr, Sorgqr, Sgesvdj, float, float, float, float, CUDA_R_32F)
+TYPED(Dormqr, Dorgqr, Dgesvdj, double, double, double, double, CUDA_R_64F)
+TYPED(Cunmqr, Cungqr, Cgesvdj, C, float, cuComplex, float, CUDA_C_32F)
+TYPED(Zunmqr, Zungqr, Zgesvdj, Z, double, cuDoubleComplex, double, CUDA_C_64F)
 
 EXPORT cusolverStatus_t cusolverGetVersion(int *version) {
     *version = CUSOLVER_VERSION;

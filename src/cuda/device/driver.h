@@ -111,8 +111,8 @@ extern amp_cuda_counters amp_cuda_count;
         if (result_ != AMP_CUDA_OK) return result_;                                                                    \
     } while (0)
 
-/* The parts of the table. memory.c, transfer.c, launch.c, product.c, convolution.c, transform.c, solver.c, event.c,
- * properties.c */
+/* The parts of the table. memory.c, transfer.c, launch.c, product.c, convolution.c, transform.c, solver.c, triangle.c,
+ * event.c, properties.c */
 amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address);
 amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
                                amp_cuda_block **block);
@@ -130,7 +130,10 @@ amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product);
 amp_cuda_result amp_cuda_convolve(const amp_cuda_convolution *convolution);
 amp_cuda_result amp_cuda_run_transform(const amp_cuda_transform *transform);
 amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor);
-const char *amp_cuda_solver_missing(void);
+const char *amp_cuda_routine_missing(amp_cuda_routine routine);
+/* Of solver.c's for triangle.c: one thread at a time. */
+amp_cuda_result amp_cuda_solve_triangle(const amp_cuda_factor *factor, int device, CUstream stream);
+const char *amp_cuda_triangle_missing(void);
 
 amp_cuda_result amp_cuda_make_event(bool timed, amp_cuda_event **made);
 void amp_cuda_free_event(amp_cuda_event *event);

@@ -18,6 +18,19 @@ typedef cusolverStatus_t gesvdj_room(cusolverDnHandle_t, cusolverEigMode_t, int,
                                      const void *, const void *, int, const void *, int, int *, gesvdjInfo_t);
 typedef cusolverStatus_t gesvdj_function(cusolverDnHandle_t, cusolverEigMode_t, int, int, int, void *, int, void *,
                                          void *, int, void *, int, void *, int, int *, gesvdjInfo_t);
+typedef cusolverStatus_t ormqr_room(cusolverDnHandle_t, cublasSideMode_t, cublasOperation_t, int, int, int,
+                                    const void *, int, const void *, const void *, int, int *);
+typedef cusolverStatus_t ormqr_function(cusolverDnHandle_t, cublasSideMode_t, cublasOperation_t, int, int, int,
+                                        const void *, int, const void *, void *, int, void *, int, int *);
+/* Since CUDA 12.6; the headers of older ones do not know it. */
+typedef cusolverStatus_t geev_room(cusolverDnHandle_t, cusolverDnParams_t, cusolverEigMode_t, cusolverEigMode_t,
+                                   int64_t, cudaDataType, const void *, int64_t, cudaDataType, const void *,
+                                   cudaDataType, const void *, int64_t, cudaDataType, const void *, int64_t,
+                                   cudaDataType, size_t *, size_t *);
+typedef cusolverStatus_t geev_function(cusolverDnHandle_t, cusolverDnParams_t, cusolverEigMode_t, cusolverEigMode_t,
+                                       int64_t, cudaDataType, void *, int64_t, cudaDataType, void *, cudaDataType,
+                                       void *, int64_t, cudaDataType, void *, int64_t, cudaDataType, void *, size_t,
+                                       void *, size_t, int *);
 
 #define FUNCTIONS(X)                                                                                                   \
     X(create, cusolverDnCreate)                                                                                        \
@@ -39,6 +52,8 @@ static const char *const orgqr_names[TYPES] = {"cusolverDnSorgqr", "cusolverDnDo
                                                "cusolverDnZungqr"};
 static const char *const gesvdj_names[TYPES] = {"cusolverDnSgesvdj", "cusolverDnDgesvdj", "cusolverDnCgesvdj",
                                                 "cusolverDnZgesvdj"};
+static const char *const ormqr_names[TYPES] = {"cusolverDnSormqr", "cusolverDnDormqr", "cusolverDnCunmqr",
+                                               "cusolverDnZunmqr"};
 
 static struct {
 #define X(name, function) __typeof__(function) *name;
@@ -48,8 +63,13 @@ static struct {
     orgqr_function *orgqr[TYPES];
     gesvdj_room *gesvdj_room[TYPES];
     gesvdj_function *gesvdj[TYPES];
+    ormqr_room *ormqr_room[TYPES];
+    ormqr_function *ormqr[TYPES];
+    geev_room *geev_room;
+    geev_function *geev;
 } solver;
 static char missing[160]; /* what of the library is not there */
+static char geev_missing[160];
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 static void find(void *library, const char *library_name, const char *name, void *pointer) {
@@ -72,12 +92,19 @@ static void load(void) {
         snprintf(room, sizeof room, "%s_bufferSize", gesvdj_names[i]);
         find(library, name, room, &solver.gesvdj_room[i]);
         find(library, name, gesvdj_names[i], &solver.gesvdj[i]);
+        snprintf(room, sizeof room, "%s_bufferSize", ormqr_names[i]);
+        find(library, name, room, &solver.ormqr_room[i]);
+        find(library, name, ormqr_names[i], &solver.ormqr[i]);
     }
+    if (!*missing && (!amp_cuda_symbol(library, "cusolverDnXgeev_bufferSize", &solver.geev_room) ||
+                      !amp_cuda_symbol(library, "cusolverDnXgeev", &solver.geev)))
+        snprintf(geev_missing, sizeof geev_missing, "%s has no cusolverDnXgeev (CUDA 12.6 has)", name);
 }
 
-const char *amp_cuda_solver_missing(void) {
+const char *amp_cuda_routine_missing(amp_cuda_routine routine) {
+    if (routine == AMP_CUDA_TRSM) return amp_cuda_triangle_missing();
     pthread_once(&load_once, load);
-    return *missing ? missing : NULL;
+    return *missing ? missing : routine == AMP_CUDA_GEEV && *geev_missing ? geev_missing : NULL;
 }
 
 static amp_cuda_result check(cusolverStatus_t status, const char *what) {
@@ -100,8 +127,8 @@ typedef struct work {
     cusolverDnHandle_t handle;
     cusolverDnParams_t params;
     gesvdjInfo_t gesvdj;
-    cudaDataType_t type, real;
-    int number; /* of the type, in tables */
+    cudaDataType_t type, real, paired; /* paired: the complex numbers of its type */
+    int number;                        /* of the type, in tables */
     size_t device_bytes, host_bytes;
     int elements; /* of routines that count so */
     void *device_memory, *host_memory;
@@ -112,6 +139,12 @@ static cublasFillMode_t side_of(const amp_cuda_factor *f) {
 }
 static cusolverEigMode_t mode_of(const amp_cuda_factor *f) {
     return f->vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+}
+static cublasOperation_t turn_of(const amp_cuda_factor *f) {
+    return !f->transposed ? CUBLAS_OP_N : f->conjugated ? CUBLAS_OP_C : CUBLAS_OP_T;
+}
+static cublasSideMode_t hand_of(const amp_cuda_factor *f) {
+    return f->right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT;
 }
 
 static cusolverStatus_t find_room(work *w, const amp_cuda_factor *f) {
@@ -135,6 +168,13 @@ static cusolverStatus_t find_room(work *w, const amp_cuda_factor *f) {
         return solver.gesvdj_room[w->number](w->handle, mode_of(f), f->economic, (int)f->m, (int)f->n, f->a,
                                              (int)f->lda, f->b, f->u, (int)f->ldu, f->v, (int)f->ldv, &w->elements,
                                              w->gesvdj);
+    case AMP_CUDA_ORMQR:
+        return solver.ormqr_room[w->number](w->handle, hand_of(f), turn_of(f), (int)f->m, (int)f->n, (int)f->k, f->a,
+                                            (int)f->lda, f->u, f->b, (int)f->ldb, &w->elements);
+    case AMP_CUDA_GEEV:
+        return solver.geev_room(w->handle, w->params, CUSOLVER_EIG_MODE_NOVECTOR, mode_of(f), f->n, w->type, f->a,
+                                f->lda, w->paired, f->b, w->type, NULL, f->n, w->type, f->v, f->ldv, w->type,
+                                &w->device_bytes, &w->host_bytes);
     default: return CUSOLVER_STATUS_SUCCESS;
     }
 }
@@ -166,6 +206,13 @@ static cusolverStatus_t execute(const work *w, const amp_cuda_factor *f) {
     case AMP_CUDA_SYEVD:
         return solver.syevd(w->handle, w->params, mode_of(f), side_of(f), f->n, w->type, f->a, f->lda, w->real, f->b,
                             w->type, w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);
+    case AMP_CUDA_ORMQR:
+        return solver.ormqr[w->number](w->handle, hand_of(f), turn_of(f), (int)f->m, (int)f->n, (int)f->k, f->a,
+                                       (int)f->lda, f->u, f->b, (int)f->ldb, w->device_memory, w->elements, f->info);
+    case AMP_CUDA_GEEV:
+        return solver.geev(w->handle, w->params, CUSOLVER_EIG_MODE_NOVECTOR, mode_of(f), f->n, w->type, f->a, f->lda,
+                           w->paired, f->b, w->type, NULL, f->n, w->type, f->v, f->ldv, w->type, w->device_memory,
+                           w->device_bytes, w->host_memory, w->host_bytes, f->info);
     default: return CUSOLVER_STATUS_NOT_SUPPORTED;
     }
 }
@@ -181,6 +228,7 @@ static amp_cuda_result start(int device, CUstream stream, const amp_cuda_factor 
                 .gesvdj = devices[device].gesvdj,
                 .type = types[number],
                 .real = types[number % 2],
+                .paired = types[2 + number % 2],
                 .number = number};
     return check(solver.set_stream(w->handle, stream), "use a stream");
 }
@@ -206,20 +254,22 @@ static amp_cuda_result run(const amp_cuda_factor *f, int device, CUstream stream
 /* Under the lock: a handle knows one stream. */
 amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor) {
     CUstream stream;
-    const char *why = amp_cuda_solver_missing();
+    const char *why = amp_cuda_routine_missing(factor->routine);
     if (why) return amp_cuda_say(AMP_CUDA_MISSING, "%s", why);
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     pthread_mutex_lock(&lock);
-    const amp_cuda_result result = run(factor, amp_cuda_selected(), stream);
+    const int device = amp_cuda_selected();
+    const amp_cuda_result result = factor->routine == AMP_CUDA_TRSM ? amp_cuda_solve_triangle(factor, device, stream)
+                                                                    : run(factor, device, stream);
     pthread_mutex_unlock(&lock);
     return result;
 }
 #else
-const char *amp_cuda_solver_missing(void) {
+const char *amp_cuda_routine_missing(amp_cuda_routine routine) {
+    (void)routine;
     return "this libamp_cuda.so was built without cuSOLVER (cusolverDn.h)";
 }
 amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor) {
-    (void)factor;
-    return amp_cuda_say(AMP_CUDA_MISSING, "%s", amp_cuda_solver_missing());
+    return amp_cuda_say(AMP_CUDA_MISSING, "%s", amp_cuda_routine_missing(factor->routine));
 }
 #endif

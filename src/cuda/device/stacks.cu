@@ -57,6 +57,44 @@ STACK_TASK(stack_pinverse) {
 }
 STACK_KERNELS(stack_pinverse)
 
+/* {part, u, b, s}: part = S⁺ Uᴴ B; number: of the greatest value, how much is 0 (negative: the dtype's roundoff). The ranks, too. */
+STACK_TASK(stack_least_part) {
+    matrix<real_type<T>> s = matrix_at<real_type<T>>(a, 3, index);
+    matrix<T> u = matrix_at<T>(a, 1, index), b = matrix_at<T>(a, 2, index);
+    const double tolerance = (a.number < 0 ? roundoff<T>() : a.number) * (double)s(0, 0);
+    const double inverse = (double)s(row, 0) > tolerance ? 1.0 / (double)s(row, 0) : 0.0;
+    wide_type<T> sum = 0.0;
+    for (int64_t k = 0; k < u.rows; k++) sum += conjugate((wide_type<T>)u(k, row)) * (wide_type<T>)b(k, column);
+    matrix_at<T>(a, 0, index)(row, column) = (T)(inverse * sum);
+    if (row != 0 || column != 0 || !a.ranks) return;
+    int64_t rank = 0;
+    for (int i = 0; i < s.rows; i++) rank += (double)s(i, 0) > tolerance;
+    a.ranks[index] = rank;
+}
+STACK_KERNELS(stack_least_part)
+
+/* {x, vh, part}: X = V part */
+STACK_TASK(stack_least) {
+    matrix<T> vh = matrix_at<T>(a, 1, index), part = matrix_at<T>(a, 2, index);
+    wide_type<T> sum = 0.0;
+    for (int64_t k = 0; k < part.rows; k++) sum += conjugate((wide_type<T>)vh(k, row)) * (wide_type<T>)part(k, column);
+    matrix_at<T>(a, 0, index)(row, column) = (T)sum;
+}
+STACK_KERNELS(stack_least)
+
+/* {vectors, packed, values}: LAPACK's vectors of a real matrix, where two columns are the real and the imaginary part of the
+ * vector whose value has a positive imaginary part, and of the next one, its conjugate; T is real, the others are complex. */
+STACK_TASK(stack_pairs) {
+    matrix<T> packed = matrix_at<T>(a, 1, index);
+    const T part = (T)imaginary_of(matrix_at<complex_of<T>>(a, 2, index)(column, 0));
+    const int64_t real = part < 0 && column > 0 ? column - 1 : column, other = real + 1;
+    const bool paired = part != 0 && other < packed.columns;
+    const T x = packed(row, real), y = paired ? packed(row, other) : (T)0;
+    matrix_at<complex_of<T>>(a, 0, index)(row, column) = complex_of<T>(x, part < 0 ? -y : y);
+}
+STACK_KERNEL(stack_pairs, float, f32)
+STACK_KERNEL(stack_pairs, double, f64)
+
 /* ---- A block for each matrix -------------------------------------------------------------------------------------- */
 enum content { FINITE = 0, HOLDS_INFINITY = 1, HOLDS_NAN = 2 };
 
@@ -74,7 +112,7 @@ MATRIX_TASK(stack_screen) {
 MATRIX_KERNELS(stack_screen)
 
 /* {values or none, others…}, and in ranks, as int32_t, what stack_screen found: NaN instead of results that there are not. 'N': NaN
- * in a matrix is an error. */
+ * in a matrix is an error; 'A': all that is not finite is one. */
 MATRIX_TASK(stack_verdict) {
     (void)scratch;
     const int found = a.ranks ? ((const int32_t *)(const void *)a.ranks)[index] : FINITE;
@@ -83,7 +121,7 @@ MATRIX_TASK(stack_verdict) {
     if (found == FINITE) return info;
     fill_nan(matrix_at<real_type<T>>(a, 0, index));
     for (int i = 1; i < 3; i++) fill_nan(matrix_at<T>(a, i, index));
-    return found == HOLDS_NAN && a.options[0] == 'N' ? -1 : 0;
+    return a.options[0] == 'A' || (found == HOLDS_NAN && a.options[0] == 'N') ? -1 : 0;
 }
 MATRIX_KERNELS(stack_verdict)
 
