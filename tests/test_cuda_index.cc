@@ -1,6 +1,7 @@
 // Sorting, searching, and reading and writing by index on CUDA, on rows longer than a tile, against the CPU; CMake runs
 // them again with all threads of each block.
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 
 #include "cuda_test.h"
@@ -28,6 +29,10 @@ class CudaIndex : public CudaTest {
     static amp_tensor *indices(const Shape &shape, int64_t below) {
         return op("remainder", {op("abs", {integers(shape, 5 * below)}), amp_int(below)});
     }
+    // With all threads of each block.
+    static bool slowly() {
+        return std::getenv("AMP_TESTS_DRIVER") != nullptr;
+    }
     // What a call that waits for the device says.
     static std::string told() {
         EXPECT_EQ(amp_cuda_synchronize(), AMP_ERROR_INVALID);
@@ -48,6 +53,89 @@ TEST_F(CudaIndex, LongRowsAreSortedAsOnTheCpu) {
             }
         }
     }
+}
+
+// Which go by digits from 1024 elements for each byte of theirs, doubled from byte to byte. Extremes, many equal ones, NaN.
+TEST_F(CudaIndex, RowsSortedByDigitsAreThoseOfTheCpu) {
+    const struct {
+        amp_dtype dtype;
+        int64_t first; // length that goes by digits
+        double below;
+    } cases[] = {{AMP_BOOL, 1025, 2},  {AMP_U8, 1025, 300},   {AMP_I8, 1025, 300},  {AMP_I16, 2049, 4e4},
+                 {AMP_F16, 2049, 7e4}, {AMP_BF16, 2049, 500}, {AMP_I32, 8193, 3e9}, {AMP_F32, 8193, 500}};
+    for (const auto &c : cases) {
+        for (int64_t length : {c.first - 1, c.first + 2046, c.first + 2047, c.first, c.first + 2048}) {
+            if (slowly() && length < c.first + 2047) continue;
+            for (bool descending : {false, true}) {
+                if (slowly() && !descending) continue;
+                SCOPED_TRACE(std::string(amp_dtype_name(c.dtype)) + " " + std::to_string(length));
+                Scope scope;
+                amp_tensor *x = op("mul", {random_tensor(AMP_F64, {2, length}, 7), amp_float(c.below)});
+                x = op("to", {op("clamp", {x, amp_float(-2147483648.0), amp_float(2147483647.0)}), c.dtype});
+                if (amp_dtype_is_floating(c.dtype)) {
+                    const double odd[] = {NAN, -NAN, -0.0, 0.0, INFINITY, -INFINITY};
+                    for (int i = 0; i < 6; i++) op("fill_", {op("narrow", {x, 1, 100 * i, 3}), amp_float(odd[i])});
+                }
+                const std::vector<Named> order = {{"dim", 1}, {"descending", descending}};
+                const std::vector<amp_tensor *> want = both("sort", {x}, order), got = both("sort", {sent(x)}, order);
+                for (size_t i = 0; i < 2; i++) expect_same(got[i], want[i]);
+            }
+        }
+    }
+}
+
+// Three launches for each byte, where there would be as many merges; and one that takes the elements.
+TEST_F(CudaIndex, RowsGoByDigitsWhereMergesWouldBeAsMany) {
+    const struct {
+        amp_dtype dtype;
+        int64_t length;
+        uint64_t launches;
+    } cases[] = {{AMP_U8, 1024, 2},  {AMP_U8, 1025, 4},   {AMP_F16, 2048, 3},   {AMP_F16, 2049, 7},
+                 {AMP_F32, 8192, 5}, {AMP_F32, 8193, 13}, {AMP_I64, 131072, 9}, {AMP_I64, 131073, 25}};
+    for (const auto &c : cases) {
+        SCOPED_TRACE(std::string(amp_dtype_name(c.dtype)) + " " + std::to_string(c.length));
+        if (slowly() && c.length > 9000) continue;
+        Scope scope;
+        amp_tensor *x = sent(op("zeros", {AMP_DIMS(c.length), c.dtype}));
+        const uint64_t before_it = fake->launches;
+        both("sort", {x});
+        EXPECT_EQ(fake->launches - before_it, c.launches);
+    }
+}
+
+// The first dimension, equal elements last first, and not all of them.
+TEST_F(CudaIndex, TheFirstThousandOfLongColumnsAreThoseOfTheCpu) {
+    for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_I32}) {
+        for (bool largest : {false, true}) {
+            SCOPED_TRACE(amp_dtype_name(dtype));
+            Scope scope;
+            if (slowly() && !largest) continue;
+            amp_tensor *x = integers({9000, 3}, 100, dtype);
+            const std::vector<amp_tensor *> want = both("topk", {x, 1000, 0, largest});
+            const std::vector<amp_tensor *> got = both("topk", {sent(x), 1000, 0, largest});
+            for (size_t i = 0; i < 2; i++) expect_same(got[i], want[i]);
+        }
+    }
+}
+
+// Eight digits; and more tiles than a thread adds up, or a block at once.
+TEST_F(CudaIndex, WideElementsOfVeryLongRowsAreSortedAsOnTheCpu) {
+    amp_tensor *bytes = integers({540000}, 300, AMP_U8);
+    const std::vector<amp_tensor *> sorted = both("sort", {bytes}), sorted_there = both("sort", {sent(bytes)});
+    for (size_t i = 0; i < 2; i++) expect_same(sorted_there[i], sorted[i]);
+    for (amp_dtype dtype : {AMP_I64, AMP_F64}) {
+        if (slowly() && dtype == AMP_F64) return;
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        Scope scope;
+        amp_tensor *x = op("to", {op("mul", {random_tensor(AMP_F64, {132000}, 7), amp_float(9e18)}), dtype});
+        const std::vector<amp_tensor *> want = both("sort", {x}), got = both("sort", {sent(x)});
+        for (size_t i = 0; i < 2; i++) expect_same(got[i], want[i]);
+        const std::vector<amp_tensor *> from = both("topk", {x, 600}), to = both("topk", {sent(x), 600});
+        for (size_t i = 0; i < 2; i++) expect_same(to[i], from[i]);
+    }
+    amp_tensor *x = random_tensor(AMP_F32, {140000}, 3), *index = indices({140000}, 70),
+               *zeros = op("zeros", {AMP_DIMS(70)});
+    expect_close(op("index_add", {sent(zeros), 0, sent(index), sent(x)}), op("index_add", {zeros, 0, index, x}), 1e-3);
 }
 
 TEST_F(CudaIndex, NaNAreSortedBehindEverythingAndZerosAreEqual) {

@@ -1,4 +1,4 @@
-/* Sorting and searching: tiles, then merges, as many launches as it takes. */
+/* Sorting and searching: tiles, then merges, as many launches as it takes; long rows by digits. */
 #include "cuda/cuda_order.h"
 
 #include "cuda/cuda_backend.h"
@@ -18,6 +18,63 @@ static void *room_for(const amp_call *call, int64_t rows, int64_t length) {
     return room ? amp_cuda_address(call->op->name, room) : NULL;
 }
 
+/* ---- By digits ---------------------------------------------------------------------------------------------------- */
+static int passes_of(amp_dtype dtype) {
+    return (int)amp_dtype_size(dtype); /* a digit is a byte */
+}
+
+/* A merge reads and writes what a pass does, and bisects on top of it: so digits, where there would be as many merges as passes, or
+ * more. (Counters are 32 bits wide.) */
+static bool is_long(const amp_cuda_lines *lines) {
+    return lines->length > (int64_t)AMP_CUDA_TILE << (passes_of(lines->dtype) - 1) && lines->length <= UINT32_MAX;
+}
+
+/* Keys of whole numbers are 64 bits wide, with the sign's bit turned over: in a narrower one's highest digit it is still to do. */
+static int flip_of(amp_dtype dtype, int pass) {
+    const bool narrow = dtype == AMP_I8 || dtype == AMP_I16 || dtype == AMP_I32;
+    return narrow && pass == passes_of(dtype) - 1 ? 0x80 : 0;
+}
+
+static amp_status make_counters(const amp_call *call, amp_cuda_radix *a) {
+    const int64_t sizes[2] = {a->rows * AMP_CUDA_DIGITS * a->tiles, a->rows * AMP_CUDA_DIGITS};
+    uint32_t **const counters[2] = {&a->counts, &a->totals};
+    for (int i = 0; i < 2; i++) {
+        const amp_tensor *t = amp_cuda_temporary(call, AMP_I32, 1, &sizes[i]);
+        *counters[i] = t ? amp_cuda_address(call->op->name, t) : NULL;
+        if (!*counters[i]) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
+static amp_status sort_by_digits(const amp_call *call, const amp_cuda_sort *sort, uint64_t *const *keys,
+                                 int64_t *const *places, amp_cuda_ordered *ordered) {
+    const char *op = call->op->name;
+    amp_cuda_radix a = {.in = sort->in,
+                        .dtype = sort->dtype,
+                        .descending = sort->descending,
+                        .last_first = sort->last_first,
+                        .rows = sort->rows,
+                        .length = sort->length,
+                        .tiles = (sort->length + AMP_CUDA_RADIX_TILE - 1) / AMP_CUDA_RADIX_TILE};
+    const int64_t lines = a.rows * AMP_CUDA_DIGITS;
+    const int64_t scans = a.tiles <= AMP_CUDA_FEW_TILES ? amp_cuda_blocks(lines) : row_blocks(lines);
+    AMP_TRY(make_counters(call, &a));
+    for (int pass = 0; pass < passes_of(a.dtype); pass++) {
+        a.shift = 8 * pass;
+        a.flip = flip_of(a.dtype, pass);
+        a.sorted_keys = keys[pass % 2];
+        a.sorted_places = places[pass % 2];
+        AMP_TRY(amp_cuda_launch_over(op, "radix_count", &a, row_blocks(a.rows * a.tiles)));
+        AMP_TRY(amp_cuda_launch_over(op, "radix_scan", &a, scans));
+        AMP_TRY(amp_cuda_launch_over(op, "radix_move", &a, row_blocks(a.rows * a.tiles)));
+        a.keys = a.sorted_keys;
+        a.places = a.sorted_places;
+    }
+    *ordered = (amp_cuda_ordered){a.keys, a.places};
+    return AMP_OK;
+}
+
+/* ---- By merges ---------------------------------------------------------------------------------------------------- */
 amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lines, bool descending, bool last_first,
                                  amp_cuda_ordered *ordered) {
     const char *op = call->op->name;
@@ -36,6 +93,7 @@ amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lin
         places[i] = keys[i] ? room_for(call, lines->rows, lines->length) : NULL;
         if (!places[i]) return amp_pending_error();
     }
+    if (is_long(lines)) return sort_by_digits(call, &a, keys, places, ordered);
     a.sorted_keys = keys[0];
     a.sorted_places = places[0];
     AMP_TRY(amp_cuda_launch_over(op, "sort_tiles", &a, row_blocks(lines->rows * tiles)));

@@ -23,6 +23,23 @@ typedef struct amp_cuda_sort {
 } amp_cuda_sort;
 enum { AMP_CUDA_TILE = 1024 }; /* elements that one block sorts */
 
+/* One pass of a radix sort of long rows: elements go, in order, to where those of the same eight bits of the key are, tile by
+ * tile. In the first pass they are read from `in`, later from keys and places. */
+typedef struct amp_cuda_radix {
+    const void *in;
+    amp_dtype dtype;
+    bool descending, last_first; /* as in amp_cuda_sort */
+    int shift, flip;             /* the digit: key >> shift, its bits `flip` turned over */
+    int64_t rows, length, tiles; /* tiles of a row */
+    const uint64_t *keys;
+    const int64_t *places;
+    uint64_t *sorted_keys;
+    int64_t *sorted_places;
+    uint32_t *counts; /* [rows, digits, tiles]: in each tile; then, in all those of the row that come before it */
+    uint32_t *totals; /* [rows, digits] */
+} amp_cuda_radix;
+enum { AMP_CUDA_DIGITS = 256, AMP_CUDA_RADIX_TILE = 2048, AMP_CUDA_FEW_TILES = 64 };
+
 /* The first `wanted` elements of rows in order, and their places. */
 typedef struct amp_cuda_take {
     const void *in;

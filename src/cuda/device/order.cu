@@ -1,5 +1,6 @@
 /* Sorting: tiles in shared memory, then runs merged two by two. Every element finds its place in the merged run by bisecting the
- * other one, so there is no order of threads to it, and equal elements stay in theirs. Quantiles and searches beside it. */
+ * other one, so there is no order of threads to it, and equal elements stay in theirs. Long rows by their keys' digits, the last
+ * one first. Quantiles and searches beside it. */
 #include "cuda/device/kernel.h"
 #include "cuda/index_args.h"
 
@@ -23,6 +24,10 @@ AMP_DEVICE uint64_t key_at(const void *data, amp_dtype dtype, int64_t i) {
     case AMP_F64: return float_key(((const uint64_t *)data)[i], 64, (uint64_t)0x7ff << 52);
     default: return whole_key(load<int64_t>(data, dtype, i));
     }
+}
+AMP_DEVICE uint64_t sort_key(const void *data, amp_dtype dtype, int64_t i, bool descending) {
+    const uint64_t key = key_at(data, dtype, i);
+    return descending ? ~key : key;
 }
 
 /* ---- Merging ------------------------------------------------------------------------------------------------------ */
@@ -66,8 +71,7 @@ AMP_KERNEL(sort_tiles, amp_cuda_sort) {
                 keys[i] = a.keys[row + start + i];
                 continue;
             }
-            const uint64_t key = key_at(a.in, a.dtype, row + at);
-            keys[i] = a.descending ? ~key : key;
+            keys[i] = sort_key(a.in, a.dtype, row + at, a.descending);
         }
         AMP_BARRIER();
         for (int64_t width = 1; width < count; width *= 2) {
@@ -98,6 +102,167 @@ AMP_KERNEL(sort_merge, amp_cuda_sort) {
         const int64_t row = i / a.length * a.length, to = row + merged_place(a.keys + row, a.length, a.width, i - row);
         a.sorted_keys[to] = a.keys[i];
         a.sorted_places[to] = a.places[i];
+    }
+}
+
+/* ---- By digits ---------------------------------------------------------------------------------------------------- */
+/* Knuth, The Art of Computer Programming, volume 3, section 5.2.5: after as many passes as a key has digits, each of which keeps
+ * the order of what has the same digit, the keys are in order. A pass is three launches: how many of each digit a tile has
+ * (radix_count), how many come before them in the row (radix_scan), and the elements to their places (radix_move). */
+#ifdef __CUDACC__
+#define AMP_COUNT_ONE(counter) atomicAdd(&(counter), 1u) /* whole numbers: the same sum in whatever order */
+#else
+#define AMP_COUNT_ONE(counter) ((counter)++)
+#endif
+
+/* Where element i of a row that starts at `row` is found. */
+AMP_DEVICE int64_t radix_place(const amp_cuda_radix &a, int64_t row, int64_t i) {
+    return a.places ? a.places[row + i] : a.last_first ? a.length - 1 - i : i;
+}
+AMP_DEVICE uint64_t radix_key(const amp_cuda_radix &a, int64_t row, int64_t i) {
+    return a.keys ? a.keys[row + i] : sort_key(a.in, a.dtype, row + radix_place(a, row, i), a.descending);
+}
+AMP_DEVICE uint32_t digit_of(const amp_cuda_radix &a, int64_t row, int64_t i) {
+    return ((uint32_t)(radix_key(a, row, i) >> a.shift) ^ (uint32_t)a.flip) % AMP_CUDA_DIGITS;
+}
+
+/* The sum of what the threads before this one bring; `all`: of all of them. */
+AMP_DEVICE uint32_t sum_before(uint32_t mine, uint32_t *all) {
+    AMP_SHARED_BYTES(bytes, 2 * AMP_BLOCK_THREADS * sizeof(uint32_t));
+    uint32_t *from = (uint32_t *)(void *)bytes, *to = from + AMP_BLOCK_THREADS;
+    from[AMP_THREAD] = mine;
+    AMP_BARRIER();
+    for (int step = 1; step < AMP_THREADS; step *= 2) {
+        to[AMP_THREAD] = from[AMP_THREAD] + (AMP_THREAD >= step ? from[AMP_THREAD - step] : 0);
+        AMP_BARRIER();
+        uint32_t *const swapped = from;
+        from = to;
+        to = swapped;
+    }
+    const uint32_t before = AMP_THREAD > 0 ? from[AMP_THREAD - 1] : 0;
+    *all = from[AMP_THREADS - 1];
+    AMP_BARRIER(); /* all have read them */
+    return before;
+}
+
+/* What a thread has of `count` things that lie in a row: a share that lies in a row, too. */
+struct share {
+    int begin, end;
+};
+AMP_DEVICE share share_of(int count) {
+    const int each = (count + AMP_THREADS - 1) / AMP_THREADS, begin = AMP_THREAD * each;
+    return {begin < count ? begin : count, begin + each < count ? begin + each : count};
+}
+
+AMP_KERNEL(radix_count, amp_cuda_radix) {
+    AMP_SHARED_BYTES(bytes, AMP_CUDA_DIGITS * sizeof(uint32_t));
+    uint32_t *counts = (uint32_t *)(void *)bytes;
+    for (int64_t tile = AMP_BLOCK; tile < a.rows * a.tiles; tile += AMP_BLOCKS) {
+        const int64_t row = tile / a.tiles, start = tile % a.tiles * AMP_CUDA_RADIX_TILE;
+        const int64_t end = start + AMP_CUDA_RADIX_TILE < a.length ? start + AMP_CUDA_RADIX_TILE : a.length;
+        for (int d = AMP_THREAD; d < AMP_CUDA_DIGITS; d += AMP_THREADS) counts[d] = 0;
+        AMP_BARRIER();
+        for (int64_t i = start + AMP_THREAD; i < end; i += AMP_THREADS)
+            AMP_COUNT_ONE(counts[digit_of(a, row * a.length, i)]);
+        AMP_BARRIER();
+        for (int d = AMP_THREAD; d < AMP_CUDA_DIGITS; d += AMP_THREADS)
+            a.counts[(row * AMP_CUDA_DIGITS + d) * a.tiles + tile % a.tiles] = counts[d];
+        AMP_BARRIER(); /* before they are cleared */
+    }
+}
+
+/* Few tiles: a thread for each digit of a row; else a block. */
+AMP_KERNEL(radix_scan, amp_cuda_radix) {
+    const bool few = a.tiles <= AMP_CUDA_FEW_TILES;
+    for (int64_t line = first_element(); few && line < a.rows * AMP_CUDA_DIGITS; line += element_step()) {
+        uint32_t *counts = a.counts + line * a.tiles, before = 0;
+        for (int64_t i = 0; i < a.tiles; i++) {
+            const uint32_t here = counts[i];
+            counts[i] = before;
+            before += here;
+        }
+        a.totals[line] = before;
+    }
+    if (few) return;
+    for (int64_t line = AMP_BLOCK; line < a.rows * AMP_CUDA_DIGITS; line += AMP_BLOCKS) {
+        uint32_t *counts = a.counts + line * a.tiles, before = 0, all;
+        for (int64_t first = 0; first < a.tiles; first += AMP_THREADS) {
+            const int64_t i = first + AMP_THREAD;
+            const uint32_t sum = before + sum_before(i < a.tiles ? counts[i] : 0, &all);
+            if (i < a.tiles) counts[i] = sum;
+            before += all;
+        }
+        if (AMP_THREAD == 0) a.totals[line] = before;
+    }
+}
+
+/* `items`, of which each names its digit in the bits above `low`, are put in order of four bits of it: each thread counts those of its
+ * share, and after a scan over digits, then threads, it knows where they go. */
+AMP_DEVICE void split_items(const uint32_t *items, uint32_t *sorted, int count, int low, uint16_t *counters) {
+    enum { PARTS = 16 };
+    const share mine = share_of(count);
+    uint32_t sum = 0, all;
+    for (int d = 0; d < PARTS; d++) counters[d * AMP_THREADS + AMP_THREAD] = 0;
+    for (int i = mine.begin; i < mine.end; i++) counters[(items[i] >> low) % PARTS * AMP_THREADS + AMP_THREAD]++;
+    AMP_BARRIER();
+    for (int i = AMP_THREAD * PARTS; i < (AMP_THREAD + 1) * PARTS; i++) sum += counters[i];
+    sum = sum_before(sum, &all);
+    for (int i = AMP_THREAD * PARTS; i < (AMP_THREAD + 1) * PARTS; i++) {
+        const uint16_t here = counters[i];
+        counters[i] = (uint16_t)sum;
+        sum += here;
+    }
+    AMP_BARRIER();
+    for (int i = mine.begin; i < mine.end; i++)
+        sorted[counters[(items[i] >> low) % PARTS * AMP_THREADS + AMP_THREAD]++] = items[i];
+    AMP_BARRIER();
+}
+
+/* For each digit: where its elements of a tile start in the row, less where they start in the sorted tile (modulo 2³²). */
+AMP_DEVICE void find_starts(const amp_cuda_radix &a, int64_t row, int64_t tile, const uint32_t *items, int count,
+                            uint32_t *starts) {
+    const share mine = share_of(AMP_CUDA_DIGITS);
+    const uint32_t *totals = a.totals + row * AMP_CUDA_DIGITS;
+    uint32_t sum = 0, all;
+    for (int d = mine.begin; d < mine.end; d++) sum += totals[d];
+    sum = sum_before(sum, &all);
+    for (int d = mine.begin; d < mine.end; d++) {
+        starts[d] = sum + a.counts[(row * AMP_CUDA_DIGITS + d) * a.tiles + tile];
+        sum += totals[d];
+    }
+    AMP_BARRIER();
+    for (int i = AMP_THREAD; i < count; i += AMP_THREADS) {
+        if (i == 0 || items[i] >> 16 != items[i - 1] >> 16) starts[items[i] >> 16] -= (uint32_t)i;
+    }
+    AMP_BARRIER();
+}
+
+/* An item is an element's digit and, in the lower 16 bits, its place in the tile. Sorted in the tile first, neighbours are written to
+ * neighbours. */
+AMP_KERNEL(radix_move, amp_cuda_radix) {
+    AMP_SHARED_BYTES(item_bytes, 2 * AMP_CUDA_RADIX_TILE * sizeof(uint32_t));
+    AMP_SHARED_BYTES(counter_bytes, 16 * AMP_BLOCK_THREADS * sizeof(uint16_t));
+    AMP_SHARED_BYTES(start_bytes, AMP_CUDA_DIGITS * sizeof(uint32_t));
+    uint32_t *items = (uint32_t *)(void *)item_bytes, *others = items + AMP_CUDA_RADIX_TILE;
+    uint32_t *starts = (uint32_t *)(void *)start_bytes;
+    uint16_t *counters = (uint16_t *)(void *)counter_bytes;
+    for (int64_t block = AMP_BLOCK; block < a.rows * a.tiles; block += AMP_BLOCKS) {
+        const int64_t row = block / a.tiles, tile = block % a.tiles, from = row * a.length;
+        const int64_t start = tile * AMP_CUDA_RADIX_TILE, left = a.length - start;
+        const int count = left < AMP_CUDA_RADIX_TILE ? (int)left : (int)AMP_CUDA_RADIX_TILE;
+        for (int i = AMP_THREAD; i < count; i += AMP_THREADS)
+            items[i] = digit_of(a, from, start + i) << 16 | (uint32_t)i;
+        AMP_BARRIER();
+        split_items(items, others, count, 16, counters);
+        split_items(others, items, count, 20, counters);
+        find_starts(a, row, tile, items, count, starts);
+        for (int i = AMP_THREAD; i < count; i += AMP_THREADS) {
+            const int64_t at = start + (items[i] & 0xffff),
+                          to = from + (uint32_t)(starts[items[i] >> 16] + (uint32_t)i);
+            a.sorted_keys[to] = radix_key(a, from, at);
+            a.sorted_places[to] = radix_place(a, from, at);
+        }
+        AMP_BARRIER(); /* before the next tile is read */
     }
 }
 
