@@ -23,8 +23,8 @@ static int passes_of(amp_dtype dtype) {
     return (int)amp_dtype_size(dtype); /* a digit is a byte */
 }
 
-/* A merge reads and writes what a pass does, and bisects on top of it: so digits, where there would be as many merges as passes, or
- * more. (Counters are 32 bits wide.) */
+/* A merge reads and writes 32 bytes an element and bisects on top of it; a pass moves as many at the most, 20 of elements up to 32
+ * bits. So digits, where there would be as many merges as passes, or more. (Counters and places are 32 bits wide.) */
 static bool is_long(const amp_cuda_lines *lines) {
     return lines->length > (int64_t)AMP_CUDA_TILE << (passes_of(lines->dtype) - 1) && lines->length <= UINT32_MAX;
 }
@@ -35,42 +35,64 @@ static int flip_of(amp_dtype dtype, int pass) {
     return narrow && pass == passes_of(dtype) - 1 ? 0x80 : 0;
 }
 
-static amp_status make_counters(const amp_call *call, amp_cuda_radix *a) {
-    const int64_t sizes[2] = {a->rows * AMP_CUDA_DIGITS * a->tiles, a->rows * AMP_CUDA_DIGITS};
-    uint32_t **const counters[2] = {&a->counts, &a->totals};
-    for (int i = 0; i < 2; i++) {
-        const amp_tensor *t = amp_cuda_temporary(call, AMP_I32, 1, &sizes[i]);
-        *counters[i] = t ? amp_cuda_address(call->op->name, t) : NULL;
-        if (!*counters[i]) return amp_pending_error();
-    }
-    return AMP_OK;
+/* Dense memory of the call's for so many numbers; NULL with an error. */
+static void *numbers_of(const amp_call *call, amp_dtype dtype, int64_t count) {
+    const amp_tensor *t = amp_cuda_temporary(call, dtype, 1, &count);
+    return t ? amp_cuda_address(call->op->name, t) : NULL;
 }
 
-static amp_status sort_by_digits(const amp_call *call, const amp_cuda_sort *sort, uint64_t *const *keys,
-                                 int64_t *const *places, amp_cuda_ordered *ordered) {
-    const char *op = call->op->name;
+/* What passes hand on: every one but the last writes keys and places, two sorts of which will do. */
+typedef struct handed_on {
+    void *keys[2];
+    uint32_t *places[2];
+} handed_on;
+
+static amp_status make_room(const amp_call *call, amp_cuda_radix *a, handed_on *h) {
+    const int64_t count = a->rows * a->length, lines = a->rows * AMP_CUDA_DIGITS;
+    const int between = passes_of(a->dtype) - 1;
+    for (int i = 0; i < 2 && i < between; i++) {
+        h->keys[i] = numbers_of(call, a->wide ? AMP_I64 : AMP_I32, count);
+        h->places[i] = h->keys[i] ? numbers_of(call, AMP_I32, count) : NULL;
+        if (!h->places[i]) return amp_pending_error();
+    }
+    a->counts = numbers_of(call, AMP_I32, lines * a->tiles);
+    a->totals = a->counts ? numbers_of(call, AMP_I32, lines) : NULL;
+    return a->totals ? AMP_OK : amp_pending_error();
+}
+
+static amp_status run_pass(const char *op, const amp_cuda_radix *a) {
+    const int64_t lines = a->rows * AMP_CUDA_DIGITS, tiles = a->rows * a->tiles;
+    const int64_t scans = a->tiles <= AMP_CUDA_FEW_TILES ? amp_cuda_blocks(lines) : row_blocks(lines);
+    AMP_TRY(amp_cuda_launch_over(op, "radix_count", a, row_blocks(tiles)));
+    AMP_TRY(amp_cuda_launch_over(op, "radix_scan", a, scans));
+    return amp_cuda_launch_over(op, "radix_move", a, row_blocks(tiles));
+}
+
+static amp_status sort_by_digits(const amp_call *call, const amp_cuda_sort *sort, amp_cuda_ordered *ordered) {
     amp_cuda_radix a = {.in = sort->in,
                         .dtype = sort->dtype,
                         .descending = sort->descending,
                         .last_first = sort->last_first,
                         .rows = sort->rows,
                         .length = sort->length,
-                        .tiles = (sort->length + AMP_CUDA_RADIX_TILE - 1) / AMP_CUDA_RADIX_TILE};
-    const int64_t lines = a.rows * AMP_CUDA_DIGITS;
-    const int64_t scans = a.tiles <= AMP_CUDA_FEW_TILES ? amp_cuda_blocks(lines) : row_blocks(lines);
-    AMP_TRY(make_counters(call, &a));
-    for (int pass = 0; pass < passes_of(a.dtype); pass++) {
+                        .tiles = (sort->length + AMP_CUDA_RADIX_TILE - 1) / AMP_CUDA_RADIX_TILE,
+                        .wide = passes_of(sort->dtype) > 4};
+    const int last = passes_of(a.dtype) - 1;
+    handed_on h = {{NULL, NULL}, {NULL, NULL}};
+    int64_t *places = numbers_of(call, AMP_I64, a.rows * a.length);
+    if (!places) return amp_pending_error();
+    AMP_TRY(make_room(call, &a, &h));
+    for (int pass = 0; pass <= last; pass++) {
         a.shift = 8 * pass;
         a.flip = flip_of(a.dtype, pass);
-        a.sorted_keys = keys[pass % 2];
-        a.sorted_places = places[pass % 2];
-        AMP_TRY(amp_cuda_launch_over(op, "radix_count", &a, row_blocks(a.rows * a.tiles)));
-        AMP_TRY(amp_cuda_launch_over(op, "radix_scan", &a, scans));
-        AMP_TRY(amp_cuda_launch_over(op, "radix_move", &a, row_blocks(a.rows * a.tiles)));
+        a.sorted_keys = pass < last || a.wide ? h.keys[pass % 2] : NULL;
+        a.sorted_places = h.places[pass % 2];
+        a.final_places = pass == last ? places : NULL;
+        AMP_TRY(run_pass(call->op->name, &a));
         a.keys = a.sorted_keys;
         a.places = a.sorted_places;
     }
-    *ordered = (amp_cuda_ordered){a.keys, a.places};
+    *ordered = (amp_cuda_ordered){a.keys, places};
     return AMP_OK;
 }
 
@@ -88,12 +110,12 @@ amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lin
                        .keep = AMP_CUDA_TILE};
     uint64_t *keys[2] = {NULL, NULL};
     int64_t *places[2] = {NULL, NULL};
+    if (is_long(lines)) return sort_by_digits(call, &a, ordered);
     for (int i = 0; i < (tiles > 1 ? 2 : 1); i++) {
         keys[i] = room_for(call, lines->rows, lines->length);
         places[i] = keys[i] ? room_for(call, lines->rows, lines->length) : NULL;
         if (!places[i]) return amp_pending_error();
     }
-    if (is_long(lines)) return sort_by_digits(call, &a, keys, places, ordered);
     a.sorted_keys = keys[0];
     a.sorted_places = places[0];
     AMP_TRY(amp_cuda_launch_over(op, "sort_tiles", &a, row_blocks(lines->rows * tiles)));

@@ -31,12 +31,14 @@ typedef struct amp_cuda_radix {
     bool descending, last_first; /* as in amp_cuda_sort */
     int shift, flip;             /* the digit: key >> shift, its bits `flip` turned over */
     int64_t rows, length, tiles; /* tiles of a row */
-    const uint64_t *keys;
-    const int64_t *places;
-    uint64_t *sorted_keys;
-    int64_t *sorted_places;
-    uint32_t *counts; /* [rows, digits, tiles]: in each tile; then, in all those of the row that come before it */
-    uint32_t *totals; /* [rows, digits] */
+    bool wide;                   /* keys are uint64_t, else uint32_t */
+    const void *keys;            /* NULL in the first pass */
+    const uint32_t *places;
+    void *sorted_keys; /* NULL: nobody asks for them */
+    uint32_t *sorted_places;
+    int64_t *final_places; /* of the last pass, instead */
+    uint32_t *counts;      /* [rows, digits, tiles]: in each tile; then, in all those of the row that come before it */
+    uint32_t *totals;      /* [rows, digits] */
 } amp_cuda_radix;
 enum { AMP_CUDA_DIGITS = 256, AMP_CUDA_RADIX_TILE = 2048, AMP_CUDA_FEW_TILES = 64 };
 

@@ -117,10 +117,27 @@ AMP_KERNEL(sort_merge, amp_cuda_sort) {
 
 /* Where element i of a row that starts at `row` is found. */
 AMP_DEVICE int64_t radix_place(const amp_cuda_radix &a, int64_t row, int64_t i) {
-    return a.places ? a.places[row + i] : a.last_first ? a.length - 1 - i : i;
+    return a.keys ? a.places[row + i] : a.last_first ? a.length - 1 - i : i;
 }
 AMP_DEVICE uint64_t radix_key(const amp_cuda_radix &a, int64_t row, int64_t i) {
-    return a.keys ? a.keys[row + i] : sort_key(a.in, a.dtype, row + radix_place(a, row, i), a.descending);
+    if (!a.keys) return sort_key(a.in, a.dtype, row + radix_place(a, row, i), a.descending);
+    return a.wide ? ((const uint64_t *)a.keys)[row + i] : ((const uint32_t *)a.keys)[row + i];
+}
+/* Element `from` of a row goes to place `to` of it. */
+AMP_DEVICE void radix_write(const amp_cuda_radix &a, int64_t row, int64_t from, int64_t to) {
+    const uint64_t key = a.sorted_keys ? radix_key(a, row, from) : 0;
+    const int64_t place = radix_place(a, row, from);
+    if (a.final_places) {
+        a.final_places[row + to] = place;
+    } else {
+        a.sorted_places[row + to] = (uint32_t)place;
+    }
+    if (!a.sorted_keys) return;
+    if (a.wide) {
+        ((uint64_t *)a.sorted_keys)[row + to] = key;
+    } else {
+        ((uint32_t *)a.sorted_keys)[row + to] = (uint32_t)key;
+    }
 }
 AMP_DEVICE uint32_t digit_of(const amp_cuda_radix &a, int64_t row, int64_t i) {
     return ((uint32_t)(radix_key(a, row, i) >> a.shift) ^ (uint32_t)a.flip) % AMP_CUDA_DIGITS;
@@ -196,25 +213,36 @@ AMP_KERNEL(radix_scan, amp_cuda_radix) {
     }
 }
 
+/* Where number i is in shared memory, so that threads find shares of eight in different banks; and of 16-bit numbers, sixteen. */
+AMP_DEVICE int apart(int i) {
+    return i + i / 32;
+}
+AMP_DEVICE int halves_apart(int i) {
+    return i + i / 64 * 2;
+}
+
 /* `items`, of which each names its digit in the bits above `low`, are put in order of four bits of it: each thread counts those of its
  * share, and after a scan over digits, then threads, it knows where they go. */
 AMP_DEVICE void split_items(const uint32_t *items, uint32_t *sorted, int count, int low, uint16_t *counters) {
     enum { PARTS = 16 };
     const share mine = share_of(count);
     uint32_t sum = 0, all;
-    for (int d = 0; d < PARTS; d++) counters[d * AMP_THREADS + AMP_THREAD] = 0;
-    for (int i = mine.begin; i < mine.end; i++) counters[(items[i] >> low) % PARTS * AMP_THREADS + AMP_THREAD]++;
+    for (int d = 0; d < PARTS; d++) counters[halves_apart(d * AMP_THREADS + AMP_THREAD)] = 0;
+    for (int i = mine.begin; i < mine.end; i++)
+        counters[halves_apart((items[apart(i)] >> low) % PARTS * AMP_THREADS + AMP_THREAD)]++;
     AMP_BARRIER();
-    for (int i = AMP_THREAD * PARTS; i < (AMP_THREAD + 1) * PARTS; i++) sum += counters[i];
+    for (int i = AMP_THREAD * PARTS; i < (AMP_THREAD + 1) * PARTS; i++) sum += counters[halves_apart(i)];
     sum = sum_before(sum, &all);
     for (int i = AMP_THREAD * PARTS; i < (AMP_THREAD + 1) * PARTS; i++) {
-        const uint16_t here = counters[i];
-        counters[i] = (uint16_t)sum;
+        const uint16_t here = counters[halves_apart(i)];
+        counters[halves_apart(i)] = (uint16_t)sum;
         sum += here;
     }
     AMP_BARRIER();
-    for (int i = mine.begin; i < mine.end; i++)
-        sorted[counters[(items[i] >> low) % PARTS * AMP_THREADS + AMP_THREAD]++] = items[i];
+    for (int i = mine.begin; i < mine.end; i++) {
+        const uint32_t item = items[apart(i)];
+        sorted[apart(counters[halves_apart((item >> low) % PARTS * AMP_THREADS + AMP_THREAD)]++)] = item;
+    }
     AMP_BARRIER();
 }
 
@@ -232,7 +260,8 @@ AMP_DEVICE void find_starts(const amp_cuda_radix &a, int64_t row, int64_t tile, 
     }
     AMP_BARRIER();
     for (int i = AMP_THREAD; i < count; i += AMP_THREADS) {
-        if (i == 0 || items[i] >> 16 != items[i - 1] >> 16) starts[items[i] >> 16] -= (uint32_t)i;
+        const uint32_t digit = items[apart(i)] >> 16;
+        if (i == 0 || digit != items[apart(i - 1)] >> 16) starts[digit] -= (uint32_t)i;
     }
     AMP_BARRIER();
 }
@@ -240,10 +269,11 @@ AMP_DEVICE void find_starts(const amp_cuda_radix &a, int64_t row, int64_t tile, 
 /* An item is an element's digit and, in the lower 16 bits, its place in the tile. Sorted in the tile first, neighbours are written to
  * neighbours. */
 AMP_KERNEL(radix_move, amp_cuda_radix) {
-    AMP_SHARED_BYTES(item_bytes, 2 * AMP_CUDA_RADIX_TILE * sizeof(uint32_t));
-    AMP_SHARED_BYTES(counter_bytes, 16 * AMP_BLOCK_THREADS * sizeof(uint16_t));
+    enum { ROOM = AMP_CUDA_RADIX_TILE + AMP_CUDA_RADIX_TILE / 32, COUNTERS = 16 * AMP_BLOCK_THREADS };
+    AMP_SHARED_BYTES(item_bytes, 2 * ROOM * sizeof(uint32_t));
+    AMP_SHARED_BYTES(counter_bytes, (COUNTERS + COUNTERS / 32) * sizeof(uint16_t));
     AMP_SHARED_BYTES(start_bytes, AMP_CUDA_DIGITS * sizeof(uint32_t));
-    uint32_t *items = (uint32_t *)(void *)item_bytes, *others = items + AMP_CUDA_RADIX_TILE;
+    uint32_t *items = (uint32_t *)(void *)item_bytes, *others = items + ROOM;
     uint32_t *starts = (uint32_t *)(void *)start_bytes;
     uint16_t *counters = (uint16_t *)(void *)counter_bytes;
     for (int64_t block = AMP_BLOCK; block < a.rows * a.tiles; block += AMP_BLOCKS) {
@@ -251,16 +281,14 @@ AMP_KERNEL(radix_move, amp_cuda_radix) {
         const int64_t start = tile * AMP_CUDA_RADIX_TILE, left = a.length - start;
         const int count = left < AMP_CUDA_RADIX_TILE ? (int)left : (int)AMP_CUDA_RADIX_TILE;
         for (int i = AMP_THREAD; i < count; i += AMP_THREADS)
-            items[i] = digit_of(a, from, start + i) << 16 | (uint32_t)i;
+            items[apart(i)] = digit_of(a, from, start + i) << 16 | (uint32_t)i;
         AMP_BARRIER();
         split_items(items, others, count, 16, counters);
         split_items(others, items, count, 20, counters);
         find_starts(a, row, tile, items, count, starts);
         for (int i = AMP_THREAD; i < count; i += AMP_THREADS) {
-            const int64_t at = start + (items[i] & 0xffff),
-                          to = from + (uint32_t)(starts[items[i] >> 16] + (uint32_t)i);
-            a.sorted_keys[to] = radix_key(a, from, at);
-            a.sorted_places[to] = radix_place(a, from, at);
+            const uint32_t item = items[apart(i)];
+            radix_write(a, from, start + (item & 0xffff), (uint32_t)(starts[item >> 16] + (uint32_t)i));
         }
         AMP_BARRIER(); /* before the next tile is read */
     }
