@@ -55,7 +55,8 @@ TEST_F(CudaIndex, LongRowsAreSortedAsOnTheCpu) {
     }
 }
 
-// Which go by digits from 1024 elements for each byte of theirs, doubled from byte to byte. Extremes, many equal ones, NaN.
+// Which go by digits from 1024 elements for each byte of theirs, doubled from byte to byte. Extremes, many equal ones,
+// NaN.
 TEST_F(CudaIndex, RowsSortedByDigitsAreThoseOfTheCpu) {
     const struct {
         amp_dtype dtype;

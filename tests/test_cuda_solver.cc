@@ -1,5 +1,5 @@
-// Matrices of sizes around the one where cuSOLVER and cuBLAS take over, against the CPU; CMake runs them again without cuSOLVER,
-// with an old one, and without cuBLAS (the folders of tests/fake_cuda that AMP_TESTS_LIBRARIES names).
+// Matrices of sizes around the one where cuSOLVER and cuBLAS take over, against the CPU; CMake runs them again without
+// cuSOLVER, with an old one, and without cuBLAS (the folders of tests/fake_cuda that AMP_TESTS_LIBRARIES names).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -543,6 +543,26 @@ TEST_F(CudaSolver, ExplainNamesTheLibraryOfEachOpOrWhatItLacks) {
     EXPECT_TRUE(contains(reflectors, without_solver() ? "has no cusolverDnCreate" : "\"cusolver\"")) << reflectors;
     amp_tensor *small = sent(mild(63, AMP_F64, 1));
     EXPECT_TRUE(contains(explained("linalg_eig", {small}), "\"matrix_eig_f64\""));
+}
+
+// As PyTorch's lists for CUDA have none of these ops, while those for the CPU have them in f32.
+TEST_F(CudaSolver, AutocastLeavesHalvesAloneThatNoOpTakes) {
+    const Region region(AMP_DEVICE_CUDA, AMP_F16);
+    amp_tensor *a = mild(64, AMP_F32, 1), *b = numbers(AMP_F32, {64, 2}, 2), *tau = numbers(AMP_F32, {64}, 3);
+    for (amp_dtype dtype : {AMP_F16, AMP_BF16}) {
+        amp_tensor *x = sent(op("to", {a, dtype})), *y = sent(op("to", {b, dtype})), *t = sent(op("to", {tau, dtype}));
+        const std::pair<const char *, std::vector<Value>> calls[] = {{"linalg_solve", {x, y}},
+                                                                     {"triangular_solve", {y, x}},
+                                                                     {"linalg_lstsq", {x, y}},
+                                                                     {"linalg_eig", {x}},
+                                                                     {"ormqr", {x, t, y}}};
+        for (const auto &c : calls) {
+            SCOPED_TRACE(c.first);
+            EXPECT_EQ(call(c.first, c.second, {}, nullptr), AMP_ERROR_DTYPE);
+            EXPECT_TRUE(contains(error(), "expected f32, f64, c64 or c128"));
+        }
+    }
+    EXPECT_EQ(amp_tensor_dtype(op("linalg_solve", {sent(a), sent(b)})), AMP_F32);
 }
 
 } // namespace

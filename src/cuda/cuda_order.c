@@ -23,13 +23,15 @@ static int passes_of(amp_dtype dtype) {
     return (int)amp_dtype_size(dtype); /* a digit is a byte */
 }
 
-/* A merge reads and writes 32 bytes an element and bisects on top of it; a pass moves as many at the most, 20 of elements up to 32
- * bits. So digits, where there would be as many merges as passes, or more. (Counters and places are 32 bits wide.) */
+/* A merge reads and writes 32 bytes an element and bisects on top of it; a pass moves as many at the most, 20 of
+ * elements up to 32 bits. So digits, where there would be as many merges as passes, or more. (Counters and places are
+ * 32 bits wide.) */
 static bool is_long(const amp_cuda_lines *lines) {
     return lines->length > (int64_t)AMP_CUDA_TILE << (passes_of(lines->dtype) - 1) && lines->length <= UINT32_MAX;
 }
 
-/* Keys of whole numbers are 64 bits wide, with the sign's bit turned over: in a narrower one's highest digit it is still to do. */
+/* Keys of whole numbers are 64 bits wide, with the sign's bit turned over: in a narrower one's highest digit it is
+ * still to do. */
 static int flip_of(amp_dtype dtype, int pass) {
     const bool narrow = dtype == AMP_I8 || dtype == AMP_I16 || dtype == AMP_I32;
     return narrow && pass == passes_of(dtype) - 1 ? 0x80 : 0;

@@ -12,8 +12,8 @@ typedef struct amp_cuda_lines {
     int64_t rows, length;
 } amp_cuda_lines;
 
-/* Each row's places in order, and the keys that they were put in order by (index_args.h): [rows, length], the call's. Of long rows
- * of elements that have less than 64 bits, no keys. */
+/* Each row's places in order, and the keys that they were put in order by (index_args.h): [rows, length], the call's.
+ * Of long rows of elements that have less than 64 bits, no keys. */
 typedef struct amp_cuda_ordered {
     const uint64_t *keys;
     const int64_t *places;

@@ -1,6 +1,6 @@
-/* Large matrices through cuSOLVER, and cuBLAS for triangles: a block for each matrix, which is how the kernels of matrix.cu work, leaves most of the device
- * idle where there are few of them. They take one matrix after the other; what goes before and after it are kernels
- * over the whole batch (device/stacks.cu). Infos stay on the device. */
+/* Large matrices through cuSOLVER, and cuBLAS for triangles: a block for each matrix, which is how the kernels of
+ * matrix.cu work, leaves most of the device idle where there are few of them. They take one matrix after the other;
+ * what goes before and after it are kernels over the whole batch (device/stacks.cu). Infos stay on the device. */
 #include "cuda/cuda_solver.h"
 
 #include <string.h>
@@ -87,8 +87,8 @@ static amp_status screen(const job *j, const amp_cuda_stack *s, char option, int
     return a.infos ? amp_cuda_launch_over(j->op, stack_screen[j->number], &a, a.count) : amp_pending_error();
 }
 
-/* NaN in the results of matrices that were not finite; and a fault of what the infos say, if the op checks them. wrong: 'N', NaN
- * is a fault; 'A', all that is not finite is one; 0, nothing is. */
+/* NaN in the results of matrices that were not finite; and a fault of what the infos say, if the op checks them. wrong:
+ * 'N', NaN is a fault; 'A', all that is not finite is one; 0, nothing is. */
 static amp_status give_verdict(const job *j, int32_t *found, char wrong, const amp_cuda_stack *values,
                                const amp_cuda_stack *u, const amp_cuda_stack *vh) {
     amp_cuda_matrices a = over(j, (const amp_cuda_stack *const[]){values, u, vh}, 3);

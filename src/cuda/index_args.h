@@ -23,8 +23,8 @@ typedef struct amp_cuda_sort {
 } amp_cuda_sort;
 enum { AMP_CUDA_TILE = 1024 }; /* elements that one block sorts */
 
-/* One pass of a radix sort of long rows: elements go, in order, to where those of the same eight bits of the key are, tile by
- * tile. In the first pass they are read from `in`, later from keys and places. */
+/* One pass of a radix sort of long rows: elements go, in order, to where those of the same eight bits of the key are,
+ * tile by tile. In the first pass they are read from `in`, later from keys and places. */
 typedef struct amp_cuda_radix {
     const void *in;
     amp_dtype dtype;

@@ -1,5 +1,6 @@
-// libcublas for machines without a GPU: triangular equations, in plain loops. The workspace is overwritten, and one that is too
-// small, or that was set before the stream, is refused. Steps count as the fake cuSOLVER's do.
+// libcublas for machines without a GPU: triangular equations, in plain loops. The workspace is overwritten, and one
+// that is too small, or that was set before the stream, is refused; a handle is its device's. Steps count as the fake
+// cuSOLVER's do.
 #include <cublas_v2.h>
 
 #include <complex>

@@ -1,6 +1,6 @@
-/* Sorting: tiles in shared memory, then runs merged two by two. Every element finds its place in the merged run by bisecting the
- * other one, so there is no order of threads to it, and equal elements stay in theirs. Long rows by their keys' digits, the last
- * one first. Quantiles and searches beside it. */
+/* Sorting: tiles in shared memory, then runs merged two by two. Every element finds its place in the merged run by
+ * bisecting the other one, so there is no order of threads to it, and equal elements stay in theirs. Long rows by their
+ * keys' digits, the last one first. Quantiles and searches beside it. */
 #include "cuda/device/kernel.h"
 #include "cuda/index_args.h"
 
@@ -106,9 +106,10 @@ AMP_KERNEL(sort_merge, amp_cuda_sort) {
 }
 
 /* ---- By digits ---------------------------------------------------------------------------------------------------- */
-/* Knuth, The Art of Computer Programming, volume 3, section 5.2.5: after as many passes as a key has digits, each of which keeps
- * the order of what has the same digit, the keys are in order. A pass is three launches: how many of each digit a tile has
- * (radix_count), how many come before them in the row (radix_scan), and the elements to their places (radix_move). */
+/* Knuth, The Art of Computer Programming, volume 3, section 5.2.5: after as many passes as a key has digits, each of
+ * which keeps the order of what has the same digit, the keys are in order. A pass is three launches: how many of each
+ * digit a tile has (radix_count), how many come before them in the row (radix_scan), and the elements to their places
+ * (radix_move). */
 #ifdef __CUDACC__
 #define AMP_COUNT_ONE(counter) atomicAdd(&(counter), 1u) /* whole numbers: the same sum in whatever order */
 #else
@@ -213,7 +214,8 @@ AMP_KERNEL(radix_scan, amp_cuda_radix) {
     }
 }
 
-/* Where number i is in shared memory, so that threads find shares of eight in different banks; and of 16-bit numbers, sixteen. */
+/* Where number i is in shared memory, so that threads find shares of eight in different banks; and of 16-bit numbers,
+ * sixteen. */
 AMP_DEVICE int apart(int i) {
     return i + i / 32;
 }
@@ -221,8 +223,8 @@ AMP_DEVICE int halves_apart(int i) {
     return i + i / 64 * 2;
 }
 
-/* `items`, of which each names its digit in the bits above `low`, are put in order of four bits of it: each thread counts those of its
- * share, and after a scan over digits, then threads, it knows where they go. */
+/* `items`, of which each names its digit in the bits above `low`, are put in order of four bits of it: each thread
+ * counts those of its share, and after a scan over digits, then threads, it knows where they go. */
 AMP_DEVICE void split_items(const uint32_t *items, uint32_t *sorted, int count, int low, uint16_t *counters) {
     enum { PARTS = 16 };
     const share mine = share_of(count);
@@ -246,7 +248,8 @@ AMP_DEVICE void split_items(const uint32_t *items, uint32_t *sorted, int count, 
     AMP_BARRIER();
 }
 
-/* For each digit: where its elements of a tile start in the row, less where they start in the sorted tile (modulo 2³²). */
+/* For each digit: where its elements of a tile start in the row, less where they start in the sorted tile (modulo 2³²).
+ * */
 AMP_DEVICE void find_starts(const amp_cuda_radix &a, int64_t row, int64_t tile, const uint32_t *items, int count,
                             uint32_t *starts) {
     const share mine = share_of(AMP_CUDA_DIGITS);
@@ -266,8 +269,8 @@ AMP_DEVICE void find_starts(const amp_cuda_radix &a, int64_t row, int64_t tile, 
     AMP_BARRIER();
 }
 
-/* An item is an element's digit and, in the lower 16 bits, its place in the tile. Sorted in the tile first, neighbours are written to
- * neighbours. */
+/* An item is an element's digit and, in the lower 16 bits, its place in the tile. Sorted in the tile first, neighbours
+ * are written to neighbours. */
 AMP_KERNEL(radix_move, amp_cuda_radix) {
     enum { ROOM = AMP_CUDA_RADIX_TILE + AMP_CUDA_RADIX_TILE / 32, COUNTERS = 16 * AMP_BLOCK_THREADS };
     AMP_SHARED_BYTES(item_bytes, 2 * ROOM * sizeof(uint32_t));

@@ -57,7 +57,8 @@ STACK_TASK(stack_pinverse) {
 }
 STACK_KERNELS(stack_pinverse)
 
-/* {part, u, b, s}: part = S⁺ Uᴴ B; number: of the greatest value, how much is 0 (negative: the dtype's roundoff). The ranks, too. */
+/* {part, u, b, s}: part = S⁺ Uᴴ B; number: of the greatest value, how much is 0 (negative: the dtype's roundoff). The
+ * ranks, too. */
 STACK_TASK(stack_least_part) {
     matrix<real_type<T>> s = matrix_at<real_type<T>>(a, 3, index);
     matrix<T> u = matrix_at<T>(a, 1, index), b = matrix_at<T>(a, 2, index);
@@ -82,8 +83,9 @@ STACK_TASK(stack_least) {
 }
 STACK_KERNELS(stack_least)
 
-/* {vectors, packed, values}: LAPACK's vectors of a real matrix, where two columns are the real and the imaginary part of the
- * vector whose value has a positive imaginary part, and of the next one, its conjugate; T is real, the others are complex. */
+/* {vectors, packed, values}: LAPACK's vectors of a real matrix, where two columns are the real and the imaginary part
+ * of the vector whose value has a positive imaginary part, and of the next one, its conjugate; T is real, the others
+ * are complex. */
 STACK_TASK(stack_pairs) {
     matrix<T> packed = matrix_at<T>(a, 1, index);
     const T part = (T)imaginary_of(matrix_at<complex_of<T>>(a, 2, index)(column, 0));

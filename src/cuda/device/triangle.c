@@ -1,5 +1,5 @@
-/* Triangular equations through cuBLAS, which is opened at the first ones. Its workspace is the stream's memory, so equations of
- * several streams do not share one, and nothing here waits for the device. */
+/* Triangular equations through cuBLAS, which is opened at the first ones. Its workspace is the stream's memory, so
+ * equations of several streams do not share one, and nothing here waits for the device. */
 #include <cublas_v2.h>
 #include <dlfcn.h>
 #include <stdio.h>
