@@ -1,4 +1,6 @@
 // Products and convolutions with epilogues on the CUDA backend, over the tests' cuBLASLt.
+#include <thread>
+
 #include "conv_epilogues.h"
 #include "cuda_test.h"
 #include "layouts.h"
@@ -252,6 +254,36 @@ TEST_F(CudaProducts, ConvolutionsOfViewsThatBeginAnywhereAgree) {
         expect_agree(convolve(sent(x), sent(w), sent(b)), convolve(x, w, b), dtype == AMP_BF16 ? 0x1p-5 : 0x1p-8);
         EXPECT_EQ(fake->convolutions, run + 1);
     }
+}
+
+TEST_F(CudaProducts, ProductsOfViewsThatBeginAnywhereAgree) {
+    for (amp_dtype dtype : floating) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        amp_tensor *x = random_tensor(dtype, {9, 17}, 1), *w = random_tensor(dtype, {9, 17}, 2);
+        amp_tensor *b = random_tensor(dtype, {9}, 3);
+        const auto layer = [](amp_tensor *x, amp_tensor *w, amp_tensor *b, int64_t first) {
+            return op("linear", {op("narrow", {x, 1, first, 16}), op("narrow", {op("narrow", {w, 1, 1, 16}), 0, 1, 8}),
+                                 op("narrow", {b, 0, 1, 8})});
+        };
+        for (int64_t first : {0, 1}) {
+            const double most = dtype == AMP_BF16 ? 0x1p-4 : dtype == AMP_F16 ? 0x1p-7 : 1e-5;
+            expect_agree(layer(sent(x), sent(w), sent(b), first), layer(x, w, b, first), most);
+        }
+    }
+}
+
+// The workspaces of two threads that multiply at once are two.
+TEST_F(CudaProducts, ThreadsThatDoNotWaitForEachOtherShareNothing) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F32, {8, 8}, 1));
+    ASSERT_NE(product(x, x), nullptr) << amp_last_error();
+    std::thread([&] {
+        const Scope inner;
+        amp_tensor *y = sent(random_tensor(AMP_F32, {8, 8}, 2));
+        EXPECT_NE(product(y, y), nullptr) << amp_last_error();
+    }).join();
+    ASSERT_NE(product(x, x), nullptr) << amp_last_error();
 }
 
 TEST_F(CudaProducts, OtherBroadcasts) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "amp/dlpack.h"
 #include "amp/explain.h"
 #include "cuda_test.h"
 #include "internals.h"
@@ -108,6 +109,25 @@ TEST_F(CudaStreams, LibrariesWorkOnTheThreadsStream) {
     EXPECT_NE(fake->last_stream, stream);
     expect_libraries_on(fake->last_stream);
     destroy(stream);
+}
+
+TEST_F(CudaStreams, LentMemoryIsReadAfterWhatTheDefaultStreamWroteThere) {
+    const Scope scope;
+    amp_tensor *x = sent(counting({4}));
+    DLManagedTensorVersioned *out = amp_to_dlpack(op("narrow", {x, 0, 1, 3}));
+    ASSERT_NE(out, nullptr);
+    out->dl_tensor.data = static_cast<char *>(out->dl_tensor.data) - 4; // another one than went out
+    out->dl_tensor.byte_offset = 4;
+    ASSERT_EQ(amp_cuda_synchronize(), AMP_OK);
+    set_context(0);
+    const float numbers[3] = {5, 6, 7};
+    void *const legacy = reinterpret_cast<void *>(uintptr_t(1));
+    const auto copy =
+        reinterpret_cast<int (*)(uintptr_t, const void *, size_t, void *)>(driver("cuMemcpyHtoDAsync_v2"));
+    ASSERT_EQ(copy(uintptr_t(amp_tensor_pointer(x)) + 4, numbers, sizeof numbers, legacy), 0);
+    amp_tensor *y = amp_from_dlpack(out);
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    EXPECT_EQ(values(op("neg", {y})), (std::vector<float>{-5, -6, -7}));
 }
 
 TEST_F(CudaStreams, ErrorsOfGivingAStreamBackAreWhatTheyAre) {
