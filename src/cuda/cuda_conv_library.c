@@ -164,7 +164,7 @@ static amp_status set_operands(amp_call *call, const amp_conv *c, amp_cuda_convo
         q->bias = bias ? amp_cuda_address(call->op->name, bias) : NULL;
         if (!q->bias) return amp_pending_error();
     }
-    if (q->with_residual) {
+    if (q->with_bias && c->residual.tensor) {
         const placed r = image_of(c, &c->residual, false, q->channels_last);
         q->residual = laid_out(call, &r);
         if (!q->residual) return amp_pending_error();

@@ -295,7 +295,7 @@ amp_cuda_lane *amp_cuda_enter_lane(amp_cuda_result *result) {
     *result = may_enter(d);
     if (*result != AMP_CUDA_OK) return NULL;
     *result = *own ? amp_cuda_check(make_current(d->context), "the device cannot be used") : open_lane(d, own);
-    if (*result == AMP_CUDA_OK && (*own)->lent) *result = expect_no_capture((*own)->lent);
+    if (*own && (*own)->lent && *result == AMP_CUDA_OK) *result = expect_no_capture((*own)->lent);
     return *result == AMP_CUDA_OK ? *own : NULL;
 }
 
