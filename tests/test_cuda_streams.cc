@@ -92,6 +92,40 @@ TEST_F(CudaStreams, WorkWithoutAnOrderIsSeen) {
     destroy(other);
 }
 
+TEST_F(CudaStreams, LaunchesThatNoGpuTakesAreSeen) {
+    const Scope scope;
+    amp_tensor *x = sent(counting({4}));
+    ASSERT_NE(op("exp", {x}), nullptr);
+    set_context(0);
+    void *module = nullptr, *function = nullptr, *stream = make();
+    ASSERT_EQ(reinterpret_cast<int (*)(void **, const void *)>(driver("cuModuleLoadData"))(&module, nullptr), 0);
+    ASSERT_EQ(reinterpret_cast<int (*)(void **, void *, const char *)>(driver("cuModuleGetFunction"))(&function, module,
+                                                                                                      "exp_f32"),
+              0);
+    using Launch =
+        int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    std::vector<uint64_t> arguments(512);
+    void *parameters[] = {arguments.data()};
+    const auto launch = [&](unsigned blocks, unsigned threads) {
+        return reinterpret_cast<Launch>(driver("cuLaunchKernel"))(function, blocks, 1, 1, threads, 1, 1, 0, stream,
+                                                                  parameters, nullptr);
+    };
+    EXPECT_EQ(launch(1, 256), 0);
+    for (const auto &wrong : {std::pair<unsigned, unsigned>{1, 257}, {0, 32}, {0x80000000u, 32}, {1, 0}}) {
+        EXPECT_NE(launch(wrong.first, wrong.second), 0);
+        EXPECT_EQ(std::exchange(fake->complaints, 0), 1u);
+    }
+    uintptr_t data;
+    {
+        const Scope inner;
+        data = uintptr_t(amp_tensor_pointer(sent(counting({4}))));
+    }
+    arguments[0] = data;
+    EXPECT_NE(launch(1, 32), 0) << "memory that was released";
+    EXPECT_EQ(std::exchange(fake->complaints, 0), 1u);
+    destroy(stream);
+}
+
 TEST_F(CudaStreams, LibrariesWorkOnTheThreadsStream) {
     const Scope scope;
     void *const stream = make();

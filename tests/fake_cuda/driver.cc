@@ -285,12 +285,12 @@ bool read_arguments(const Stream &s, const Kernel &k, const char *arguments, std
             address >= reinterpret_cast<CUdeviceptr>(arena_end))
             continue;
         const auto block = find_block(address);
-        const bool known = block != blocks.end();
+        if (block == blocks.end()) return complain("%s is given an address where there is no block", k.name.c_str());
         bool seen = false;
-        for (const Argument &a : *found) seen = seen || (known && a.start == block->first);
+        for (const Argument &a : *found) seen = seen || a.start == block->first;
         if (seen) continue;
         good = use(s, s.device, k.name.c_str(), address, 0, false) && good;
-        if (known) found->push_back({block->first, block->second.bytes, 0});
+        found->push_back({block->first, block->second.bytes, 0});
     }
     return good;
 }
