@@ -18,7 +18,7 @@ says() {
     fail "amp info does not say: $sentence"
 }
 says "$fake" "autocast to f16 (default) or bf16"
-AMP_FAKE_DEVICES=2 says "$fake" "cuda:1       Fake GPU 1, compute capability 9.0, 132 multiprocessors"
+AMP_FAKE_DEVICES=2 says "$fake" "cuda:1       Fake GPU 1, compute capability 8.0, 132 multiprocessors"
 says "$fake/no_cublas:$fake" "which does not tell its version"
 AMP_FAKE_DEVICES=0 says "$fake" "there is a CUDA driver, but no CUDA device"
 says "$fake/old_driver" "the CUDA driver is too old: it has no cuInit"

@@ -1,10 +1,12 @@
 /* scaled_dot_product_attention on the device: a kernel without a matrix of scores, and another where blocks share keys. */
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "amp/ops.h"
 #include "cpu/attention_problem.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/flash_args.h"
 
 /* ---- One kernel --------------------------------------------------------------------------------------------------- */
 typedef struct kernel_row {
@@ -12,27 +14,56 @@ typedef struct kernel_row {
     int64_t depth; /* of keys and of values, at most */
     const char *name, *join;
     int threads;
-    int columns; /* of the values, for a block */
+    int columns;    /* of the values, for a block */
+    int warp_rows;  /* query rows of a warp; 0: 16 */
+    int capability; /* of the GPU, at least; one with a capability takes what suits_flash says */
+    unsigned shared;
 } kernel_row;
 
+/* The first that fits. Where a multiprocessor has more than 192 KB of shared memory, from 90 on, two blocks with two stages find
+ * room in it. */
+#define FLASH(depth, stages, least)                                                                                    \
+    .threads = AMP_CUDA_FLASH_THREADS, .columns = (depth), .capability = (least),                                      \
+    .warp_rows = AMP_CUDA_FLASH_ROWS * 32 / AMP_CUDA_FLASH_THREADS, .shared = AMP_CUDA_FLASH_BYTES(depth, stages)
 static const kernel_row kernels[] = {
-    {AMP_F16, 64, "attention_f16_64", "attention_join_f16", 128, 64},
-    {AMP_F16, 128, "attention_f16_128", "attention_join_f16", 128, 128},
-    {AMP_F16, INT64_MAX, "attention_f16_deep", "attention_join_f16", 128, 128},
-    {AMP_BF16, 64, "attention_bf16_64", "attention_join_bf16", 128, 64},
-    {AMP_BF16, 128, "attention_bf16_128", "attention_join_bf16", 128, 128},
-    {AMP_BF16, INT64_MAX, "attention_bf16_deep", "attention_join_bf16", 128, 128},
-    {AMP_F32, 64, "attention_f32_64", "attention_join_f32", 128, 64},
-    {AMP_F32, 128, "attention_f32_128", "attention_join_f32", 64, 128},
-    {AMP_F32, INT64_MAX, "attention_f32_deep", "attention_join_f32", 64, 128},
-    {AMP_F64, 64, "attention_f64_64", "attention_join_f64", 64, 64},
-    {AMP_F64, INT64_MAX, "attention_f64_deep", "attention_join_f64", 64, 64},
+    {AMP_F16, 64, "flash_f16_64", "attention_join_f16", FLASH(64, 2, 80)},
+    {AMP_F16, 128, "flash_f16_128", "attention_join_f16", FLASH(128, 2, 90)},
+    {AMP_F16, 128, "flash_f16_128_lean", "attention_join_f16", FLASH(128, 1, 80)},
+    {AMP_BF16, 64, "flash_bf16_64", "attention_join_bf16", FLASH(64, 2, 80)},
+    {AMP_BF16, 128, "flash_bf16_128", "attention_join_bf16", FLASH(128, 2, 90)},
+    {AMP_BF16, 128, "flash_bf16_128_lean", "attention_join_bf16", FLASH(128, 1, 80)},
+    {AMP_F16, 64, "attention_f16_64", "attention_join_f16", .threads = 128, .columns = 64},
+    {AMP_F16, 128, "attention_f16_128", "attention_join_f16", .threads = 128, .columns = 128},
+    {AMP_F16, INT64_MAX, "attention_f16_deep", "attention_join_f16", .threads = 128, .columns = 128},
+    {AMP_BF16, 64, "attention_bf16_64", "attention_join_bf16", .threads = 128, .columns = 64},
+    {AMP_BF16, 128, "attention_bf16_128", "attention_join_bf16", .threads = 128, .columns = 128},
+    {AMP_BF16, INT64_MAX, "attention_bf16_deep", "attention_join_bf16", .threads = 128, .columns = 128},
+    {AMP_F32, 64, "attention_f32_64", "attention_join_f32", .threads = 128, .columns = 64},
+    {AMP_F32, 128, "attention_f32_128", "attention_join_f32", .threads = 64, .columns = 128},
+    {AMP_F32, INT64_MAX, "attention_f32_deep", "attention_join_f32", .threads = 64, .columns = 128},
+    {AMP_F64, 64, "attention_f64_64", "attention_join_f64", .threads = 64, .columns = 64},
+    {AMP_F64, INT64_MAX, "attention_f64_deep", "attention_join_f64", .threads = 64, .columns = 64},
 };
 
-static const kernel_row *find_kernel(const amp_attention *t, amp_dtype dtype) {
+/* Fewer blocks than the first share keys, so that there are as many as the last, of at least so many keys. */
+enum { FEW_BLOCKS = 128, LEAST_KEYS = 256, MOST_PARTS = 2 * FEW_BLOCKS };
+
+/* What the flash_* kernels take: rows of 16 bytes, no mask, a scale that keeps the order of scores, and numbers that fit int. */
+static bool suits_flash(const amp_cuda_attention *a) {
+    const double factor = a->scale * 1.4426950408889634; /* log2 e */
+    const int64_t tiles = a->rows / AMP_CUDA_FLASH_ROWS + 1, tail = 2 * AMP_CUDA_FLASH_ROWS;
+    return !a->mask.data && a->q.vectors && a->k.vectors && a->v.vectors && a->out.vectors && a->depth > 0 &&
+           factor >= FLT_MIN && factor <= FLT_MAX && a->rows < INT32_MAX - tail && a->keys < INT32_MAX - tail &&
+           a->heads < INT32_MAX / tiles / MOST_PARTS;
+}
+
+static const kernel_row *find_kernel(const amp_cuda_attention *a, amp_dtype dtype) {
+    const int capability = amp_cuda_loaded()->capability();
+    const bool flash = suits_flash(a);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         const kernel_row *row = &kernels[i];
-        if (row->dtype == dtype && t->depth <= row->depth && t->width <= row->depth) return row;
+        if (row->dtype != dtype || a->depth > row->depth || a->width > row->depth) continue;
+        if (row->capability == 0 || (flash && capability >= row->capability)) return row;
     }
     return NULL;
 }
@@ -60,8 +91,8 @@ static amp_status set_heads(const amp_call *call, const amp_attention *t, const 
 
 /* Where there are few query rows, several blocks share the keys of each, as the shape alone says: parts of at least 256 keys. */
 static void share_keys(amp_cuda_attention *a, int64_t blocks) {
-    enum { FEW_BLOCKS = 128, LEAST_KEYS = 256, TILE = 32 };
-    const int64_t wanted = 2 * FEW_BLOCKS / blocks, most = a->keys / LEAST_KEYS, parts = wanted < most ? wanted : most;
+    enum { TILE = AMP_CUDA_FLASH_KEYS }; /* a multiple of every kernel's */
+    const int64_t wanted = MOST_PARTS / blocks, most = a->keys / LEAST_KEYS, parts = wanted < most ? wanted : most;
     a->parts = 1;
     a->part_keys = a->keys;
     if (blocks > FEW_BLOCKS || parts < 2) return;
@@ -76,8 +107,8 @@ static void *room_for(const amp_call *call, amp_dtype dtype, int64_t elements) {
 }
 
 static amp_status launch(const amp_call *call, const kernel_row *kernel, amp_cuda_attention *a) {
-    const int64_t rows = kernel->threads / 32 * 16, columns = (a->width + kernel->columns - 1) / kernel->columns;
-    int64_t blocks = a->heads * columns * ((a->rows + rows - 1) / rows);
+    const int64_t rows = kernel->threads / 32 * (kernel->warp_rows ? kernel->warp_rows : 16);
+    int64_t blocks = a->heads * ((a->width + kernel->columns - 1) / kernel->columns) * ((a->rows + rows - 1) / rows);
     const amp_dtype wide = kernel->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
     share_keys(a, blocks);
     blocks *= a->parts;
@@ -91,13 +122,14 @@ static amp_status launch(const amp_call *call, const kernel_row *kernel, amp_cud
     const amp_cuda_launch first = {.kernel = kernel->name,
                                    .arguments = a,
                                    .blocks = blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX,
-                                   .threads = (unsigned)kernel->threads};
+                                   .threads = (unsigned)kernel->threads,
+                                   .shared = kernel->shared};
     AMP_TRY(amp_cuda_status(call->op->name, amp_cuda_loaded()->launch(&first)));
     if (a->parts == 1) return AMP_OK;
     return amp_cuda_launch_over(call->op->name, kernel->join, a, amp_cuda_blocks(a->heads * a->rows * a->width));
 }
 
-static amp_status attend(amp_call *call, const amp_attention *t, const kernel_row *kernel) {
+static amp_status attend(amp_call *call, const amp_attention *t) {
     amp_cuda_attention a = {.batch_rank = t->batch_rank,
                             .heads = amp_attention_heads(t),
                             .group = t->group,
@@ -108,12 +140,13 @@ static amp_status attend(amp_call *call, const amp_attention *t, const kernel_ro
                             .scale = t->scale,
                             .causal = t->causal};
     memcpy(a.batch, t->batch, sizeof a.batch);
-    if (amp_tensor_elements(t->out) == 0) return AMP_OK;
     AMP_TRY(set_heads(call, t, t->q, &a.q));
     AMP_TRY(set_heads(call, t, t->k, &a.k));
     AMP_TRY(set_heads(call, t, t->v, &a.v));
     AMP_TRY(set_heads(call, t, t->out, &a.out));
     if (t->mask) AMP_TRY(set_heads(call, t, t->mask, &a.mask));
+    const kernel_row *kernel = find_kernel(&a, t->q->dtype);
+    call->note.kernel = kernel->name;
     return launch(call, kernel, &a);
 }
 
@@ -121,8 +154,7 @@ amp_status cuda_scaled_dot_product_attention(amp_call *call) {
     const amp_scaled_dot_product_attention_args *a = call->args;
     amp_attention t;
     AMP_TRY(amp_attention_read(call, &t));
-    const kernel_row *kernel = find_kernel(&t, a->query->dtype);
-    if (!kernel) {
+    if (!amp_dtype_is_floating(a->query->dtype)) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'query' is %s; expected a floating dtype", amp_call_name(call),
                         amp_describe(a->query));
     }
@@ -131,6 +163,6 @@ amp_status cuda_scaled_dot_product_attention(amp_call *call) {
     t.v = a->value;
     t.mask = a->attn_mask;
     t.out = amp_attention_output(call, &t, a->query->dtype);
-    call->note.kernel = kernel->name;
-    return t.out ? attend(call, &t, kernel) : amp_pending_error();
+    if (!t.out) return amp_pending_error();
+    return amp_tensor_elements(t.out) == 0 ? AMP_OK : attend(call, &t);
 }

@@ -43,6 +43,7 @@ typedef struct amp_cuda_launch {
     const char *kernel;
     const void *arguments; /* the kernel's one argument, a struct of kernel_args.h */
     unsigned blocks, threads;
+    unsigned shared; /* bytes of shared memory beside what the kernel declares */
 } amp_cuda_launch;
 
 /* Element types of matrix products. Their order is relied on: real ones first, and narrow before wide ones. */
@@ -144,6 +145,8 @@ typedef struct amp_cuda_module {
     /* The device that this thread's next calls are about; device 0 until then. */
     amp_cuda_result (*select)(int device);
     int (*selected)(void);
+    /* Of the selected device: 10 · major + minor compute capability. */
+    int (*capability)(void);
     /* `op` does what follows: a static name, for the message when a kernel of it fails later. */
     void (*begin)(const char *op);
     /* What this thread enqueues on the selected device goes to a stream of the caller's, a CUstream; NULL: to its own again. Each

@@ -32,6 +32,8 @@ constexpr int max_devices = 8;
 // given must fit where drivers before 12.1 put it.
 constexpr unsigned max_threads = 256, max_grid = 0x7fffffff;
 constexpr size_t max_arguments = 4096;
+// 10 · major + minor, so that all choices among kernels are there; AMP_FAKE_CAPABILITY, where it is set, is that of each device.
+constexpr int capabilities[max_devices] = {90, 80, 75, 90, 90, 90, 90, 90};
 
 struct Device {
     CUresult lost = CUDA_SUCCESS; // after which the context is of no more use
@@ -54,7 +56,8 @@ struct Kernel {
     int device;
     std::string name;
     void (*run)(const void *);
-    size_t bytes; // of its arguments
+    size_t bytes;                    // of its arguments
+    unsigned most_shared = 48 << 10; // bytes that may be asked for, until more are allowed
 };
 // A copy that the host does not know to be over.
 struct Copy {
@@ -187,15 +190,16 @@ bool use(const Stream &s, int device, const char *who, CUdeviceptr address, size
 }
 
 // Blocks of a grid-strided kernel, one after the other.
-bool run_grid(void (*kernel)(const void *), const void *arguments, unsigned grid, int threads) {
+bool run_grid(void (*kernel)(const void *), const void *arguments, unsigned grid, int threads, size_t shared) {
     bool together = true;
     amp_fake_blocks = grid < 3 ? grid : 3; // any number must do
     for (amp_fake_block = 0; together && amp_fake_block < amp_fake_blocks; amp_fake_block++) {
 #ifdef AMP_FAKE_THREADS
-        together = fake_run_block(kernel, arguments, threads);
+        together = fake_run_block(kernel, arguments, threads, shared);
 #else
         kernel(arguments);
         (void)threads;
+        (void)shared;
 #endif
     }
     return together;
@@ -308,12 +312,13 @@ bool note_writes(const Stream &s, const Kernel &k, const std::vector<Argument> &
     return good;
 }
 
-CUresult limits(const Kernel &k, unsigned grid, unsigned threads) {
+CUresult limits(const Kernel &k, unsigned grid, unsigned threads, unsigned shared) {
     if (k.device != current) return CUDA_ERROR_INVALID_HANDLE;
-    if (grid > 0 && grid <= max_grid && threads > 0 && threads <= max_threads && k.bytes <= max_arguments)
+    if (grid > 0 && grid <= max_grid && threads > 0 && threads <= max_threads && k.bytes <= max_arguments &&
+        shared <= k.most_shared)
         return CUDA_SUCCESS;
-    complain("%s cannot be launched with %u blocks of %u threads and %zu bytes of arguments", k.name.c_str(), grid,
-             threads, k.bytes);
+    complain("%s cannot be launched with %u blocks of %u threads, %zu bytes of arguments and %u of shared memory",
+             k.name.c_str(), grid, threads, k.bytes, shared);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -399,12 +404,14 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
     *bytes = state.memory_limit;
     return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
-    static const std::map<int, int> values = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
-                                              {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
-                                              {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
-                                              {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000}, // kHz
-                                              {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64}};
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    const char *given = std::getenv("AMP_FAKE_CAPABILITY");
+    const int capability = given ? std::atoi(given) : capabilities[device];
+    const std::map<int, int> values = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, capability / 10},
+                                       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, capability % 10},
+                                       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
+                                       {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000}, // kHz
+                                       {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64}};
     const auto found = values.find(attribute);
     if (found == values.end()) return CUDA_ERROR_INVALID_VALUE;
     *value = found->second;
@@ -688,8 +695,15 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     *function = reinterpret_cast<CUfunction>(&k);
     return CUDA_SUCCESS;
 }
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > 227 << 10)
+        return CUDA_ERROR_INVALID_VALUE;
+    reinterpret_cast<Kernel *>(function)->most_shared = unsigned(value);
+    return CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                        unsigned, CUstream stream, void **parameters, void **) {
+                        unsigned shared, CUstream stream, void **parameters, void **) {
     if (CUresult p = problem()) return p;
     if (fake_cuda_is_idle()) return CUDA_SUCCESS;
     const Kernel &k = *reinterpret_cast<const Kernel *>(function);
@@ -701,7 +715,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
         if (CUresult p = ready(stream, &s)) return p;
         state.last_stream = stream;
         if (s->device != current) return CUDA_ERROR_INVALID_HANDLE;
-        if (CUresult p = limits(k, grid, threads)) return p;
+        if (CUresult p = limits(k, grid, threads, shared)) return p;
         state.launches++;
         if (CUresult p = take_failure()) return p;
         then = *s;
@@ -710,7 +724,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
         open_memory();
     }
     hash_arguments(&arguments);
-    const bool together = run_grid(k.run, parameters[0], grid, int(threads));
+    const bool together = run_grid(k.run, parameters[0], grid, int(threads), shared);
     const std::lock_guard<std::mutex> guard(lock);
     const bool good = note_writes(then, k, arguments);
     close_memory();

@@ -29,6 +29,7 @@ struct fake_cuda_state {
     size_t factor_device = 512;       // bytes that it asks for
     size_t factor_host = 64;          // and of the host's
     void *last_stream = nullptr;      // of a launch
+    uint64_t bank_conflicts = 0;      // rows of a matrix that ldmatrix had to read one after the other
     void *library_stream = nullptr;   // of a library's call
     void *last_recorded = nullptr;    // the stream of the last event
     void *last_waiting = nullptr;     // the one that was made to wait for an event last

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -12,11 +13,13 @@
 thread_local int amp_fake_thread, amp_fake_threads; // what a kernel sees of itself
 void amp_fake_barrier(bool of_block);
 double amp_fake_from_lane(double value, int mask);
+char *amp_fake_shared(int64_t bytes);
 
 namespace {
 
 constexpr int lanes = 32;
-constexpr size_t stack_bytes = 128 << 10;
+constexpr size_t stack_bytes = 128 << 10, shared_align = 1024;
+constexpr size_t copied = 16; // bytes of a copy
 
 enum class At { warp, block, end };
 
@@ -24,7 +27,9 @@ struct Thread {
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     At at;
-    double lent; // to other lanes
+    double lent;  // to other lanes
+    int meetings; // of fake_lend_words
+    std::vector<fake_copy> copies;
 };
 
 thread_local std::vector<Thread> threads;
@@ -32,6 +37,10 @@ thread_local ucontext_t scheduler;
 thread_local void (*kernel)(const void *);
 thread_local const void *arguments;
 thread_local bool down;
+thread_local std::vector<char> shared_memory;
+thread_local bool too_much_shared;
+thread_local std::vector<fake_lane_words>
+    lent_words[2]; // of all threads, by turns: one barrier for each meeting will do
 
 void body() {
     kernel(arguments);
@@ -44,6 +53,8 @@ void prepare(Thread &t) {
     t.context.uc_stack.ss_sp = t.stack.get();
     t.context.uc_stack.ss_size = stack_bytes;
     t.context.uc_link = &scheduler;
+    t.meetings = 0;
+    t.copies.clear();
     makecontext(&t.context, body, 0);
 }
 
@@ -91,15 +102,57 @@ double amp_fake_from_lane(double value, int mask) {
     return got;
 }
 
-bool fake_run_block(void (*function)(const void *), const void *given, int count) {
+// Memory that nobody wrote to is NaN of both 16-bit types.
+char *amp_fake_shared(int64_t bytes) {
+    if (size_t(bytes) + shared_align > shared_memory.size()) {
+        too_much_shared = true;
+        shared_memory.resize(size_t(bytes) + shared_align, char(0xff));
+    }
+    const uintptr_t at = reinterpret_cast<uintptr_t>(shared_memory.data());
+    return shared_memory.data() + (shared_align - at % shared_align) % shared_align;
+}
+
+const fake_lane_words *fake_lend_words(const unsigned *words, int count) {
+    Thread &t = threads[size_t(amp_fake_thread)];
+    std::vector<fake_lane_words> &table = lent_words[t.meetings++ % 2];
+    for (int i = 0; i < count; i++) table[size_t(amp_fake_thread)].words[i] = words[i];
+    amp_fake_barrier(false);
+    return &table[size_t(amp_fake_thread / lanes * lanes)];
+}
+
+// Who reads what is being copied reads NaN.
+void fake_begin_copy(const fake_copy &copy) {
+    std::memset(copy.to, 0xff, copied);
+    threads[size_t(amp_fake_thread)].copies.push_back(copy);
+}
+
+void fake_end_copies() {
+    std::vector<fake_copy> &copies = threads[size_t(amp_fake_thread)].copies;
+    for (const fake_copy &c : copies) {
+        if (c.from) {
+            std::memcpy(c.to, c.from, copied);
+        } else {
+            std::memset(c.to, 0, copied);
+        }
+    }
+    copies.clear();
+}
+
+bool fake_run_block(void (*function)(const void *), const void *given, int count, size_t shared) {
     kernel = function;
     arguments = given;
     amp_fake_threads = count;
+    too_much_shared = false;
+    shared_memory.assign(shared + shared_align, char(0xff));
+    for (auto &table : lent_words) table.resize(size_t(count));
     if (threads.size() < size_t(count)) threads.resize(size_t(count));
     for (int i = 0; i < count; i++) prepare(threads[size_t(i)]);
     At at = At::block;
     while (at != At::end) {
         if (!run_warps(count, &at)) return false;
     }
-    return true;
+    for (int i = 0; i < count; i++) {
+        if (!threads[size_t(i)].copies.empty()) return false;
+    }
+    return !too_much_shared;
 }

@@ -2,7 +2,24 @@
 #ifndef AMP_TESTS_FAKE_THREADS_H
 #define AMP_TESTS_FAKE_THREADS_H
 
-// With so many threads; false: they do not all meet the same barriers.
-bool fake_run_block(void (*kernel)(const void *), const void *arguments, int threads);
+#include <cstddef>
+
+// With so many threads and bytes of shared memory; false: they do not all meet the same barriers, need more memory, or end with
+// copies that they did not wait for.
+bool fake_run_block(void (*kernel)(const void *), const void *arguments, int threads, size_t shared);
+
+// For what a warp does together: every lane gives `count` words, at most 8, and gets the table of all lanes, until it asks again.
+struct fake_lane_words {
+    unsigned words[8];
+};
+const fake_lane_words *fake_lend_words(const unsigned *words, int count);
+
+// Copies to shared memory that are under way.
+struct fake_copy {
+    char *to;
+    const void *from; // NULL: zeros
+};
+void fake_begin_copy(const fake_copy &copy);
+void fake_end_copies();
 
 #endif // AMP_TESTS_FAKE_THREADS_H

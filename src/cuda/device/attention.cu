@@ -6,6 +6,7 @@
  *
  * Deep heads: scores are summed over pieces of the depth, which are read again for every tile of keys, and each piece of the
  * values' width is a block's work of its own. Few query rows: several blocks share their keys, and their sums are joined after. */
+#include "cuda/device/heads.h"
 #include "cuda/device/tile.h"
 
 template <class Elements, int DEPTH, int WARPS, int KEYS>
@@ -24,16 +25,6 @@ struct attention_memory {
 
 /* What a lane knows of its query rows: on the GPU two lanes share one, a lane alone has all 16. */
 enum { AMP_ROW_LANES = AMP_LANES > 16 ? AMP_LANES / 16 : 1, AMP_LANE_ROWS = AMP_LANES > 16 ? 1 : 16 / AMP_LANES };
-
-AMP_DEVICE int64_t head_offset(const amp_cuda_attention &a, const amp_cuda_heads &h, int64_t head, int64_t group) {
-    int64_t at = 0;
-    for (int d = a.batch_rank - 1; d >= 0; d--) {
-        const int64_t index = head % a.batch[d];
-        at += (d == a.batch_rank - 1 ? index / group : index) * h.batch[d];
-        head /= a.batch[d];
-    }
-    return at;
-}
 
 /* `rows` rows of `columns` elements, a multiple of 16, of which `valid` and `real` are there; 0 for the others. */
 template <class Stored>
@@ -216,9 +207,8 @@ struct attention {
         multiply_values();
     }
 
-    /* Where a query row's results of this part of the keys are. */
     AMP_DEVICE_MEMBER int64_t place_of(int64_t row) const {
-        return (share * a.heads + head) * a.rows + row;
+        return place_of_share(a, share, head, row);
     }
 
     AMP_DEVICE_MEMBER void put(int64_t row, int at, wide x, wide whole) {

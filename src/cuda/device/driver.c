@@ -44,6 +44,7 @@ enum { MAX_STREAMS = 256, RECENT = 12 };
 
 typedef struct device_state {
     CUdevice handle;
+    int capability;    /* 10 · major + minor */
     CUcontext context; /* the primary one, shared with whatever else the program uses; NULL until the first use */
     amp_cuda_matrix_faults *faults; /* of all lanes, pinned */
     amp_cuda_lane lanes[MAX_STREAMS];
@@ -203,6 +204,10 @@ static void begin(const char *op) {
 int amp_cuda_selected(void) {
     const thread_state *t = this_thread();
     return t ? t->selected : 0;
+}
+
+static int capability(void) {
+    return devices[amp_cuda_selected()].capability;
 }
 
 amp_cuda_result amp_cuda_select(int device) {
@@ -447,6 +452,7 @@ static const amp_cuda_module table = {
     .device_count = device_count,
     .select = amp_cuda_select,
     .selected = amp_cuda_selected,
+    .capability = capability,
     .begin = begin,
     .lend = lend_and_leave,
     .allocate = allocate_and_leave,
@@ -481,6 +487,15 @@ static const amp_cuda_module table = {
     .trim = trim_and_leave,
 };
 
+/* 0 where the driver does not tell: kernels for every GPU will do. */
+static int capability_of(CUdevice device) {
+    int major = 0, minor = 0;
+    const bool told =
+        cuda.device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == CUDA_SUCCESS &&
+        cuda.device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) == CUDA_SUCCESS;
+    return told ? 10 * major + minor : 0;
+}
+
 static bool find_devices(char *why, size_t why_size) {
     const CUresult started = cuda.init(0);
     if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && cuda.device_count(&device_total)) ||
@@ -499,6 +514,7 @@ static bool find_devices(char *why, size_t why_size) {
     for (int i = 0; i < device_total; i++) {
         if (cuda.device_get(&devices[i].handle, i) != CUDA_SUCCESS) device_total = i;
     }
+    for (int i = 0; i < device_total; i++) devices[i].capability = capability_of(devices[i].handle);
     return true;
 }
 

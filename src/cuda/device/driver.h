@@ -47,6 +47,7 @@
     X(copy_between, cuMemcpyPeerAsync)                                                                                 \
     X(module_load, cuModuleLoadData)                                                                                   \
     X(module_function, cuModuleGetFunction)                                                                            \
+    X(function_set, cuFuncSetAttribute)                                                                                \
     X(launch, cuLaunchKernel)
 
 typedef struct amp_cuda_driver {

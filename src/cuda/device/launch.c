@@ -51,7 +51,8 @@ static amp_cuda_result find_function(int device, const char *name, CUfunction *f
     return amp_cuda_say(AMP_CUDA_MISSING, "libamp_cuda.so has no kernel '%s'", name);
 }
 
-static amp_cuda_result find_kernel(const char *name, CUfunction *function) {
+/* What a kernel declares and is given together may be more than 48 KB where the driver is told before. */
+static amp_cuda_result find_kernel(const char *name, unsigned shared, CUfunction *function) {
     const int device = amp_cuda_selected();
     kernel *kernels = loaded[device].kernels;
     size_t at = ((uintptr_t)name >> 2) % SLOTS;
@@ -61,6 +62,10 @@ static amp_cuda_result find_kernel(const char *name, CUfunction *function) {
         return AMP_CUDA_OK;
     }
     AMP_CUDA_TRY(find_function(device, name, function));
+    if (shared > 0) {
+        AMP_CUDA_TRY(amp_cuda_check(
+            cuda.function_set(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared), name));
+    }
     if (loaded[device].count < SLOTS - 1) {
         kernels[at] = (kernel){name, *function};
         loaded[device].count++;
@@ -73,12 +78,12 @@ amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch) {
     CUfunction function = NULL;
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     pthread_mutex_lock(&lock);
-    const amp_cuda_result found = find_kernel(launch->kernel, &function);
+    const amp_cuda_result found = find_kernel(launch->kernel, launch->shared, &function);
     pthread_mutex_unlock(&lock);
     AMP_CUDA_TRY(found);
     void *parameters[] = {(void *)launch->arguments};
     amp_cuda_count.launches++;
     return amp_cuda_check(
-        cuda.launch(function, launch->blocks, 1, 1, launch->threads, 1, 1, 0, stream, parameters, NULL),
+        cuda.launch(function, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared, stream, parameters, NULL),
         launch->kernel);
 }
