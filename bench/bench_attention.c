@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <omp.h>
 
+#include "amp/explain.h"
 #include "attention_peer.h"
 #include "bench_cuda.h"
 #include "bench_peak.h"
@@ -247,6 +248,23 @@ static void attend_on_cuda(void *context, int type) {
     amp_release(y);
 }
 
+/* Which kernel runs, as explain says. */
+static void print_kernel(FILE *json, cuda_problem *p, int type) {
+    static const char member[] = "\"kernel\": \"";
+    const char *dtype = amp_dtype_name(op_cuda_types[type]);
+    amp_explain_reset();
+    amp_explain_begin();
+    attend_on_cuda(p, type);
+    amp_explain_end();
+    char *report = require(amp_explain_report(AMP_EXPLAIN_JSON));
+    const char *name = strstr(report, member);
+    name = name ? name + sizeof member - 1 : "\"";
+    const int length = (int)strcspn(name, "\"");
+    printf("  %.*s", length, name);
+    if (json) fprintf(json, ", \"%s kernel\": \"%.*s\"", dtype, length, name);
+    amp_explain_free(report);
+}
+
 static cuda_problem make_cuda_problem(shape s) {
     cuda_problem p = {.s = s};
     for (int t = 0; t < OP_CUDA_TYPES; t++) {
@@ -262,6 +280,7 @@ static void bench_shape_cuda(FILE *json, shape s, const amp_probe *units, double
     (void)amp_scope_enter();
     cuda_problem p = make_cuda_problem(s);
     print_shape(json, &s, first);
+    for (int t = 0; t < OP_CUDA_TYPES; t++) print_kernel(json, &p, t);
     bench_op_cuda(json, attend_on_cuda, &p, operations(&s), seconds);
     if (json) fprintf(json, "}");
     (void)amp_scope_exit();

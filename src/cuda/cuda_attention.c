@@ -48,12 +48,19 @@ static const kernel_row kernels[] = {
 /* Fewer blocks than the first share keys, so that there are as many as the last, of at least so many keys. */
 enum { FEW_BLOCKS = 128, LEAST_KEYS = 256, MOST_PARTS = 2 * FEW_BLOCKS };
 
-/* What the flash_* kernels take: rows of 16 bytes, no mask, a scale that keeps the order of scores, and numbers that fit int. */
+/* Whether a flash_* kernel can read it: rows of 16-byte units, with 32-bit numbers. */
+static bool suits_copies(const amp_cuda_attention *a, const amp_cuda_heads *h, int64_t rows) {
+    int64_t reach = rows * h->row;
+    for (int d = 0; d < a->batch_rank; d++) reach += a->batch[d] * h->batch[d];
+    return h->vectors && reach / 8 < UINT32_MAX;
+}
+
+/* What the flash_* kernels take: no mask, a scale that keeps the order of scores, and numbers that fit int. */
 static bool suits_flash(const amp_cuda_attention *a) {
-    const double factor = a->scale * 1.4426950408889634; /* log2 e */
     const int64_t tiles = a->rows / AMP_CUDA_FLASH_ROWS + 1, tail = 2 * AMP_CUDA_FLASH_ROWS;
-    return !a->mask.data && a->q.vectors && a->k.vectors && a->v.vectors && a->out.vectors && a->depth > 0 &&
-           factor >= FLT_MIN && factor <= FLT_MAX && a->rows < INT32_MAX - tail && a->keys < INT32_MAX - tail &&
+    return !a->mask.data && suits_copies(a, &a->q, a->rows) && suits_copies(a, &a->k, a->keys) &&
+           suits_copies(a, &a->v, a->keys) && a->out.vectors && a->depth > 0 && a->factor >= FLT_MIN &&
+           a->factor <= FLT_MAX && a->rows < INT32_MAX - tail && a->keys < INT32_MAX - tail &&
            a->heads < INT32_MAX / tiles / MOST_PARTS;
 }
 
@@ -138,6 +145,7 @@ static amp_status attend(amp_call *call, const amp_attention *t) {
                             .depth = (int)t->depth,
                             .width = (int)t->width,
                             .scale = t->scale,
+                            .factor = (float)(t->scale * 1.4426950408889634),
                             .causal = t->causal};
     memcpy(a.batch, t->batch, sizeof a.batch);
     AMP_TRY(set_heads(call, t, t->q, &a.q));

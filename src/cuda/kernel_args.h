@@ -139,6 +139,7 @@ typedef struct amp_cuda_attention {
     int64_t heads, group, rows, keys;
     int depth, width;
     double scale;
+    float factor; /* scale · log₂ e, of the flash_* kernels */
     bool causal;
     /* More than one part: a block meets `part_keys` of the keys. What it sums, f32 or f64, goes to [part][head][row][column], its
      * greatest score and sum of weights to [part][head][row], and attention_join_<dtype> makes results of them. */

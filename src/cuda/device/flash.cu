@@ -25,26 +25,20 @@ struct flash {
         PIECES = DEPTH / 8,
         PASS = AMP_CUDA_FLASH_THREADS / PIECES, /* rows that the block copies at once; a multiple of 8 */
         VALUES = KEYS * ROW,                    /* of a stage, after its keys */
-        STAGE = 2 * VALUES,
-        BYTES = AMP_CUDA_FLASH_BYTES(DEPTH, STAGES),
-        KEEPS_QUERY = DEPTH <= 64 /* in registers: there are enough */
+        STAGE = 2 * VALUES
     };
 
     const amp_cuda_attention &a; /* rows, keys and works fit int */
     char *const queries, *const stages;
-    const char *k, *v;          /* what this thread copies first of the next tile */
-    int head, share;            /* which part of the keys */
-    int first;                  /* the warp's first query row */
-    int end;                    /* of the block's keys */
-    float factor;               /* c */
-    uint32_t query[KEEPS_QUERY ? DEPTH / 16 : 1][2][4];     /* of both 16 rows of the warp */
+    unsigned k, v; /* what this thread copies first of the next tile, in 16 bytes from the tensor's start */
+    unsigned work; /* a head, 128 of its rows, a share of the keys */
+    int first;     /* the warp's first query row */
+    int end;       /* of the block's keys */
     float scores[2][KEYS / 8][4], results[2][DEPTH / 8][4]; /* as multiply_add has them */
     float high[2][2], total[2][2]; /* of rows g and g + 8 of both; total: of this lane's columns */
 
     AMP_DEVICE_MEMBER flash(const amp_cuda_attention &arguments, char *memory)
-        : a(arguments), queries(memory), stages(memory + ROWS * ROW) {
-        factor = (float)(a.scale * 1.4426950408889634);
-    }
+        : a(arguments), queries(memory), stages(memory + ROWS * ROW) {}
 
     AMP_DEVICE_MEMBER static int warp_row() {
         return AMP_OF_WARP((int)(thread() / 32)) * WARP_ROWS;
@@ -62,7 +56,7 @@ struct flash {
     /* What this lane names of the first 16 × 16 elements of 16 rows, of a tile of keys and of one of values. */
     AMP_DEVICE_MEMBER static int query_at() {
         const unsigned t = thread();
-        return place(warp_row() + (int)(t % 16), (int)(t / 16 % 2));
+        return place((int)(t / 32 * WARP_ROWS + t % 16), (int)(t / 16 % 2));
     }
     AMP_DEVICE_MEMBER static int key_at() {
         const unsigned t = thread();
@@ -71,6 +65,15 @@ struct flash {
     AMP_DEVICE_MEMBER static int value_at() {
         const unsigned t = thread();
         return place((int)(t % 16), (int)(t / 16 % 2));
+    }
+    AMP_DEVICE_MEMBER unsigned tiles() const { /* of a head's rows */
+        return ((unsigned)a.rows + ROWS - 1) / ROWS;
+    }
+    AMP_DEVICE_MEMBER unsigned head() const {
+        return AMP_ANEW(work) / (unsigned)a.parts / tiles();
+    }
+    AMP_DEVICE_MEMBER unsigned share() const {
+        return AMP_ANEW(work) % (unsigned)a.parts;
     }
     /* Of a lane's sums, those of the first or second half of 16 rows. */
     AMP_DEVICE_MEMBER int row_of(int m, int half) const {
@@ -81,43 +84,43 @@ struct flash {
     }
 
     /* ---- Copies ------------------------------------------------------------------------------------------------- */
-    AMP_DEVICE_MEMBER static const char *first_copied(const amp_cuda_heads &h, int64_t at) {
+    AMP_DEVICE_MEMBER static unsigned first_copied(const amp_cuda_heads &h, int64_t at) {
         const unsigned t = thread();
-        return (const char *)h.data + (at + t / PIECES * h.row) * (int64_t)sizeof(stored) + t % PIECES * 16;
+        return (unsigned)((at + t / PIECES * h.row) / 8) + t % PIECES;
     }
     /* `COUNT` rows, of which `valid` are there, with `columns` elements; 0 for all else. `from` moves on by so many rows. */
     template <int COUNT>
-    AMP_DEVICE_MEMBER void fetch(char *to, const char *&from, const amp_cuda_heads &h, int valid, int columns) const {
-        const int row = (int)(thread() / PIECES), piece = (int)(thread() % PIECES), left = piece * 8 < columns ? valid - row : 0;
-        const int64_t step = AMP_ANEW(h.row) * PASS * (int64_t)sizeof(stored);
+    AMP_DEVICE_MEMBER void fetch(char *to, unsigned &from, const amp_cuda_heads &h, int valid, int columns) const {
+        const int row = (int)(thread() / PIECES), piece = (int)(thread() % PIECES),
+                  left = piece * 8 < columns ? valid - row : 0;
+        const unsigned step = (unsigned)(AMP_ANEW(h.row) * PASS / 8);
         to += place(row, piece);
         AMP_UNROLL
         for (int i = 0; i < COUNT / PASS; i++) {
-            copy_later(to + i * PASS * ROW, from, i * PASS < left);
+            copy_later(to + i * PASS * ROW, (const sixteen_bytes *)h.data + from, i * PASS < left);
             from += step;
         }
     }
-    AMP_DEVICE_MEMBER void fetch_keys(int key, int stage) {
-        fetch<KEYS>(stages + stage * STAGE, k, a.k, (int)a.keys - key, a.depth);
+    AMP_DEVICE_MEMBER static int stage_of(int key) {
+        return (int)((unsigned)key / KEYS % STAGES) * STAGE;
     }
-    AMP_DEVICE_MEMBER void fetch_values(int key, int stage) {
-        fetch<KEYS>(stages + stage * STAGE + VALUES, v, a.v, (int)a.keys - key, a.width);
+    AMP_DEVICE_MEMBER void fetch_keys(int key) {
+        fetch<KEYS>(stages + stage_of(key), k, a.k, (int)a.keys - key, a.depth);
     }
-    AMP_DEVICE_MEMBER void load_query(int at, int d, uint32_t (*x)[4]) const {
-        load_matrices(x[0], queries + moved(at, d * 16));
-        load_matrices(x[1], queries + moved(at, d * 16) + 16 * ROW);
+    AMP_DEVICE_MEMBER void fetch_values(int key) {
+        fetch<KEYS>(stages + stage_of(key) + VALUES, v, a.v, (int)a.keys - key, a.width);
     }
 
     /* ---- One tile of keys --------------------------------------------------------------------------------------- */
-    AMP_DEVICE_MEMBER void multiply_keys(int stage) {
-        const int keys_at = key_at() + stage * STAGE, rows_at = KEEPS_QUERY ? 0 : query_at();
+    AMP_DEVICE_MEMBER void multiply_keys(int key) {
+        const int keys_at = key_at() + stage_of(key), rows_at = query_at();
         AMP_UNROLL
         for (int i = 0; i < 2 * (KEYS / 8) * 4; i++) scores[i / 4 / (KEYS / 8)][i / 4 % (KEYS / 8)][i % 4] = 0;
         AMP_UNROLL
         for (int d = 0; d < DEPTH / 16; d++) {
-            uint32_t now[2][4];
-            if (!KEEPS_QUERY) load_query(rows_at, d, now);
-            const uint32_t(*const rows)[4] = KEEPS_QUERY ? query[KEEPS_QUERY ? d : 0] : now;
+            uint32_t rows[2][4];
+            load_matrices(rows[0], queries + moved(rows_at, d * 16));
+            load_matrices(rows[1], queries + moved(rows_at, d * 16) + 16 * ROW);
             AMP_UNROLL
             for (int n = 0; n < KEYS / 8; n += 2) {
                 uint32_t x[4];
@@ -157,7 +160,7 @@ struct flash {
         }
         most = fmaxf(most, AMP_FROM_LANE(most, 1));
         most = fmaxf(most, AMP_FROM_LANE(most, 2));
-        const float now = fmaxf(high[m][half], most * factor), scale = power_of_two(high[m][half] - base_of(now));
+        const float now = fmaxf(high[m][half], most * a.factor), scale = power_of_two(high[m][half] - base_of(now));
         high[m][half] = now;
         total[m][half] *= scale;
         AMP_UNROLL
@@ -176,15 +179,15 @@ struct flash {
         for (int i = 0; i < 4; i++) { /* a[i]: row half i % 2, of scores n + i / 2 */
             const int half = i % 2;
             const float base = base_of(high[m][half]);
-            const float low = power_of_two(fmaf(scores[m][n + i / 2][half * 2], factor, -base));
-            const float upper = power_of_two(fmaf(scores[m][n + i / 2][half * 2 + 1], factor, -base));
+            const float low = power_of_two(fmaf(scores[m][n + i / 2][half * 2], a.factor, -base));
+            const float upper = power_of_two(fmaf(scores[m][n + i / 2][half * 2 + 1], a.factor, -base));
             total[m][half] += low + upper;
             weights[i] = pair_of<Elements>(low, upper);
         }
     }
 
-    AMP_DEVICE_MEMBER void multiply_values(int stage) {
-        const int values_at = value_at() + stage * STAGE + VALUES;
+    AMP_DEVICE_MEMBER void multiply_values(int key) {
+        const int values_at = value_at() + stage_of(key) + VALUES;
         AMP_UNROLL
         for (int n = 0; n < KEYS / 8; n += 2) {
             uint32_t weights[2][4];
@@ -208,29 +211,29 @@ struct flash {
         return first < (int)a.rows && (!a.causal || key < first + WARP_ROWS);
     }
 
-    AMP_DEVICE_MEMBER void meet_keys(int key, int stage) {
+    AMP_DEVICE_MEMBER void meet_keys(int key) {
         const bool more = key + KEYS < end;
         wait_for_copies();
         AMP_BARRIER(); /* copies are there for all, and the tile before has been read */
         if (STAGES == 1) {
-            fetch_values(key, 0);
+            fetch_values(key);
         } else if (more) {
-            fetch_keys(key + KEYS, 1 - stage);
-            fetch_values(key + KEYS, 1 - stage);
+            fetch_keys(key + KEYS);
+            fetch_values(key + KEYS);
         }
         if (meets(key)) {
-            multiply_keys(stage);
+            multiply_keys(key);
             if (key + KEYS > (int)a.keys || (a.causal && key + KEYS > first)) hide_keys(key);
         }
         if (STAGES == 1) {
             wait_for_copies();
             AMP_BARRIER();
-            if (more) fetch_keys(key + KEYS, 0);
+            if (more) fetch_keys(key + KEYS);
         }
         if (meets(key)) {
             AMP_UNROLL
             for (int i = 0; i < 4; i++) raise(i / 2, i % 2);
-            multiply_values(stage);
+            multiply_values(key);
         }
     }
 
@@ -246,34 +249,25 @@ struct flash {
     }
 
     AMP_DEVICE_MEMBER void meet_all(int block_row) {
-        const int begin = share * (int)a.part_keys, rows = (int)a.rows - block_row;
+        const int begin = (int)share() * (int)a.part_keys, rows = (int)a.rows - block_row;
         const int after = a.causal ? block_row + (rows < ROWS ? rows : (int)ROWS) : (int)a.keys;
         const int keys = after < (int)a.keys ? after : (int)a.keys;
         end = keys - begin < (int)a.part_keys ? keys : begin + (int)a.part_keys;
         if (begin >= end) return;
-        const char *q = first_copied(a.q, head_offset(a, a.q, head, 1) + block_row * a.q.row);
+        const unsigned head = this->head();
+        unsigned q = first_copied(a.q, head_offset(a, a.q, head, 1) + block_row * a.q.row);
         k = first_copied(a.k, head_offset(a, a.k, head, a.group) + begin * a.k.row);
         v = first_copied(a.v, head_offset(a, a.v, head, a.group) + begin * a.v.row);
         fetch<ROWS>(queries, q, a.q, rows, a.depth);
-        fetch_keys(begin, 0);
-        if (STAGES == 2) fetch_values(begin, 0);
-        if (KEEPS_QUERY) {
-            wait_for_copies();
-            AMP_BARRIER();
-            AMP_UNROLL
-            for (int d = 0; d < (KEEPS_QUERY ? DEPTH / 16 : 0); d++) load_query(query_at(), d, query[d]);
-        }
-        int stage = 0;
-        for (int key = begin; key < end; key += KEYS) {
-            meet_keys(key, stage);
-            if (STAGES == 2) stage = 1 - stage;
-        }
+        fetch_keys(begin);
+        if (STAGES == 2) fetch_values(begin);
+        for (int key = begin; key < end; key += KEYS) meet_keys(key);
     }
 
     /* Sums of a share of the keys: attention_join_* makes results of them. */
     AMP_DEVICE_MEMBER void put_sums(int m, int half) const {
         const int row = row_of(m, half);
-        const int64_t place = place_of_share(a, share, head, row);
+        const int64_t place = place_of_share(a, share(), head(), row);
         if (row >= (int)a.rows) return;
         if (column_of_lane() == 0) {
             ((float *)a.highs)[place] = high[m][half] * 0.69314718f;
@@ -300,7 +294,7 @@ struct flash {
         }
     }
     AMP_DEVICE_MEMBER void store_results() const {
-        stored *const out = (stored *)a.out.data + head_offset(a, a.out, head, 1);
+        stored *const out = (stored *)a.out.data + head_offset(a, a.out, head(), 1);
         const unsigned lane = thread() % 32;
         AMP_UNROLL
         for (int i = 0; i < WARP_ROWS * PIECES / 32; i++) {
@@ -329,13 +323,10 @@ struct flash {
     }
 
     AMP_DEVICE_MEMBER void run() {
-        const unsigned tiles = ((unsigned)a.rows + ROWS - 1) / ROWS, parts = (unsigned)a.parts;
-        const unsigned works = (unsigned)a.heads * tiles * parts;
-        for (unsigned work = (unsigned)AMP_BLOCK; work < works; work += (unsigned)AMP_BLOCKS) {
-            const unsigned tile = work / parts;
-            share = (int)(work % parts);
-            head = (int)(tile / tiles);
-            const int block_row = (int)(tiles - 1 - tile % tiles) * ROWS; /* of causal ones the longest first */
+        const unsigned works = (unsigned)a.heads * tiles() * (unsigned)a.parts;
+        for (work = (unsigned)AMP_BLOCK; work < works; work += (unsigned)AMP_BLOCKS) {
+            const unsigned tile = work / (unsigned)a.parts % tiles();
+            const int block_row = (int)(tiles() - 1 - tile) * ROWS; /* of causal ones the longest first */
             first = block_row + warp_row();
             start();
             meet_all(block_row);
@@ -346,7 +337,7 @@ struct flash {
 };
 
 #define FLASH(name, elements, depth, stages, plain)                                                                    \
-    AMP_KERNEL_OF(name, amp_cuda_attention, AMP_CUDA_FLASH_THREADS, 2) {                                               \
+    AMP_KERNEL_OF(name, amp_cuda_attention, AMP_CUDA_FLASH_THREADS, (depth) <= 64 ? 3 : 2) {                           \
         AMP_DYNAMIC_SHARED(memory, AMP_CUDA_FLASH_BYTES(depth, stages));                                               \
         flash<elements, depth, stages> run(a, memory);                                                                 \
         run.run();                                                                                                     \
