@@ -53,11 +53,11 @@ class CudaAttention : public CudaTest {
     // The flash_* kernel for a problem whose rows are dense, or the other one, by the rules of docs/cuda.md.
     static std::string kernel_of(const Problem &p, amp_dtype dtype, bool with_mask, int capability = 90) {
         const int64_t most = std::max(p.depth, p.width);
-        const bool flash = (dtype == AMP_F16 || dtype == AMP_BF16) && !with_mask && p.depth % 8 == 0 &&
-                           p.width % 8 == 0 && p.depth > 0 && most <= 128 && capability >= 80;
+        const bool flash = (dtype == AMP_F16 || dtype == AMP_BF16) && p.depth % 8 == 0 && p.width % 8 == 0 &&
+                           p.depth > 0 && most <= (with_mask ? 64 : 128) && capability >= 80;
         if (!flash) return std::string("attention_") + amp_dtype_name(dtype) + "_";
         const std::string name = std::string("flash_") + amp_dtype_name(dtype) + (most <= 64 ? "_64" : "_128");
-        return "\"" + name + (most > 64 && capability < 90 ? "_lean\"" : "\"");
+        return "\"" + name + (with_mask ? "_masked\"" : most > 64 && capability < 90 ? "_lean\"" : "\"");
     }
     // A call on the device, by the kernel that `expected` is a part of.
     template <class Call>
@@ -298,6 +298,51 @@ TEST_F(CudaFlash, NaNAndInfinityStayInTheirRows) {
             agree(p, dtype, in);
         }
     }
+}
+
+// Sums within f32, scores beyond it: as where they are computed one by one, infinity − infinity.
+TEST_F(CudaFlash, ScoresBeyondF32AreNaN) {
+    for (const bool masked : {false, true}) {
+        const Scope scope;
+        amp_tensor *x = sent(tensor(AMP_BF16, {1, 1, 1, 8}, std::vector<double>(8, 0x1p+62))); // a sum of 2^127
+        std::vector<Named> options = {{"scale", 4.0}};
+        if (masked) options.push_back({"attn_mask", sent(tensor(AMP_F32, {1, 1}, {0}))});
+        amp_tensor *got = called(masked ? "\"flash_bf16_64_masked\"" : "\"flash_bf16_64\"", [&] {
+            return op("scaled_dot_product_attention", {x, x, x}, options);
+        });
+        for (float y : values(got)) EXPECT_TRUE(std::isnan(y)) << y;
+    }
+}
+
+// Of every dtype that comes, whole or broadcast over heads, rows or keys; with rows of which no key is left, and with the most
+// negative number in the place of -infinity.
+TEST_F(CudaFlash, Masks) {
+    const Problem p = {"", 2, 2, 1, 40, 70, 64, 64, false, {}};
+    for (const Shape &shape : {Shape{2, 2, 40, 70}, Shape{2, 1, 1, 70}, Shape{40, 1}, Shape{1, 1}}) {
+        for (amp_dtype dtype : narrow_dtypes) {
+            SCOPED_TRACE(amp_dtype_name(dtype) + std::string(", a mask of ") + std::to_string(elements_of(shape)));
+            const Scope scope;
+            Inputs in = inputs_of(p, dtype);
+            amp_tensor *numbers = random_tensor(AMP_F32, shape, 4), *few = op("gt", {numbers, amp_float(0.8)});
+            for (amp_tensor *mask : {numbers, op("to", {numbers, dtype}), op("gt", {numbers, amp_float(0.0)}), few,
+                                     op("masked_fill", {numbers, few, amp_float(-INFINITY)}),
+                                     op("masked_fill", {numbers, few, amp_float(-0x1p+127)})}) {
+                in.mask = mask;
+                agree(p, dtype, in);
+            }
+        }
+    }
+}
+
+TEST_F(CudaFlash, MasksHideNaN) {
+    const Problem p = {"", 1, 1, 1, 40, 70, 64, 64, false, {}};
+    Inputs in = inputs_of(p, AMP_F16);
+    op("fill_", {op("select", {in.k, 2, 5}), amp_float(NAN)});
+    bool attends[70];
+    for (int i = 0; i < 70; i++) attends[i] = i != 5;
+    const int64_t shape[1] = {70};
+    in.mask = amp_from_data(attends, AMP_BOOL, 1, shape);
+    agree(p, AMP_F16, in);
 }
 
 // Another sign or zero would not keep the order of scores, in which the greatest is found.

@@ -17,6 +17,7 @@ typedef struct kernel_row {
     int columns;    /* of the values, for a block */
     int warp_rows;  /* query rows of a warp; 0: 16 */
     int capability; /* of the GPU, at least; one with a capability takes what suits_flash says */
+    bool masked;    /* … with a mask */
     unsigned shared;
 } kernel_row;
 
@@ -32,9 +33,11 @@ static const kernel_row kernels[] = {
     {AMP_BF16, 64, "flash_bf16_64", "attention_join_bf16", FLASH(64, 2, 80)},
     {AMP_BF16, 128, "flash_bf16_128", "attention_join_bf16", FLASH(128, 2, 90)},
     {AMP_BF16, 128, "flash_bf16_128_lean", "attention_join_bf16", FLASH(128, 1, 80)},
+    {AMP_F16, 64, "flash_f16_64_masked", "attention_join_f16", FLASH(64, 2, 80), .masked = true},
     {AMP_F16, 64, "attention_f16_64", "attention_join_f16", .threads = 128, .columns = 64},
     {AMP_F16, 128, "attention_f16_128", "attention_join_f16", .threads = 128, .columns = 128},
     {AMP_F16, INT64_MAX, "attention_f16_deep", "attention_join_f16", .threads = 128, .columns = 128},
+    {AMP_BF16, 64, "flash_bf16_64_masked", "attention_join_bf16", FLASH(64, 2, 80), .masked = true},
     {AMP_BF16, 64, "attention_bf16_64", "attention_join_bf16", .threads = 128, .columns = 64},
     {AMP_BF16, 128, "attention_bf16_128", "attention_join_bf16", .threads = 128, .columns = 128},
     {AMP_BF16, INT64_MAX, "attention_bf16_deep", "attention_join_bf16", .threads = 128, .columns = 128},
@@ -48,17 +51,28 @@ static const kernel_row kernels[] = {
 /* Fewer blocks than the first share keys, so that there are as many as the last, of at least so many keys. */
 enum { FEW_BLOCKS = 128, LEAST_KEYS = 256, MOST_PARTS = 2 * FEW_BLOCKS };
 
-/* Whether a flash_* kernel can read it: rows of 16-byte units, with 32-bit numbers. */
-static bool suits_copies(const amp_cuda_attention *a, const amp_cuda_heads *h, int64_t rows) {
-    int64_t reach = rows * h->row;
+/* Beyond the last element that is read. */
+static int64_t reach_of(const amp_cuda_attention *a, const amp_cuda_heads *h, int64_t rows) {
+    int64_t reach = rows * h->row + (h == &a->mask ? a->keys * h->column : 0);
     for (int d = 0; d < a->batch_rank; d++) reach += a->batch[d] * h->batch[d];
-    return h->vectors && reach / 8 < UINT32_MAX;
+    return reach;
 }
 
-/* What the flash_* kernels take: no mask, a scale that keeps the order of scores, and numbers that fit int. */
+/* Whether a flash_* kernel can copy it: rows of 16-byte units, with 32-bit numbers. */
+static bool suits_copies(const amp_cuda_attention *a, const amp_cuda_heads *h, int64_t rows) {
+    return h->vectors && reach_of(a, h, rows) / 8 < UINT32_MAX;
+}
+
+/* Elements that they know, with 32-bit numbers too. */
+static bool suits_mask(const amp_cuda_attention *a) {
+    const amp_dtype dtype = a->mask.dtype;
+    return (dtype == AMP_BOOL || dtype == AMP_F32 || dtype == a->q.dtype) && reach_of(a, &a->mask, a->rows) < INT32_MAX;
+}
+
+/* What the flash_* kernels take: a scale that keeps the order of scores, and numbers that fit int. */
 static bool suits_flash(const amp_cuda_attention *a) {
     const int64_t tiles = a->rows / AMP_CUDA_FLASH_ROWS + 1, tail = 2 * AMP_CUDA_FLASH_ROWS;
-    return !a->mask.data && suits_copies(a, &a->q, a->rows) && suits_copies(a, &a->k, a->keys) &&
+    return (!a->mask.data || suits_mask(a)) && suits_copies(a, &a->q, a->rows) && suits_copies(a, &a->k, a->keys) &&
            suits_copies(a, &a->v, a->keys) && a->out.vectors && a->depth > 0 && a->factor >= FLT_MIN &&
            a->factor <= FLT_MAX && a->rows < INT32_MAX - tail && a->keys < INT32_MAX - tail &&
            a->heads < INT32_MAX / tiles / MOST_PARTS;
@@ -70,7 +84,8 @@ static const kernel_row *find_kernel(const amp_cuda_attention *a, amp_dtype dtyp
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         const kernel_row *row = &kernels[i];
         if (row->dtype != dtype || a->depth > row->depth || a->width > row->depth) continue;
-        if (row->capability == 0 || (flash && capability >= row->capability)) return row;
+        if (row->capability == 0) return row;
+        if (flash && capability >= row->capability && row->masked == (a->mask.data != NULL)) return row;
     }
     return NULL;
 }

@@ -1,20 +1,22 @@
-/* Attention of 16-bit floats for sm_80 and later, without a mask: FlashAttention-2 (Dao, 2023). A warp holds 32 query rows of a
+/* Attention of 16-bit floats for sm_80 and later: FlashAttention-2 (Dao, 2023). A warp holds 32 query rows of a
  * block's 128, and meets 64 keys at a time with a running maximum and sum. Scores become weights where they are, in registers:
  * the sums of q·kᵀ lie in the lanes as the left side of the product with the values must. The next keys and values are on their
  * way meanwhile. In shared memory the eight 16-byte pieces of 128 bytes are exchanged by the row's number, so that a column of
  * pieces meets every bank once.
  *
- * Scores are f32, in units of log 2: weights 2^(c·s − max) ≤ 1 with c = scale / ln 2 > 0, rounded once, as one fused multiply-add;
- * they are rounded to the inputs' dtype before they meet the values, and summed in f32 before that, first each lane's own, then the
+ * Scores are f32, in units of log 2: weights 2^(c·s − max) ≤ 1 with c = scale / ln 2 > 0, rounded once, as one fused multiply-add.
+ * With a mask they are scale · s + mask, which is exact for the greatest, and weights 2^((score − max) / ln 2). Weights are rounded to the inputs' dtype before they meet the values, and summed in f32 before that, first each lane's own, then the
  * four of a row. A row of which no key is left gives 0. Every sum has one order. */
 #include "cuda/device/heads.h"
 #include "cuda/device/warp_matrix.h"
 #include "cuda/flash_args.h"
 
 #if defined(AMP_FAKE_THREADS) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
+#define LOG2_E 1.44269504f
+
 /* STAGES 2: keys and values of the next tile come while this one is worked on. 1, where shared memory is short: values come during
  * the product with the keys, the next keys during that with the values. */
-template <class Elements, int DEPTH, int STAGES>
+template <class Elements, int DEPTH, int STAGES, bool MASKED>
 struct flash {
     typedef typename Elements::stored stored;
     enum {
@@ -34,6 +36,7 @@ struct flash {
     unsigned work; /* a head, 128 of its rows, a share of the keys */
     int first;     /* the warp's first query row */
     int end;       /* of the block's keys */
+    int mask_at;   /* of the head */
     float scores[2][KEYS / 8][4], results[2][DEPTH / 8][4]; /* as multiply_add has them */
     float high[2][2], total[2][2]; /* of rows g and g + 8 of both; total: of this lane's columns */
 
@@ -151,6 +154,43 @@ struct flash {
         }
     }
 
+    /* Of keys that are there; hide_keys comes after. */
+    template <class Mask>
+    AMP_DEVICE_MEMBER void mask_scores(int key, float with(float, Mask)) {
+        const Mask *const mask = (const Mask *)a.mask.data + mask_at;
+        const int step = (int)a.mask.row, last = (int)a.rows - 1;
+        AMP_UNROLL
+        for (int i = 0; i < KEYS / 4; i++) { /* a column of this lane's */
+            const int column = key + i / 2 * 8 + column_of_lane() + i % 2, there = column < (int)a.keys ? column : 0;
+            const Mask *const from = mask + there * (int)a.mask.column;
+            Mask x = 0;
+            if (i % 8 == 0) AMP_WARP_BARRIER(); /* no more numbers on their way than there are registers */
+            AMP_UNROLL
+            for (int r = 0; r < 4; r++) {
+                const int row = row_of(r / 2, r % 2);
+                if (r == 0 || step != 0) x = from[(row < last ? row : last) * step]; /* or the same for all rows */
+                float &score = scores[r / 2][i / 2][r % 2 * 2 + i % 2];
+                score = with(score * (float)a.scale, x);
+            }
+        }
+    }
+    AMP_DEVICE_MEMBER void meet_mask(int key) {
+        switch (a.mask.dtype) {
+        case AMP_BOOL: return mask_scores<uint8_t>(key, hidden);
+        case AMP_F32: return mask_scores<float>(key, plus);
+        default: return mask_scores<stored>(key, plus);
+        }
+    }
+    AMP_DEVICE_MEMBER static float hidden(float score, uint8_t attends) {
+        return attends ? score : -INFINITY;
+    }
+    AMP_DEVICE_MEMBER static float plus(float score, float x) {
+        return score + x;
+    }
+    AMP_DEVICE_MEMBER static float plus(float score, stored x) {
+        return score + Elements::widen(x);
+    }
+
     /* What was summed before is scaled to the new maximum of each row. */
     AMP_DEVICE_MEMBER void raise(int m, int half) {
         float most = -INFINITY;
@@ -160,7 +200,8 @@ struct flash {
         }
         most = fmaxf(most, AMP_FROM_LANE(most, 1));
         most = fmaxf(most, AMP_FROM_LANE(most, 2));
-        const float now = fmaxf(high[m][half], most * a.factor), scale = power_of_two(high[m][half] - base_of(now));
+        const float now = fmaxf(high[m][half], MASKED ? most : most * a.factor), fall = high[m][half] - base_of(now);
+        const float scale = power_of_two(MASKED ? fall * LOG2_E : fall);
         high[m][half] = now;
         total[m][half] *= scale;
         AMP_UNROLL
@@ -173,14 +214,18 @@ struct flash {
         return high == -INFINITY ? 0.0f : high;
     }
 
+    AMP_DEVICE_MEMBER float weight(float score, float base) const {
+        return power_of_two(MASKED ? (score - base) * LOG2_E : fmaf(score, a.factor, -base));
+    }
+
     /* The weights of 16 keys: scores n and n + 1. */
     AMP_DEVICE_MEMBER void weigh(int m, int n, uint32_t *weights) {
         AMP_UNROLL
         for (int i = 0; i < 4; i++) { /* a[i]: row half i % 2, of scores n + i / 2 */
             const int half = i % 2;
             const float base = base_of(high[m][half]);
-            const float low = power_of_two(fmaf(scores[m][n + i / 2][half * 2], a.factor, -base));
-            const float upper = power_of_two(fmaf(scores[m][n + i / 2][half * 2 + 1], a.factor, -base));
+            const float low = weight(scores[m][n + i / 2][half * 2], base);
+            const float upper = weight(scores[m][n + i / 2][half * 2 + 1], base);
             total[m][half] += low + upper;
             weights[i] = pair_of<Elements>(low, upper);
         }
@@ -223,6 +268,7 @@ struct flash {
         }
         if (meets(key)) {
             multiply_keys(key);
+            if (MASKED) meet_mask(key);
             if (key + KEYS > (int)a.keys || (a.causal && key + KEYS > first)) hide_keys(key);
         }
         if (STAGES == 1) {
@@ -258,6 +304,7 @@ struct flash {
         unsigned q = first_copied(a.q, head_offset(a, a.q, head, 1) + block_row * a.q.row);
         k = first_copied(a.k, head_offset(a, a.k, head, a.group) + begin * a.k.row);
         v = first_copied(a.v, head_offset(a, a.v, head, a.group) + begin * a.v.row);
+        if (MASKED) mask_at = (int)head_offset(a, a.mask, head, 1);
         fetch<ROWS>(queries, q, a.q, rows, a.depth);
         fetch_keys(begin);
         if (STAGES == 2) fetch_values(begin);
@@ -270,7 +317,7 @@ struct flash {
         const int64_t place = place_of_share(a, share(), head(), row);
         if (row >= (int)a.rows) return;
         if (column_of_lane() == 0) {
-            ((float *)a.highs)[place] = high[m][half] * 0.69314718f;
+            ((float *)a.highs)[place] = MASKED ? high[m][half] : high[m][half] / LOG2_E;
             ((float *)a.totals)[place] = total[m][half];
         }
         float *const to = (float *)a.sums + place * a.width + column_of_lane();
@@ -336,28 +383,30 @@ struct flash {
     }
 };
 
-#define FLASH(name, elements, depth, stages, plain)                                                                    \
-    AMP_KERNEL_OF(name, amp_cuda_attention, AMP_CUDA_FLASH_THREADS, (depth) <= 64 ? 3 : 2) {                           \
+#define FLASH(name, elements, depth, stages, masked, plain)                                                            \
+    AMP_KERNEL_OF(name, amp_cuda_attention, AMP_CUDA_FLASH_THREADS, (depth) <= 64 && !(masked) ? 3 : 2) {              \
         AMP_DYNAMIC_SHARED(memory, AMP_CUDA_FLASH_BYTES(depth, stages));                                               \
-        flash<elements, depth, stages> run(a, memory);                                                                 \
+        flash<elements, depth, stages, masked> run(a, memory);                                                         \
         run.run();                                                                                                     \
     }
 #elif defined(__CUDACC__)
-#define FLASH(name, elements, depth, stages, plain)                                                                    \
+#define FLASH(name, elements, depth, stages, masked, plain)                                                            \
     AMP_KERNEL(name, amp_cuda_attention) {                                                                             \
         __trap(); /* libamp asks for it on later GPUs alone */                                                         \
     }
 #else
 /* One thread to a block cannot do what a warp does together. */
-#define FLASH(name, elements, depth, stages, plain)                                                                    \
+#define FLASH(name, elements, depth, stages, masked, plain)                                                            \
     extern "C" void plain(const void *arguments);                                                                      \
     AMP_KERNEL(name, amp_cuda_attention) {                                                                             \
         plain(&a);                                                                                                     \
     }
 #endif
-FLASH(flash_f16_64, f16_elements, 64, 2, attention_f16_64)
-FLASH(flash_f16_128, f16_elements, 128, 2, attention_f16_128)
-FLASH(flash_f16_128_lean, f16_elements, 128, 1, attention_f16_128)
-FLASH(flash_bf16_64, bf16_elements, 64, 2, attention_bf16_64)
-FLASH(flash_bf16_128, bf16_elements, 128, 2, attention_bf16_128)
-FLASH(flash_bf16_128_lean, bf16_elements, 128, 1, attention_bf16_128)
+FLASH(flash_f16_64, f16_elements, 64, 2, false, attention_f16_64)
+FLASH(flash_f16_128, f16_elements, 128, 2, false, attention_f16_128)
+FLASH(flash_f16_128_lean, f16_elements, 128, 1, false, attention_f16_128)
+FLASH(flash_bf16_64, bf16_elements, 64, 2, false, attention_bf16_64)
+FLASH(flash_bf16_128, bf16_elements, 128, 2, false, attention_bf16_128)
+FLASH(flash_bf16_128_lean, bf16_elements, 128, 1, false, attention_bf16_128)
+FLASH(flash_f16_64_masked, f16_elements, 64, 2, true, attention_f16_64)
+FLASH(flash_bf16_64_masked, bf16_elements, 64, 2, true, attention_bf16_64)
