@@ -183,6 +183,15 @@ int64_t amp_cuda_blocks(int64_t elements) {
     return blocks < MOST ? blocks : MOST;
 }
 
+/* A thread for each unit as long as that is little; then up to 4 units for each, so that blocks end, and make room for others, all the
+ * time. */
+int64_t amp_cuda_unit_blocks(int64_t units) {
+    enum { AT_ONCE = 132 * 16, MOST_UNITS = 4 };
+    const int64_t one_each = (units + AMP_CUDA_THREADS - 1) / AMP_CUDA_THREADS;
+    const int64_t most_each = (one_each + MOST_UNITS - 1) / MOST_UNITS;
+    return one_each < AT_ONCE ? one_each : most_each < AT_ONCE ? AT_ONCE : most_each;
+}
+
 amp_status amp_cuda_launch_over(const char *op, const char *kernel, const void *arguments, int64_t blocks) {
     if (blocks <= 0) return AMP_OK;
     const amp_cuda_launch launch = {.kernel = kernel,

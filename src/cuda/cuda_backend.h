@@ -24,6 +24,8 @@ amp_status amp_cuda_launch_over(const char *op, const char *kernel, const void *
 amp_status amp_cuda_report_of(const char *op, amp_cuda_report *report);
 /* Blocks for a grid-strided loop over so many elements. */
 int64_t amp_cuda_blocks(int64_t elements);
+/* The same over units of up to 16 bytes, where memory is all that a kernel waits for. */
+int64_t amp_cuda_unit_blocks(int64_t units);
 enum { AMP_CUDA_THREADS = 256 };
 
 /* A dense tensor of the call's device that belongs to the call; NULL with an error. */

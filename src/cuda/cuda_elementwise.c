@@ -60,7 +60,7 @@ static bool steps_on(const amp_cuda_operand *o, int outer, int inner, int64_t ex
 
 static void swap_dimensions(amp_cuda_elementwise *a, int d, int e) {
     amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
-    const int64_t extent = a->shape[d];
+    const amp_cuda_divisor extent = a->shape[d];
     a->shape[d] = a->shape[e];
     a->shape[e] = extent;
     for (int k = 0; k < 4; k++) {
@@ -82,37 +82,90 @@ static void merge_dimensions(amp_cuda_elementwise *a) {
     amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
     int rank = 0;
     for (int d = 0; d < a->rank; d++) {
-        if (a->shape[d] == 1) continue;
+        const int64_t extent = a->shape[d].extent;
+        if (extent == 1) continue;
         bool merge = rank > 0;
-        for (int k = 0; k < 4 && merge; k++) merge = steps_on(operands[k], rank - 1, d, a->shape[d]);
+        for (int k = 0; k < 4 && merge; k++) merge = steps_on(operands[k], rank - 1, d, extent);
         if (!merge) rank++;
-        a->shape[rank - 1] = merge ? a->shape[rank - 1] * a->shape[d] : a->shape[d];
+        a->shape[rank - 1].extent = merge ? a->shape[rank - 1].extent * extent : extent;
         for (int k = 0; k < 4; k++) operands[k]->strides[rank - 1] = operands[k]->strides[d];
     }
     a->rank = rank;
 }
 
-/* Whether the kernel may read and write 16 bytes at once. */
-static bool suits_vectors(const amp_cuda_elementwise *a) {
-    const amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
-    if (a->rank > 1 || !amp_dtype_is_floating(a->out.dtype) || a->out.dtype == AMP_F64) return false;
-    for (int k = 0; k < 4; k++) {
-        const amp_cuda_operand *o = operands[k];
-        if (!o->data) continue;
-        if (o->dtype != a->out.dtype || (uintptr_t)o->data % 16 != 0 || (a->rank == 1 && o->strides[0] != 1))
-            return false;
+static bool has_units(amp_dtype dtype) {
+    return dtype == AMP_F32 || dtype == AMP_F16 || dtype == AMP_BF16 || dtype == AMP_BOOL;
+}
+
+/* Whether every row of an operand begins where `width` elements can be read, or written, at once. */
+static bool fits(const amp_cuda_elementwise *a, const amp_cuda_operand *o, int width) {
+    const int last = a->rank - 1;
+    const int64_t element = (int64_t)amp_dtype_size(o->dtype), unit = width * element < 16 ? width * element : 16;
+    if (!o->data) return true;
+    if (!has_units(o->dtype) || o->strides[last] > 1 || o->strides[last] < 0) return false;
+    if (o->strides[last] == 0) return o != &a->out;
+    bool even = (uintptr_t)o->data % (uintptr_t)unit == 0;
+    for (int d = 0; d < last; d++) even = even && o->strides[d] * element % unit == 0;
+    return even;
+}
+
+/* How many neighbours a thread takes at a time: of f32 results 4, of smaller ones 8, or where rows have not that 4; else 1. */
+static int width_of(const amp_cuda_elementwise *a) {
+    if (a->rank == 0) return 1;
+    const int64_t extent = a->shape[a->rank - 1].extent;
+    for (int width = a->out.dtype == AMP_F32 ? 4 : 8; width >= 4; width /= 2) {
+        bool all = (a->rank == 1 || extent % width == 0) && fits(a, &a->out, width);
+        for (int k = 0; k < AMP_CUDA_INPUTS; k++) all = all && fits(a, &a->in[k], width);
+        if (all) return width;
     }
-    return true;
+    return 1;
+}
+
+static void in_units(amp_cuda_elementwise *a, int width) {
+    amp_cuda_operand *operands[] = {&a->out, &a->in[0], &a->in[1], &a->in[2]};
+    a->width = width;
+    if (width > 1) {
+        const int last = a->rank - 1;
+        a->rest = a->rank == 1 ? a->count % width : 0;
+        a->count /= width;
+        a->shape[last].extent /= width;
+        for (int k = 0; k < 4; k++) {
+            operands[k]->spread = operands[k]->data && operands[k]->strides[last] == 0;
+            operands[k]->strides[last] *= width;
+        }
+    }
+    for (int d = 0; d < a->rank; d++) a->shape[d] = amp_cuda_divide_by(a->shape[d].extent);
 }
 
 amp_status amp_cuda_lay_out(const char *op, const amp_operand *values, int count, const amp_tensor *out,
                             amp_cuda_elementwise *a) {
-    memcpy(a->shape, out->shape, sizeof *a->shape * (size_t)out->rank);
+    for (int d = 0; d < out->rank; d++) a->shape[d].extent = out->shape[d];
     AMP_TRY(set_operand(op, &(const amp_operand){.tensor = (amp_tensor *)(uintptr_t)out}, out, &a->out));
     for (int i = 0; i < count; i++) AMP_TRY(set_operand(op, &values[i], out, &a->in[i]));
     sort_dimensions(a);
     merge_dimensions(a);
     return AMP_OK;
+}
+
+static void go_on(amp_cuda_operand *o, int64_t steps) {
+    if (o->data) o->data = (char *)o->data + steps * (int64_t)amp_dtype_size(o->dtype);
+}
+
+/* Kernels count several dimensions in 32 bits: of more, halves of the longest dimension. */
+static amp_status launch(const char *op, const char *kernel, amp_cuda_elementwise a) {
+    amp_cuda_operand *operands[] = {&a.out, &a.in[0], &a.in[1], &a.in[2]};
+    while (a.rank > 1 && a.count > INT32_MAX) {
+        const int d = amp_cuda_longest(a.rank, a.shape);
+        const int64_t half = a.shape[d].extent / 2, others = a.count / a.shape[d].extent;
+        amp_cuda_elementwise first = a;
+        first.count = half * others;
+        first.shape[d] = amp_cuda_divide_by(half);
+        AMP_TRY(launch(op, kernel, first));
+        for (int k = 0; k < 4; k++) go_on(operands[k], half * operands[k]->strides[d]);
+        a.count -= first.count;
+        a.shape[d] = amp_cuda_divide_by(a.shape[d].extent - half);
+    }
+    return amp_cuda_launch_over(op, kernel, &a, amp_cuda_unit_blocks(a.count + a.rest));
 }
 
 amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp_operand *values, int count,
@@ -132,8 +185,8 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
     if (a.count == 0) return AMP_OK;
     AMP_TRY(amp_cuda_lay_out(op, values, count, out, &a));
     AMP_TRY(amp_cuda_report_of(op, &a.report));
-    a.vectors = compute == AMP_F32 && suits_vectors(&a);
-    return amp_cuda_launch_over(op, kernel_of(formula, compute), &a, amp_cuda_blocks(a.count));
+    in_units(&a, compute == AMP_F32 ? width_of(&a) : 1);
+    return launch(op, kernel_of(formula, compute), a);
 }
 
 amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const amp_operand *values, int count,

@@ -233,28 +233,60 @@ static int64_t product_of(const int64_t *shape, int count) {
     return product;
 }
 
-static int64_t row_blocks(int64_t rows) {
-    return rows < 65536 ? rows : 65536;
+/* ---- Rows in the registers of teams ---- */
+typedef struct row_plan {
+    int team, width;
+    bool vectors;
+} row_plan;
+
+static bool is_aligned(const void *data) {
+    return (uintptr_t)data % 16 == 0;
+}
+
+/* 8 elements of 16 bits for a thread, 4 where f32 is read or written; as many threads as it takes for 16 elements each. Where rows
+ * lie across, and are many, a thread takes a row, and neighbours read what lies side by side. */
+static row_plan plan_rows(amp_dtype in, amp_dtype out, int64_t rows, int64_t length, int64_t inner) {
+    enum { EACH = 16, MANY = 8192 };
+    const bool halves = amp_dtype_size(in) == 2 && amp_dtype_size(out) == 2;
+    row_plan plan = {.team = 32, .width = halves ? 8 : 4};
+    while (plan.team < AMP_CUDA_THREADS && plan.team * EACH < length) plan.team *= 2;
+    if (inner >= 32 && rows >= MANY) plan.team = 1;
+    plan.vectors =
+        inner == 1 && length % plan.width == 0 && amp_compute_dtype(in) == AMP_F32 && amp_compute_dtype(out) == AMP_F32;
+    return plan;
+}
+
+static int64_t row_blocks(int64_t rows, int team) {
+    const int64_t at_once = AMP_CUDA_THREADS / team;
+    return (rows + at_once - 1) / at_once;
 }
 
 static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dtype given, bool logarithm) {
     amp_dtype dtype;
     int d;
     AMP_TRY(amp_read_softmax(call, input, dim, given, &d, &dtype));
-    amp_tensor *dense = amp_cuda_dense(input);
+    /* the kernels read what is computed in, and for f32 16-bit floats */
+    const amp_dtype compute = amp_compute_dtype(dtype);
+    const bool readable = amp_dtype_is_floating(input->dtype) && amp_compute_dtype(input->dtype) == compute;
+    amp_tensor *known = readable ? input : amp_to(input, compute), *dense = known ? amp_cuda_dense(known) : NULL;
     amp_tensor *out = dense ? amp_call_dense_output(call, dtype, input->rank, input->shape) : NULL;
     if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
     amp_cuda_softmax a = {.in = amp_cuda_address(call->op->name, dense),
                           .out = amp_cuda_address(call->op->name, out),
-                          .in_dtype = input->dtype,
+                          .in_dtype = dense->dtype,
                           .out_dtype = dtype,
                           .length = input->rank ? input->shape[d] : 1,
                           .inner = input->rank ? product_of(input->shape + d + 1, input->rank - d - 1) : 1,
                           .logarithm = logarithm};
-    a.rows = amp_tensor_elements(input) / a.length;
     if (!a.in || !a.out) return amp_pending_error();
-    return amp_cuda_launch_over(call->op->name, amp_compute_dtype(dtype) == AMP_F64 ? "softmax_f64" : "softmax_f32", &a,
-                                row_blocks(a.rows));
+    a.rows = amp_tensor_elements(input) / a.length;
+    a.by_inner = amp_cuda_divide_by(a.inner);
+    const row_plan plan = plan_rows(a.in_dtype, a.out_dtype, a.rows, a.length, a.inner);
+    a.team = plan.team;
+    a.width = plan.width;
+    a.vectors = plan.vectors && is_aligned(a.in) && is_aligned(a.out);
+    return amp_cuda_launch_over(call->op->name, compute == AMP_F64 ? "softmax_f64" : "softmax_f32", &a,
+                                row_blocks(a.rows, a.team));
 }
 
 amp_status cuda_softmax(amp_call *call) {
@@ -273,12 +305,15 @@ amp_status cuda_softmin(amp_call *call) {
 }
 
 /* ---- Normalisations ----------------------------------------------------------------------------------------------- */
-static amp_status set_parameter(const char *op, amp_tensor *t, const void **data, amp_dtype *dtype) {
+/* Whether a thread's numbers lie side by side: one for each element, and rows whose own begin where that is possible. */
+static amp_status set_parameter(const char *op, amp_tensor *t, const amp_cuda_norm *a, amp_cuda_parameter *p) {
     if (!t) return AMP_OK;
     amp_tensor *dense = amp_cuda_dense(t);
-    *data = dense ? amp_cuda_address(op, dense) : NULL;
-    *dtype = t->dtype;
-    return *data ? AMP_OK : amp_pending_error();
+    p->data = dense ? amp_cuda_address(op, dense) : NULL;
+    p->dtype = t->dtype;
+    p->vectors = a->vectors && a->inner.extent == 1 && a->per_group % a->width == 0 && is_aligned(p->data) &&
+                 amp_compute_dtype(p->dtype) == AMP_F32;
+    return p->data ? AMP_OK : amp_pending_error();
 }
 
 static amp_status run_norm(amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias, amp_cuda_norm a) {
@@ -286,19 +321,24 @@ static amp_status run_norm(amp_call *call, amp_tensor *input, amp_tensor *weight
     amp_tensor *dense = amp_cuda_dense(input);
     amp_tensor *out = dense ? amp_call_dense_output(call, input->dtype, input->rank, input->shape) : NULL;
     if (!out || amp_tensor_elements(out) == 0) return out ? AMP_OK : amp_pending_error();
-    AMP_TRY(set_parameter(op, weight, &a.weight, &a.weight_dtype));
-    AMP_TRY(set_parameter(op, bias, &a.bias, &a.bias_dtype));
     a.in = amp_cuda_address(op, dense);
     a.out = amp_cuda_address(op, out);
-    a.in_dtype = a.out_dtype = input->dtype;
-    a.rows = amp_tensor_elements(input) / a.length;
     if (!a.in || !a.out) return amp_pending_error();
-    return amp_cuda_launch_over(op, input->dtype == AMP_F64 ? "norm_f64" : "norm_f32", &a, row_blocks(a.rows));
+    a.dtype = input->dtype;
+    a.rows = amp_tensor_elements(input) / a.length;
+    const row_plan plan = plan_rows(a.dtype, a.dtype, a.rows, a.length, 1);
+    a.team = plan.team;
+    a.width = plan.width;
+    a.vectors = plan.vectors && is_aligned(a.in) && is_aligned(a.out);
+    AMP_TRY(set_parameter(op, weight, &a, &a.weight));
+    AMP_TRY(set_parameter(op, bias, &a, &a.bias));
+    return amp_cuda_launch_over(op, input->dtype == AMP_F64 ? "norm_f64" : "norm_f32", &a, row_blocks(a.rows, a.team));
 }
 
 static amp_cuda_norm over_last(const amp_dims *shape, double eps) {
     const int64_t length = product_of(shape->values, shape->count);
-    return (amp_cuda_norm){.length = length, .groups = 1, .per_group = length, .inner = 1, .eps = eps};
+    const amp_cuda_divisor one = amp_cuda_divide_by(1);
+    return (amp_cuda_norm){.length = length, .groups = one, .per_group = length, .inner = one, .eps = eps};
 }
 
 amp_status cuda_layer_norm(amp_call *call) {
@@ -325,9 +365,9 @@ amp_status cuda_group_norm(amp_call *call) {
     const int64_t channels = x->shape[1] / a->num_groups, inner = product_of(x->shape + 2, x->rank - 2);
     return run_norm(call, a->input, a->weight, a->bias,
                     (amp_cuda_norm){.length = channels * inner,
-                                    .groups = a->num_groups,
+                                    .groups = amp_cuda_divide_by(a->num_groups),
                                     .per_group = channels,
-                                    .inner = inner,
+                                    .inner = amp_cuda_divide_by(inner),
                                     .eps = a->eps.value});
 }
 

@@ -3,6 +3,7 @@
 #define AMP_CUDA_KERNEL_ARGS_H
 
 #include "amp/types.h"
+#include "cuda/divisor.h"
 
 enum { AMP_CUDA_INPUTS = 3 };
 
@@ -38,16 +39,20 @@ typedef struct amp_cuda_operand {
     void *data; /* NULL: the constant, for every element */
     int64_t strides[AMP_MAX_RANK];
     amp_dtype dtype;
+    bool spread; /* one element for a whole unit */
     double constant, imaginary;
     int64_t whole; /* the constant of an i64 kernel */
 } amp_cuda_operand;
 
+/* A thread takes `width` elements at a time, 8, 4 or 1, which are neighbours in the last dimension: `count`, the last of `shape` and the
+ * last strides are of such units. More than 1: out and in are f32, f16, bf16 or bool; along a unit they have their elements side by side,
+ * aligned, or, where the last stride is 0, one for all. `rest`: elements behind the units, of a single dimension. */
 typedef struct amp_cuda_elementwise {
-    int64_t count;
-    int64_t shape[AMP_MAX_RANK];
+    int64_t count, rest;
+    amp_cuda_divisor shape[AMP_MAX_RANK];
     int rank;
     int formula;
-    bool vectors; /* all tensors dense, of out's dtype, which is floating, and 16-byte aligned */
+    int width;
     amp_cuda_operand out, in[AMP_CUDA_INPUTS];
     double p, q, r; /* the op's numbers */
     int64_t whole;
@@ -82,24 +87,53 @@ typedef struct amp_cuda_reduce {
 } amp_cuda_reduce;
 enum { AMP_CUDA_STATE = 64 };
 
-/* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. */
+/* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. Teams of so many threads take one each,
+ * a power of two, and `width` elements at a time, 8 or 4 (f64: 2). `vectors`: those can be read, and written, at once. */
 typedef struct amp_cuda_softmax {
     const void *in;
     void *out;
     amp_dtype in_dtype, out_dtype;
     int64_t rows, length, inner;
-    bool logarithm;
+    amp_cuda_divisor by_inner;
+    bool logarithm, vectors;
+    int team, width;
 } amp_cuda_softmax;
 
-/* Dense rows; element j of row i has weight number (i % groups)·per_group + j / inner. */
+/* Numbers that a normalisation multiplies by, or adds; data NULL: none. */
+typedef struct amp_cuda_parameter {
+    const void *data;
+    amp_dtype dtype;
+    bool vectors;
+} amp_cuda_parameter;
+
+/* Dense rows, as of amp_cuda_softmax; element j of row i has weight number (i % groups)·per_group + j / inner. */
 typedef struct amp_cuda_norm {
-    const void *in, *weight, *bias;
+    const void *in;
     void *out;
-    amp_dtype in_dtype, weight_dtype, bias_dtype, out_dtype;
-    int64_t rows, length, groups, per_group, inner;
+    amp_cuda_parameter weight, bias;
+    amp_dtype dtype;
+    int64_t rows, length, per_group;
+    amp_cuda_divisor groups, inner;
     double eps;
     bool root_mean_square; /* no mean is taken away */
+    bool vectors;
+    int team, width;
 } amp_cuda_norm;
+
+/* (x − mean) · weight / √(variance + eps) + bias by channels, in f32, of dense f32, f16 or bf16: [samples][channels][inner], or, of
+ * channels that lie side by side, [samples · inner][channels] with `inner` 1. A thread takes `width` neighbours at a time, 8, 4 or 1:
+ * `count`, and the inner one of `channels` and `inner` that is not 1, are of such units. */
+typedef struct amp_cuda_channel_norm {
+    const void *in;
+    void *out;
+    amp_cuda_parameter mean, variance, weight, bias;
+    amp_dtype dtype;
+    int64_t count;
+    amp_cuda_divisor channels, inner;
+    bool side_by_side;
+    int width;
+    double eps;
+} amp_cuda_channel_norm;
 
 /* Running sums, products and extremes along dense rows as of amp_cuda_softmax. */
 typedef struct amp_cuda_scan {

@@ -1,8 +1,9 @@
 /* Functions of one to three elements: formulas.def as kernels.
  *
- * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, with 16-byte accesses where all operands are
- * dense and of one type. f64, i64 and c128 share one kernel each, which branches by the formula: they are rarer. */
-#include "cuda/device/kernel.h"
+ * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, which takes 8 or 4 neighbours at a time where rows allow
+ * it, whatever mixture of types they are of. f64, i64 and c128 share one kernel each, which branches by the formula: they are
+ * rarer. */
+#include "cuda/device/unit.h"
 
 #ifndef M_PI
 #define M_PI 3.14159265358979323846
@@ -178,81 +179,97 @@ struct places {
     int64_t out, in[AMP_CUDA_INPUTS];
 };
 
-template <class Index>
-AMP_DEVICE places locate_by(const amp_cuda_elementwise &a, int64_t i) {
-    Index rest = (Index)i;
+AMP_DEVICE void step(const amp_cuda_elementwise &a, int d, int64_t position, int count, places *at) {
+    at->out += position * a.out.strides[d];
+    AMP_UNROLLED for (int k = 0; k < count; k++) at->in[k] += position * a.in[k].strides[d];
+}
+/* Where element (unit) i of the broadcast shape is in each operand, of `count` inputs. */
+AMP_DEVICE places locate(const amp_cuda_elementwise &a, int64_t i, int count) {
     places at = {0, {0, 0, 0}};
-    for (int d = a.rank - 1; d >= 0; d--) {
-        const Index extent = (Index)a.shape[d], next = rest / extent;
-        const int64_t position = (int64_t)(rest - next * extent);
-        rest = next;
-        at.out += position * a.out.strides[d];
-        for (int k = 0; k < AMP_CUDA_INPUTS; k++) at.in[k] += position * a.in[k].strides[d];
-    }
+    uint32_t rest = (uint32_t)i; /* of several dimensions there are fewer than 2³¹ */
+    AMP_ROLLED for (int d = a.rank - 1; d > 0; d--) step(a, d, digit_of(&rest, a.shape[d]), count, &at);
+    step(a, 0, a.rank > 1 ? (int64_t)rest : i, count, &at);
     return at;
 }
-/* Where element i of the broadcast shape is in each operand. */
-AMP_DEVICE_CALL places locate(const amp_cuda_elementwise &a, int64_t i) {
-    return a.count <= INT32_MAX ? locate_by<uint32_t>(a, i) : locate_by<uint64_t>(a, i);
+
+template <class T, int N, class Formula>
+AMP_DEVICE void put_one(const amp_cuda_elementwise &a, const places &at, Formula formula) {
+    const T x = element<T>(a.in[0], at.in[0]);
+    const T y = N > 1 ? element<T>(a.in[1], at.in[1]) : x, z = N > 2 ? element<T>(a.in[2], at.in[2]) : x;
+    put<T>(a.out, at.out, formula(x, y, z));
 }
 
 template <class T, int N, class Formula>
 AMP_DEVICE void strided(const amp_cuda_elementwise &a, Formula formula) {
-    for (int64_t i = first_element(); i < a.count; i += element_step()) {
-        const places at = locate(a, i);
-        const T x = element<T>(a.in[0], at.in[0]);
-        const T y = N > 1 ? element<T>(a.in[1], at.in[1]) : x, z = N > 2 ? element<T>(a.in[2], at.in[2]) : x;
-        put<T>(a.out, at.out, formula(x, y, z));
-    }
+    for (int64_t i = first_element(); i < a.count; i += element_step()) put_one<T, N>(a, locate(a, i, N), formula);
 }
 
-AMP_DEVICE float widen(float x, amp_dtype) {
-    return x;
-}
-AMP_DEVICE float widen(uint16_t x, amp_dtype dtype) {
-    return dtype == AMP_F16 ? from_f16(x) : from_bf16(x);
-}
-AMP_DEVICE void narrow_to(float *to, float x, amp_dtype) {
-    *to = x;
-}
-AMP_DEVICE void narrow_to(uint16_t *to, float x, amp_dtype dtype) {
-    *to = dtype == AMP_F16 ? to_f16(x) : to_bf16(x);
-}
+/* ---- Units of W elements ------------------------------------------------------------------------------------------ */
+template <int W, int N>
+struct inputs {
+    unit<W> u[N];
 
-template <class Element, int N, class Formula>
-AMP_DEVICE void dense(const amp_cuda_elementwise &a, Formula formula) {
-    enum { WIDTH = 16 / sizeof(Element) };
-    const int64_t packs = a.count / WIDTH;
-    const amp_dtype dtype = a.out.dtype;
-    for (int64_t i = first_element(); i < packs; i += element_step()) {
-        pack<Element> in[N], out;
-        for (int k = 0; k < N; k++) {
-            if (a.in[k].data) in[k] = ((const pack<Element> *)a.in[k].data)[i];
-        }
-        for (int j = 0; j < WIDTH; j++) {
-            float v[AMP_CUDA_INPUTS] = {0.0f, 0.0f, 0.0f};
-            for (int k = 0; k < N; k++) {
-                v[k] = a.in[k].data ? widen(in[k].e[j], dtype) : (float)a.in[k].constant;
+    AMP_DEVICE_MEMBER void read(const amp_cuda_elementwise &a, const places &at) {
+        AMP_UNROLLED for (int k = 0; k < N; k++) {
+            const amp_cuda_operand &o = a.in[k];
+            if (!o.data) continue;
+            if (o.spread) {
+                fetch_one(o.data, o.dtype, at.in[k], &u[k]);
+            } else {
+                fetch(o.data, o.dtype, at.in[k], &u[k]);
             }
-            narrow_to(&out.e[j], formula(v[0], v[1], v[2]), dtype);
         }
-        ((pack<Element> *)a.out.data)[i] = out;
     }
-    for (int64_t i = packs * WIDTH + first_element(); i < a.count; i += element_step()) {
-        const float x = element<float>(a.in[0], i);
-        const float y = N > 1 ? element<float>(a.in[1], i) : x, z = N > 2 ? element<float>(a.in[2], i) : x;
-        put<float>(a.out, i, formula(x, y, z));
+    AMP_DEVICE_MEMBER void widen(const amp_cuda_elementwise &a, float v[N][W]) const {
+        AMP_UNROLLED for (int k = 0; k < N; k++) {
+            const amp_cuda_operand &o = a.in[k];
+            if (o.data) widen_unit(u[k], o.dtype, v[k]);
+            if (o.data && !o.spread) continue;
+            const float one = o.data ? v[k][0] : (float)o.constant;
+            AMP_UNROLLED for (int j = 0; j < W; j++) v[k][j] = one;
+        }
+    }
+};
+
+template <int W, int N, class Formula>
+AMP_DEVICE void put_all(const amp_cuda_elementwise &a, int64_t at, const inputs<W, N> &in, Formula formula) {
+    float v[N][W], result[W];
+    in.widen(a, v);
+    AMP_UNROLLED for (int j = 0; j < W; j++) result[j] = formula(v[0][j], v[N > 1 ? 1 : 0][j], v[N > 2 ? 2 : 0][j]);
+    put_unit<W>(a.out.data, a.out.dtype, at, result);
+}
+
+/* Of one input two units at a time, so that a thread has at least two reads under way before it needs the first. */
+template <int W, int N, class Formula>
+AMP_DEVICE void by_units(const amp_cuda_elementwise &a, Formula formula) {
+    enum { AT_ONCE = N == 1 ? 2 : 1 };
+    for (int64_t i = first_element(); i < a.count; i += AT_ONCE * element_step()) {
+        inputs<W, N> in[AT_ONCE];
+        int64_t out[AT_ONCE];
+        AMP_UNROLLED for (int k = 0; k < AT_ONCE; k++) {
+            const int64_t unit = i + k * element_step();
+            const places at = locate(a, unit < a.count ? unit : i, N);
+            in[k].read(a, at);
+            out[k] = at.out;
+        }
+        AMP_UNROLLED for (int k = 0; k < AT_ONCE; k++) {
+            if (i + k * element_step() < a.count) put_all<W, N>(a, out[k], in[k], formula);
+        }
+    }
+    for (int64_t i = first_element(); i < a.rest; i += element_step()) {
+        const int64_t at = a.count * W + i;
+        put_one<float, N>(a, {at, {at * !a.in[0].spread, at * !a.in[1].spread, at * !a.in[2].spread}}, formula);
     }
 }
 
 template <int N, class Formula>
 AMP_DEVICE void run_f32(const amp_cuda_elementwise &a, Formula formula) {
-    if (!a.vectors) {
-        strided<float, N>(a, formula);
-    } else if (a.out.dtype == AMP_F32) {
-        dense<float, N>(a, formula);
+    if (a.width == 8) {
+        by_units<8, N>(a, formula);
+    } else if (a.width == 4) {
+        by_units<4, N>(a, formula);
     } else {
-        dense<uint16_t, N>(a, formula);
+        strided<float, N>(a, formula);
     }
 }
 
@@ -326,7 +343,7 @@ enum {
 #define F(name, inputs, types, expression) F_##types(name)
 
 #define F_r(name)                                                                                                      \
-    AMP_KERNEL(name##_f32, amp_cuda_elementwise) {                                                                     \
+    AMP_KERNEL_OF(3, name##_f32, amp_cuda_elementwise) {                                                               \
         run_f32<name##_inputs>(a, name##_formula<float>{numbers_of(a)});                                               \
     }
 #define F_rw F_r

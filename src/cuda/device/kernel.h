@@ -10,7 +10,11 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#define AMP_KERNEL(name, type) extern "C" __global__ void name(const __grid_constant__ type a)
+#define AMP_KERNEL(name, type)                                                                                         \
+    extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS) name(const __grid_constant__ type a)
+/* In so few registers that this many blocks are on a multiprocessor at once. */
+#define AMP_KERNEL_OF(blocks, name, type)                                                                              \
+    extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS, blocks) name(const __grid_constant__ type a)
 #define AMP_DEVICE __device__ __forceinline__
 #define AMP_DEVICE_CALL __device__ __noinline__
 #define AMP_DEVICE_MEMBER __device__ __forceinline__
@@ -23,6 +27,9 @@
 #define AMP_LANES 32
 #define AMP_WARP_BARRIER() __syncwarp()
 #define AMP_FROM_LANE(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
+#define AMP_UNROLLED _Pragma("unroll")
+#define AMP_UNROLLED_4 _Pragma("unroll 4")
+#define AMP_ROLLED _Pragma("unroll 1")
 #else
 #include <cmath>
 #include <cstring>
@@ -41,6 +48,10 @@ extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driv
         return sizeof(type);                                                                                           \
     }                                                                                                                  \
     static void name##_body(const type &a)
+#define AMP_KERNEL_OF(blocks, name, type) AMP_KERNEL(name, type)
+#define AMP_UNROLLED
+#define AMP_UNROLLED_4
+#define AMP_ROLLED
 #define AMP_DEVICE inline
 #define AMP_DEVICE_CALL inline
 #define AMP_DEVICE_MEMBER
@@ -65,7 +76,7 @@ double amp_fake_from_lane(double value, int mask);
 #define AMP_BARRIER() (void)0
 #define AMP_LANES 1
 #define AMP_WARP_BARRIER() (void)0
-#define AMP_FROM_LANE(value, mask) (value)
+#define AMP_FROM_LANE(value, mask) ((void)(mask), (value))
 #endif
 using std::isinf;
 using std::isnan;
@@ -358,6 +369,25 @@ template <class Element>
 struct alignas(16) pack {
     Element e[16 / sizeof(Element)];
 };
+
+/* n / d.extent of a number below 2³¹, and of any from 0 up. */
+AMP_DEVICE uint32_t divided(uint32_t n, const amp_cuda_divisor &d) {
+#ifdef __CUDACC__
+    return (__umulhi(n, d.multiplier) + n) >> d.shift;
+#else
+    return ((uint32_t)((uint64_t)n * d.multiplier >> 32) + n) >> d.shift;
+#endif
+}
+AMP_DEVICE int64_t divided(int64_t n, const amp_cuda_divisor &d) {
+    return n > INT32_MAX ? n / d.extent : (int64_t)divided((uint32_t)n, d);
+}
+/* Splits the last digit, of base d.extent, off a number. */
+template <class T>
+AMP_DEVICE T digit_of(T *rest, const amp_cuda_divisor &d) {
+    const T next = divided(*rest, d), digit = *rest - next * (T)d.extent;
+    *rest = next;
+    return digit;
+}
 
 /* Where element i of a row-major shape lies. */
 AMP_DEVICE int64_t place(int64_t i, int rank, const int64_t *shape, const int64_t *strides) {

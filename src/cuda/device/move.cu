@@ -3,25 +3,32 @@
 #include "cuda/device/kernel.h"
 #include "cuda/move_args.h"
 
-template <class Index>
+/* Of `rank` dimensions; of several there are fewer than 2³¹ units. */
 AMP_DEVICE void locate(const amp_cuda_move &a, int rank, int64_t i, int64_t *in, int64_t *out) {
-    Index rest = (Index)i;
+    uint32_t rest = (uint32_t)i;
     *in = *out = 0;
-    for (int d = rank - 1; d >= 0; d--) {
-        const Index extent = (Index)a.shape[d], next = rest / extent;
-        const int64_t position = (int64_t)(rest - next * extent);
-        rest = next;
+    AMP_ROLLED for (int d = rank - 1; d > 0; d--) {
+        const int64_t position = digit_of(&rest, a.shape[d]);
         *in += position * a.in_strides[d];
         *out += position * a.out_strides[d];
     }
+    if (rank < 1) return;
+    const int64_t position = rank > 1 ? (int64_t)rest : i;
+    *in += position * a.in_strides[0];
+    *out += position * a.out_strides[0];
 }
 
-template <class Unit, class Index>
+/* Two units at a time, so that both are under way before the first is written. */
+template <class Unit>
 AMP_DEVICE void move(const amp_cuda_move &a) {
-    for (int64_t i = first_element(); i < a.count; i += element_step()) {
-        int64_t in, out;
-        locate<Index>(a, a.rank, i, &in, &out);
-        ((Unit *)a.out)[out] = ((const Unit *)a.in)[in];
+    for (int64_t i = first_element(); i < a.count; i += 2 * element_step()) {
+        const int64_t next = i + element_step();
+        int64_t in, out, in_after, out_after;
+        locate(a, a.rank, i, &in, &out);
+        locate(a, a.rank, next < a.count ? next : i, &in_after, &out_after);
+        const Unit here = ((const Unit *)a.in)[in], there = ((const Unit *)a.in)[in_after];
+        ((Unit *)a.out)[out] = here;
+        if (next < a.count) ((Unit *)a.out)[out_after] = there;
     }
 }
 
@@ -31,25 +38,23 @@ AMP_DEVICE void turn(const amp_cuda_move &a) {
     AMP_SHARED_BYTES(bytes, SIDE * STEP * sizeof(Unit));
     Unit *const tile = (Unit *)(void *)bytes;
     const int r = a.rank - 2, c = a.rank - 1;
-    const int64_t side = SIDE, down = (a.shape[r] + side - 1) / side, across = (a.shape[c] + side - 1) / side;
+    const int64_t side = SIDE;
     for (int64_t work = AMP_BLOCK; work < a.count; work += AMP_BLOCKS) {
-        const int64_t row = work / across % down * side, column = work % across * side;
-        const int64_t rows = a.shape[r] - row < side ? a.shape[r] - row : side;
-        const int64_t columns = a.shape[c] - column < side ? a.shape[c] - column : side;
-        int64_t in, out;
-        locate<uint64_t>(a, r, work / across / down, &in, &out);
-        in += row * a.in_strides[r] + column * a.in_strides[c];
-        out += row * a.out_strides[r] + column * a.out_strides[c];
-        for (int i = AMP_THREAD; i < SIDE * SIDE; i += AMP_THREADS) {
+        int64_t rest = work, in, out;
+        const int64_t column = digit_of(&rest, a.tiles[1]) * side, row = digit_of(&rest, a.tiles[0]) * side;
+        const int rows = (int)(a.shape[r].extent - row < side ? a.shape[r].extent - row : side);
+        const int columns = (int)(a.shape[c].extent - column < side ? a.shape[c].extent - column : side);
+        locate(a, r, rest, &in, &out);
+        in += row + column * a.in_strides[c]; /* the steps that are 1 are left out */
+        out += row * a.out_strides[r] + column;
+        AMP_UNROLLED_4 for (int i = AMP_THREAD; i < SIDE * SIDE; i += AMP_THREADS) {
             const int x = i % SIDE, y = i / SIDE;
-            if (x < rows && y < columns)
-                tile[y * STEP + x] = ((const Unit *)a.in)[in + x * a.in_strides[r] + y * a.in_strides[c]];
+            if (x < rows && y < columns) tile[y * STEP + x] = ((const Unit *)a.in)[in + x + y * a.in_strides[c]];
         }
         AMP_BARRIER();
         for (int i = AMP_THREAD; i < SIDE * SIDE; i += AMP_THREADS) {
             const int x = i / SIDE, y = i % SIDE;
-            if (x < rows && y < columns)
-                ((Unit *)a.out)[out + x * a.out_strides[r] + y * a.out_strides[c]] = tile[y * STEP + x];
+            if (x < rows && y < columns) ((Unit *)a.out)[out + x * a.out_strides[r] + y] = tile[y * STEP + x];
         }
         AMP_BARRIER(); /* before the next tile comes */
     }
@@ -57,11 +62,7 @@ AMP_DEVICE void turn(const amp_cuda_move &a) {
 
 #define MOVES(size, unit)                                                                                              \
     AMP_KERNEL(move_##size, amp_cuda_move) {                                                                           \
-        if (a.count <= INT32_MAX) {                                                                                    \
-            move<unit, uint32_t>(a);                                                                                   \
-        } else {                                                                                                       \
-            move<unit, uint64_t>(a);                                                                                   \
-        }                                                                                                              \
+        move<unit>(a);                                                                                                 \
     }                                                                                                                  \
     AMP_KERNEL(turn_##size, amp_cuda_move) {                                                                           \
         turn<unit>(a);                                                                                                 \
