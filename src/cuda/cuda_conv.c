@@ -15,14 +15,17 @@ static amp_tensor *unfold(amp_call *call, const amp_conv *c) {
     amp_cuda_unfold a = {.size = (int)amp_dtype_size(columns->dtype),
                          .transposed = c->transposed,
                          .count = amp_tensor_elements(columns),
-                         .batch = c->batch,
-                         .channels = c->in_channels,
+                         .batch = amp_cuda_divide_by(c->batch),
+                         .channels = amp_cuda_divide_by(c->in_channels),
                          .batch_step = c->x.batch,
                          .channel_step = c->x.channel};
     for (int d = 0; d < AMP_CONV_AXES; d++) {
         const amp_conv_axis *axis = &c->axis[d];
         a.axis[d] =
             (amp_cuda_axis){axis->in, axis->out, axis->kernel, axis->stride, axis->pad, axis->dilation, c->x.axis[d]};
+        a.by_out[d] = amp_cuda_divide_by(axis->out);
+        a.by_kernel[d] = amp_cuda_divide_by(axis->kernel);
+        a.by_stride[d] = amp_cuda_divide_by(axis->stride);
     }
     const char *op = call->op->name;
     const char *in = amp_cuda_address(op, c->x.tensor);

@@ -378,6 +378,33 @@ static amp_status check_index(const amp_call *call, const char *name, const amp_
                     amp_describe(index));
 }
 
+/* Rows that one index names, side by side in memory and in the dense result, in units of up to 16 bytes. */
+static int64_t unit_of(const amp_cuda_gather *a, int64_t extent, int64_t element) {
+    const int last = a->rank - 1;
+    if (last < 0 || a->in_strides[last] != 1 || a->index_strides[last] != 0) return element;
+    for (int64_t size = 16; size > element; size /= 2) {
+        bool even = extent * element % size == 0 && a->dim_stride * element % size == 0;
+        even = even && (uintptr_t)a->in % (uintptr_t)size == 0 && (uintptr_t)a->out % (uintptr_t)size == 0;
+        for (int d = 0; d < last; d++) even = even && a->in_strides[d] * element % size == 0;
+        if (even) return size;
+    }
+    return element;
+}
+
+static void set_shape(amp_cuda_gather *a, const amp_tensor *out) {
+    const int64_t element = (int64_t)amp_dtype_size(out->dtype);
+    a->rank = out->rank;
+    const int64_t unit = unit_of(a, out->rank ? out->shape[out->rank - 1] : 1, element), each = unit / element;
+    for (int d = 0; d < out->rank; d++) {
+        const bool last = d == out->rank - 1;
+        a->shape[d] = amp_cuda_divide_by(last ? out->shape[d] / each : out->shape[d]);
+        if (!last) a->in_strides[d] /= each;
+    }
+    a->dim_stride /= each;
+    a->count /= each;
+    a->size = (int)unit;
+}
+
 /* `a` has the geometry; the output is dense. An index out of range is told of later: nobody waits here to see it. */
 static amp_status run_gather(const amp_call *call, const amp_tensor *input, const amp_tensor *index,
                              const amp_tensor *out, amp_cuda_gather a) {
@@ -390,10 +417,8 @@ static amp_status run_gather(const amp_call *call, const amp_tensor *input, cons
     if (!a.out) return amp_pending_error();
     AMP_TRY(amp_cuda_report_of(op, &a.report));
     a.index_dtype = index->dtype;
-    a.size = (int)amp_dtype_size(input->dtype);
-    a.rank = out->rank;
-    memcpy(a.shape, out->shape, sizeof *a.shape * (size_t)out->rank);
-    return amp_cuda_launch_over(op, "gather", &a, amp_cuda_blocks(a.count));
+    set_shape(&a, out);
+    return amp_cuda_launch_over(op, "gather", &a, amp_cuda_unit_blocks(a.count));
 }
 
 amp_status cuda_embedding(amp_call *call) {

@@ -46,6 +46,7 @@ static amp_status launch_over(amp_call *call, const amp_spatial *s, const char *
     const char *op = call->op->name;
     a->count = count;
     a->channels = s->channels;
+    a->by_channels = amp_cuda_divide_by(s->channels);
     a->in_dtype = input->dtype;
     a->out_dtype = out->dtype;
     a->in = amp_cuda_address(op, input);
@@ -58,8 +59,9 @@ static amp_status launch_over(amp_call *call, const amp_spatial *s, const char *
     for (int k = 0; k < AMP_SPATIAL_DIMS; k++) {
         a->axis[k].in = s->in[k];
         a->axis[k].out = s->out[k];
+        a->axis[k].by_out = amp_cuda_divide_by(s->out[k]);
     }
-    return amp_cuda_launch_over(op, kernel, a, amp_cuda_blocks(a->count));
+    return amp_cuda_launch_over(op, kernel, a, amp_cuda_unit_blocks(a->count));
 }
 
 static amp_status launch(amp_call *call, const amp_spatial *s, const char *kernel, const amp_tensor *input,
@@ -110,6 +112,7 @@ static amp_status send_windows(const amp_call *call, const amp_pool *p, int k, a
         for (int64_t j = 0; j < most; j++) index[i * most + j] = j < w->count ? w->start + j * p->step[k] : 0;
     }
     axis->most = most;
+    axis->stride = p->step[k];
     axis->counts = sent(call, counts, out * (most + 2));
     axis->padded = axis->counts ? axis->counts + out : NULL;
     axis->index = axis->counts ? axis->padded + out : NULL;

@@ -181,14 +181,15 @@ typedef struct amp_cuda_attention {
     void *sums, *highs, *totals;
 } amp_cuda_attention;
 
-/* out[c…] = in[c… with c[dim] replaced by index[c…]], 0 where that is outside; elements of `size` bytes. */
+/* out[c…] = in[c… with c[dim] replaced by index[c…]], 0 where that is outside; of units of `size` bytes. */
 typedef struct amp_cuda_gather {
     const void *in, *index;
     void *out;
     amp_dtype index_dtype;
     int size, rank;
     int64_t count, extent, dim_stride;
-    int64_t shape[AMP_MAX_RANK], in_strides[AMP_MAX_RANK], index_strides[AMP_MAX_RANK];
+    amp_cuda_divisor shape[AMP_MAX_RANK];
+    int64_t in_strides[AMP_MAX_RANK], index_strides[AMP_MAX_RANK];
     amp_cuda_report report;
 } amp_cuda_gather;
 
@@ -203,14 +204,18 @@ typedef struct amp_cuda_unfold {
     void *out;
     int size; /* of an element, in bytes */
     bool transposed;
-    int64_t count, batch, channels; /* channels: of one group */
+    int64_t count;
+    amp_cuda_divisor batch, channels;                       /* channels: of one group */
+    amp_cuda_divisor by_out[3], by_kernel[3], by_stride[3]; /* of the axes */
     int64_t batch_step, channel_step;
     amp_cuda_axis axis[3];
 } amp_cuda_unfold;
 
-/* Windows of three dimensions behind a batch and channels. Output o of an axis is made of counts[o] inputs, index[o · most …]. */
+/* Windows of three dimensions behind a batch and channels. Output o of an axis is made of counts[o] inputs, index[o · most …]; of a
+ * pooling op they are `stride` apart. */
 typedef struct amp_cuda_window_axis {
-    int64_t out, in, most;
+    int64_t out, in, most, stride;
+    amp_cuda_divisor by_out;
     const int64_t *index, *counts, *padded; /* counts NULL: one; padded: elements with those in the padding */
     const double *weights;                  /* beside index */
 } amp_cuda_window_axis;
@@ -225,6 +230,7 @@ typedef struct amp_cuda_windows {
     int64_t *places; /* of maxima, as d·H·W + h·W + w; NULL: not asked for */
     amp_dtype in_dtype, out_dtype;
     int64_t count, channels;
+    amp_cuda_divisor by_channels;
     amp_cuda_steps in_steps, out_steps, place_steps;
     amp_cuda_window_axis axis[3];
     bool round;         /* to bytes, the columns of a line first */

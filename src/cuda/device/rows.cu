@@ -817,42 +817,46 @@ AMP_KERNEL(multilabel_margin, amp_cuda_classes) {
 }
 
 /* ---- By index ----------------------------------------------------------------------------------------------------- */
-template <class Element>
-AMP_DEVICE void move(const amp_cuda_gather &a, int64_t to, bool inside, int64_t from) {
-    ((Element *)a.out)[to] = inside ? ((const Element *)a.in)[from] : Element{};
+/* Where unit i is read from, and which index says so. */
+AMP_DEVICE void locate(const amp_cuda_gather &a, int64_t i, int64_t *in, int64_t *index) {
+    int64_t rest = i;
+    *in = *index = 0;
+    AMP_ROLLED for (int d = a.rank - 1; d >= 0; d--) {
+        const int64_t position = d > 0 ? digit_of(&rest, a.shape[d]) : rest;
+        *in += position * a.in_strides[d];
+        *index += position * a.index_strides[d];
+    }
+}
+
+template <class Unit>
+AMP_DEVICE void gather_units(const amp_cuda_gather &a) {
+    for (int64_t i = first_element(); i < a.count; i += element_step()) {
+        int64_t from, at;
+        locate(a, i, &from, &at);
+        const int64_t index =
+            a.index_dtype == AMP_I64 ? ((const int64_t *)a.index)[at] : load<int64_t>(a.index, a.index_dtype, at);
+        const bool inside = index >= 0 && index < a.extent;
+        if (!inside) a.report.faults->index = a.report.op;
+        ((Unit *)a.out)[i] = inside ? ((const Unit *)a.in)[from + index * a.dim_stride] : Unit{};
+    }
 }
 
 AMP_KERNEL(gather, amp_cuda_gather) {
-    for (int64_t i = first_element(); i < a.count; i += element_step()) {
-        int64_t from = place(i, a.rank, a.shape, a.in_strides);
-        const int64_t index = load<int64_t>(a.index, a.index_dtype, place(i, a.rank, a.shape, a.index_strides));
-        const bool inside = index >= 0 && index < a.extent;
-        if (!inside) a.report.faults->index = a.report.op;
-        if (inside) from += index * a.dim_stride;
-        switch (a.size) {
-        case 1: move<uint8_t>(a, i, inside, from); break;
-        case 2: move<uint16_t>(a, i, inside, from); break;
-        case 4: move<uint32_t>(a, i, inside, from); break;
-        case 8: move<uint64_t>(a, i, inside, from); break;
-        default: move<sixteen_bytes>(a, i, inside, from); break;
-        }
+    switch (a.size) {
+    case 1: gather_units<uint8_t>(a); break;
+    case 2: gather_units<uint16_t>(a); break;
+    case 4: gather_units<uint32_t>(a); break;
+    case 8: gather_units<uint64_t>(a); break;
+    default: gather_units<sixteen_bytes>(a); break;
     }
 }
 
 /* ---- Convolutions ------------------------------------------------------------------------------------------------- */
-AMP_DEVICE int64_t split_off(int64_t *rest, int64_t extent) {
-    const int64_t digit = *rest % extent;
-    *rest /= extent;
-    return digit;
-}
-
 /* The input index that output o meets at tap k; -1: none. */
-AMP_DEVICE int64_t met(const amp_cuda_axis &a, bool transposed, int64_t o, int64_t k) {
-    int64_t i = transposed ? o + a.pad - k * a.dilation : o * a.stride - a.pad + k * a.dilation;
-    if (transposed) {
-        if (i < 0 || i % a.stride) return -1;
-        i /= a.stride;
-    }
+AMP_DEVICE int64_t met(const amp_cuda_unfold &u, int d, int64_t o, int64_t k) {
+    const amp_cuda_axis &a = u.axis[d];
+    int64_t i = u.transposed ? o + a.pad - k * a.dilation : o * a.stride - a.pad + k * a.dilation;
+    if (u.transposed && (i < 0 || digit_of(&i, u.by_stride[d]))) return -1;
     return i >= 0 && i < a.in ? i : -1;
 }
 
@@ -864,14 +868,15 @@ AMP_DEVICE void set(const amp_cuda_unfold &a, int64_t to, bool inside, int64_t f
 AMP_KERNEL(unfold, amp_cuda_unfold) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         int64_t rest = i, tap[3], output[3];
-        for (int d = 2; d >= 0; d--) tap[d] = split_off(&rest, a.axis[d].kernel);
-        const int64_t channel = split_off(&rest, a.channels);
-        for (int d = 2; d >= 0; d--) output[d] = split_off(&rest, a.axis[d].out);
-        const int64_t image = split_off(&rest, a.batch);
-        int64_t from = image * a.batch_step + (rest * a.channels + channel) * a.channel_step; /* rest: the group */
+        for (int d = 2; d >= 0; d--) tap[d] = digit_of(&rest, a.by_kernel[d]);
+        const int64_t channel = digit_of(&rest, a.channels);
+        for (int d = 2; d >= 0; d--) output[d] = digit_of(&rest, a.by_out[d]);
+        const int64_t image = digit_of(&rest, a.batch);
+        int64_t from =
+            image * a.batch_step + (rest * a.channels.extent + channel) * a.channel_step; /* rest: the group */
         bool inside = true;
         for (int d = 0; d < 3 && inside; d++) {
-            const int64_t at = met(a.axis[d], a.transposed, output[d], tap[d]);
+            const int64_t at = met(a, d, output[d], tap[d]);
             inside = at >= 0;
             from += at * a.axis[d].step;
         }

@@ -1,12 +1,12 @@
 /* Resampling, pooling and padding: an output element is made of a window of the input, by tables for each dimension. One
  * thread makes an element, in f32 (f64, i64), the terms of a window in their order. */
-#include "cuda/device/kernel.h"
+#include "cuda/device/unit.h"
 
 struct window_place {
     int64_t output[3], in, out, place; /* in: of the plane's first element */
 };
 
-AMP_DEVICE int64_t digit_of(int64_t *rest, int64_t extent) {
+AMP_DEVICE int64_t slow_digit_of(int64_t *rest, int64_t extent) {
     const int64_t digit = *rest % extent;
     *rest /= extent;
     return digit;
@@ -16,11 +16,12 @@ AMP_DEVICE window_place window_at(const amp_cuda_windows &a, int64_t i) {
     window_place p = {{0, 0, 0}, 0, 0, 0};
     int64_t rest = i;
     for (int d = 2; d >= 0; d--) {
-        p.output[d] = digit_of(&rest, a.axis[d].out);
+        if (a.axis[d].out == 1) continue;
+        p.output[d] = digit_of(&rest, a.axis[d].by_out);
         p.out += p.output[d] * a.out_steps.axis[d];
         p.place += p.output[d] * a.place_steps.axis[d];
     }
-    const int64_t channel = digit_of(&rest, a.channels);
+    const int64_t channel = digit_of(&rest, a.by_channels);
     p.in = rest * a.in_steps.batch + channel * a.in_steps.channel;
     p.out += rest * a.out_steps.batch + channel * a.out_steps.channel;
     p.place += rest * a.place_steps.batch + channel * a.place_steps.channel;
@@ -72,11 +73,11 @@ AMP_KERNEL(windows_put_back, amp_cuda_windows) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
         int64_t rest = i, from = 0, at = 0, to = 0;
         for (int d = 2; d >= 0; d--) {
-            const int64_t position = digit_of(&rest, a.axis[d].in);
+            const int64_t position = slow_digit_of(&rest, a.axis[d].in);
             from += position * a.in_steps.axis[d];
             at += position * a.place_steps.axis[d];
         }
-        const int64_t channel = digit_of(&rest, a.channels);
+        const int64_t channel = slow_digit_of(&rest, a.channels);
         from += rest * a.in_steps.batch + channel * a.in_steps.channel;
         at += rest * a.place_steps.batch + channel * a.place_steps.channel;
         int64_t place = a.places[at];
@@ -84,7 +85,7 @@ AMP_KERNEL(windows_put_back, amp_cuda_windows) {
             a.report.faults->index = a.report.op;
             continue;
         }
-        for (int d = 2; d >= 0; d--) to += digit_of(&place, a.axis[d].out) * a.out_steps.axis[d];
+        for (int d = 2; d >= 0; d--) to += slow_digit_of(&place, a.axis[d].out) * a.out_steps.axis[d];
         move_sized(a, to + rest * a.out_steps.batch + channel * a.out_steps.channel, from);
     }
 }
@@ -129,16 +130,34 @@ AMP_KERNEL(resample_f64, amp_cuda_windows) {
 }
 
 /* ---- Means -------------------------------------------------------------------------------------------------------- */
-/* Calls see(element, its number in the plane) for the elements of a window. */
+/* What is computed in f32 is f32, f16 or bf16. */
+template <class T>
+AMP_DEVICE T element_at(const amp_cuda_windows &a, int64_t at) {
+    return load<T>(a.in, a.in_dtype, at);
+}
+template <>
+AMP_DEVICE float element_at<float>(const amp_cuda_windows &a, int64_t at) {
+    return float_at(a.in, a.in_dtype, at);
+}
+
+/* Calls see(element, its number in the plane) for the elements of a window, of which several are read before they are needed. */
 template <class T, class State>
 AMP_DEVICE void visit_window(const amp_cuda_windows &a, const window_place &p, State *state) {
+    enum { AT_ONCE = 4 };
     const window_taps d = taps_of(a, 0, p.output[0]), h = taps_of(a, 1, p.output[1]), w = taps_of(a, 2, p.output[2]);
+    const int64_t start = *w.index, stride = a.axis[2].stride;
     for (int64_t x = 0; x < d.count; x++) {
         for (int64_t y = 0; y < h.count; y++) {
-            const int64_t at = p.in + d.index[x] * d.step + h.index[y] * h.step;
-            const int64_t line = (d.index[x] * a.axis[1].in + h.index[y]) * a.axis[2].in;
-            for (int64_t z = 0; z < w.count; z++) {
-                state->see(load<T>(a.in, a.in_dtype, at + w.index[z] * w.step), line + w.index[z]);
+            const int64_t at = p.in + d.index[x] * d.step + h.index[y] * h.step + start * w.step;
+            const int64_t line = (d.index[x] * a.axis[1].in + h.index[y]) * a.axis[2].in + start;
+            for (int64_t z = 0; z < w.count; z += AT_ONCE) {
+                T v[AT_ONCE];
+                AMP_UNROLLED for (int k = 0; k < AT_ONCE; k++) {
+                    v[k] = z + k < w.count ? element_at<T>(a, at + (z + k) * stride * w.step) : (T)0;
+                }
+                AMP_UNROLLED for (int k = 0; k < AT_ONCE; k++) {
+                    if (z + k < w.count) state->see(v[k], line + (z + k) * stride);
+                }
             }
         }
     }
