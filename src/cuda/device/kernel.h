@@ -11,7 +11,7 @@
 #include <cuda_fp16.h>
 
 #define AMP_KERNEL(name, type)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS) name(const __grid_constant__ type a)
+    extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS, 1) name(const __grid_constant__ type a)
 /* In so few registers that this many blocks are on a multiprocessor at once. */
 #define AMP_KERNEL_OF(blocks, name, type)                                                                              \
     extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS, blocks) name(const __grid_constant__ type a)
