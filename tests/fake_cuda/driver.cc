@@ -1,8 +1,8 @@
-// libcuda.so.1 for machines without a GPU: every stream runs at once, and kernels are those of src/cuda/device/*.cu, compiled
-// for the host. Device memory can be read and written only while a kernel or a copy runs: host code that touches it dies of it.
-// What the module asks of the driver is checked: pointers, the current context, events and streams that were made, limits of
-// launches; that work on a block has an order (order.h); that the host leaves pinned memory alone until a copy is known to be
-// over, before which it holds nothing. Tests steer it through fake_cuda.h.
+// libcuda.so.1 for machines without a GPU: every stream runs at once, and kernels are those of src/cuda/device/*.cu,
+// compiled for the host. Device memory can be read and written only while a kernel or a copy runs: host code that
+// touches it dies of it. What the module asks of the driver is checked: pointers, the current context, events and
+// streams that were made, limits of launches; that work on a block has an order (order.h); that the host leaves pinned
+// memory alone until a copy is known to be over, before which it holds nothing. Tests steer it through fake_cuda.h.
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -28,11 +28,12 @@ thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of i
 namespace {
 
 constexpr int max_devices = 8;
-// Of every GPU that the module is built for. Kernels' registers allow no more threads (tests/check_kernels.sh), and what they are
-// given must fit where drivers before 12.1 put it.
+// Of every GPU that the module is built for. Kernels' registers allow no more threads (tests/check_cuda_kernels.sh),
+// and what they are given must fit where drivers before 12.1 put it.
 constexpr unsigned max_threads = 256, max_grid = 0x7fffffff;
 constexpr size_t max_arguments = 4096;
-// 10 · major + minor, so that all choices among kernels are there; AMP_FAKE_CAPABILITY, where it is set, is that of each device.
+// 10 · major + minor, so that all choices among kernels are there; AMP_FAKE_CAPABILITY, where it is set, is that of
+// each device.
 constexpr int capabilities[max_devices] = {90, 80, 75, 90, 90, 90, 90, 90};
 
 struct Device {
@@ -124,7 +125,8 @@ Stream *find_stream(CUstream stream) {
     return found == streams.end() ? nullptr : &found->second;
 }
 
-// What is enqueued on the stream now comes after what the host knows to be over, and by the rules of the default stream.
+// What is enqueued on the stream now comes after what the host knows to be over, and by the rules of the default
+// stream.
 void enqueue(Stream *s) {
     join(&s->clock, completed);
     const bool is_legacy = s == &legacy[s->device];

@@ -1,0 +1,45 @@
+#!/bin/sh
+# check_cuda_kernels.sh CUOBJDUMP FOLDER BACKEND_H: the kernels of the fat binaries in FOLDER, for each architecture in
+# them, keep what they work with in registers, but for those named here; and a block of as many threads as BACKEND_H
+# launches has the registers, and 48 KB of shared memory.
+set -eu
+cuobjdump=$1 folder=$2 header=$3
+if ! [ -x "$cuobjdump" ]; then
+    echo "skipped: the toolkit has no cuobjdump, which reads what kernels use"
+    exit 77
+fi
+threads=$(sed -n 's/.*AMP_CUDA_THREADS = \([0-9]*\).*/\1/p' "$header")
+[ -n "$threads" ] || { echo "check_cuda_kernels: $header names no AMP_CUDA_THREADS" >&2; exit 1; }
+
+for image in "$folder"/*.fatbin; do
+    "$cuobjdump" -res-usage "$image" || exit 1
+done | awk -v threads="$threads" '
+BEGIN {
+    # Bytes of memory that a thread may have, and why.
+    allow("^(sin|cos|tan|sinc)_f32$|^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
+    allow("^sample_grid_f(32|64)$", 288, "taps and weights, by an index")
+    allow("^attention_f64_|^attention_.*_deep$", 64, "tiles of f64, and of more columns than there are registers for")
+}
+function allow(names, bytes, why) { name[rules] = names; most[rules++] = bytes }
+function number(label) { return match($0, label ":[0-9]+") ? substr($0, RSTART + length(label) + 1, RLENGTH - length(label) - 1) + 0 : 0 }
+function wrong(what) { print "check_cuda_kernels: sm_" architecture " " kernel ": " what > "/dev/stderr"; bad = 1 }
+/^arch = / { architecture = substr($3, 4) }
+/^ *Function / {
+    kernel = $2
+    sub(/:$/, "", kernel)
+    count++
+    if (!/REG:/) getline
+    registers = number("REG")
+    stack = number("STACK") + number("LOCAL")
+    room = 0
+    for (i = 0; i < rules; i++) if (kernel ~ name[i] && most[i] > room) room = most[i]
+    if (registers == 0) wrong("cuobjdump tells of no registers")
+    if (stack > room) wrong(stack " bytes of memory for each thread, not more than " room " are expected")
+    if (number("SHARED") > 49152) wrong(number("SHARED") " bytes of shared memory")
+    if (int((registers + 7) / 8) * 8 * threads > 65536) wrong(registers " registers are too many for " threads " threads")
+}
+END {
+    if (count < 100) { print "check_cuda_kernels: only " count + 0 " kernels are found" > "/dev/stderr"; bad = 1 }
+    if (!bad) print count " kernels"
+    exit bad
+}'
