@@ -21,7 +21,10 @@ BEGIN {
     allow("^attention_f64_|^attention_.*_deep$", 64, "tiles of f64, and of more columns than there are registers for")
 }
 function allow(names, bytes, why) { name[rules] = names; most[rules++] = bytes }
-function number(label) { return match($0, label ":[0-9]+") ? substr($0, RSTART + length(label) + 1, RLENGTH - length(label) - 1) + 0 : 0 }
+function number(label) {
+    if (!match($0, label ":[0-9]+")) return 0
+    return substr($0, RSTART + length(label) + 1, RLENGTH - length(label) - 1) + 0
+}
 function wrong(what) { print "check_cuda_kernels: sm_" architecture " " kernel ": " what > "/dev/stderr"; bad = 1 }
 /^arch = / { architecture = substr($3, 4) }
 /^ *Function / {
@@ -36,7 +39,8 @@ function wrong(what) { print "check_cuda_kernels: sm_" architecture " " kernel "
     if (registers == 0) wrong("cuobjdump tells of no registers")
     if (stack > room) wrong(stack " bytes of memory for each thread, not more than " room " are expected")
     if (number("SHARED") > 49152) wrong(number("SHARED") " bytes of shared memory")
-    if (int((registers + 7) / 8) * 8 * threads > 65536) wrong(registers " registers are too many for " threads " threads")
+    given = int((registers + 7) / 8) * 8
+    if (given * threads > 65536) wrong(registers " registers are too many for " threads " threads")
 }
 END {
     if (count < 100) { print "check_cuda_kernels: only " count + 0 " kernels are found" > "/dev/stderr"; bad = 1 }

@@ -1,5 +1,5 @@
-// Kernels that take several neighbours at a time, in whatever mixture of types and however rows lie, against the CPU; CMake runs
-// them again with all threads of each block.
+// Kernels that take several neighbours at a time, in whatever mixture of types and however rows lie, against the CPU;
+// CMake runs them again with all threads of each block.
 #include <cmath>
 
 #include "cuda_test.h"

@@ -183,8 +183,8 @@ int64_t amp_cuda_blocks(int64_t elements) {
     return blocks < MOST ? blocks : MOST;
 }
 
-/* A thread for each unit as long as that is little; then up to 4 units for each, so that blocks end, and make room for others, all the
- * time. */
+/* A thread for each unit as long as that is little; then up to 4 units for each, so that blocks end, and make room for
+ * others, all the time. */
 int64_t amp_cuda_unit_blocks(int64_t units) {
     enum { AT_ONCE = 132 * 16, MOST_UNITS = 4 };
     const int64_t one_each = (units + AMP_CUDA_THREADS - 1) / AMP_CUDA_THREADS;

@@ -1,5 +1,5 @@
-/* batch_norm and instance_norm: statistics of channels by reductions, then one kernel; of f64, of instances and of gaps in memory
- * one formula and the bias. In f32 (f64), rounded once. */
+/* batch_norm and instance_norm: statistics of channels by reductions, then one kernel; of f64, of instances and of gaps
+ * in memory one formula and the bias. In f32 (f64), rounded once. */
 #include "amp/ops.h"
 #include "core/layout.h"
 #include "cpu/element.h"
@@ -44,7 +44,7 @@ static amp_dims summed_dims(const channels *c, bool instances) {
     return dims;
 }
 
-/* ---- In one kernel ------------------------------------------------------------------------------------------------ */
+/* ---- In one kernel ----------------------------------------------------------------------------------------------- */
 static bool is_aligned(const void *data) {
     return (uintptr_t)data % 16 == 0;
 }
@@ -118,7 +118,7 @@ static amp_status run_kernel(const channels *c, amp_tensor *mean, amp_tensor *va
     return amp_cuda_launch_over(op, "channel_norm", &a, amp_cuda_unit_blocks(a.count));
 }
 
-/* ---- By formulas -------------------------------------------------------------------------------------------------- */
+/* ---- By formulas ------------------------------------------------------------------------------------------------- */
 static amp_status run_formulas(const channels *c, amp_tensor *mean, amp_tensor *variance, amp_tensor *out) {
     amp_call *call = c->call;
     const amp_dtype compute = amp_compute_dtype(c->input->dtype);

@@ -109,7 +109,8 @@ static bool fits(const amp_cuda_elementwise *a, const amp_cuda_operand *o, int w
     return even;
 }
 
-/* How many neighbours a thread takes at a time: of f32 results 4, of smaller ones 8, or where rows have not that 4; else 1. */
+/* How many neighbours a thread takes at a time: of f32 results 4, of smaller ones 8, or where rows have not that 4;
+ * else 1. */
 static int width_of(const amp_cuda_elementwise *a) {
     if (a->rank == 0) return 1;
     const int64_t extent = a->shape[a->rank - 1].extent;

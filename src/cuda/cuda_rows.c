@@ -243,8 +243,8 @@ static bool is_aligned(const void *data) {
     return (uintptr_t)data % 16 == 0;
 }
 
-/* 8 elements of 16 bits for a thread, 4 where f32 is read or written; as many threads as it takes for 16 elements each. Where rows
- * lie across, and are many, a thread takes a row, and neighbours read what lies side by side. */
+/* 8 elements of 16 bits for a thread, 4 where f32 is read or written; as many threads as it takes for 16 elements each.
+ * Where rows lie across, and are many, a thread takes a row, and neighbours read what lies side by side. */
 static row_plan plan_rows(amp_dtype in, amp_dtype out, int64_t rows, int64_t length, int64_t inner) {
     enum { EACH = 16, MANY = 8192 };
     const bool halves = amp_dtype_size(in) == 2 && amp_dtype_size(out) == 2;
@@ -305,7 +305,8 @@ amp_status cuda_softmin(amp_call *call) {
 }
 
 /* ---- Normalisations ----------------------------------------------------------------------------------------------- */
-/* Whether a thread's numbers lie side by side: one for each element, and rows whose own begin where that is possible. */
+/* Whether a thread's numbers lie side by side: one for each element, and rows whose own begin where that is
+ * possible. */
 static amp_status set_parameter(const char *op, amp_tensor *t, const amp_cuda_norm *a, amp_cuda_parameter *p) {
     if (!t) return AMP_OK;
     amp_tensor *dense = amp_cuda_dense(t);

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* n / extent is (⌊n · multiplier / 2³²⌋ + n) >> shift for 0 ≤ n < 2³¹: Granlund and Montgomery, "Division by invariant integers using
- * multiplication", 1994. Kernels divide larger numbers by `extent` itself. */
+/* n / extent is (⌊n · multiplier / 2³²⌋ + n) >> shift for 0 ≤ n < 2³¹: Granlund and Montgomery, "Division by invariant
+ * integers using multiplication", 1994. Kernels divide larger numbers by `extent` itself. */
 typedef struct amp_cuda_divisor {
     int64_t extent;
     uint32_t multiplier, shift;

@@ -44,9 +44,10 @@ typedef struct amp_cuda_operand {
     int64_t whole; /* the constant of an i64 kernel */
 } amp_cuda_operand;
 
-/* A thread takes `width` elements at a time, 8, 4 or 1, which are neighbours in the last dimension: `count`, the last of `shape` and the
- * last strides are of such units. More than 1: out and in are f32, f16, bf16 or bool; along a unit they have their elements side by side,
- * aligned, or, where the last stride is 0, one for all. `rest`: elements behind the units, of a single dimension. */
+/* A thread takes `width` elements at a time, 8, 4 or 1, which are neighbours in the last dimension: `count`, the last
+ * of `shape` and the last strides are of such units. More than 1: out and in are f32, f16, bf16 or bool; along a unit
+ * they have their elements side by side, aligned, or, where the last stride is 0, one for all. `rest`: elements behind
+ * the units, of a single dimension. */
 typedef struct amp_cuda_elementwise {
     int64_t count, rest;
     amp_cuda_divisor shape[AMP_MAX_RANK];
@@ -87,8 +88,9 @@ typedef struct amp_cuda_reduce {
 } amp_cuda_reduce;
 enum { AMP_CUDA_STATE = 64 };
 
-/* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. Teams of so many threads take one each,
- * a power of two, and `width` elements at a time, 8 or 4 (f64: 2). `vectors`: those can be read, and written, at once. */
+/* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. Teams of so many
+ * threads take one each, a power of two, and `width` elements at a time, 8 or 4 (f64: 2). `vectors`: those can be read,
+ * and written, at once. */
 typedef struct amp_cuda_softmax {
     const void *in;
     void *out;
@@ -120,9 +122,10 @@ typedef struct amp_cuda_norm {
     int team, width;
 } amp_cuda_norm;
 
-/* (x − mean) · weight / √(variance + eps) + bias by channels, in f32, of dense f32, f16 or bf16: [samples][channels][inner], or, of
- * channels that lie side by side, [samples · inner][channels] with `inner` 1. A thread takes `width` neighbours at a time, 8, 4 or 1:
- * `count`, and the inner one of `channels` and `inner` that is not 1, are of such units. */
+/* (x − mean) · weight / √(variance + eps) + bias by channels, in f32, of dense f32, f16 or bf16:
+ * [samples][channels][inner], or, of channels that lie side by side, [samples · inner][channels] with `inner` 1. A
+ * thread takes `width` neighbours at a time, 8, 4 or 1: `count`, and the inner one of `channels` and `inner` that is
+ * not 1, are of such units. */
 typedef struct amp_cuda_channel_norm {
     const void *in;
     void *out;
@@ -211,8 +214,8 @@ typedef struct amp_cuda_unfold {
     amp_cuda_axis axis[3];
 } amp_cuda_unfold;
 
-/* Windows of three dimensions behind a batch and channels. Output o of an axis is made of counts[o] inputs, index[o · most …]; of a
- * pooling op they are `stride` apart. */
+/* Windows of three dimensions behind a batch and channels. Output o of an axis is made of counts[o] inputs, index[o ·
+ * most …]; of a pooling op they are `stride` apart. */
 typedef struct amp_cuda_window_axis {
     int64_t out, in, most, stride;
     amp_cuda_divisor by_out;

@@ -1,5 +1,5 @@
-/* batch_norm: each element by the numbers of its channel, in f32 and rounded once; one read and one write. A thread goes on from units
- * to units of the same channels where the step allows it, and makes their factors once. */
+/* batch_norm: each element by the numbers of its channel, in f32 and rounded once; one read and one write. A thread
+ * goes on from units to units of the same channels where the step allows it, and makes their factors once. */
 #include "cuda/device/unit.h"
 
 /* W neighbours, or one. */

@@ -1,8 +1,8 @@
 /* Functions of one to three elements: formulas.def as kernels.
  *
- * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, which takes 8 or 4 neighbours at a time where rows allow
- * it, whatever mixture of types they are of. f64, i64 and c128 share one kernel each, which branches by the formula: they are
- * rarer. */
+ * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, which takes 8 or 4 neighbours at a time
+ * where rows allow it, whatever mixture of types they are of. f64, i64 and c128 share one kernel each, which branches
+ * by the formula: they are rarer. */
 #include "cuda/device/unit.h"
 
 #ifndef M_PI
@@ -204,7 +204,7 @@ AMP_DEVICE void strided(const amp_cuda_elementwise &a, Formula formula) {
     for (int64_t i = first_element(); i < a.count; i += element_step()) put_one<T, N>(a, locate(a, i, N), formula);
 }
 
-/* ---- Units of W elements ------------------------------------------------------------------------------------------ */
+/* ---- Units of W elements ----------------------------------------------------------------------------------------- */
 template <int W, int N>
 struct inputs {
     unit<W> u[N];

@@ -1,5 +1,5 @@
-/* W floats next to each other, of which memory holds f32, f16, bf16 or bool: read and written by up to 16 bytes. What is read stays as
- * it is until it is needed, so that several reads are under way at once. */
+/* W floats next to each other, of which memory holds f32, f16, bf16 or bool: read and written by up to 16 bytes. What
+ * is read stays as it is until it is needed, so that several reads are under way at once. */
 #ifndef AMP_CUDA_UNIT_H
 #define AMP_CUDA_UNIT_H
 

@@ -140,7 +140,8 @@ AMP_DEVICE float element_at<float>(const amp_cuda_windows &a, int64_t at) {
     return float_at(a.in, a.in_dtype, at);
 }
 
-/* Calls see(element, its number in the plane) for the elements of a window, of which several are read before they are needed. */
+/* Calls see(element, its number in the plane) for the elements of a window, of which several are read before they are
+ * needed. */
 template <class T, class State>
 AMP_DEVICE void visit_window(const amp_cuda_windows &a, const window_place &p, State *state) {
     enum { AT_ONCE = 4 };
