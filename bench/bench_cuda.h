@@ -40,7 +40,8 @@ static struct {
     double memory; /* bytes */
     CUstream stream;
     CUevent start, end;
-    CUdeviceptr from, to; /* what the stream copies while calls are enqueued */
+    amp_tensor *copied; /* what the stream copies while calls are enqueued: from one half to the other */
+    CUdeviceptr from, to;
     size_t bytes;
     int copies;
     int turns, late; /* turns in all, and those in which the device did not wait for the host's work to be done */
@@ -89,10 +90,10 @@ static inline double gpu_memory_peak(CUdevice device) {
 /* Two pieces of a 512th of the device's memory: a copy of one takes about 0.1 ms where there are 80 GB of HBM. */
 static inline void gpu_make_copies(void) {
     const int64_t elements = (int64_t)(gpu.memory / 512 / sizeof(float));
-    amp_tensor *memory = amp_zeros(AMP_DIMS(2 * elements), .device = AMP_DEVICE_CUDA);
-    bench_require(memory != NULL, "memory to copy");
+    gpu.copied = amp_zeros(AMP_DIMS(2 * elements), .device = AMP_DEVICE_CUDA);
+    bench_require(gpu.copied != NULL, "memory to copy");
     gpu.bytes = (size_t)elements * sizeof(float);
-    gpu.from = (CUdeviceptr)(uintptr_t)gpu_address(amp_keep(memory));
+    gpu.from = (CUdeviceptr)(uintptr_t)gpu_address(amp_keep(gpu.copied));
     gpu.to = gpu.from + gpu.bytes;
     gpu.copies = 1;
 }
@@ -119,6 +120,7 @@ static inline void gpu_open(void) {
 
 static inline void gpu_close(void) {
     bench_require(amp_cuda_set_stream(NULL) == AMP_OK, "giving the stream back");
+    amp_release(gpu.copied);
 }
 
 /* The members of a JSON object that say which GPU it was; a comma has to follow. */

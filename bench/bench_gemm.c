@@ -501,10 +501,10 @@ int main(int argc, char **argv) {
     if (o.shapes && !bench_text(json, &o, &first)) return usage();
     for (; i < argc; i++) bench_file(json, argv[i], &o, &first);
     if (json) fprintf(json, o.cuda ? "], " : "]");
-    if (o.cuda) cuda_end(json);
+    const bool right = !o.cuda || cuda_end(json);
     if (json) {
         fprintf(json, "}\n");
         fclose(json);
     }
-    return amp_scope_exit() == AMP_OK ? 0 : 1;
+    return amp_scope_exit() == AMP_OK && right ? 0 : 1;
 }

@@ -29,6 +29,7 @@ static struct {
     CUBLASLT_FUNCTIONS(X)
 #undef X
     cublasLtHandle_t handle;
+    amp_tensor *memory;
     void *workspace;
     char missing[96]; /* why there is no such peer; empty: there is */
 } cublaslt;
@@ -64,10 +65,10 @@ static inline void open_cublaslt(void) {
 #undef X
     if (*cublaslt.missing) return;
     cublaslt_require(cublaslt.create(&cublaslt.handle), "a handle");
-    amp_tensor *memory =
+    cublaslt.memory =
         amp_empty(AMP_DIMS((int64_t)(cublaslt_workspace_bytes / sizeof(float))), .device = AMP_DEVICE_CUDA);
-    bench_require(memory != NULL, "a workspace");
-    cublaslt.workspace = gpu_address(amp_keep(memory));
+    bench_require(cublaslt.memory != NULL, "a workspace");
+    cublaslt.workspace = gpu_address(amp_keep(cublaslt.memory));
 }
 
 /* The library counts by columns, and a row-major matrix is its transpose: yᵀ = w · xᵀ, w given as its transpose. */
@@ -136,6 +137,10 @@ static inline void free_cublaslt(cublaslt_product *p) {
     cublasLtMatrixLayout_t layouts[] = {p->x_layout, p->w_layout, p->y_layout};
     for (int i = 0; i < 3; i++) (void)cublaslt.layout_forget(layouts[i]);
     (void)cublaslt.forget(p->operation);
+}
+
+static inline void close_cublaslt(void) {
+    if (cublaslt.memory) amp_release(cublaslt.memory);
 }
 
 #endif /* AMP_BENCH_CUDA */

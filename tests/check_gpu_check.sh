@@ -25,10 +25,12 @@ says '^DRY RUN over the fake driver' "that it is one of a dry run"
 
 # The table of goals: every figure that this machine can make was made, and none of them counts.
 says '^goals: 0 reached, 0 missed, 8 not measured$' "that nothing was measured by a GPU"
-for goal in "65 shapes.*2 of 65 shapes" "8192³.*0 of 1 shapes" "overhead under autocast.*the tests' own" "PyTorch's  .*no overhead_torch.json" \
+for goal in "65 shapes.*products.json has 2 of 64 shapes" "8192³.*the tests' own" "overhead under autocast.*the tests' own" "PyTorch's  .*no overhead_torch.json" \
     "BERT-base.*PyTorch was not beside it" "ResNet-50.*PyTorch was not beside it" "attention.*no attention.json" "elementwise.*the tests' own"; do
     says "$goal" "the goal '$goal'"
 done
+
+grep -q '"algorithms": 3, ' gpu-check/products.json || fail "cuBLASLt's algorithms were not tried"
 
 if $bare gpu-check/run --fake 2 >printed; then fail "a run without time passes"; fi
 says '^NO TIME .*no time left' "steps without time"
@@ -54,8 +56,8 @@ mv kept gpu-check/bench_bandwidth_program
 
 # The goals of made-up figures, all of them: two are missed.
 mkdir figures
-echo '{"turns": 100, "late_turns": 1, "means": {"all": {"shapes": 65, "over_best": 0.97, "over_first": 0.99},
-    "square 8192": {"shapes": 1, "over_best": 0.94, "over_first": 1.01}}}' >figures/products.json
+echo '{"turns": 100, "late_turns": 1, "means": {"all": {"shapes": 64, "over_best": 0.97, "over_first": 0.99}}}' >figures/products.json
+echo '{"turns": 100, "late_turns": 9, "means": {"all": {"shapes": 1, "over_best": 0.5, "over_first": 1.01}}}' >figures/square.json
 echo '{"nanoseconds": {"add": {"host": 3000}, "linear": {"host": 5900}}}' >figures/overhead.json
 echo '{"nanoseconds": {"add, C++": {"host": 3100}, "linear, C++": {"host": 5800}, "linear, Python": {"host": 9000}}}' >figures/overhead_torch.json
 echo '{"peak_gb_per_s": 3000, "rows": [{"op": "add", "type": "f32", "of_peak": 0.9, "of_copy": 0.99}]}' >figures/bandwidth.json
@@ -65,7 +67,8 @@ echo '{"rows": [{"network": "bert", "precision": "f16", "ms": 1, "torch_ms": 1, 
 report=goals
 python3 gpu-check/gpu_goals.py figures >goals || fail "gpu_goals.py fails"
 says '^goals: 6 reached, 2 missed, 0 not measured$' "the number of goals"
-says '8192³.*MISSED: 0.940 (of its heuristic' "a product that is too slow"
+says '65 shapes.* reached: 0.960 (of its heuristic.s first choice: 0.990)$' "the mean over all shapes" # (0.97⁶⁴ · 0.5)^(1/65)
+says '8192³.*MISSED: 0.500 .*, the host late in 9 of 100 turns$' "a product that is too slow"
 says "PyTorch's  .*MISSED: add 3.00 of 3.10 µs (C++), linear 5.90 of 5.80 µs (C++)" "the faster one of PyTorch's callers"
 echo '{' >figures/networks.json
 python3 gpu-check/gpu_goals.py figures >goals || fail "gpu_goals.py fails with a file that is not whole"
@@ -73,9 +76,13 @@ says '^goals: 4 reached, 2 missed, 2 not measured$' "that a file is not whole"
 
 # Without a GPU it says why. (Where there is one, it is not this test's to use.)
 if ! ldconfig -p | grep -q libcuda.so.1; then
+    # (Of a library it takes the version that the module was built with, not one of the same name.)
+    mkdir -p toolkit/lib64 toolkit/targets/any/lib
+    touch gpu-check/fake_driver/libcunothing.so.7 toolkit/lib64/libcunothing.so.6 toolkit/targets/any/lib/libcunothing.so.7
     status=0
-    $bare gpu-check/run >printed || status=$?
+    $bare CUDA_HOME="$place/toolkit" gpu-check/run >printed || status=$?
     [ "$status" = 3 ] || fail "without a driver the status is $status"
     [ "$(tail -n 1 gpu-check/report.txt)" = "gpu-check: no GPU can be used: the CUDA driver (libcuda.so.1) is not installed" ] ||
         fail "without a driver it says: $(tail -n 1 gpu-check/report.txt)"
+    grep -q "^libcunothing.so.7: $place/toolkit/targets/any/lib$" gpu-check/logs/libraries.log || fail "another version of a library is taken"
 fi
