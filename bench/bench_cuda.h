@@ -7,6 +7,7 @@
 #ifdef AMP_BENCH_CUDA
 #include <cuda.h>
 #include <dlfcn.h>
+#include <math.h>
 
 #include "amp/cuda.h"
 #include "amp/dlpack.h"
@@ -26,7 +27,6 @@
     X(record, cuEventRecord)                                                                                           \
     X(query, cuEventQuery)                                                                                             \
     X(wait, cuEventSynchronize)                                                                                        \
-    X(elapsed, cuEventElapsedTime)                                                                                     \
     X(copy, cuMemcpyDtoDAsync)
 
 enum { GPU_MOST_COPIES = 16, GPU_MOST_CALLS = 50 };
@@ -35,6 +35,7 @@ static struct {
 #define X(name, function) __typeof__(function) *name;
     GPU_FUNCTIONS(X)
 #undef X
+    CUresult(CUDAAPI *elapsed)(float *milliseconds, CUevent start, CUevent end);
     char model[128];
     double peak;   /* bytes a second of its memory, from clock and width of the bus; 0: not told */
     double memory; /* bytes */
@@ -57,7 +58,9 @@ static inline void gpu_require(CUresult result, const char *what) {
 
 static inline void gpu_load(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    void *symbol = NULL;
+    void *symbol = library ? dlsym(library, "cuEventElapsedTime") : NULL; /* every driver has the first version */
+    memcpy(&gpu.elapsed, &symbol, sizeof symbol);
+    bench_require(symbol != NULL, "finding cuEventElapsedTime in libcuda.so.1");
 #define NAME_(function) #function
 #define NAME(function) NAME_(function) /* after cuda.h has put the version behind it */
 #define X(name, function)                                                                                              \
@@ -138,7 +141,7 @@ static inline double gpu_turn(void (*enqueue)(void *context), void *context, int
     *late = gpu.query(gpu.start) != CUDA_ERROR_NOT_READY;
     gpu_require(gpu.wait(gpu.end), "waiting for the device");
     gpu_require(gpu.elapsed(&ms, gpu.start, gpu.end), "the time between two events");
-    return ms * 1e-3 / calls;
+    return fmax(ms, 0.5e-3) * 1e-3 / calls; /* events tell no less than half a microsecond */
 }
 
 /* The same, with so many copies before it that the host has enqueued all calls when the device comes to the first: the figure is

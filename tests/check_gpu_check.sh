@@ -30,7 +30,14 @@ for goal in "65 shapes.*products.json has 2 of 64 shapes" "8192³.*the tests' ow
     says "$goal" "the goal '$goal'"
 done
 
-grep -q '"algorithms": 3, ' gpu-check/products.json || fail "cuBLASLt's algorithms were not tried"
+# The fake's clock counts launches, products and copies: linear is one product, as cuBLASLt's, and an op one launch, as a copy is one.
+# says_json FILE TEXT WHAT
+says_json() { grep -q "$2" "gpu-check/$1" || fail "$1 does not say $3"; }
+says_json products.json '"algorithms": 3, ' "that three algorithms were tried"
+says_json products.json '"all": {"shapes": 2, "over_best": 1.0000, "over_first": 1.0000}' "that linear is one product"
+says_json bandwidth.json '"op": "add", "type": "f32", .*"of_copy": 1.5000' "that add reads two tensors and writes one"
+says_json bandwidth.json '"op": "gelu", "type": "f16", .*"of_copy": 0.5000' "that gelu of f16 reads and writes half of what a copy does"
+says_json overhead.json '"gpu": "Fake GPU 0", .*"add": {"host": ' "what add costs the host"
 
 if $bare gpu-check/run --fake 2 >printed; then fail "a run without time passes"; fi
 says '^NO TIME .*no time left' "steps without time"

@@ -359,17 +359,12 @@ TEST_F(CudaStreams, AThreadThatEndsGivesItsStreamBack) {
 // ---- Events --------------------------------------------------------------------------------------------------------
 class CudaEvents : public CudaStreams {
   protected:
-    void SetUp() override {
-        CudaStreams::SetUp();
-        if (fake) fake->clock_of_launches = true;
-    }
     amp_cuda_event *event(bool timing = false) {
         events_.push_back(amp_cuda_event_create(timing));
         EXPECT_NE(events_.back(), nullptr) << amp_last_error();
         return events_.back();
     }
     void TearDown() override {
-        if (fake) fake->clock_of_launches = false;
         for (amp_cuda_event *e : events_) amp_cuda_event_free(e);
         CudaStreams::TearDown();
     }

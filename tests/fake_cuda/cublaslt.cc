@@ -317,6 +317,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
         return CUBLAS_STATUS_INVALID_VALUE;
     Algorithm algorithm;
     std::memcpy(&algorithm, algo, sizeof algorithm);
+    fake_cuda()->products++;
     if (fake_cuda_is_idle()) return CUBLAS_STATUS_SUCCESS;
     const bool complex = la.type == CUDA_C_32F || la.type == CUDA_C_64F;
     const Problem problem = {o, la, lb, lc, alpha, a, b, beta, c, d};

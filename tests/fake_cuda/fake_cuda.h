@@ -11,11 +11,10 @@ struct fake_cuda_state {
     int devices = 4;                       // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set)
     size_t memory_limit = size_t(1) << 30; // of each device
     uint64_t launches = 0, synchronizations = 0;
-    int fail_launch = 0;            // the CUresult of the next launch, once
-    int fail_event = 0;             // of the next event that is made
-    bool slow = false;              // events are not ready before they have been waited for
-    bool clock_of_launches = false; // events tell the number of launches as milliseconds, not the time
-    bool lose_launch = false;       // the next launch seems well, and loses the device
+    int fail_launch = 0;      // the CUresult of the next launch, once
+    int fail_event = 0;       // of the next event that is made
+    bool slow = false;        // events are not ready before they have been waited for
+    bool lose_launch = false; // the next launch seems well, and loses the device
     uint64_t trims = 0;
     uint64_t products = 0;            // of the fake cuBLASLt
     uint64_t heuristics = 0;          // times that a library was asked for an algorithm
