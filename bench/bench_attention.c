@@ -4,15 +4,16 @@
  *     bench_attention --device cuda [--seconds S] [--json FILE] LIST…
  *     bench_attention [--threads N] [--clock cpu] [--device cuda] --serve
  *
- * A list (bench/attention) has a shape on each line: batch, heads, heads of key and value, rows, keys, depth, and 1 where
- * causal. Where it is not, and each head has
- * keys of its own, oneDNN's product, softmax and product run too (bench/attention_peer.h): all heads and rows at once
- * where the scores take at most 64 MB, and so many rows of one head that they stay in L2. All take turns, as many calls
- * each, round after round; figures are medians, ratios those of the ratios within a round, to the faster of the two, or to
- * the peak of the fastest unit for that type (bench_peak.h), which takes its turn too.
+ * A list (bench/attention) has a shape on each line: batch, heads, heads of key and value, rows, keys, depth, and 1
+ * where causal. Where it is not, and each head has keys of its own, oneDNN's product, softmax and product run too
+ * (bench/attention_peer.h): all heads and rows at once where the scores take at most 64 MB, and so many rows of one
+ * head that they stay in L2. All take turns, as many calls each, round after round; figures are medians, ratios those
+ * of the ratios within a round, to the faster of the two, or to the peak of the fastest unit for that type
+ * (bench_peak.h), which takes its turn too.
  *
- * With --serve, each line "SHAPE f32|bf16" (on a GPU f16 too) on the standard input is answered by the seconds of one call, the mean
- * of a burst, on a GPU by its own clock (bench_cuda.h): bench/peers_attention.py lets it take turns with PyTorch. */
+ * With --serve, each line "SHAPE f32|bf16" (on a GPU f16 too) on the standard input is answered by the seconds of
+ * one call, the mean of a burst, on a GPU by its own clock (bench_cuda.h): bench/peers_attention.py lets it take
+ * turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_attention"
 #include <inttypes.h>

@@ -2,10 +2,10 @@
  *
  *     bench_bandwidth [--seconds S] [--elements N] [--json FILE]       N: 134217728, which is 256 MB of f16
  *
- * add, relu and gelu in f32 and f16, and the driver's own copy from device memory to device memory, in turns, by the device's clock
- * (bench_cuda.h). Bytes are those that an op has to read and to write, once; a copy reads and writes its bytes. A share is of
- * the peak: clock and width of the memory's bus, as the driver tells them; beside it stands the share of what the copy reached in
- * the same round. Random data. */
+ * add, relu and gelu in f32 and f16, and the driver's own copy from device memory to device memory, in turns, by the
+ * device's clock (bench_cuda.h). Bytes are those that an op has to read and to write, once; a copy reads and writes
+ * its bytes. A share is of the peak: clock and width of the memory's bus, as the driver tells them; beside it stands
+ * the share of what the copy reached in the same round. Random data. */
 #define _GNU_SOURCE /* clock_gettime, RTLD_* */
 #define BENCH_NAME "bench_bandwidth"
 #include "bench_common.h"

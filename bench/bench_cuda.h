@@ -1,6 +1,7 @@
-/* A GPU's own clock, for benches with --device cuda: events before and after what is enqueued on one stream, which is libamp's too
- * (amp_cuda_set_stream), and what the memory of the device could do. The driver is opened by name; nothing of libamp's inside is
- * used. Without the toolkit, when libamp has no CUDA module either, there is nothing here. */
+/* A GPU's own clock, for benches with --device cuda: events before and after what is enqueued on one stream, which
+ * is libamp's too (amp_cuda_set_stream), and what the memory of the device could do. The driver is opened by name;
+ * nothing of libamp's inside is used. Without the toolkit, when libamp has no CUDA module either, there is nothing
+ * here. */
 #ifndef AMP_BENCH_CUDA_H
 #define AMP_BENCH_CUDA_H
 
@@ -144,8 +145,9 @@ static inline double gpu_turn(void (*enqueue)(void *context), void *context, int
     return fmax(ms, 0.5e-3) * 1e-3 / calls; /* events tell no less than half a microsecond */
 }
 
-/* The same, with so many copies before it that the host has enqueued all calls when the device comes to the first: the figure is
- * the device's time, and the host's speed no part of it. Where even the most copies do not reach, the turn counts as late. */
+/* The same, with so many copies before it that the host has enqueued all calls when the device comes to the first:
+ * the figure is the device's time, and the host's speed no part of it. Where even the most copies do not reach, the
+ * turn counts as late. */
 static inline double gpu_time(void (*enqueue)(void *context), void *context, int calls) {
     bool late;
     double seconds = gpu_turn(enqueue, context, calls, &late);

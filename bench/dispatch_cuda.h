@@ -4,8 +4,9 @@
  *     relu     amp_relu of one
  *     linear   amp_linear of one, with an f32 weight 64 × 64 and bias, whose casts are cached
  *
- * in a region of f16, results released within. "host" is the time until a batch of calls is enqueued: kernels of this size are over
- * before the next call comes, so the queue never fills; "waited" has the wait for the device at the end of the batch in it. */
+ * in a region of f16, results released within. "host" is the time until a batch of calls is enqueued: kernels of
+ * this size are over before the next call comes, so the queue never fills; "waited" has the wait for the device at
+ * the end of the batch in it. */
 #ifndef AMP_BENCH_DISPATCH_CUDA_H
 #define AMP_BENCH_DISPATCH_CUDA_H
 

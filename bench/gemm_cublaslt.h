@@ -1,5 +1,6 @@
-/* Products of cuBLASLt called directly, for bench_gemm --device cuda: what a program would write that knows the library, with f16
- * operands, f32 sums, an f16 result and the bias in the epilogue, and a workspace of 32 MB. The library is opened by name. */
+/* Products of cuBLASLt called directly, for bench_gemm --device cuda: what a program would write that knows the
+ * library, with f16 operands, f32 sums, an f16 result and the bias in the epilogue, and a workspace of 32 MB. The
+ * library is opened by name. */
 #ifndef AMP_BENCH_GEMM_CUBLASLT_H
 #define AMP_BENCH_GEMM_CUBLASLT_H
 

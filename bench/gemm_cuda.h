@@ -1,12 +1,13 @@
 /* amp_linear on a GPU, for bench_gemm --device cuda.
  *
- * First in regions of f16 and bf16 with the cast of the weight cached, and without a region in f32, exact and in TF32, of an f32
- * input: calls are enqueued many at a time and waited for once, by the host's clock; "enqueue" is the host's share of a call.
+ * First in regions of f16 and bf16 with the cast of the weight cached, and without a region in f32, exact and in TF32,
+ * of an f32 input: calls are enqueued many at a time and waited for once, by the host's clock; "enqueue" is the host's
+ * share of a call.
  *
- * Then f16 beside cuBLASLt called directly (gemm_cublaslt.h): amp_linear of an f16 input, an f32 weight and bias whose casts are
- * cached, in a region, and the same product of f16 copies by the fastest of the algorithms that cuBLASLt's heuristic names, and by
- * the first of them. The three take turns on one stream, by the device's clock (bench_cuda.h). A ratio is the median of cuBLASLt's
- * time over ours within a round. */
+ * Then f16 beside cuBLASLt called directly (gemm_cublaslt.h): amp_linear of an f16 input, an f32 weight and bias
+ * whose casts are cached, in a region, and the same product of f16 copies by the fastest of the algorithms that
+ * cuBLASLt's heuristic names, and by the first of them. The three take turns on one stream, by the device's clock
+ * (bench_cuda.h). A ratio is the median of cuBLASLt's time over ours within a round. */
 #ifndef AMP_BENCH_GEMM_CUDA_H
 #define AMP_BENCH_GEMM_CUDA_H
 
@@ -43,7 +44,8 @@ typedef struct cuda_shape {
     const char *list;
 } cuda_shape;
 
-/* ---- Calls, by the host's clock ------------------------------------------------------------------------------------ */
+/* ---- Calls, by the host's clock
+ * ------------------------------------------------------------------------------------ */
 
 static void enqueue_linear(amp_tensor *x, amp_tensor *w) {
     for (int i = 0; i < CUDA_QUEUED; i++) {
@@ -116,7 +118,8 @@ static amp_tensor *cuda_operand(int64_t rows, int64_t columns) {
     return t;
 }
 
-/* ---- Beside cuBLASLt, by the device's clock ------------------------------------------------------------------------- */
+/* ---- Beside cuBLASLt, by the device's clock
+ * ------------------------------------------------------------------------- */
 #ifdef AMP_BENCH_CUDA
 
 /* Ratios of all shapes so far: of the fastest algorithm's time and of the first one's over ours. */
@@ -292,7 +295,8 @@ static void print_compared_all(FILE *json) {
 
 #endif
 
-/* ---- Both ----------------------------------------------------------------------------------------------------------- */
+/* ---- Both
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static void cuda_begin(void) {
 #ifdef AMP_BENCH_CUDA
