@@ -181,7 +181,7 @@ TEST_F(CudaAttention, HasNoMatrixOfScores) {
     EXPECT_LE(amp_cuda_counters().live_bytes, start.live_bytes + 2 * 300 * 8 * 2 + 512);
 }
 
-// ---- The flash_* kernels: 128 query rows for a block, 64 keys at a time ---------------------------------------------------
+// ---- The flash_* kernels: 128 query rows for a block, 64 keys at a time --------------------------------------------
 
 const Problem flash_problems[] = {
     {"a row less than a block's", 1, 1, 1, 127, 63, 64, 64, false, {}},
@@ -290,7 +290,7 @@ TEST_F(CudaFlash, NaNAndInfinityStayInTheirRows) {
             fill(in.q, 7, NAN);
             fill(in.q, 100, NAN);
             agree(p, dtype, in);
-            // A score of infinity, of one sign or the other; and a row of which all scores are -infinity, for no key is left.
+            // A score of infinity, of one sign or the other.
             fill(in.k, 70, 0);
             op("fill_", {op("narrow", {op("select", {in.k, 2, 70}), 2, 3, 1}), amp_float(INFINITY)});
             agree(p, dtype, in);

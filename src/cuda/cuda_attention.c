@@ -21,8 +21,8 @@ typedef struct kernel_row {
     unsigned shared;
 } kernel_row;
 
-/* The first that fits. Where a multiprocessor has more than 192 KB of shared memory, from 90 on, two blocks with two stages find
- * room in it. */
+/* The first that fits. From capability 90 on a multiprocessor has shared memory for two blocks with two stages of a
+ * depth of 128; before, for two with one. */
 #define FLASH(depth, stages, least)                                                                                    \
     .threads = AMP_CUDA_FLASH_THREADS, .columns = (depth), .capability = (least),                                      \
     .warp_rows = AMP_CUDA_FLASH_ROWS * 32 / AMP_CUDA_FLASH_THREADS, .shared = AMP_CUDA_FLASH_BYTES(depth, stages)

@@ -31,8 +31,7 @@ constexpr int max_devices = 8;
 // and what they are given must fit where drivers before 12.1 put it.
 constexpr unsigned max_threads = 256, max_grid = 0x7fffffff;
 constexpr size_t max_arguments = 4096;
-// 10 · major + minor, so that all choices among kernels are there; AMP_FAKE_CAPABILITY, where it is set, is that of
-// each device.
+// 10 · major + minor, for all choices among kernels; AMP_FAKE_CAPABILITY, where it is set, is every device's.
 constexpr int capabilities[max_devices] = {90, 80, 75, 90, 90, 90, 90, 90};
 
 struct Device {

@@ -4,11 +4,12 @@
 
 #include <cstddef>
 
-// With so many threads and bytes of shared memory; false: they do not all meet the same barriers, need more memory, or end with
-// copies that they did not wait for.
+// With so many threads and bytes of shared memory; false: they do not all meet the same barriers, need more memory, or
+// end with copies that they did not wait for.
 bool fake_run_block(void (*kernel)(const void *), const void *arguments, int threads, size_t shared);
 
-// For what a warp does together: every lane gives `count` words, at most 8, and gets the table of all lanes, until it asks again.
+// For what a warp does together: every lane gives `count` words, at most 8, and gets all lanes' table, until it asks
+// again.
 struct fake_lane_words {
     unsigned words[8];
 };

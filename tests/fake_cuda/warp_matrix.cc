@@ -1,4 +1,4 @@
-// What warps do together on sm_80 and later, lane by lane as the tables of the PTX ISA say: ldmatrix, mma.m16n8k16, cp.async.
+// What warps do together on sm_80 and later, lane by lane as the PTX ISA's tables say: ldmatrix, mma.m16n8k16, cp.async.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -37,8 +37,8 @@ uint16_t element(const fake_lane_words &of, int i) {
 
 } // namespace
 
-// ldmatrix.x4: lanes 8m … 8m + 7 give the addresses of matrix m's rows; x[m] of lane l are elements 2·(l % 4) and the next of
-// row l / 4; of a turned matrix, of column l / 4.
+// ldmatrix.x4: lanes 8m … 8m + 7 give the addresses of matrix m's rows; x[m] of lane l are elements 2·(l % 4) and the
+// next of row l / 4; of a turned matrix, of column l / 4.
 void amp_fake_load_matrices(uint32_t *x, const char *row, bool turned) {
     uint32_t words[2];
     std::memcpy(words, &row, sizeof row);
@@ -56,9 +56,9 @@ void amp_fake_load_matrices(uint32_t *x, const char *row, bool turned) {
     }
 }
 
-// With g = lane / 4, t = lane % 4. A: element i of 8 is in row g, or g + 8 for i of 2, 3, 6, 7, and column 2t + i % 2, 8 further
-// from i = 4 on. B: element i of 4 is in row 2t + i % 2, 8 further from i = 2 on, of column g. C: element i of 4 is in row g, from
-// i = 2 on g + 8, and column 2t + i % 2.
+// With g = lane / 4, t = lane % 4. A: element i of 8 is in row g, or g + 8 for i of 2, 3, 6, 7, and column 2t + i % 2, 8
+// further from i = 4 on. B: element i of 4 is in row 2t + i % 2, 8 further from i = 2 on, of column g. C: element i of 4
+// is in row g, from i = 2 on g + 8, and column 2t + i % 2.
 void amp_fake_multiply_add(float *c, const uint32_t *a, const uint32_t *b, float (*widen)(uint16_t)) {
     uint32_t words[6];
     std::memcpy(words, a, 4 * sizeof *a);

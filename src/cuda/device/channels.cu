@@ -89,7 +89,7 @@ AMP_DEVICE void by_channels(const amp_cuda_channel_norm &a) {
     }
 }
 
-AMP_KERNEL_OF(2, channel_norm, amp_cuda_channel_norm) {
+AMP_KERNEL_OF(channel_norm, amp_cuda_channel_norm, AMP_BLOCK_THREADS, 2) {
     if (a.width == 8) {
         by_channels<8>(a);
     } else if (a.width == 4) {

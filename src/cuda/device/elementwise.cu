@@ -343,7 +343,7 @@ enum {
 #define F(name, inputs, types, expression) F_##types(name)
 
 #define F_r(name)                                                                                                      \
-    AMP_KERNEL_OF(3, name##_f32, amp_cuda_elementwise) {                                                               \
+    AMP_KERNEL_OF(name##_f32, amp_cuda_elementwise, AMP_BLOCK_THREADS, 3) {                                            \
         run_f32<name##_inputs>(a, name##_formula<float>{numbers_of(a)});                                               \
     }
 #define F_rw F_r

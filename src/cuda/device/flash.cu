@@ -1,12 +1,13 @@
 /* Attention of 16-bit floats for sm_80 and later: FlashAttention-2 (Dao, 2023). A warp holds 32 query rows of a
- * block's 128, and meets 64 keys at a time with a running maximum and sum. Scores become weights where they are, in registers:
- * the sums of q·kᵀ lie in the lanes as the left side of the product with the values must. The next keys and values are on their
- * way meanwhile. In shared memory the eight 16-byte pieces of 128 bytes are exchanged by the row's number, so that a column of
- * pieces meets every bank once.
+ * block's 128, and meets 64 keys at a time with a running maximum and sum. Scores become weights where they are, in
+ * registers: the sums of q·kᵀ lie in the lanes as the left side of the product with the values must. The next keys and
+ * values are on their way meanwhile. In shared memory the eight 16-byte pieces of 128 bytes are exchanged by the row's
+ * number, so that a column of pieces meets every bank once.
  *
- * Scores are f32, in units of log 2: weights 2^(c·s − max) ≤ 1 with c = scale / ln 2 > 0, rounded once, as one fused multiply-add.
- * With a mask they are scale · s + mask, which is exact for the greatest, and weights 2^((score − max) / ln 2). Weights are rounded to the inputs' dtype before they meet the values, and summed in f32 before that, first each lane's own, then the
- * four of a row. A row of which no key is left gives 0. Every sum has one order. */
+ * Scores are f32, in units of log 2: weights 2^(c·s − max) ≤ 1 with c = scale / ln 2 > 0, the exponent one fused
+ * multiply-add. With a mask they are scale·s + mask, and weights 2^((score − max) / ln 2). Weights are rounded to the
+ * inputs' dtype before they meet the values, and summed in f32 before that, first each lane's own, then the four lanes'
+ * of a row. A row of which no key is left gives 0. Every sum has one order. */
 #include "cuda/device/heads.h"
 #include "cuda/device/warp_matrix.h"
 #include "cuda/flash_args.h"
@@ -14,8 +15,8 @@
 #if defined(AMP_FAKE_THREADS) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
 #define LOG2_E 1.44269504f
 
-/* STAGES 2: keys and values of the next tile come while this one is worked on. 1, where shared memory is short: values come during
- * the product with the keys, the next keys during that with the values. */
+/* STAGES 2: keys and values of the next tile come while this one is worked on. 1, where shared memory is short: values
+ * come during the product with the keys, the next keys during that with the values. */
 template <class Elements, int DEPTH, int STAGES, bool MASKED>
 struct flash {
     typedef typename Elements::stored stored;
@@ -91,14 +92,14 @@ struct flash {
         const unsigned t = thread();
         return (unsigned)((at + t / PIECES * h.row) / 8) + t % PIECES;
     }
-    /* `COUNT` rows, of which `valid` are there, with `columns` elements; 0 for all else. `from` moves on by so many rows. */
+    /* `COUNT` rows, of which `valid` are there, with `columns` elements; 0 for all else. `from` moves on by them. */
     template <int COUNT>
     AMP_DEVICE_MEMBER void fetch(char *to, unsigned &from, const amp_cuda_heads &h, int valid, int columns) const {
         const int row = (int)(thread() / PIECES), piece = (int)(thread() % PIECES),
                   left = piece * 8 < columns ? valid - row : 0;
         const unsigned step = (unsigned)(AMP_ANEW(h.row) * PASS / 8);
         to += place(row, piece);
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < COUNT / PASS; i++) {
             copy_later(to + i * PASS * ROW, (const sixteen_bytes *)h.data + from, i * PASS < left);
             from += step;
@@ -117,18 +118,18 @@ struct flash {
     /* ---- One tile of keys --------------------------------------------------------------------------------------- */
     AMP_DEVICE_MEMBER void multiply_keys(int key) {
         const int keys_at = key_at() + stage_of(key), rows_at = query_at();
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < 2 * (KEYS / 8) * 4; i++) scores[i / 4 / (KEYS / 8)][i / 4 % (KEYS / 8)][i % 4] = 0;
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int d = 0; d < DEPTH / 16; d++) {
             uint32_t rows[2][4];
             load_matrices(rows[0], queries + moved(rows_at, d * 16));
             load_matrices(rows[1], queries + moved(rows_at, d * 16) + 16 * ROW);
-            AMP_UNROLL
+            AMP_UNROLLED
             for (int n = 0; n < KEYS / 8; n += 2) {
                 uint32_t x[4];
                 load_matrices(x, stages + moved(keys_at, d * 16) + n * 8 * ROW);
-                AMP_UNROLL
+                AMP_UNROLLED
                 for (int m = 0; m < 2; m++) {
                     multiply_add<Elements>(scores[m][n], rows[m], x);
                     multiply_add<Elements>(scores[m][n + 1], rows[m], x + 2);
@@ -139,13 +140,13 @@ struct flash {
 
     /* Scores of keys that are not there, or not for a row. */
     AMP_DEVICE_MEMBER void hide_keys(int64_t key) {
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int m = 0; m < 2; m++) {
-            AMP_UNROLL
+            AMP_UNROLLED
             for (int half = 0; half < 2; half++) {
                 const int row = row_of(m, half), after = a.causal && row < (int)a.keys ? row + 1 : (int)a.keys;
                 const int left = after - key - column_of_lane();
-                AMP_UNROLL
+                AMP_UNROLLED
                 for (int n = 0; n < KEYS / 8; n++) {
                     if (n * 8 >= left) scores[m][n][half * 2] = -INFINITY;
                     if (n * 8 + 1 >= left) scores[m][n][half * 2 + 1] = -INFINITY;
@@ -159,13 +160,13 @@ struct flash {
     AMP_DEVICE_MEMBER void mask_scores(int key, float with(float, Mask)) {
         const Mask *const mask = (const Mask *)a.mask.data + mask_at;
         const int step = (int)a.mask.row, last = (int)a.rows - 1;
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < KEYS / 4; i++) { /* a column of this lane's */
             const int column = key + i / 2 * 8 + column_of_lane() + i % 2, there = column < (int)a.keys ? column : 0;
             const Mask *const from = mask + there * (int)a.mask.column;
             Mask x = 0;
             if (i % 8 == 0) AMP_WARP_BARRIER(); /* no more numbers on their way than there are registers */
-            AMP_UNROLL
+            AMP_UNROLLED
             for (int r = 0; r < 4; r++) {
                 const int row = row_of(r / 2, r % 2);
                 if (r == 0 || step != 0) x = from[(row < last ? row : last) * step]; /* or the same for all rows */
@@ -194,7 +195,7 @@ struct flash {
     /* What was summed before is scaled to the new maximum of each row. */
     AMP_DEVICE_MEMBER void raise(int m, int half) {
         float most = -INFINITY;
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int n = 0; n < KEYS / 8; n++) {
             most = fmaxf(most, fmaxf(scores[m][n][half * 2], scores[m][n][half * 2 + 1])); /* of numbers: not NaN */
         }
@@ -204,7 +205,7 @@ struct flash {
         const float scale = power_of_two(MASKED ? fall * LOG2_E : fall);
         high[m][half] = now;
         total[m][half] *= scale;
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int n = 0; n < DEPTH / 8; n++) {
             results[m][n][half * 2] *= scale;
             results[m][n][half * 2 + 1] *= scale;
@@ -220,7 +221,7 @@ struct flash {
 
     /* The weights of 16 keys: scores n and n + 1. */
     AMP_DEVICE_MEMBER void weigh(int m, int n, uint32_t *weights) {
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < 4; i++) { /* a[i]: row half i % 2, of scores n + i / 2 */
             const int half = i % 2;
             const float base = base_of(high[m][half]);
@@ -233,16 +234,16 @@ struct flash {
 
     AMP_DEVICE_MEMBER void multiply_values(int key) {
         const int values_at = value_at() + stage_of(key) + VALUES;
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int n = 0; n < KEYS / 8; n += 2) {
             uint32_t weights[2][4];
             weigh(0, n, weights[0]);
             weigh(1, n, weights[1]);
-            AMP_UNROLL
+            AMP_UNROLLED
             for (int d = 0; d < DEPTH / 8; d += 2) {
                 uint32_t x[4];
                 load_matrices_turned(x, stages + moved(values_at, d * 8) + n * 8 * ROW);
-                AMP_UNROLL
+                AMP_UNROLLED
                 for (int m = 0; m < 2; m++) {
                     multiply_add<Elements>(results[m][d], weights[m], x);
                     multiply_add<Elements>(results[m][d + 1], weights[m], x + 2);
@@ -277,7 +278,7 @@ struct flash {
             if (more) fetch_keys(key + KEYS);
         }
         if (meets(key)) {
-            AMP_UNROLL
+            AMP_UNROLLED
             for (int i = 0; i < 4; i++) raise(i / 2, i % 2);
             multiply_values(key);
         }
@@ -285,12 +286,12 @@ struct flash {
 
     /* ---- Query rows --------------------------------------------------------------------------------------------- */
     AMP_DEVICE_MEMBER void start() {
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < 4; i++) {
             high[i / 2][i % 2] = -INFINITY;
             total[i / 2][i % 2] = 0;
         }
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < 2 * (DEPTH / 8) * 4; i++) results[i / 4 / (DEPTH / 8)][i / 4 % (DEPTH / 8)][i % 4] = 0;
     }
 
@@ -321,7 +322,7 @@ struct flash {
             ((float *)a.totals)[place] = total[m][half];
         }
         float *const to = (float *)a.sums + place * a.width + column_of_lane();
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int n = 0; n < DEPTH / 8; n++) {
             if (n * 8 >= a.width) continue;
             to[n * 8] = results[m][n][half * 2];
@@ -333,7 +334,7 @@ struct flash {
     AMP_DEVICE_MEMBER void put_results(int m, int half) const {
         const float whole = total[m][half], part = 1.0f / whole;
         const int row = warp_row() + m * 16 + half * 8 + (int)(thread() % 32 / 4);
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int n = 0; n < DEPTH / 8; n++) {
             const float x = results[m][n][half * 2] * part, y = results[m][n][half * 2 + 1] * part;
             *(uint32_t *)(void *)(queries + place(row, n) + column_of_lane() * 2) =
@@ -343,7 +344,7 @@ struct flash {
     AMP_DEVICE_MEMBER void store_results() const {
         stored *const out = (stored *)a.out.data + head_offset(a, a.out, head(), 1);
         const unsigned lane = thread() % 32;
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < WARP_ROWS * PIECES / 32; i++) {
             const int row = i * 32 / PIECES + (int)(lane / PIECES), piece = (int)(lane % PIECES);
             if (first + row >= (int)a.rows || piece * 8 >= a.width) continue;
@@ -353,7 +354,7 @@ struct flash {
     }
 
     AMP_DEVICE_MEMBER void finish() {
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < 4; i++) {
             float whole = total[i / 2][i % 2];
             whole += AMP_FROM_LANE(whole, 1);
@@ -363,7 +364,7 @@ struct flash {
         }
         if (a.parts > 1) return;
         AMP_WARP_BARRIER(); /* the queries have been read */
-        AMP_UNROLL
+        AMP_UNROLLED
         for (int i = 0; i < 4; i++) put_results(i / 2, i % 2);
         AMP_WARP_BARRIER();
         store_results();

@@ -12,9 +12,9 @@
 
 #define AMP_KERNEL(name, type)                                                                                         \
     extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS, 1) name(const __grid_constant__ type a)
-/* In so few registers that this many blocks are on a multiprocessor at once. */
-#define AMP_KERNEL_OF(blocks, name, type)                                                                              \
-    extern "C" __global__ void __launch_bounds__(AMP_BLOCK_THREADS, blocks) name(const __grid_constant__ type a)
+/* Of `threads`, in so few registers that this many blocks are on a multiprocessor at once. */
+#define AMP_KERNEL_OF(name, type, threads, blocks)                                                                     \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ type a)
 #define AMP_DEVICE __device__ __forceinline__
 #define AMP_DEVICE_CALL __device__ __noinline__
 #define AMP_DEVICE_MEMBER __device__ __forceinline__
@@ -48,7 +48,7 @@ extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driv
         return sizeof(type);                                                                                           \
     }                                                                                                                  \
     static void name##_body(const type &a)
-#define AMP_KERNEL_OF(blocks, name, type) AMP_KERNEL(name, type)
+#define AMP_KERNEL_OF(name, type, threads, blocks) AMP_KERNEL(name, type)
 #define AMP_UNROLLED
 #define AMP_UNROLLED_4
 #define AMP_ROLLED

@@ -190,7 +190,7 @@ AMP_DEVICE void softmax_rows(const amp_cuda_softmax &a, T *values, sum<T> *sums)
     }
 }
 
-AMP_KERNEL_OF(2, softmax_f32, amp_cuda_softmax) {
+AMP_KERNEL_OF(softmax_f32, amp_cuda_softmax, AMP_BLOCK_THREADS, 2) {
     AMP_SHARED_BYTES(values, AMP_BLOCK_THREADS / 32 * sizeof(float));
     AMP_SHARED_BYTES(sums, AMP_BLOCK_THREADS / 32 * sizeof(sum<float>));
     if (a.width == 8) {

@@ -1,7 +1,7 @@
-/* Instructions of sm_80 and later that a warp does together: products of 16 × 16 by 16 × 8 elements on tensor cores, matrices
- * from shared memory into registers, copies to shared memory that nobody waits for yet. On the host, where all threads of a
- * block run, tests/fake_cuda/warp_matrix.cc does what the PTX ISA says of each (mma.m16n8k16, ldmatrix, cp.async): which lane holds
- * which element.
+/* Instructions of sm_80 and later that a warp does together: products of 16 × 16 by 16 × 8 elements on tensor cores,
+ * matrices from shared memory into registers, copies to shared memory that nobody waits for yet. On the host, where all
+ * threads of a block run, tests/fake_cuda/warp_matrix.cc does what the PTX ISA says of each (mma.m16n8k16, ldmatrix,
+ * cp.async): which lane holds which element.
  *
  * Of a product, with g = lane / 4 and t = lane % 4, a lane holds in pairs, the first in the lower half:
  *     a[0], a[1]: rows g and g + 8, columns 2t and 2t + 1; a[2], a[3]: the same 8 columns further
@@ -23,19 +23,14 @@ __device__ __forceinline__ unsigned AMP_ANEW(unsigned x) {
     asm volatile("" : "+r"(x));
     return x;
 }
-#define AMP_UNROLL _Pragma("unroll")
 /* What all lanes of the warp know alike. */
 #define AMP_OF_WARP(x) __shfl_sync(0xffffffffu, x, 0)
 /* As many bytes as the launch asked for. */
 #define AMP_DYNAMIC_SHARED(name, bytes) extern __shared__ __align__(1024) char name[]
-#define AMP_KERNEL_OF(name, type, threads, blocks)                                                                     \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ type a)
 #else
-#define AMP_UNROLL
 #define AMP_ANEW(x) (x)
 #define AMP_OF_WARP(x) (x)
 #define AMP_DYNAMIC_SHARED(name, bytes) char *const name = amp_fake_shared(bytes)
-#define AMP_KERNEL_OF(name, type, threads, blocks) AMP_KERNEL(name, type)
 #endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -43,8 +38,8 @@ AMP_DEVICE uint32_t shared_address(const char *p) {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* Four 8 × 8 matrices of 16-bit elements: lane l names the 16 bytes of row l % 8 of matrix l / 8, and gets row l / 4, columns
- * 2·(l % 4) and the next, of each. */
+/* Four 8 × 8 matrices of 16-bit elements: lane l names the 16 bytes of row l % 8 of matrix l / 8, and gets row l / 4,
+ * columns 2·(l % 4) and the next, of each. */
 AMP_DEVICE void load_matrices(uint32_t *x, const char *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -100,7 +95,7 @@ AMP_DEVICE float power_of_two(float x) {
     return y;
 }
 
-/* 16 bytes, or as many zeros, that are at `to` for this thread after wait_for_copies, and for others after a barrier more. */
+/* 16 bytes, or zeros, that are at `to` for this thread after wait_for_copies, for others after a barrier more. */
 AMP_DEVICE void copy_later(char *to, const void *from, bool inside) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
