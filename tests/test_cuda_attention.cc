@@ -318,7 +318,7 @@ TEST_F(CudaFlash, ScoresBeyondF32AreNaN) {
 // negative number in the place of -infinity.
 TEST_F(CudaFlash, Masks) {
     const Problem p = {"", 2, 2, 1, 40, 70, 64, 64, false, {}};
-    for (const Shape &shape : {Shape{2, 2, 40, 70}, Shape{2, 1, 1, 70}, Shape{40, 1}, Shape{1, 1}}) {
+    for (const Shape &shape : {Shape{2, 2, 40, 70}, Shape{2, 1, 1, 70}, Shape{40, 1}, Shape{70}}) {
         for (amp_dtype dtype : narrow_dtypes) {
             SCOPED_TRACE(amp_dtype_name(dtype) + std::string(", a mask of ") + std::to_string(elements_of(shape)));
             const Scope scope;
@@ -342,7 +342,12 @@ TEST_F(CudaFlash, MasksHideNaN) {
     for (int i = 0; i < 70; i++) attends[i] = i != 5;
     const int64_t shape[1] = {70};
     in.mask = amp_from_data(attends, AMP_BOOL, 1, shape);
-    agree(p, AMP_F16, in);
+    const Inputs there = all_sent(in);
+    amp_tensor *got =
+        called("\"flash_f16_64_masked\"", [&] { return attention(there.q, there.k, there.v, there.mask, p); });
+    const std::vector<float> results = values(got);
+    ASSERT_EQ(results.size(), size_t(40 * 64));
+    for (float y : results) ASSERT_LE(std::abs(y), 1.0f); // not NaN either
 }
 
 // Another sign or zero would not keep the order of scores, in which the greatest is found.

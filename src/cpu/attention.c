@@ -283,7 +283,8 @@ static amp_status run_narrow(amp_call *call, amp_attention *t, const amp_scaled_
 /* ---- f64 ------------------------------------------------------------------------------------------------------ */
 
 static const double *f64_row(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group, int64_t row) {
-    return (const double *)(const void *)matrix(t, x, index, group) + row * x->strides[x->rank - 2];
+    const int64_t step = x->rank < 2 ? 0 : x->strides[x->rank - 2]; /* a mask of keys alone has no rows */
+    return (const double *)(const void *)matrix(t, x, index, group) + row * step;
 }
 
 /* One query row; `s` has room for a score of every key. */

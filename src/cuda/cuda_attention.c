@@ -100,7 +100,7 @@ static bool reads_vectors(const amp_cuda_heads *h, int rank, int64_t columns, in
 static amp_status set_heads(const amp_call *call, const amp_attention *t, const amp_tensor *x, amp_cuda_heads *h) {
     const int own = x->rank - 2, missing = t->batch_rank - own;
     *h = (amp_cuda_heads){.data = amp_cuda_address(call->op->name, x), .dtype = x->dtype};
-    for (int d = own < 0 ? -own : 0; d < x->rank; d++) {
+    for (int d = 0; d < x->rank; d++) { /* own is -1 for a mask of keys alone */
         const int64_t step = x->shape[d] == 1 ? 0 : x->strides[d];
         if (d < own) h->batch[missing + d] = step;
         if (d == own) h->row = step;
