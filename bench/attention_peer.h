@@ -1,4 +1,5 @@
-/* Attention of oneDNN's primitives, for bench_attention: a product for the scores, a softmax in place, a product with the values.
+/* Attention of oneDNN's primitives, for bench_attention: a product for the scores, a softmax in place, a product with
+ * the values.
  *
  * Keys and values are brought into the layouts that the products ask for, once per call; that is timed, as ours is. */
 #ifndef AMP_BENCH_ATTENTION_PEER_H

@@ -1,11 +1,12 @@
 /* Elementwise ops, reductions, scans, sorting and indexing on 1024 × 1024 random elements, f32 and bf16.
  *
  *     bench_elementwise [--threads N[,N…]] [--seconds S] [--filter TEXT] [--json]   a table, or JSON
- *     bench_elementwise --device cuda [--seconds S] [--filter TEXT] [--json] [--side N]   on the GPU, N × N elements (4096)
- *     bench_elementwise --serve            a worker for bench/peers_elementwise.py, which says what passes between them
+ *     bench_elementwise --device cuda [--seconds S] [--filter TEXT] [--json] [--side N]   on the GPU, N × N elements
+ *     (4096) bench_elementwise --serve            a worker for bench/peers_elementwise.py, which says what passes
+ *     between them
  * Times are medians of single calls by name, results released within them. GB/s counts each operand's elements once;
- * its share is of the bandwidth of memcpy over f32 tensors of this size with as many threads. On the GPU calls are enqueued
- * many at a time, and the share is of the bandwidth of a copy there. */
+ * its share is of the bandwidth of memcpy over f32 tensors of this size with as many threads. On the GPU calls are
+ * enqueued many at a time, and the share is of the bandwidth of a copy there. */
 #define BENCH_NAME "bench_elementwise"
 #include <getopt.h>
 #include <math.h>
@@ -125,7 +126,7 @@ static void die(const char *what) {
     exit(1);
 }
 
-/* ---- Operands ----------------------------------------------------------------------------------------------------- */
+/* ---- Operands ---------------------------------------------------------------------------------------------------- */
 
 static amp_tensor *operands[PRECISIONS][128]; /* by letter */
 
@@ -204,7 +205,7 @@ static amp_value value_of(char letter, int precision) {
     }
 }
 
-/* ---- Times -------------------------------------------------------------------------------------------------------- */
+/* ---- Times ------------------------------------------------------------------------------------------------------- */
 
 /* Nanoseconds of one call of `calls` that follow each other. */
 static double time_calls(const struct bench_row *row, int precision, int calls) {
@@ -279,7 +280,7 @@ static bool is_there(const struct bench_row *row) {
     return false;
 }
 
-/* ---- The worker --------------------------------------------------------------------------------------------------- */
+/* ---- The worker -------------------------------------------------------------------------------------------------- */
 
 static const struct bench_row *row_named(const char *name) {
     for (int i = 0; i < ROWS; i++) {
@@ -317,7 +318,7 @@ static void serve(double seconds) {
     }
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 static void print_figures(const struct bench_row *row, int threads, const bench_figure *ns, const int *calls,
                           double copy, const options *o, bool first) {
@@ -388,7 +389,7 @@ static void print_table(const options *o) {
     if (o->json) printf("\n]}\n");
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------------------ */
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 static bool parse_options(options *o, int argc, char **argv) {
     enum { THREADS = 256, SECONDS, FILTER, JSON, SERVE, DEVICE, LENGTH };

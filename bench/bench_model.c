@@ -1,11 +1,13 @@
 /* The demo's model, bf16 against our own f32, in turns, on random token ids.
  *
  *     bench_model [--model DIR] [--threads N[,N…]] [--seconds S] [--json] [LIST…]     a table, or JSON
- *     bench_model --serve …                                                           a worker for bench/peers.py, which
- *                                                                                     says what passes between them
- * A list has a batch and a number of tokens on each line (bench/model/minilm.txt, which is the default). Times are medians of
- * single passes, each over fresh ids; the first pass of a shape is not counted. The share of the peak is that of the products,
- * which are nearly all of a pass, of the rate of the fastest unit for the type (bench_peak.h), timed between passes. */
+ *     bench_model --serve …                                                           a worker for bench/peers.py,
+ *                                                                                     which says what passes between
+ *                                                                                     them
+ * A list has a batch and a number of tokens on each line (bench/model/minilm.txt, which is the default). Times are
+ * medians of single passes, each over fresh ids; the first pass of a shape is not counted. The share of the peak is
+ * that of the products, which are nearly all of a pass, of the rate of the fastest unit for the type (bench_peak.h),
+ * timed between passes. */
 #define BENCH_NAME "bench_model"
 #include <getopt.h>
 
@@ -54,7 +56,7 @@ static double time_pass(const minilm *model, int precision, int batch, int token
     return 1e3 * bench_wall() - start;
 }
 
-/* ---- The worker --------------------------------------------------------------------------------------------------- */
+/* ---- The worker -------------------------------------------------------------------------------------------------- */
 
 static void answer_check(const minilm *model, int precision) {
     for (int i = 0; i < 32; i++) ids[i] = (1000 + 7919 * i) % VOCABULARY;
@@ -94,7 +96,7 @@ static void serve(const minilm *model) {
     }
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 typedef struct row {
     int batch, tokens, threads, passes;
@@ -185,7 +187,7 @@ static void print_table(const minilm *model, const options *o) {
     if (o->json) printf("\n]}\n");
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------------------ */
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 static bool parse_options(options *o, int argc, char **argv) {
     enum { MODEL = 256, THREADS, SECONDS, JSON, SERVE };

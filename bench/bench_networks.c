@@ -1,14 +1,14 @@
 /* BERT-base's encoder and ResNet-50, random weights and inputs, in each precision of a device, in turns.
  *
- *     bench_networks [--device cpu|cuda] [--batch 8] [--layers 12] [--tokens 128] [--side 224] [--threads N] [--seconds S]
- *                    [--json FILE]
+ *     bench_networks [--device cpu|cuda] [--batch 8] [--layers 12] [--tokens 128] [--side 224] [--threads N] [--seconds
+ *                    S] [--json FILE]
  *     bench_networks [--device cpu|cuda] [--batch 8] [--layers 12] [--tokens 128] [--side 224] [--threads N] --serve
  *
- * A pass is the whole network, from an input that lies on the device to a result there: in f32 outside of regions, in f16 or
- * bf16 in a region around the f32 weights, whose casts are kept. Figures are medians of passes, of which the first is not
- * counted; on a GPU each is waited for. Each precision's result is compared with that of f32 first. With --serve each line
- * "bert|resnet f32|bf16|f16" on the standard input is answered by the seconds of one pass: bench/peers_networks.py lets it
- * take turns with PyTorch. */
+ * A pass is the whole network, from an input that lies on the device to a result there: in f32 outside of regions, in
+ * f16 or bf16 in a region around the f32 weights, whose casts are kept. Figures are medians of passes, of which the
+ * first is not counted; on a GPU each is waited for. Each precision's result is compared with that of f32 first. With
+ * --serve each line "bert|resnet f32|bf16|f16" on the standard input is answered by the seconds of one pass:
+ * bench/peers_networks.py lets it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_networks"
 #include "amp/cuda.h"

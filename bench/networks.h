@@ -1,4 +1,5 @@
-/* Two networks over the public API, with random weights: the encoder of BERT-base, and ResNet-50 (v1.5, as torchvision has it). */
+/* Two networks over the public API, with random weights: the encoder of BERT-base, and ResNet-50 (v1.5, as torchvision
+ * has it). */
 #ifndef AMP_BENCH_NETWORKS_H
 #define AMP_BENCH_NETWORKS_H
 
@@ -98,7 +99,7 @@ static amp_tensor *run_bert(const bert *b, amp_tensor *x) {
     return x;
 }
 
-/* ---- ResNet-50: [batch, 3, side, side], channels last → [batch, 1000] ---------------------------------------------- */
+/* ---- ResNet-50: [batch, 3, side, side], channels last → [batch, 1000] -------------------------------------------- */
 
 enum { RESNET_BLOCKS = 16, RESNET_CLASSES = 1000 };
 

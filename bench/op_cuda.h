@@ -1,5 +1,5 @@
-/* An op on a GPU, for bench_conv and bench_attention with --device cuda: in regions of f16 and bf16 and, without one, in f32, in
- * turns. Calls are enqueued many at a time and waited for once. */
+/* An op on a GPU, for bench_conv and bench_attention with --device cuda: in regions of f16 and bf16 and, without one,
+ * in f32, in turns. Calls are enqueued many at a time and waited for once. */
 #ifndef AMP_BENCH_OP_CUDA_H
 #define AMP_BENCH_OP_CUDA_H
 
@@ -22,8 +22,8 @@ static double time_op_cuda(int type, void (*run)(void *context, int type), void 
     return (bench_wall() - start) / queued;
 }
 
-/* Times of `run`, which makes one call on inputs of a type and releases its result; ends the line with a figure for each, and
- * writes JSON members. */
+/* Times of `run`, which makes one call on inputs of a type and releases its result; ends the line with a figure for
+ * each, and writes JSON members. */
 static void bench_op_cuda(FILE *json, void (*run)(void *context, int type), void *context, double operations,
                           double seconds) {
     static double times[OP_CUDA_TYPES][OP_CUDA_ROUNDS];

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_cuda.sh AMP LIBAMP LIBAMP_CUDA FAKE_CUDA: no library links anything of CUDA, and each thing that may be missing has a
-# sentence of its own.
+# check_cuda.sh AMP LIBAMP LIBAMP_CUDA FAKE_CUDA: no library links anything of CUDA, and each thing that may be missing
+# has a sentence of its own.
 set -eu
 amp=$1 library=$2 module=$3 fake=$4
 fail() { echo "check_cuda: $*" >&2; exit 1; }

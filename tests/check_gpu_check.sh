@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_gpu_check.sh BUILD: the folder that scripts/gpu-check makes runs by itself, over the fake driver and without a GPU, and
-# keeps its time limit.
+# check_gpu_check.sh BUILD: the folder that scripts/gpu-check makes runs by itself, over the fake driver and without a
+# GPU, and keeps its time limit.
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -30,8 +30,8 @@ for goal in "65 shapes.*products.json has 2 of 64 shapes" "8192³.*the tests' ow
     says "$goal" "the goal '$goal'"
 done
 
-# The fake's clock counts launches, products and copies: linear is one product, as cuBLASLt's, and an op one launch, as a copy is one.
-# says_json FILE TEXT WHAT
+# The fake's clock counts launches, products and copies: linear is one product, as cuBLASLt's, and an op one launch, as
+# a copy is one. says_json FILE TEXT WHAT
 says_json() { grep -q "$2" "gpu-check/$1" || fail "$1 does not say $3"; }
 says_json products.json '"algorithms": 3, ' "that three algorithms were tried"
 says_json products.json '"all": {"shapes": 2, "over_best": 1.0000, "over_first": 1.0000}' "that linear is one product"
@@ -42,7 +42,8 @@ says_json overhead.json '"gpu": "Fake GPU 0", .*"add": {"host": ' "what add cost
 if $bare gpu-check/run --fake 2 >printed; then fail "a run without time passes"; fi
 says '^NO TIME .*no time left' "steps without time"
 
-# A step that hangs is stopped, and the next ones run. Of compute-sanitizer, findings of any kind count, and so does no answer.
+# A step that hangs is stopped, and the next ones run. Of compute-sanitizer, findings of any kind count, and so does no
+# answer.
 mv gpu-check/bench_bandwidth_program kept
 printf '#!/bin/sh\nsleep 1000 &\nwait\n' >gpu-check/bench_bandwidth_program
 cat >sanitizer <<'END'

@@ -1,5 +1,6 @@
-// The CUDA backend on machines without a GPU: the module as it is installed, on top of a driver and a cuBLASLt of the tests'
-// own (tests/fake_cuda), where kernels run on the host. Without the toolkit there is no module, and all of this skips.
+// The CUDA backend on machines without a GPU: the module as it is installed, on top of a driver and a cuBLASLt of the
+// tests' own (tests/fake_cuda), where kernels run on the host. Without the toolkit there is no module, and all of this
+// skips.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,7 +91,7 @@ class Cuda : public CudaTest {
     }
 };
 
-// ---- Transfers ----------------------------------------------------------------------------------------------------------
+// ---- Transfers ------------------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, TensorsGoThereAndBack) {
     Scope scope;
@@ -182,7 +183,7 @@ TEST_F(Cuda, ThreadsTransferAtOnce) {
     for (std::thread &t : threads) t.join();
 }
 
-// ---- Devices, threads, streams ------------------------------------------------------------------------------------------
+// ---- Devices, threads, streams --------------------------------------------------------------------------------------
 
 TEST_F(Cuda, ADeviceThatDoesNotExistIsAnErrorThatCountsThem) {
     EXPECT_EQ(amp_cuda_device_count(), 4);
@@ -350,7 +351,7 @@ TEST_F(Cuda, ProductsOfF32AreExactUnlessTf32IsAllowed) {
     EXPECT_GT(values(op("mm", {x, x})).at(0), 1.0f);
 }
 
-// ---- Memory -------------------------------------------------------------------------------------------------------------
+// ---- Memory ---------------------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {
     Scope scope;
@@ -436,7 +437,8 @@ TEST_F(Cuda, LentMemoryIsNoComplexNumbersFromTheMiddleOfOne) {
     EXPECT_NE(op("view_as_complex", {op("clone", {x})}), nullptr) << amp_last_error();
 }
 
-// What moves whole elements, of views whose first element is not at a multiple of 16 bytes. (The sanitizers see how they are read.)
+// What moves whole elements, of views whose first element is not at a multiple of 16 bytes. (The sanitizers see how
+// they are read.)
 TEST_F(Cuda, ViewsThatBeginAnywhereAreMoved) {
     for (int d = AMP_DTYPE_NONE + 1; d < AMP_DTYPE_COUNT; d++) {
         const auto dtype = static_cast<amp_dtype>(d);
@@ -470,7 +472,7 @@ TEST_F(Cuda, ViewsThatBeginAnywhereAreMoved) {
     }
 }
 
-// ---- Failures -----------------------------------------------------------------------------------------------------------
+// ---- Failures -------------------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
     Scope scope;
@@ -626,7 +628,7 @@ TEST_F(Cuda, AnOpThatIsNotThereSaysSo) {
     EXPECT_EQ(error(), "eig: not implemented on cuda yet");
 }
 
-// ---- Regions ------------------------------------------------------------------------------------------------------------
+// ---- Regions --------------------------------------------------------------------------------------------------------
 
 TEST_F(Cuda, RegionsRunLinearInF16AndKeepTheCastOfTheWeight) {
     Scope scope;
@@ -645,7 +647,7 @@ TEST_F(Cuda, RegionsRunLinearInF16AndKeepTheCastOfTheWeight) {
     EXPECT_TRUE(contains(error(), "binary_cross_entropy_with_logits"));
 }
 
-// ---- Kernels, against the CPU -------------------------------------------------------------------------------------------
+// ---- Kernels, against the CPU ---------------------------------------------------------------------------------------
 
 TEST_F(Cuda, ProductsOfEveryLayoutAgreeWithTheCpu) {
     Scope scope;

@@ -1,5 +1,5 @@
-// The attention kernels of the CUDA backend against f64 on the CPU. CMake runs this again with all threads of each block
-// (AMP_TESTS_DRIVER), which finds what one thread alone cannot do wrong.
+// The attention kernels of the CUDA backend against f64 on the CPU. CMake runs this again with all threads of each
+// block (AMP_TESTS_DRIVER), which finds what one thread alone cannot do wrong.
 #include <cmath>
 
 #include "amp/explain.h"
@@ -314,8 +314,8 @@ TEST_F(CudaFlash, ScoresBeyondF32AreNaN) {
     }
 }
 
-// Of every dtype that comes, whole or broadcast over heads, rows or keys; with rows of which no key is left, and with the most
-// negative number in the place of -infinity.
+// Of every dtype that comes, whole or broadcast over heads, rows or keys; with rows of which no key is left, and with
+// the most negative number in the place of -infinity.
 TEST_F(CudaFlash, Masks) {
     const Problem p = {"", 2, 2, 1, 40, 70, 64, 64, false, {}};
     for (const Shape &shape : {Shape{2, 2, 40, 70}, Shape{2, 1, 1, 70}, Shape{40, 1}, Shape{70}}) {

@@ -1,6 +1,6 @@
-// The recorded calls of CUDA regions, on any machine: a device of the tests' own (fake_device.h) tells the cast plan, that is
-// the dtype in which each argument reaches the kernel and the dtype option that the policy sets. The plan must explain the
-// recorded result's dtype; and carried out on the CPU, without a region, it must give the recorded values.
+// The recorded calls of CUDA regions, on any machine: a device of the tests' own (fake_device.h) tells the cast plan,
+// that is the dtype in which each argument reaches the kernel and the dtype option that the policy sets. The plan must
+// explain the recorded result's dtype; and carried out on the CPU, without a region, it must give the recorded values.
 #include <algorithm>
 #include <fstream>
 
@@ -39,8 +39,8 @@ amp_status note_plan(amp_call *call) {
     return amp_call_output(call, 0, AMP_F32, 0, nullptr) ? AMP_OK : amp_pending_error();
 }
 
-// These five samples were recorded with recompute_scale_factor=True, which their inputs do not say: PyTorch's default reads
-// input 0 0 1 1 2 2 for a factor of 1.7 and four elements, the recording 0 0 1 2 2 3.
+// These five samples were recorded with recompute_scale_factor=True, which their inputs do not say: PyTorch's default
+// reads input 0 0 1 1 2 2 for a factor of 1.7 and four elements, the recording 0 0 1 2 2 3.
 bool misses_its_option(const json_t *test_case) {
     const std::string name = replay::text_field(test_case, "name");
     for (const char *sample : {"nearest-4", "nearest-12", "nearest-exact-4", "nearest-exact-12", "linear-10"}) {

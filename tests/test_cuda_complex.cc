@@ -1,5 +1,5 @@
-// Products and linear algebra of complex numbers on CUDA, by property and against the CPU; CMake runs the linear algebra
-// again with all threads of each block.
+// Products and linear algebra of complex numbers on CUDA, by property and against the CPU; CMake runs the linear
+// algebra again with all threads of each block.
 #include <cmath>
 
 #include "cuda_test.h"

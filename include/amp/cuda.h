@@ -39,8 +39,8 @@ AMP_API amp_status amp_cuda_synchronize(void);
  * AMP_ERROR_INVALID, and nothing changes, for what is no stream, one of another device, or cudaStreamPerThread. */
 AMP_API amp_status amp_cuda_set_stream(void *stream);
 
-/* A point in the order of a device's work (torch.cuda.Event): of the device that the thread had chosen when it was made.
- * Any thread may use it; NULL is an error everywhere, AMP_ERROR_INVALID, but for amp_cuda_event_free. */
+/* A point in the order of a device's work (torch.cuda.Event): of the device that the thread had chosen when it was
+ * made. Any thread may use it; NULL is an error everywhere, AMP_ERROR_INVALID, but for amp_cuda_event_free. */
 typedef struct amp_cuda_event amp_cuda_event;
 /* The caller frees it; NULL with an error. `enable_timing`: for amp_cuda_event_elapsed_time. */
 AMP_API amp_cuda_event *amp_cuda_event_create(bool enable_timing);
@@ -48,8 +48,8 @@ AMP_API amp_cuda_event *amp_cuda_event_create(bool enable_timing);
 AMP_API void amp_cuda_event_free(amp_cuda_event *event);
 /* Now it means: after all that this thread has enqueued so far on the event's device (on the stream that was set). */
 AMP_API amp_status amp_cuda_event_record(amp_cuda_event *event);
-/* What this thread enqueues on its device from now on comes after it; the host does not wait. Without effect where it was
- * never recorded. */
+/* What this thread enqueues on its device from now on comes after it; the host does not wait. Without effect where it
+ * was never recorded. */
 AMP_API amp_status amp_cuda_event_wait(amp_cuda_event *event);
 /* Whether it has happened, true where it was never recorded; false with an error. */
 AMP_API bool amp_cuda_event_query(amp_cuda_event *event);

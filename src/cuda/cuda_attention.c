@@ -1,4 +1,5 @@
-/* scaled_dot_product_attention on the device: a kernel without a matrix of scores, and another where blocks share keys. */
+/* scaled_dot_product_attention on the device: a kernel without a matrix of scores, and another where blocks share
+ * keys. */
 #include <float.h>
 #include <stdint.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "cuda/cuda_backend.h"
 #include "cuda/flash_args.h"
 
-/* ---- One kernel --------------------------------------------------------------------------------------------------- */
+/* ---- One kernel -------------------------------------------------------------------------------------------------- */
 typedef struct kernel_row {
     amp_dtype dtype;
     int64_t depth; /* of keys and of values, at most */
@@ -111,7 +112,8 @@ static amp_status set_heads(const amp_call *call, const amp_attention *t, const 
     return h->data ? AMP_OK : amp_pending_error();
 }
 
-/* Where there are few query rows, several blocks share the keys of each, as the shape alone says: parts of at least 256 keys. */
+/* Where there are few query rows, several blocks share the keys of each, as the shape alone says: parts of at least 256
+ * keys. */
 static void share_keys(amp_cuda_attention *a, int64_t blocks) {
     enum { TILE = AMP_CUDA_FLASH_KEYS }; /* a multiple of every kernel's */
     const int64_t wanted = MOST_PARTS / blocks, most = a->keys / LEAST_KEYS, parts = wanted < most ? wanted : most;

@@ -10,7 +10,7 @@
 #include "cuda/cuda_unscale.h"
 #include "policy/op_ids.h"
 
-/* ---- Errors ------------------------------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------------------------------ */
 amp_status amp_cuda_status(const char *op, amp_cuda_result result) {
     static const amp_status codes[] = {[AMP_CUDA_NO_MEMORY] = AMP_ERROR_MEMORY,
                                        [AMP_CUDA_FAILED] = AMP_ERROR_DEVICE,
@@ -21,7 +21,7 @@ amp_status amp_cuda_status(const char *op, amp_cuda_result result) {
     return amp_fail(codes[result], "%s: cuda: %s", op, amp_cuda_loaded()->error());
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 static void release(void *block) {
     amp_cuda_loaded()->release(block);
 }
@@ -71,7 +71,7 @@ amp_tensor *amp_cuda_from_memory(const char *op, const amp_cuda_lent *lent, amp_
     return t;
 }
 
-/* ---- Calls -------------------------------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 /* The device that the thread's program chose; ops run on that of their arguments. */
 static __thread int chosen_device;
 
@@ -121,7 +121,7 @@ static amp_status begin(const amp_call *call) {
     return first ? amp_cuda_status(call->op->name, module->select(device_of(first))) : AMP_OK;
 }
 
-/* ---- Times of calls, for explain ---------------------------------------------------------------------------------- */
+/* ---- Times of calls, for explain --------------------------------------------------------------------------------- */
 typedef struct call_timing {
     amp_cuda_event *start, *end;
 } call_timing;
@@ -206,7 +206,7 @@ amp_status amp_cuda_report_of(const char *op, amp_cuda_report *report) {
     return amp_cuda_status(op, amp_cuda_loaded()->faults(&report->faults));
 }
 
-/* ---- Transfers ---------------------------------------------------------------------------------------------------- */
+/* ---- Transfers --------------------------------------------------------------------------------------------------- */
 static amp_status send(const char *op, amp_tensor *destination, const void *source) {
     amp_cuda_loaded()->begin(op);
     void *to = amp_cuda_address(op, destination);
@@ -248,7 +248,7 @@ amp_status cuda_to_device(amp_call *call) {
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
-/* ---- The op table ------------------------------------------------------------------------------------------------- */
+/* ---- The op table ------------------------------------------------------------------------------------------------ */
 #define CUDA_OP(op, implementation) amp_status implementation(amp_call *call);
 #define CUDA_OP_TAKES_PENDING CUDA_OP
 #include "cuda/cuda_ops.def"
@@ -285,7 +285,7 @@ const amp_backend amp_cuda_backend_table = {
     .read_timing = read_timing,
 };
 
-/* ---- amp/cuda.h --------------------------------------------------------------------------------------------------- */
+/* ---- amp/cuda.h -------------------------------------------------------------------------------------------------- */
 /* Settings are made, and tell their own status, while an error stands too. */
 static amp_status need(const char *what, const amp_cuda_module **module) {
     const amp_backend *backend;

@@ -53,7 +53,7 @@ static amp_status finish_mean(amp_call *call, amp_tensor *losses, amp_tensor *we
     return amp_cuda_compute(call, AMP_FORMULA_div, v, 2, AMP_F64, (amp_formula_numbers){0}, out);
 }
 
-/* ---- nll_loss and cross_entropy ------------------------------------------------------------------------------------- */
+/* ---- nll_loss and cross_entropy ---------------------------------------------------------------------------------- */
 typedef enum class_loss { NLL, CROSS_ENTROPY } class_loss;
 
 static const struct {
@@ -110,7 +110,7 @@ amp_status cuda_cross_entropy(amp_call *call) {
     return run(call, CROSS_ENTROPY, a, alike);
 }
 
-/* ---- Margins -------------------------------------------------------------------------------------------------------- */
+/* ---- Margins ----------------------------------------------------------------------------------------------------- */
 static amp_status run_margins(amp_call *call, amp_tensor *input, amp_tensor *target, const char *kernel,
                               const char *text, int rank, const int64_t *shape, amp_cuda_classes a) {
     amp_loss_reduction reduction;
@@ -142,7 +142,7 @@ amp_status cuda_multilabel_margin_loss(amp_call *call) {
                        c);
 }
 
-/* ---- ctc_loss ------------------------------------------------------------------------------------------------------- */
+/* ---- ctc_loss ---------------------------------------------------------------------------------------------------- */
 amp_status amp_cuda_align(const amp_call *call, const amp_ctc_loss_args *args, int64_t padded, bool mean,
                           amp_tensor *losses) {
     const char *op = call->op->name;

@@ -5,8 +5,8 @@
 #include "amp/ops.h"
 #include "dispatch/call.h"
 
-/* ctc_loss of each sample, f64; for a mean over the length of its target. Arguments have been checked but for their elements.
- * `padded`: the width of a matrix of targets; 0: labels lie one after the other. */
+/* ctc_loss of each sample, f64; for a mean over the length of its target. Arguments have been checked but for their
+ * elements. `padded`: the width of a matrix of targets; 0: labels lie one after the other. */
 amp_status amp_cuda_align(const amp_call *call, const amp_ctc_loss_args *args, int64_t padded, bool mean,
                           amp_tensor *losses);
 

@@ -24,7 +24,7 @@ static amp_tensor *narrowed(amp_tensor *t, amp_dtype dtype) {
     return t && t->dtype != dtype ? amp_to(t, dtype) : t;
 }
 
-/* ---- Products ----------------------------------------------------------------------------------------------------- */
+/* ---- Products ---------------------------------------------------------------------------------------------------- */
 amp_status cuda_dot(amp_call *call) {
     const amp_dot_args *a = call->args;
     AMP_TRY(amp_call_check_same_dtype(call, "input", a->input, "tensor", a->tensor));
@@ -73,7 +73,7 @@ amp_status cuda_addr(amp_call *call) {
     return return_tensor(call, narrowed(scaled_sum(a, column, row, dtype), dtype));
 }
 
-/* ---- Activations -------------------------------------------------------------------------------------------------- */
+/* ---- Activations ------------------------------------------------------------------------------------------------- */
 amp_status cuda_glu(amp_call *call) {
     const amp_glu_args *a = call->args;
     int d;
@@ -92,7 +92,7 @@ amp_status cuda_prelu(amp_call *call) {
     return amp_cuda_elementwise_op(call, AMP_FORMULA_prelu, v, 2, a->input->dtype, (amp_formula_numbers){0});
 }
 
-/* ---- logsumexp ---------------------------------------------------------------------------------------------------- */
+/* ---- logsumexp --------------------------------------------------------------------------------------------------- */
 static amp_dims dims_of(unsigned mask) {
     amp_dims dims = {.set = AMP_PRESENT};
     for (int d = 0; d < AMP_MAX_RANK; d++) {
@@ -128,7 +128,7 @@ amp_status cuda_logsumexp(amp_call *call) {
     return return_tensor(call, narrowed(result, dtype));
 }
 
-/* ---- Norms of differences, and of vectors ------------------------------------------------------------------------- */
+/* ---- Norms of differences, and of vectors ------------------------------------------------------------------------ */
 amp_status cuda_dist(amp_call *call) {
     const amp_dist_args *a = call->args;
     const amp_operand pair[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other)};
@@ -154,7 +154,7 @@ amp_status cuda_normalize(amp_call *call) {
                                    (amp_formula_numbers){.p = a->eps.value});
 }
 
-/* ---- Triangles ---------------------------------------------------------------------------------------------------- */
+/* ---- Triangles --------------------------------------------------------------------------------------------------- */
 static amp_tensor *counting(int64_t count) {
     return amp_arange(amp_int(count), .device = AMP_DEVICE_CUDA);
 }
@@ -184,7 +184,7 @@ amp_status cuda_triu(amp_call *call) {
     return triangle(call, a->input, a->diagonal, false);
 }
 
-/* ---- Complex numbers from moduli and angles ------------------------------------------------------------------------ */
+/* ---- Complex numbers from moduli and angles ---------------------------------------------------------------------- */
 amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, const amp_tensor *out) {
     const amp_dtype real = args->abs->dtype;
     for (int part = 0; part < 2; part++) {
@@ -200,7 +200,7 @@ amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, cons
     return AMP_OK;
 }
 
-/* ---- Fake quantisation -------------------------------------------------------------------------------------------- */
+/* ---- Fake quantisation ------------------------------------------------------------------------------------------- */
 /* round(x / scale) + zero within [low, high]; a NaN goes to the low end. */
 static amp_tensor *quantized(amp_tensor *x, amp_tensor *scale, amp_tensor *zero, int64_t low, int64_t high) {
     amp_tensor *inverse = amp_reciprocal(scale), *steps = inverse ? amp_mul(x, inverse) : NULL;

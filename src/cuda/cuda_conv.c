@@ -1,4 +1,5 @@
-/* Convolutions by cuDNN, or as products: the elements that each output meets are laid out as a row, and multiplied with the weight. */
+/* Convolutions by cuDNN, or as products: the elements that each output meets are laid out as a row, and multiplied with
+ * the weight. */
 #include "cuda/cuda_conv_library.h"
 
 #include <string.h>

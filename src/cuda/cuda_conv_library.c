@@ -84,7 +84,7 @@ static const void *laid_out(amp_call *call, const placed *o) {
     return amp_cuda_copy_tensor(&view, &o->view) == AMP_OK ? amp_cuda_address(op, copy) : NULL;
 }
 
-/* ---- What it can do ----------------------------------------------------------------------------------------------- */
+/* ---- What it can do ---------------------------------------------------------------------------------------------- */
 static const char *const refusals[] = {
     "unfold + cublaslt: cuDNN is not installed",     "unfold + cublaslt: cuDNN has no algorithm for it",
     "unfold + cublaslt: padded on one side only",    "unfold + cublaslt: there are no channels",
@@ -103,8 +103,8 @@ static bool pads_alike(const amp_conv *c) {
     return true;
 }
 
-/* Bias, residual and ReLU go along where they are rounded with the sum; wide sums need no such care. The fused call always adds
- * a bias: zeros, where there is none. */
+/* Bias, residual and ReLU go along where they are rounded with the sum; wide sums need no such care. The fused call
+ * always adds a bias: zeros, where there is none. */
 static bool takes_along(const amp_conv *c) {
     const amp_gemm_activation a = c->epilogue.activation;
     const bool narrow = amp_dtype_size(c->y.tensor->dtype) == 2, relu = a == AMP_GEMM_RELU;
@@ -141,7 +141,7 @@ static amp_cuda_convolution shape_of(const amp_conv *c, bool last, bool whole) {
     return q;
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 static amp_tensor *dense_bias(amp_tensor *bias) {
     return amp_tensor_is_dense(bias) && is_aligned(bias) ? bias : amp_clone(bias);
 }
@@ -172,7 +172,8 @@ static amp_status set_operands(amp_call *call, const amp_conv *c, amp_cuda_convo
     return AMP_OK;
 }
 
-/* Sums, or all of it, into the result, or (its memory being laid out otherwise) into a temporary, and the rest from there. */
+/* Sums, or all of it, into the result, or (its memory being laid out otherwise) into a temporary, and the rest from
+ * there. */
 static amp_status run(amp_call *call, const amp_conv *c, amp_cuda_convolution *q, const placed *y,
                       amp_cuda_result *result) {
     amp_conv_image image = c->y;

@@ -4,11 +4,12 @@
 
 #include "cuda/cuda_conv.h"
 
-/* Through cuDNN, if it is there and takes the convolution: *done. *kernel is for the call's note, with the reason where it is not
- * done. */
+/* Through cuDNN, if it is there and takes the convolution: *done. *kernel is for the call's note, with the reason where
+ * it is not done. */
 amp_status amp_cuda_conv_by_library(amp_call *call, const amp_conv *c, bool *done, const char **kernel);
 
-/* An image as (groups, batch, depth, height, width, channels of a group), of the result's extents; NULL: it has no tensor. */
+/* An image as (groups, batch, depth, height, width, channels of a group), of the result's extents; NULL: it has no
+ * tensor. */
 amp_tensor *amp_cuda_conv_view(const amp_conv *c, const amp_conv_image *image, amp_tensor *view);
 bool amp_cuda_conv_has_epilogue(const amp_conv *c);
 /* Sums in that order, which may be the result's own, and the epilogue, into the result. */

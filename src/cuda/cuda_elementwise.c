@@ -10,7 +10,7 @@
 #include "ops/argument_rules.h"
 #include "policy/promotion.h"
 
-/* ---- Formulas ----------------------------------------------------------------------------------------------------- */
+/* ---- Formulas ---------------------------------------------------------------------------------------------------- */
 typedef struct formula_row {
     const char *kernel_f32, *types;
 } formula_row;
@@ -35,7 +35,7 @@ static const char *kernel_of(amp_formula formula, amp_dtype compute) {
     }
 }
 
-/* ---- Geometry ----------------------------------------------------------------------------------------------------- */
+/* ---- Geometry ---------------------------------------------------------------------------------------------------- */
 static amp_status set_operand(const char *op, const amp_operand *value, const amp_tensor *out, amp_cuda_operand *o) {
     const amp_tensor *t = value->tensor;
     if (!t) {
@@ -197,7 +197,7 @@ amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const am
     return amp_cuda_compute(call, formula, values, count, amp_compute_dtype(dtype), numbers, out);
 }
 
-/* ---- Copies and constants ----------------------------------------------------------------------------------------- */
+/* ---- Copies and constants ---------------------------------------------------------------------------------------- */
 static amp_status copy_dense(amp_tensor *destination, const amp_tensor *source) {
     void *to = amp_cuda_address("copy", destination);
     const void *from = to ? amp_cuda_address("copy", source) : NULL;
@@ -242,7 +242,7 @@ amp_status amp_cuda_write_range(const char *op, amp_tensor *out, const amp_scala
     return a.out ? amp_cuda_launch_over(op, "range", &a, amp_cuda_blocks(count)) : amp_pending_error();
 }
 
-/* ---- One element -------------------------------------------------------------------------------------------------- */
+/* ---- One element ------------------------------------------------------------------------------------------------- */
 /* Integers stay integers where the formula has them, or where it changes none (`keep`); else they become f32. */
 static amp_status unary(amp_call *call, amp_formula formula, amp_tensor *input, bool keep,
                         amp_formula_numbers numbers) {
@@ -352,7 +352,7 @@ ASK(isinf)
 ASK(isfinite)
 ASK(logical_not)
 
-/* ---- Two elements ------------------------------------------------------------------------------------------------- */
+/* ---- Two elements ------------------------------------------------------------------------------------------------ */
 static amp_status plain(amp_call *call, amp_formula formula, amp_operand x, amp_operand y) {
     const amp_operand v[2] = {x, y};
     return amp_cuda_elementwise_op(call, formula, v, 2, amp_operands_dtype(v, 2), (amp_formula_numbers){0});
@@ -447,7 +447,7 @@ amp_status cuda_pow_scalar_base(amp_call *call) {
     return power(call, amp_number_operand("input", a->input), amp_tensor_operand("exponent", a->exponent));
 }
 
-/* ---- Three elements ----------------------------------------------------------------------------------------------- */
+/* ---- Three elements ---------------------------------------------------------------------------------------------- */
 static amp_status choose(amp_call *call, amp_operand condition, amp_operand x, amp_operand y, amp_dtype dtype) {
     const amp_operand v[3] = {condition, x, y};
     AMP_TRY(amp_check_condition(call, &condition));

@@ -26,7 +26,8 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
 amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const amp_operand *values, int count,
                                    amp_dtype dtype, amp_formula_numbers numbers);
 
-/* polar into `out`, and fake quantisation with tensors of one number for scale and zero point; the arguments have been checked. */
+/* polar into `out`, and fake quantisation with tensors of one number for scale and zero point; the arguments have been
+ * checked. */
 amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, const amp_tensor *out);
 amp_status amp_cuda_fake_quantize(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,
                                   int64_t low, int64_t high);

@@ -1,4 +1,5 @@
-/* What products and convolutions do to their sums on the device, where the library that made them took nothing along. */
+/* What products and convolutions do to their sums on the device, where the library that made them took nothing
+ * along. */
 #ifndef AMP_CUDA_EPILOGUE_H
 #define AMP_CUDA_EPILOGUE_H
 

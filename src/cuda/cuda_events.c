@@ -14,7 +14,7 @@ static amp_status need(const char *what, const void *first, const void *second, 
     return amp_fail(AMP_ERROR_INVALID, "%s: an argument is NULL", what);
 }
 
-/* ---- Events ------------------------------------------------------------------------------------------------------- */
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
 amp_cuda_event *amp_cuda_event_create(bool enable_timing) {
     const amp_cuda_module *module;
     amp_cuda_event *event = NULL;
@@ -61,7 +61,7 @@ double amp_cuda_event_elapsed_time(amp_cuda_event *start, amp_cuda_event *end) {
     return (double)milliseconds;
 }
 
-/* ---- Devices ------------------------------------------------------------------------------------------------------ */
+/* ---- Devices ----------------------------------------------------------------------------------------------------- */
 amp_status amp_cuda_get_device_properties(int index, amp_cuda_device_properties *properties) {
     static const char what[] = "cuda_get_device_properties";
     const amp_cuda_module *module;

@@ -64,8 +64,8 @@ typedef struct amp_cuda_matrix {
     bool transposed;
 } amp_cuda_matrix;
 
-/* c = alpha · a·b + beta · c + bias, or an activation of it, row-major; bias has n elements. c is never transposed. cuBLAS
- * knows two activations: ReLU, and GELU by tanh. f64 and complex numbers have neither bias nor activation. */
+/* c = alpha · a·b + beta · c + bias, or an activation of it, row-major; bias has n elements. c is never transposed.
+ * cuBLAS knows two activations: ReLU, and GELU by tanh. f64 and complex numbers have neither bias nor activation. */
 typedef struct amp_cuda_product {
     amp_cuda_type type, result; /* of a and b; of c and bias */
     int64_t m, n, k, batch;
@@ -76,10 +76,11 @@ typedef struct amp_cuda_product {
     bool tf32; /* f32 and c64 may be multiplied in it */
 } amp_cuda_product;
 
-/* y = x ∗ w, or relu of it, with bias and residual (residual and relu only beside a bias, none where it is transposed; the bias
- * may be zeros).
- * All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups · out channels,
- * in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest of an axis leads to. */
+/* y = x ∗ w, or relu of it, with bias and residual (residual and relu only beside a bias, none where it is transposed;
+ * the bias may be zeros).
+ * All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups · out
+ * channels, in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest of an
+ * axis leads to. */
 typedef struct amp_cuda_convolution {
     amp_cuda_type type;
     bool transposed, channels_last, relu, with_bias, with_residual;
@@ -91,8 +92,8 @@ typedef struct amp_cuda_convolution {
     void *y; /* NULL: nothing is run; whether it could be */
 } amp_cuda_convolution;
 
-/* `count` Fourier transforms of length n, without a scale, of dense lines one after the other: complex to complex, real to the
- * frequencies 0 … n/2, and these to real. `in` is not kept. */
+/* `count` Fourier transforms of length n, without a scale, of dense lines one after the other: complex to complex, real
+ * to the frequencies 0 … n/2, and these to real. `in` is not kept. */
 typedef enum amp_cuda_transform_form { AMP_CUDA_C2C, AMP_CUDA_R2C, AMP_CUDA_C2R } amp_cuda_transform_form;
 typedef struct amp_cuda_transform {
     amp_cuda_transform_form form;
@@ -149,8 +150,8 @@ typedef struct amp_cuda_module {
     int (*capability)(void);
     /* `op` does what follows: a static name, for the message when a kernel of it fails later. */
     void (*begin)(const char *op);
-    /* What this thread enqueues on the selected device goes to a stream of the caller's, a CUstream; NULL: to its own again. Each
-     * comes after what was enqueued on the other. */
+    /* What this thread enqueues on the selected device goes to a stream of the caller's, a CUstream; NULL: to its own
+     * again. Each comes after what was enqueued on the other. */
     amp_cuda_result (*lend)(void *stream);
 
     amp_cuda_result (*allocate)(size_t bytes, amp_cuda_block **block, void **address);
@@ -183,8 +184,8 @@ typedef struct amp_cuda_module {
     /* Why there is no such routine: a clause, or NULL where there is one. */
     const char *(*routine_missing)(amp_cuda_routine routine);
 
-    /* Points in the order of a stream's work, of the selected device. Recorded on the thread's stream of that device; the
-     * thread's stream of any device can wait for one. */
+    /* Points in the order of a stream's work, of the selected device. Recorded on the thread's stream of that device;
+     * the thread's stream of any device can wait for one. */
     amp_cuda_result (*event_make)(bool timed, amp_cuda_event **made);
     void (*event_free)(amp_cuda_event *event);
     amp_cuda_result (*event_record)(amp_cuda_event *event);
@@ -196,12 +197,12 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*describe_device)(int index, amp_cuda_facts *facts);
     /* Of the selected device, in bytes. */
     amp_cuda_result (*memory_info)(size_t *free_bytes, size_t *total_bytes);
-    /* The driver (0) and the libraries that the module opens: its name, and its version or why there is none; false after
-     * the last. */
+    /* The driver (0) and the libraries that the module opens: its name, and its version or why there is none; false
+     * after the last. */
     bool (*describe_library)(int index, const char **name, char *text, size_t size);
 
-    /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's stream
-     * (synchronize, download, trim) tells of one, once. */
+    /* Where kernels that this thread enqueues report their faults. AMP_CUDA_INVALID of what waits for the thread's
+     * stream (synchronize, download, trim) tells of one, once. */
     amp_cuda_result (*faults)(amp_cuda_faults **faults);
     /* Waits for the thread's stream. */
     amp_cuda_result (*synchronize)(void);

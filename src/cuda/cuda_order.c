@@ -18,7 +18,7 @@ static void *room_for(const amp_call *call, int64_t rows, int64_t length) {
     return room ? amp_cuda_address(call->op->name, room) : NULL;
 }
 
-/* ---- By digits ---------------------------------------------------------------------------------------------------- */
+/* ---- By digits --------------------------------------------------------------------------------------------------- */
 static int passes_of(amp_dtype dtype) {
     return (int)amp_dtype_size(dtype); /* a digit is a byte */
 }
@@ -98,7 +98,7 @@ static amp_status sort_by_digits(const amp_call *call, const amp_cuda_sort *sort
     return AMP_OK;
 }
 
-/* ---- By merges ---------------------------------------------------------------------------------------------------- */
+/* ---- By merges --------------------------------------------------------------------------------------------------- */
 amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lines, bool descending, bool last_first,
                                  amp_cuda_ordered *ordered) {
     const char *op = call->op->name;
@@ -133,8 +133,8 @@ amp_status amp_cuda_put_in_order(const amp_call *call, const amp_cuda_lines *lin
     return AMP_OK;
 }
 
-/* The first k of each row: of every tile in order, what cannot be among them is left behind, until one tile is left. `in_order`
- * becomes the number of places of a row. */
+/* The first k of each row: of every tile in order, what cannot be among them is left behind, until one tile is left.
+ * `in_order` becomes the number of places of a row. */
 static amp_status find_first(const amp_call *call, const amp_cuda_lines *lines, int64_t k, amp_cuda_sort *a,
                              const int64_t **places, int64_t *in_order) {
     const char *op = call->op->name;

@@ -1,5 +1,5 @@
-/* A recurrent layer in one direction, made of other ops: the inputs of all steps are one product, each step is one more and its
- * gates. Products of 16-bit floats are of f32 copies, so that sums are rounded once. */
+/* A recurrent layer in one direction, made of other ops: the inputs of all steps are one product, each step is one more
+ * and its gates. Products of 16-bit floats are of f32 copies, so that sums are rounded once. */
 #include "cuda/cuda_rnn.h"
 
 #include "amp/ops.h"

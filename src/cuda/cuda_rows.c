@@ -12,7 +12,7 @@
 #include "ops/row_rules.h"
 #include "ops/shape_rules.h"
 
-/* ---- Reductions --------------------------------------------------------------------------------------------------- */
+/* ---- Reductions -------------------------------------------------------------------------------------------------- */
 static const char *kernel_of(amp_reduction kind, amp_dtype compute) {
     static const char *const sums[] = {"sum_f32", "sum_f64", "sum_i64", "sum_c128"};
     static const char *const products[] = {"product_f64", "product_f64", "product_i64", "product_c128"};
@@ -64,8 +64,8 @@ static int width_of(const amp_cuda_reduce *a) {
     return by_columns || a->elements < 16 ? 1 : a->elements < 512 ? 32 : AMP_CUDA_THREADS;
 }
 
-/* Where results keep few blocks busy, their elements are cut into pieces, of which each thread has at least 16: as many as the
- * shape says, on whatever GPU. */
+/* Where results keep few blocks busy, their elements are cut into pieces, of which each thread has at least 16: as many
+ * as the shape says, on whatever GPU. */
 static int64_t pieces_of(const amp_cuda_reduce *a, int64_t blocks) {
     enum { ENOUGH_BLOCKS = 512, LEAST = 16 };
     const int64_t wanted = ENOUGH_BLOCKS / blocks, most = a->elements / ((int64_t)a->width * LEAST);
@@ -109,7 +109,7 @@ amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out) 
     return launch_reduction(op, &a, work->compute);
 }
 
-/* ---- Sums of what is computed first ------------------------------------------------------------------------------- */
+/* ---- Sums of what is computed first ------------------------------------------------------------------------------ */
 /* Means first, then the squares of what is left. */
 amp_status amp_cuda_variance_of(amp_call *call, const amp_cuda_variance *v) {
     const amp_tensor *x = v->input;
@@ -157,7 +157,7 @@ amp_status amp_cuda_dots(const char *op, amp_tensor *out, const amp_tensor *x, c
     return amp_cuda_reduce_tensor(&work, out);
 }
 
-/* ---- Where the extreme is ----------------------------------------------------------------------------------------- */
+/* ---- Where the extreme is ---------------------------------------------------------------------------------------- */
 typedef struct extreme_outputs {
     amp_tensor *values, *index;
 } extreme_outputs;
@@ -226,7 +226,7 @@ amp_status cuda_min_dim(amp_call *call) {
     return extreme_along(call, a->input, a->dim, a->keepdim, false);
 }
 
-/* ---- Softmax ------------------------------------------------------------------------------------------------------ */
+/* ---- Softmax ----------------------------------------------------------------------------------------------------- */
 static int64_t product_of(const int64_t *shape, int count) {
     int64_t product = 1;
     for (int i = 0; i < count; i++) product *= shape[i];
@@ -304,7 +304,7 @@ amp_status cuda_softmin(amp_call *call) {
     return input ? softmax(call, input, a->dim, a->dtype, false) : amp_pending_error();
 }
 
-/* ---- Normalisations ----------------------------------------------------------------------------------------------- */
+/* ---- Normalisations ---------------------------------------------------------------------------------------------- */
 /* Whether a thread's numbers lie side by side: one for each element, and rows whose own begin where that is
  * possible. */
 static amp_status set_parameter(const char *op, amp_tensor *t, const amp_cuda_norm *a, amp_cuda_parameter *p) {
@@ -372,7 +372,7 @@ amp_status cuda_group_norm(amp_call *call) {
                                     .eps = a->eps.value});
 }
 
-/* ---- By index ----------------------------------------------------------------------------------------------------- */
+/* ---- By index ---------------------------------------------------------------------------------------------------- */
 static amp_status check_index(const amp_call *call, const char *name, const amp_tensor *index) {
     if (index->dtype == AMP_I64 || index->dtype == AMP_I32 || amp_tensor_elements(index) == 0) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected i64 or i32", amp_call_name(call), name,

@@ -21,8 +21,8 @@ amp_status amp_cuda_variance_of(amp_call *call, const amp_cuda_variance *v);
 /* As amp_cpu_dots. */
 amp_status amp_cuda_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate);
 
-/* Output 0, of `rank` dimensions: in[…] with dimension `dim` named by index[place], for every place of the index; both have
- * one rank, from 1 up. `negative`: indices may count from the end. One out of range is told of later. */
+/* Output 0, of `rank` dimensions: in[…] with dimension `dim` named by index[place], for every place of the index; both
+ * have one rank, from 1 up. `negative`: indices may count from the end. One out of range is told of later. */
 amp_status amp_cuda_read_along(amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim, int rank,
                                bool negative);
 

@@ -11,7 +11,7 @@
 /* A line of up to SHORT places, or one of MANY, is a thread's. */
 enum { SHORT = 64, MANY = 1 << 16 };
 
-/* ---- Lines in order ----------------------------------------------------------------------------------------------- */
+/* ---- Lines in order ---------------------------------------------------------------------------------------------- */
 /* The index as dense lines along `dim`, once for all the lines that share it. */
 static amp_tensor *index_lines(const amp_call *call, const amp_tensor *index, int dim, amp_cuda_scatter *a) {
     amp_tensor lines = *index;
@@ -52,7 +52,7 @@ static amp_status put_lines_in_order(const amp_call *call, const amp_tensor *ind
     return AMP_OK;
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------ */
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 static void set_geometry(const amp_cuda_writing *w, amp_cuda_scatter *a) {
     a->lines = 1;
     for (int d = 0; d < w->index->rank; d++) {
@@ -128,7 +128,7 @@ amp_status amp_cuda_make_offsets(const amp_call *call, const amp_tensor *table, 
     return amp_cuda_launch_over(op, "index_offsets", &a, amp_cuda_blocks(a.count));
 }
 
-/* ---- Masks -------------------------------------------------------------------------------------------------------- */
+/* ---- Masks ------------------------------------------------------------------------------------------------------- */
 /* For each place of the mask the number of its value among `count`: how many are set before it. Only the device knows
  * how many there are, and tells of it later where they are not `count`. NULL with an error. */
 static amp_tensor *value_numbers(const amp_call *call, amp_tensor *mask, int64_t count) {
@@ -144,8 +144,8 @@ static amp_tensor *value_numbers(const amp_call *call, amp_tensor *mask, int64_t
     return before ? amp_where_scalar_other(flat, before, amp_int(0)) : NULL;
 }
 
-/* Values (…, count, …), `behind` dimensions behind the count, as (…, the mask's shape, …); or (…, 1, …) with ones there.
- * With a count of 0 no place is set, and any number will do. */
+/* Values (…, count, …), `behind` dimensions behind the count, as (…, the mask's shape, …); or (…, 1, …) with ones
+ * there. With a count of 0 no place is set, and any number will do. */
 static amp_tensor *spread_values(const amp_call *call, amp_tensor *values, amp_tensor *mask, int behind) {
     const int dim = values->rank - 1 - behind;
     if (dim < 0) return values;

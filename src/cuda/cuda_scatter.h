@@ -5,8 +5,8 @@
 #include "amp/ops.h"
 #include "cpu/scatter.h"
 
-/* Puts values into `table` at the places of `index` (i64), which all have one rank, from 1 up. An index below `least` or not
- * below the extent of dimension `dim` is told of later. */
+/* Puts values into `table` at the places of `index` (i64), which all have one rank, from 1 up. An index below `least`
+ * or not below the extent of dimension `dim` is told of later. */
 typedef struct amp_cuda_writing {
     const amp_tensor *table, *index, *values; /* values NULL: `number` of the table's dtype */
     const void *number;
@@ -17,8 +17,8 @@ typedef struct amp_cuda_writing {
 } amp_cuda_writing;
 amp_status amp_cuda_write_by_index(const amp_call *call, const amp_cuda_writing *w);
 
-/* out[place] = Σ indices[d][place] · stride of dimension d, where indices[d] is not NULL; they broadcast to `out`, and may count
- * from the end. INT64_MIN where one is out of range, which is told of later. */
+/* out[place] = Σ indices[d][place] · stride of dimension d, where indices[d] is not NULL; they broadcast to `out`, and
+ * may count from the end. INT64_MIN where one is out of range, which is told of later. */
 amp_status amp_cuda_make_offsets(const amp_call *call, const amp_tensor *table, amp_tensor *const *indices, int dims,
                                  amp_tensor *out);
 

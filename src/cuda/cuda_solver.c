@@ -33,7 +33,7 @@ typedef struct job {
     int32_t *infos; /* one for each matrix, whether asked for or not */
 } job;
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 static void *temporary(const job *j, amp_dtype dtype, int64_t elements) {
     amp_tensor *t = amp_cuda_temporary(j->call, dtype, 1, &elements);
     return t ? amp_cuda_address(j->op, t) : NULL;
@@ -60,7 +60,7 @@ static void *at(const job *j, const amp_cuda_stack *s, int64_t index, amp_dtype 
     return s->data ? (char *)s->data + offset * (int64_t)amp_dtype_size(dtype) : NULL;
 }
 
-/* ---- Steps -------------------------------------------------------------------------------------------------------- */
+/* ---- Steps ------------------------------------------------------------------------------------------------------- */
 /* The kernel's arguments for these stacks of the batch, and nothing else. */
 static amp_cuda_matrices over(const job *j, const amp_cuda_stack *const *stacks, int count) {
     amp_cuda_matrices a = {.rank = j->a.rank, .count = j->a.count, .report = j->a.report};
@@ -118,7 +118,7 @@ static amp_status run(const job *j, const amp_cuda_factor *f) {
     return amp_cuda_status(j->op, amp_cuda_loaded()->factorise(f));
 }
 
-/* ---- Triangles ---------------------------------------------------------------------------------------------------- */
+/* ---- Triangles --------------------------------------------------------------------------------------------------- */
 typedef struct triangle {
     bool upper, transposed, conjugated, unit;
 } triangle;
@@ -150,7 +150,7 @@ static amp_status check_diagonals(const job *j, const amp_cuda_stack *factor) {
     return amp_cuda_launch_over(j->op, stack_diagonal[j->number], &a, a.count);
 }
 
-/* ---- Cholesky ----------------------------------------------------------------------------------------------------- */
+/* ---- Cholesky ---------------------------------------------------------------------------------------------------- */
 static amp_status factor_cholesky(job *j) {
     const amp_cuda_stack *x = &j->a.stacks[0];
     const bool upper = j->a.options[0] == 'U';
@@ -177,9 +177,9 @@ static amp_status solve_cholesky(job *j) {
     return check_diagonals(j, x);
 }
 
-/* ---- LU ----------------------------------------------------------------------------------------------------------- */
-/* A NaN is no pivot, and what is found in the place of one is cuSOLVER's own: matrices of NaN are not given to it, and NaN that comes
- * of infinities leads to no row that there is not. */
+/* ---- LU ---------------------------------------------------------------------------------------------------------- */
+/* A NaN is no pivot, and what is found in the place of one is cuSOLVER's own: matrices of NaN are not given to it, and
+ * NaN that comes of infinities leads to no row that there is not. */
 static amp_status run_getrf(const job *j, int64_t *pivots, int64_t per_matrix, int32_t **found) {
     const amp_cuda_stack *lu = &j->a.stacks[0];
     amp_cuda_matrices inside = over(j, &lu, 1);
@@ -239,7 +239,7 @@ static amp_status factor_and_solve(job *j) {
     return give_verdict(j, found, 0, NULL, &j->a.stacks[1], NULL);
 }
 
-/* ---- Reflectors --------------------------------------------------------------------------------------------------- */
+/* ---- Reflectors -------------------------------------------------------------------------------------------------- */
 static amp_status run_geqrf(const job *j, const amp_cuda_stack *a, const amp_cuda_stack *tau) {
     for (int64_t i = 0; i < j->a.count; i++) {
         const amp_cuda_factor f = factor_of(j, AMP_CUDA_GEQRF, i, a, tau);
@@ -295,7 +295,7 @@ static amp_status factor_qr(job *j) {
     return each_element(j, stack_clear, 'L', x, NULL);
 }
 
-/* ---- Singular values and eigenvalues ------------------------------------------------------------------------------ */
+/* ---- Singular values and eigenvalues ----------------------------------------------------------------------------- */
 /* cuSOLVER gives V, not its adjoint. */
 static amp_status run_gesvdj(const job *j, const amp_cuda_stack *v) {
     const amp_cuda_stack *x = &j->a.stacks[0], *s = &j->a.stacks[1], *u = &j->a.stacks[2];
@@ -380,7 +380,7 @@ static amp_status factor_any(job *j) {
     return give_verdict(j, found, 'A', NULL, NULL, NULL);
 }
 
-/* ---- Least squares ------------------------------------------------------------------------------------------------ */
+/* ---- Least squares ----------------------------------------------------------------------------------------------- */
 /* A stack's first rows. */
 static amp_cuda_stack first_rows(const amp_cuda_stack *s, int rows) {
     amp_cuda_stack first = *s;
@@ -454,9 +454,9 @@ static amp_status solve_least_squares(job *j) {
     return AMP_OK;
 }
 
-/* ---- What goes there ---------------------------------------------------------------------------------------------- */
-/* Matrices whose shorter side is `least` or more, where there is at most one for every `side` of it: more of them keep the blocks
- * of our own kernel busy. Jacobi's rotations (ours, too) lose sooner. */
+/* ---- What goes there --------------------------------------------------------------------------------------------- */
+/* Matrices whose shorter side is `least` or more, where there is at most one for every `side` of it: more of them keep
+ * the blocks of our own kernel busy. Jacobi's rotations (ours, too) lose sooner. */
 typedef struct rule {
     int least, side;
     amp_status (*run)(job *j);

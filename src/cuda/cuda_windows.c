@@ -1,4 +1,5 @@
-/* Resampling, pooling and padding: the tables that the op layer makes are sent to the device, where one kernel reads them. */
+/* Resampling, pooling and padding: the tables that the op layer makes are sent to the device, where one kernel reads
+ * them. */
 #include "cuda/cuda_windows.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "cuda/cuda_backend.h"
 #include "cuda/index_args.h"
 
-/* ---- Geometry ----------------------------------------------------------------------------------------------------- */
+/* ---- Geometry ---------------------------------------------------------------------------------------------------- */
 static amp_cuda_steps steps_of(const amp_spatial *s, const amp_tensor *t) {
     const int channel = s->rank - s->dims - 1; /* 1 behind a batch */
     amp_cuda_steps steps = {.batch = channel ? t->strides[0] : 0, .channel = t->strides[channel]};
@@ -69,7 +70,7 @@ static amp_status launch(amp_call *call, const amp_spatial *s, const char *kerne
     return launch_over(call, s, kernel, input, out, places, amp_tensor_elements(out), a);
 }
 
-/* ---- One element, or weighted ones -------------------------------------------------------------------------------- */
+/* ---- One element, or weighted ones ------------------------------------------------------------------------------- */
 amp_status amp_cuda_spatial_gather(amp_call *call, const amp_spatial *s, amp_tensor *input,
                                    const int64_t *const tables[AMP_SPATIAL_DIMS]) {
     amp_tensor *out = output(call, s, 0, input->dtype, input);
@@ -99,7 +100,7 @@ amp_status amp_cuda_resample(amp_call *call, const amp_spatial *s, amp_tensor *i
     return launch(call, s, input->dtype == AMP_F64 ? "resample_f64" : "resample_f32", input, out, NULL, &a);
 }
 
-/* ---- Pooling ------------------------------------------------------------------------------------------------------ */
+/* ---- Pooling ----------------------------------------------------------------------------------------------------- */
 static amp_status send_windows(const amp_call *call, const amp_pool *p, int k, amp_cuda_window_axis *axis) {
     const int64_t out = p->s.out[k], most = p->most[k] > 0 ? p->most[k] : 1;
     int64_t *counts = amp_spatial_table(call, out * (most + 2), sizeof *counts);
@@ -178,7 +179,7 @@ amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_
                                 amp_cuda_blocks(a.batch * s->out[0] * s->out[1] * s->out[2] * 4));
 }
 
-/* ---- Windows that samples place ------------------------------------------------------------------------------------- */
+/* ---- Windows that samples place ---------------------------------------------------------------------------------- */
 amp_status amp_cuda_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
                                     const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places) {
     const char *op = call->op->name;

@@ -1,4 +1,5 @@
-/* The argument structs of kernels that sort and search, and read and write by index: as kernel_args.h, which they go with. */
+/* The argument structs of kernels that sort and search, and read and write by index: as kernel_args.h, which they go
+ * with. */
 #ifndef AMP_CUDA_INDEX_ARGS_H
 #define AMP_CUDA_INDEX_ARGS_H
 
@@ -6,8 +7,8 @@
 
 #include "cuda/kernel_args.h"
 
-/* Dense rows, put in order by keys: whole numbers that compare as the elements do. Beside each key goes its element's place in
- * the row. */
+/* Dense rows, put in order by keys: whole numbers that compare as the elements do. Beside each key goes its element's
+ * place in the row. */
 typedef struct amp_cuda_sort {
     const void *in;
     amp_dtype dtype;
@@ -76,8 +77,8 @@ typedef struct amp_cuda_search {
     amp_cuda_report report;
 } amp_cuda_search;
 
-/* Values written, added or multiplied into the elements of a table that indices name: along lines of `length` places, one line
- * for each element of the free dimensions. */
+/* Values written, added or multiplied into the elements of a table that indices name: along lines of `length` places,
+ * one line for each element of the free dimensions. */
 typedef struct amp_cuda_scatter {
     void *table;
     const void *values; /* NULL: `number`, the same everywhere */
@@ -98,8 +99,8 @@ typedef struct amp_cuda_scatter {
     amp_cuda_report report;
 } amp_cuda_scatter;
 
-/* out[i] = Σ index of dimension d · its stride, of i64 indices that may count from the end; INT64_MIN where one is out of
- * range. */
+/* out[i] = Σ index of dimension d · its stride, of i64 indices that may count from the end; INT64_MIN where one is out
+ * of range. */
 typedef struct amp_cuda_offsets {
     int64_t *out;
     int64_t count;
@@ -111,8 +112,8 @@ typedef struct amp_cuda_offsets {
     amp_cuda_report report;
 } amp_cuda_offsets;
 
-/* Rows of a table put together in bags: Σ scale · row, their mean, or their maxima. Bag b has the indices from offsets[b] on,
- * or, without offsets, `each` of them. */
+/* Rows of a table put together in bags: Σ scale · row, their mean, or their maxima. Bag b has the indices from
+ * offsets[b] on, or, without offsets, `each` of them. */
 typedef struct amp_cuda_bags {
     const void *table, *index, *offsets, *scales;
     void *out; /* dense */

@@ -1,4 +1,5 @@
-/* The argument structs of the CUDA kernels, as libamp fills them and the .cu files read them. Strides are in elements. */
+/* The argument structs of the CUDA kernels, as libamp fills them and the .cu files read them. Strides are in
+ * elements. */
 #ifndef AMP_CUDA_KERNEL_ARGS_H
 #define AMP_CUDA_KERNEL_ARGS_H
 
@@ -21,8 +22,8 @@ typedef enum amp_cuda_activation {
     AMP_CUDA_HARDTANH
 } amp_cuda_activation;
 
-/* What kernels met that has no result: the op of the last of them, or NULL. In host memory, one for each stream; the host
- * looks there whenever it has waited for the stream. */
+/* What kernels met that has no result: the op of the last of them, or NULL. In host memory, one for each stream; the
+ * host looks there whenever it has waited for the stream. */
 typedef struct amp_cuda_faults {
     const char *zero_divisor, *index, *probability;
 } amp_cuda_faults;
@@ -33,8 +34,8 @@ typedef struct amp_cuda_report {
     const char *op;
 } amp_cuda_report;
 
-/* Functions of one to three elements; the kernels are called <formula>_<compute>: exp_f32, add_i64. The switch kernels of f64,
- * i64 and c128 (elementwise_f64 …) take the formula's number instead. */
+/* Functions of one to three elements; the kernels are called <formula>_<compute>: exp_f32, add_i64. The switch kernels
+ * of f64, i64 and c128 (elementwise_f64 …) take the formula's number instead. */
 typedef struct amp_cuda_operand {
     void *data; /* NULL: the constant, for every element */
     int64_t strides[AMP_MAX_RANK];
@@ -147,8 +148,8 @@ typedef struct amp_cuda_scan {
     int64_t rows, length, inner;
 } amp_cuda_scan;
 
-/* Losses over classes: class c of sample i is element (i / inner)·classes·inner + c·inner + i % inner. All is dense; what is
- * written has the type that is computed in. */
+/* Losses over classes: class c of sample i is element (i / inner)·classes·inner + c·inner + i % inner. All is dense;
+ * what is written has the type that is computed in. */
 typedef struct amp_cuda_classes {
     const void *in, *target, *probabilities, *weight; /* target or probabilities; weight: of classes, or NULL */
     void *losses, *weights;                           /* of samples; weights: what a mean divides by, or NULL */
@@ -178,8 +179,9 @@ typedef struct amp_cuda_attention {
     double scale;
     float factor; /* scale · log₂ e, of the flash_* kernels */
     bool causal;
-    /* More than one part: a block meets `part_keys` of the keys. What it sums, f32 or f64, goes to [part][head][row][column], its
-     * greatest score and sum of weights to [part][head][row], and attention_join_<dtype> makes results of them. */
+    /* More than one part: a block meets `part_keys` of the keys. What it sums, f32 or f64, goes to
+     * [part][head][row][column], its greatest score and sum of weights to [part][head][row], and attention_join_<dtype>
+     * makes results of them. */
     int64_t parts, part_keys;
     void *sums, *highs, *totals;
 } amp_cuda_attention;
@@ -243,8 +245,8 @@ typedef struct amp_cuda_windows {
     amp_cuda_report report;
 } amp_cuda_windows;
 
-/* p-norms of x1 − x2 along the last dimension: of all pairs of a row-major shape, or, where `points` is set, of the pairs (i, j > i)
- * of so many points in x1, one after the other. */
+/* p-norms of x1 − x2 along the last dimension: of all pairs of a row-major shape, or, where `points` is set, of the
+ * pairs (i, j > i) of so many points in x1, one after the other. */
 typedef struct amp_cuda_distances {
     const void *x1, *x2;
     void *out;

@@ -4,7 +4,8 @@
 
 #include "cuda/kernel_args.h"
 
-/* The faults of a stream, with what only these kernels tell of behind those of all the others: report.faults points to it. */
+/* The faults of a stream, with what only these kernels tell of behind those of all the others: report.faults points to
+ * it. */
 typedef struct amp_cuda_matrix_faults {
     amp_cuda_faults others;
     const char *matrix; /* one was singular, not positive-definite, or held NaN */

@@ -33,8 +33,8 @@ typedef struct amp_backend {
     /* As amp_foreach_non_finite_check_and_unscale, whose arguments have been checked. */
     amp_status (*unscale)(const char *op, amp_tensor *const *grads, int64_t count, amp_tensor *found,
                           const amp_tensor *factor);
-    /* For explain, where ops return before the device is done: marks before a call and behind it. NULL: no such mark can
-     * be made. What is read, with AMP_TIMING_READ or AMP_TIMING_FAILED, is freed; with `wait` that is sure. */
+    /* For explain, where ops return before the device is done: marks before a call and behind it. NULL: no such mark
+     * can be made. What is read, with AMP_TIMING_READ or AMP_TIMING_FAILED, is freed; with `wait` that is sure. */
     void *(*begin_timing)(const amp_call *call);
     void (*end_timing)(void *timing);
     amp_timing (*read_timing)(void *timing, bool wait, uint64_t *nanoseconds);

@@ -1,4 +1,5 @@
-/* Times of calls on a device that goes on after they return: marks before and behind each, read when it has passed them. */
+/* Times of calls on a device that goes on after they return: marks before and behind each, read when it has passed
+ * them. */
 #ifndef AMP_EXPLAIN_DEVICE_TIME_H
 #define AMP_EXPLAIN_DEVICE_TIME_H
 

@@ -1,7 +1,8 @@
-// libcublasLt for machines without a GPU: products by loops, in the terms of the real one: column-major, any of the four
-// transpositions, batches, epilogues. What it does not know, it refuses; what the real one would take and compute nonsense of, or
-// read where it must not, it complains of: handles of another device, types that do not go together, addresses less aligned
-// than the heuristics were told, workspaces that are too small, matrices that are larger than their memory.
+// libcublasLt for machines without a GPU: products by loops, in the terms of the real one: column-major, any of the
+// four transpositions, batches, epilogues. What it does not know, it refuses; what the real one would take and compute
+// nonsense of, or read where it must not, it complains of: handles of another device, types that do not go together,
+// addresses less aligned than the heuristics were told, workspaces that are too small, matrices that are larger than
+// their memory.
 #include <cublasLt.h>
 
 #include <algorithm>

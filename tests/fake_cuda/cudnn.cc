@@ -1,7 +1,8 @@
-// libcudnn for machines without a GPU: convolutions by their definition, in the terms of the real one. What it does not know, it
-// refuses; so it does results whose extents do not follow. Of the answers about algorithms only one may be taken: the
-// others are not deterministic, or want more memory than there is. It complains of what the real one would not notice: a stream that
-// was not set, memory that is too small or less aligned than tensor cores need, a bias of another type or shape.
+// libcudnn for machines without a GPU: convolutions by their definition, in the terms of the real one. What it does not
+// know, it refuses; so it does results whose extents do not follow. Of the answers about algorithms only one may be
+// taken: the others are not deterministic, or want more memory than there is. It complains of what the real one would
+// not notice: a stream that was not set, memory that is too small or less aligned than tensor cores need, a bias of
+// another type or shape.
 #include <cudnn.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// libcusolver for machines without a GPU: LAPACK on the host, in the terms of the real one. Workspaces are overwritten, and
-// those that are too small or not of the pools are refused. A handle is its device's; matrices must have their memory, and the
-// stream its turn with it.
+// libcusolver for machines without a GPU: LAPACK on the host, in the terms of the real one. Workspaces are overwritten,
+// and those that are too small or not of the pools are refused. A handle is its device's; matrices must have their
+// memory, and the stream its turn with it.
 #include <cusolverDn.h>
 
 #include <complex>

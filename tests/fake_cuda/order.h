@@ -1,6 +1,6 @@
-// Which work on the fake devices comes after which. Every stream has a clock: for each stream, how much of its work is over
-// before what is enqueued here next. Two uses of a block, one of which writes, must be in an order; on a GPU that they are
-// not shows only sometimes, here always.
+// Which work on the fake devices comes after which. Every stream has a clock: for each stream, how much of its work is
+// over before what is enqueued here next. Two uses of a block, one of which writes, must be in an order; on a GPU that
+// they are not shows only sometimes, here always.
 #ifndef AMP_TESTS_FAKE_ORDER_H
 #define AMP_TESTS_FAKE_ORDER_H
 

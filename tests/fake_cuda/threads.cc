@@ -1,5 +1,6 @@
-// The threads of a block on the host, in turns: each has a stack, and runs until its next barrier. Warps are independent of
-// each other between barriers of the block. Turns go up and down alternately, so that a barrier that is missing shows.
+// The threads of a block on the host, in turns: each has a stack, and runs until its next barrier. Warps are
+// independent of each other between barriers of the block. Turns go up and down alternately, so that a barrier that is
+// missing shows.
 #include <ucontext.h>
 
 #include <cstdint>

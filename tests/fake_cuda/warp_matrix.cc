@@ -1,4 +1,5 @@
-// What warps do together on sm_80 and later, lane by lane as the PTX ISA's tables say: ldmatrix, mma.m16n8k16, cp.async.
+// What warps do together on sm_80 and later, lane by lane as the PTX ISA's tables say: ldmatrix, mma.m16n8k16,
+// cp.async.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -56,9 +57,9 @@ void amp_fake_load_matrices(uint32_t *x, const char *row, bool turned) {
     }
 }
 
-// With g = lane / 4, t = lane % 4. A: element i of 8 is in row g, or g + 8 for i of 2, 3, 6, 7, and column 2t + i % 2, 8
-// further from i = 4 on. B: element i of 4 is in row 2t + i % 2, 8 further from i = 2 on, of column g. C: element i of 4
-// is in row g, from i = 2 on g + 8, and column 2t + i % 2.
+// With g = lane / 4, t = lane % 4. A: element i of 8 is in row g, or g + 8 for i of 2, 3, 6, 7, and column 2t + i % 2,
+// 8 further from i = 4 on. B: element i of 4 is in row 2t + i % 2, 8 further from i = 2 on, of column g. C: element i
+// of 4 is in row g, from i = 2 on g + 8, and column 2t + i % 2.
 void amp_fake_multiply_add(float *c, const uint32_t *a, const uint32_t *b, float (*widen)(uint16_t)) {
     uint32_t words[6];
     std::memcpy(words, a, 4 * sizeof *a);

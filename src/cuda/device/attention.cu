@@ -1,11 +1,14 @@
-/* Attention without a matrix of scores in memory: a warp holds 16 query rows, and meets the keys a tile at a time with a running
- * maximum and sum (Dao et al., FlashAttention, 2022; Milakov & Gimelshein, Online normalizer calculation for softmax, 2018).
+/* Attention without a matrix of scores in memory: a warp holds 16 query rows, and meets the keys a tile at a time with
+ * a running maximum and sum (Dao et al., FlashAttention, 2022; Milakov & Gimelshein, Online normalizer calculation for
+ * softmax, 2018).
  *
- * Scores, softmax and results are f32 (f64 for f64); weights exp(s − m) ≤ 1 are rounded to the inputs' dtype before they
- * meet the values. A row of which no key is left gives 0. Where a query row ends, keys beyond it are not read if causal.
+ * Scores, softmax and results are f32 (f64 for f64); weights exp(s − m) ≤ 1 are rounded to the inputs' dtype before
+ * they meet the values. A row of which no key is left gives 0. Where a query row ends, keys beyond it are not read if
+ * causal.
  *
- * Deep heads: scores are summed over pieces of the depth, which are read again for every tile of keys, and each piece of the
- * values' width is a block's work of its own. Few query rows: several blocks share their keys, and their sums are joined after. */
+ * Deep heads: scores are summed over pieces of the depth, which are read again for every tile of keys, and each piece
+ * of the values' width is a block's work of its own. Few query rows: several blocks share their keys, and their sums
+ * are joined after. */
 #include "cuda/device/heads.h"
 #include "cuda/device/tile.h"
 
@@ -287,7 +290,7 @@ ATTENTION(f32_deep, plain_elements<float>, 128, 2, 16, true)
 ATTENTION(f64_64, plain_elements<double>, 64, 2, 16, false)
 ATTENTION(f64_deep, plain_elements<double>, 64, 2, 16, true)
 
-/* ---- Parts of the keys -------------------------------------------------------------------------------------------- */
+/* ---- Parts of the keys ------------------------------------------------------------------------------------------- */
 template <class Elements>
 AMP_DEVICE void join_parts(const amp_cuda_attention &a) {
     typedef typename Elements::wide wide;

@@ -1,5 +1,6 @@
-/* Convolutions through cuDNN, which is opened at the first one. A plan (descriptors, the algorithm that the library's heuristics
- * put first) is made once for each shape and kept; its workspace is the stream's memory, taken and given back with each run. */
+/* Convolutions through cuDNN, which is opened at the first one. A plan (descriptors, the algorithm that the library's
+ * heuristics put first) is made once for each shape and kept; its workspace is the stream's memory, taken and given
+ * back with each run. */
 #include <pthread.h>
 
 #include "cuda/device/plans.h"
@@ -54,8 +55,8 @@ static void load(void) {
 #undef X
 }
 
-/* What it does not support (3xxx), what it takes for wrong arguments (2xxx), and what an installation of parts cannot do
- * (1xxx), another way may. */
+/* What it does not support (3xxx), what it takes for wrong arguments (2xxx), and what an installation of parts cannot
+ * do (1xxx), another way may. */
 static amp_cuda_result check(cudnnStatus_t status, const char *what) {
     const int kind = (int)status / 1000;
     if (status == CUDNN_STATUS_SUCCESS) return AMP_CUDA_OK;
@@ -68,7 +69,7 @@ static amp_cuda_result check(cudnnStatus_t status, const char *what) {
     return result;
 }
 
-/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
 typedef struct plan {
     amp_cuda_plan plan;
     amp_cuda_convolution key; /* without its pointers */
@@ -225,7 +226,7 @@ static amp_cuda_result make(void *made, const void *key) {
 
 static amp_cuda_plans plans = AMP_CUDA_PLANS(plan, 512, make, clear, "cuDNN has no algorithm for this convolution");
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 /* Factors, as the library reads them. */
 typedef union number {
     float f32;

@@ -1,5 +1,5 @@
-/* cdist and pdist: one thread makes a distance, the coordinates in their order. Sums are in T with no carried error: f32 for
- * p of 0, 1, 2 and infinity of narrow points, else f64. */
+/* cdist and pdist: one thread makes a distance, the coordinates in their order. Sums are in T with no carried error:
+ * f32 for p of 0, 1, 2 and infinity of narrow points, else f64. */
 #include "cuda/device/kernel.h"
 
 /* The first point of pair i of n·(n − 1)/2, and the second. */

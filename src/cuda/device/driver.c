@@ -11,7 +11,7 @@
 amp_cuda_driver cuda;
 amp_cuda_counters amp_cuda_count;
 
-/* ---- Loading ------------------------------------------------------------------------------------------------------ */
+/* ---- Loading ----------------------------------------------------------------------------------------------------- */
 bool amp_cuda_symbol(void *library, const char *name, void *pointer) {
     void *symbol = dlsym(library, name);
     memcpy(pointer, &symbol, sizeof symbol); /* ISO C has no cast from an object to a function pointer */
@@ -39,7 +39,7 @@ bool amp_cuda_driver_load(char *why, size_t why_size) {
     return false;
 }
 
-/* ---- Devices and threads ------------------------------------------------------------------------------------------ */
+/* ---- Devices and threads ----------------------------------------------------------------------------------------- */
 enum { MAX_STREAMS = 256, RECENT = 12 };
 
 typedef struct device_state {
@@ -390,7 +390,7 @@ amp_cuda_result amp_cuda_finish(void) {
     return tell_faults(own->faults);
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 static int device_count(void) {
     return device_total;
 }

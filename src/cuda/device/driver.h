@@ -64,11 +64,11 @@ bool amp_cuda_driver_load(char *why, size_t why_size);
 /* A function of a loaded library, whatever its type, at `pointer`; false if there is none of that name. */
 bool amp_cuda_symbol(void *library, const char *name, void *pointer);
 
-/* ---- What the module's files share of devices and threads --------------------------------------------------------- */
+/* ---- What the module's files share of devices and threads -------------------------------------------------------- */
 enum { AMP_CUDA_MAX_DEVICES = 64 };
 
-/* What a thread has on a device; never destroyed, and another thread's once this one has ended. Work on it is in one order: the
- * caller's stream waits for ours when it is lent, and ours for it when it is given back. */
+/* What a thread has on a device; never destroyed, and another thread's once this one has ended. Work on it is in one
+ * order: the caller's stream waits for ours when it is lent, and ours for it when it is given back. */
 typedef struct amp_cuda_lane {
     CUstream own, lent; /* lent: the caller's, or NULL. Other threads read it under amp_cuda_order */
     amp_cuda_faults *faults;
@@ -80,8 +80,8 @@ static inline CUstream amp_cuda_stream_of(const amp_cuda_lane *lane) {
 /* Held while a thread uses the stream of another one's lane. */
 extern pthread_mutex_t amp_cuda_order;
 
-/* This thread's lane of the selected device; makes the device's context current, until the table's function returns. NULL where
- * *result is an error. */
+/* This thread's lane of the selected device; makes the device's context current, until the table's function returns.
+ * NULL where *result is an error. */
 amp_cuda_lane *amp_cuda_enter_lane(amp_cuda_result *result);
 /* The stream of that lane. */
 amp_cuda_result amp_cuda_enter(CUstream *stream);

@@ -12,7 +12,7 @@
 #endif
 #define M_LN2_ 0.69314718055994530942
 
-/* ---- Functions of the formulas ------------------------------------------------------------------------------------ */
+/* ---- Functions of the formulas ----------------------------------------------------------------------------------- */
 template <class T>
 AMP_DEVICE T divide(T x, T y) {
     return x / y;
@@ -151,7 +151,7 @@ AMP_DEVICE T at_most(T x, T high) {
     return x != x || x < high ? x : high;
 }
 
-/* ---- Loops -------------------------------------------------------------------------------------------------------- */
+/* ---- Loops ------------------------------------------------------------------------------------------------------- */
 template <class T>
 AMP_DEVICE T constant_of(const amp_cuda_operand &o) {
     return from_double<T>(o.constant);
@@ -165,7 +165,8 @@ AMP_DEVICE complex128 constant_of<complex128>(const amp_cuda_operand &o) {
     return {o.constant, o.imaginary};
 }
 
-/* The strided way is one copy of code for all kernels of a type, called: inlined, it would be most of this file's size. */
+/* The strided way is one copy of code for all kernels of a type, called: inlined, it would be most of this file's
+ * size. */
 template <class T>
 AMP_DEVICE_CALL T element(const amp_cuda_operand &o, int64_t at) {
     return o.data ? load<T>(o.data, o.dtype, at) : constant_of<T>(o);
@@ -273,7 +274,7 @@ AMP_DEVICE void run_f32(const amp_cuda_elementwise &a, Formula formula) {
     }
 }
 
-/* ---- Kernels ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 struct formula_numbers {
     double p, q, r;
     int64_t whole;

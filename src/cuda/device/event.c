@@ -1,5 +1,5 @@
-/* Points in the order of a stream's work. The driver's events are made on a device, and only its streams can record them;
- * any stream can wait for one. */
+/* Points in the order of a stream's work. The driver's events are made on a device, and only its streams can record
+ * them; any stream can wait for one. */
 #include <stdlib.h>
 
 #include "cuda/device/driver.h"

@@ -1,6 +1,6 @@
-/* What kernels are written with. nvcc makes them for the GPU; the tests compile the same files for the host twice: with one
- * thread to a block, which is fast, and with all of them, in turns, for what threads do together. A kernel is therefore right
- * for any number of blocks, and for one thread as for a whole number of warps. */
+/* What kernels are written with. nvcc makes them for the GPU; the tests compile the same files for the host twice: with
+ * one thread to a block, which is fast, and with all of them, in turns, for what threads do together. A kernel is
+ * therefore right for any number of blocks, and for one thread as for a whole number of warps. */
 #ifndef AMP_CUDA_KERNEL_H
 #define AMP_CUDA_KERNEL_H
 
@@ -85,12 +85,13 @@ using std::signbit;
 
 enum { AMP_BLOCK_THREADS = 256 }; /* the most that a launch asks for */
 
-/* Elements lie at multiples of their size, complex ones too: pools, DLPack and views see to it. So one is moved at once. */
+/* Elements lie at multiples of their size, complex ones too: pools, DLPack and views see to it. So one is moved at
+ * once. */
 struct alignas(16) sixteen_bytes {
     uint64_t halves[2];
 };
 
-/* ---- 16-bit floats as bits ---------------------------------------------------------------------------------------- */
+/* ---- 16-bit floats as bits --------------------------------------------------------------------------------------- */
 AMP_DEVICE uint32_t bits_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -140,7 +141,7 @@ AMP_DEVICE float to_odd(double x) {
     return float_of(u | 1u);
 }
 
-/* ---- Elements of any dtype in the types that are computed in ------------------------------------------------------ */
+/* ---- Elements of any dtype in the types that are computed in ----------------------------------------------------- */
 struct complex128 {
     double re, im;
 };
@@ -291,7 +292,7 @@ AMP_DEVICE void store(void *data, amp_dtype dtype, int64_t i, T x) {
     }
 }
 
-/* ---- Arithmetic that integers do without overflow, and complex numbers too ------------------------------------------ */
+/* ---- Arithmetic that integers do without overflow, and complex numbers too --------------------------------------- */
 template <class T>
 AMP_DEVICE T negative(T x) {
     return -x;
@@ -338,7 +339,7 @@ AMP_DEVICE complex128 conjugated(complex128 x) {
     return {x.re, -x.im};
 }
 
-/* ---- Element types that a kernel is compiled for: as they are in memory, and as they are computed with -------------- */
+/* ---- Element types that a kernel is compiled for: as they are in memory, and as they are computed with ----------- */
 template <float from(uint16_t), uint16_t to(float)>
 struct half_elements {
     typedef uint16_t stored;

@@ -2,7 +2,8 @@
  *
  * A block remembers the lane that used it last. A thread that uses it next makes its own stream wait for that one's, so
  * there is one order of all work on a block, without the host waiting for anything. A block that several lanes used
- * is released behind all of them. A caller's stream is not remembered: it may be destroyed once the lane has it no more. */
+ * is released behind all of them. A caller's stream is not remembered: it may be destroyed once the lane has it no
+ * more. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -21,7 +22,8 @@ struct amp_cuda_block {
 static CUmemoryPool pools[AMP_CUDA_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A pool of libamp's own, which keeps what is freed: the driver's default pool gives it back at every synchronisation. */
+/* A pool of libamp's own, which keeps what is freed: the driver's default pool gives it back at every
+ * synchronisation. */
 static amp_cuda_result pool_of(int device, CUmemoryPool *pool) {
     CUresult made = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);

@@ -1,5 +1,5 @@
-/* Copies from strides to strides, of units as wide as both allow; and by tiles in shared memory where neighbours in one are not
- * neighbours in the other, so that both are read and written in whole lines. */
+/* Copies from strides to strides, of units as wide as both allow; and by tiles in shared memory where neighbours in one
+ * are not neighbours in the other, so that both are read and written in whole lines. */
 #include "cuda/device/kernel.h"
 #include "cuda/move_args.h"
 

@@ -4,7 +4,7 @@
 #include "cuda/device/kernel.h"
 #include "cuda/index_args.h"
 
-/* ---- Keys --------------------------------------------------------------------------------------------------------- */
+/* ---- Keys -------------------------------------------------------------------------------------------------------- */
 /* Bits of a float of `width` bits, ordered: −0 is 0, and a NaN comes behind everything. */
 AMP_DEVICE uint64_t float_key(uint64_t bits, int width, uint64_t infinity) {
     const uint64_t sign = (uint64_t)1 << (width - 1), all = sign | (sign - 1), magnitude = bits & (sign - 1);
@@ -30,7 +30,7 @@ AMP_DEVICE uint64_t sort_key(const void *data, amp_dtype dtype, int64_t i, bool 
     return descending ? ~key : key;
 }
 
-/* ---- Merging ------------------------------------------------------------------------------------------------------ */
+/* ---- Merging ----------------------------------------------------------------------------------------------------- */
 /* How many of keys[begin … end) are below `key`, or (`equal`) not above it; they are in order. */
 AMP_DEVICE int64_t count_below(const uint64_t *keys, int64_t begin, int64_t end, uint64_t key, bool equal) {
     int64_t low = begin;
@@ -105,7 +105,7 @@ AMP_KERNEL(sort_merge, amp_cuda_sort) {
     }
 }
 
-/* ---- By digits ---------------------------------------------------------------------------------------------------- */
+/* ---- By digits --------------------------------------------------------------------------------------------------- */
 /* Knuth, The Art of Computer Programming, volume 3, section 5.2.5: after as many passes as a key has digits, each of
  * which keeps the order of what has the same digit, the keys are in order. A pass is three launches: how many of each
  * digit a tile has (radix_count), how many come before them in the row (radix_scan), and the elements to their places
@@ -311,7 +311,7 @@ AMP_KERNEL(sort_take, amp_cuda_take) {
     }
 }
 
-/* ---- Quantiles ---------------------------------------------------------------------------------------------------- */
+/* ---- Quantiles --------------------------------------------------------------------------------------------------- */
 enum { LINEAR, LOWER, HIGHER, MIDPOINT, NEAREST };
 
 /* How many of a row's elements are numbers: NaN are last. */
@@ -329,7 +329,8 @@ AMP_DEVICE int64_t count_numbers(const amp_cuda_quantiles &a, int64_t row) {
     return low;
 }
 
-/* Of the first n elements, the positions rounded as the dtype rounds: 0.1 of 11 numbers is the second one in f32 too. */
+/* Of the first n elements, the positions rounded as the dtype rounds: 0.1 of 11 numbers is the second one in f32
+ * too. */
 AMP_DEVICE double quantile_of(const amp_cuda_quantiles &a, int64_t row, int64_t n, double q) {
     double position = a.dtype == AMP_F32 ? (double)((float)q * (float)(n - 1)) : q * (double)(n - 1);
     if (position > (double)(n - 1)) position = (double)(n - 1); /* above 2^24, n rounds up */
@@ -355,7 +356,7 @@ AMP_KERNEL(quantile, amp_cuda_quantiles) {
     }
 }
 
-/* ---- Searches ----------------------------------------------------------------------------------------------------- */
+/* ---- Searches ---------------------------------------------------------------------------------------------------- */
 /* The element that comes at `place` of a row. */
 template <class T>
 AMP_DEVICE T element_of(const amp_cuda_search &a, int64_t row, int64_t place) {

@@ -1,5 +1,5 @@
-/* Plans that libraries make for requests (descriptors, algorithms, handles), kept for the next request of the same shape: a bounded
- * number for each device, by the bytes of their keys. A library's are looked at under its lock. */
+/* Plans that libraries make for requests (descriptors, algorithms, handles), kept for the next request of the same
+ * shape: a bounded number for each device, by the bytes of their keys. A library's are looked at under its lock. */
 #ifndef AMP_CUDA_PLANS_H
 #define AMP_CUDA_PLANS_H
 

@@ -52,7 +52,7 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
                         (int)status);
 }
 
-/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
 /* All that a plan depends on; compared byte by byte, so it is cleared before it is filled. */
 typedef struct plan_key {
     int64_t m, n, k, batch, strides[3], batch_strides[3];

@@ -15,7 +15,7 @@
 #include <cusolverDn.h>
 #endif
 
-/* ---- Devices ------------------------------------------------------------------------------------------------------ */
+/* ---- Devices ----------------------------------------------------------------------------------------------------- */
 amp_cuda_result amp_cuda_describe_device(int index, amp_cuda_facts *facts) {
     const int selected = amp_cuda_selected();
     CUdevice device;
@@ -42,7 +42,7 @@ amp_cuda_result amp_cuda_memory_info(size_t *free_bytes, size_t *total_bytes) {
     return amp_cuda_check(cuda.memory_info(free_bytes, total_bytes), "the device's memory cannot be asked for");
 }
 
-/* ---- Libraries ---------------------------------------------------------------------------------------------------- */
+/* ---- Libraries --------------------------------------------------------------------------------------------------- */
 /* Two ways to tell one's version: by returning it, and by way of a pointer. */
 typedef size_t version_returned(void);
 typedef int version_written(int *version);

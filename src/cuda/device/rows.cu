@@ -1,8 +1,8 @@
 /* Kernels in which several elements make one: reductions, scans, losses over classes; and gathering by index.
  *
- * Order of sums: each thread adds every width-th element in order, with the rounding errors carried along (Neumaier); then
- * the threads of a result join in pairs, and, of few results, the pieces that these were cut into in the same way. It follows
- * from shapes alone. */
+ * Order of sums: each thread adds every width-th element in order, with the rounding errors carried along (Neumaier);
+ * then the threads of a result join in pairs, and, of few results, the pieces that these were cut into in the same way.
+ * It follows from shapes alone. */
 #include "cuda/device/sums.h"
 
 extern "C" {
@@ -23,7 +23,7 @@ AMP_DEVICE void join_threads(State *mine, State *shared, int width, Join join) {
     AMP_BARRIER(); /* the next row writes there */
 }
 
-/* ---- Reductions --------------------------------------------------------------------------------------------------- */
+/* ---- Reductions -------------------------------------------------------------------------------------------------- */
 template <class T>
 AMP_DEVICE T power_of(T x, double p) {
     return (T)pow((double)magnitude(x), p);
@@ -234,7 +234,7 @@ AMP_KERNEL(product_c128, amp_cuda_reduce) {
     reduce_with<complex128>(a, product_state<complex128>{{1.0, 0.0}}, write_product<complex128>());
 }
 
-/* ---- Rows: a block for each --------------------------------------------------------------------------------------- */
+/* ---- Rows: a block for each -------------------------------------------------------------------------------------- */
 /* Every thread gets the joined value. */
 template <class State, class Join>
 AMP_DEVICE State join_block(State mine, State *shared, Join join) {
@@ -249,7 +249,7 @@ AMP_DEVICE State join_block(State mine, State *shared, Join join) {
     return result;
 }
 
-/* ---- Scans: sums, products and extremes of what a row has up to each element ----------------------------------------- */
+/* ---- Scans: sums, products and extremes of what a row has up to each element ------------------------------------- */
 template <class T, T operation(T, T)>
 struct running {
     T value;
@@ -333,7 +333,7 @@ SCAN(cummax_i64, int64_t, running_largest_i64, 0, -1)
 SCAN(cummin_f64, double, running_smallest_f64, 0.0, -1)
 SCAN(cummin_i64, int64_t, running_smallest_i64, 0, -1)
 
-/* ---- Losses over classes ------------------------------------------------------------------------------------------ */
+/* ---- Losses over classes ----------------------------------------------------------------------------------------- */
 /* The class index at `at`, or a negative number: to be ignored, or wrong and told of. */
 AMP_DEVICE int64_t class_at(const amp_cuda_classes &a, int64_t at) {
     const int64_t index = load<int64_t>(a.target, a.target_dtype, at);
@@ -365,7 +365,8 @@ AMP_KERNEL(nll_f64, amp_cuda_classes) {
     for (int64_t i = first_element(); i < a.samples; i += element_step()) pick_loss<double>(a, i);
 }
 
-/* −w·ℓ at the target, or −Σ p·w·ℓ, where ℓ is the logarithm of the softmax; smoothing moves a share of it to −Σ w·ℓ/C. */
+/* −w·ℓ at the target, or −Σ p·w·ℓ, where ℓ is the logarithm of the softmax; smoothing moves a share of it to −Σ
+ * w·ℓ/C. */
 template <class T>
 AMP_DEVICE void entropy_of(const amp_cuda_classes &a, int64_t sample, T *values, sum<T> *sums) {
     const int64_t base = sample / a.inner * a.classes * a.inner + sample % a.inner;
@@ -450,7 +451,7 @@ AMP_KERNEL(multilabel_margin, amp_cuda_classes) {
     }
 }
 
-/* ---- By index ----------------------------------------------------------------------------------------------------- */
+/* ---- By index ---------------------------------------------------------------------------------------------------- */
 /* Where unit i is read from, and which index says so. */
 AMP_DEVICE void locate(const amp_cuda_gather &a, int64_t i, int64_t *in, int64_t *index) {
     int64_t rest = i;
@@ -485,7 +486,7 @@ AMP_KERNEL(gather, amp_cuda_gather) {
     }
 }
 
-/* ---- Convolutions ------------------------------------------------------------------------------------------------- */
+/* ---- Convolutions ------------------------------------------------------------------------------------------------ */
 /* The input index that output o meets at tap k; -1: none. */
 AMP_DEVICE int64_t met(const amp_cuda_unfold &u, int d, int64_t o, int64_t k) {
     const amp_cuda_axis &a = u.axis[d];

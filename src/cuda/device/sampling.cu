@@ -1,5 +1,5 @@
-/* grid_sampler: places and weights are f64, what is read is summed in f32 (f64). What lies outside adds 0 times its weight, so
- * that in two dimensions a NaN coordinate leaves that NaN, as in PyTorch. */
+/* grid_sampler: places and weights are f64, what is read is summed in f32 (f64). What lies outside adds 0 times its
+ * weight, so that in two dimensions a NaN coordinate leaves that NaN, as in PyTorch. */
 #include "cuda/device/kernel.h"
 
 enum { LINEAR, NEAREST, CUBIC };

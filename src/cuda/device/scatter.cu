@@ -1,5 +1,5 @@
-/* Elements written where indices say, and rows that indices put together. Nothing here is added atomically: elements that
- * belong to one result are one thread's, in the order of the index, so results are the same every time. Those of
+/* Elements written where indices say, and rows that indices put together. Nothing here is added atomically: elements
+ * that belong to one result are one thread's, in the order of the index, so results are the same every time. Those of
  * scatter, index_add and index_put are the CPU's; the others agree with it up to rounding. */
 #include "cuda/device/kernel.h"
 #include "cuda/index_args.h"
@@ -8,7 +8,7 @@ extern "C" {
 #include "cpu/scatter_kinds.h"
 }
 
-/* ---- scatter, index_add, index_put ---------------------------------------------------------------------------------- */
+/* ---- scatter, index_add, index_put ------------------------------------------------------------------------------- */
 struct moved {};
 
 template <class Element>
@@ -131,7 +131,7 @@ AMP_KERNEL(index_offsets, amp_cuda_offsets) {
     }
 }
 
-/* ---- embedding_bag ------------------------------------------------------------------------------------------------ */
+/* ---- embedding_bag ----------------------------------------------------------------------------------------------- */
 enum { SUM, MEAN, MAXIMUM };
 
 /* Where a bag's indices begin; one past the last bag: where they end. */
@@ -206,7 +206,7 @@ AMP_KERNEL(limit_rows, amp_cuda_limit) {
     }
 }
 
-/* ---- local_response_norm -------------------------------------------------------------------------------------------- */
+/* ---- local_response_norm ----------------------------------------------------------------------------------------- */
 /* x/s^beta in the forms that need no power. */
 AMP_DEVICE double damped(double x, double s, double beta) {
     if (beta == 0.75) return x / (sqrt(s) * sqrt(sqrt(s)));
@@ -237,7 +237,7 @@ AMP_KERNEL(response, amp_cuda_response) {
     }
 }
 
-/* ---- ctc_loss ------------------------------------------------------------------------------------------------------- */
+/* ---- ctc_loss ---------------------------------------------------------------------------------------------------- */
 /* log(e^a + e^b + e^c) */
 AMP_DEVICE double log_sum(double a, double b, double c) {
     const double high = a > b ? a : b, low = a > b ? b : a, most = high > c ? high : c, middle = high > c ? c : high;
@@ -312,7 +312,7 @@ AMP_KERNEL(ctc, amp_cuda_alignments) {
     }
 }
 
-/* ---- fractional_max_pool -------------------------------------------------------------------------------------------- */
+/* ---- fractional_max_pool ----------------------------------------------------------------------------------------- */
 AMP_DEVICE int64_t whole_place(double x) {
     return x > -0x1p62 && x < 0x1p62 ? (int64_t)x : 0;
 }

@@ -1,5 +1,5 @@
-/* Factors of large matrices through cuSOLVER, which is opened at the first one. Nothing here waits for the device: its workspaces
- * are the stream's memory, and LAPACK's infos stay there. */
+/* Factors of large matrices through cuSOLVER, which is opened at the first one. Nothing here waits for the device: its
+ * workspaces are the stream's memory, and LAPACK's infos stay there. */
 #include <pthread.h>
 
 #include "cuda/device/driver.h"
@@ -114,7 +114,7 @@ static amp_cuda_result check(cusolverStatus_t status, const char *what) {
     return amp_cuda_say(AMP_CUDA_FAILED, "cuSOLVER cannot %s (status %d)", what, (int)status);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 static struct {
     cusolverDnHandle_t handle;
     cusolverDnParams_t params;

@@ -1,5 +1,5 @@
-/* What goes before and after cuSOLVER's work on batches of matrices (cuda_solver.c): an element for a thread, or a matrix for a
- * block where its threads have to agree. Arguments are those of the kernels in matrix.cu. */
+/* What goes before and after cuSOLVER's work on batches of matrices (cuda_solver.c): an element for a thread, or a
+ * matrix for a block where its threads have to agree. Arguments are those of the kernels in matrix.cu. */
 #include "cuda/device/block_matrix.h"
 
 #define STACK_KERNEL(name, type, suffix)                                                                               \
@@ -97,11 +97,11 @@ STACK_TASK(stack_pairs) {
 STACK_KERNEL(stack_pairs, float, f32)
 STACK_KERNEL(stack_pairs, double, f64)
 
-/* ---- A block for each matrix -------------------------------------------------------------------------------------- */
+/* ---- A block for each matrix ------------------------------------------------------------------------------------- */
 enum content { FINITE = 0, HOLDS_INFINITY = 1, HOLDS_NAN = 2 };
 
-/* {a}: what each holds, into infos; one that is not finite, or with 'N' one that holds NaN, becomes 0, so that an algorithm comes
- * to an end. */
+/* {a}: what each holds, into infos; one that is not finite, or with 'N' one that holds NaN, becomes 0, so that an
+ * algorithm comes to an end. */
 MATRIX_TASK(stack_screen) {
     (void)scratch;
     matrix<T> x = matrix_at<T>(a, 0, index);
@@ -113,8 +113,8 @@ MATRIX_TASK(stack_screen) {
 }
 MATRIX_KERNELS(stack_screen)
 
-/* {values or none, others…}, and in ranks, as int32_t, what stack_screen found: NaN instead of results that there are not. 'N': NaN
- * in a matrix is an error; 'A': all that is not finite is one. */
+/* {values or none, others…}, and in ranks, as int32_t, what stack_screen found: NaN instead of results that there are
+ * not. 'N': NaN in a matrix is an error; 'A': all that is not finite is one. */
 MATRIX_TASK(stack_verdict) {
     (void)scratch;
     const int found = a.ranks ? ((const int32_t *)(const void *)a.ranks)[index] : FINITE;
@@ -151,7 +151,8 @@ MATRIX_TASK(stack_diagonal) {
 }
 MATRIX_KERNELS(stack_diagonal)
 
-/* {lu}: pivots in scratch, as int64_t, that name no row name their own: those of NaN, which a factorisation may come upon. */
+/* {lu}: pivots in scratch, as int64_t, that name no row name their own: those of NaN, which a factorisation may come
+ * upon. */
 AMP_KERNEL(stack_inside, amp_cuda_matrices) {
     const int64_t rows = a.stacks[0].rows, count = rows < a.stacks[0].columns ? rows : a.stacks[0].columns;
     int64_t *pivots = (int64_t *)a.scratch;

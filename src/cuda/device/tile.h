@@ -13,7 +13,7 @@ AMP_DEVICE int lane_of_warp() {
     return AMP_THREAD % AMP_LANES;
 }
 
-/* ---- Sums of a tile, spread over a warp's lanes --------------------------------------------------------------------- */
+/* ---- Sums of a tile, spread over a warp's lanes ------------------------------------------------------------------ */
 template <class Elements>
 struct tile {
     typedef typename Elements::stored stored;

@@ -1,5 +1,5 @@
-/* Fourier transforms through cuFFT, which is opened at the first one. A plan is made once for each length and number of lines,
- * and kept while it is used; its work area is the stream's memory, taken and given back with each transform. */
+/* Fourier transforms through cuFFT, which is opened at the first one. A plan is made once for each length and number of
+ * lines, and kept while it is used; its work area is the stream's memory, taken and given back with each transform. */
 #include <pthread.h>
 
 #include "cuda/device/plans.h"
@@ -49,7 +49,7 @@ static amp_cuda_result check(cufftResult status, const char *what) {
     return amp_cuda_say(AMP_CUDA_FAILED, "cuFFT cannot %s (status %d)", what, (int)status);
 }
 
-/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
 typedef struct plan_key {
     int64_t n, count;
     int form, f64;
@@ -91,7 +91,7 @@ static void clear(void *made) {
 
 static amp_cuda_plans plans = AMP_CUDA_PLANS(plan, 64, make, clear, "cuFFT has no such transform");
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 static cufftResult execute(const plan *p, const amp_cuda_transform *t) {
     const int direction = t->inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
     switch (type_of(t)) {

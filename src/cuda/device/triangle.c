@@ -51,7 +51,7 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
     return amp_cuda_say(AMP_CUDA_FAILED, "cuBLAS cannot %s (status %d)", what, (int)status);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 static cublasHandle_t handles[AMP_CUDA_MAX_DEVICES];   /* under the lock of amp_cuda_factorise */
 static const size_t workspace_bytes = (size_t)4 << 20; /* what NVIDIA recommends for GPUs before Hopper */
 

@@ -1,5 +1,5 @@
-/* Resampling, pooling and padding: an output element is made of a window of the input, by tables for each dimension. One
- * thread makes an element, in f32 (f64, i64), the terms of a window in their order. */
+/* Resampling, pooling and padding: an output element is made of a window of the input, by tables for each dimension.
+ * One thread makes an element, in f32 (f64, i64), the terms of a window in their order. */
 #include "cuda/device/unit.h"
 
 struct window_place {
@@ -42,7 +42,7 @@ AMP_DEVICE window_taps taps_of(const amp_cuda_windows &a, int d, int64_t output)
             a.in_steps.axis[d]};
 }
 
-/* ---- Moving ------------------------------------------------------------------------------------------------------- */
+/* ---- Moving ------------------------------------------------------------------------------------------------------ */
 template <class Element>
 AMP_DEVICE void move_window(const amp_cuda_windows &a, int64_t to, int64_t from) {
     ((Element *)a.out)[to] = ((const Element *)a.in)[from];
@@ -67,7 +67,8 @@ AMP_KERNEL(windows_move, amp_cuda_windows) {
     }
 }
 
-/* Each input element goes to the place of its plane that a table of the input's shape names. Of several for one place any. */
+/* Each input element goes to the place of its plane that a table of the input's shape names. Of several for one place
+ * any. */
 AMP_KERNEL(windows_put_back, amp_cuda_windows) {
     const int64_t places = a.axis[0].out * a.axis[1].out * a.axis[2].out;
     for (int64_t i = first_element(); i < a.count; i += element_step()) {
@@ -90,7 +91,7 @@ AMP_KERNEL(windows_put_back, amp_cuda_windows) {
     }
 }
 
-/* ---- Weighted sums ------------------------------------------------------------------------------------------------ */
+/* ---- Weighted sums ----------------------------------------------------------------------------------------------- */
 template <class T>
 AMP_DEVICE T byte_of(T x) {
     return x > (T)0 ? x < (T)255 ? rint(x) : (T)255 : (T)0;
@@ -129,7 +130,7 @@ AMP_KERNEL(resample_f64, amp_cuda_windows) {
     resample<double>(a);
 }
 
-/* ---- Means -------------------------------------------------------------------------------------------------------- */
+/* ---- Means ------------------------------------------------------------------------------------------------------- */
 /* What is computed in f32 is f32, f16 or bf16. */
 template <class T>
 AMP_DEVICE T element_at(const amp_cuda_windows &a, int64_t at) {
@@ -216,7 +217,7 @@ AMP_KERNEL(average_i64, amp_cuda_windows) {
     average<int64_t>(a);
 }
 
-/* ---- Maxima ------------------------------------------------------------------------------------------------------- */
+/* ---- Maxima ------------------------------------------------------------------------------------------------------ */
 /* The first of equal ones; the last NaN. */
 template <class T>
 struct window_maximum {
