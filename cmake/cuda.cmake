@@ -55,7 +55,8 @@ set_property(SOURCE src/cuda/device/launch.c PROPERTY OBJECT_DEPENDS "${fatbins}
 add_library(amp_cuda SHARED ${module_sources})
 target_include_directories(amp_cuda PRIVATE include src ${images})
 target_include_directories(amp_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_compile_definitions(amp_cuda PRIVATE AMP_CUDA_IMAGES="${images}")
+string(REPLACE ";" "," built_for "${AMP_CUDA_ARCHITECTURES}")
+target_compile_definitions(amp_cuda PRIVATE AMP_CUDA_IMAGES="${images}" AMP_CUDA_BUILT_FOR=${built_for})
 target_link_libraries(amp_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
 # Whatever uses libamp from this build tree finds the module there.

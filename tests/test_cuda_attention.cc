@@ -272,6 +272,7 @@ TEST_F(CudaFlash, ValuesFarFromOne) {
             };
             agree(p, dtype, times(32, 32, 1024), 1024); // scores far apart
             agree(p, dtype, times(0x1p-8, 0x1p-8, 0x1p-4), 0x1p-4);
+            agree(p, dtype, times(0x1p14, 0x1p14, 1)); // the greatest is known to some hundred only
         }
     }
 }

@@ -207,9 +207,34 @@ TEST_F(CudaStreams, AStreamThatIsBeingCapturedIsRefused) {
     EXPECT_TRUE(contains(error(), sentence));
     EXPECT_EQ(amp_cuda_set_stream(nullptr), AMP_ERROR_INVALID);
     EXPECT_TRUE(contains(error(), sentence));
+    std::thread([&] {
+        const Scope inner;
+        EXPECT_EQ(op("exp", {x}), nullptr) << "its stream would have to wait for the captured one";
+        EXPECT_TRUE(contains(error(), "the stream of the thread that used it last is being captured"));
+    }).join();
     fake->captured = nullptr;
     EXPECT_EQ(values(op("neg", {x})), (std::vector<float>{0, -1, -2}));
     ASSERT_EQ(amp_cuda_set_stream(nullptr), AMP_OK);
+    destroy(stream);
+}
+
+TEST_F(CudaStreams, WhatIsReleasedWhileTheStreamIsCapturedIsFreedLater) {
+    void *const stream = make();
+    size_t at_first = 0, then = 0, total = 0;
+    ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
+    ASSERT_EQ(amp_cuda_mem_get_info(&at_first, &total), AMP_OK);
+    ASSERT_EQ(amp_cuda_set_stream(stream), AMP_OK);
+    {
+        const Scope scope;
+        ASSERT_NE(op("exp", {sent(counting({1024}))}), nullptr);
+        fake->captured = stream;
+    }
+    EXPECT_EQ(fake->complaints, 0u) << fake->complaint;
+    fake->captured = nullptr;
+    ASSERT_EQ(amp_cuda_set_stream(nullptr), AMP_OK);
+    ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
+    ASSERT_EQ(amp_cuda_mem_get_info(&then, &total), AMP_OK);
+    EXPECT_EQ(then, at_first);
     destroy(stream);
 }
 

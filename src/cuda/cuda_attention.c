@@ -22,8 +22,8 @@ typedef struct kernel_row {
     unsigned shared;
 } kernel_row;
 
-/* The first that fits. From capability 90 on a multiprocessor has shared memory for two blocks with two stages of a
- * depth of 128; before, for two with one. */
+/* The first that fits. An H100's multiprocessor (90) has shared memory for two blocks with two stages of a depth of
+ * 128, an A100's (80) for two with one; those with 100 KB (86, 89, 120) hold one of either. */
 #define FLASH(depth, stages, least)                                                                                    \
     .threads = AMP_CUDA_FLASH_THREADS, .columns = (depth), .capability = (least),                                      \
     .warp_rows = AMP_CUDA_FLASH_ROWS * 32 / AMP_CUDA_FLASH_THREADS, .shared = AMP_CUDA_FLASH_BYTES(depth, stages)
@@ -112,8 +112,8 @@ static amp_status set_heads(const amp_call *call, const amp_attention *t, const 
     return h->data ? AMP_OK : amp_pending_error();
 }
 
-/* Where there are few query rows, several blocks share the keys of each, as the shape alone says: parts of at least 256
- * keys. */
+/* Where there are few query rows, several blocks share the keys of each, as the shape and the kernel say: parts of at
+ * least 256 keys. */
 static void share_keys(amp_cuda_attention *a, int64_t blocks) {
     enum { TILE = AMP_CUDA_FLASH_KEYS }; /* a multiple of every kernel's */
     const int64_t wanted = MOST_PARTS / blocks, most = a->keys / LEAST_KEYS, parts = wanted < most ? wanted : most;

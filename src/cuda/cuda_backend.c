@@ -147,6 +147,7 @@ static void *begin_timing(const amp_call *call) {
     call_timing *t = amp_alloc(sizeof *t);
     if (!t) return NULL;
     *t = (call_timing){NULL, NULL};
+    module->begin(call->op->name); /* what goes wrong here is the call's */
     const bool made = selects_device(call) && module->event_make(true, &t->start) == AMP_CUDA_OK &&
                       module->event_make(true, &t->end) == AMP_CUDA_OK && module->event_record(t->start) == AMP_CUDA_OK;
     (void)module->select(selected);
@@ -165,8 +166,10 @@ static amp_timing read_timing(void *timing, bool wait, uint64_t *nanoseconds) {
     call_timing *t = timing;
     bool done = false;
     float milliseconds = 0;
-    amp_cuda_result result = wait ? module->event_finish(t->end) : module->event_query(t->end, &done);
-    if (result == AMP_CUDA_OK && !wait && !done) return AMP_TIMING_AHEAD;
+    amp_cuda_result result = module->event_query(t->end, &done);
+    const bool refused = result == AMP_CUDA_INVALID; /* this thread's stream is being captured; another may ask */
+    if (!wait && (refused || (result == AMP_CUDA_OK && !done))) return AMP_TIMING_AHEAD;
+    if (result == AMP_CUDA_OK && !done) result = module->event_finish(t->end);
     if (result == AMP_CUDA_OK) result = module->elapsed(t->start, t->end, &milliseconds);
     free_timing(t);
     *nanoseconds = milliseconds > 0 ? (uint64_t)((double)milliseconds * 1e6) : 0;

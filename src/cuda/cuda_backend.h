@@ -18,6 +18,11 @@ amp_status amp_cuda_status(const char *op, amp_cuda_result result);
  * the tensor. NULL with an error. */
 void *amp_cuda_address(const char *op, const amp_tensor *tensor);
 
+/* Whether kernels can read 16 bytes at a time from there on. */
+static inline bool amp_cuda_is_aligned(const void *data) {
+    return (uintptr_t)data % 16 == 0;
+}
+
 /* Enqueues a kernel over `count` elements or rows; none for 0. `name` is static, `arguments` are copied. */
 amp_status amp_cuda_launch_over(const char *op, const char *kernel, const void *arguments, int64_t blocks);
 /* Where a kernel of `op`, a static name, reports elements that have no result. */

@@ -45,10 +45,6 @@ static amp_dims summed_dims(const channels *c, bool instances) {
 }
 
 /* ---- In one kernel ----------------------------------------------------------------------------------------------- */
-static bool is_aligned(const void *data) {
-    return (uintptr_t)data % 16 == 0;
-}
-
 /* Dense, or channels-last without gaps. */
 static bool is_packed(const amp_tensor *t) {
     int64_t strides[AMP_MAX_RANK];
@@ -88,10 +84,10 @@ static amp_status read_numbers(const char *op, amp_tensor *t, amp_cuda_parameter
 
 /* How many of a run of neighbours, of one channel or of channels side by side, a thread can take at a time. */
 static int width_of(const amp_cuda_channel_norm *a, int64_t run) {
-    bool aligned = is_aligned(a->in) && is_aligned(a->out);
+    bool aligned = amp_cuda_is_aligned(a->in) && amp_cuda_is_aligned(a->out);
     if (a->side_by_side) {
-        aligned = aligned && is_aligned(a->mean.data) && is_aligned(a->variance.data) && is_aligned(a->weight.data) &&
-                  is_aligned(a->bias.data);
+        aligned = aligned && amp_cuda_is_aligned(a->mean.data) && amp_cuda_is_aligned(a->variance.data) &&
+                  amp_cuda_is_aligned(a->weight.data) && amp_cuda_is_aligned(a->bias.data);
     }
     for (int width = a->dtype == AMP_F32 ? 4 : 8; aligned && width >= 4; width /= 2) {
         if (run % width == 0) return width;

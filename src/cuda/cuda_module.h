@@ -146,7 +146,7 @@ typedef struct amp_cuda_module {
     /* The device that this thread's next calls are about; device 0 until then. */
     amp_cuda_result (*select)(int device);
     int (*selected)(void);
-    /* Of the selected device: 10 · major + minor compute capability. */
+    /* Of the code that the selected device runs: 10 · major + minor compute capability. */
     int (*capability)(void);
     /* `op` does what follows: a static name, for the message when a kernel of it fails later. */
     void (*begin)(const char *op);

@@ -239,10 +239,6 @@ typedef struct row_plan {
     bool vectors;
 } row_plan;
 
-static bool is_aligned(const void *data) {
-    return (uintptr_t)data % 16 == 0;
-}
-
 /* 8 elements of 16 bits for a thread, 4 where f32 is read or written; as many threads as it takes for 16 elements each.
  * Where rows lie across, and are many, a thread takes a row, and neighbours read what lies side by side. */
 static row_plan plan_rows(amp_dtype in, amp_dtype out, int64_t rows, int64_t length, int64_t inner) {
@@ -284,7 +280,7 @@ static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dt
     const row_plan plan = plan_rows(a.in_dtype, a.out_dtype, a.rows, a.length, a.inner);
     a.team = plan.team;
     a.width = plan.width;
-    a.vectors = plan.vectors && is_aligned(a.in) && is_aligned(a.out);
+    a.vectors = plan.vectors && amp_cuda_is_aligned(a.in) && amp_cuda_is_aligned(a.out);
     return amp_cuda_launch_over(call->op->name, compute == AMP_F64 ? "softmax_f64" : "softmax_f32", &a,
                                 row_blocks(a.rows, a.team));
 }
@@ -312,7 +308,7 @@ static amp_status set_parameter(const char *op, amp_tensor *t, const amp_cuda_no
     amp_tensor *dense = amp_cuda_dense(t);
     p->data = dense ? amp_cuda_address(op, dense) : NULL;
     p->dtype = t->dtype;
-    p->vectors = a->vectors && a->inner.extent == 1 && a->per_group % a->width == 0 && is_aligned(p->data) &&
+    p->vectors = a->vectors && a->inner.extent == 1 && a->per_group % a->width == 0 && amp_cuda_is_aligned(p->data) &&
                  amp_compute_dtype(p->dtype) == AMP_F32;
     return p->data ? AMP_OK : amp_pending_error();
 }
@@ -330,7 +326,7 @@ static amp_status run_norm(amp_call *call, amp_tensor *input, amp_tensor *weight
     const row_plan plan = plan_rows(a.dtype, a.dtype, a.rows, a.length, 1);
     a.team = plan.team;
     a.width = plan.width;
-    a.vectors = plan.vectors && is_aligned(a.in) && is_aligned(a.out);
+    a.vectors = plan.vectors && amp_cuda_is_aligned(a.in) && amp_cuda_is_aligned(a.out);
     AMP_TRY(set_parameter(op, weight, &a, &a.weight));
     AMP_TRY(set_parameter(op, bias, &a, &a.bias));
     return amp_cuda_launch_over(op, input->dtype == AMP_F64 ? "norm_f64" : "norm_f32", &a, row_blocks(a.rows, a.team));

@@ -90,7 +90,7 @@ typedef struct amp_cuda_reduce {
 enum { AMP_CUDA_STATE = 64 };
 
 /* Rows of `length` elements, `inner` apart; row i starts at (i / inner)·length·inner + i % inner. Teams of so many
- * threads take one each, a power of two, and `width` elements at a time, 8 or 4 (f64: 2). `vectors`: those can be read,
+ * threads take one each, a power of two, and `width` elements at a time, 8 or 4. `vectors`: those can be read,
  * and written, at once. */
 typedef struct amp_cuda_softmax {
     const void *in;

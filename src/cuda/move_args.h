@@ -6,8 +6,7 @@
 #include "cuda/divisor.h"
 
 /* move_<size>: `count` units of so many bytes. turn_<size>: the last two dimensions by tiles, since neighbours in `in`
- * are along the second last one, and in `out` along the last; `count` tiles, of
- * which there are `tiles` along each. */
+ * are along the second last one, and in `out` along the last; `count` tiles, of which there are `tiles` along each. */
 typedef struct amp_cuda_move {
     const void *in;
     void *out;

@@ -269,6 +269,10 @@ CUresult ready(CUstream stream, Stream **found) {
     if (CUresult p = problem()) return p;
     *found = find_stream(stream);
     if (!*found) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream == state.captured) {
+        complain("work became a part of the graph that the stream is captured for");
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     enqueue(*found);
     return CUDA_SUCCESS;
 }
@@ -594,6 +598,10 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     const auto block = blocks.find(address);
     if (block == blocks.end()) {
         complain("what is freed is no block");
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (stream == state.captured) {
+        complain("memory is freed by the graph that the stream is captured for");
         return CUDA_ERROR_INVALID_VALUE;
     }
     enqueue(s);

@@ -14,6 +14,7 @@
 thread_local int amp_fake_thread, amp_fake_threads; // what a kernel sees of itself
 void amp_fake_barrier(bool of_block);
 double amp_fake_from_lane(double value, int mask);
+int amp_fake_of_warp(int value);
 char *amp_fake_shared(int64_t bytes);
 
 namespace {
@@ -101,6 +102,15 @@ double amp_fake_from_lane(double value, int mask) {
     const double got = threads[size_t(amp_fake_thread ^ mask)].lent;
     amp_fake_barrier(false);
     return got;
+}
+
+// The first lane's. A lane that does not come here is seen, for it is at another barrier then.
+int amp_fake_of_warp(int value) {
+    threads[size_t(amp_fake_thread)].lent = value;
+    amp_fake_barrier(false);
+    const double got = threads[size_t(amp_fake_thread / lanes * lanes)].lent;
+    amp_fake_barrier(false);
+    return int(got);
 }
 
 // Memory that nobody wrote to is NaN of both 16-bit types.

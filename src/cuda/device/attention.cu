@@ -152,9 +152,7 @@ struct attention {
             fetch_rows(m.k, memory::STEP, a.k, k_at + key * a.k.row + begin * a.k.column, KEYS, a.keys - key, columns,
                        a.depth - begin);
             AMP_BARRIER();
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+            AMP_UNROLLED
             for (int c = 0; c < KEYS / 16; c++) {
                 for (int d = 0; d < columns; d += 16) {
                     scores[c].template add<true>(m.q + warp() * 16 * memory::STEP + d, memory::STEP,
@@ -180,9 +178,7 @@ struct attention {
 
     AMP_DEVICE_MEMBER void multiply_values() {
         const stored *const weights = (const stored *)(const void *)m.scores[warp()];
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+        AMP_UNROLLED
         for (int d = 0; d < DEPTH / 16; d++) {
             if (d * 16 >= width) continue; /* the loop is unrolled, so that results stay in registers */
             for (int i = 0; i < sums::MINE; i++) results[d].element(i) *= m.factors[warp()][rows[i]];
@@ -234,9 +230,7 @@ struct attention {
             ((wide *)a.highs)[place_of(row)] = high[i];
             ((wide *)a.totals)[place_of(row)] = total[i];
         }
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+        AMP_UNROLLED
         for (int d = 0; d < DEPTH / 16; d++) {
             if (d * 16 >= width) continue;
             AMP_WARP_BARRIER(); /* the scratch has been read */

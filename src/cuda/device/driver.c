@@ -282,11 +282,19 @@ static amp_cuda_result may_enter(const device_state *d) {
     return d->lost ? amp_cuda_say(AMP_CUDA_FAILED, "%s", d->lost_sentence) : AMP_CUDA_OK;
 }
 
-/* Memory of our pools must not become a graph's, nor may a thread wait for what only a graph will run. */
-static amp_cuda_result expect_no_capture(CUstream stream) {
+static bool is_captured(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult result = cuda.stream_captures(stream, &status);
-    if (result != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE) return AMP_CUDA_OK; /* others tell of it */
+    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE; /* others tell of errors */
+}
+
+bool amp_cuda_is_captured(const amp_cuda_lane *lane) {
+    return lane->lent && is_captured(lane->lent);
+}
+
+/* Memory of our pools must not become a graph's, nor may a thread wait for what only a graph will run. */
+static amp_cuda_result expect_no_capture(CUstream stream) {
+    if (!is_captured(stream)) return AMP_CUDA_OK;
     return amp_cuda_say(AMP_CUDA_INVALID, "the stream is being captured for a graph, of which libamp's work can be no "
                                           "part");
 }
@@ -487,13 +495,23 @@ static const amp_cuda_module table = {
     .trim = trim_and_leave,
 };
 
+/* The greatest that the module has code for and the GPU runs: kernels are compiled by it. */
+static int code_for(int capability) {
+    static const int built[] = {AMP_CUDA_BUILT_FOR};
+    int best = 0;
+    for (size_t i = 0; i < sizeof built / sizeof *built; i++) {
+        if (built[i] <= capability && built[i] > best) best = built[i];
+    }
+    return best;
+}
+
 /* 0 where the driver does not tell: kernels for every GPU will do. */
 static int capability_of(CUdevice device) {
     int major = 0, minor = 0;
     const bool told =
         cuda.device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == CUDA_SUCCESS &&
         cuda.device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) == CUDA_SUCCESS;
-    return told ? 10 * major + minor : 0;
+    return told ? code_for(10 * major + minor) : 0;
 }
 
 static bool find_devices(char *why, size_t why_size) {

@@ -89,6 +89,9 @@ amp_cuda_result amp_cuda_enter(CUstream *stream);
 amp_cuda_result amp_cuda_lend(void *stream);
 /* Of a device that a thread has entered. */
 CUcontext amp_cuda_context(int device);
+/* Whether the caller's stream that it was lent is being captured for a graph. Under the order's lock, or the thread's
+ * own. */
+bool amp_cuda_is_captured(const amp_cuda_lane *lane);
 /* What is enqueued on `stream` next comes after all that is on `other`, a stream of the entered device. */
 amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other);
 /* This process was forked after the driver had started: it may not be called any more. */

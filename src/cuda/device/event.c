@@ -35,7 +35,7 @@ amp_cuda_result amp_cuda_make_event(bool timed, amp_cuda_event **made) {
 }
 
 void amp_cuda_free_event(amp_cuda_event *event) {
-    (void)cuda.event_destroy(event->handle); /* the driver keeps it while a stream waits for it */
+    if (!amp_cuda_is_forked()) (void)cuda.event_destroy(event->handle); /* kept while a stream waits for it */
     free(event);
 }
 

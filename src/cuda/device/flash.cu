@@ -4,16 +4,18 @@
  * values are on their way meanwhile. In shared memory the eight 16-byte pieces of 128 bytes are exchanged by the row's
  * number, so that a column of pieces meets every bank once.
  *
- * Scores are f32, in units of log 2: weights 2^(c·s − max) ≤ 1 with c = scale / ln 2 > 0, the exponent one fused
- * multiply-add. With a mask they are scale·s + mask, and weights 2^((score − max) / ln 2). Weights are rounded to the
- * inputs' dtype before they meet the values, and summed in f32 before that, first each lane's own, then the four lanes'
- * of a row. A row of which no key is left gives 0. Every sum has one order. */
+ * Scores s are f32: weights 2^(c·s − c·max) with c = scale / ln 2 > 0, the exponent one fused multiply-add, and
+ * 2^(c·(s − max)) where c·max is so large that its rounding would count. With a mask they are scale·s + mask, and
+ * weights 2^((score − max) / ln 2). Weights are rounded to the inputs' dtype before they meet the values, and summed in
+ * f32 before that, first each lane's own, then the four lanes' of a row. A row of which no key is left gives 0. Every
+ * sum has one order. */
 #include "cuda/device/heads.h"
 #include "cuda/device/warp_matrix.h"
 #include "cuda/flash_args.h"
 
 #if defined(AMP_FAKE_THREADS) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
 #define LOG2_E 1.44269504f
+#define FAR 0x1p20f
 
 /* STAGES 2: keys and values of the next tile come while this one is worked on. 1, where shared memory is short: values
  * come during the product with the keys, the next keys during that with the values. */
@@ -201,9 +203,9 @@ struct flash {
         }
         most = fmaxf(most, AMP_FROM_LANE(most, 1));
         most = fmaxf(most, AMP_FROM_LANE(most, 2));
-        const float now = fmaxf(high[m][half], MASKED ? most : most * a.factor), fall = high[m][half] - base_of(now);
-        const float scale = power_of_two(MASKED ? fall * LOG2_E : fall);
+        const float before = high[m][half], now = fmaxf(before, most), scale = power_of_two(fall_of(before, now));
         high[m][half] = now;
+        if (is_far(now)) come_near(m, half, now);
         total[m][half] *= scale;
         AMP_UNROLLED
         for (int n = 0; n < DEPTH / 8; n++) {
@@ -211,8 +213,25 @@ struct flash {
             results[m][n][half * 2 + 1] *= scale;
         }
     }
-    AMP_DEVICE_MEMBER static float base_of(float high) {
-        return high == -INFINITY ? 0.0f : high;
+    /* What weights are counted from: 0 for scores from which the maximum was taken already. */
+    AMP_DEVICE_MEMBER float base_of(float high) const {
+        if (MASKED) return high == -INFINITY ? 0.0f : high;
+        return fabsf(high * a.factor) < FAR ? high * a.factor : 0.0f;
+    }
+    AMP_DEVICE_MEMBER float fall_of(float before, float now) const {
+        if (MASKED) return (before - base_of(now)) * LOG2_E;
+        return is_far(now) ? (before - now) * a.factor : before * a.factor - base_of(now);
+    }
+    /* Where the base would be rounded so far from the greatest score that weights were lost. */
+    AMP_DEVICE_MEMBER bool is_far(float high) const {
+        return !MASKED && high != -INFINITY && fabsf(high * a.factor) >= FAR;
+    }
+    AMP_DEVICE_MEMBER void come_near(int m, int half, float high) {
+        AMP_UNROLLED
+        for (int n = 0; n < KEYS / 8; n++) {
+            scores[m][n][half * 2] -= high;
+            scores[m][n][half * 2 + 1] -= high;
+        }
     }
 
     AMP_DEVICE_MEMBER float weight(float score, float base) const {
@@ -318,7 +337,7 @@ struct flash {
         const int64_t place = place_of_share(a, share(), head(), row);
         if (row >= (int)a.rows) return;
         if (column_of_lane() == 0) {
-            ((float *)a.highs)[place] = MASKED ? high[m][half] : high[m][half] / LOG2_E;
+            ((float *)a.highs)[place] = MASKED ? high[m][half] : high[m][half] * (float)a.scale;
             ((float *)a.totals)[place] = total[m][half];
         }
         float *const to = (float *)a.sums + place * a.width + column_of_lane();
@@ -344,12 +363,13 @@ struct flash {
     AMP_DEVICE_MEMBER void store_results() const {
         stored *const out = (stored *)a.out.data + head_offset(a, a.out, head(), 1);
         const unsigned lane = thread() % 32;
+        const int base = warp_row(); /* here, where all lanes are */
         AMP_UNROLLED
         for (int i = 0; i < WARP_ROWS * PIECES / 32; i++) {
             const int row = i * 32 / PIECES + (int)(lane / PIECES), piece = (int)(lane % PIECES);
             if (first + row >= (int)a.rows || piece * 8 >= a.width) continue;
             *(sixteen_bytes *)(void *)(out + (first + row) * a.out.row + piece * 8) =
-                *(const sixteen_bytes *)(const void *)(queries + place(warp_row() + row, piece));
+                *(const sixteen_bytes *)(const void *)(queries + place(base + row, piece));
         }
     }
 
@@ -359,7 +379,8 @@ struct flash {
             float whole = total[i / 2][i % 2];
             whole += AMP_FROM_LANE(whole, 1);
             whole += AMP_FROM_LANE(whole, 2);
-            total[i / 2][i % 2] = high[i / 2][i % 2] == INFINITY ? NAN : whole; /* as ∞ − ∞ is */
+            const float most = high[i / 2][i % 2];
+            total[i / 2][i % 2] = (MASKED ? most : most * (float)a.scale) == INFINITY ? NAN : whole; /* as ∞ − ∞ is */
             if (a.parts > 1) put_sums(i / 2, i % 2);
         }
         if (a.parts > 1) return;

@@ -7,9 +7,7 @@
 /* Where a head begins; `group` query heads share one. */
 AMP_DEVICE int64_t head_offset(const amp_cuda_attention &a, const amp_cuda_heads &h, int64_t head, int64_t group) {
     int64_t at = 0;
-#ifdef __CUDACC__
-#pragma unroll 1
-#endif
+    AMP_ROLLED
     for (int d = a.batch_rank - 1; d >= 0; d--) {
         const int64_t index = head % a.batch[d];
         at += (d == a.batch_rank - 1 ? index / group : index) * h.batch[d];

@@ -62,6 +62,7 @@ extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driv
 extern thread_local int amp_fake_thread, amp_fake_threads;
 void amp_fake_barrier(bool of_block);
 double amp_fake_from_lane(double value, int mask);
+int amp_fake_of_warp(int value);
 #define AMP_SHARED_BYTES(name, bytes) alignas(32) static thread_local char name[bytes]
 #define AMP_THREAD amp_fake_thread
 #define AMP_THREADS amp_fake_threads

@@ -17,7 +17,12 @@ struct amp_cuda_block {
     bool shared;         /* more than one lane used it */
     void (*deleter)(void *);
     void *context;
+    amp_cuda_block *next; /* of those that are held */
 };
+
+/* Released while a stream that used them was captured for a graph, whose part they must not become. Under the order's
+ * lock. */
+static amp_cuda_block *held;
 
 static CUmemoryPool pools[AMP_CUDA_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -117,7 +122,9 @@ amp_cuda_result amp_cuda_use(amp_cuda_block *block) {
     amp_cuda_lane *lane = amp_cuda_enter_lane(&result);
     if (!lane) return result;
     pthread_mutex_lock(&amp_cuda_order);
-    if (block->lane != lane) {
+    if (block->lane != lane && amp_cuda_is_captured(block->lane)) {
+        result = amp_cuda_say(AMP_CUDA_INVALID, "the stream of the thread that used it last is being captured");
+    } else if (block->lane != lane) {
         result = amp_cuda_follow(amp_cuda_stream_of(lane), amp_cuda_stream_of(block->lane));
         if (result == AMP_CUDA_OK) {
             block->lane = lane;
@@ -145,32 +152,74 @@ static void free_on(const amp_cuda_block *block, CUstream stream) {
     (void)cuda.release(block->address, block->lane->own);
 }
 
+/* Whether a stream that must come to the block's end first cannot be asked to. */
+static bool is_captured(const amp_cuda_block *block) {
+    amp_cuda_lane *lanes[256];
+    if (amp_cuda_is_captured(block->lane)) return true;
+    const int count = block->shared ? amp_cuda_lanes(block->device, lanes, (int)(sizeof lanes / sizeof *lanes)) : 0;
+    for (int i = 0; i < count; i++) {
+        if (amp_cuda_is_captured(lanes[i])) return true;
+    }
+    return false;
+}
+
 /* An error here says that the device is lost: there is nobody to tell, the next op will find it. */
-void amp_cuda_release(amp_cuda_block *block) {
+static void release_on_device(amp_cuda_block *block) {
     CUstream stream;
-    const int before = amp_cuda_selected();
+    const amp_cuda_result entered = amp_cuda_enter(&stream);
+    const bool usable = entered == AMP_CUDA_OK;
+    pthread_mutex_lock(&amp_cuda_order);
+    const bool holds = entered == AMP_CUDA_INVALID || (usable && is_captured(block)); /* INVALID: our own is captured */
+    if (holds) {
+        block->next = held;
+        held = block;
+        pthread_mutex_unlock(&amp_cuda_order);
+        return;
+    }
+    if (usable && block->shared) wait_for_all(block->device, block->lane);
+    CUstream last = amp_cuda_stream_of(block->lane);
+    if (usable && block->deleter && last != stream) (void)amp_cuda_follow(stream, last);
+    if (!block->deleter) free_on(block, last);
+    pthread_mutex_unlock(&amp_cuda_order);
+    if (usable && block->deleter) (void)amp_cuda_wait(stream); /* its owner knows nothing of our streams */
+    if (block->deleter) block->deleter(block->context);
+    free(block);
+}
+
+static void release_selected(amp_cuda_block *block) {
+    const int before = amp_cuda_selected(), device = block->device;
+    if (before != device) (void)amp_cuda_select(device);
+    release_on_device(block);
+    if (before != device) (void)amp_cuda_select(before);
+}
+
+/* Those that are still not to be released are held again. */
+static void release_held(void) {
+    pthread_mutex_lock(&amp_cuda_order);
+    amp_cuda_block *block = held;
+    held = NULL;
+    pthread_mutex_unlock(&amp_cuda_order);
+    while (block) {
+        amp_cuda_block *next = block->next;
+        release_selected(block);
+        block = next;
+    }
+}
+
+void amp_cuda_release(amp_cuda_block *block) {
     amp_cuda_count.live_blocks--;
     amp_cuda_count.live_bytes -= block->bytes;
     if (amp_cuda_is_forked()) { /* the memory is the parent's, and locks may be held for ever */
         free(block);
         return;
     }
-    if (before != block->device) (void)amp_cuda_select(block->device);
-    const bool entered = amp_cuda_enter(&stream) == AMP_CUDA_OK;
-    pthread_mutex_lock(&amp_cuda_order);
-    if (entered && block->shared) wait_for_all(block->device, block->lane);
-    CUstream last = amp_cuda_stream_of(block->lane);
-    if (entered && block->deleter && last != stream) (void)amp_cuda_follow(stream, last);
-    if (!block->deleter) free_on(block, last);
-    pthread_mutex_unlock(&amp_cuda_order);
-    if (entered && block->deleter) (void)amp_cuda_wait(stream); /* its owner knows nothing of our streams */
-    if (before != block->device) (void)amp_cuda_select(before);
-    if (block->deleter) block->deleter(block->context);
-    free(block);
+    release_selected(block);
+    release_held();
 }
 
 amp_cuda_result amp_cuda_trim(void) {
     CUmemoryPool pool;
+    release_held();
     const amp_cuda_result finished = amp_cuda_finish();
     if (finished != AMP_CUDA_OK && finished != AMP_CUDA_INVALID) return finished;
     AMP_CUDA_TRY(pool_of(amp_cuda_selected(), &pool));

@@ -23,13 +23,13 @@ __device__ __forceinline__ unsigned AMP_ANEW(unsigned x) {
     asm volatile("" : "+r"(x));
     return x;
 }
-/* What all lanes of the warp know alike. */
+/* What all lanes of the warp know alike; all of them come here. */
 #define AMP_OF_WARP(x) __shfl_sync(0xffffffffu, x, 0)
 /* As many bytes as the launch asked for. */
 #define AMP_DYNAMIC_SHARED(name, bytes) extern __shared__ __align__(1024) char name[]
 #else
 #define AMP_ANEW(x) (x)
-#define AMP_OF_WARP(x) (x)
+#define AMP_OF_WARP(x) amp_fake_of_warp(x)
 #define AMP_DYNAMIC_SHARED(name, bytes) char *const name = amp_fake_shared(bytes)
 #endif
 
