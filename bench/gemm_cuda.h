@@ -44,8 +44,7 @@ typedef struct cuda_shape {
     const char *list;
 } cuda_shape;
 
-/* ---- Calls, by the host's clock
- * ------------------------------------------------------------------------------------ */
+/* ---- Calls, by the host's clock --------------------------------------------------------------------------------- */
 
 static void enqueue_linear(amp_tensor *x, amp_tensor *w) {
     for (int i = 0; i < CUDA_QUEUED; i++) {
@@ -118,8 +117,7 @@ static amp_tensor *cuda_operand(int64_t rows, int64_t columns) {
     return t;
 }
 
-/* ---- Beside cuBLASLt, by the device's clock
- * ------------------------------------------------------------------------- */
+/* ---- Beside cuBLASLt, by the device's clock --------------------------------------------------------------------- */
 #ifdef AMP_BENCH_CUDA
 
 /* Ratios of all shapes so far: of the fastest algorithm's time and of the first one's over ours. */
@@ -295,8 +293,7 @@ static void print_compared_all(FILE *json) {
 
 #endif
 
-/* ---- Both
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- Both ------------------------------------------------------------------------------------------------------- */
 
 static void cuda_begin(void) {
 #ifdef AMP_BENCH_CUDA
