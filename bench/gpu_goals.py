@@ -72,15 +72,20 @@ def overhead_beside_torch(r):
         op, caller = name.split(", ")
         theirs[op] = min(theirs.get(op, (float("inf"), "")), (t["host"] / 1e3, caller))
     figure = ", ".join(f"{op} {us:.2f} of {theirs[op][0]:.2f} µs ({theirs[op][1]})" for op, us in ours.items())
+    figure += "" if any(name.endswith(", C++") for name in r["overhead_torch.json"]["nanoseconds"]) else "; C++ not measured"
     return figure, all(us <= theirs[op][0] for op, us in ours.items())
 
 
 def network(name):
+    """Beside the faster of PyTorch's ways: a region for each pass, or one."""
     def figure(r):
-        row = next((row for row in r["networks.json"]["rows"] if (row["network"], row["precision"]) == (name, "f16")), {})
-        if "ratio" not in row:
-            raise NotMeasured("PyTorch was not beside it" if row else f"networks.json has no {name} in f16")
-        return f"{row['ratio']:.2f}× ({row['ms']:.3f} ms, PyTorch {row['torch_ms']:.3f} ms)", row["ratio"] >= 1
+        rows = [row for row in r["networks.json"]["rows"] if (row["network"], row["precision"]) == (name, "f16")]
+        beside = [row for row in rows if "ratio" in row]
+        if not beside:
+            raise NotMeasured("PyTorch was not beside it" if rows else f"networks.json has no {name} in f16")
+        ways = "; ".join(f"region: {row['region']}, {row['ratio']:.2f}×, {row['ms']:.3f} of {row['torch_ms']:.3f} ms" for row in beside)
+        worst = min(row["ratio"] for row in beside)
+        return f"{worst:.2f}× ({ways})", worst >= 1
     return figure
 
 

@@ -5,13 +5,15 @@
 On the CPU: `add` of two one-element tensors; `linear` 1x64x64 of f32 arguments, and the same under autocast; one thread. On a GPU,
 all under autocast in f16: `add` and `relu` of 64x64 tensors of f16, `linear` of one with an f32 weight and bias whose casts the
 region keeps; "host" is the time until a batch of calls is enqueued, "waited" has the wait for the device in it. In inference mode on the
-CPU; in no_grad, where autocast keeps casts of parameters, on a GPU. Medians over rounds of calls, in turns.
+CPU; in no_grad, where autocast keeps casts of parameters, on a GPU. Medians over rounds of calls, the ops in turns; Python's figures
+are written before C++ is compiled, which is given up after 25 s.
 """
 import argparse
 import ctypes
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -22,8 +24,8 @@ import torch
 WIDTH = 64  # of the tensors on a GPU
 
 # The same calls from C++, with tensors of its own: no Python within the loop, and only the headers of these ops to compile.
+# ATen/autocast_mode.h has those of all ops in it.
 CPP = """
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/linear.h>
@@ -31,6 +33,13 @@ CPP = """
 #include <ATen/ops/relu.h>
 #include <c10/core/InferenceMode.h>
 #include <chrono>
+
+namespace at::autocast {
+void set_autocast_enabled(at::DeviceType device, bool enabled);
+void clear_cache();
+int increment_nesting();
+int decrement_nesting();
+} // namespace at::autocast
 
 namespace {
 struct Operands { at::Tensor a, b, x, w, bias; };
@@ -73,8 +82,18 @@ extern "C" double enqueue(int op, int autocast, int64_t calls) {
 OPS = ("add", "relu", "linear")
 
 
+def succeeds(command, seconds):
+    """Whether a command ends well within so many seconds; after that it is killed, with the processes that it started."""
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            return process.wait(timeout=seconds) == 0
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return False
+
+
 def compiled(folder):
-    """The C++ above as a library; None without a compiler."""
+    """The C++ above as a library; None without a compiler, or where it does not compile in time."""
     if not shutil.which("g++"):
         return None
     from torch.utils.cpp_extension import include_paths
@@ -86,7 +105,7 @@ def compiled(folder):
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
     command = ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", abi, "-DAT_PER_OPERATOR_HEADERS", source, "-o", library]
     command += [f"-I{path}" for path in include_paths()] + [f"-L{lib}", f"-Wl,-rpath,{lib}", "-ltorch_cpu", "-lc10"]
-    if subprocess.run(command).returncode:
+    if not succeeds(command + ["-Wl,--no-undefined"], 25):
         return None
     loaded = ctypes.CDLL(library)
     loaded.prepare.argtypes = [ctypes.c_int] + 3 * [ctypes.c_int64]
@@ -117,21 +136,21 @@ class Python:
             return time.perf_counter() - start
 
 
-def candidates_of(device, callers):
-    """Name → (caller, op, autocast)."""
+def candidates_of(device, language):
+    """Name → (op, autocast)."""
     rows = [(op, 1) for op in (0, 1, 2)] if device == "cuda" else [(0, 0), (2, 0), (2, 1)]
     named = {(0, 0): "add", (2, 0): "linear f32", (2, 1): "linear autocast bf16"}
     name = lambda op, autocast: OPS[op] if device == "cuda" else named[op, autocast]
-    return {f"{name(*row)}, {caller}": (run, *row) for caller, run in callers.items() for row in rows}
+    return {f"{name(*row)}, {language}": row for row in rows}
 
 
-def measure(device, callers, rounds, calls):
+def measure(device, language, caller, rounds, calls):
     """Nanoseconds a call, the candidates in turns."""
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    candidates = candidates_of(device, callers)
+    candidates = candidates_of(device, language)
     times = {name: {"host": [], "waited": []} for name in candidates}
     for repeat in range(-3, rounds):
-        for name, (caller, op, autocast) in candidates.items():
+        for name, (op, autocast) in candidates.items():
             wait()
             start = time.perf_counter()
             host = caller.enqueue(op, autocast, calls)
@@ -142,6 +161,12 @@ def measure(device, callers, rounds, calls):
     return {name: {key: statistics.median(values) for key, values in t.items()} for name, t in times.items()}
 
 
+def write(path, device, result):
+    if path:
+        with open(path, "w") as file:
+            json.dump({"torch": torch.__version__, "device": device, "nanoseconds": result}, file, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -150,19 +175,18 @@ def main():
     cuda = arguments.device == "cuda"
     torch.set_num_threads(1)
     sizes = (WIDTH, WIDTH, WIDTH) if cuda else (64, 1, 1)
+    turns = (201, 200) if cuda else (31, 20000)
+    result = measure(arguments.device, "Python", Python(arguments.device, *sizes), *turns)
+    write(arguments.json, arguments.device, result)
     with tempfile.TemporaryDirectory() as folder:
-        callers = {"Python": Python(arguments.device, *sizes)}
         library = compiled(folder)
         if library:
             library.prepare(int(cuda), *sizes)
-            callers["C++"] = library
-        result = measure(arguments.device, callers, *((201, 200) if cuda else (31, 20000)))
-    print(f"PyTorch {torch.__version__} on {arguments.device}, nanoseconds a call" + ("" if library else " (no compiler for C++)"))
+            result.update(measure(arguments.device, "C++", library, *turns))
+            write(arguments.json, arguments.device, result)
+    print(f"PyTorch {torch.__version__} on {arguments.device}, nanoseconds a call" + ("" if library else " (C++ not measured)"))
     for name, value in result.items():
         print(f"  {name:30} {value['host']:8.0f}  waited {value['waited']:8.0f}")
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"torch": torch.__version__, "device": arguments.device, "nanoseconds": result}, file, indent=1)
 
 
 main()
