@@ -16,9 +16,12 @@ for image in "$folder"/*.fatbin; do
 done | awk -v threads="$threads" '
 BEGIN {
     # Bytes of memory that a thread may have, and why.
+    rules = 0
     allow("^(sin|cos|tan|sinc)_f32$|^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
     allow("^sample_grid_f(32|64)$", 288, "taps and weights, by an index")
     allow("^attention_f64_|^attention_.*_deep$", 64, "tiles of f64, and of more columns than there are registers for")
+    allow("^attention_f32_128$", 24, "the same, on sm_75")
+    allow("^flash_", 16, "numbers that are needed once for a tile of keys, or not in the loop")
 }
 function allow(names, bytes, why) { name[rules] = names; most[rules++] = bytes }
 function number(label) {
