@@ -20,6 +20,7 @@ says() {
 says "$fake" "autocast to f16 (default) or bf16"
 AMP_FAKE_DEVICES=2 says "$fake" "cuda:1       Fake GPU 1, compute capability 8.0, 132 multiprocessors"
 says "$fake/no_cublas:$fake" "which does not tell its version"
+says "$fake/no_needed:$fake" "cannot be loaded: libamp_needed.so: cannot open shared object file"
 AMP_FAKE_DEVICES=0 says "$fake" "there is a CUDA driver, but no CUDA device"
 says "$fake/old_driver" "the CUDA driver is too old: it has no cuInit"
 says "$fake/wrong_abi" "libamp_cuda.so has ABI 12345, this libamp needs"
@@ -54,6 +55,7 @@ without_cublas mm "mm: cuda: libcublasLt.so" "$fake/no_cublas:$fake"
 without_cublas mm "has no cublasLtCreate" "$fake/no_cublas:$fake"
 mkdir "$place/driver"
 cp -L "$fake/libcuda.so.1" "$place/driver/"
+without_cublas mm "cannot be loaded: libamp_needed.so" "$fake/no_needed:$fake"
 if ! ldconfig -p | grep -q libcublasLt.so; then
     without_cublas mm "mm: cuda: matrix products need cuBLAS: libcublasLt.so" "$place/driver"
 fi

@@ -28,7 +28,7 @@ static void print_device(int index) {
 
 void amp_print_devices(void) {
     const char *why = cuda_reason(), *name;
-    char text[200];
+    char text[512];
     printf("\nDevices\n  %-12s autocast to bf16 (default) or f16\n  %-12s %s\n", "cpu", "cuda",
            *why ? why : "autocast to f16 (default) or bf16");
     if (*why) return;
@@ -53,7 +53,7 @@ static json_t *devices_json(void) {
 
 static json_t *libraries_json(void) {
     const char *name;
-    char text[200];
+    char text[512];
     json_t *libraries = json_object();
     for (int i = 0; amp_cuda_loaded()->describe_library(i, &name, text, sizeof text); i++) {
         json_object_set_new(libraries, name, json_string(text));

@@ -7,10 +7,9 @@
 
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
-#include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
+#define LIBRARY AMP_CUDA_SONAME("libcudnn", CUDNN_MAJOR)
 #define FUNCTIONS(X)                                                                                                   \
     X(create, cudnnCreate)                                                                                             \
     X(set_stream, cudnnSetStream)                                                                                      \
@@ -40,19 +39,17 @@ static struct {
     FUNCTIONS(X)
 #undef X
 } dnn;
-static char missing[160]; /* what of the library is not there */
+static char missing[512]; /* what of the library is not there */
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 static void load(void) {
-    char name[64];
-    snprintf(name, sizeof name, "libcudnn.so.%d", CUDNN_MAJOR);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) snprintf(missing, sizeof missing, "%s is not installed", name);
-#define X(field, function)                                                                                             \
-    if (library && !*missing && !amp_cuda_symbol(library, #function, &dnn.field))                                      \
-        snprintf(missing, sizeof missing, "%s has no %s", name, #function);
-    FUNCTIONS(X)
+    static const amp_cuda_function functions[] = {
+#define X(field, function) {#function, &dnn.field},
+        FUNCTIONS(X)
 #undef X
+    };
+    const size_t count = sizeof functions / sizeof *functions;
+    (void)amp_cuda_load_library(LIBRARY, LIBRARY, functions, count, missing, sizeof missing);
 }
 
 /* What it does not support (3xxx), what it takes for wrong arguments (2xxx), and what an installation of parts cannot

@@ -1,7 +1,6 @@
 /* The driver's table, the devices, the threads' streams, and what is said when something fails. */
 #include "cuda/device/driver.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,18 +11,9 @@ amp_cuda_driver cuda;
 amp_cuda_counters amp_cuda_count;
 
 /* ---- Loading ----------------------------------------------------------------------------------------------------- */
-bool amp_cuda_symbol(void *library, const char *name, void *pointer) {
-    void *symbol = dlsym(library, name);
-    memcpy(pointer, &symbol, sizeof symbol); /* ISO C has no cast from an object to a function pointer */
-    return symbol != NULL;
-}
-
 bool amp_cuda_driver_load(char *why, size_t why_size) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(why, why_size, "the CUDA driver (libcuda.so.1) is not installed");
-        return false;
-    }
+    void *library = amp_cuda_open_library("libcuda.so.1", "the CUDA driver (libcuda.so.1)", why, why_size);
+    if (!library) return false;
 #define NAME_(function) #function
 #define NAME(function) NAME_(function) /* after cuda.h has put the version behind it */
 #define X(name, function)                                                                                              \

@@ -64,6 +64,24 @@ bool amp_cuda_driver_load(char *why, size_t why_size);
 /* A function of a loaded library, whatever its type, at `pointer`; false if there is none of that name. */
 bool amp_cuda_symbol(void *library, const char *name, void *pointer);
 
+/* ---- NVIDIA's libraries ------------------------------------------------------------------------------------------ */
+/* libraries.c. The file of a library's major version, a macro of its header. */
+#define AMP_CUDA_SONAME(library, major) AMP_CUDA_SONAME_(library, major)
+#define AMP_CUDA_SONAME_(library, major) library ".so." #major
+
+/* A function's name, and where the pointer to it goes. */
+typedef struct amp_cuda_function {
+    const char *name;
+    void *pointer;
+} amp_cuda_function;
+
+/* Opens a library for the rest of the process: the handlers that it registers point into it. NULL with a clause in
+ * `why`, which begins with `subject`: it is not installed, or cannot be loaded. */
+void *amp_cuda_open_library(const char *file, const char *subject, char *why, size_t why_size);
+/* The same, and fills the table; NULL also where the library lacks one of its functions. */
+void *amp_cuda_load_library(const char *file, const char *subject, const amp_cuda_function *functions, size_t count,
+                            char *why, size_t why_size);
+
 /* ---- What the module's files share of devices and threads -------------------------------------------------------- */
 enum { AMP_CUDA_MAX_DEVICES = 64 };
 

@@ -1,14 +1,12 @@
 /* Matrix products through cuBLASLt, which is opened at the first one. A plan (descriptors, the heuristic's choice,
  * workspace size) is made once for each shape, and kept. */
 #include <cublasLt.h>
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cuda/device/plans.h"
 
-#define LIBRARY "libcublasLt.so"
+#define LIBRARY AMP_CUDA_SONAME("libcublasLt", CUBLAS_VER_MAJOR)
 #define FUNCTIONS(X)                                                                                                   \
     X(create, cublasLtCreate)                                                                                          \
     X(describe, cublasLtMatmulDescCreate)                                                                              \
@@ -28,19 +26,18 @@ static struct {
     FUNCTIONS(X)
 #undef X
 } blas;
-static char missing[160]; /* what of the library is not there */
+static char missing[512]; /* what of the library is not there */
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 static void load(void) {
-    char name[64];
-    snprintf(name, sizeof name, LIBRARY ".%d", CUBLAS_VER_MAJOR);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) snprintf(missing, sizeof missing, "matrix products need cuBLAS: %s is not installed", name);
-#define X(field, function)                                                                                             \
-    if (library && !*missing && !amp_cuda_symbol(library, #function, &blas.field))                                     \
-        snprintf(missing, sizeof missing, "%s has no %s", name, #function);
-    FUNCTIONS(X)
+    static const amp_cuda_function functions[] = {
+#define X(field, function) {#function, &blas.field},
+        FUNCTIONS(X)
 #undef X
+    };
+    const size_t count = sizeof functions / sizeof *functions;
+    (void)amp_cuda_load_library(LIBRARY, "matrix products need cuBLAS: " LIBRARY, functions, count, missing,
+                                sizeof missing);
 }
 
 static amp_cuda_result check(cublasStatus_t status, const char *what) {

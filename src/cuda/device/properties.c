@@ -1,6 +1,5 @@
 /* What is known of a device, of its memory, of the driver, and of NVIDIA's libraries that the loader finds. */
 #include <cublasLt.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,29 +47,28 @@ typedef size_t version_returned(void);
 typedef int version_written(int *version);
 
 typedef struct library {
-    const char *name, *file;
-    int major; /* that the module was built with; 0: it was built without */
+    const char *name, *file; /* file: of the version that the module was built with; NULL: it was built without */
     const char *version_of;
     bool returns;
     int unit; /* of the major version in that number; the minor one's is 100 */
 } library;
 
 static const library libraries[] = {
-    {"cuBLASLt", "libcublasLt.so", CUBLAS_VER_MAJOR, "cublasLtGetVersion", true, 10000},
+    {"cuBLASLt", AMP_CUDA_SONAME("libcublasLt", CUBLAS_VER_MAJOR), "cublasLtGetVersion", true, 10000},
 #ifdef CUDNN_MAJOR
-    {"cuDNN", "libcudnn.so", CUDNN_MAJOR, "cudnnGetVersion", true, 10000},
+    {"cuDNN", AMP_CUDA_SONAME("libcudnn", CUDNN_MAJOR), "cudnnGetVersion", true, 10000},
 #else
-    {"cuDNN", NULL, 0, NULL, true, 1},
+    {"cuDNN", NULL, NULL, true, 1},
 #endif
 #ifdef CUFFT_VER_MAJOR
-    {"cuFFT", "libcufft.so", CUFFT_VER_MAJOR, "cufftGetVersion", false, 1000},
+    {"cuFFT", AMP_CUDA_SONAME("libcufft", CUFFT_VER_MAJOR), "cufftGetVersion", false, 1000},
 #else
-    {"cuFFT", NULL, 0, NULL, false, 1},
+    {"cuFFT", NULL, NULL, false, 1},
 #endif
 #ifdef CUSOLVER_VER_MAJOR
-    {"cuSOLVER", "libcusolver.so", CUSOLVER_VER_MAJOR, "cusolverGetVersion", false, 1000},
+    {"cuSOLVER", AMP_CUDA_SONAME("libcusolver", CUSOLVER_VER_MAJOR), "cusolverGetVersion", false, 1000},
 #else
-    {"cuSOLVER", NULL, 0, NULL, false, 1},
+    {"cuSOLVER", NULL, NULL, false, 1},
 #endif
 };
 
@@ -84,17 +82,15 @@ static long version_of(const library *l, void *opened) {
 }
 
 static void describe(const library *l, char *text, size_t size) {
-    char file[64];
-    snprintf(file, sizeof file, "%s.%d", l->file ? l->file : "", l->major);
-    void *opened = l->file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!opened) {
-        snprintf(text, size, l->file ? "%s is not installed" : "this libamp was built without it%.0s", file);
+    if (!l->file) {
+        snprintf(text, size, "this libamp was built without it");
         return;
     }
+    void *opened = amp_cuda_open_library(l->file, l->file, text, size);
+    if (!opened) return;
     const long version = version_of(l, opened), rest = version % l->unit;
     if (version) snprintf(text, size, "%ld.%ld.%ld", version / l->unit, rest / 100, rest % 100);
-    if (!version) snprintf(text, size, "%s, which does not tell its version", file);
-    dlclose(opened);
+    if (!version) snprintf(text, size, "%s, which does not tell its version", l->file);
 }
 
 bool amp_cuda_describe_library(int index, const char **name, char *text, size_t size) {

@@ -6,7 +6,6 @@
 
 #if __has_include(<cusolverDn.h>)
 #include <cusolverDn.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +31,7 @@ typedef cusolverStatus_t geev_function(cusolverDnHandle_t, cusolverDnParams_t, c
                                        void *, int64_t, cudaDataType, void *, int64_t, cudaDataType, void *, size_t,
                                        void *, size_t, int *);
 
+#define LIBRARY AMP_CUDA_SONAME("libcusolver", CUSOLVER_VER_MAJOR)
 #define FUNCTIONS(X)                                                                                                   \
     X(create, cusolverDnCreate)                                                                                        \
     X(create_params, cusolverDnCreateParams)                                                                           \
@@ -47,13 +47,15 @@ typedef cusolverStatus_t geev_function(cusolverDnHandle_t, cusolverDnParams_t, c
     X(geqrf, cusolverDnXgeqrf)                                                                                         \
     X(syevd_room, cusolverDnXsyevd_bufferSize)                                                                         \
     X(syevd, cusolverDnXsyevd)
+#define OF_TYPE(X, type, letter, orthogonal)                                                                           \
+    X(orgqr_room[type], cusolverDn##letter##orthogonal##gqr_bufferSize)                                                \
+    X(orgqr[type], cusolverDn##letter##orthogonal##gqr)                                                                \
+    X(gesvdj_room[type], cusolverDn##letter##gesvdj_bufferSize)                                                        \
+    X(gesvdj[type], cusolverDn##letter##gesvdj)                                                                        \
+    X(ormqr_room[type], cusolverDn##letter##orthogonal##mqr_bufferSize)                                                \
+    X(ormqr[type], cusolverDn##letter##orthogonal##mqr)
+#define TYPED_FUNCTIONS(X) OF_TYPE(X, 0, S, or) OF_TYPE(X, 1, D, or) OF_TYPE(X, 2, C, un) OF_TYPE(X, 3, Z, un)
 enum { TYPES = 4 };
-static const char *const orgqr_names[TYPES] = {"cusolverDnSorgqr", "cusolverDnDorgqr", "cusolverDnCungqr",
-                                               "cusolverDnZungqr"};
-static const char *const gesvdj_names[TYPES] = {"cusolverDnSgesvdj", "cusolverDnDgesvdj", "cusolverDnCgesvdj",
-                                                "cusolverDnZgesvdj"};
-static const char *const ormqr_names[TYPES] = {"cusolverDnSormqr", "cusolverDnDormqr", "cusolverDnCunmqr",
-                                               "cusolverDnZunmqr"};
 
 static struct {
 #define X(name, function) __typeof__(function) *name;
@@ -68,37 +70,21 @@ static struct {
     geev_room *geev_room;
     geev_function *geev;
 } solver;
-static char missing[160]; /* what of the library is not there */
+static char missing[512]; /* what of the library is not there */
 static char geev_missing[160];
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
-static void find(void *library, const char *library_name, const char *name, void *pointer) {
-    if (library && !*missing && !amp_cuda_symbol(library, name, pointer))
-        snprintf(missing, sizeof missing, "%s has no %s", library_name, name);
-}
-
 static void load(void) {
-    char name[64], room[64];
-    snprintf(name, sizeof name, "libcusolver.so.%d", CUSOLVER_VER_MAJOR);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) snprintf(missing, sizeof missing, "%s is not installed", name);
-#define X(field, function) find(library, name, #function, &solver.field);
-    FUNCTIONS(X)
+    static const amp_cuda_function functions[] = {
+#define X(field, function) {#function, &solver.field},
+        FUNCTIONS(X) TYPED_FUNCTIONS(X)
 #undef X
-    for (int i = 0; i < TYPES; i++) {
-        snprintf(room, sizeof room, "%s_bufferSize", orgqr_names[i]);
-        find(library, name, room, &solver.orgqr_room[i]);
-        find(library, name, orgqr_names[i], &solver.orgqr[i]);
-        snprintf(room, sizeof room, "%s_bufferSize", gesvdj_names[i]);
-        find(library, name, room, &solver.gesvdj_room[i]);
-        find(library, name, gesvdj_names[i], &solver.gesvdj[i]);
-        snprintf(room, sizeof room, "%s_bufferSize", ormqr_names[i]);
-        find(library, name, room, &solver.ormqr_room[i]);
-        find(library, name, ormqr_names[i], &solver.ormqr[i]);
-    }
-    if (!*missing && (!amp_cuda_symbol(library, "cusolverDnXgeev_bufferSize", &solver.geev_room) ||
-                      !amp_cuda_symbol(library, "cusolverDnXgeev", &solver.geev)))
-        snprintf(geev_missing, sizeof geev_missing, "%s has no cusolverDnXgeev (CUDA 12.6 has)", name);
+    };
+    const size_t count = sizeof functions / sizeof *functions;
+    void *library = amp_cuda_load_library(LIBRARY, LIBRARY, functions, count, missing, sizeof missing);
+    if (library && (!amp_cuda_symbol(library, "cusolverDnXgeev_bufferSize", &solver.geev_room) ||
+                    !amp_cuda_symbol(library, "cusolverDnXgeev", &solver.geev)))
+        snprintf(geev_missing, sizeof geev_missing, LIBRARY " has no cusolverDnXgeev (CUDA 12.6 has)");
 }
 
 const char *amp_cuda_routine_missing(amp_cuda_routine routine) {

@@ -6,9 +6,8 @@
 
 #if __has_include(<cufft.h>)
 #include <cufft.h>
-#include <dlfcn.h>
-#include <stdio.h>
 
+#define LIBRARY AMP_CUDA_SONAME("libcufft", CUFFT_VER_MAJOR)
 #define FUNCTIONS(X)                                                                                                   \
     X(create, cufftCreate)                                                                                             \
     X(destroy, cufftDestroy)                                                                                           \
@@ -28,19 +27,18 @@ static struct {
     FUNCTIONS(X)
 #undef X
 } fft;
-static char missing[160]; /* what of the library is not there */
+static char missing[512]; /* what of the library is not there */
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 static void load(void) {
-    char name[64];
-    snprintf(name, sizeof name, "libcufft.so.%d", CUFFT_VER_MAJOR);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) snprintf(missing, sizeof missing, "Fourier transforms need cuFFT: %s is not installed", name);
-#define X(field, function)                                                                                             \
-    if (library && !*missing && !amp_cuda_symbol(library, #function, &fft.field))                                      \
-        snprintf(missing, sizeof missing, "%s has no %s", name, #function);
-    FUNCTIONS(X)
+    static const amp_cuda_function functions[] = {
+#define X(field, function) {#function, &fft.field},
+        FUNCTIONS(X)
 #undef X
+    };
+    const size_t count = sizeof functions / sizeof *functions;
+    (void)amp_cuda_load_library(LIBRARY, "Fourier transforms need cuFFT: " LIBRARY, functions, count, missing,
+                                sizeof missing);
 }
 
 static amp_cuda_result check(cufftResult status, const char *what) {

@@ -1,11 +1,10 @@
 /* Triangular equations through cuBLAS, which is opened at the first ones. Its workspace is the stream's memory, so
  * equations of several streams do not share one, and nothing here waits for the device. */
 #include <cublas_v2.h>
-#include <dlfcn.h>
-#include <stdio.h>
 
 #include "cuda/device/driver.h"
 
+#define LIBRARY AMP_CUDA_SONAME("libcublas", CUBLAS_VER_MAJOR)
 enum { TYPES = 4 };
 
 /* One function for each type, whose pointers are of that type. */
@@ -18,25 +17,21 @@ static struct {
     __typeof__(cublasSetWorkspace_v2) *set_workspace;
     trsm_function *trsm[TYPES];
 } blas;
-static char missing[160]; /* what of the library is not there */
+static char missing[512]; /* what of the library is not there */
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
-static void find(void *library, const char *library_name, const char *name, void *pointer) {
-    if (library && !*missing && !amp_cuda_symbol(library, name, pointer))
-        snprintf(missing, sizeof missing, "%s has no %s", library_name, name);
-}
-
 static void load(void) {
-    static const char *const trsm_names[TYPES] = {"cublasStrsm_v2", "cublasDtrsm_v2", "cublasCtrsm_v2",
-                                                  "cublasZtrsm_v2"};
-    char name[64];
-    snprintf(name, sizeof name, "libcublas.so.%d", CUBLAS_VER_MAJOR);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) snprintf(missing, sizeof missing, "%s is not installed", name);
-    find(library, name, "cublasCreate_v2", &blas.create);
-    find(library, name, "cublasSetStream_v2", &blas.set_stream);
-    find(library, name, "cublasSetWorkspace_v2", &blas.set_workspace);
-    for (int i = 0; i < TYPES; i++) find(library, name, trsm_names[i], &blas.trsm[i]);
+    static const amp_cuda_function functions[] = {
+        {"cublasCreate_v2", &blas.create},
+        {"cublasSetStream_v2", &blas.set_stream},
+        {"cublasSetWorkspace_v2", &blas.set_workspace},
+        {"cublasStrsm_v2", &blas.trsm[0]},
+        {"cublasDtrsm_v2", &blas.trsm[1]},
+        {"cublasCtrsm_v2", &blas.trsm[2]},
+        {"cublasZtrsm_v2", &blas.trsm[3]},
+    };
+    const size_t count = sizeof functions / sizeof *functions;
+    (void)amp_cuda_load_library(LIBRARY, LIBRARY, functions, count, missing, sizeof missing);
 }
 
 const char *amp_cuda_triangle_missing(void) {
