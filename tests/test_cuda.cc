@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "amp/dlpack.h"
+#include "cuda/cuda_module.h"
 #include "cuda_test.h"
 #include "internals.h"
 
@@ -620,6 +621,25 @@ TEST_F(Cuda, TheModuleIsStartedOnce) {
     EXPECT_EQ(entry(why, sizeof why), entry(why, sizeof why)); // as of a libamp that was closed and opened again
     ASSERT_NE(op("exp", {x}), nullptr);
     EXPECT_EQ(fake->last_stream, stream) << "the thread's, as before";
+}
+
+// No op asks for two sizes yet; a launch may.
+TEST_F(Cuda, AKernelMayAskForMoreSharedMemoryThanBefore) {
+    Scope scope;
+    ASSERT_NE(op("exp", {sent(counting({4}))}), nullptr);
+    void *const library = dlopen("libamp_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(library, nullptr);
+    const auto entry = reinterpret_cast<amp_cuda_module_entry *>(dlsym(library, "amp_cuda_module_entry_point"));
+    char why[64];
+    const amp_cuda_module *module = entry(why, sizeof why);
+    ASSERT_NE(module, nullptr);
+    const std::vector<char> nothing(4096); // to be moved
+    for (unsigned kib : {1u, 64u, 60u, 96u, 1u}) {
+        const amp_cuda_launch launch = {"move_4", nothing.data(), 1, 256, kib << 10};
+        EXPECT_EQ(module->launch(&launch), AMP_CUDA_OK) << kib << " KiB: " << module->error();
+    }
+    const amp_cuda_launch too_much = {"move_4", nothing.data(), 1, 256, 228 << 10};
+    EXPECT_EQ(module->launch(&too_much), AMP_CUDA_FAILED) << "no GPU has it";
 }
 
 TEST_F(Cuda, AnOpThatIsNotThereSaysSo) {

@@ -23,6 +23,7 @@ enum { IMAGES = sizeof images / sizeof *images, SLOTS = 512 };
 typedef struct kernel {
     const char *name; /* the caller's, static */
     CUfunction function;
+    unsigned shared; /* the most that the driver has been told of */
 } kernel;
 
 static struct {
@@ -52,25 +53,30 @@ static amp_cuda_result find_function(int device, const char *name, CUfunction *f
 }
 
 /* What a kernel declares and is given together may be more than 48 KB where the driver is told before. */
+static amp_cuda_result allow_shared(kernel *k, unsigned shared) {
+    if (shared <= k->shared) return AMP_CUDA_OK;
+    const CUresult allowed =
+        cuda.function_set(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
+    AMP_CUDA_TRY(amp_cuda_check(allowed, k->name));
+    k->shared = shared;
+    return AMP_CUDA_OK;
+}
+
+/* One for which there is no slot left is looked up at every launch. */
 static amp_cuda_result find_kernel(const char *name, unsigned shared, CUfunction *function) {
     const int device = amp_cuda_selected();
     kernel *kernels = loaded[device].kernels;
     size_t at = ((uintptr_t)name >> 2) % SLOTS;
-    for (; kernels[at].name; at = (at + 1) % SLOTS) {
-        if (kernels[at].name != name) continue;
-        *function = kernels[at].function;
-        return AMP_CUDA_OK;
+    while (kernels[at].name && kernels[at].name != name) at = (at + 1) % SLOTS;
+    kernel found = {.name = name}, *k = &kernels[at];
+    if (!k->name) {
+        const bool room = loaded[device].count < SLOTS - 1;
+        AMP_CUDA_TRY(find_function(device, name, &found.function));
+        if (room) *k = found, loaded[device].count++;
+        if (!room) k = &found;
     }
-    AMP_CUDA_TRY(find_function(device, name, function));
-    if (shared > 0) {
-        AMP_CUDA_TRY(amp_cuda_check(
-            cuda.function_set(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared), name));
-    }
-    if (loaded[device].count < SLOTS - 1) {
-        kernels[at] = (kernel){name, *function};
-        loaded[device].count++;
-    }
-    return AMP_CUDA_OK;
+    *function = k->function;
+    return allow_shared(k, shared);
 }
 
 amp_cuda_result amp_cuda_launch_kernel(const amp_cuda_launch *launch) {
