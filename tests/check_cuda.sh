@@ -22,6 +22,8 @@ AMP_FAKE_DEVICES=2 says "$fake" "cuda:1       Fake GPU 1, compute capability 8.0
 says "$fake/no_cublas:$fake" "which does not tell its version"
 says "$fake/no_needed:$fake" "cannot be loaded: libamp_needed.so: cannot open shared object file"
 AMP_FAKE_DEVICES=0 says "$fake" "there is a CUDA driver, but no CUDA device"
+AMP_FAKE_DEVICES=-100 says "$fake" "there is a CUDA driver, but no CUDA device"
+AMP_FAKE_DEVICES=-999 says "$fake" "the CUDA driver does not start: an error of the fake driver (CUDA error 999)"
 says "$fake/old_driver" "the CUDA driver is too old: it has no cuInit"
 says "$fake/wrong_abi" "libamp_cuda.so has ABI 12345, this libamp needs"
 says "$fake/no_entry" "libamp_cuda.so has no amp_cuda_module_entry_point; it belongs to another libamp"
@@ -53,9 +55,9 @@ golden=$(dirname "$0")/golden
 without_cublas mul "" "$fake/no_cublas:$fake"
 without_cublas mm "mm: cuda: libcublasLt.so" "$fake/no_cublas:$fake"
 without_cublas mm "has no cublasLtCreate" "$fake/no_cublas:$fake"
+without_cublas mm "cannot be loaded: libamp_needed.so" "$fake/no_needed:$fake"
 mkdir "$place/driver"
 cp -L "$fake/libcuda.so.1" "$place/driver/"
-without_cublas mm "cannot be loaded: libamp_needed.so" "$fake/no_needed:$fake"
 if ! ldconfig -p | grep -q libcublasLt.so; then
     without_cublas mm "mm: cuda: matrix products need cuBLAS: libcublasLt.so" "$place/driver"
 fi

@@ -395,7 +395,7 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
 }
 CUresult cuDeviceGetCount(int *count) {
     *count = device_count();
-    return CUDA_SUCCESS;
+    return *count < 0 ? static_cast<CUresult>(-*count) : CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     *device = ordinal;

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 struct fake_cuda_state {
-    int devices = 4;                       // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set)
+    int devices = 4; // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set; -N: it fails so)
     size_t memory_limit = size_t(1) << 30; // of each device
     uint64_t launches = 0, synchronizations = 0;
     int fail_launch = 0;      // the CUresult of the next launch, once

@@ -56,8 +56,8 @@ typedef struct thread_state {
     const char *op;
     const char *recent[RECENT]; /* ops since the stream was last waited for, the newest last */
     int recent_count;
-    CUcontext
-        callers; /* what was current when a function of the table was called, if it is another one: it is again then */
+    /* What was current when a function of the table was called, if it is another one: it is again then. */
+    CUcontext callers;
     char error[1024];
 } thread_state;
 
@@ -505,9 +505,9 @@ static int capability_of(CUdevice device) {
 }
 
 static bool find_devices(char *why, size_t why_size) {
-    const CUresult started = cuda.init(0);
-    if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && cuda.device_count(&device_total)) ||
-        (started == CUDA_SUCCESS && device_total == 0)) {
+    CUresult started = cuda.init(0);
+    if (started == CUDA_SUCCESS) started = cuda.device_count(&device_total);
+    if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && device_total == 0)) {
         snprintf(why, why_size, "there is a CUDA driver, but no CUDA device");
         return false;
     }
