@@ -1,6 +1,6 @@
 // libcublas for machines without a GPU: triangular equations, in plain loops. The workspace is overwritten, and one
-// that is too small, or that was set before the stream, is refused; a handle is its device's. Steps count as the fake
-// cuSOLVER's do.
+// that is smaller than NVIDIA recommends for the GPU, or that was set before the stream, is refused; a handle is its
+// device's. Steps count as the fake cuSOLVER's do.
 #include <cublas_v2.h>
 
 #include <complex>
@@ -56,7 +56,8 @@ void solve(Triangle<T> t, bool lower, int n, T alpha, T *b) {
 template <class T>
 cublasStatus_t trsm(const Handle *h, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
                     cublasDiagType_t diag, int m, int n, const void *alpha, const void *a, int lda, void *b, int ldb) {
-    if (side != CUBLAS_SIDE_LEFT || lda < m || ldb < m || !h->stream || !h->workspace || h->bytes < 4 << 20)
+    const size_t recommended = size_t(fake_cuda_capability(h->device) >= 90 ? 32 : 4) << 20;
+    if (side != CUBLAS_SIDE_LEFT || lda < m || ldb < m || !h->stream || !h->workspace || h->bytes < recommended)
         return CUBLAS_STATUS_INVALID_VALUE;
     if ((reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) % sizeof(T))
         return CUBLAS_STATUS_INVALID_VALUE;

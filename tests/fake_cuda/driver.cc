@@ -350,6 +350,10 @@ fake_cuda_state *fake_cuda(void) {
     return &state;
 }
 
+int fake_cuda_capability(int device) {
+    const char *given = std::getenv("AMP_FAKE_CAPABILITY");
+    return given ? std::atoi(given) : capabilities[device];
+}
 int fake_cuda_device(void) {
     return current;
 }
@@ -410,8 +414,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    const char *given = std::getenv("AMP_FAKE_CAPABILITY");
-    const int capability = given ? std::atoi(given) : capabilities[device];
+    const int capability = fake_cuda_capability(device);
     const std::map<int, int> values = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, capability / 10},
                                        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, capability % 10},
                                        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},

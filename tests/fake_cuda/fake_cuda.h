@@ -54,6 +54,8 @@ inline fake_access fake_write(const void *memory, size_t bytes) {
 
 // The device whose context is current in this thread; -1: none.
 extern "C" __attribute__((visibility("default"))) int fake_cuda_device(void);
+// Its capability, 10 · major + minor.
+extern "C" __attribute__((visibility("default"))) int fake_cuda_capability(int device);
 // A call of a library on a stream of the current device: false, with a complaint, where it may not touch that memory
 // there and then. Between the two the host can.
 extern "C" __attribute__((visibility("default"))) bool fake_cuda_begin(void *stream, const char *who,

@@ -196,7 +196,7 @@ int amp_cuda_selected(void) {
     return t ? t->selected : 0;
 }
 
-static int capability(void) {
+int amp_cuda_capability(void) {
     return devices[amp_cuda_selected()].capability;
 }
 
@@ -450,7 +450,7 @@ static const amp_cuda_module table = {
     .device_count = device_count,
     .select = amp_cuda_select,
     .selected = amp_cuda_selected,
-    .capability = capability,
+    .capability = amp_cuda_capability,
     .begin = begin,
     .lend = lend_and_leave,
     .allocate = allocate_and_leave,

@@ -115,6 +115,8 @@ amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other);
 /* This process was forked after the driver had started: it may not be called any more. */
 bool amp_cuda_is_forked(void);
 int amp_cuda_selected(void);
+/* Of the selected device: 10 · major + minor. */
+int amp_cuda_capability(void);
 amp_cuda_result amp_cuda_select(int device);
 /* Makes the clause that error() gives; returns `result`. */
 amp_cuda_result amp_cuda_say(amp_cuda_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -47,8 +47,12 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
 }
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
-static cublasHandle_t handles[AMP_CUDA_MAX_DEVICES];   /* under the lock of amp_cuda_factorise */
-static const size_t workspace_bytes = (size_t)4 << 20; /* what NVIDIA recommends for GPUs before Hopper */
+static cublasHandle_t handles[AMP_CUDA_MAX_DEVICES]; /* under the lock of amp_cuda_factorise */
+
+/* What NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. */
+static size_t workspace_bytes(void) {
+    return (size_t)(amp_cuda_capability() >= 90 ? 32 : 4) << 20;
+}
 
 static cublasStatus_t execute(cublasHandle_t handle, const amp_cuda_factor *f) {
     static const float ones[2] = {1, 0};
@@ -66,7 +70,7 @@ static cublasStatus_t execute(cublasHandle_t handle, const amp_cuda_factor *f) {
 /* The stream first: it takes the workspace away that was set. */
 static amp_cuda_result run(cublasHandle_t handle, CUstream stream, void *workspace, const amp_cuda_factor *f) {
     AMP_CUDA_TRY(check(blas.set_stream(handle, stream), "use a stream"));
-    AMP_CUDA_TRY(check(blas.set_workspace(handle, workspace, workspace_bytes), "use a workspace"));
+    AMP_CUDA_TRY(check(blas.set_workspace(handle, workspace, workspace_bytes()), "use a workspace"));
     return check(execute(handle, f), "solve triangular equations");
 }
 
@@ -74,7 +78,7 @@ amp_cuda_result amp_cuda_solve_triangle(const amp_cuda_factor *f, int device, CU
     amp_cuda_block *block;
     void *workspace;
     if (!handles[device]) AMP_CUDA_TRY(check(blas.create(&handles[device]), "start"));
-    AMP_CUDA_TRY(amp_cuda_allocate(workspace_bytes, &block, &workspace));
+    AMP_CUDA_TRY(amp_cuda_allocate(workspace_bytes(), &block, &workspace));
     const amp_cuda_result result = run(handles[device], stream, workspace, f);
     amp_cuda_release(block);
     return result;
