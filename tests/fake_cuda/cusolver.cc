@@ -3,6 +3,8 @@
 // memory, and the stream its turn with it.
 #include <cusolverDn.h>
 
+#include <dlfcn.h>
+
 #include <complex>
 #include <cstring>
 #include <utility>
@@ -103,6 +105,26 @@ fake_access numbers(const void *a, int64_t count, size_t size, bool writes = tru
     return {a, size_t(count) * size, writes};
 }
 
+// LAPACK on one thread meanwhile: OpenBLAS's threads wait for each other, and for ever where OpenMP gives it fewer than
+// it asked for.
+class OneThread {
+  public:
+    OneThread() {
+        if (most_ && set_) before_ = most_();
+        if (before_ > 0) set_(1);
+    }
+    ~OneThread() {
+        if (before_ > 0) set_(before_);
+    }
+    OneThread(const OneThread &) = delete;
+    OneThread &operator=(const OneThread &) = delete;
+
+  private:
+    int (*const most_)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+    void (*const set_)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+    int before_ = 0;
+};
+
 // Runs `body` with a null pointer of the type that `type` names, while device memory may be touched.
 template <class Body>
 cusolverStatus_t with_type(cusolverDnHandle_t handle, cudaDataType type, std::vector<fake_access> accesses, int *info,
@@ -111,6 +133,7 @@ cusolverStatus_t with_type(cusolverDnHandle_t handle, cudaDataType type, std::ve
     // NaN is computed with, as on the device.
     static const bool unchecked = (LAPACKE_set_nancheck(0), true);
     (void)unchecked;
+    const OneThread one_thread;
     fake_cuda()->factors++;
     if (const int failure = std::exchange(fake_cuda()->fail_factor, 0)) return static_cast<cusolverStatus_t>(failure);
     accesses.push_back(fake_write(info, sizeof *info));
