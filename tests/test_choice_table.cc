@@ -12,9 +12,9 @@
 
 extern "C" {
 #include "core/build.h"
-#include "cpu/dnnl_matmul.h"
-#include "cpu/isa.h"
-#include "cpu/kernels.h"
+#include "cpu/dnnl/dnnl_matmul.h"
+#include "machine/isa.h"
+#include "cpu/registry/kernels.h"
 }
 
 using namespace amp_test;
@@ -196,7 +196,7 @@ constexpr Caller caller_of() {
 const Caller callers[] = {
 #define AMP_KERNEL_FAMILY(name, type, self_test) caller_of<type>(),
 #define AMP_KERNEL(family, in, out, isa, function, requirement, predicate)
-#include "cpu/kernels.def"
+#include "cpu/registry/kernels.def"
 };
 
 const amp_kernel *reference_of(const amp_kernel *kernel) {
