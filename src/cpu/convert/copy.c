@@ -10,7 +10,7 @@
 #include "cpu/elementwise/elementwise.h"
 #include "cpu/convert/strided_copy.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 /* ---- Copies --------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #define AMP_CPU_COPY_H
 
 #include "core/tensor_impl.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Copies `source`, which broadcasts to the shape of `destination`, converting the dtype. */
 amp_status amp_cpu_copy(amp_tensor *destination, const amp_tensor *source);

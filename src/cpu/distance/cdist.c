@@ -12,7 +12,7 @@
 #include "cpu/elementwise/iterate.h"
 #include "cpu/registry/kernels.h"
 #include "cuda/ops/cuda_distances.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 #include "policy/promotion.h"
 
 enum { TILE_BYTES = 16 * 1024, TILE_LEAST = 64 }; /* of transposed points, which stay in the first-level cache */

@@ -6,7 +6,7 @@
 #include "cpu/elementwise/elementwise.h"
 #include "cpu/elementwise/iterate.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 
 /* x y - z w, where every product of f32 is exact. */
 #define DIFFERENCE_LOOP(suffix, type, wide)                                                                            \

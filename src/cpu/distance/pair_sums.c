@@ -9,7 +9,7 @@
 #include "cpu/registry/kernels.h"
 #include "cpu/reduce/reduce.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;

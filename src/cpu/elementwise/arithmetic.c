@@ -10,7 +10,7 @@
 #include "cpu/registry/kernels.h"
 #include "cpu/elementwise/operands.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "ops/argument_rules.h"
+#include "steps/argument_rules.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;

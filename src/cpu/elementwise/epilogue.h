@@ -4,7 +4,7 @@
 #define AMP_CPU_EPILOGUE_H
 
 #include "cpu/gemm/gemm.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 typedef struct amp_epilogue {
     amp_gemm_activation activation;

@@ -6,7 +6,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/elementwise/operands.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "ops/row_rules.h"
+#include "steps/row_rules.h"
 
 typedef struct grid {
     double scale, zero_point, low, high;

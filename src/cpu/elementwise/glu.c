@@ -5,7 +5,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/elementwise/operands.h"
-#include "ops/row_rules.h"
+#include "steps/row_rules.h"
 
 /* ---- glu --------------------------------------------------------------------------------------------------------- */
 

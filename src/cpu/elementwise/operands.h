@@ -5,7 +5,7 @@
 
 #include "cpu/convert/copy.h"
 #include "cpu/elementwise/elementwise.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* A tensor, or (tensor == NULL) a number. `name` is the argument's, for messages. */
 typedef struct amp_operand {

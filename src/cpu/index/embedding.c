@@ -10,8 +10,8 @@
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cuda/ops/cuda_bags.h"
-#include "dispatch/call.h"
-#include "ops/row_rules.h"
+#include "call/call.h"
+#include "steps/row_rules.h"
 
 /* ---- Indices and the table --------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include "cpu/elementwise/iterate.h"
 #include "cuda/ops/cuda_rows.h"
 #include "cuda/ops/cuda_scatter.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 /* ---- Elements by size ----------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "cpu/elementwise/iterate.h"
 #include "cpu/index/scatter.h"
 #include "cuda/ops/cuda_scatter.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 typedef struct places {
     const amp_tensor *input;

@@ -11,8 +11,8 @@
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cuda/ops/cuda_scatter.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 typedef double _Complex complex128;
 

@@ -10,8 +10,8 @@
 #include "cpu/elementwise/operands.h"
 #include "cpu/reduce/reduce.h"
 #include "cuda/ops/cuda_norms.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 /* ---- renorm ------------------------------------------------------------------------------------------------------ */
 

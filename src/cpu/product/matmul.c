@@ -11,7 +11,7 @@
 #include "cpu/product/gemm_choice.h"
 #include "cpu/product/blas_matmul.h"
 #include "cuda/ops/cuda_matmul.h"
-#include "policy/autocast.h"
+#include "policy/regions.h"
 #include "policy/cast_cache.h"
 
 /* ---- Operands -------------------------------------------------------------------------------------------------- */

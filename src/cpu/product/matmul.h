@@ -3,7 +3,7 @@
 #define AMP_CPU_MATMUL_H
 
 #include "cpu/elementwise/epilogue.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* One operand or result: element (batch…, i, j) is at i * row + j * column + batch offsets, in elements. */
 typedef struct amp_matrix {

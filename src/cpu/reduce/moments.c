@@ -15,7 +15,7 @@
 #include "cpu/reduce/reduce.h"
 #include "cpu/move/rows.h"
 #include "cuda/ops/cuda_rows.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include "cpu/product/matmul.h"
 #include "cpu/rnn/rnn.h"
 #include "cuda/ops/cuda_rnn.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 static amp_status run_pass(amp_call *call, const amp_rnn_pass *l) {
     return call->device == AMP_DEVICE_CUDA ? amp_cuda_rnn_pass(call, l) : amp_cpu_rnn_pass(call, l);

@@ -9,7 +9,7 @@
 #include "cpu/elementwise/operands.h"
 #include "cpu/move/rows.h"
 #include "cuda/ops/cuda_order.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 enum { BLOCK = AMP_BLOCK_BYTES / 8 };
 

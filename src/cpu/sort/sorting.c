@@ -10,7 +10,7 @@
 #include "cpu/reduce/reduce.h"
 #include "cpu/move/rows.h"
 #include "cuda/ops/cuda_order.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 
 /* ---- Rows in order -------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #ifndef AMP_DISPATCH_BACKEND_H
 #define AMP_DISPATCH_BACKEND_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* What a device table has for an op. */
 typedef struct amp_backend_op {

@@ -1,8 +1,8 @@
 /* Rules of the arguments of ops on rows, channels and tables. */
-#include "ops/row_rules.h"
+#include "steps/row_rules.h"
 
 #include "cpu/convert/element.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 
 amp_status amp_check_floating(const amp_call *call, const amp_tensor *input) {
     if (amp_dtype_is_floating(input->dtype)) return AMP_OK;

@@ -1,5 +1,5 @@
 /* Dimensions, inferred shapes, strides of reshaped views. */
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* From a device to its backend, and to tensors in its memory. */
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 #include "amp/system.h"
 #include "core/hot.h"

@@ -3,7 +3,7 @@
 #define AMP_OPS_PRODUCT_RULES_H
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 amp_status amp_check_vector(const amp_call *call, const char *name, const amp_tensor *t);
 

@@ -4,7 +4,7 @@
 #define AMP_OPS_ROW_RULES_H
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 amp_status amp_check_floating(const amp_call *call, const amp_tensor *input);
 

@@ -4,7 +4,7 @@
 #define AMP_OPS_CLASS_RULES_H
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* [C], [N, C] or [N, C, d1, …], with a weight for each class or NULL. The samples' shape is that without the classes;
  * returns its rank. */

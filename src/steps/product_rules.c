@@ -1,4 +1,4 @@
-#include "ops/product_rules.h"
+#include "steps/product_rules.h"
 
 #include <string.h>
 

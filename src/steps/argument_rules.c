@@ -1,5 +1,5 @@
 /* Rules of elementwise ops' arguments. */
-#include "ops/argument_rules.h"
+#include "steps/argument_rules.h"
 
 #include <string.h>
 

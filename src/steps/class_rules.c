@@ -1,8 +1,8 @@
 /* Rules of the arguments of losses over classes. */
-#include "ops/class_rules.h"
+#include "steps/class_rules.h"
 
 #include "cpu/elementwise/operands.h"
-#include "ops/row_rules.h"
+#include "steps/row_rules.h"
 
 static amp_status check_index_dtype(const amp_call *call, const amp_tensor *target) {
     const amp_dtype dtype = target->dtype;

@@ -2,7 +2,7 @@
 #ifndef AMP_OPS_SHAPE_RULES_H
 #define AMP_OPS_SHAPE_RULES_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Dimension `dim` of a tensor of that rank as 0 … rank − 1; negative ones count from the end, and a 0-dim tensor has
  * dimension

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "autocast/autocast.h"
+#include "call/pending_casts.h"
 #include "core/lock.h"
 #include "core/struct_size.h"
 #include "core/thread.h"
-#include "dispatch/results.h"
-#include "policy/autocast.h"
 #include "policy/policy.h"
 #include "policy/promotion.h"
 #include "policy/user_ops.h"

@@ -1,6 +1,6 @@
 /* The autocast layer: eligibility, policy, casts. It only says which argument becomes which dtype; whoever needs the
  * bytes makes them (a kernel that converts on the way makes none). */
-#include "policy/autocast.h"
+#include "autocast/autocast.h"
 
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "core/memory.h"
 #include "core/thread.h"
 #include "dispatch/layers.h"
-#include "policy/cast_cache.h"
 #include "generated/op_ids.h"
+#include "policy/cast_cache.h"
 #include "policy/policy.h"
 #include "policy/promotion.h"
 
