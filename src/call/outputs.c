@@ -7,6 +7,7 @@
 #include "call/backend.h"
 #include "core/hot.h"
 #include "core/layout.h"
+#include "policy/promotion.h"
 #include "policy/user_ops.h"
 
 const char *amp_target_name(const amp_call *call, int index) {

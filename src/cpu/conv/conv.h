@@ -4,7 +4,7 @@
 #define AMP_CPU_CONV_H
 
 #include "cpu/conv/depthwise.h"
-#include "cpu/elementwise/epilogue.h"
+#include "steps/epilogue.h"
 #include "cpu/gemm/gemm.h"
 #include "call/call.h"
 #include "policy/cast_cache.h"

@@ -3,7 +3,7 @@
 #ifndef AMP_CPU_PAIR_SUMS_H
 #define AMP_CPU_PAIR_SUMS_H
 
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 
 /* The p-norms of a − b + eps along the last dimension, or over all of them. `compute`: f32, f64 or c128. NULL with an
  * error. */

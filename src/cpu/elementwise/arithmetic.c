@@ -8,7 +8,7 @@
 #include "cpu/elementwise/complex_log1p.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "steps/argument_rules.h"
 #include "policy/promotion.h"

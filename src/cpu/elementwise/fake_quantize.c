@@ -4,7 +4,7 @@
 
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "steps/row_rules.h"
 

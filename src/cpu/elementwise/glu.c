@@ -4,7 +4,7 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "steps/row_rules.h"
 
 /* ---- glu --------------------------------------------------------------------------------------------------------- */

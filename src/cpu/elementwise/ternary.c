@@ -5,7 +5,7 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "steps/argument_rules.h"
 
 typedef double _Complex complex128;

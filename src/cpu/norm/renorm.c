@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cpu/reduce/reduce.h"
 #include "cuda/ops/cuda_norms.h"
 #include "call/backend.h"

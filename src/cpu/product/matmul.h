@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_MATMUL_H
 #define AMP_CPU_MATMUL_H
 
-#include "cpu/elementwise/epilogue.h"
+#include "steps/epilogue.h"
 #include "call/call.h"
 
 /* One operand or result: element (batch…, i, j) is at i * row + j * column + batch offsets, in elements. */

@@ -8,7 +8,7 @@
 #include "cpu/elementwise/iterate.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/product/matmul.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "steps/product_rules.h"
 #include "steps/shape_rules.h"
 

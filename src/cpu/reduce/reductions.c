@@ -3,7 +3,7 @@
 
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cpu/reduce/reduce.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"

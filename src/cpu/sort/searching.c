@@ -6,7 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/index/index_walk.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cpu/move/rows.h"
 #include "cuda/ops/cuda_order.h"
 #include "call/backend.h"

@@ -3,8 +3,8 @@
 #ifndef AMP_CPU_EPILOGUE_H
 #define AMP_CPU_EPILOGUE_H
 
-#include "cpu/gemm/gemm.h"
 #include "call/call.h"
+#include "steps/activation.h"
 
 typedef struct amp_epilogue {
     amp_gemm_activation activation;

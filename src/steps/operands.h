@@ -1,11 +1,12 @@
 /* What the elementwise ops on two or three operands share: operands that are tensors or numbers, their common dtype and
  * shape. */
-#ifndef AMP_CPU_OPERANDS_H
-#define AMP_CPU_OPERANDS_H
+#ifndef AMP_STEPS_OPERANDS_H
+#define AMP_STEPS_OPERANDS_H
 
-#include "cpu/convert/copy.h"
-#include "cpu/elementwise/elementwise.h"
 #include "call/call.h"
+
+/* Of one op. */
+enum { AMP_MOST_OPERANDS = 4 };
 
 /* A tensor, or (tensor == NULL) a number. `name` is the argument's, for messages. */
 typedef struct amp_operand {
@@ -31,10 +32,6 @@ amp_status amp_operands_shape(const amp_call *call, const amp_operand *values, i
  * that shape is. NULL with an error. */
 amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int count, amp_dtype dtype);
 
-/* Runs `function` over the values, all loaded as `compute`, into `out`, which it writes as `out_compute`. */
-void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
-                      amp_dense_function *function, void *context, int64_t cost, amp_tensor *out);
-
 /* What clamp and clamp.tensor work on: the input, then the bounds that are given. */
 typedef struct amp_clamp {
     amp_operand v[3];
@@ -46,4 +43,4 @@ typedef struct amp_clamp {
  * the result can hold. */
 amp_status amp_clamp_read(const amp_call *call, amp_clamp *clamp);
 
-#endif /* AMP_CPU_OPERANDS_H */
+#endif /* AMP_STEPS_OPERANDS_H */

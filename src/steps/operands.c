@@ -1,14 +1,15 @@
 /* Operands of elementwise ops. */
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 
 #include "amp/ops.h"
-#include "cpu/elementwise/iterate.h"
+#include "core/layout.h"
 #include "generated/op_ids.h"
 #include "policy/promotion.h"
+#include "steps/constants.h"
 
 amp_dtype amp_operands_dtype(const amp_operand *values, int count) {
-    amp_tensor *tensors[AMP_ELEMENTWISE_INPUTS];
-    amp_scalar numbers[AMP_ELEMENTWISE_INPUTS];
+    amp_tensor *tensors[AMP_MOST_OPERANDS];
+    amp_scalar numbers[AMP_MOST_OPERANDS];
     int tensor_count = 0, number_count = 0;
     for (int i = 0; i < count; i++) {
         if (values[i].tensor)
@@ -52,21 +53,6 @@ amp_tensor *amp_operands_output(amp_call *call, const amp_operand *values, int c
     int64_t shape[AMP_MAX_RANK];
     if (amp_operands_shape(call, values, count, &rank, shape) != AMP_OK) return NULL;
     return amp_call_output_like(call, 0, dtype, rank, shape, whole_operand(values, count, rank, shape));
-}
-
-void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
-                      amp_dense_function *function, void *context, int64_t cost, amp_tensor *out) {
-    amp_elementwise work = {
-        .function = function, .context = context, .out_compute = out_compute, .inputs = count, .cost = cost};
-    amp_constant constants[AMP_ELEMENTWISE_INPUTS];
-    for (int i = 0; i < count; i++) {
-        work.in[i].compute = compute;
-        work.in[i].tensor = values[i].tensor;
-        if (values[i].tensor) continue;
-        constants[i] = amp_constant_of(&values[i].number, compute);
-        work.in[i].constant = &constants[i];
-    }
-    amp_elementwise_run(&work, out);
 }
 
 static amp_status check_clamp(const amp_call *call, amp_clamp *clamp) {

@@ -1,5 +1,5 @@
 /* The words of fused ops, and their activations where no kernel takes them along. */
-#include "cpu/elementwise/epilogue.h"
+#include "steps/epilogue.h"
 
 #include <math.h>
 #include <string.h>
