@@ -7,7 +7,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/elementwise/iterate.h"
 #include "cpu/index/scatter.h"
-#include "cuda/ops/cuda_scatter.h"
+#include "steps/steps.h"
 #include "call/backend.h"
 
 typedef struct places {
@@ -170,39 +170,12 @@ static amp_status merged_values(const amp_call *call, const places *p, const amp
 
 /* ---- Offsets -------------------------------------------------------------------------------------------------- */
 
-typedef struct step {
-    int64_t extent, stride;
-} step;
-
-static void add_offsets(void *context, char *const *data, const int64_t *strides, int64_t count) {
-    const step *s = context;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t index = *(const int64_t *)(const void *)(data[1] + i * strides[1]);
-        *(int64_t *)(void *)(data[0] + i * strides[0]) += (index < 0 ? index + s->extent : index) * s->stride;
-    }
-}
-
-static amp_status make_offsets(const amp_call *call, const places *p, const amp_tensor *table, amp_tensor *offsets) {
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_make_offsets(call, table, p->indices, p->dims, offsets);
-    memset(amp_tensor_pointer(offsets), 0, (size_t)amp_tensor_elements(offsets) * sizeof(int64_t));
-    for (int d = 0; d < p->dims; d++) {
-        if (is_free(p, d)) continue;
-        step s = {table->shape[d], table->strides[d]};
-        amp_iterator it;
-        amp_iterator_start(&it, p->rank, p->shape);
-        amp_iterator_add(&it, offsets);
-        amp_iterator_add(&it, p->indices[d]);
-        amp_iterator_run(&it, add_offsets, &s, 1);
-    }
-    return AMP_OK;
-}
-
 /* The table with one dimension, of stride 1 and no end, for all that are indexed, and the offsets that index it. */
 static amp_status view_table(const amp_call *call, amp_scatter_work *w, amp_tensor *table) {
     const places *p = w->context;
     amp_tensor *offsets = amp_backend_tensor(call->device, call->op->name, AMP_I64, p->rank, p->shape);
     if (!offsets) return amp_pending_error();
-    AMP_TRY(make_offsets(call, p, table, offsets));
+    AMP_TRY(amp_steps_of(call)->make_offsets(call, table, p->indices, p->dims, offsets));
     amp_tensor viewed = *table;
     viewed.rank = 0;
     for (int d = 0; d <= table->rank; d++) {
@@ -239,14 +212,14 @@ static amp_status put_by_mask(amp_call *call, const amp_index_put_args *a) {
                         amp_call_name(call));
     }
     AMP_TRY(check_mask(call, a->input, mask, first));
-    return amp_cuda_index_put_mask(call, a, mask, first);
+    return amp_steps_of(call)->index_put_mask(call, a, mask, first);
 }
 
 amp_status cpu_index_put(amp_call *call) {
     const amp_index_put_args *a = call->args;
     places p = {.input = a->input};
     AMP_TRY(amp_call_check_same_dtype(call, "input", a->input, "values", a->values));
-    if (call->device == AMP_DEVICE_CUDA && any_mask(&a->indices)) return put_by_mask(call, a);
+    if (amp_steps_of(call)->index_put_mask && any_mask(&a->indices)) return put_by_mask(call, a);
     AMP_TRY(read_list(call, &a->indices, &p));
     AMP_TRY(check_indices(call, &p));
     int rank, common;

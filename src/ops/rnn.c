@@ -5,11 +5,11 @@
 #include "cpu/convert/copy.h"
 #include "cpu/product/matmul.h"
 #include "cpu/rnn/rnn.h"
-#include "cuda/ops/cuda_rnn.h"
+#include "steps/steps.h"
 #include "call/backend.h"
 
 static amp_status run_pass(amp_call *call, const amp_rnn_pass *l) {
-    return call->device == AMP_DEVICE_CUDA ? amp_cuda_rnn_pass(call, l) : amp_cpu_rnn_pass(call, l);
+    return amp_steps_of(call)->rnn_pass(call, l);
 }
 
 static amp_status check_tensors(const amp_call *call, const char *name, const amp_tensor_list *list, int64_t count,
