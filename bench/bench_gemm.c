@@ -24,7 +24,7 @@
 
 #include "bench_common.h"
 #include "core/memory.h"
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 #include "cpu/registry/kernels.h"
 #include "machine/peak.h"
 #include "gemm_cuda.h"

@@ -54,7 +54,7 @@ function(amp_apply_isa sources_variable)
                 endif()
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${vectorise})
             endif()
-        elseif(CMAKE_C_COMPILER_ID STREQUAL GNU AND source MATCHES "/src/cpu/")
+        elseif(CMAKE_C_COMPILER_ID STREQUAL GNU AND source MATCHES "/src/(cpu|ops|steps|machine)/")
             # gcc's -O2 vectorises only loops of known length, clang's all; and nobody reads the exception flags, for the
             # sake of which gcc keeps branches where a choice of two values would do.
             set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-trapping-math)

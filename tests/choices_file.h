@@ -1,4 +1,4 @@
-// A cache folder of a test's own, for the file of choices (cpu/choices.h).
+// A cache folder of a test's own, for the file of choices (cpu/registry/choices.h).
 #ifndef AMP_TESTS_CHOICES_FILE_H
 #define AMP_TESTS_CHOICES_FILE_H
 
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "cpu/choices.h"
+#include "cpu/registry/choices.h"
 
 namespace amp_test {
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 extern "C" {
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 }
 
 using namespace amp_test;

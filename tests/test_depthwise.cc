@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "amp/system.h"
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 extern "C" {
 #include "cpu/registry/kernels.h"
 }

@@ -10,7 +10,7 @@
 
 #include "amp/system.h"
 #include "cpu/dnnl/dnnl_matmul.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 
 namespace {
 

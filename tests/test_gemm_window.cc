@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "amp/system.h"
-#include "cpu/convert/convert.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/convert.h"
+#include "cpu/registry/gemm.h"
 extern "C" {
 #include "cpu/registry/kernels.h"
 }

@@ -15,7 +15,7 @@
 #include "guard.h"
 
 extern "C" {
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 #include "cpu/convert/strided_copy.h"
 }
 

@@ -3,7 +3,6 @@
 
 #include "amp/system.h"
 #include "core/hot.h"
-#include "cpu/convert/copy.h"
 
 static const amp_backend *installed[AMP_DEVICE_COUNT];
 
@@ -49,7 +48,7 @@ AMP_HOT amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dt
 }
 
 amp_status amp_copy_tensor(amp_tensor *destination, const amp_tensor *source) {
-    if (destination->storage->device == AMP_DEVICE_CPU) return amp_cpu_copy(destination, source);
+    if (destination->storage->device == AMP_DEVICE_CPU) return amp_cpu_backend.copy(destination, source);
     const amp_backend *backend = NULL;
     AMP_TRY(amp_backend_for(destination->storage->device, "copy", &backend));
     return backend->copy(destination, source);

@@ -1,6 +1,6 @@
 /* The table of choices, their measurements, and the file that keeps them. */
 #define _GNU_SOURCE /* clock_gettime, mkdir */
-#include "cpu/choices.h"
+#include "cpu/registry/choices.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 #include "core/memory.h"
 #include "core/number.h"
 #include "cpu/dnnl/dnnl_matmul.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 #include "machine/peak.h"
 
 /* Operations per second of the two ways; a way that is not there has the rate 0. */

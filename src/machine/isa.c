@@ -14,8 +14,6 @@
 #include "core/hot.h"
 #include "core/lock.h"
 #include "core/verbose.h"
-#include "cpu/choices.h"
-#include "cpu/registry/kernels.h"
 
 static const char *const isa_names[AMP_ISA_COUNT] = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
 
@@ -209,15 +207,14 @@ static void detect_once(void) {
 
 AMP_HOT amp_status amp_isa_status(void) {
     detect_once();
-    return *state.refused ? amp_fail(AMP_ERROR_INVALID, "%s", state.refused) : amp_choices_status();
+    return *state.refused ? amp_fail(AMP_ERROR_INVALID, "%s", state.refused) : AMP_OK;
 }
 
-void amp_isa_reload_for_test(const char *max_isa) {
+void amp_isa_detect_again(const char *max_isa) {
     amp_lock(AMP_LOCK_ISA);
     detect(max_isa ? max_isa : getenv("AMP_MAX_ISA"));
     atomic_store_explicit(&state.ready, true, memory_order_release);
     amp_unlock(AMP_LOCK_ISA);
-    amp_kernels_forget_for_test();
 }
 
 const char *amp_isa_name(amp_isa isa) {

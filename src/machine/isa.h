@@ -28,8 +28,7 @@ void amp_isa_judge(const amp_isa_facts *facts, char reasons[AMP_ISA_COUNT][AMP_I
 /* AMP_OK, or AMP_ERROR_INVALID with the sentence about AMP_MAX_ISA. Everything that picks a kernel asks first. */
 amp_status amp_isa_status(void);
 
-/* For tests: behaves from now on as if AMP_MAX_ISA were `max_isa` (NULL: as the environment says), and forgets which
- * kernels were selected. Not while another thread computes. */
-void amp_isa_reload_for_test(const char *max_isa);
+/* Detects anew, with `max_isa` in the place of AMP_MAX_ISA (NULL: as the environment says). */
+void amp_isa_detect_again(const char *max_isa);
 
 #endif /* AMP_CPU_ISA_H */

@@ -52,7 +52,7 @@ static amp_status check_power(const amp_call *call, double p) {
     return amp_fail(AMP_ERROR_INVALID, "%s: 'p' is %g; expected 0 or more", amp_call_name(call), p);
 }
 
-amp_status cpu_cdist(amp_call *call) {
+amp_status amp_op_cdist(amp_call *call) {
     const amp_cdist_args *a = call->args;
     const amp_tensor *x1 = a->x1, *x2 = a->x2;
     const amp_dtype dtype = amp_promote(x1->dtype, x2->dtype);
@@ -71,7 +71,7 @@ amp_status cpu_cdist(amp_call *call) {
 
 /* ---- pdist ------------------------------------------------------------------------------------------------------- */
 
-amp_status cpu_pdist(amp_call *call) {
+amp_status amp_op_pdist(amp_call *call) {
     const amp_pdist_args *a = call->args;
     const amp_tensor *x = a->input;
     if (x->rank != 2 || !amp_dtype_is_floating(x->dtype)) {

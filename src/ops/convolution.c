@@ -307,7 +307,7 @@ AMP_HOT static amp_status multiply_rows(amp_call *call, const request *r) {
     p.alpha = 1;
     p.epilogue = r->epilogue;
     p.b_is_weight = true;
-    return p.m == 0 ? AMP_OK : amp_cpu_matmul(call, &p);
+    return p.m == 0 ? AMP_OK : amp_steps_of(call)->matmul(call, &p);
 }
 
 /* ---- All ------------------------------------------------------------------------------------------------------- */
@@ -372,7 +372,7 @@ static amp_tensor *tensor_at(const char *args, size_t offset) {
     return *(amp_tensor *const *)(const void *)(args + offset);
 }
 
-AMP_HOT amp_status cpu_conv(amp_call *call) {
+AMP_HOT amp_status amp_op_conv(amp_call *call) {
     const form *f = &forms[call->op->id - AMP_OP_ID_conv1d];
     const char *args = call->args;
     return convolve(call, &(request){
@@ -446,17 +446,17 @@ static amp_status convolve_fused(amp_call *call, const fused *f) {
     .stride = &(a)->stride, .dilation = &(a)->dilation, .groups = (a)->groups.value,                                   \
     .words = {"attr", (a)->attr, (a)->scalars, (a)->algorithm}
 
-amp_status cpu_convolution_pointwise(amp_call *call) {
+amp_status amp_op_convolution_pointwise(amp_call *call) {
     const amp_convolution_pointwise_args *a = call->args;
     return convolve_fused(call, &(fused){FUSED(a)});
 }
 
-amp_status cpu_convolution_pointwise_binary(amp_call *call) {
+amp_status amp_op_convolution_pointwise_binary(amp_call *call) {
     const amp_convolution_pointwise_binary_args *a = call->args;
     return convolve_fused(call, &(fused){FUSED(a), .other = a->other});
 }
 
-amp_status cpu_convolution_transpose_pointwise(amp_call *call) {
+amp_status amp_op_convolution_transpose_pointwise(amp_call *call) {
     const amp_convolution_transpose_pointwise_args *a = call->args;
     return convolve_fused(call, &(fused){FUSED(a), .output_padding = &a->output_padding});
 }
@@ -478,7 +478,7 @@ static amp_status check_tbc(const amp_call *call, const amp_conv_tbc_args *a) {
                     -INT32_MAX, INT32_MAX);
 }
 
-amp_status cpu_conv_tbc(amp_call *call) {
+amp_status amp_op_conv_tbc(amp_call *call) {
     const amp_conv_tbc_args *a = call->args;
     AMP_TRY(check_tbc(call, a));
     const amp_tensor *x = a->input, *w = a->weight;

@@ -41,7 +41,7 @@ static amp_status check(const amp_call *call, const amp_cross_args *a, int *d) {
                     amp_call_name(call), amp_describe(a->input), amp_describe(a->other), *d);
 }
 
-amp_status cpu_cross(amp_call *call) {
+amp_status amp_op_cross(amp_call *call) {
     const amp_cross_args *a = call->args;
     const amp_tensor *x = a->input, *y = a->other;
     int64_t shape[AMP_MAX_RANK];

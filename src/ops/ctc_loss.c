@@ -195,7 +195,7 @@ static amp_status run(const amp_call *call, const sequences *q, bool mean, doubl
     return AMP_OK;
 }
 
-amp_status cpu_ctc_loss(amp_call *call) {
+amp_status amp_op_ctc_loss(amp_call *call) {
     const amp_ctc_loss_args *a = call->args;
     sequences q = {.blank = a->blank, .zero_infinity = a->zero_infinity};
     amp_loss_reduction reduction;

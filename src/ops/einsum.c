@@ -209,7 +209,7 @@ static amp_status run_einsum(amp_call *call, equation *e, const amp_tensor_list 
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_einsum(amp_call *call) {
+amp_status amp_op_einsum(amp_call *call) {
     const amp_einsum_args *a = call->args;
     equation e = {.call = call, .text = a->equation, .at = a->equation};
     for (int i = 0; i < AMP_LABELS; i++) e.extents[i] = -1;
@@ -254,7 +254,7 @@ static amp_status paired_dims(const amp_call *call, const amp_tensordot_args *ar
 }
 
 /* Paired dimensions carry one label, all others one of their own, in the result's order. */
-amp_status cpu_tensordot(amp_call *call) {
+amp_status amp_op_tensordot(amp_call *call) {
     const amp_tensordot_args *args = call->args;
     amp_tensor *a = args->a, *b = args->b;
     int count, of_a[AMP_MAX_RANK], of_b[AMP_MAX_RANK], result[2 * AMP_MAX_RANK], rank = 0;

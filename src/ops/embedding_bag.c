@@ -58,7 +58,7 @@ static amp_status read_options(const amp_call *call, const amp_embedding_bag_arg
     return AMP_OK;
 }
 
-amp_status cpu_embedding_bag(amp_call *call) {
+amp_status amp_op_embedding_bag(amp_call *call) {
     const amp_embedding_bag_args *a = call->args;
     amp_bag_mode mode;
     int64_t padding;

@@ -14,19 +14,19 @@ static amp_status return_copy(amp_call *call, const amp_tensor *input, amp_dtype
     return out ? amp_copy_tensor(out, input) : amp_pending_error();
 }
 
-amp_status cpu_clone(amp_call *call) {
+amp_status amp_op_clone(amp_call *call) {
     const amp_clone_args *a = call->args;
     return return_copy(call, a->input, a->input->dtype, a->input);
 }
 
-amp_status cpu_contiguous(amp_call *call) {
+amp_status amp_op_contiguous(amp_call *call) {
     const amp_contiguous_args *a = call->args;
     if (!amp_tensor_is_dense(a->input)) return return_copy(call, a->input, a->input->dtype, NULL);
     call->outputs[0] = a->input;
     return AMP_OK;
 }
 
-amp_status cpu_to(amp_call *call) {
+amp_status amp_op_to(amp_call *call) {
     const amp_to_args *a = call->args;
     const amp_dtype dtype = a->dtype == AMP_DTYPE_NONE ? a->input->dtype : a->dtype;
     if (dtype != a->input->dtype || a->copy) return return_copy(call, a->input, dtype, a->input);
@@ -42,12 +42,12 @@ static amp_status return_filled(amp_call *call, const char *argument, amp_dtype 
     return amp_fill_tensor_with(out, &value);
 }
 
-amp_status cpu_fill(amp_call *call) {
+amp_status amp_op_fill(amp_call *call) {
     const amp_fill_args *a = call->args;
     return return_filled(call, "value", a->input->dtype, a->input->rank, a->input->shape, a->input, a->value);
 }
 
-amp_status cpu_fill_tensor(amp_call *call) {
+amp_status amp_op_fill_tensor(amp_call *call) {
     const amp_fill_tensor_args *a = call->args;
     if (a->value->rank > 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'value' is %s; expected a 0-dim tensor", amp_call_name(call),
@@ -80,13 +80,13 @@ static amp_dtype dtype_of_number(const amp_scalar *number) {
 }
 
 #define MAKE_FROM_SIZE(op, value)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         AMP_TRY(check_size(call, &a->size));                                                                           \
         return return_filled(call, "value", or_else(a->dtype, AMP_F32), a->size.count, a->size.values, NULL, value);   \
     }
 #define MAKE_LIKE(op, number)                                                                                          \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_tensor *like = a->input;                                                                             \
         return return_filled(call, "fill_value", or_else(a->dtype, like->dtype), like->rank, like->shape, like,        \
@@ -98,21 +98,21 @@ MAKE_LIKE(zeros_like, amp_int(0))
 MAKE_LIKE(ones_like, amp_int(1))
 MAKE_LIKE(full_like, a->fill_value)
 
-amp_status cpu_full(amp_call *call) {
+amp_status amp_op_full(amp_call *call) {
     const amp_full_args *a = call->args;
     AMP_TRY(check_size(call, &a->size));
     return return_filled(call, "fill_value", or_else(a->dtype, dtype_of_number(&a->fill_value)), a->size.count,
                          a->size.values, NULL, a->fill_value);
 }
 
-amp_status cpu_empty(amp_call *call) {
+amp_status amp_op_empty(amp_call *call) {
     const amp_empty_args *a = call->args;
     AMP_TRY(check_size(call, &a->size));
     const bool made = amp_call_output(call, 0, or_else(a->dtype, AMP_F32), a->size.count, a->size.values);
     return made ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_empty_like(amp_call *call) {
+amp_status amp_op_empty_like(amp_call *call) {
     const amp_empty_like_args *a = call->args;
     const amp_tensor *like = a->input;
     const bool made = amp_call_output_like(call, 0, or_else(a->dtype, like->dtype), like->rank, like->shape, like);
@@ -143,13 +143,13 @@ static amp_status return_range(amp_call *call, const amp_scalar *start, const am
     return out ? amp_steps_on(out->storage->device)->write_range(out, start, step) : amp_pending_error();
 }
 
-amp_status cpu_arange(amp_call *call) {
+amp_status amp_op_arange(amp_call *call) {
     const amp_arange_args *a = call->args;
     const amp_scalar zero = amp_int(0), one = amp_int(1);
     return return_range(call, &zero, &a->end, &one, a->dtype);
 }
 
-amp_status cpu_arange_start(amp_call *call) {
+amp_status amp_op_arange_start(amp_call *call) {
     const amp_arange_start_args *a = call->args;
     return return_range(call, &a->start, &a->end, &a->step, a->dtype);
 }

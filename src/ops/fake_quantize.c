@@ -21,7 +21,7 @@ static amp_status check_zero(const amp_call *call, int64_t zero_point, int64_t l
                     amp_call_name(call), (long long)low, (long long)zero_point, (long long)high);
 }
 
-amp_status cpu_fake_quantize_per_tensor_affine(amp_call *call) {
+amp_status amp_op_fake_quantize_per_tensor_affine(amp_call *call) {
     const amp_fake_quantize_per_tensor_affine_args *a = call->args;
     AMP_TRY(check(call, a->input, a->quant_min, a->quant_max));
     AMP_TRY(check_zero(call, a->zero_point, a->quant_min, a->quant_max));
@@ -31,7 +31,7 @@ amp_status cpu_fake_quantize_per_tensor_affine(amp_call *call) {
     return amp_steps_of(call)->fake_quantize(call, a->input, scale, zero_point, a->quant_min, a->quant_max);
 }
 
-amp_status cpu_fake_quantize_per_tensor_affine_tensor_qparams(amp_call *call) {
+amp_status amp_op_fake_quantize_per_tensor_affine_tensor_qparams(amp_call *call) {
     const amp_fake_quantize_per_tensor_affine_tensor_qparams_args *a = call->args;
     const amp_tensor *const numbers[] = {a->scale, a->zero_point};
     for (int i = 0; i < 2; i++) {

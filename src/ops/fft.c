@@ -4,8 +4,8 @@
 
 #include "amp/ops.h"
 #include "call/backend.h"
-#include "cpu/fft/fft_lines.h"
 #include "steps/shape_rules.h"
+#include "steps/steps.h"
 
 /* Which dimensions are transformed, in what order (the last named first), and to what lengths. */
 typedef struct request {
@@ -142,7 +142,7 @@ static amp_status transform(progress *p, const request *r, int i, amp_fft_form f
                            .from = p->from,
                            .to = to};
     memcpy(lines.extents, p->extents, sizeof lines.extents);
-    AMP_TRY(amp_fft_run_lines(&lines));
+    AMP_TRY(amp_steps_on(to->storage->device)->fft_lines(&lines));
     p->extents[r->dims[i]] = form == AMP_FFT_R2C ? r->lengths[i] / 2 + 1 : r->lengths[i];
     p->from = to;
     return AMP_OK;
@@ -195,7 +195,7 @@ static amp_status run(amp_call *call, const request *r) {
 
 /* ONE(op, form, inverse, hermitian): along one dimension. */
 #define ONE(op, form_, inverse_, hermitian_)                                                                           \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         request r = {form_, inverse_, hermitian_, a->input, a->norm, 0, {0}, {0}};                                     \
         AMP_TRY(read_one(call, &r, a->n, a->dim.value));                                                               \
@@ -210,7 +210,7 @@ ONE(fft_ihfft, AMP_FFT_R2C, false, true)
 
 /* MANY(op, form, inverse, whether two dimensions are meant where none is named) */
 #define MANY(op, form_, inverse_, two)                                                                                 \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         request r = {form_, inverse_, false, a->input, a->norm, 0, {0}, {0}};                                          \
         const amp_dims last_two = AMP_DIMS(-2, -1);                                                                    \

@@ -34,7 +34,7 @@ static bool stretch(amp_tensor *input, amp_tensor *index, int dim) {
     return true;
 }
 
-amp_status cpu_take_along_dim(amp_call *call) {
+amp_status amp_op_take_along_dim(amp_call *call) {
     const amp_take_along_dim_args *a = call->args;
     amp_tensor *converted = amp_index_tensor(call, "indices", a->indices);
     if (!converted) return amp_pending_error();
@@ -75,7 +75,7 @@ static amp_status count_classes(const amp_call *call, const amp_tensor *index, i
     return AMP_OK;
 }
 
-amp_status cpu_one_hot(amp_call *call) {
+amp_status amp_op_one_hot(amp_call *call) {
     const amp_one_hot_args *a = call->args;
     amp_tensor *index = amp_index_tensor(call, "input", a->input);
     if (!index) return amp_pending_error();

@@ -50,7 +50,7 @@ static amp_status run(amp_call *call, const amp_sampling *r, int dims) {
 }
 
 #define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_sampling r = {a->input, a->grid, a->interpolation_mode, a->padding_mode, a->align_corners};          \
         return run(call, &r, dims);                                                                                    \

@@ -6,7 +6,6 @@
 #include "call/backend.h"
 #include "core/layout.h"
 #include "cpu/convert/copy.h"
-#include "cpu/index/index_walk.h"
 #include "ops/scatter.h"
 #include "steps/indices.h"
 #include "steps/steps.h"
@@ -216,7 +215,7 @@ static amp_status put_by_mask(amp_call *call, const amp_index_put_args *a) {
     return amp_steps_of(call)->index_put_mask(call, a, mask, first);
 }
 
-amp_status cpu_index_put(amp_call *call) {
+amp_status amp_op_index_put(amp_call *call) {
     const amp_index_put_args *a = call->args;
     places p = {.input = a->input};
     AMP_TRY(amp_call_check_same_dtype(call, "input", a->input, "values", a->values));

@@ -52,7 +52,7 @@ static bool is_ignored(const amp_tensor *t) {
     return t->rank == 1 && t->shape[0] == 0;
 }
 
-amp_status cpu_cat(amp_call *call) {
+amp_status amp_op_cat(amp_call *call) {
     const amp_cat_args *a = call->args;
     const amp_tensor_list *list = &a->tensors;
     int d;
@@ -83,7 +83,7 @@ amp_status cpu_cat(amp_call *call) {
     return out ? place(list, out, d, false) : amp_pending_error();
 }
 
-amp_status cpu_stack(amp_call *call) {
+amp_status amp_op_stack(amp_call *call) {
     const amp_stack_args *a = call->args;
     const amp_tensor_list *list = &a->tensors;
     int d;

@@ -10,6 +10,7 @@
 #define AMP_CPU_LINALG_H
 
 #include "call/call.h"
+#include "cpu/linalg/lapack.h"
 #include "steps/linalg.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------- */

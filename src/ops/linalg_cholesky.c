@@ -48,12 +48,12 @@ static amp_status factorise(amp_call *call, const amp_tensor *input, bool upper,
     return amp_stack_finish(&job.a);
 }
 
-amp_status cpu_linalg_cholesky(amp_call *call) {
+amp_status amp_op_linalg_cholesky(amp_call *call) {
     const amp_linalg_cholesky_args *a = call->args;
     return factorise(call, a->input, a->upper, true, -1);
 }
 
-amp_status cpu_linalg_cholesky_ex(amp_call *call) {
+amp_status amp_op_linalg_cholesky_ex(amp_call *call) {
     const amp_linalg_cholesky_ex_args *a = call->args;
     return factorise(call, a->input, a->upper, a->check_errors, 1);
 }
@@ -70,7 +70,7 @@ static int invert_one(void *context, int64_t index, amp_lapack_work *work) {
     return info;
 }
 
-amp_status cpu_cholesky_inverse(amp_call *call) {
+amp_status amp_op_cholesky_inverse(amp_call *call) {
     const amp_cholesky_inverse_args *args = call->args;
     const amp_tensor *input = args->input;
     AMP_TRY(amp_linalg_check(call, "input", input, true));
@@ -108,7 +108,7 @@ static int solve_one(void *context, int64_t index, amp_lapack_work *work) {
                               amp_stack_at(&job->b, index), job->b.ld);
 }
 
-amp_status cpu_cholesky_solve(amp_call *call) {
+amp_status amp_op_cholesky_solve(amp_call *call) {
     const amp_cholesky_solve_args *args = call->args;
     const amp_tensor *b = args->B, *l = args->L;
     AMP_TRY(amp_linalg_check(call, "B", b, false));

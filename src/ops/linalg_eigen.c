@@ -66,10 +66,10 @@ static amp_status decompose(amp_call *call, const amp_tensor *a, char mode) {
     return amp_stack_finish(&job.vectors);
 }
 
-amp_status cpu_linalg_eig(amp_call *call) {
+amp_status amp_op_linalg_eig(amp_call *call) {
     return decompose(call, ((const amp_linalg_eig_args *)call->args)->input, 'V');
 }
-amp_status cpu_linalg_eigvals(amp_call *call) {
+amp_status amp_op_linalg_eigvals(amp_call *call) {
     return decompose(call, ((const amp_linalg_eigvals_args *)call->args)->input, 'N');
 }
 
@@ -128,18 +128,18 @@ static amp_status decompose_hermitian(amp_call *call, const amp_tensor *a, const
     return amp_stack_finish(&job.a);
 }
 
-amp_status cpu_linalg_eigh(amp_call *call) {
+amp_status amp_op_linalg_eigh(amp_call *call) {
     const amp_linalg_eigh_args *a = call->args;
     return decompose_hermitian(call, a->input, a->UPLO, 'V');
 }
-amp_status cpu_linalg_eigvalsh(amp_call *call) {
+amp_status amp_op_linalg_eigvalsh(amp_call *call) {
     const amp_linalg_eigvalsh_args *a = call->args;
     return decompose_hermitian(call, a->input, a->UPLO, 'N');
 }
 
 /* ---- The seed's forms ------------------------------------------------------------------------------------------- */
 
-amp_status cpu_symeig(amp_call *call) {
+amp_status amp_op_symeig(amp_call *call) {
     const amp_symeig_args *a = call->args;
     const char *uplo = a->upper.value ? "U" : "L";
     AMP_TRY(decompose_hermitian(call, a->input, uplo, a->eigenvectors ? 'V' : 'N'));
@@ -175,7 +175,7 @@ static amp_status return_packed(amp_call *call, const amp_lapack *l, const amp_t
     return AMP_OK;
 }
 
-amp_status cpu_eig(amp_call *call) {
+amp_status amp_op_eig(amp_call *call) {
     const amp_eig_args *a = call->args;
     amp_call step = amp_linalg_step(call);
     AMP_TRY(decompose(&step, a->input, a->eigenvectors ? 'V' : 'N'));

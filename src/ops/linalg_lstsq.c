@@ -153,7 +153,7 @@ static amp_status return_residuals(amp_call *call, const lstsq_job *job, const a
     return call->outputs[1] ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_linalg_lstsq(amp_call *call) {
+amp_status amp_op_linalg_lstsq(amp_call *call) {
     const amp_linalg_lstsq_args *args = call->args;
     const amp_tensor *a = args->A;
     lstsq_job job = {0};
@@ -175,7 +175,7 @@ amp_status cpu_linalg_lstsq(amp_call *call) {
 /* ---- lstsq ------------------------------------------------------------------------------------------------------ */
 
 /* The solution keeps the rows below it that LAPACK left there, as the seed's did. */
-amp_status cpu_lstsq(amp_call *call) {
+amp_status amp_op_lstsq(amp_call *call) {
     const amp_lstsq_args *args = call->args;
     lstsq_job job = {.driver = AMP_GELS};
     amp_batch batch;

@@ -21,7 +21,7 @@ static int reflect_one(void *context, int64_t index, amp_lapack_work *work) {
                               amp_stack_at(&job->tau, index), work);
 }
 
-amp_status cpu_geqrf(amp_call *call) {
+amp_status amp_op_geqrf(amp_call *call) {
     const amp_geqrf_args *args = call->args;
     const amp_tensor *a = args->input;
     AMP_TRY(amp_linalg_check(call, "input", a, false));
@@ -97,12 +97,12 @@ static amp_status factorise(amp_call *call, const char *name, const amp_tensor *
     return amp_stack_finish(&job.q);
 }
 
-amp_status cpu_qr(amp_call *call) {
+amp_status amp_op_qr(amp_call *call) {
     const amp_qr_args *a = call->args;
     return factorise(call, "input", a->input, a->some.value ? REDUCED : COMPLETE);
 }
 
-amp_status cpu_linalg_qr(amp_call *call) {
+amp_status amp_op_linalg_qr(amp_call *call) {
     static const char *const names[] = {[REDUCED] = "reduced", [COMPLETE] = "complete", [ONLY_R] = "r"};
     const amp_linalg_qr_args *a = call->args;
     for (int mode = REDUCED; mode <= ONLY_R; mode++) {
@@ -131,7 +131,7 @@ static int multiply_out_one(void *context, int64_t index, amp_lapack_work *work)
                               amp_stack_at(&job->tau, index), work);
 }
 
-amp_status cpu_linalg_householder_product(amp_call *call) {
+amp_status amp_op_linalg_householder_product(amp_call *call) {
     const amp_linalg_householder_product_args *args = call->args;
     const amp_tensor *a = args->input;
     AMP_TRY(amp_linalg_check(call, "input", a, false));
@@ -179,7 +179,7 @@ static amp_status check_other(const amp_call *call, const amp_tensor *a, const a
 }
 
 /* The reflectors are copied in any case: LAPACK writes ones on their diagonal while it reads them. */
-amp_status cpu_ormqr(amp_call *call) {
+amp_status amp_op_ormqr(amp_call *call) {
     const amp_ormqr_args *args = call->args;
     const amp_tensor *a = args->input, *other = args->other;
     AMP_TRY(amp_linalg_check(call, "input", a, false));

@@ -31,7 +31,7 @@ static int factorise_one(void *context, int64_t index, amp_lapack_work *work) {
     return factorise(job, amp_stack_at(&job->lu, index), amp_stack_at(&job->pivots, index));
 }
 
-amp_status cpu_lu_with_info(amp_call *call) {
+amp_status amp_op_lu_with_info(amp_call *call) {
     const amp_lu_with_info_args *a = call->args;
     AMP_TRY(amp_linalg_check(call, "input", a->input, false));
     const amp_batch batch = amp_batch_of(a->input, 2);
@@ -109,7 +109,7 @@ static amp_status check_pivots_shape(const amp_call *call, const amp_tensor *lu,
                     amp_call_name(call), amp_describe(pivots), amp_describe(lu));
 }
 
-amp_status cpu_lu_solve(amp_call *call) {
+amp_status amp_op_lu_solve(amp_call *call) {
     const amp_lu_solve_args *a = call->args;
     const amp_tensor *b = a->b, *lu = a->LU_data;
     AMP_TRY(check_rows(call, "b", b, "LU_data", lu));
@@ -175,12 +175,12 @@ static amp_status invert(amp_call *call, const amp_tensor *a, bool check, int in
     return run_solver(call, &job, &batch, check, info_output, "it has no inverse");
 }
 
-amp_status cpu_linalg_inv(amp_call *call) {
+amp_status amp_op_linalg_inv(amp_call *call) {
     const amp_linalg_inv_args *a = call->args;
     return invert(call, a->A, true, -1);
 }
 
-amp_status cpu_linalg_inv_ex(amp_call *call) {
+amp_status amp_op_linalg_inv_ex(amp_call *call) {
     const amp_linalg_inv_ex_args *a = call->args;
     return invert(call, a->A, a->check_errors, 1);
 }
@@ -214,7 +214,7 @@ static amp_status solve_right(amp_call *call, amp_tensor *a, amp_tensor *b) {
     return out ? amp_copy_tensor(out, &x) : amp_pending_error();
 }
 
-amp_status cpu_linalg_solve(amp_call *call) {
+amp_status amp_op_linalg_solve(amp_call *call) {
     const amp_linalg_solve_args *args = call->args;
     AMP_TRY(amp_linalg_check(call, "A", args->A, true));
     if (args->left.value) return solve(call, args->A, args->B);
@@ -242,7 +242,7 @@ static amp_status return_reshaped(amp_call *call, amp_tensor *t, amp_dims shape)
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_linalg_tensorinv(amp_call *call) {
+amp_status amp_op_linalg_tensorinv(amp_call *call) {
     const amp_linalg_tensorinv_args *args = call->args;
     amp_tensor *a = args->A;
     const int64_t ind = args->ind.value;
@@ -283,7 +283,7 @@ static amp_tensor *moved_to_end(const amp_call *call, amp_tensor *a, const amp_d
     return amp_permute(a, order);
 }
 
-amp_status cpu_linalg_tensorsolve(amp_call *call) {
+amp_status amp_op_linalg_tensorsolve(amp_call *call) {
     const amp_linalg_tensorsolve_args *args = call->args;
     amp_tensor *b = args->B, *a = args->A;
     AMP_TRY(amp_linalg_check(call, "A", a, false));
@@ -330,7 +330,7 @@ static amp_status copy_coefficient(amp_call *call, const amp_tensor *a, const am
     return out ? amp_copy_tensor(out, a) : amp_pending_error();
 }
 
-amp_status cpu_triangular_solve(amp_call *call) {
+amp_status amp_op_triangular_solve(amp_call *call) {
     const amp_triangular_solve_args *args = call->args;
     const amp_tensor *b = args->input, *a = args->A;
     AMP_TRY(check_rows(call, "input", b, "A", a));

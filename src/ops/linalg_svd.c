@@ -130,13 +130,13 @@ static amp_status refuse_driver(const amp_call *call, const char *driver) {
                     amp_call_name(call), driver);
 }
 
-amp_status cpu_linalg_svd(amp_call *call) {
+amp_status amp_op_linalg_svd(amp_call *call) {
     const amp_linalg_svd_args *a = call->args;
     AMP_TRY(refuse_driver(call, a->driver));
     return decompose(call, "A", a->A, a->full_matrices.value ? 'A' : 'S');
 }
 
-amp_status cpu_linalg_svdvals(amp_call *call) {
+amp_status amp_op_linalg_svdvals(amp_call *call) {
     const amp_linalg_svdvals_args *a = call->args;
     AMP_TRY(refuse_driver(call, a->driver));
     return decompose(call, "A", a->A, 'N');
@@ -150,7 +150,7 @@ static amp_tensor *square_zeros(const amp_tensor *like, int64_t n) {
     return amp_zeros(shape, .dtype = like->dtype, .device = amp_tensor_device(like));
 }
 
-amp_status cpu_svd(amp_call *call) {
+amp_status amp_op_svd(amp_call *call) {
     const amp_svd_args *a = call->args;
     amp_call step = amp_linalg_step(call);
     amp_tensor **made = step.outputs, **u = &call->outputs[0], **s = &call->outputs[1], **v = &call->outputs[2];
@@ -180,7 +180,7 @@ static int pseudo_invert_one(void *context, int64_t index, amp_lapack_work *work
     return 0;
 }
 
-amp_status cpu_pinverse(amp_call *call) {
+amp_status amp_op_pinverse(amp_call *call) {
     const amp_pinverse_args *args = call->args;
     const amp_tensor *a = args->input;
     AMP_TRY(amp_linalg_check(call, "input", a, false));
@@ -241,12 +241,12 @@ static amp_status rank_with_numbers(amp_call *call, amp_tensor *a, amp_opt_float
     return count_above(call, a, hermitian, number(call, absolute, real), number(call, relative, real));
 }
 
-amp_status cpu_linalg_matrix_rank(amp_call *call) {
+amp_status amp_op_linalg_matrix_rank(amp_call *call) {
     const amp_linalg_matrix_rank_args *a = call->args;
     return rank_with_numbers(call, a->input, a->atol, a->rtol, a->hermitian);
 }
 
-amp_status cpu_matrix_rank(amp_call *call) {
+amp_status amp_op_matrix_rank(amp_call *call) {
     const amp_matrix_rank_args *a = call->args;
     return rank_with_numbers(call, a->input, a->tol, (amp_opt_float){.set = 0}, a->symmetric);
 }
@@ -266,7 +266,7 @@ static amp_status join_tolerance(const amp_call *call, const char *name, const a
     return amp_batch_broadcast(call, name, &own, "input", &before, batch);
 }
 
-amp_status cpu_linalg_matrix_rank_tensor(amp_call *call) {
+amp_status amp_op_linalg_matrix_rank_tensor(amp_call *call) {
     const amp_linalg_matrix_rank_tensor_args *a = call->args;
     AMP_TRY(amp_linalg_check(call, "input", a->input, a->hermitian));
     amp_batch batch = amp_batch_of(a->input, 2);
@@ -308,7 +308,7 @@ static bool is_empty_condition(amp_call *call, const amp_tensor *a, amp_status *
     return true;
 }
 
-amp_status cpu_linalg_cond(amp_call *call) {
+amp_status amp_op_linalg_cond(amp_call *call) {
     const amp_linalg_cond_args *args = call->args;
     amp_tensor *a = args->input, *info = NULL;
     const double p = args->p.kind == AMP_SCALAR_NONE    ? 2.0
@@ -334,7 +334,7 @@ static amp_status nuclear_condition(amp_call *call, amp_tensor *a) {
     return return_tensor(call, amp_mul(amp_sum(values, AMP_DIMS(-1)), amp_sum(amp_reciprocal(values), AMP_DIMS(-1))));
 }
 
-amp_status cpu_linalg_cond_str(amp_call *call) {
+amp_status amp_op_linalg_cond_str(amp_call *call) {
     const amp_linalg_cond_str_args *args = call->args;
     amp_tensor *a = args->input, *info = NULL;
     const bool nuclear = !strcmp(args->p, "nuc");

@@ -52,7 +52,7 @@ static amp_status repeat(amp_call *call, const amp_tensor *input, const char *ar
     return AMP_OK;
 }
 
-amp_status cpu_repeat(amp_call *call) {
+amp_status amp_op_repeat(amp_call *call) {
     const amp_repeat_args *a = call->args;
     AMP_TRY(amp_check_dims(call, "repeats", &a->repeats));
     if (a->repeats.count < a->input->rank) {
@@ -62,7 +62,7 @@ amp_status cpu_repeat(amp_call *call) {
     return repeat(call, a->input, "repeats", a->repeats.count, a->repeats.values);
 }
 
-amp_status cpu_tile(amp_call *call) {
+amp_status amp_op_tile(amp_call *call) {
     const amp_tile_args *a = call->args;
     AMP_TRY(amp_check_dims(call, "dims", &a->dims));
     const int rank = a->dims.count > a->input->rank ? a->dims.count : a->input->rank;
@@ -76,7 +76,7 @@ amp_status cpu_tile(amp_call *call) {
 
 /* ---- flip, roll ----------------------------------------------------------------------------------------------- */
 
-amp_status cpu_flip(amp_call *call) {
+amp_status amp_op_flip(amp_call *call) {
     const amp_flip_args *a = call->args;
     unsigned mask;
     AMP_TRY(amp_wrap_dims(call, "dims", &a->dims, false, a->input->rank, &mask));
@@ -135,7 +135,7 @@ static amp_status roll_flat(amp_call *call, const amp_tensor *input, int64_t shi
     return copies[1] ? amp_copy_tensor(out, copies[1]) : AMP_OK;
 }
 
-amp_status cpu_roll(amp_call *call) {
+amp_status amp_op_roll(amp_call *call) {
     const amp_roll_args *a = call->args;
     AMP_TRY(amp_check_dims(call, "shifts", &a->shifts));
     const bool flat = !a->dims.set || a->dims.count == 0;
@@ -211,11 +211,11 @@ static amp_status cut_triangle(amp_call *call, amp_tensor *input, int64_t diagon
     return AMP_OK;
 }
 
-amp_status cpu_tril(amp_call *call) {
+amp_status amp_op_tril(amp_call *call) {
     const amp_tril_args *a = call->args;
     return cut_triangle(call, a->input, a->diagonal, true);
 }
-amp_status cpu_triu(amp_call *call) {
+amp_status amp_op_triu(amp_call *call) {
     const amp_triu_args *a = call->args;
     return cut_triangle(call, a->input, a->diagonal, false);
 }

@@ -87,7 +87,7 @@ static amp_tensor *multi_dot(const amp_tensor_list *list) {
     return product;
 }
 
-amp_status cpu_linalg_multi_dot(amp_call *call) {
+amp_status amp_op_linalg_multi_dot(amp_call *call) {
     const amp_linalg_multi_dot_args *a = call->args;
     AMP_TRY(check_chain(call, &a->tensors));
     AMP_TRY(amp_call_check_target_dtype(call, a->tensors.items[0]->dtype));
@@ -145,7 +145,7 @@ static amp_tensor *as_f32(amp_tensor *t) {
 }
 
 /* Narrow types in f32, so that the products of pairs are not rounded. */
-amp_status cpu_bilinear(amp_call *call) {
+amp_status amp_op_bilinear(amp_call *call) {
     const amp_bilinear_args *a = call->args;
     AMP_TRY(check_bilinear(call, a));
     amp_dims shape = {.count = a->input1->rank, .set = AMP_PRESENT};

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "call/call.h"
 #include "steps/matmul.h"
 
 typedef amp_native_multi_head_attention_args arguments;
@@ -128,7 +127,7 @@ static amp_tensor *attention_weights(const arguments *a, amp_tensor *const *head
     return w && averaged ? amp_mean(w, .dim = AMP_DIMS(1)) : w;
 }
 
-amp_status cpu_native_multi_head_attention(amp_call *call) {
+amp_status amp_op_native_multi_head_attention(amp_call *call) {
     const arguments *a = call->args;
     amp_tensor *heads[3], *mask = NULL;
     AMP_TRY(check_inputs(call, a));

@@ -5,10 +5,10 @@
 
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
-#include "cpu/reduce/reduce.h"
 #include "ops/linalg.h"
 #include "policy/promotion.h"
 #include "steps/shape_rules.h"
+#include "steps/steps.h"
 
 /* ---- What all norms check --------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static amp_status vector_norm(amp_call *call, amp_tensor *input, double p, unsig
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(input, mask, keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, result, rank, shape);
-    return out ? amp_cpu_reduce(&work, out) : amp_pending_error();
+    return out ? amp_reduce(&work, out) : amp_pending_error();
 }
 
 static amp_status norm_over(amp_call *call, amp_tensor *input, double p, const amp_dims *dim, bool keepdim,
@@ -82,17 +82,17 @@ static amp_status norm_over(amp_call *call, amp_tensor *input, double p, const a
     return vector_norm(call, input, p, mask, keepdim, dtype);
 }
 
-amp_status cpu_linalg_vector_norm(amp_call *call) {
+amp_status amp_op_linalg_vector_norm(amp_call *call) {
     const amp_linalg_vector_norm_args *a = call->args;
     return norm_over(call, a->input, number_of(a->ord, 2.0), &a->dim, a->keepdim, a->dtype);
 }
 
-amp_status cpu_norm(amp_call *call) {
+amp_status amp_op_norm(amp_call *call) {
     const amp_norm_args *a = call->args;
     return norm_over(call, a->input, number_of(a->p, 2.0), &a->dim, a->keepdim, a->dtype);
 }
 
-amp_status cpu_frobenius_norm(amp_call *call) {
+amp_status amp_op_frobenius_norm(amp_call *call) {
     const amp_frobenius_norm_args *a = call->args;
     return norm_over(call, a->input, 2.0, &a->dim, a->keepdim, AMP_DTYPE_NONE);
 }
@@ -181,7 +181,7 @@ static amp_status widen(const amp_call *call, amp_tensor **input, amp_dtype dtyp
     return *input ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_linalg_matrix_norm(amp_call *call) {
+amp_status amp_op_linalg_matrix_norm(amp_call *call) {
     const amp_linalg_matrix_norm_args *a = call->args;
     const double p = number_of(a->ord, 2.0), order = fabs(p);
     amp_tensor *input = a->input;
@@ -206,12 +206,12 @@ static amp_status nuclear_norm(amp_call *call, amp_tensor *input, const amp_dims
     return norm_of_values(call, input, d, keepdim, SUM_OF_VALUES);
 }
 
-amp_status cpu_nuclear_norm(amp_call *call) {
+amp_status amp_op_nuclear_norm(amp_call *call) {
     const amp_nuclear_norm_args *a = call->args;
     return nuclear_norm(call, a->input, &a->dim, a->keepdim, AMP_DTYPE_NONE);
 }
 
-amp_status cpu_linalg_matrix_norm_str(amp_call *call) {
+amp_status amp_op_linalg_matrix_norm_str(amp_call *call) {
     const amp_linalg_matrix_norm_str_args *a = call->args;
     matrix_dims d;
     if (!strcmp(a->ord, "nuc")) return nuclear_norm(call, a->input, &a->dim, a->keepdim, a->dtype);
@@ -221,7 +221,7 @@ amp_status cpu_linalg_matrix_norm_str(amp_call *call) {
 }
 
 /* Without dimensions "nuc" takes the input for one matrix. */
-amp_status cpu_norm_str(amp_call *call) {
+amp_status amp_op_norm_str(amp_call *call) {
     const amp_norm_str_args *a = call->args;
     if (!strcmp(a->p, "fro")) return norm_over(call, a->input, 2.0, &a->dim, a->keepdim, a->dtype);
     if (strcmp(a->p, "nuc")) return refuse_word(call, "p", a->p);
@@ -234,7 +234,7 @@ amp_status cpu_norm_str(amp_call *call) {
 
 /* ---- trace ------------------------------------------------------------------------------------------------------ */
 
-amp_status cpu_trace(amp_call *call) {
+amp_status amp_op_trace(amp_call *call) {
     const amp_trace_args *a = call->args;
     if (a->input->rank != 2 || a->input->dtype == AMP_BOOL) {
         return amp_fail(a->input->rank == 2 ? AMP_ERROR_DTYPE : AMP_ERROR_INVALID,

@@ -3,8 +3,8 @@
 
 #include "amp/ops.h"
 #include "call/backend.h"
-#include "cpu/plane/spatial.h"
 #include "steps/constants.h"
+#include "steps/steps.h"
 
 /* ---- By a constant -------------------------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static amp_status fill_outside(amp_tensor *out, const amp_tensor *input, const i
     return AMP_OK;
 }
 
-amp_status cpu_constant_pad_nd(amp_call *call) {
+amp_status amp_op_constant_pad_nd(amp_call *call) {
     const amp_constant_pad_nd_args *a = call->args;
     amp_tensor *input = a->input;
     const int pairs = a->pad.count / 2;
@@ -138,11 +138,11 @@ static amp_status pad(amp_call *call, amp_tensor *input, const amp_dims *padding
         }
         tables[k] = table;
     }
-    return amp_spatial_gather(call, &s, input, tables);
+    return amp_steps_of(call)->spatial_gather(call, &s, input, tables);
 }
 
 #define DEFINE(op, dims, source, below_extent)                                                                         \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         static const pad_rule rule = {source, below_extent};                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         return pad(call, a->input, &a->padding, dims, &rule);                                                          \

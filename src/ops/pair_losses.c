@@ -39,7 +39,7 @@ static amp_status integer_sums(amp_tensor *a, amp_tensor *b, int64_t dim, amp_co
     return s->second ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_cosine_embedding_loss(amp_call *call) {
+amp_status amp_op_cosine_embedding_loss(amp_call *call) {
     const amp_cosine_embedding_loss_args *a = call->args;
     const amp_operand v[2] = {amp_tensor_operand("input1", a->input1), amp_tensor_operand("input2", a->input2)};
     const int target_rank = a->target->rank;
@@ -77,7 +77,7 @@ static amp_tensor *distances_of(const amp_call *call, amp_operand x, amp_operand
     return apart ? amp_difference_norms(call, pair, AMP_F64, eps, p, false) : NULL;
 }
 
-amp_status cpu_triplet_margin_loss(amp_call *call) {
+amp_status amp_op_triplet_margin_loss(amp_call *call) {
     const amp_triplet_margin_loss_args *a = call->args;
     const amp_operand v[3] = {amp_tensor_operand("anchor", a->anchor), amp_tensor_operand("positive", a->positive),
                               amp_tensor_operand("negative", a->negative)};

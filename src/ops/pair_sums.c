@@ -72,7 +72,7 @@ amp_tensor *amp_difference_norms(const amp_call *call, const amp_operand pair[2]
     return norms && amp_reduce(&work, norms) == AMP_OK ? norms : NULL;
 }
 
-amp_status cpu_dist(amp_call *call) {
+amp_status amp_op_dist(amp_call *call) {
     const amp_dist_args *a = call->args;
     const amp_operand pair[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("other", a->other)};
     const amp_dtype dtype = amp_operands_dtype(pair, 2), compute = amp_compute_dtype(dtype);
@@ -108,7 +108,7 @@ amp_status amp_cosine_sums_of(const amp_call *call, const amp_operand pair[2], a
     return sums->second ? AMP_OK : amp_pending_error();
 }
 
-amp_status cpu_cosine_similarity(amp_call *call) {
+amp_status amp_op_cosine_similarity(amp_call *call) {
     const amp_cosine_similarity_args *a = call->args;
     const amp_operand pair[2] = {amp_tensor_operand("x1", a->x1), amp_tensor_operand("x2", a->x2)};
     const amp_dtype dtype = amp_operands_dtype(pair, 2);
@@ -127,7 +127,7 @@ amp_status cpu_cosine_similarity(amp_call *call) {
 }
 
 /* In f32 at least, rounded once; of integers an f32. Distances of complex numbers are real. */
-amp_status cpu_pairwise_distance(amp_call *call) {
+amp_status amp_op_pairwise_distance(amp_call *call) {
     const amp_pairwise_distance_args *a = call->args;
     const amp_operand pair[2] = {amp_tensor_operand("x1", a->x1), amp_tensor_operand("x2", a->x2)};
     const amp_dtype dtype = amp_floating_result(amp_operands_dtype(pair, 2));

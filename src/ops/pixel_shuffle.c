@@ -121,12 +121,12 @@ static amp_status shuffle(amp_call *call, amp_tensor *input, const char *argumen
     return amp_tensor_elements(out) ? copy_blocks(out, input, r, fine) : AMP_OK;
 }
 
-amp_status cpu_pixel_shuffle(amp_call *call) {
+amp_status amp_op_pixel_shuffle(amp_call *call) {
     const amp_pixel_shuffle_args *a = call->args;
     return shuffle(call, a->input, "upscale_factor", a->upscale_factor, true);
 }
 
-amp_status cpu_pixel_unshuffle(amp_call *call) {
+amp_status amp_op_pixel_unshuffle(amp_call *call) {
     const amp_pixel_unshuffle_args *a = call->args;
     return shuffle(call, a->input, "downscale_factor", a->downscale_factor, false);
 }

@@ -6,7 +6,7 @@
 #include "amp/ops.h"
 #include "steps/steps.h"
 
-amp_status cpu_polar(amp_call *call) {
+amp_status amp_op_polar(amp_call *call) {
     const amp_polar_args *a = call->args;
     const amp_operand v[2] = {amp_tensor_operand("abs", a->abs), amp_tensor_operand("angle", a->angle)};
     AMP_TRY(amp_call_check_same_dtype(call, "abs", a->abs, "angle", a->angle));

@@ -24,7 +24,7 @@ static amp_status average_windows(amp_call *call, amp_tensor *input, int dims, c
 }
 
 #define DEFINE(op, dims, divisor)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_pool_options options = {&a->kernel_size, &a->stride, &a->padding, NULL, a->ceil_mode};               \
         return average_windows(call, a->input, dims, &options, a->count_include_pad.value, divisor);                   \
@@ -57,7 +57,7 @@ static amp_status average_adaptively(amp_call *call, amp_tensor *input, int dims
 }
 
 #define DEFINE_ADAPTIVE(op, dims)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         return average_adaptively(call, a->input, dims, &a->output_size);                                              \
     }

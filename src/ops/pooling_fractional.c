@@ -80,7 +80,7 @@ static amp_status run(amp_call *call, int dims, const request *r) {
 }
 
 #define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const request r = {a->input, a->random_samples, &a->kernel_size, &a->output_size,                              \
                            amp_wants_indices(call, a->return_indices)};                                                \

@@ -21,7 +21,7 @@ static amp_status maximum_windows(amp_call *call, amp_tensor *input, int dims, c
 }
 
 #define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const amp_pool_options options = {&a->kernel_size, &a->stride, &a->padding, &a->dilation, a->ceil_mode};       \
         return maximum_windows(call, a->input, dims, &options, amp_wants_indices(call, a->return_indices));            \
@@ -34,7 +34,7 @@ DEFINE(max_pool2d, 2)
 DEFINE(max_pool3d, 3)
 
 #define DEFINE_ADAPTIVE(op, dims)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         amp_pool p;                                                                                                    \
         AMP_TRY(check_dtype(call, a->input, true));                                                                    \

@@ -7,6 +7,7 @@
 #include "cpu/product/matmul.h"
 #include "policy/promotion.h"
 #include "steps/constants.h"
+#include "steps/steps.h"
 
 /* ---- Helpers --------------------------------------------------------------------------------------------------- */
 static amp_status check_rank(const amp_call *call, const char *name, const amp_tensor *t, int rank) {
@@ -169,30 +170,30 @@ read_layer(amp_call *call, const layer *l, amp_dtype dtype,
     return AMP_OK;
 }
 
-AMP_HOT amp_status cpu_linear(amp_call *call) {
+AMP_HOT amp_status amp_op_linear(amp_call *call) {
     amp_linear_args *args = call->args;
     const layer l = {args->input, args->weight, &args->bias};
     AMP_TRY(check_linear(call, &l));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_linear);
     amp_matmul p;
     AMP_TRY(read_layer(call, &l, args->input->dtype, dense_output, &p));
-    return amp_cpu_matmul(call, &p);
+    return amp_steps_of(call)->matmul(call, &p);
 }
 
 /* ---- linear_pointwise ------------------------------------------------------------------------------------------ */
 
-amp_status cpu_linear_pointwise(amp_call *call) {
+amp_status amp_op_linear_pointwise(amp_call *call) {
     amp_linear_pointwise_args *args = call->args;
     const layer l = {args->input, args->weight, &args->bias};
     const amp_epilogue_words words = {"attr", args->attr, args->scalars, args->algorithm};
     amp_epilogue epilogue;
     AMP_TRY(check_linear(call, &l));
     AMP_TRY(amp_read_epilogue(call, &words, args->input->dtype, &epilogue));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_linear_pointwise);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_linear_pointwise);
     amp_matmul p;
     AMP_TRY(read_layer(call, &l, args->input->dtype, dense_output, &p));
     p.epilogue = epilogue;
-    return amp_cpu_matmul(call, &p);
+    return amp_steps_of(call)->matmul(call, &p);
 }
 
 /* `other` as what is added to the result: in its dtype, and laid out so that its rows fold. */
@@ -224,7 +225,7 @@ static amp_status join_by_op(amp_call *call, const layer *l, amp_join join, amp_
     if (l->input->dtype == AMP_BF16 && call->device == AMP_DEVICE_CPU) {
         amp_matmul p;
         AMP_TRY(read_layer(call, l, AMP_F32, own_f32, &p));
-        AMP_TRY(amp_cpu_matmul(call, &p));
+        AMP_TRY(amp_steps_of(call)->matmul(call, &p));
         joined = amp_apply_join(p.c.tensor, join, other);
         if (joined && joined->dtype != dtype) joined = amp_to(joined, dtype);
     } else {
@@ -243,7 +244,7 @@ static amp_status join_by_op(amp_call *call, const layer *l, amp_join join, amp_
 }
 
 /* What is added is taken along where the result is of the product's dtype, or f32 and the product of bf16. */
-amp_status cpu_linear_pointwise_binary(amp_call *call) {
+amp_status amp_op_linear_pointwise_binary(amp_call *call) {
     amp_linear_pointwise_binary_args *args = call->args;
     const layer l = {args->input, args->weight, &args->bias};
     amp_join join;
@@ -252,14 +253,14 @@ amp_status cpu_linear_pointwise_binary(amp_call *call) {
     AMP_TRY(amp_call_materialize(call, args->other));
     const amp_dtype own = args->input->dtype,
                     dtype = amp_result_type((amp_tensor *[]){args->input, args->other}, 2, NULL, 0);
-    if (is_widened(call, args->input) && dtype == own) return amp_cpu_run_widened(call, cpu_linear_pointwise_binary);
+    if (is_widened(call, args->input) && dtype == own) return amp_cpu_run_widened(call, amp_op_linear_pointwise_binary);
     const bool widens = own == AMP_BF16 && dtype == AMP_F32 && call->device == AMP_DEVICE_CPU;
     const bool added = join == AMP_JOIN_ADD || join == AMP_JOIN_SUB;
     if (!added || (dtype != own && !widens)) return join_by_op(call, &l, join, args->other, dtype);
     amp_matmul p;
     AMP_TRY(read_layer(call, &l, dtype, dense_output, &p));
     AMP_TRY(add_other(call, args->other, join == AMP_JOIN_ADD ? 1 : -1, &p));
-    return amp_cpu_matmul(call, &p);
+    return amp_steps_of(call)->matmul(call, &p);
 }
 
 /* ---- matmul, mm, bmm ------------------------------------------------------------------------------------------- */
@@ -316,7 +317,7 @@ static amp_status run_product(amp_call *call, amp_matmul *p, int rank, const int
     if (!out) return amp_pending_error();
     p->c = dense_result(out, p->m, p->n, p->batch_rank, p->batch_shape);
     fold_batch_into_rows(p);
-    return amp_cpu_matmul(call, p);
+    return amp_steps_of(call)->matmul(call, p);
 }
 
 /* A vector on the left is a row, on the right a column; the result lacks that dimension. */
@@ -325,7 +326,7 @@ static amp_tensor *as_matrix(amp_tensor *t, bool left) {
     return amp_unsqueeze(t, left ? 0 : 1);
 }
 
-amp_status cpu_matmul(amp_call *call) {
+amp_status amp_op_matmul(amp_call *call) {
     amp_matmul_args *args = call->args;
     amp_tensor *a = args->input, *b = args->other;
     if (a->rank == 0 || b->rank == 0) {
@@ -333,7 +334,7 @@ amp_status cpu_matmul(amp_call *call) {
                         amp_describe(a), amp_describe(b));
     }
     AMP_TRY(amp_call_check_same_dtype(call, "input", a, "other", b));
-    if (is_widened(call, a)) return amp_cpu_run_widened(call, cpu_matmul);
+    if (is_widened(call, a)) return amp_cpu_run_widened(call, amp_op_matmul);
     if (a->rank == 1) AMP_TRY(amp_call_materialize(call, a));
     if (b->rank == 1) AMP_TRY(amp_call_materialize(call, b));
     const bool drop_row = a->rank == 1, drop_column = b->rank == 1;
@@ -350,12 +351,12 @@ amp_status cpu_matmul(amp_call *call) {
     return run_product(call, &p, rank, shape);
 }
 
-amp_status cpu_mm(amp_call *call) {
+amp_status amp_op_mm(amp_call *call) {
     amp_mm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_rank(call, "input", args->input, 2));
     AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_mm);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_mm);
     AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
 }
@@ -369,11 +370,11 @@ static amp_status check_bmm(const amp_call *call, const char *name_a, const amp_
                     amp_call_name(call), name_a, amp_describe(a), name_b, amp_describe(b));
 }
 
-amp_status cpu_bmm(amp_call *call) {
+amp_status amp_op_bmm(amp_call *call) {
     amp_bmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "input", args->input, "mat2", args->mat2));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_bmm);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_bmm);
     AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
     return run_product(call, &p, 3, (const int64_t[]){args->input->shape[0], p.m, p.n});
 }
@@ -399,45 +400,45 @@ static amp_status check_addmm(const amp_call *call, const amp_tensor *input, con
     return amp_call_check_same_dtype(call, "input", input, "mat1", mat1);
 }
 
-amp_status cpu_addmm(amp_call *call) {
+amp_status amp_op_addmm(amp_call *call) {
     amp_addmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
-    if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, cpu_addmm);
+    if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, amp_op_addmm);
     AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
 }
 
-amp_status cpu_addmm_activation(amp_call *call) {
+amp_status amp_op_addmm_activation(amp_call *call) {
     amp_addmm_activation_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
-    if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, cpu_addmm_activation);
+    if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, amp_op_addmm_activation);
     AMP_TRY(product(call, "mat1", args->mat1, "mat2", args->mat2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     p.epilogue.activation = args->use_gelu ? AMP_GEMM_GELU_ERF : AMP_GEMM_RELU;
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
 }
 
-amp_status cpu_baddbmm(amp_call *call) {
+amp_status amp_op_baddbmm(amp_call *call) {
     amp_baddbmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
-    if (is_widened(call, args->batch1)) return amp_cpu_run_widened(call, cpu_baddbmm);
+    if (is_widened(call, args->batch1)) return amp_cpu_run_widened(call, amp_op_baddbmm);
     AMP_TRY(product(call, "batch1", args->batch1, "batch2", args->batch2, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 3, (const int64_t[]){args->batch1->shape[0], p.m, p.n});
 }
 
 /* The products of a batch are one product along a longer inner extent: (m, b·k) by (b·k, n), laid out so first. */
-amp_status cpu_addbmm(amp_call *call) {
+amp_status amp_op_addbmm(amp_call *call) {
     amp_addbmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
-    if (is_widened(call, args->batch1)) return amp_cpu_run_widened(call, cpu_addbmm);
+    if (is_widened(call, args->batch1)) return amp_cpu_run_widened(call, amp_op_addbmm);
     AMP_TRY(check_inner(call, "batch1", args->batch1, args->batch1->shape[2], "batch2", args->batch2,
                         args->batch2->shape[1]));
     AMP_TRY(amp_call_materialize(call, args->batch1));
@@ -469,24 +470,24 @@ static amp_status vector_product(amp_call *call, const char *name_mat, amp_tenso
     return AMP_OK;
 }
 
-amp_status cpu_mv(amp_call *call) {
+amp_status amp_op_mv(amp_call *call) {
     amp_mv_args *args = call->args;
     amp_matmul p;
     AMP_TRY(check_rank(call, "input", args->input, 2));
     AMP_TRY(check_rank(call, "vec", args->vec, 1));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, cpu_mv);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_mv);
     AMP_TRY(vector_product(call, "input", args->input, args->vec, &p));
     return run_product(call, &p, 1, (const int64_t[]){p.n});
 }
 
-amp_status cpu_addmv(amp_call *call) {
+amp_status amp_op_addmv(amp_call *call) {
     amp_addmv_args *args = call->args;
     amp_matmul p;
     AMP_TRY(check_rank(call, "mat", args->mat, 2));
     AMP_TRY(check_rank(call, "vec", args->vec, 1));
     if (args->input->rank > 1) AMP_TRY(check_rank(call, "input", args->input, 1));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "mat", args->mat));
-    if (is_widened(call, args->mat)) return amp_cpu_run_widened(call, cpu_addmv);
+    if (is_widened(call, args->mat)) return amp_cpu_run_widened(call, amp_op_addmv);
     AMP_TRY(vector_product(call, "mat", args->mat, args->vec, &p));
     AMP_TRY(add_residual(call, args->input, args->beta, args->alpha, &p));
     return run_product(call, &p, 1, (const int64_t[]){p.n});

@@ -4,18 +4,18 @@
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
 #include "cpu/elementwise/elementwise.h"
-#include "cpu/reduce/reduce.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
+#include "steps/steps.h"
 
 static amp_status reduce_to(amp_call *call, amp_reduce_work *work, bool keepdim, amp_dtype dtype) {
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(work->input, work->mask, keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
-    return out ? amp_cpu_reduce(work, out) : amp_pending_error();
+    return out ? amp_reduce(work, out) : amp_pending_error();
 }
 
-amp_status cpu_sum(amp_call *call) {
+amp_status amp_op_sum(amp_call *call) {
     const amp_sum_args *a = call->args;
     amp_reduce_work work = {.kind = AMP_REDUCE_SUM, .input = a->input, .scale = 1.0, .root = 1.0};
     AMP_TRY(amp_wrap_dims(call, "dim", &a->dim, true, a->input->rank, &work.mask));
@@ -24,7 +24,7 @@ amp_status cpu_sum(amp_call *call) {
     return reduce_to(call, &work, a->keepdim, dtype);
 }
 
-amp_status cpu_mean(amp_call *call) {
+amp_status amp_op_mean(amp_call *call) {
     const amp_mean_args *a = call->args;
     amp_reduce_work work = {.kind = AMP_REDUCE_SUM, .input = a->input, .root = 1.0};
     const amp_dtype dtype = a->dtype == AMP_DTYPE_NONE ? a->input->dtype : a->dtype;
@@ -38,7 +38,7 @@ amp_status cpu_mean(amp_call *call) {
     return reduce_to(call, &work, a->keepdim, dtype);
 }
 
-amp_status cpu_prod(amp_call *call) {
+amp_status amp_op_prod(amp_call *call) {
     const amp_prod_args *a = call->args;
     amp_reduce_work work = {.kind = AMP_REDUCE_PRODUCT, .input = a->input, .scale = 1.0, .root = 1.0};
     work.mask = (1u << a->input->rank) - 1;
@@ -68,19 +68,19 @@ static amp_status extreme(amp_call *call, amp_reduction kind, const amp_tensor *
     return reduce_to(call, &work, keepdim, input->dtype);
 }
 
-amp_status cpu_amax(amp_call *call) {
+amp_status amp_op_amax(amp_call *call) {
     const amp_amax_args *a = call->args;
     return extreme(call, AMP_REDUCE_MAX, a->input, &a->dim, a->keepdim);
 }
-amp_status cpu_amin(amp_call *call) {
+amp_status amp_op_amin(amp_call *call) {
     const amp_amin_args *a = call->args;
     return extreme(call, AMP_REDUCE_MIN, a->input, &a->dim, a->keepdim);
 }
-amp_status cpu_max(amp_call *call) {
+amp_status amp_op_max(amp_call *call) {
     const amp_max_args *a = call->args;
     return extreme(call, AMP_REDUCE_MAX, a->input, &(const amp_dims){.set = 0}, false);
 }
-amp_status cpu_min(amp_call *call) {
+amp_status amp_op_min(amp_call *call) {
     const amp_min_args *a = call->args;
     return extreme(call, AMP_REDUCE_MIN, a->input, &(const amp_dims){.set = 0}, false);
 }
@@ -105,7 +105,7 @@ static void divide_c128(void *context, void *out, const void *const *in, int64_t
     }
 }
 
-amp_status cpu_normalize(amp_call *call) {
+amp_status amp_op_normalize(amp_call *call) {
     const amp_normalize_args *a = call->args;
     const double p = a->p.value;
     const amp_dtype compute = amp_compute_dtype(a->input->dtype);
@@ -130,7 +130,7 @@ amp_status cpu_normalize(amp_call *call) {
     const int rank = amp_reduced_shape(a->input, work.mask, true, shape);
     amp_tensor *norm = amp_tensor_new(call->op->name, work.compute, rank, shape);
     if (!norm) return amp_pending_error();
-    AMP_TRY(amp_cpu_reduce(&work, norm));
+    AMP_TRY(amp_reduce(&work, norm));
     const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norm)};
     amp_tensor *out = amp_operands_output(call, v, 2, a->input->dtype);
     if (!out) return amp_pending_error();

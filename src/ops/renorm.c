@@ -10,7 +10,7 @@
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 
-amp_status cpu_renorm(amp_call *call) {
+amp_status amp_op_renorm(amp_call *call) {
     const amp_renorm_args *a = call->args;
     const amp_tensor *input = a->input;
     const double p = amp_constant_of(&a->p, AMP_F64).f64;
@@ -47,7 +47,7 @@ amp_status cpu_renorm(amp_call *call) {
     return amp_steps_of(call)->scale_slices(call, a->input, norms, limit);
 }
 
-amp_status cpu_local_response_norm(amp_call *call) {
+amp_status amp_op_local_response_norm(amp_call *call) {
     const amp_local_response_norm_args *a = call->args;
     const amp_tensor *input = a->input;
     const bool whole = input->dtype == AMP_I64;

@@ -214,20 +214,21 @@ static amp_status run_stack(stack *s, amp_op_function self) {
 
 /* DEFINE_LAYERS(op, kind) */
 #define DEFINE_LAYERS(op, kind_of)                                                                                     \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         stack s = {.call = call, .kind = kind_of, .a = call->args};                                                    \
-        return run_stack(&s, cpu_##op);                                                                                \
+        return run_stack(&s, amp_op_##op);                                                                             \
     }
 DEFINE_LAYERS(lstm, AMP_RNN_LSTM)
 DEFINE_LAYERS(gru, AMP_RNN_GRU)
 DEFINE_LAYERS(rnn_tanh, AMP_RNN_TANH)
 DEFINE_LAYERS(rnn_relu, AMP_RNN_RELU)
 
-amp_status cpu_rnn_layer(amp_call *call) {
+amp_status amp_op_rnn_layer(amp_call *call) {
     static const struct {
         const char *mode;
         amp_op_function run;
-    } modes[] = {{"lstm", cpu_lstm}, {"gru", cpu_gru}, {"rnn_tanh", cpu_rnn_tanh}, {"rnn_relu", cpu_rnn_relu}};
+    } modes[] = {
+        {"lstm", amp_op_lstm}, {"gru", amp_op_gru}, {"rnn_tanh", amp_op_rnn_tanh}, {"rnn_relu", amp_op_rnn_relu}};
     const amp_rnn_layer_args *a = call->args;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (!strcmp(a->mode, modes[i].mode)) return modes[i].run(call);
@@ -313,8 +314,8 @@ static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function se
 
 /* DEFINE_CELL(op, kind) */
 #define DEFINE_CELL(op, kind)                                                                                          \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        return run_cell(call, kind, cpu_##op);                                                                         \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
+        return run_cell(call, kind, amp_op_##op);                                                                      \
     }
 DEFINE_CELL(lstm_cell, AMP_RNN_LSTM)
 DEFINE_CELL(gru_cell, AMP_RNN_GRU)

@@ -139,14 +139,14 @@ static amp_status scatter(amp_call *call, amp_tensor *input, int64_t dim, amp_te
     return amp_scatter_run(call, input, w);
 }
 
-amp_status cpu_scatter(amp_call *call) {
+amp_status amp_op_scatter(amp_call *call) {
     const amp_scatter_args *a = call->args;
     amp_scatter_work w = {0};
     AMP_TRY(read_kind(call, a->reduce, &w.kind));
     return scatter(call, a->input, a->dim, a->index, a->src, &w);
 }
 
-amp_status cpu_scatter_value(amp_call *call) {
+amp_status amp_op_scatter_value(amp_call *call) {
     const amp_scatter_value_args *a = call->args;
     amp_scatter_work w = {.by_number = true, .number = a->value};
     AMP_TRY(read_kind(call, a->reduce, &w.kind));
@@ -154,7 +154,7 @@ amp_status cpu_scatter_value(amp_call *call) {
     return scatter(call, a->input, a->dim, a->index, NULL, &w);
 }
 
-amp_status cpu_scatter_add(amp_call *call) {
+amp_status amp_op_scatter_add(amp_call *call) {
     const amp_scatter_add_args *a = call->args;
     amp_scatter_work w = {.kind = AMP_SCATTER_ADD};
     return scatter(call, a->input, a->dim, a->index, a->src, &w);
@@ -185,7 +185,7 @@ static amp_status write_slices(amp_call *call, amp_tensor *input, int64_t dim, a
     return amp_scatter_run(call, input, w);
 }
 
-amp_status cpu_index_add(amp_call *call) {
+amp_status amp_op_index_add(amp_call *call) {
     const amp_index_add_args *a = call->args;
     amp_scatter_work w = {.kind = AMP_SCATTER_ADD, .alpha = a->alpha};
     const amp_dtype compute = amp_compute_dtype(a->input->dtype);
@@ -197,7 +197,7 @@ amp_status cpu_index_add(amp_call *call) {
     return write_slices(call, a->input, a->dim, a->index, a->source, &w);
 }
 
-amp_status cpu_index_copy(amp_call *call) {
+amp_status amp_op_index_copy(amp_call *call) {
     const amp_index_copy_args *a = call->args;
     amp_scatter_work w = {.kind = AMP_SCATTER_WRITE, .alpha = amp_int(1)};
     return write_slices(call, a->input, a->dim, a->index, a->source, &w);

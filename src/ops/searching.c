@@ -83,25 +83,25 @@ static amp_status run(amp_call *call, const search_args *a) {
     return amp_rows_finish(&out_rows);
 }
 
-amp_status cpu_searchsorted(amp_call *call) {
+amp_status amp_op_searchsorted(amp_call *call) {
     const amp_searchsorted_args *a = call->args;
     return run(call, &(const search_args){"sorted_sequence", "values", a->sorted_sequence, a->values, NULL,
                                           a->out_int32, a->right, a->side, a->sorter});
 }
 
-amp_status cpu_searchsorted_scalar(amp_call *call) {
+amp_status amp_op_searchsorted_scalar(amp_call *call) {
     const amp_searchsorted_scalar_args *a = call->args;
     return run(call, &(const search_args){"sorted_sequence", "values", a->sorted_sequence, NULL, &a->values,
                                           a->out_int32, a->right, a->side, a->sorter});
 }
 
-amp_status cpu_bucketize(amp_call *call) {
+amp_status amp_op_bucketize(amp_call *call) {
     const amp_bucketize_args *a = call->args;
     return run(call, &(const search_args){"boundaries", "input", a->boundaries, a->input, NULL, a->out_int32, a->right,
                                           NULL, NULL});
 }
 
-amp_status cpu_bucketize_scalar(amp_call *call) {
+amp_status amp_op_bucketize_scalar(amp_call *call) {
     const amp_bucketize_scalar_args *a = call->args;
     return run(call, &(const search_args){"boundaries", "input", a->boundaries, NULL, &a->input, a->out_int32, a->right,
                                           NULL, NULL});

@@ -32,7 +32,7 @@ static amp_status sort_along(amp_call *call, const amp_tensor *input, int d, int
     return amp_rows_finish(&places_rows);
 }
 
-amp_status cpu_sort(amp_call *call) {
+amp_status amp_op_sort(amp_call *call) {
     const amp_sort_args *a = call->args;
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
@@ -40,7 +40,7 @@ amp_status cpu_sort(amp_call *call) {
     return sort_along(call, a->input, d, a->input->rank ? a->input->shape[d] : 1, a->descending, false);
 }
 
-amp_status cpu_topk(amp_call *call) {
+amp_status amp_op_topk(amp_call *call) {
     const amp_topk_args *a = call->args;
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, a->input->rank, &d));
@@ -131,12 +131,12 @@ static amp_status by_tensor(amp_call *call, const quantile_args *a, amp_tensor *
 }
 
 #define DEFINE_QUANTILE(op, without_nan_)                                                                              \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const quantile_args q = {a->input, &a->dim, a->keepdim, a->interpolation};                                     \
         return by_tensor(call, &q, a->q, without_nan_);                                                                \
     }                                                                                                                  \
-    amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
+    amp_status amp_op_##op##_scalar(amp_call *call) {                                                                  \
         const amp_##op##_scalar_args *a = call->args;                                                                  \
         const quantile_args q = {a->input, &a->dim, a->keepdim, a->interpolation};                                     \
         amp_quantiles w = {.number = a->q, .count = 1, .without_nan = without_nan_};                                   \

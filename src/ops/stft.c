@@ -4,8 +4,8 @@
 
 #include "amp/ops.h"
 #include "call/backend.h"
-#include "cpu/fft/fft_lines.h"
 #include "steps/shape_rules.h"
+#include "steps/steps.h"
 
 typedef struct framing {
     const amp_stft_args *args;
@@ -160,7 +160,7 @@ static amp_status return_spectra(amp_call *call, const framing *f, amp_tensor *s
     return AMP_OK;
 }
 
-amp_status cpu_stft(amp_call *call) {
+amp_status amp_op_stft(amp_call *call) {
     framing f;
     AMP_TRY(read_framing(call->args, &f));
     amp_tensor *frames = make_frames(&f);
@@ -176,6 +176,6 @@ amp_status cpu_stft(amp_call *call) {
                                  .from = frames,
                                  .to = spectra,
                                  .extents = {shape[0], shape[1], f.n}};
-    AMP_TRY(amp_fft_run_lines(&lines));
+    AMP_TRY(amp_steps_of(call)->fft_lines(&lines));
     return return_spectra(call, &f, spectra);
 }

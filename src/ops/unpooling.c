@@ -47,7 +47,7 @@ static amp_status check_indices(const amp_call *call, const amp_tensor *input, c
 }
 
 #define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         amp_spatial s;                                                                                                 \
         AMP_TRY(amp_spatial_start(call, &s, a->input, dims));                                                          \

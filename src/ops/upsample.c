@@ -4,7 +4,7 @@
 
 #include "amp/ops.h"
 #include "cpu/plane/pooling.h"
-#include "cpu/plane/resample.h"
+#include "steps/steps.h"
 
 /* What a caller can say. */
 typedef struct request {
@@ -78,7 +78,7 @@ static amp_status gather_by(amp_call *call, amp_spatial *s, const request *r,
         for (int64_t i = 0; i < m.out; i++) table[i] = clip(source((float)m.scale, i), 0, m.in - 1);
         tables[k] = table;
     }
-    return amp_spatial_gather(call, s, r->input, tables);
+    return amp_steps_of(call)->spatial_gather(call, s, r->input, tables);
 }
 
 static amp_status run_nearest(amp_call *call, amp_spatial *s, const request *r) {
@@ -197,7 +197,7 @@ static amp_status run_weighted(amp_call *call, amp_spatial *s, const request *r,
             AMP_TRY(make_taps(call, &m, rule, &taps[k]));
         }
     }
-    return amp_resample(call, s, r->input, taps);
+    return amp_steps_of(call)->resample(call, s, r->input, taps);
 }
 
 static amp_status run_linear(amp_call *call, amp_spatial *s, const request *r) {
@@ -314,7 +314,7 @@ static amp_status check_options(const amp_call *call, const amp_interpolate_args
                     dims);
 }
 
-amp_status cpu_interpolate(amp_call *call) {
+amp_status amp_op_interpolate(amp_call *call) {
     const amp_interpolate_args *a = call->args;
     const method *m = find_method(a->mode);
     if (!m) {

@@ -46,7 +46,7 @@ static amp_status variance(amp_call *call, const variance_args *a, double power,
 }
 
 #define DEFINE_VARIANCE(op, power, with_mean)                                                                          \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
+    amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
         const variance_args v = {a->input, &a->dim, &a->unbiased, a->keepdim, &a->correction};                         \
         return variance(call, &v, power, with_mean);                                                                   \

@@ -6,12 +6,12 @@
 #include "core/parallel.h"
 #include "cpu/convert/element.h"
 #include "cpu/elementwise/elementwise.h"
-#include "cpu/product/dots.h"
 #include "cpu/product/matmul.h"
 #include "cpu/registry/kernels.h"
 #include "steps/constants.h"
 #include "steps/product_rules.h"
 #include "steps/shape_rules.h"
+#include "steps/steps.h"
 
 typedef double _Complex complex128;
 
@@ -28,15 +28,15 @@ static amp_status dot(amp_call *call, amp_tensor *x, const char *name, amp_tenso
                         amp_call_name(call), amp_describe(x), name, amp_describe(y));
     }
     amp_tensor *out = amp_call_output(call, 0, x->dtype, 0, NULL);
-    return out ? amp_cpu_dots(amp_call_name(call), out, x, y, conjugate) : amp_pending_error();
+    return out ? amp_steps_of(call)->dots(amp_call_name(call), out, x, y, conjugate) : amp_pending_error();
 }
 
-amp_status cpu_dot(amp_call *call) {
+amp_status amp_op_dot(amp_call *call) {
     const amp_dot_args *a = call->args;
     return dot(call, a->input, "tensor", a->tensor, false);
 }
 
-amp_status cpu_vdot(amp_call *call) {
+amp_status amp_op_vdot(amp_call *call) {
     const amp_vdot_args *a = call->args;
     return dot(call, a->input, "other", a->other, true);
 }
@@ -52,7 +52,7 @@ static amp_tensor *rows_along(const amp_call *call, amp_tensor *t, int rank, con
     return amp_tensor_view(call->op->name, t, rank, extents, strides, t->offset);
 }
 
-amp_status cpu_linalg_vecdot(amp_call *call) {
+amp_status amp_op_linalg_vecdot(amp_call *call) {
     const amp_linalg_vecdot_args *a = call->args;
     amp_tensor *x = a->x, *y = a->y;
     int64_t shape[AMP_MAX_RANK];
@@ -72,7 +72,7 @@ amp_status cpu_linalg_vecdot(amp_call *call) {
     x = rows_along(call, x, rank, shape, d);
     y = x ? rows_along(call, y, rank, shape, d) : NULL;
     amp_tensor *out = y ? amp_call_output(call, 0, x->dtype, rank - 1, x->shape) : NULL;
-    return out ? amp_cpu_dots(amp_call_name(call), out, x, y, true) : amp_pending_error();
+    return out ? amp_steps_of(call)->dots(amp_call_name(call), out, x, y, true) : amp_pending_error();
 }
 
 /* ---- outer, addr ------------------------------------------------------------------------------------------------ */
@@ -166,7 +166,7 @@ static amp_status run_addr(amp_call *call, const addr_context *c, amp_tensor *in
     return AMP_OK;
 }
 
-amp_status cpu_outer(amp_call *call) {
+amp_status amp_op_outer(amp_call *call) {
     const amp_outer_args *a = call->args;
     const addr_context c = {.alpha = 1, .alpha_whole = 1, .alpha_complex = 1};
     AMP_TRY(amp_check_vector(call, "input", a->input));
@@ -174,7 +174,7 @@ amp_status cpu_outer(amp_call *call) {
     return run_addr(call, &c, NULL, a->input, a->vec2);
 }
 
-amp_status cpu_addr(amp_call *call) {
+amp_status amp_op_addr(amp_call *call) {
     const amp_addr_args *a = call->args;
     AMP_TRY(amp_check_addr(call, a));
     const addr_context c = context_of(&a->alpha, &a->beta);

@@ -3,7 +3,6 @@
 #define AMP_STEPS_LINALG_H
 
 #include "core/tensor_impl.h"
-#include "cpu/linalg/lapack.h"
 
 /* The dimensions before the matrix. */
 typedef struct amp_batch {

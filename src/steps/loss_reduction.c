@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "call/backend.h"
-#include "cpu/convert/element.h"
-#include "cpu/reduce/reduce.h"
+#include "core/compute_dtype.h"
+#include "steps/steps.h"
 
 amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean,
                                  amp_loss_reduction *reduction) {
@@ -44,7 +44,7 @@ static amp_status reduce(const amp_tensor *losses, double scale, amp_tensor *out
                                   .compute = amp_compute_dtype(losses->dtype),
                                   .scale = scale,
                                   .root = 1.0};
-    return amp_cpu_reduce(&work, out);
+    return amp_reduce(&work, out);
 }
 
 amp_status amp_loss_finish(amp_call *call, amp_loss_reduction reduction, const amp_tensor *losses, amp_dtype dtype,
@@ -61,8 +61,8 @@ amp_status amp_loss_finish(amp_call *call, amp_loss_reduction reduction, const a
 amp_status amp_loss_number(amp_call *call, amp_dtype dtype, double value) {
     amp_tensor *out = amp_call_output(call, 0, dtype, 0, NULL);
     if (!out) return amp_pending_error();
-    amp_block_store(AMP_F64, &value, dtype, amp_tensor_pointer(out), 0, 1);
-    return AMP_OK;
+    const amp_scalar number = amp_float(value);
+    return amp_fill_tensor_with(out, &number);
 }
 
 amp_status amp_loss_sum(const amp_call *call, const amp_tensor *losses, double *sum) {

@@ -6,7 +6,7 @@
 
 #include "amp/amp.h"
 #include "command.h"
-#include "cpu/choices.h"
+#include "cpu/registry/choices.h"
 #include "info_kernels.h"
 
 static const char *origin_text(amp_choice_origin origin) {

@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_ATTENTION_PROBLEM_H
 #define AMP_CPU_ATTENTION_PROBLEM_H
 
-#include "cpu/attention/attention.h"
+#include "cpu/registry/attention.h"
 #include "steps/attention_heads.h"
 
 /* Head number `index`, its query rows from `row` on. */

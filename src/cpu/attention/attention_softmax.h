@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_ATTENTION_SOFTMAX_H
 #define AMP_CPU_ATTENTION_SOFTMAX_H
 
-#include "cpu/attention/attention.h"
+#include "cpu/registry/attention.h"
 
 typedef amp_attention_state row_state;
 

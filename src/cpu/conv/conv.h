@@ -4,7 +4,7 @@
 #define AMP_CPU_CONV_H
 
 #include "call/call.h"
-#include "cpu/conv/depthwise.h"
+#include "cpu/registry/depthwise.h"
 #include "policy/cast_cache.h"
 #include "steps/conv.h"
 
@@ -80,7 +80,7 @@ amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_o
 /* A transposed one. */
 amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
 
-/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/gemm/gemm.h), f16 in f32; the packed
+/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/registry/gemm.h), f16 in f32; the packed
  * weights may be cached. Sets the call's note. */
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c);
 

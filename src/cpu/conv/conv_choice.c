@@ -1,5 +1,5 @@
 /* Whose convolution of bf16 runs: our own, or oneDNN's. Which is faster depends on channels, window and size in ways
- * that no rule holds, so both compute the first layer of each kind, and the table of choices (cpu/choices.h) keeps what
+ * that no rule holds, so both compute the first layer of each kind, and the table of choices (cpu/registry/choices.h) keeps what
  * the clock said. */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "amp/ops.h"
 #include "core/parallel.h"
-#include "cpu/choices.h"
+#include "cpu/registry/choices.h"
 #include "cpu/conv/conv.h"
 #include "cpu/conv/conv_dnnl.h"
 #include "machine/isa.h"

@@ -14,7 +14,7 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 #include "cpu/dnnl/dnnl_engine.h"
 #include "cpu/convert/strided_copy.h"
 

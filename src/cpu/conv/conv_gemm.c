@@ -5,7 +5,7 @@
 #include "core/memory.h"
 #include "cpu/conv/conv.h"
 #include "cpu/conv/conv_dnnl.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 #include "cpu/product/matmul.h"
 #include "cpu/convert/strided_copy.h"
 #include "policy/cast_cache.h"

@@ -12,7 +12,7 @@
 #define AMP_CPU_DEPTHWISE_BODY_H
 
 #include "cpu/simd/activation_body.h"
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 #include "cpu/registry/kernels.h"
 
 #define BODY_NAME_(dtype, isa) amp_depthwise_##dtype##_##isa

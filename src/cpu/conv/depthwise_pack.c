@@ -1,8 +1,8 @@
 /* Taps of a depthwise convolution as pairs of bf16; the layout is in depthwise.h. */
 #include <string.h>
 
-#include "cpu/convert/convert.h"
-#include "cpu/conv/depthwise.h"
+#include "cpu/registry/convert.h"
+#include "cpu/registry/depthwise.h"
 
 /* The channel whose pair lies at `lane` of vector `vector`: eight of vpunpck's 128-bit parts hold four channels
  * each. */

@@ -1,5 +1,5 @@
 /* The self-test of conversions. */
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define AMP_CPU_CONVERT_ANY_H
 
 #include "amp/error.h"
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 
 typedef void amp_widen_function(void *wide, const void *src, int64_t n);
 typedef void amp_narrow_function(void *dst, const void *wide, int64_t n);

@@ -9,7 +9,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/cpu_steps.h"
-#include "cpu/fft/fft.h"
+#include "cpu/registry/fft.h"
 #include "cpu/simd/unroll.h"
 
 enum { WIDE = AMP_FFT_LANES };

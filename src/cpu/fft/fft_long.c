@@ -6,7 +6,7 @@
 #include <omp.h>
 
 #include "core/parallel.h"
-#include "cpu/fft/fft.h"
+#include "cpu/registry/fft.h"
 
 #define LANES 1
 #include "cpu/fft/fft_steps.h"

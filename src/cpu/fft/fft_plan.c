@@ -10,7 +10,7 @@
 #include "core/fail.h"
 #include "core/lock.h"
 #include "core/memory.h"
-#include "cpu/fft/fft.h"
+#include "cpu/registry/fft.h"
 #include "cpu/registry/kernels.h"
 
 /* ---- Roots of one --------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The steps of a Fourier transform that take each number, or each pair of mirrored ones, by itself. Included with LANES
  * defined; parts of number i lie at [2·LANES·i + lane] and [2·LANES·i + LANES + lane]. */
-#include "cpu/fft/fft.h"
+#include "cpu/registry/fft.h"
 #include "cpu/simd/unroll.h"
 
 /* Lanes know nothing of one another, which the compiler cannot see where two numbers may be one. */

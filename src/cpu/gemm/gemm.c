@@ -1,5 +1,5 @@
 /* The GEMM driver: plans a product, shares it among threads, and feeds an ISA's tiles. */
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 
 #include <omp.h>
 
@@ -7,7 +7,7 @@
 #include "core/hot.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/choices.h"
+#include "cpu/registry/choices.h"
 #include "cpu/gemm/gemm_isa.h"
 #include "cpu/registry/kernels.h"
 

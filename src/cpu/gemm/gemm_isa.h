@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_GEMM_ISA_H
 #define AMP_CPU_GEMM_ISA_H
 
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 #include "cpu/registry/kernels.h"
 
 #ifdef __cplusplus

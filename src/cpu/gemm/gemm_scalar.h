@@ -3,8 +3,8 @@
 #ifndef AMP_CPU_GEMM_SCALAR_H
 #define AMP_CPU_GEMM_SCALAR_H
 
-#include "cpu/convert/convert.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/convert.h"
+#include "cpu/registry/gemm.h"
 
 /* Element `i` of an f32, bf16 or f16 array. */
 static inline float scalar_load(const void *p, amp_dtype dtype, int64_t i) {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 #include "cpu/gemm/gemm_isa.h"
 
 /* Small sizes with tails in every direction, in few enough products that no kernel starts threads. */

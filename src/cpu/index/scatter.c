@@ -6,7 +6,7 @@
 
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
-#include "cpu/convert/convert.h"
+#include "cpu/registry/convert.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/index/index_walk.h"
 #include "steps/constants.h"

@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/cpu_steps.h"
+#include "cpu/linalg/lapack.h"
 
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,6 @@
 #include "core/parallel.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cuda/ops/cuda_rows.h"
 
 typedef double _Complex complex128;
 

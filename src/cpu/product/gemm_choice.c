@@ -1,6 +1,6 @@
 /* Whose f32 product with packed weights runs: our own, or oneDNN's, which reads the same packed form. Which is faster
  * depends on the extents in ways that no rule holds, so both compute the first product of each kind, and the table of
- * choices (cpu/choices.h) keeps what the clock said. */
+ * choices (cpu/registry/choices.h) keeps what the clock said. */
 #include "cpu/product/gemm_choice.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/choices.h"
+#include "cpu/registry/choices.h"
 
 enum {
     LEAST_PRODUCTS = 1000000, /* a smaller product goes where the table's own small one does */

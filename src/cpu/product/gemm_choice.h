@@ -3,7 +3,7 @@
 #define AMP_CPU_GEMM_CHOICE_H
 
 #include "cpu/dnnl/dnnl_matmul.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 
 /* Whether oneDNN computes this product, described for both, faster than our kernel: as the table of choices says, which
  * measures the first product of a kind. The matrices of a batch are of one kind. */

@@ -310,3 +310,8 @@ void amp_kernel_fail_self_test_for_test(const char *name) {
     unlock();
     amp_kernels_forget_for_test();
 }
+
+void amp_isa_reload_for_test(const char *max_isa) {
+    amp_isa_detect_again(max_isa);
+    amp_kernels_forget_for_test();
+}

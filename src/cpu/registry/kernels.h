@@ -5,19 +5,19 @@
 #include "amp/system.h"
 
 /* The function types of the families. */
-#include "cpu/attention/attention.h"
-#include "cpu/norm/channel.h"
-#include "cpu/vector/columns.h"
-#include "cpu/convert/convert.h"
-#include "cpu/conv/depthwise.h"
-#include "cpu/distance/distance.h"
-#include "cpu/fft/fft.h"
-#include "cpu/vector/formula.h"
-#include "cpu/rnn/gates.h"
-#include "cpu/gemm/gemm.h"
-#include "cpu/plane/lines.h"
-#include "cpu/loss/loss.h"
-#include "cpu/vector/vector.h"
+#include "cpu/registry/attention.h"
+#include "cpu/registry/channel.h"
+#include "cpu/registry/columns.h"
+#include "cpu/registry/convert.h"
+#include "cpu/registry/depthwise.h"
+#include "cpu/registry/distance.h"
+#include "cpu/registry/fft.h"
+#include "cpu/registry/formula.h"
+#include "cpu/registry/gates.h"
+#include "cpu/registry/gemm.h"
+#include "cpu/registry/lines.h"
+#include "cpu/registry/loss.h"
+#include "cpu/registry/vector.h"
 
 typedef enum amp_kernel_family {
 #define AMP_KERNEL_FAMILY(name, type, self_test) AMP_KERNEL_##name,
@@ -93,6 +93,9 @@ bool amp_kernel_usable(const amp_kernel *kernel, char reason[AMP_KERNEL_REASON_S
 /* Rows whose self-test failed, for the explain report. As amp_kernel_refusals. */
 int amp_kernel_quarantined(amp_kernel_refusal *refusals, int capacity);
 
+/* For tests: behaves from now on as if AMP_MAX_ISA were `max_isa` (NULL: as the environment says), and forgets which
+ * kernels were selected. Not while another thread computes. */
+void amp_isa_reload_for_test(const char *max_isa);
 /* For tests: forgets selections and self-tests. Not while another thread computes. */
 void amp_kernels_forget_for_test(void);
 /* For tests: the self-test of the row of that name fails; NULL: none does. Forgets as above. */

@@ -35,7 +35,7 @@
 #include <cstring>
 
 extern "C" {
-#include "cpu/convert/convert.h"
+#include "core/half.h"
 }
 extern thread_local int64_t amp_fake_block, amp_fake_blocks; /* of the fake driver */
 

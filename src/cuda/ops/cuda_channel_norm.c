@@ -3,7 +3,6 @@
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
 #include "core/layout.h"
-#include "cuda/cuda_backend.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "steps/row_rules.h"
 

@@ -1,12 +1,11 @@
 /* Losses over classes: a loss for each sample by a kernel, then the reduction. */
 #include "cuda/ops/cuda_class_losses.h"
 
-#include "cpu/reduce/reduce.h"
 #include "cuda/args/index_args.h"
-#include "cuda/cuda_backend.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "steps/class_rules.h"
 #include "steps/loss_reduction.h"
+#include "steps/steps.h"
 
 static amp_status set_dense(const amp_call *call, amp_tensor *t, const void **data, amp_dtype *dtype) {
     if (!t) return AMP_OK;
@@ -45,7 +44,7 @@ static amp_status finish_mean(amp_call *call, amp_tensor *losses, amp_tensor *we
                                       .compute = losses->dtype,
                                       .scale = 1.0,
                                       .root = 1.0};
-        AMP_TRY(amp_cpu_reduce(&work, sums[i]));
+        AMP_TRY(amp_reduce(&work, sums[i]));
     }
     amp_tensor *out = amp_call_output(call, 0, dtype, 0, NULL);
     if (!out) return amp_pending_error();

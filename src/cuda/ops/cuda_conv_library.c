@@ -1,11 +1,10 @@
 /* Convolutions in cuDNN's terms: what it can do, operands that lie densely, and who does the epilogue. */
 #include "cuda/ops/cuda_conv_library.h"
 
-#include "amp/ops.h"
-
 #include <string.h>
 
 #include "amp/cuda.h"
+#include "amp/ops.h"
 #include "cuda/cuda_backend.h"
 
 enum { MOST_DIMS = 6 };

@@ -6,7 +6,6 @@
 
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
-#include "cuda/cuda_backend.h"
 #include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_move.h"
 #include "policy/promotion.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu/linalg/lapack.h"
 #include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "cuda/ops/cuda_solver.h"

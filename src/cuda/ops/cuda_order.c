@@ -1,8 +1,6 @@
 /* Sorting and searching: tiles, then merges, as many launches as it takes; long rows by digits. */
 #include "cuda/ops/cuda_order.h"
 
-#include "cpu/move/rows.h"
-#include "cuda/args/index_args.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/cuda_steps.h"
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "cpu/linalg/lapack.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/ops/cuda_linalg.h"
 

@@ -5,7 +5,7 @@
 #ifndef AMP_CPU_FORMULA_H
 #define AMP_CPU_FORMULA_H
 
-#include "cpu/vector/vector.h"
+#include "cpu/registry/vector.h"
 
 /* Of one operand: amp_unary_function of vector.h. */
 #define AMP_FORMULAS(X)                                                                                                \

@@ -1,16 +1,8 @@
-/* Conversion of contiguous arrays between 16-bit floats and f32. */
-#ifndef AMP_CPU_CONVERT_H
-#define AMP_CPU_CONVERT_H
+/* One element of a 16-bit float and f32, to nearest even. */
+#ifndef AMP_CORE_HALF_H
+#define AMP_CORE_HALF_H
 
 #include <stdint.h>
-
-/* dst[i] = (type)src[i], i < n, to nearest even; NaN keeps its sign and the upper bits of its payload, and becomes
- * quiet; subnormals are rounded, not flushed. The arrays do not overlap, and need no alignment. */
-typedef void amp_convert_function(void *dst, const void *src, int64_t n);
-
-/* Types for arrays that may begin anywhere, as tensors within a mapped file do. */
-typedef float amp_f32_unaligned __attribute__((aligned(1), may_alias));
-typedef uint16_t amp_u16_unaligned __attribute__((aligned(1), may_alias));
 
 /* The arithmetic of one element, inline, in plain C: what the reference is made of, and what strided copies use. */
 static inline uint32_t amp_bits_f32(float value) {
@@ -77,4 +69,4 @@ static inline float amp_f32_odd_from_i64(int64_t value) {
     return value < 0 ? -rounded : rounded;
 }
 
-#endif /* AMP_CPU_CONVERT_H */
+#endif /* AMP_CORE_HALF_H */

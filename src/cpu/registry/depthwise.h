@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_DEPTHWISE_H
 #define AMP_CPU_DEPTHWISE_H
 
-#include "cpu/gemm/gemm.h"
+#include "cpu/registry/gemm.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 #ifndef AMP_CPU_COLUMNS_H
 #define AMP_CPU_COLUMNS_H
 
-#include "cpu/vector/vector.h"
+#include "cpu/registry/vector.h"
 
 /* acc[i] = f(acc[i], element i of each row in turn), n elements of rows that are `stride` bytes apart. NaN wins among
  * extremes, and counts as an element other than zero. */
