@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <unistd.h>
 
@@ -31,15 +32,20 @@ struct Hook {
     long requests = 0;
     long fail_at = -1;       // this request, counted from 0; -1: none
     bool fail_after = false; // … and all that follow
+    size_t failed_bytes = 0; // of the request that failed last: it fails once more, as memory is given back between
+    size_t limit = SIZE_MAX; // bytes that may be out at once
+    size_t bytes_out = 0;
     long failed = 0;
 
     static void *allocate(void *context, size_t bytes, size_t alignment) {
         Hook *hook = static_cast<Hook *>(context);
         const std::lock_guard<std::mutex> guard(hook->lock);
         const long request = hook->requests++;
+        const bool again = hook->failed_bytes == bytes;
         const bool fails =
-            hook->fail_at >= 0 && (hook->fail_after ? request >= hook->fail_at : request == hook->fail_at);
-        if (fails) {
+            hook->fail_at >= 0 && (hook->fail_after ? request >= hook->fail_at : request == hook->fail_at || again);
+        hook->failed_bytes = fails && !again ? bytes : 0;
+        if (fails || bytes > hook->limit - hook->bytes_out) {
             hook->failed++;
             return nullptr;
         }
@@ -48,6 +54,7 @@ struct Hook {
         void *block = nullptr;
         if (posix_memalign(&block, alignment, bytes) != 0) return nullptr;
         hook->out[block] = bytes;
+        hook->bytes_out += bytes;
         return block;
     }
 
@@ -58,6 +65,7 @@ struct Hook {
         EXPECT_NE(found, hook->out.end()) << "a block that this hook never gave";
         if (found == hook->out.end()) return;
         EXPECT_EQ(found->second, bytes);
+        hook->bytes_out -= bytes;
         hook->out.erase(found);
         free(block);
     }
@@ -227,6 +235,103 @@ TEST_F(Memory, FreeInAnotherThreadIsFine) {
         }).join();
     }
     EXPECT_EQ(amp_memory_statistics().live_bytes, before);
+}
+
+// ---- What is kept ---------------------------------------------------------------------------------------------------
+TEST_F(Memory, WhatIsKeptGoesBackBeforeARequestFails) {
+    if (!caching) GTEST_SKIP() << "nothing is kept under AddressSanitizer";
+    Hook hook;
+    const amp_allocator allocator = hook.allocator();
+    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    hook.limit = size_t(110) << 20;
+    std::vector<void *> blocks;
+    for (int mb : {17, 20, 25, 28}) blocks.push_back(amp_alloc(size_t(mb) << 20));
+    for (int i = 0; i < 100; i++) blocks.push_back(amp_alloc(1000));
+    for (void *block : blocks) {
+        EXPECT_NE(block, nullptr);
+        amp_free(block);
+    }
+    void *one = amp_alloc(size_t(60) << 20);
+    EXPECT_NE(one, nullptr) << "nothing is live";
+    EXPECT_EQ(amp_alloc(size_t(60) << 20), nullptr) << "there is no more";
+    amp_free(one);
+    ASSERT_EQ(amp_set_allocator(nullptr), AMP_OK);
+}
+
+// Encoder layers over batches of 1 to 8 texts of 1 to 512 tokens: no two passes have the same shapes.
+TEST_F(Memory, ChangingShapesHoldLittleMoreThanTheyNeed) {
+    if (!caching) GTEST_SKIP() << "nothing is kept under AddressSanitizer";
+    amp_memory_trim();
+    const size_t width = 256;
+    size_t needed = 0, held = 0, before = amp_memory_statistics().live_bytes;
+    std::minstd_rand random(7);
+    for (int pass = 0; pass < 300; pass++) {
+        const size_t tokens = 1 + random() % 512, texts = 1 + random() % 8, row = texts * tokens;
+        std::vector<void *> blocks;
+        for (size_t columns : {width, width, width, 4 * tokens, 4 * tokens, width, 4 * width, 4 * width, width}) {
+            blocks.push_back(amp_alloc(row * columns * 4));
+            ASSERT_NE(blocks.back(), nullptr);
+        }
+        const amp_memory_stats stats = amp_memory_statistics();
+        needed = std::max(needed, stats.live_bytes - before);
+        held = std::max(held, stats.live_bytes - before + stats.cached_bytes);
+        std::shuffle(blocks.begin(), blocks.end(), random);
+        for (void *block : blocks) amp_free(block);
+    }
+    EXPECT_GT(needed, size_t(50) << 20);
+    EXPECT_LE(held, needed + needed / 4 + (size_t(20) << 20));
+}
+
+TEST_F(Memory, LargeBlocksDoNotMeetHoweverTheyAreCut) {
+    struct Piece {
+        unsigned char *at;
+        size_t bytes;
+        unsigned char mark;
+    };
+    std::vector<Piece> pieces;
+    std::minstd_rand random(1);
+    const auto give_back = [&](size_t i) {
+        const Piece piece = pieces[i];
+        for (size_t k : {size_t(0), piece.bytes / 2, piece.bytes - 1}) ASSERT_EQ(piece.at[k], piece.mark);
+        amp_free(piece.at);
+        pieces.erase(pieces.begin() + long(i));
+    };
+    for (int step = 0; step < 3000; step++) {
+        if (pieces.size() > 20 || (random() % 2 && !pieces.empty())) {
+            give_back(random() % pieces.size());
+            continue;
+        }
+        const size_t bytes = (size_t(100) << 10) + random() % (size_t(1) << (17 + random() % 6));
+        auto *at = static_cast<unsigned char *>(amp_alloc(bytes));
+        ASSERT_NE(at, nullptr);
+        ASSERT_EQ(uintptr_t(at) % 64, 0u);
+        std::memset(at, step & 255, bytes);
+        pieces.push_back({at, bytes, static_cast<unsigned char>(step)});
+    }
+    while (!pieces.empty()) give_back(0);
+    amp_memory_trim();
+    EXPECT_EQ(amp_memory_statistics().cached_bytes, 0u) << "all parts found together again";
+}
+
+TEST_F(Memory, PartsOfABlockGoBackTogetherToTheHookThatTheyCameFrom) {
+    if (!caching) GTEST_SKIP() << "nothing is cut under AddressSanitizer";
+    Hook hook;
+    const amp_allocator allocator = hook.allocator();
+    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    amp_free(amp_alloc(size_t(40) << 20));
+    std::vector<void *> parts;
+    for (int i = 0; i < 3; i++) parts.push_back(amp_alloc(size_t(8) << 20));
+    EXPECT_EQ(hook.requests, 1);
+    amp_free(parts[1]);
+    ASSERT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    void *other = amp_alloc(size_t(8) << 20);
+    amp_free(parts[0]);
+    EXPECT_EQ(hook.out.size(), 1u) << "one part is still out";
+    amp_free(parts[2]);
+    EXPECT_EQ(hook.out.size(), 0u);
+    amp_free(other);
+    amp_memory_trim();
+    EXPECT_EQ(amp_memory_statistics().cached_bytes, 0u);
 }
 
 // ---- The hook ------------------------------------------------------------------------------------------------------
