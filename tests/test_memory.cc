@@ -444,3 +444,86 @@ TEST_F(Failure, OfAllAllocationsFromTheNthOn) {
     while (run(n, true) && !HasFailure()) n += 5;
     EXPECT_GT(n, caching ? 40 : 80);
 }
+
+// ---- AMP_DEBUG=1, in a child process ---------------------------------------------------------------------------------
+class Debug : public testing::Test {
+  protected:
+    void SetUp() override {
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        setenv("AMP_DEBUG", "1", 1);
+    }
+    void TearDown() override {
+        unsetenv("AMP_DEBUG");
+    }
+};
+
+TEST_F(Debug, TensorsThatWereNeverReleasedAreNamedAtTheEnd) {
+    EXPECT_EXIT(
+        {
+            amp_tensor *x = tensor(AMP_F32, {2, 3});
+            op("to", {x, AMP_BF16});
+            amp_release(tensor(AMP_F64, {5}));
+            std::exit(0);
+        },
+        testing::ExitedWithCode(0),
+        "libamp: AMP_DEBUG: 2 tensors were never released:\n  \\[2, 3\\] f32, made by from_[a-z]+\n"
+        "  \\[2, 3\\] bf16, made by to\n$");
+}
+
+TEST_F(Debug, OnlyTheFirstOfManyAreNamed) {
+    EXPECT_EXIT(
+        {
+            for (int64_t i = 0; i < 30; i++) tensor(AMP_F32, {i});
+            std::exit(0);
+        },
+        testing::ExitedWithCode(0), "30 tensors were never released:\n  \\[0\\] f32.*\n  … and 20 more\n$");
+}
+
+TEST_F(Debug, ReleasedMemoryIsNaN) {
+    if (!caching) GTEST_SKIP() << "AddressSanitizer says more";
+    EXPECT_EXIT(
+        {
+            for (const int64_t elements : {4, 1 << 20}) {
+                amp_tensor *t = op("zeros", {AMP_DIMS(elements)});
+                const void *data = amp_data(t);
+                amp_release(t);
+                float as_f32;
+                uint16_t as_16;
+                std::memcpy(&as_f32, static_cast<const char *>(data) + 4 * elements - 8, sizeof as_f32);
+                std::memcpy(&as_16, static_cast<const char *>(data) + 4 * elements - 8, sizeof as_16);
+                if (!std::isnan(as_f32) || !std::isnan(from_bf16(as_16)) || !std::isnan(from_f16(as_16))) std::_Exit(1);
+            }
+            std::_Exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+// 0, or the number of what was not as it should be.
+int write_lent_memory() {
+    static float numbers[2 * 64 * 64];
+    const int64_t shape[] = {64, 64};
+    for (const int64_t row : {64, 128}) { // dense, and with gaps that are not the tensor's
+        const int64_t strides[] = {row, 1};
+        amp_tensor *w = amp_from_memory(numbers, AMP_F32, 2, shape, strides, nullptr, nullptr);
+        amp_tensor *x = random_tensor(AMP_F32, {4, 64}, 1);
+        Region region;
+        const auto works = [&] { return op("linear", {x, w}) != nullptr; };
+        if (!works() || !works()) return 1;
+        numbers[64 * 64 + 70] += 1; // in a gap of the second
+        if (!works()) return 2;
+        numbers[3 * row + 5] += 1;
+        if (works()) return 3;
+        if (row == 64) std::fprintf(stderr, "%s\n", amp_last_error());
+        amp_clear_error();
+        if (!works()) return 4;
+        numbers[3 * row + 6] += 1;
+        if (amp_tensor_mark_dirty(w) != AMP_OK || !works()) return 5;
+    }
+    return 0;
+}
+
+TEST_F(Debug, LentMemoryThatWasWrittenUnderACachedCastIsFound) {
+    EXPECT_EXIT(std::_Exit(write_lent_memory()), testing::ExitedWithCode(0),
+                "linear: cast: the memory lent as \\[64, 64\\] f32 was written after its cast to bf16 was cached.*"
+                "amp_tensor_mark_dirty");
+}
