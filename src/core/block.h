@@ -18,7 +18,7 @@ enum {
 typedef struct amp_block {
     struct amp_block *next; /* in a free list */
     size_t bytes;           /* of the whole block, header included */
-    uint16_t size_class;    /* of a small block; AMP_BLOCK_SMALL_CLASSES of all large ones */
+    uint16_t size_class;    /* the largest that is no larger than the block */
     bool is_free;           /* large blocks: their neighbours ask */
     unsigned generation;    /* of the hook that it came from */
     amp_allocator origin;

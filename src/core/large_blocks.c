@@ -8,6 +8,7 @@
  * segments that are wholly free go back first, the small ones before the large. */
 #include "core/large_blocks.h"
 
+#include "core/hot.h"
 #include "core/lock.h"
 
 enum { SLACK = 16 << 20, WORD_BITS = 64, WORDS = (AMP_BLOCK_CLASSES + WORD_BITS - 1) / WORD_BITS };
@@ -31,14 +32,14 @@ static bool is_segment(const amp_block *b) {
     return !b->below && !b->above;
 }
 
-/* The largest class that is no larger than the block. */
-static unsigned bin_of(const amp_block *b) {
-    const unsigned size_class = amp_block_class_of(b->bytes);
-    return amp_block_class_bytes(size_class) == b->bytes ? size_class : size_class - 1;
+static void set_bytes(amp_block *b, size_t bytes) {
+    const unsigned size_class = amp_block_class_of(bytes);
+    b->bytes = bytes;
+    b->size_class = (uint16_t)(amp_block_class_bytes(size_class) == bytes ? size_class : size_class - 1);
 }
 
 static void put_in_bin(amp_block *b) {
-    const unsigned bin = bin_of(b);
+    const unsigned bin = b->size_class;
     part_of(b)->previous = NULL;
     b->next = bins[bin];
     if (b->next) part_of(b->next)->previous = b;
@@ -47,7 +48,7 @@ static void put_in_bin(amp_block *b) {
 }
 
 static void take_from_bin(amp_block *b) {
-    const unsigned bin = bin_of(b);
+    const unsigned bin = b->size_class;
     amp_block *previous = part_of(b)->previous;
     *(previous ? &previous->next : &bins[bin]) = b->next;
     if (b->next) part_of(b->next)->previous = previous;
@@ -69,18 +70,18 @@ static void cut(amp_block *b, size_t bytes) {
     if (b->bytes - bytes < amp_block_class_bytes(AMP_BLOCK_SMALL_CLASSES)) return;
     amp_block *rest = (amp_block *)(void *)((char *)b + bytes);
     *rest = *b;
-    rest->bytes = b->bytes - bytes;
+    set_bytes(rest, b->bytes - bytes);
     rest->is_free = true;
     rest->below = b;
     if (rest->above) rest->above->below = rest;
     b->above = rest;
-    b->bytes = bytes;
+    set_bytes(b, bytes);
     put_in_bin(rest);
 }
 
 /* Both are neighbours, and free; the upper one is in no bin any more. */
 static void join(amp_block *lower, amp_block *upper) {
-    lower->bytes += upper->bytes;
+    set_bytes(lower, lower->bytes + upper->bytes);
     lower->above = upper->above;
     if (lower->above) lower->above->below = lower;
 }
@@ -90,9 +91,9 @@ static void count_used(size_t change) {
     if (bytes_used > most_in_use) most_in_use = bytes_used;
 }
 
-amp_block *amp_large_take(unsigned size_class) {
+AMP_HOT amp_block *amp_large_take(unsigned size_class) {
     amp_lock(AMP_LOCK_MEMORY);
-    const unsigned bin = next_filled(size_class);
+    const unsigned bin = bins[size_class] ? size_class : next_filled(size_class);
     amp_block *b = bin < AMP_BLOCK_CLASSES ? bins[bin] : NULL;
     if (b) {
         take_from_bin(b);
@@ -119,7 +120,7 @@ static amp_block *join_neighbours(amp_block *b, bool binned) {
     return b;
 }
 
-void amp_large_keep(amp_block *b) {
+AMP_HOT void amp_large_keep(amp_block *b) {
     amp_block *stale = NULL;
     amp_lock(AMP_LOCK_MEMORY);
     const bool current = amp_block_is_current(b);
@@ -133,7 +134,7 @@ void amp_large_keep(amp_block *b) {
         stale = b;
     }
     amp_unlock(AMP_LOCK_MEMORY);
-    (void)amp_blocks_kept_to_system(stale);
+    if (stale) (void)amp_blocks_kept_to_system(stale);
 }
 
 /* Takes free segments out of the bins while more than `most` bytes are held. */
@@ -176,7 +177,7 @@ amp_block *amp_large_make(unsigned size_class) {
     (void)give_back_beyond(bound_before(bytes));
     amp_block *b = amp_block_from_system(bytes);
     if (!b) return NULL;
-    b->size_class = AMP_BLOCK_SMALL_CLASSES;
+    b->size_class = (uint16_t)size_class;
     b->is_free = false;
     b->below = b->above = NULL;
     amp_lock(AMP_LOCK_MEMORY);
