@@ -445,7 +445,7 @@ TEST_F(Failure, OfAllAllocationsFromTheNthOn) {
     EXPECT_GT(n, caching ? 40 : 80);
 }
 
-// ---- AMP_DEBUG=1, in a child process ---------------------------------------------------------------------------------
+// ---- AMP_DEBUG=1, in a child process --------------------------------------------------------------------------------
 class Debug : public testing::Test {
   protected:
     void SetUp() override {

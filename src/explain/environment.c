@@ -37,7 +37,7 @@ static void write_report(void) {
     amp_explain_free(report);
 }
 
-/* ---- Signals: a handler may write nothing, so it wakes a thread that may ------------------------------------------ */
+/* ---- Signals: a handler may write nothing, so it wakes a thread that may ----------------------------------------- */
 static const int watched[] = {SIGINT, SIGTERM};
 enum { WATCHED = sizeof watched / sizeof *watched };
 

@@ -174,8 +174,7 @@ static amp_status run_grid(const amp_call *call, const distances *w, const grid 
     const int64_t width = fits / TILE_LEAST * TILE_LEAST > 0 ? fits / TILE_LEAST * TILE_LEAST : TILE_LEAST;
     const int64_t tiles = (g->columns + width - 1) / width, units = g->batches * tiles;
     const int64_t parts = units < 64 ? (g->rows < 16 ? g->rows : 16) : 1; /* of the rows, so that threads find work */
-    const int threads =
-        amp_parallel_threads(g->batches * g->rows * g->columns * (w->depth + 4), AMP_GRAIN_ELEMENTS);
+    const int threads = amp_parallel_threads(g->batches * g->rows * g->columns * (w->depth + 4), AMP_GRAIN_ELEMENTS);
     const int64_t shape[2] = {threads, w->kernel && tiles > 1 ? w->depth * width : 0};
     amp_tensor *room = amp_tensor_new(call->op->name, AMP_F32, 2, shape);
     if (!room) return amp_pending_error();
