@@ -42,7 +42,8 @@ foreach(library amp amp_static)
 endforeach()
 set_target_properties(amp PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 # The library's own calls of its public functions go straight, not through the table that lets programs replace them.
-target_link_options(amp PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,-Bsymbolic-functions)
+# It stays where it is after dlclose: threads that used it give back what they hold when they end, and OpenMP's wait in it.
+target_link_options(amp PRIVATE -Wl,-z,nodelete -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,-Bsymbolic-functions)
 set_property(TARGET amp APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
 # For our own programs that reach inside: the static library together with the internal headers.

@@ -104,6 +104,14 @@ add_test(NAME tool COMMAND tests/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(tool PROPERTIES LABELS fast)
 
+# A thread that is still there when the library is closed.
+add_executable(outlive_dlclose tests/outlive_dlclose.c)
+target_include_directories(outlive_dlclose PRIVATE include)
+target_link_libraries(outlive_dlclose PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(outlive_dlclose PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME library.dlclose COMMAND outlive_dlclose $<TARGET_FILE:amp>)
+set_tests_properties(library.dlclose PROPERTIES LABELS fast)
+
 # A program's own op.
 add_test(NAME example.own_op COMMAND own_op)
 set_tests_properties(example.own_op PROPERTIES LABELS fast

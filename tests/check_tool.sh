@@ -68,6 +68,25 @@ echo '{"ops": 1}' >"$folder/other.json"
 expect 2 "no report of libamp" "$amp" explain "$folder/other.json"
 env AMP_EXPLAIN="$folder/run.json" "$program" >/dev/null
 expect 0 "bf16" "$amp" explain "$folder/run.json"
+# Who stops the tool stops the program; what that recorded is printed, and no file stays behind.
+for signal in TERM HUP; do
+    mkdir "$folder/tmp"
+    TMPDIR="$folder/tmp" "$amp" explain -- sh -c "$program; echo runs; exec sleep 600" >"$folder/out" 2>"$folder/err" &
+    while ! grep -q runs "$folder/err" 2>/dev/null; do sleep 0.05; done
+    kill -s "$signal" $!
+    wait $!
+    [ $? = 1 ] && grep -q linear "$folder/out" && grep -q "ended with signal" "$folder/err" ||
+        { echo "FAILED: SIG$signal is not passed on: $(cat "$folder/out" "$folder/err")"; failed=1; }
+    rmdir "$folder/tmp" || failed=1
+done
+# A full disk.
+for command in "info" "info --json" "info --ops" "info --kernels" "--help" "--version" "explain --help" \
+    "explain $folder/run.json" "explain --json $folder/run.json" "replay --help"; do
+    # shellcheck disable=SC2086
+    "$amp" $command >/dev/full 2>"$folder/err"
+    [ $? = 1 ] && grep -q "No space left on device" "$folder/err" ||
+        { echo "FAILED: 'amp $command' does not notice that the disk is full: $(cat "$folder/err")"; failed=1; }
+done
 row() {
     printf '{"op": "%s", "inputs": "i64[2], f16[3]", "runs_in": "f16", "calls": 1, "nanoseconds": %s, "failures": %s}' "$@"
 }

@@ -2,11 +2,13 @@
 #include "amp_test.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <jansson.h>
 #include <sstream>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -525,6 +527,32 @@ TEST_F(Explain, ALongListOfInputsIsCutButNotMistakenForAnother) {
     EXPECT_LT(json_array_size(json_object_get(r.row("cat"), "tensors")), 30u);
 }
 
+TEST_F(Explain, ShapesBeyondTheBoundShareARow) {
+    enum { SHAPES = 6000 };
+    const size_t before = amp_memory_statistics().live_bytes;
+    for (int64_t n = 1; n <= SHAPES; n++) {
+        Scope scope;
+        amp_tensor *x = op("empty", {AMP_DIMS(n)});
+        op("add", {x, x});
+    }
+    EXPECT_LT(amp_memory_statistics().live_bytes - before, size_t(10) << 20);
+    const Report r;
+    EXPECT_LE(r.rows(), 4100u);
+    double calls = 0;
+    size_t others = 0, i;
+    json_t *row;
+    json_array_foreach(json_object_get(r.root(), "ops"), i, row) {
+        if (Report::text(row, "op") != "add") continue;
+        calls += Report::number(row, "calls");
+        if (!json_is_true(json_object_get(row, "other_shapes"))) continue;
+        others++;
+        EXPECT_EQ(Report::text(row, "inputs"), "other shapes");
+    }
+    EXPECT_EQ(calls, SHAPES);
+    EXPECT_EQ(others, 1u);
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("other shapes: the report keeps"), std::string::npos);
+}
+
 TEST_F(Explain, ThreadsShareOneReport) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; i++) {
@@ -558,6 +586,88 @@ TEST(ExplainEnvironment, WritesTheReportAtTheEndOfTheProgram) {
     const Report r(text.str());
     EXPECT_EQ(Report::number(r.row("linear"), "calls"), 1);
     EXPECT_EQ(Report::text(r.row("linear"), "runs_in"), "bf16");
+}
+
+// This program again, in one test of it, with AMP_EXPLAIN. It says "runs" once the test has come to `say_that_it_runs`.
+static pid_t start_recorded(const char *test, const std::string &file, int *said) {
+    int ends[2];
+    if (pipe(ends) != 0) return -1;
+    const std::string filter = std::string("--gtest_filter=ExplainEnvironment.") + test;
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 3);
+        setenv("AMP_EXPLAIN", file.c_str(), 1);
+        execl("/proc/self/exe", "test_explain", filter.c_str(), nullptr);
+        _exit(127);
+    }
+    close(ends[1]);
+    *said = ends[0];
+    return child;
+}
+
+static void say_that_it_runs() {
+    EXPECT_EQ(write(3, "r", 1), 1);
+}
+
+static std::string report_path() {
+    return testing::TempDir() + "amp_explain_" + std::to_string(getpid()) + ".json";
+}
+
+static std::string text_of_file(const std::string &file) {
+    std::ifstream stream(file);
+    std::stringstream text;
+    text << stream.rdbuf();
+    return text.str();
+}
+
+TEST(ExplainEnvironment, AProgramThatASignalEndsLeavesItsReport) {
+    if (getenv("AMP_EXPLAIN")) { // the child
+        op("exp", {tensor(AMP_F32, {2})});
+        say_that_it_runs();
+        for (;;) pause();
+    }
+    for (const int signal : {SIGINT, SIGTERM}) {
+        const std::string file = report_path();
+        int said = -1, status = 0;
+        char word = 0;
+        const pid_t child = start_recorded("AProgramThat*", file, &said);
+        ASSERT_GT(child, 0);
+        ASSERT_EQ(read(said, &word, 1), 1);
+        kill(child, signal);
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        close(said);
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+        const Report r(text_of_file(file));
+        unlink(file.c_str());
+        EXPECT_EQ(Report::number(r.row("exp"), "calls"), 1);
+    }
+}
+
+TEST(ExplainEnvironment, AForkedChildLeavesTheReportToItsParent) {
+    if (getenv("AMP_EXPLAIN")) { // the child
+        op("exp", {tensor(AMP_F32, {2})});
+        const pid_t grandchild = fork();
+        if (grandchild == 0) std::exit(0);
+        waitpid(grandchild, nullptr, 0);
+        const bool wrote = access(getenv("AMP_EXPLAIN"), F_OK) == 0;
+        const pid_t stopped = fork();
+        if (stopped == 0) {
+            for (;;) pause();
+        }
+        kill(stopped, SIGTERM);
+        int status = 0;
+        waitpid(stopped, &status, 0);
+        std::_Exit(wrote ? 1 : WIFSIGNALED(status) ? 0 : 2);
+    }
+    const std::string file = report_path();
+    int said = -1, status = 0;
+    const pid_t child = start_recorded("AForkedChild*", file, &said);
+    ASSERT_GT(child, 0);
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    close(said);
+    unlink(file.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_TRUE(WIFEXITED(status));
 }
 
 TEST(ExplainEnvironment, AFileThatCannotBeWrittenIsReportedOnStandardErrorOnly) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <unistd.h>
 
@@ -31,15 +32,20 @@ struct Hook {
     long requests = 0;
     long fail_at = -1;       // this request, counted from 0; -1: none
     bool fail_after = false; // … and all that follow
+    size_t failed_bytes = 0; // of the request that failed last: it fails once more, as memory is given back between
+    size_t limit = SIZE_MAX; // bytes that may be out at once
+    size_t bytes_out = 0;
     long failed = 0;
 
     static void *allocate(void *context, size_t bytes, size_t alignment) {
         Hook *hook = static_cast<Hook *>(context);
         const std::lock_guard<std::mutex> guard(hook->lock);
         const long request = hook->requests++;
+        const bool again = hook->failed_bytes == bytes;
         const bool fails =
-            hook->fail_at >= 0 && (hook->fail_after ? request >= hook->fail_at : request == hook->fail_at);
-        if (fails) {
+            hook->fail_at >= 0 && (hook->fail_after ? request >= hook->fail_at : request == hook->fail_at || again);
+        hook->failed_bytes = fails && !again ? bytes : 0;
+        if (fails || bytes > hook->limit - hook->bytes_out) {
             hook->failed++;
             return nullptr;
         }
@@ -48,6 +54,7 @@ struct Hook {
         void *block = nullptr;
         if (posix_memalign(&block, alignment, bytes) != 0) return nullptr;
         hook->out[block] = bytes;
+        hook->bytes_out += bytes;
         return block;
     }
 
@@ -58,6 +65,7 @@ struct Hook {
         EXPECT_NE(found, hook->out.end()) << "a block that this hook never gave";
         if (found == hook->out.end()) return;
         EXPECT_EQ(found->second, bytes);
+        hook->bytes_out -= bytes;
         hook->out.erase(found);
         free(block);
     }
@@ -229,6 +237,103 @@ TEST_F(Memory, FreeInAnotherThreadIsFine) {
     EXPECT_EQ(amp_memory_statistics().live_bytes, before);
 }
 
+// ---- What is kept ---------------------------------------------------------------------------------------------------
+TEST_F(Memory, WhatIsKeptGoesBackBeforeARequestFails) {
+    if (!caching) GTEST_SKIP() << "nothing is kept under AddressSanitizer";
+    Hook hook;
+    const amp_allocator allocator = hook.allocator();
+    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    hook.limit = size_t(110) << 20;
+    std::vector<void *> blocks;
+    for (int mb : {17, 20, 25, 28}) blocks.push_back(amp_alloc(size_t(mb) << 20));
+    for (int i = 0; i < 100; i++) blocks.push_back(amp_alloc(1000));
+    for (void *block : blocks) {
+        EXPECT_NE(block, nullptr);
+        amp_free(block);
+    }
+    void *one = amp_alloc(size_t(60) << 20);
+    EXPECT_NE(one, nullptr) << "nothing is live";
+    EXPECT_EQ(amp_alloc(size_t(60) << 20), nullptr) << "there is no more";
+    amp_free(one);
+    ASSERT_EQ(amp_set_allocator(nullptr), AMP_OK);
+}
+
+// Encoder layers over batches of 1 to 8 texts of 1 to 512 tokens: no two passes have the same shapes.
+TEST_F(Memory, ChangingShapesHoldLittleMoreThanTheyNeed) {
+    if (!caching) GTEST_SKIP() << "nothing is kept under AddressSanitizer";
+    amp_memory_trim();
+    const size_t width = 256;
+    size_t needed = 0, held = 0, before = amp_memory_statistics().live_bytes;
+    std::minstd_rand random(7);
+    for (int pass = 0; pass < 300; pass++) {
+        const size_t tokens = 1 + random() % 512, texts = 1 + random() % 8, row = texts * tokens;
+        std::vector<void *> blocks;
+        for (size_t columns : {width, width, width, 4 * tokens, 4 * tokens, width, 4 * width, 4 * width, width}) {
+            blocks.push_back(amp_alloc(row * columns * 4));
+            ASSERT_NE(blocks.back(), nullptr);
+        }
+        const amp_memory_stats stats = amp_memory_statistics();
+        needed = std::max(needed, stats.live_bytes - before);
+        held = std::max(held, stats.live_bytes - before + stats.cached_bytes);
+        std::shuffle(blocks.begin(), blocks.end(), random);
+        for (void *block : blocks) amp_free(block);
+    }
+    EXPECT_GT(needed, size_t(50) << 20);
+    EXPECT_LE(held, needed + needed / 4 + (size_t(20) << 20));
+}
+
+TEST_F(Memory, LargeBlocksDoNotMeetHoweverTheyAreCut) {
+    struct Piece {
+        unsigned char *at;
+        size_t bytes;
+        unsigned char mark;
+    };
+    std::vector<Piece> pieces;
+    std::minstd_rand random(1);
+    const auto give_back = [&](size_t i) {
+        const Piece piece = pieces[i];
+        for (size_t k : {size_t(0), piece.bytes / 2, piece.bytes - 1}) ASSERT_EQ(piece.at[k], piece.mark);
+        amp_free(piece.at);
+        pieces.erase(pieces.begin() + long(i));
+    };
+    for (int step = 0; step < 3000; step++) {
+        if (pieces.size() > 20 || (random() % 2 && !pieces.empty())) {
+            give_back(random() % pieces.size());
+            continue;
+        }
+        const size_t bytes = (size_t(100) << 10) + random() % (size_t(1) << (17 + random() % 6));
+        auto *at = static_cast<unsigned char *>(amp_alloc(bytes));
+        ASSERT_NE(at, nullptr);
+        ASSERT_EQ(uintptr_t(at) % 64, 0u);
+        std::memset(at, step & 255, bytes);
+        pieces.push_back({at, bytes, static_cast<unsigned char>(step)});
+    }
+    while (!pieces.empty()) give_back(0);
+    amp_memory_trim();
+    EXPECT_EQ(amp_memory_statistics().cached_bytes, 0u) << "all parts found together again";
+}
+
+TEST_F(Memory, PartsOfABlockGoBackTogetherToTheHookThatTheyCameFrom) {
+    if (!caching) GTEST_SKIP() << "nothing is cut under AddressSanitizer";
+    Hook hook;
+    const amp_allocator allocator = hook.allocator();
+    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    amp_free(amp_alloc(size_t(40) << 20));
+    std::vector<void *> parts;
+    for (int i = 0; i < 3; i++) parts.push_back(amp_alloc(size_t(8) << 20));
+    EXPECT_EQ(hook.requests, 1);
+    amp_free(parts[1]);
+    ASSERT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    void *other = amp_alloc(size_t(8) << 20);
+    amp_free(parts[0]);
+    EXPECT_EQ(hook.out.size(), 1u) << "one part is still out";
+    amp_free(parts[2]);
+    EXPECT_EQ(hook.out.size(), 0u);
+    amp_free(other);
+    amp_memory_trim();
+    EXPECT_EQ(amp_memory_statistics().cached_bytes, 0u);
+}
+
 // ---- The hook ------------------------------------------------------------------------------------------------------
 TEST_F(Memory, TheHookSeesEveryRequestAndGetsEverythingBack) {
     Hook hook;
@@ -338,4 +443,87 @@ TEST_F(Failure, OfAllAllocationsFromTheNthOn) {
     long n = 0;
     while (run(n, true) && !HasFailure()) n += 5;
     EXPECT_GT(n, caching ? 40 : 80);
+}
+
+// ---- AMP_DEBUG=1, in a child process --------------------------------------------------------------------------------
+class Debug : public testing::Test {
+  protected:
+    void SetUp() override {
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        setenv("AMP_DEBUG", "1", 1);
+    }
+    void TearDown() override {
+        unsetenv("AMP_DEBUG");
+    }
+};
+
+TEST_F(Debug, TensorsThatWereNeverReleasedAreNamedAtTheEnd) {
+    EXPECT_EXIT(
+        {
+            amp_tensor *x = tensor(AMP_F32, {2, 3});
+            op("to", {x, AMP_BF16});
+            amp_release(tensor(AMP_F64, {5}));
+            std::exit(0);
+        },
+        testing::ExitedWithCode(0),
+        "libamp: AMP_DEBUG: 2 tensors were never released:\n  \\[2, 3\\] f32, made by from_[a-z]+\n"
+        "  \\[2, 3\\] bf16, made by to\n$");
+}
+
+TEST_F(Debug, OnlyTheFirstOfManyAreNamed) {
+    EXPECT_EXIT(
+        {
+            for (int64_t i = 0; i < 30; i++) tensor(AMP_F32, {i});
+            std::exit(0);
+        },
+        testing::ExitedWithCode(0), "30 tensors were never released:\n  \\[0\\] f32.*\n  … and 20 more\n$");
+}
+
+TEST_F(Debug, ReleasedMemoryIsNaN) {
+    if (!caching) GTEST_SKIP() << "AddressSanitizer says more";
+    EXPECT_EXIT(
+        {
+            for (const int64_t elements : {4, 1 << 20}) {
+                amp_tensor *t = op("zeros", {AMP_DIMS(elements)});
+                const void *data = amp_data(t);
+                amp_release(t);
+                float as_f32;
+                uint16_t as_16;
+                std::memcpy(&as_f32, static_cast<const char *>(data) + 4 * elements - 8, sizeof as_f32);
+                std::memcpy(&as_16, static_cast<const char *>(data) + 4 * elements - 8, sizeof as_16);
+                if (!std::isnan(as_f32) || !std::isnan(from_bf16(as_16)) || !std::isnan(from_f16(as_16))) std::_Exit(1);
+            }
+            std::_Exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+// 0, or the number of what was not as it should be.
+int write_lent_memory() {
+    static float numbers[2 * 64 * 64];
+    const int64_t shape[] = {64, 64};
+    for (const int64_t row : {64, 128}) { // dense, and with gaps that are not the tensor's
+        const int64_t strides[] = {row, 1};
+        amp_tensor *w = amp_from_memory(numbers, AMP_F32, 2, shape, strides, nullptr, nullptr);
+        amp_tensor *x = random_tensor(AMP_F32, {4, 64}, 1);
+        Region region;
+        const auto works = [&] { return op("linear", {x, w}) != nullptr; };
+        if (!works() || !works()) return 1;
+        numbers[64 * 64 + 70] += 1; // in a gap of the second
+        if (!works()) return 2;
+        numbers[3 * row + 5] += 1;
+        if (works()) return 3;
+        if (row == 64) std::fprintf(stderr, "%s\n", amp_last_error());
+        amp_clear_error();
+        if (!works()) return 4;
+        numbers[3 * row + 6] += 1;
+        if (amp_tensor_mark_dirty(w) != AMP_OK || !works()) return 5;
+    }
+    return 0;
+}
+
+TEST_F(Debug, LentMemoryThatWasWrittenUnderACachedCastIsFound) {
+    EXPECT_EXIT(std::_Exit(write_lent_memory()), testing::ExitedWithCode(0),
+                "linear: cast: the memory lent as \\[64, 64\\] f32 was written after its cast to bf16 was cached.*"
+                "amp_tensor_mark_dirty");
 }

@@ -283,12 +283,9 @@ TEST_F(Tensors, AReleasedTensorGivesNothingAndAnError) {
 
 TEST_F(Tensors, WithDebugAUseAfterReleaseIsCaughtLater) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
-    EXPECT_EXIT(
-        {
-            setenv("AMP_DEBUG", "1", 1);
-            use_after_release();
-        },
-        testing::ExitedWithCode(0), "add: .*'input' was released before");
+    setenv("AMP_DEBUG", "1", 1);
+    EXPECT_EXIT(use_after_release(), testing::ExitedWithCode(0), "add: .*'input' was released before");
+    unsetenv("AMP_DEBUG");
 }
 
 TEST_F(Tensors, MemoryThatIsNotAlignedIsRefused) {
@@ -343,4 +340,19 @@ TEST_F(Tensors, OnlyFloatsAndComplexNumbersHaveGradients) {
         EXPECT_EQ(amp_tensor_set_requires_grad(t, false), AMP_OK);
         EXPECT_FALSE(amp_tensor_requires_grad(t));
     }
+}
+
+TEST_F(Tensors, OnlyALeafCeasesToRequireGradients) {
+    amp_tensor *base = tensor(AMP_F32, {2, 2}), *plain = op("t", {base});
+    ASSERT_EQ(amp_tensor_set_requires_grad(base, true), AMP_OK);
+    amp_tensor *view = op("t", {base});
+    EXPECT_TRUE(amp_tensor_requires_grad(view));
+    EXPECT_EQ(amp_tensor_set_requires_grad(view, true), AMP_OK);
+    EXPECT_EQ(amp_tensor_set_requires_grad(view, false), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"set_requires_grad", "[2, 2] f32", "leaf"}));
+    EXPECT_TRUE(amp_tensor_requires_grad(view));
+    EXPECT_FALSE(amp_tensor_requires_grad(plain)) << "made before";
+    EXPECT_EQ(amp_tensor_set_requires_grad(plain, true), AMP_OK);
+    EXPECT_EQ(amp_tensor_set_requires_grad(plain, false), AMP_OK) << "a leaf of its own";
+    EXPECT_EQ(amp_tensor_set_requires_grad(base, false), AMP_OK);
 }

@@ -169,6 +169,82 @@ TEST_F(Threads, OverridesExplainAndStatisticsAtTheSameTime) {
     amp_explain_reset();
 }
 
+// Of [a scope's, a retained] the two owners let go at once, again and again. Memory is what a leak would cost.
+TEST_F(Threads, TwoReleasesAtOnceLeakNothing) {
+    enum { ROUNDS = 20000 };
+    const size_t before = amp_memory_statistics().live_tensors;
+    std::atomic<amp_tensor *> handed{nullptr};
+    std::atomic<int> turn{0};
+    std::thread other([&] {
+        for (int round = 1; round <= ROUNDS; round++) {
+            for (int spins = 0; turn < round; spins++) {
+                if (spins > 1000) std::this_thread::yield();
+            }
+            amp_release(handed);
+            turn = -round;
+        }
+    });
+    for (int round = 1; round <= ROUNDS; round++) {
+        Scope scope;
+        amp_tensor *t = amp_retain(tensor(AMP_F32, {1}));
+        handed = t;
+        turn = round;
+        for (volatile int wait = round % 128; wait > 0;) wait = wait - 1; // until the other has seen it
+        amp_release(t);
+        while (turn != -round) std::this_thread::yield();
+    }
+    other.join();
+    EXPECT_EQ(amp_memory_statistics().live_tensors, before);
+}
+
+TEST_F(Threads, AScopesListIsItsThreadsAlone) {
+    const size_t before = amp_memory_statistics().live_tensors;
+    {
+        Scope scope;
+        amp_tensor *t = amp_retain(tensor(AMP_F32, {1}, {7}));
+        std::thread([&] {
+            amp_release(t);
+            amp_release(t); // the scope's own reference: gone when the scope ends, not before
+        }).join();
+        EXPECT_EQ(amp_item(t), 7);
+        EXPECT_EQ(amp_memory_statistics().live_tensors, before + 1);
+    }
+    EXPECT_EQ(amp_memory_statistics().live_tensors, before);
+}
+
+TEST_F(Threads, HeadersThatGoFromThreadToThreadDoNotPileUp) {
+    enum { ROUNDS = 200, EACH = 100 };
+    const size_t before = amp_memory_statistics().live_bytes;
+    std::vector<amp_tensor *> handed;
+    std::atomic<int> turn{0};
+    std::thread other([&] {
+        for (int round = 1; round <= ROUNDS; round++) {
+            while (turn < round) std::this_thread::yield();
+            for (amp_tensor *t : handed) amp_release(t);
+            turn = -round;
+        }
+    });
+    for (int round = 1; round <= ROUNDS; round++) {
+        handed.clear();
+        for (int i = 0; i < EACH; i++) handed.push_back(amp_keep(tensor(AMP_F32, {1})));
+        turn = round;
+        while (turn != -round) std::this_thread::yield();
+    }
+    EXPECT_LE(amp_memory_statistics().live_bytes - before, size_t(512) * 5 * EACH); // of 20000 headers
+    other.join();
+}
+
+TEST_F(Threads, AThreadThatEndsInAScopeLeaksNothing) {
+    const size_t before = amp_memory_statistics().live_tensors;
+    std::thread([&] {
+        amp_scope_enter();
+        tensor(AMP_F32, {100});
+        amp_scope_enter();
+        op("add", {x_, x_});
+    }).join();
+    EXPECT_EQ(amp_memory_statistics().live_tensors, before);
+}
+
 TEST_F(Threads, CountersSurviveTheirThreads) {
     const amp_memory_stats before = amp_memory_statistics();
     std::vector<amp_tensor *> made(THREADS);

@@ -10,7 +10,9 @@ extern "C" {
 
 /* Starts recording every op call of the process, on all threads, into one report; counts nest. A program that is run
  * with AMP_EXPLAIN=FILE records from its start and writes the JSON report to FILE at its end (`amp explain FILE`
- * prints it). Recording costs about a tenth of a microsecond a call, and memory only at the first of its kind. */
+ * prints it), also where SIGINT or SIGTERM ends it, unless it handles them itself; a child that it forks writes none.
+ * A report has 4096 rows; shapes beyond share one for each op and way that it ran. Recording costs about a tenth of a
+ * microsecond a call, and memory only at the first of its kind. */
 AMP_API void amp_explain_begin(void);
 AMP_API void amp_explain_end(void);
 /* Forgets what was recorded so far. */

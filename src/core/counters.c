@@ -6,16 +6,15 @@
 
 static _Atomic(amp_counters *) all;
 static amp_counters shared; /* for threads that get no memory: their figures may be lost, nothing else */
-static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void disown(void *counters) {
+void amp_counters_end_thread(void) {
+    amp_counters *mine = amp_this_thread.counters;
     amp_this_thread.counters = NULL;
-    atomic_store_explicit(&((amp_counters *)counters)->owned, false, memory_order_release);
+    if (mine && mine != &shared) atomic_store_explicit(&mine->owned, false, memory_order_release);
 }
 
-static void make_key(void) {
-    (void)pthread_key_create(&key, disown);
+static void list_shared(void) {
     shared.next = NULL;
     atomic_store(&shared.owned, true);
     atomic_store(&all, &shared);
@@ -46,10 +45,10 @@ static amp_counters *make(void) {
 }
 
 amp_counters *amp_counters_obtain(void) {
-    pthread_once(&once, make_key);
+    pthread_once(&once, list_shared);
     amp_counters *c = adopt();
     if (!c) c = make();
-    if (c != &shared) (void)pthread_setspecific(key, c);
+    amp_thread_watch_end();
     return amp_this_thread.counters = c;
 }
 

@@ -1,46 +1,36 @@
 /* The caching allocator: size classes a quarter of a power of two apart, a small free list per thread for small
- * blocks, one list per class for all threads behind it, and the system allocator (or the user's hook) below.
+ * blocks, one list per class for all threads behind it, large blocks that are cut and joined (large_blocks.h), and the
+ * system allocator (or the user's hook) below. When that has no memory, all that is kept goes back to it first.
  *
- * A block is a 64-byte header and the user's bytes. The header remembers which allocator the block came from, so that
- * the hook can change while blocks are out; blocks of an earlier hook go back to it instead of being used again. Under
- * AddressSanitizer nothing is cached: every use after free shows. */
+ * A block's header (block.h) remembers which allocator the block came from, so that the hook can change while blocks
+ * are out; blocks of an earlier hook go back to it instead of being used again. Under AddressSanitizer nothing is
+ * cached: every use after free shows. */
 #include "core/memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/block.h"
 #include "core/counters.h"
+#include "core/debug.h"
 #include "core/fail.h"
 #include "core/hot.h"
+#include "core/large_blocks.h"
 #include "core/lock.h"
 #include "core/thread.h"
 
 enum {
-    ALIGNMENT = 64,
     HUGE_PAGE = 2 << 20,
-    CLASS_COUNT = 192,
-    SMALLEST_LOG = 7,       /* the first class holds 128 bytes, header included */
-    LOCAL_CLASSES = 4 * 10, /* classes up to 128 KiB have per-thread lists … */
-    LOCAL_BLOCKS = 16       /* … of at most so many blocks each */
+    SMALL_CLASSES = AMP_BLOCK_SMALL_CLASSES,
+    LOCAL_BLOCKS = 16 /* of each small class, per thread */
 };
 
-typedef struct block {
-    struct block *next; /* in a free list */
-    size_t bytes;       /* of the whole block, header included */
-    unsigned size_class;
-    unsigned generation; /* of the hook that it came from */
-    amp_allocator origin;
-} block;
-
-_Static_assert(sizeof(block) <= ALIGNMENT, "the header must fit one alignment unit");
-
 typedef struct local_cache {
-    block *lists[LOCAL_CLASSES];
-    unsigned char counts[LOCAL_CLASSES];
+    amp_block *lists[SMALL_CLASSES];
+    unsigned char counts[SMALL_CLASSES];
 } local_cache;
 
 #ifdef __SANITIZE_ADDRESS__
@@ -75,117 +65,145 @@ static void default_release(void *context, void *memory, size_t bytes) {
 static const amp_allocator system_allocator = {default_allocate, default_release, NULL};
 
 static amp_allocator current = {default_allocate, default_release, NULL};
-static block *shared_lists[CLASS_COUNT];
+static amp_block *shared_lists[SMALL_CLASSES];
 static atomic_uint generation; /* counts the changes of the hook */
 
 static atomic_size_t system_allocations;
 
 static __thread local_cache local AMP_INITIAL_EXEC;
-static pthread_key_t local_key;
-static pthread_once_t local_once = PTHREAD_ONCE_INIT;
-static __thread bool local_registered AMP_INITIAL_EXEC;
 
-/* Class k holds blocks of (4 + k % 4) << (SMALLEST_LOG - 2 + k / 4) bytes. */
-static size_t class_bytes(unsigned size_class) {
-    return (size_t)(4 + size_class % 4) << (SMALLEST_LOG - 2 + size_class / 4);
-}
-
-static unsigned class_of(size_t bytes) {
-    if (bytes <= (size_t)1 << SMALLEST_LOG) return 0;
-    const unsigned log = 63u - (unsigned)__builtin_clzll((unsigned long long)(bytes - 1));
-    const unsigned quarter = (unsigned)((bytes - 1) >> (log - 2)) & 3u; /* of the step that bytes - 1 falls into */
-    return (log - SMALLEST_LOG) * 4 + quarter + 1;
-}
-
-static void give_back_to_system(block *b) {
+/* ---- The system ------------------------------------------------------------------------------------------------ */
+void amp_block_to_system(amp_block *b) {
     const amp_allocator origin = b->origin;
     origin.release(origin.context, b, b->bytes);
 }
 
-static bool is_current(const block *b) {
+size_t amp_blocks_kept_to_system(amp_block *chain) {
+    size_t bytes = 0;
+    for (amp_block *b = chain, *next = NULL; b; b = next) {
+        next = b->next;
+        bytes += b->bytes;
+        amp_block_to_system(b);
+    }
+    amp_count(&amp_counters_mine()->cached_bytes, -bytes);
+    return bytes;
+}
+
+bool amp_block_is_current(const amp_block *b) {
     return b->generation == atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
-static void share(block *b) {
+amp_block *amp_block_from_system(size_t bytes) {
+    amp_lock(AMP_LOCK_MEMORY);
+    const amp_allocator from = current;
+    const unsigned from_generation = atomic_load_explicit(&generation, memory_order_relaxed);
+    amp_unlock(AMP_LOCK_MEMORY);
+    amp_block *b = from.allocate(from.context, bytes, AMP_BLOCK_HEADER);
+    if (!b) return NULL;
+    atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
+    b->bytes = bytes;
+    b->generation = from_generation;
+    b->origin = from;
+    return b;
+}
+
+/* ---- Small blocks ---------------------------------------------------------------------------------------------- */
+static void share(amp_block *b) {
     amp_lock(AMP_LOCK_MEMORY);
     b->next = shared_lists[b->size_class];
     shared_lists[b->size_class] = b;
     amp_unlock(AMP_LOCK_MEMORY);
 }
 
-static void flush_local(void *cache) {
-    local_cache *c = cache;
-    for (unsigned k = 0; k < LOCAL_CLASSES; k++) {
-        while (c->lists[k]) {
-            block *b = c->lists[k];
-            c->lists[k] = b->next;
+void amp_memory_end_thread(void) {
+    for (unsigned k = 0; k < SMALL_CLASSES; k++) {
+        while (local.lists[k]) {
+            amp_block *b = local.lists[k];
+            local.lists[k] = b->next;
             share(b);
         }
-        c->counts[k] = 0;
+        local.counts[k] = 0;
     }
-    local_registered = false; /* what a later destructor of this thread frees registers anew */
 }
 
-static void make_local_key(void) {
-    (void)pthread_key_create(&local_key, flush_local);
-}
-
-static void register_local(void) {
-    pthread_once(&local_once, make_local_key);
-    (void)pthread_setspecific(local_key, &local);
-    local_registered = true;
-}
-
-static block *take_any_cached(unsigned size_class) {
-    if (size_class < LOCAL_CLASSES && local.lists[size_class]) {
-        block *b = local.lists[size_class];
+static amp_block *take_any_cached(unsigned size_class) {
+    if (local.lists[size_class]) {
+        amp_block *b = local.lists[size_class];
         local.lists[size_class] = b->next;
         local.counts[size_class]--;
         return b;
     }
     amp_lock(AMP_LOCK_MEMORY);
-    block *b = shared_lists[size_class];
+    amp_block *b = shared_lists[size_class];
     if (b) shared_lists[size_class] = b->next;
     amp_unlock(AMP_LOCK_MEMORY);
     return b;
 }
 
 /* A kept block, but none of an earlier hook: another thread may have kept such a one since before the change. */
-static block *take_cached(unsigned size_class) {
+static amp_block *take_small(unsigned size_class) {
     for (;;) {
-        block *b = take_any_cached(size_class);
-        if (!b) return NULL;
-        amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
-        if (__builtin_expect(is_current(b), 1)) return b;
-        give_back_to_system(b);
+        amp_block *b = take_any_cached(size_class);
+        if (!b || __builtin_expect(amp_block_is_current(b), 1)) return b;
+        b->next = NULL;
+        (void)amp_blocks_kept_to_system(b);
     }
 }
 
-static block *take_from_system(unsigned size_class) {
-    amp_lock(AMP_LOCK_MEMORY);
-    const amp_allocator from = current;
-    const unsigned from_generation = atomic_load_explicit(&generation, memory_order_relaxed);
-    amp_unlock(AMP_LOCK_MEMORY);
-    const size_t bytes = class_bytes(size_class);
-    block *b = from.allocate(from.context, bytes, ALIGNMENT);
-    if (!b) return NULL;
-    atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
-    b->bytes = bytes;
-    b->size_class = size_class;
-    b->generation = from_generation;
-    b->origin = from;
+static amp_block *make_small(unsigned size_class) {
+    amp_block *b = amp_block_from_system(amp_block_class_bytes(size_class));
+    if (b) b->size_class = (uint16_t)size_class;
     return b;
+}
+
+static void keep_small(amp_block *b) {
+    const unsigned k = b->size_class;
+    if (local.counts[k] == LOCAL_BLOCKS) {
+        share(b);
+        return;
+    }
+    amp_thread_watch_end();
+    b->next = local.lists[k];
+    local.lists[k] = b;
+    local.counts[k]++;
+}
+
+/* Returns the bytes that went back to the system. */
+static size_t trim(void) {
+    amp_memory_end_thread();
+    size_t bytes = amp_large_trim();
+    for (unsigned k = 0; k < SMALL_CLASSES; k++) {
+        amp_lock(AMP_LOCK_MEMORY);
+        amp_block *chain = shared_lists[k];
+        shared_lists[k] = NULL;
+        amp_unlock(AMP_LOCK_MEMORY);
+        bytes += amp_blocks_kept_to_system(chain);
+    }
+    return bytes;
+}
+
+/* ---- Handing out and taking back ------------------------------------------------------------------------------- */
+static amp_block *take(unsigned size_class) {
+    amp_block *b = NULL;
+    if (CACHING) b = size_class < SMALL_CLASSES ? take_small(size_class) : amp_large_take(size_class);
+    if (b) amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
+    return b;
+}
+
+static amp_block *make(unsigned size_class) {
+    return size_class < SMALL_CLASSES ? make_small(size_class) : amp_large_make(size_class);
 }
 
 AMP_HOT void *amp_alloc(size_t bytes) {
     if (bytes > (size_t)PTRDIFF_MAX / 2) return NULL;
-    const unsigned size_class = class_of(bytes + ALIGNMENT);
-    if (size_class >= CLASS_COUNT) return NULL; /* more than any address space */
-    block *b = CACHING ? take_cached(size_class) : NULL;
-    if (!b) b = take_from_system(size_class);
+    const unsigned size_class = amp_block_class_of(bytes + AMP_BLOCK_HEADER);
+    if (size_class >= AMP_BLOCK_CLASSES) return NULL; /* more than any address space */
+    amp_block *b = take(size_class);
+    if (!b) b = make(size_class);
+    if (!b && trim() > 0) b = make(size_class);
     if (!b) return NULL;
     amp_count(&amp_counters_mine()->live_bytes, b->bytes);
-    return (char *)b + ALIGNMENT;
+    return (char *)b + AMP_BLOCK_HEADER;
 }
 
 void *amp_alloc_zeroed(size_t bytes) {
@@ -196,40 +214,26 @@ void *amp_alloc_zeroed(size_t bytes) {
 
 AMP_HOT void amp_free(void *memory) {
     if (!memory) return;
-    block *b = (block *)(void *)((char *)memory - ALIGNMENT);
+    amp_block *b = (amp_block *)(void *)((char *)memory - AMP_BLOCK_HEADER);
+    const bool is_small = b->size_class < SMALL_CLASSES;
     amp_counters *counters = amp_counters_mine();
     amp_count(&counters->live_bytes, -b->bytes);
-    if (!CACHING || __builtin_expect(!is_current(b), 0)) {
-        give_back_to_system(b);
+    if (__builtin_expect(amp_debug, 0)) amp_debug_poison(memory, b->bytes - AMP_BLOCK_HEADER);
+    if (!CACHING || (is_small && __builtin_expect(!amp_block_is_current(b), 0))) {
+        amp_block_to_system(b);
         return;
     }
     amp_count(&counters->cached_bytes, b->bytes);
-    const unsigned k = b->size_class;
-    if (k < LOCAL_CLASSES && local.counts[k] < LOCAL_BLOCKS) {
-        if (!local_registered) register_local();
-        b->next = local.lists[k];
-        local.lists[k] = b;
-        local.counts[k]++;
+    if (is_small) {
+        keep_small(b);
     } else {
-        share(b);
+        amp_large_keep(b);
     }
 }
 
 void amp_memory_trim(void) {
     amp_tensor_trim();
-    flush_local(&local);
-    for (unsigned k = 0; k < CLASS_COUNT; k++) {
-        amp_lock(AMP_LOCK_MEMORY);
-        block *b = shared_lists[k];
-        shared_lists[k] = NULL;
-        amp_unlock(AMP_LOCK_MEMORY);
-        while (b) {
-            block *next = b->next;
-            amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
-            give_back_to_system(b);
-            b = next;
-        }
-    }
+    (void)trim();
 }
 
 amp_status amp_set_allocator(const amp_allocator *allocator) {
@@ -238,6 +242,7 @@ amp_status amp_set_allocator(const amp_allocator *allocator) {
     }
     amp_memory_trim(); /* the new allocator sees the next request of every size */
     amp_lock(AMP_LOCK_MEMORY);
+    amp_large_forget();
     current = allocator ? *allocator : system_allocator;
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
     amp_unlock(AMP_LOCK_MEMORY);

@@ -45,6 +45,7 @@ amp_status amp_scope_enter(void) {
         lost_scopes++;
         return amp_fail(AMP_ERROR_MEMORY, "scope: no memory for a new scope");
     }
+    amp_thread_watch_end();
     amp_scope_push(frame);
     frame->is_users = true;
     return amp_pending_error();
@@ -65,6 +66,12 @@ amp_status amp_scope_exit(void) {
     return amp_pending_error();
 }
 
+bool amp_scope_is_here(const amp_scope_frame *frame) {
+    const amp_scope_frame *open = amp_this_thread.scope;
+    while (open && open != frame) open = open->outer;
+    return open != NULL;
+}
+
 int amp_scope_unwind(const amp_scope_frame *frame) {
     int count = 0;
     for (; amp_this_thread.scope != frame; count++) {
@@ -73,6 +80,12 @@ int amp_scope_unwind(const amp_scope_frame *frame) {
         amp_free(left_open);
     }
     return count;
+}
+
+/* The thread ends with scopes open: what is in them goes, as at their end. */
+void amp_scopes_end_thread(void) {
+    (void)amp_scope_unwind(NULL);
+    lost_scopes = 0;
 }
 
 amp_region amp_scope_open(void) {

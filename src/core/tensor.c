@@ -2,23 +2,23 @@
 #include "core/tensor_impl.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/counters.h"
+#include "core/debug.h"
 #include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/thread.h"
-#include "policy/cast_cache.h"
 
 /* ---- Headers --------------------------------------------------------------------------------------------------
  * A released header keeps its memory in a free list, so that a use after release reads AMP_TENSOR_DEAD, not someone
  * else's bytes. AMP_DEBUG=1 delays its reuse by QUARANTINE releases of the thread; without it, the last one released is
- * the next one used. */
-enum { QUARANTINE = 4096 };
+ * the next one used. A thread that releases more than it makes hands headers on to those that make more: so there are
+ * never many more than ever lived at once. */
+enum { QUARANTINE = 4096, BATCH = 64 };
 
 typedef struct header_list {
     amp_tensor *first, *last;
@@ -26,34 +26,11 @@ typedef struct header_list {
 } header_list;
 
 static __thread header_list free_headers AMP_INITIAL_EXEC;
-static header_list orphan_headers; /* of threads that ended */
-static pthread_key_t header_key;
-static pthread_once_t header_once = PTHREAD_ONCE_INIT;
-static bool delay_reuse;
-static __thread bool headers_registered AMP_INITIAL_EXEC;
-
-static void adopt_orphans(void *list) {
-    header_list *mine = list;
-    headers_registered = false; /* a later destructor of the thread may release tensors */
-    if (!mine->first) return;
-    amp_lock(AMP_LOCK_HEADERS);
-    mine->last->scope_next = orphan_headers.first;
-    orphan_headers.first = mine->first;
-    if (!orphan_headers.last) orphan_headers.last = mine->last;
-    orphan_headers.count += mine->count;
-    amp_unlock(AMP_LOCK_HEADERS);
-    *mine = (header_list){0};
-}
-
-static void set_up_headers(void) {
-    (void)pthread_key_create(&header_key, adopt_orphans);
-    const char *debug = getenv("AMP_DEBUG");
-    delay_reuse = debug && *debug && strcmp(debug, "0") != 0;
-}
+static header_list spare_headers; /* for any thread */
 
 static amp_tensor *pop_header(header_list *list) {
     amp_tensor *t = list->first;
-    if (!t || (delay_reuse && list->count < QUARANTINE)) return NULL;
+    if (!t || (amp_debug && list->count <= QUARANTINE)) return NULL;
     list->first = t->scope_next;
     if (!list->first) list->last = NULL;
     list->count--;
@@ -64,7 +41,7 @@ static void push_header(header_list *list, amp_tensor *t) {
     t->scope_next = NULL;
     if (!list->first) {
         list->first = list->last = t;
-    } else if (delay_reuse) { /* first in, first out */
+    } else if (amp_debug) { /* first in, first out */
         list->last->scope_next = t;
         list->last = t;
     } else {
@@ -74,22 +51,41 @@ static void push_header(header_list *list, amp_tensor *t) {
     list->count++;
 }
 
+/* Up to a batch, from a list to another. */
+static void hand_on(header_list *from, header_list *to) {
+    amp_lock(AMP_LOCK_HEADERS);
+    for (int i = 0; i < BATCH; i++) {
+        amp_tensor *t = pop_header(from);
+        if (!t) break;
+        push_header(to, t);
+    }
+    amp_unlock(AMP_LOCK_HEADERS);
+}
+
+void amp_headers_end_thread(void) {
+    amp_lock(AMP_LOCK_HEADERS);
+    while (free_headers.first) {
+        amp_tensor *t = free_headers.first;
+        free_headers.first = t->scope_next;
+        push_header(&spare_headers, t);
+    }
+    free_headers = (header_list){0};
+    amp_unlock(AMP_LOCK_HEADERS);
+}
+
 static amp_tensor *take_header(void) {
     amp_tensor *t = pop_header(&free_headers);
     if (t) return t;
-    amp_lock(AMP_LOCK_HEADERS);
-    t = pop_header(&orphan_headers);
-    amp_unlock(AMP_LOCK_HEADERS);
-    return t ? t : amp_alloc(sizeof *t);
+    amp_thread_watch_end();
+    hand_on(&spare_headers, &free_headers);
+    t = pop_header(&free_headers);
+    return t ? t : amp_alloc(amp_debug_header_bytes());
 }
 
 static void keep_header(amp_tensor *t) {
-    if (!headers_registered) {
-        pthread_once(&header_once, set_up_headers);
-        (void)pthread_setspecific(header_key, &free_headers);
-        headers_registered = true;
-    }
+    amp_thread_watch_end();
     push_header(&free_headers, t);
+    if (free_headers.count > (amp_debug ? QUARANTINE : 0) + 2 * BATCH) hand_on(&free_headers, &spare_headers);
 }
 
 static void free_header_list(header_list *list) {
@@ -102,14 +98,13 @@ static void free_header_list(header_list *list) {
 
 /* Not with AMP_DEBUG: a released tensor stays recognisable there. */
 void amp_tensor_trim(void) {
-    pthread_once(&header_once, set_up_headers);
-    if (delay_reuse) return;
+    if (amp_debug) return;
     free_header_list(&free_headers);
     amp_lock(AMP_LOCK_HEADERS);
-    header_list orphans = orphan_headers;
-    orphan_headers = (header_list){0};
+    header_list spare = spare_headers;
+    spare_headers = (header_list){0};
     amp_unlock(AMP_LOCK_HEADERS);
-    free_header_list(&orphans);
+    free_header_list(&spare);
 }
 
 /* Field by field: clearing all of it, shape and strides beyond the rank included, would cost more than the rest. */
@@ -138,6 +133,7 @@ AMP_HOT static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank,
     init_header(t, dtype, rank, shape);
     amp_count(&amp_counters_mine()->live_tensors, 1);
     amp_scope_adopt(t, amp_this_thread.scope);
+    if (__builtin_expect(amp_debug, 0)) amp_debug_made(t, op);
     return t;
 }
 
@@ -170,9 +166,26 @@ amp_storage *amp_storage_retain(amp_storage *s) {
     return s;
 }
 
+static void (*drop_hooks[AMP_KEEPERS])(amp_storage *storage);
+
+void amp_storage_on_drop(amp_keeper keeper, void (*forget)(amp_storage *storage)) {
+    drop_hooks[keeper] = forget;
+}
+
+void amp_storage_watch(amp_storage *s, amp_keeper keeper) {
+    atomic_fetch_or_explicit(&s->kept_by, 1u << keeper, memory_order_relaxed);
+}
+
+static void tell_keepers(amp_storage *s) {
+    const unsigned kept_by = atomic_load_explicit(&s->kept_by, memory_order_relaxed);
+    for (int i = 0; i < AMP_KEEPERS; i++) {
+        if (kept_by >> i & 1) drop_hooks[i](s);
+    }
+}
+
 AMP_HOT void amp_storage_drop(amp_storage *s) {
     if (!s || !is_last(&s->references)) return;
-    if (atomic_load_explicit(&s->has_casts, memory_order_relaxed)) amp_cast_cache_forget(s);
+    if (__builtin_expect(atomic_load_explicit(&s->kept_by, memory_order_relaxed) != 0, 0)) tell_keepers(s);
     if (s->deleter) s->deleter(s->deleter_context);
     amp_free(s);
 }
@@ -455,13 +468,17 @@ amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int
 }
 
 /* ---- Ownership ------------------------------------------------------------------------------------------------ */
-AMP_HOT void amp_tensor_drop(amp_tensor *t) {
-    amp_scope_move(t, NULL);
-    if (!is_last(&t->references)) return;
+AMP_HOT static void end_tensor(amp_tensor *t) {
+    if (__builtin_expect(amp_debug, 0)) amp_debug_gone(t);
     amp_storage_drop(t->storage);
     t->magic = AMP_TENSOR_DEAD;
     amp_count(&amp_counters_mine()->live_tensors, SIZE_MAX);
     keep_header(t);
+}
+
+AMP_HOT void amp_tensor_drop(amp_tensor *t) {
+    amp_scope_move(t, NULL);
+    if (is_last(&t->references)) end_tensor(t);
 }
 
 static amp_status check_live(const char *what, const amp_tensor *t) {
@@ -491,12 +508,15 @@ amp_tensor *amp_retain(amp_tensor *t) {
 
 AMP_HOT void amp_release(amp_tensor *t) {
     if (!t || check_owned("release", t, "") != AMP_OK) return;
-    /* Of several owners, the scope goes last: it lets go at its own end. */
-    if (t->scope && atomic_load_explicit(&t->references, memory_order_relaxed) > 1) {
-        atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel);
-    } else {
-        amp_tensor_drop(t);
+    if (!is_last(&t->references)) return;
+    /* Of several owners, the scope goes last. One of another thread lets go at its own end: its list is that thread's,
+     * which counts on the reference that is put back here. */
+    if (__builtin_expect(t->scope && !amp_scope_is_here(t->scope), 0)) {
+        atomic_store_explicit(&t->references, 1, memory_order_release);
+        return;
     }
+    amp_scope_move(t, NULL);
+    end_tensor(t);
 }
 
 /* The array of a returned list lives in the storage of a tensor of its own, its holder. */
@@ -611,6 +631,13 @@ amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
                         "gradients; this one is %s",
                         amp_describe(t));
     }
+    if (!requires_grad && t->requires_grad && !t->is_leaf) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "tensor_set_requires_grad: this tensor, %s, is a view of one that requires gradients, and "
+                        "requires them with it; only a leaf can cease to",
+                        amp_describe(t));
+    }
+    if (requires_grad && !t->requires_grad) t->is_leaf = true; /* nothing that it was made of requires any */
     t->requires_grad = requires_grad;
     return amp_pending_error();
 }

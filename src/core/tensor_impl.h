@@ -8,7 +8,8 @@
 #include "amp/tensor.h"
 #include "core/fail.h"
 
-struct amp_cast;
+/* Who above this floor keeps something for a storage: their places in amp_storage.kept, and drop hooks. */
+typedef enum amp_keeper { AMP_KEEPER_CASTS, AMP_KEEPERS } amp_keeper;
 
 /* How long the cast of a tensor stays in the cast cache. */
 typedef enum amp_cast_life {
@@ -24,15 +25,15 @@ typedef struct amp_storage {
     void *data;
     size_t bytes;
     _Atomic uint64_t version;       /* bumped by every write */
-    atomic_bool has_casts;          /* the cast cache was ever given an entry for this storage */
+    _Atomic unsigned kept_by;       /* a bit for each keeper that was ever given something for this storage */
     atomic_bool produced;           /* an op made it: its casts are not cached in weight positions */
     atomic_bool parameter;          /* marked as a parameter: its casts are cached wherever it is used */
     void (*deleter)(void *context); /* frees borrowed memory; NULL: amp_free(data), or nothing if !owned */
     void *deleter_context;
     bool user_memory; /* borrowed by amp_from_memory: its owner may write it unseen */
     bool owned;
-    bool read_only;         /* someone else's memory that must not be written (DLPack can say so) */
-    struct amp_cast *casts; /* entries of the cast cache, under its lock */
+    bool read_only;          /* someone else's memory that must not be written (DLPack can say so) */
+    void *kept[AMP_KEEPERS]; /* the keepers' own */
 } amp_storage;
 
 struct amp_scope_frame;
@@ -76,6 +77,10 @@ void amp_tensor_drop(amp_tensor *tensor);
 /* One more, and one less, holder of a storage; NULL may be dropped. */
 amp_storage *amp_storage_retain(amp_storage *storage);
 void amp_storage_drop(amp_storage *storage);
+/* `forget` is called of every storage that goes and that the keeper had something for. Set before anything is kept. */
+void amp_storage_on_drop(amp_keeper keeper, void (*forget)(amp_storage *storage));
+/* From now on the keeper is told when the storage goes. */
+void amp_storage_watch(amp_storage *storage, amp_keeper keeper);
 /* Bumps the storage version: call it after writing. */
 void amp_tensor_written(amp_tensor *tensor);
 

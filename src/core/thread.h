@@ -26,6 +26,7 @@ typedef struct amp_thread {
     amp_status error; /* of the failure that stands */
     amp_scope_frame *scope;
     struct amp_counters *counters; /* core/counters.h; NULL until the first use */
+    bool watches_end;              /* amp_thread_watch was called */
 } amp_thread;
 
 /* Room for the thread's sentences. Not in thread-local memory itself: initial-exec makes all of a library's static, and
@@ -46,6 +47,17 @@ amp_thread_text *amp_this_thread_text(void);
 
 extern __thread amp_thread amp_this_thread AMP_INITIAL_EXEC;
 
+/* Whoever keeps something for this thread asks that its end be seen (thread_end.c), which then calls these. */
+void amp_thread_watch(void);
+static inline void amp_thread_watch_end(void) {
+    if (__builtin_expect(!amp_this_thread.watches_end, 0)) amp_thread_watch();
+}
+void amp_scopes_end_thread(void);
+void amp_headers_end_thread(void);
+void amp_memory_end_thread(void);
+void amp_counters_end_thread(void);
+void amp_text_end_thread(void);
+
 /* Frees the headers that are kept for reuse, of this thread and of those that ended. */
 void amp_tensor_trim(void);
 
@@ -54,6 +66,8 @@ void amp_scope_push(amp_scope_frame *frame);
 void amp_scope_pop(amp_scope_frame *frame);
 /* Ends the scopes that were opened inside `frame` and not closed; how many. */
 int amp_scope_unwind(const amp_scope_frame *frame);
+/* Whether the frame is one of this thread's open ones; it is compared, not looked into. */
+bool amp_scope_is_here(const amp_scope_frame *frame);
 /* Moves a tensor from whatever frame it is in to `frame` (NULL: the caller's hands). */
 void amp_scope_move(amp_tensor *tensor, amp_scope_frame *frame);
 /* The same for a tensor that is in none. */

@@ -147,6 +147,7 @@ static void take_geometry(amp_call *call) {
     memcpy(t->strides, view->strides, sizeof t->strides);
     t->offset = view->offset;
     call->outputs[0] = t;
+    amp_tensor_written(t);
 }
 
 void amp_results_written(amp_call *call) {

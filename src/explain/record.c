@@ -1,10 +1,7 @@
 /* The explain layer: outermost, so that it sees the call as the user made it, and times all below it. */
 #include "explain/record.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,9 +13,11 @@
 #include "explain/device_time.h"
 #include "policy/promotion.h"
 
-enum { BUCKETS = 1024 };
+/* A program whose shapes change at every call must not fill memory with its records: MOST rows are 6 MB. */
+enum { BUCKETS = 1024, MOST = 4096 };
 
 static amp_record *buckets[BUCKETS];
+static int record_count;
 static int recording; /* nested begins */
 
 static uint64_t now(void) {
@@ -128,6 +127,7 @@ static void note_inputs(const amp_call *call, amp_record_key *key) {
     inputs in = {.key = key, .dimensioned = AMP_DTYPE_NONE, .numbers = AMP_DTYPE_NONE};
     key->hash = mix(0, (uint64_t)call->op->id);
     key->input_count = key->stored_inputs = key->stored_extents = 0;
+    key->other_shapes = false;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_TENSOR) add_input(&in, i, *amp_call_tensor(call, arg));
@@ -150,23 +150,44 @@ static bool same_inputs(const amp_record_key *a, const amp_record_key *b) {
 
 static bool same(const amp_record_key *r, const amp_record_key *key) {
     const amp_call_note *a = &r->note, *b = &key->note;
-    return r->hash == key->hash && r->op == key->op && r->form == key->form && r->device == key->device &&
-           a->policy == b->policy && a->in_region == b->in_region && a->region == b->region && a->target == b->target &&
-           a->bypass == b->bypass && a->overridden == b->overridden && a->kernel == b->kernel && same_inputs(r, key);
+    return r->hash == key->hash && r->op == key->op && r->other_shapes == key->other_shapes && r->form == key->form &&
+           r->device == key->device && a->policy == b->policy && a->in_region == b->in_region &&
+           a->region == b->region && a->target == b->target && a->bypass == b->bypass &&
+           a->overridden == b->overridden && a->kernel == b->kernel && same_inputs(r, key);
 }
 
-static amp_record *find_or_add(const amp_record_key *key) {
-    amp_record **bucket = &buckets[key->hash % BUCKETS];
-    for (amp_record *r = *bucket; r; r = r->next) {
-        if (same(&r->key, key)) return r;
-    }
-    amp_record *r = amp_alloc(sizeof *r);
+static amp_record *find(const amp_record_key *key) {
+    amp_record *r = buckets[key->hash % BUCKETS];
+    while (r && !same(&r->key, key)) r = r->next;
+    return r;
+}
+
+static amp_record *add_record(const amp_record_key *key) {
+    amp_record **bucket = &buckets[key->hash % BUCKETS], *r = amp_alloc(sizeof *r);
     if (!r) return NULL; /* a call that no memory was left to record still succeeds */
     memset(r, 0, offsetof(amp_record, samples));
     r->key = *key;
     r->key.note.casts_made = r->key.note.casts_cached = r->key.note.casts_fused = 0;
     r->next = *bucket;
+    record_count++;
     return *bucket = r;
+}
+
+/* The row of an op that holds what found no row of its own. */
+static amp_record_key key_of_others(const amp_record_key *key) {
+    amp_record_key others = *key;
+    others.hash = mix(1, (uint64_t)key->op->id);
+    others.input_count = others.stored_inputs = others.stored_extents = others.option_words = 0;
+    others.other_shapes = true;
+    return others;
+}
+
+static amp_record *find_or_add(const amp_record_key *key) {
+    amp_record *r = find(key);
+    if (r || record_count < MOST) return r ? r : add_record(key);
+    const amp_record_key others = key_of_others(key);
+    r = find(&others);
+    return r ? r : add_record(&others);
 }
 
 /* A place for sample number `count`, from 1: behind the last of them as long as there is room, then any, or none, so
@@ -251,6 +272,7 @@ void amp_explain_reset(void) {
             buckets[i] = next;
         }
     }
+    record_count = 0;
     amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
@@ -263,26 +285,7 @@ void amp_records_for_each(void (*visit)(const amp_record *record, void *context)
     amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
-/* ---- AMP_EXPLAIN=FILE ------------------------------------------------------------------------------------------ */
+/* Here, and not where its work is: of a static library only what is named comes into a program. */
 __attribute__((constructor)) static void begin_from_environment(void) {
-    const char *path = getenv("AMP_EXPLAIN");
-    if (path && *path) amp_explain_begin();
-}
-
-/* 0, or the errno that says why not. */
-static int write_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    if (!file) return errno;
-    const int error = fputs(text, file) < 0 ? errno : 0;
-    return fclose(file) != 0 && error == 0 ? errno : error;
-}
-
-__attribute__((destructor)) static void write_from_environment(void) {
-    const char *path = getenv("AMP_EXPLAIN");
-    if (!path || !*path) return;
-    amp_clear_error();
-    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
-    const int error = report ? write_file(path, report) : ENOMEM;
-    if (error) fprintf(stderr, "libamp: AMP_EXPLAIN: cannot write '%s': %s\n", path, strerror(error));
-    amp_explain_free(report);
+    amp_explain_begin_from_environment();
 }

@@ -30,6 +30,7 @@ typedef struct amp_record_key {
     amp_call_note note; /* of the first such call; in a record its counts are sums over all */
     int input_count;    /* all of them; those that found room: stored_inputs, with stored_extents */
     int stored_inputs, stored_extents;
+    bool other_shapes; /* of the op, beyond the bound of rows: without inputs and options */
     amp_record_input inputs[AMP_RECORD_INPUTS];
     int64_t extents[AMP_RECORD_EXTENTS];
     /* Of windows and activations (stride, padding, groups, attr …), where they are not the defaults: the index of the
@@ -51,5 +52,8 @@ typedef struct amp_record {
 
 /* Calls `visit` on every record under the lock of the report. */
 void amp_records_for_each(void (*visit)(const amp_record *record, void *context), void *context);
+
+/* AMP_EXPLAIN=FILE, when the library is loaded. */
+void amp_explain_begin_from_environment(void);
 
 #endif /* AMP_EXPLAIN_RECORD_H */

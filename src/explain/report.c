@@ -72,6 +72,7 @@ static bool stands_apart(const amp_record_key *key, int i) {
 /* "f32[2, 3], f32[8, 3] strided, … (30 in all)"; with its name where another might be meant: "scale f32[8]". */
 static void print_inputs(FILE *out, const amp_record_key *key) {
     const int64_t *extents = key->extents;
+    if (key->other_shapes) fputs("other shapes", out);
     for (int i = 0; i < key->stored_inputs; i++) {
         const amp_record_input *input = &key->inputs[i];
         if (i) fputs(", ", out);
@@ -176,8 +177,9 @@ static json_t *way_json(const amp_record_key *key) {
 static json_t *record_json(amp_record *r) {
     char name[80];
     snprintf(name, sizeof name, "%s%s", r->key.op->c_name, form_suffix(r->key.form));
-    json_t *row = json_pack("{s:s, s:s, s:o, s:o, s:o}", "op", name, "device", amp_device_name(r->key.device), "inputs",
-                            inputs_json(&r->key), "tensors", tensors_json(&r->key), "options", options_json(&r->key));
+    json_t *row = json_pack("{s:s, s:s, s:o, s:o, s:o, s:b}", "op", name, "device", amp_device_name(r->key.device),
+                            "inputs", inputs_json(&r->key), "tensors", tensors_json(&r->key), "options",
+                            options_json(&r->key), "other_shapes", (int)r->key.other_shapes);
     json_t *times = times_json(r), *way = way_json(&r->key);
     const bool whole = row && json_object_update(row, times) == 0 && json_object_update(row, way) == 0;
     json_decref(times);

@@ -323,6 +323,8 @@ static void print_legend(FILE *out, const json_t *ops) {
           out);
     if (any_says(ops, "device", "cuda")) print_host_time(out, ops);
     if (any_says(ops, "inputs", "channels-last")) fputs("  channels-last: in memory the channels vary fastest\n", out);
+    if (any_says(ops, "inputs", "other shapes"))
+        fputs("  other shapes: the report keeps 4096 rows; shapes that came later share one per op and way\n", out);
     if (any_says(ops, "inputs", "strided"))
         fputs("  strided: in memory not row by row, as after a transposition\n", out);
     print_policies(out, ops);

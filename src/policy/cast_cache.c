@@ -6,9 +6,16 @@
 #include <string.h>
 
 #include "amp/autocast.h"
+#include "core/debug.h"
 #include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
+
+static void forget(amp_storage *storage);
+
+__attribute__((constructor)) static void watch_storages(void) {
+    amp_storage_on_drop(AMP_KEEPER_CASTS, forget);
+}
 
 static amp_cast *newest, *oldest;
 static amp_cast_cache_stats stats = {.budget = SIZE_MAX};
@@ -27,11 +34,19 @@ static void link_newest(amp_cast *c) {
     newest = c;
 }
 
+static amp_cast *casts_of(const amp_storage *storage) {
+    return storage->kept[AMP_KEEPER_CASTS];
+}
+
 /* Takes an entry out of both lists; the caller releases the cache's reference once the lock is open. */
 static void unlink_entry(amp_cast *c) {
-    amp_cast **link = &c->storage->casts;
-    while (*link != c) link = &(*link)->next_of_storage;
-    *link = c->next_of_storage;
+    amp_cast *first = casts_of(c->storage), *before = first;
+    if (first == c) {
+        c->storage->kept[AMP_KEEPER_CASTS] = c->next_of_storage;
+    } else {
+        while (before->next_of_storage != c) before = before->next_of_storage;
+        before->next_of_storage = c->next_of_storage;
+    }
     unlink_use(c);
     c->storage = NULL;
     stats.bytes -= c->memory->bytes;
@@ -80,7 +95,7 @@ static bool is_stale(const amp_cast *c, uint64_t version) {
 AMP_HOT static amp_cast *find(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version,
                               amp_cast **stale) {
     amp_cast *found = NULL, *next = NULL;
-    for (amp_cast *c = source->storage->casts; c; c = next) {
+    for (amp_cast *c = casts_of(source->storage); c; c = next) {
         next = c->next_of_storage;
         if (is_stale(c, version)) {
             unlink_onto(c, stale);
@@ -131,9 +146,9 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
     if (made->memory->bytes > stats.budget) return made;
     made->storage = source->storage;
     made->version = version;
-    made->next_of_storage = source->storage->casts;
-    source->storage->casts = made;
-    atomic_store_explicit(&source->storage->has_casts, true, memory_order_relaxed);
+    made->next_of_storage = casts_of(source->storage);
+    source->storage->kept[AMP_KEEPER_CASTS] = made;
+    amp_storage_watch(source->storage, AMP_KEEPER_CASTS);
     atomic_fetch_add_explicit(&made->references, 1, memory_order_relaxed);
     link_newest(made);
     stats.bytes += made->memory->bytes;
@@ -162,15 +177,34 @@ AMP_HOT static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_
     return c;
 }
 
+static bool is_lent(const amp_tensor *t) {
+    return t->storage->user_memory && t->storage->device == AMP_DEVICE_CPU;
+}
+
+/* AMP_DEBUG: the owner of lent memory writes it unseen. The version's step ends the cast, so that the sentence comes
+ * once for each such write. */
+static amp_status check_unchanged(amp_cast *c, const amp_tensor *source) {
+    if (!c->sum || c->sum == amp_debug_sum(source)) return AMP_OK;
+    amp_fail(AMP_ERROR_INVALID,
+             "cast: the memory lent as %s was written after its cast to %s was cached, which the next call would have "
+             "used; call amp_tensor_mark_dirty after writing it (found by AMP_DEBUG)",
+             amp_describe(source), amp_dtype_name(c->dtype));
+    atomic_fetch_add_explicit(&source->storage->version, 1, memory_order_release);
+    amp_cast_release(c);
+    return amp_pending_error();
+}
+
 AMP_HOT amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
                                   amp_cast_builder build, void *context, bool *was_cached) {
     /* The version is read before the data: a write in between leaves an entry that is stale from the start. */
     const uint64_t version = atomic_load_explicit(&source->storage->version, memory_order_acquire);
     amp_cast *c = life != AMP_CAST_ONCE ? look_up(source, dtype, layout, version) : NULL;
     if (was_cached) *was_cached = c != NULL;
+    if (c && __builtin_expect(amp_debug, 0) && check_unchanged(c, source) != AMP_OK) return NULL;
     if (c) return c;
     c = new_cast(source, dtype, layout);
     if (!c) return NULL;
+    if (__builtin_expect(amp_debug, 0) && life != AMP_CAST_ONCE && is_lent(source)) c->sum = amp_debug_sum(source);
     amp_tensor *made = build(source, dtype, context);
     if (!made) {
         amp_cast_release(c);
@@ -196,10 +230,11 @@ AMP_HOT amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_pos
     return weight_position && !made_by_op ? AMP_CAST_PERSISTENT : AMP_CAST_ONCE;
 }
 
-void amp_cast_cache_forget(amp_storage *storage) {
+/* The storage goes: drops its casts. */
+static void forget(amp_storage *storage) {
     amp_cast *chain = NULL;
     amp_lock(AMP_LOCK_CASTS);
-    while (storage->casts) unlink_onto(storage->casts, &chain);
+    while (casts_of(storage)) unlink_onto(casts_of(storage), &chain);
     amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
 }

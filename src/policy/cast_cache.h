@@ -30,6 +30,7 @@ typedef struct amp_cast {
     int rank;
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK], offset;
     bool persistent; /* survives the end of the outermost region */
+    uint64_t sum;    /* AMP_DEBUG: of the lent bytes that it was made of, else 0 */
     struct amp_cast *next_of_storage;
     struct amp_cast *newer, *older; /* order of use */
 } amp_cast;
@@ -47,8 +48,6 @@ void amp_cast_release(amp_cast *cast);
 /* PERSISTENT for a parameter, and for a tensor in a weight position that no op made; else ONCE. */
 amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position);
 
-/* The storage goes: drops its casts. */
-void amp_cast_cache_forget(amp_storage *storage);
 /* The outermost region ends: drops the casts of non-persistent sources that were cached since the last time. */
 void amp_cast_cache_end_region(void);
 

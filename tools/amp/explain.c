@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* environ */
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,29 +67,61 @@ static int parse(int argc, char **argv, options *o) {
     return usage_error(o->file ? "a file or a program, not both" : "a file, or '--' and a program, is missing", "");
 }
 
+/* ---- The program ----------------------------------------------------------------------------------------------- */
+static volatile sig_atomic_t child; /* while it runs */
+
+/* Who stops the tool means the program, whose report is printed then. */
+static void pass_on(int signal) {
+    const int error = errno;
+    if (child) kill((pid_t)child, signal);
+    errno = error;
+}
+
+/* Signals wait from `before` its start until there is a program to pass them on to. */
+static void hold_signals(sigset_t *before) {
+    static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction pass = {.sa_handler = pass_on}, old;
+    sigset_t held;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++) {
+        if (sigaction(stopping[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN) continue; /* nohup */
+        sigaddset(&held, stopping[i]);
+        sigaction(stopping[i], &pass, NULL);
+    }
+    sigprocmask(SIG_BLOCK, &held, before);
+}
+
 /* The child prints to our standard error, so that our standard output holds the report alone. 0, or the errno of a
  * program that cannot be run. */
-static int start(char **program, const char *path, pid_t *child) {
+static int start(char **program, const char *path, const sigset_t *mask) {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    pid_t pid = 0;
     int error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
-    error = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    error = posix_spawnattr_init(&attributes);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (!error) error = posix_spawnattr_setsigmask(&attributes, mask);
+    if (!error) error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     if (!error && setenv("AMP_EXPLAIN", path, 1) != 0) error = errno;
-    if (!error) error = posix_spawnp(child, program[0], &actions, NULL, program, environ);
+    if (!error) error = posix_spawnp(&pid, program[0], &actions, &attributes, program, environ);
+    if (!error) child = (sig_atomic_t)pid;
     unsetenv("AMP_EXPLAIN"); /* the tool itself records nothing */
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
 
-static int run_recorded(char **program, const char *path) {
-    pid_t child = 0;
-    const int error = start(program, path, &child);
+static int run_recorded(char **program, const char *path, const sigset_t *mask) {
+    const int error = start(program, path, mask);
+    sigprocmask(SIG_SETMASK, mask, NULL);
     if (error) {
         fprintf(stderr, "amp explain: cannot run '%s': %s\n", program[0], strerror(error));
         return AMP_EXIT_FAILED;
     }
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    while (waitpid((pid_t)child, &status, 0) < 0 && errno == EINTR) continue;
+    child = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return AMP_EXIT_OK;
     fprintf(stderr, "amp explain: '%s' ended with %s %d\n", program[0], WIFEXITED(status) ? "exit code" : "signal",
             WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
@@ -126,13 +159,17 @@ static int print(const char *path, const options *o) {
 }
 
 static int explain_program(const options *o) {
-    char path[] = "/tmp/amp-explain-XXXXXX";
+    const char *folder = getenv("TMPDIR");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/amp-explain-XXXXXX", folder && *folder ? folder : "/tmp");
+    sigset_t mask;
+    hold_signals(&mask);
     const int file = mkstemp(path);
     if (file < 0) {
-        fprintf(stderr, "amp explain: cannot make a temporary file: %s\n", strerror(errno));
+        fprintf(stderr, "amp explain: cannot make the temporary file '%s': %s\n", path, strerror(errno));
         return AMP_EXIT_FAILED;
     }
-    int code = run_recorded(o->program, path);
+    int code = run_recorded(o->program, path, &mask);
     const bool recorded = lseek(file, 0, SEEK_END) > 0;
     if (code == AMP_EXIT_OK && !recorded) {
         fprintf(stderr, "amp explain: '%s' recorded nothing; does it use libamp?\n", o->program[0]);

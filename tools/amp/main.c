@@ -1,4 +1,6 @@
 /* amp: looks at the machine, replays recorded operator cases, explains runs. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +27,7 @@ static void print_help(FILE *to) {
           to);
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
         print_help(stdout);
@@ -43,4 +45,12 @@ int main(int argc, char **argv) {
     }
     print_help(stderr);
     return AMP_EXIT_USAGE;
+}
+
+/* A full disk, say: what a command printed must have arrived before it says that all is well. */
+int main(int argc, char **argv) {
+    const int code = run(argc, argv);
+    const bool failed = fflush(stdout) != 0 || ferror(stdout);
+    if (failed) fprintf(stderr, "amp: cannot write the output: %s\n", strerror(errno));
+    return failed && code == AMP_EXIT_OK ? AMP_EXIT_FAILED : code;
 }

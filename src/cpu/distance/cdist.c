@@ -128,8 +128,7 @@ static amp_status run_grid(const amp_call *call, const distances *w, const grid 
     const int64_t width = fits / TILE_LEAST * TILE_LEAST > 0 ? fits / TILE_LEAST * TILE_LEAST : TILE_LEAST;
     const int64_t tiles = (g->columns + width - 1) / width, units = g->batches * tiles;
     const int64_t parts = units < 64 ? (g->rows < 16 ? g->rows : 16) : 1; /* of the rows, so that threads find work */
-    const int threads =
-        amp_parallel_threads(g->batches * g->rows * g->columns * (w->depth + 4), 4 * AMP_GRAIN_ELEMENTS);
+    const int threads = amp_parallel_threads(g->batches * g->rows * g->columns * (w->depth + 4), AMP_GRAIN_ELEMENTS);
     const int64_t shape[2] = {threads, w->kernel && tiles > 1 ? w->depth * width : 0};
     amp_tensor *room = amp_tensor_new(call->op->name, AMP_F32, 2, shape);
     if (!room) return amp_pending_error();
@@ -180,7 +179,7 @@ amp_status amp_cpu_distances_within(amp_call *call, const amp_tensor *x, double 
     if (!results) return amp_pending_error();
     const int64_t size = (int64_t)amp_dtype_size(w.compute);
     char *to = amp_tensor_pointer(results);
-    const int threads = amp_parallel_threads(count * (w.depth + 4), 4 * AMP_GRAIN_ELEMENTS);
+    const int threads = amp_parallel_threads(count * (w.depth + 4), AMP_GRAIN_ELEMENTS);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static, 8)
     for (int64_t i = 0; i < n - 1; i++) {
         const int64_t before = i * n - i * (i + 1) / 2; /* pairs of the points 0 … i − 1 */

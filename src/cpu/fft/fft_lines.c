@@ -360,7 +360,7 @@ amp_status amp_cpu_fft_lines(const amp_fft_lines *asked) {
     const bool is_long = amp_fft_is_long(is_packed ? lines->n / 2 : lines->n, j.count);
     j.plan = amp_fft_plan_take(lines->n, kind, is_long);
     if (!j.plan) return amp_pending_error();
-    j.threads = amp_parallel_threads(j.count * lines->n, AMP_GRAIN_ELEMENTS / 4);
+    j.threads = amp_parallel_threads(j.count * lines->n, AMP_GRAIN_ELEMENTS / 16);
     const amp_status status = is_long ? run_long(&j) : run_groups(&j);
     amp_fft_plan_give(j.plan);
     return status;

@@ -22,8 +22,7 @@ enum {
     BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
     STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
-    LEAST_ROWS_COUNTED = 4,         /* below, streaming B takes the time, not the products */
-    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    TILES_MIN_ROWS = 5,    /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -112,8 +111,7 @@ static void choose_tiles(plan *p) {
 
 static void choose_threads(plan *p) {
     const amp_gemm *g = p->g;
-    const double work = (double)g->n * (double)g->k * (double)g->batch *
-                        (double)(g->m > LEAST_ROWS_COUNTED ? g->m : LEAST_ROWS_COUNTED);
+    const double work = (double)g->n * (double)g->k * (double)g->batch * (double)g->m;
     p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, AMP_GRAIN_MACS);
     p->by_batch = p->threads > 1 && g->batch > 1 && (g->batch % p->threads == 0 || g->batch >= 4 * p->threads);
     p->grid_m = p->grid_n = 1;

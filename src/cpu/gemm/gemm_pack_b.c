@@ -63,7 +63,7 @@ amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_
     if (!kernel) return amp_last_status();
     const pack_job job = {dst, src, src_dtype, n, k, stride_n, stride_k, (amp_gemm_pack_function *)kernel->function};
     const int64_t groups = (blocks_of(n) + PACK_GROUP - 1) / PACK_GROUP;
-    const int threads = amp_parallel_threads(n * k, 2 * AMP_GRAIN_ELEMENTS);
+    const int threads = amp_parallel_threads(n * k, AMP_GRAIN_ELEMENTS / 2);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t group = 0; group < groups; group++) pack_group(&job, group);
     return AMP_OK;
@@ -80,7 +80,7 @@ amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k,
     if (n <= 0 || k <= 0) return AMP_OK;
     if ((uintptr_t)dst % 64) return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
     const int64_t k_blocks = blocks_of(k), blocks = blocks_of(n) * k_blocks;
-    const int threads = amp_parallel_threads(n * k, 2 * AMP_GRAIN_ELEMENTS);
+    const int threads = amp_parallel_threads(n * k, AMP_GRAIN_ELEMENTS / 2);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < blocks; i++) {
         const int64_t n0 = i / k_blocks * AMP_GEMM_BLOCK, k0 = i % k_blocks * AMP_GEMM_BLOCK;

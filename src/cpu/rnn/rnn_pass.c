@@ -186,7 +186,7 @@ static void gate_rows(const run *r, int64_t step, amp_range rows, char *to, int6
 
 static void gate_step(const run *r, int64_t step, char *to, int64_t to_row) {
     const int64_t batch = r->l->batch;
-    int threads = amp_parallel_threads(batch * r->l->hidden * GATE_COST, AMP_GRAIN_ELEMENTS * 8);
+    int threads = amp_parallel_threads(batch * r->l->hidden * GATE_COST, AMP_GRAIN_ELEMENTS * 2);
     if (threads > batch) threads = (int)batch;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
