@@ -51,7 +51,7 @@ without_cublas() { # OP SENTENCE FOLDERS; an empty sentence: it runs
     if [ -z "$2" ]; then [ $status = 0 ]; else grep -F "$2" "$place/report" >/dev/null; fi ||
         fail "without cuBLASLt, $1: $(grep -i cublas "$place/report")"
 }
-golden=$(dirname "$0")/golden
+golden=$(dirname "$0")/../golden
 without_cublas mul "" "$fake/no_cublas:$fake"
 without_cublas mm "mm: cuda: libcublasLt.so" "$fake/no_cublas:$fake"
 without_cublas mm "has no cublasLtCreate" "$fake/no_cublas:$fake"

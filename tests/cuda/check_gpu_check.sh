@@ -3,7 +3,7 @@
 # GPU, and keeps its time limit.
 set -eu
 build=$(cd "$1" && pwd)
-source=$(cd "$(dirname "$0")/.." && pwd)
+source=$(cd "$(dirname "$0")/../.." && pwd)
 place=$(mktemp -d)
 trap 'rm -r "$place"' EXIT
 cd "$place"

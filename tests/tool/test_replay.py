@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """amp replay against cases made here: what must fail fails, and says why.
 
-tests/test_replay.py build/release/amp build/release/tests/plugin.so
+tests/tool/test_replay.py build/release/amp build/release/tests/plugin.so
 """
 
 import json

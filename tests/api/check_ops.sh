@@ -10,14 +10,14 @@ case $("$compiler" --version) in
 esac
 for standard in c99 c11 c17; do
     "$compiler" -std=$standard -Iinclude -Wall -Wextra -Wpedantic -Werror -Wmissing-field-initializers $overrides \
-        -fsyntax-only tests/compile/ops_in_c.c || {
+        -fsyntax-only tests/api/compile/ops_in_c.c || {
         echo "ops_in_c.c does not compile as $standard with $compiler" >&2
         exit 1
     }
 done
 
 compile_bare() {
-    "$compiler" -std=c11 -Iinclude -Werror -fsyntax-only -DBARE="$1" tests/compile/bare_numbers.c 2>&1
+    "$compiler" -std=c11 -Iinclude -Werror -fsyntax-only -DBARE="$1" tests/api/compile/bare_numbers.c 2>&1
 }
 compile_bare 0 || {
     echo "bare_numbers.c does not compile without a bare number with $compiler" >&2
