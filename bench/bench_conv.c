@@ -22,7 +22,7 @@
 
 #include "bench_common.h"
 #include "core/memory.h"
-#include "cpu/convert.h"
+#include "cpu/convert/convert.h"
 #include "op_cuda.h"
 
 enum { MAX_ROUNDS = 400, MAX_CANDIDATES = 8, MAX_LAYERS = 256 };

@@ -15,7 +15,7 @@
 #define BENCH_NAME "bench_dispatch"
 #include "bench_common.h"
 #include "core/memory.h"
-#include "cpu/gemm.h"
+#include "cpu/gemm/gemm.h"
 
 enum { MAX_ROUNDS = 2001, CALLS = 2000, WIDTH = 64 };
 

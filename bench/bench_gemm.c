@@ -24,9 +24,9 @@
 
 #include "bench_common.h"
 #include "core/memory.h"
-#include "cpu/convert.h"
-#include "cpu/kernels.h"
-#include "cpu/probe.h"
+#include "cpu/convert/convert.h"
+#include "cpu/registry/kernels.h"
+#include "machine/peak.h"
 #include "gemm_cuda.h"
 #include "gemm_peers.h"
 

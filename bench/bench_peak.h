@@ -3,7 +3,7 @@
 #define AMP_BENCH_PEAK_H
 
 #include "bench_common.h"
-#include "cpu/probe.h"
+#include "machine/peak.h"
 
 enum { BENCH_PEAK_ROUNDS = 1 << 13 };
 

@@ -1,14 +1,14 @@
 # libamp: every C file under src/ belongs to it, but those of the CUDA module.
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c src/*.cc)
-list(FILTER library_sources EXCLUDE REGEX "/src/cuda/device/") # the CUDA module: cuda.cmake
+list(FILTER library_sources EXCLUDE REGEX "/src/cuda/module/") # the CUDA module: cuda.cmake
 amp_apply_isa(library_sources)
 
 # The way to a kernel clears and copies structs of some hundred bytes. gcc makes `rep stos` and `rep movs` of that, whose
 # start alone takes longer than such a struct does in vector registers: about 100 ns of a call of `linear`. It is also
 # many short functions that call each other: each begins at a fetch window of the CPU, which is worth 30 ns more.
-file(GLOB call_sources CONFIGURE_DEPENDS src/core/*.c src/dispatch/*.c src/policy/*.c src/cpu/matmul*.c src/cpu/gemm.c
-    src/cpu/elementwise.c src/cpu/iterate.c src/cpu/kernels.c src/cpu/cpu_table.c)
+file(GLOB call_sources CONFIGURE_DEPENDS src/core/*.c src/machine/isa.c src/dispatch/*.c src/policy/*.c src/generated/*.c src/cpu/product/*matmul*.c src/cpu/gemm/gemm.c
+    src/cpu/elementwise/elementwise.c src/cpu/elementwise/iterate.c src/cpu/registry/kernels.c src/cpu/cpu_table.c)
 set_property(SOURCE ${call_sources} APPEND PROPERTY COMPILE_OPTIONS -falign-functions=32)
 include(CheckCCompilerFlag)
 set(struct_flags -mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign

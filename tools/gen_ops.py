@@ -442,7 +442,7 @@ def ids_header(ops):
 def functions_source(ops):
     out = ["/* The functions behind the op macros: each names its row and enters the dispatcher. */", f"/* {BANNER} */",
            "/* clang-format off */", '#include "amp/ops.h"', '#include "dispatch/arguments.h"',
-           '#include "policy/op_ids.h"', "",
+           '#include "generated/op_ids.h"', "",
            '#define FITS(op) _Static_assert(sizeof(amp_##op##_args) <= AMP_MAX_ARGS_BYTES, "enlarge AMP_MAX_ARGS_BYTES")',
            ""]
     for op in ops:
@@ -496,7 +496,7 @@ def op_row(op):
 
 def table_source(ops):
     out = ["/* The op table: ops.def as data. */", f"/* {BANNER} */", "/* clang-format off */",
-           '#include "amp/ops.h"', '#include "policy/op_ids.h"', '#include "policy/op_names.h"',
+           '#include "amp/ops.h"', '#include "generated/op_ids.h"', '#include "generated/op_names.h"',
            '#include "policy/op_table.h"', "", "#define NO_DEFAULT 0, 0.0, AMP_SCALAR_NONE, NULL", ""]
     for op in ops:
         out.append(f"static const amp_arg_info args_{op.c_name}[] = {{")
@@ -640,8 +640,8 @@ def html_page(ops, families):
 
 
 def outputs(ops, families):
-    files = {"include/amp/ops.h": ops_header(families), "src/policy/op_ids.h": ids_header(ops),
-             "src/policy/op_table.c": table_source(ops), "src/ops/ops_generated.c": functions_source(ops),
+    files = {"include/amp/ops.h": ops_header(families), "src/generated/op_ids.h": ids_header(ops),
+             "src/generated/op_table.c": table_source(ops), "src/generated/ops_generated.c": functions_source(ops),
              "docs/ops.md": docs_page(ops, families), "docs/ops.html": html_page(ops, families)}
     for family, title in families:
         files[f"include/amp/ops/{family}_ops.h"] = family_header(ops, family, title)

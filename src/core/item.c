@@ -1,6 +1,6 @@
 /* amp_item: the one value of a tensor. */
 #include "core/tensor_impl.h"
-#include "cpu/convert.h"
+#include "cpu/convert/convert.h"
 
 static double element_value(amp_dtype dtype, const void *p) {
     switch (dtype) {

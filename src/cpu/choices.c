@@ -22,9 +22,9 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/number.h"
-#include "cpu/dnnl_matmul.h"
-#include "cpu/gemm.h"
-#include "cpu/probe.h"
+#include "cpu/dnnl/dnnl_matmul.h"
+#include "cpu/gemm/gemm.h"
+#include "machine/peak.h"
 
 /* Operations per second of the two ways; a way that is not there has the rate 0. */
 typedef struct rates {

@@ -1,10 +1,10 @@
 /* cpu_ops.def as a table, and the CPU as a backend of the dispatcher. */
 #include "core/hot.h"
 #include "dispatch/backend.h"
-#include "policy/op_ids.h"
+#include "generated/op_ids.h"
 
-#include "cpu/copy.h"
-#include "cpu/unscale.h"
+#include "cpu/convert/copy.h"
+#include "cpu/elementwise/unscale.h"
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
 #define CPU_OP_TAKES_PENDING CPU_OP

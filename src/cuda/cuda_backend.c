@@ -7,8 +7,8 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "cuda/cuda_lent.h"
-#include "cuda/cuda_unscale.h"
-#include "policy/op_ids.h"
+#include "cuda/ops/cuda_unscale.h"
+#include "generated/op_ids.h"
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
 amp_status amp_cuda_status(const char *op, amp_cuda_result result) {

@@ -3,7 +3,7 @@
 
 #include "amp/system.h"
 #include "core/hot.h"
-#include "cpu/copy.h"
+#include "cpu/convert/copy.h"
 
 static const amp_backend *installed[AMP_DEVICE_COUNT];
 

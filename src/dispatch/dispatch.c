@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/hot.h"
-#include "cpu/isa.h"
+#include "machine/isa.h"
 #include "dispatch/arguments.h"
 #include "dispatch/backend.h"
 #include "dispatch/layers.h"

@@ -7,7 +7,7 @@
 #include "amp/autocast.h"
 #include "amp/explain.h"
 #include "amp/system.h"
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 #include "explain/record.h"
 #include "explain/table.h"
 #include "policy/policy.h"

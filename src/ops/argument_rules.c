@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/element.h"
-#include "policy/op_ids.h"
+#include "cpu/convert/element.h"
+#include "generated/op_ids.h"
 
 static bool is_bool(const amp_operand *v) {
     return v->tensor ? v->tensor->dtype == AMP_BOOL : v->number.kind == AMP_SCALAR_BOOL;

@@ -2,7 +2,7 @@
 #ifndef AMP_OPS_ARGUMENT_RULES_H
 #define AMP_OPS_ARGUMENT_RULES_H
 
-#include "cpu/operands.h"
+#include "cpu/elementwise/operands.h"
 
 /* add and sub (`sign` −1) of v[0] and v[1]: alpha suits a result of `dtype`, and there is no difference with a bool. */
 amp_status amp_check_sum(const amp_call *call, const amp_operand *v, const amp_scalar *alpha, int sign,

@@ -1,7 +1,7 @@
 /* Rules of the arguments of losses over classes. */
 #include "ops/class_rules.h"
 
-#include "cpu/operands.h"
+#include "cpu/elementwise/operands.h"
 #include "ops/row_rules.h"
 
 static amp_status check_index_dtype(const amp_call *call, const amp_tensor *target) {

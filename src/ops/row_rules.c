@@ -1,7 +1,7 @@
 /* Rules of the arguments of ops on rows, channels and tables. */
 #include "ops/row_rules.h"
 
-#include "cpu/element.h"
+#include "cpu/convert/element.h"
 #include "ops/shape_rules.h"
 
 amp_status amp_check_floating(const amp_call *call, const amp_tensor *input) {

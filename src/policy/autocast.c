@@ -10,7 +10,7 @@
 #include "core/thread.h"
 #include "dispatch/layers.h"
 #include "policy/cast_cache.h"
-#include "policy/op_ids.h"
+#include "generated/op_ids.h"
 #include "policy/policy.h"
 #include "policy/promotion.h"
 

@@ -8,14 +8,14 @@
  * adds a layout here. */
 typedef enum amp_layout {
     AMP_LAYOUT_DENSE = 0,     /* row-major in the logical shape */
-    AMP_LAYOUT_BLOCKED_B,     /* [N/32][K/32][16][32][2], cpu/gemm.h */
-    AMP_LAYOUT_BLOCKED_B_F32, /* [N/32][K/32][32][32] f32, cpu/gemm.h */
-    AMP_LAYOUT_CONV,          /* [groups] of blocked B, taps before channels in K, cpu/conv_gemm.c */
+    AMP_LAYOUT_BLOCKED_B,     /* [N/32][K/32][16][32][2], cpu/gemm/gemm.h */
+    AMP_LAYOUT_BLOCKED_B_F32, /* [N/32][K/32][32][32] f32, cpu/gemm/gemm.h */
+    AMP_LAYOUT_CONV,          /* [groups] of blocked B, taps before channels in K, cpu/conv/conv_gemm.c */
     AMP_LAYOUT_CONV_F32,
     AMP_LAYOUT_CONV_TAPS,   /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
-    AMP_LAYOUT_CONV_PAIRS,  /* … as pairs of bf16, cpu/depthwise.h */
-    AMP_LAYOUT_CONV_BLOCKS, /* blocked B for each line of taps, cpu/conv_transposed.c */
-    AMP_LAYOUT_CONV_DNNL    /* and the numbers behind it: oneDNN's formats, cpu/conv_dnnl.c; so it comes last */
+    AMP_LAYOUT_CONV_PAIRS,  /* … as pairs of bf16, cpu/conv/depthwise.h */
+    AMP_LAYOUT_CONV_BLOCKS, /* blocked B for each line of taps, cpu/conv/conv_transposed.c */
+    AMP_LAYOUT_CONV_DNNL    /* and the numbers behind it: oneDNN's formats, cpu/conv/conv_dnnl.c; so it comes last */
 } amp_layout;
 
 /* One cached cast. Held by the cache and by every call that uses it. */

@@ -3,7 +3,7 @@
 
 #include "core/near_name.h"
 #include "core/thread.h"
-#include "policy/op_names.h"
+#include "generated/op_names.h"
 #include "policy/user_ops.h"
 
 const amp_op_info *amp_op_find(const char *name) {

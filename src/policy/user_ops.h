@@ -3,7 +3,7 @@
 #define AMP_POLICY_USER_OPS_H
 
 #include "amp/user.h"
-#include "policy/op_ids.h"
+#include "generated/op_ids.h"
 #include "policy/op_table.h"
 
 enum { AMP_MAX_USER_OPS = 256, AMP_MAX_OP_ID = AMP_OP_ID_COUNT + AMP_MAX_USER_OPS };

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "amp/dlpack.h"
-#include "cuda/cuda_module.h"
+#include "cuda/args/cuda_module.h"
 #include "cuda_test.h"
 #include "internals.h"
 

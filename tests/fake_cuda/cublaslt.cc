@@ -10,7 +10,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "cuda/device/kernel.h"
+#include "cuda/kernels/kernel.h"
 #include "fake_cuda.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda/device/kernel.h"
+#include "cuda/kernels/kernel.h"
 #include "fake_cuda.h"
 
 namespace {

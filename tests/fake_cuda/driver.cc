@@ -1,4 +1,4 @@
-// libcuda.so.1 for machines without a GPU: every stream runs at once, and kernels are those of src/cuda/device/*.cu,
+// libcuda.so.1 for machines without a GPU: every stream runs at once, and kernels are those of src/cuda/kernels/*.cu,
 // compiled for the host. Device memory can be read and written only while a kernel or a copy runs: host code that
 // touches it dies of it. What the module asks of the driver is checked: pointers, the current context, events and
 // streams that were made, limits of launches; that work on a block has an order (order.h); that the host leaves pinned

@@ -15,7 +15,7 @@
 
 extern "C" {
 #include "core/parallel.h"
-#include "cpu/isa.h"
+#include "machine/isa.h"
 }
 
 namespace {

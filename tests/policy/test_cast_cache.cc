@@ -5,7 +5,7 @@
 #include <thread>
 
 extern "C" {
-#include "cpu/gemm.h"
+#include "cpu/gemm/gemm.h"
 }
 
 using namespace amp_test;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "amp/ops.h"
-#include "policy/op_ids.h"
+#include "generated/op_ids.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "internals.h"
 
 extern "C" {
-#include "cpu/copy.h"
+#include "cpu/convert/copy.h"
 }
 
 namespace fake_device {

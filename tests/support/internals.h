@@ -20,7 +20,7 @@ extern "C" {
 #include "dispatch/call.h"
 #include "dispatch/layers.h"
 #include "policy/cast_cache.h"
-#include "policy/op_ids.h"
+#include "generated/op_ids.h"
 #include "policy/op_table.h"
 }
 

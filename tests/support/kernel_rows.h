@@ -9,7 +9,7 @@
 #include <vector>
 
 extern "C" {
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 }
 
 namespace kernel_rows {

@@ -6,7 +6,7 @@
 
 #include "amp/amp.h"
 #include "command.h"
-#include "cpu/isa.h"
+#include "machine/isa.h"
 #include "info_devices.h"
 #include "info_kernels.h"
 #include "policy/policy.h"

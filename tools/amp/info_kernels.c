@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "amp/amp.h"
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 
 enum { MAX_REFUSALS = 8 };
 

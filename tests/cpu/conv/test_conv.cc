@@ -2,7 +2,7 @@
 // does not count; layouts, casts, and what bad input is told.
 #include "choices_file.h"
 #include "conv_cases.h"
-#include "cpu/isa.h"
+#include "machine/isa.h"
 #include "layouts.h"
 
 using namespace amp_test;

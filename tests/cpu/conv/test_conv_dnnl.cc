@@ -9,7 +9,7 @@
 
 #include "amp_test.h"
 #include "choices_file.h"
-#include "cpu/isa.h"
+#include "machine/isa.h"
 
 using namespace amp_test;
 

@@ -2,7 +2,7 @@
 // transposed; threads; oneDNN's; what bad input is told.
 #include "choices_file.h"
 #include "conv_epilogues.h"
-#include "cpu/isa.h"
+#include "machine/isa.h"
 #include "layouts.h"
 
 using namespace amp_test;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "amp/system.h"
-#include "cpu/convert.h"
+#include "cpu/convert/convert.h"
 extern "C" {
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 }
 #include "guard.h"
 #include "instruction_models.h"

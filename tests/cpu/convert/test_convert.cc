@@ -12,8 +12,8 @@
 #include "guard.h"
 
 extern "C" {
-#include "cpu/isa.h"
-#include "cpu/kernels.h"
+#include "machine/isa.h"
+#include "cpu/registry/kernels.h"
 }
 
 namespace {

@@ -15,8 +15,8 @@
 #include "guard.h"
 
 extern "C" {
-#include "cpu/convert.h"
-#include "cpu/strided_copy.h"
+#include "cpu/convert/convert.h"
+#include "cpu/convert/strided_copy.h"
 }
 
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "amp/system.h"
-#include "cpu/dnnl_matmul.h"
-#include "cpu/gemm.h"
+#include "cpu/dnnl/dnnl_matmul.h"
+#include "cpu/gemm/gemm.h"
 
 namespace {
 

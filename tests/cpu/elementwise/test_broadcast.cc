@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "cpu/iterate.h"
+#include "cpu/elementwise/iterate.h"
 }
 
 TEST(Broadcast, ResultMayReplaceTheShorterShape) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "amp/system.h"
-#include "cpu/convert.h"
-#include "cpu/gemm.h"
+#include "cpu/convert/convert.h"
+#include "cpu/gemm/gemm.h"
 #include "guard.h"
 #include "instruction_models.h"
 #include "kernel_rows.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "amp/system.h"
-#include "cpu/convert.h"
-#include "cpu/gemm.h"
+#include "cpu/convert/convert.h"
+#include "cpu/gemm/gemm.h"
 extern "C" {
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 }
 #include "guard.h"
 

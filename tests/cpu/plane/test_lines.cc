@@ -4,7 +4,7 @@
 #include "guard.h"
 
 extern "C" {
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 }
 
 namespace {

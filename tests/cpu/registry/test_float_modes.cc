@@ -5,7 +5,7 @@
 #include <random>
 
 #include "amp_test.h"
-#include "cpu/gemm.h"
+#include "cpu/gemm/gemm.h"
 #include "kernel_rows.h"
 
 using namespace amp_test;

@@ -8,7 +8,7 @@
 
 #include "amp_test.h"
 extern "C" {
-#include "cpu/kernels.h"
+#include "cpu/registry/kernels.h"
 }
 #include "guard.h"
 
@@ -212,7 +212,7 @@ void run(const amp_kernel &kernel, Operands &m, int64_t n) {
     case AMP_KERNEL_##name:                                                                                            \
         return run(reinterpret_cast<type *>(kernel.function), kernel, m, n);
 #define AMP_KERNEL(family, in, out, isa, function, requirement, predicate)
-#include "cpu/kernels.def"
+#include "cpu/registry/kernels.def"
     default: FAIL() << kernel.name;
     }
 }

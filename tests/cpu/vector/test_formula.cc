@@ -1,4 +1,4 @@
-// The formulas of cpu/formula.h on every instruction set: within half an ulp and a little of the C library's double
+// The formulas of cpu/vector/formula.h on every instruction set: within half an ulp and a little of the C library's double
 // result over all exponents, the same bits as the reference, special values as in C99, tails, in place.
 #include <gtest/gtest.h>
 

@@ -1,8 +1,0 @@
-/* Attention in f32: formula, order of sums and error bound are in attention_body.h. ISA: AVX512F, BW, DQ, VL. */
-#include "cpu/simd_avx512.h"
-
-#include <math.h>
-
-#include "cpu/vmath_body.h"
-
-#include "cpu/attention_body.h"

@@ -1,5 +1,0 @@
-/* Kernels of norms over channels, AVX-512F, BW, DQ, VL: formulas, order of sums and error bounds are in
- * channel_body.h. */
-#include "cpu/simd_avx512.h"
-
-#include "cpu/channel_body.h"

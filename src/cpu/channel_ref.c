@@ -1,4 +1,0 @@
-/* Kernels of norms over channels, scalar reference: formulas, order of sums and error bounds are in channel_body.h. */
-#include "cpu/simd_ref.h"
-
-#include "cpu/channel_body.h"

@@ -1,4 +1,0 @@
-/* Reductions over an outer dimension: formulas, order of sums and error bounds are in columns_body.h.
- * ISA: none. */
-#define COLUMNS_ISA ref
-#include "cpu/columns_body.h"

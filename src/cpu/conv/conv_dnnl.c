@@ -1,0 +1,735 @@
+/* oneDNN's convolutions: primitives are made once per shape and kept, scratchpads are ours.
+ *
+ * oneDNN blocks a convolution, and so orders its sums, by the number of threads that it is to run on. Here that is
+ * always one: the layer is cut into slices, by its extents alone, which our threads share out. */
+#include "cpu/conv/conv_dnnl.h"
+
+#include <assert.h>
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fail.h"
+#include "core/lock.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/convert/convert.h"
+#include "cpu/dnnl/dnnl_engine.h"
+#include "cpu/convert/strided_copy.h"
+
+enum {
+    ENTRIES = 256,             /* above, the entry unused for longest goes */
+    SLICE = 64,                /* most output channels of one */
+    LANES = 16,                /* oneDNN computes whole ones: the last slice is as wide as the others */
+    LINE = 64,                 /* bytes */
+    DEEP_BYTES = 256 * 1024,   /* least weights of a layer that is cut by output channels … */
+    DEEP_PIXELS = 1024,        /* … and most pixels */
+    PIECES = 64,               /* most slices of pixels */
+    PIECE_PRODUCTS = 8000000,  /* least products of one */
+    WHOLE_PRODUCTS = 24000000, /* most of a slice: one thread computes it */
+    WHOLE_BYTES = 4 << 20      /* of images */
+};
+
+/* What the primitive of a slice depends on; compared as bytes. */
+typedef struct key {
+    int64_t batch, groups, in, out; /* of the slice; channels of one group */
+    amp_conv_axis axis[2];
+    int64_t bias_dtype;             /* -1: none */
+    int64_t scaled, added;          /* 1: there is a scale, a residual */
+    int64_t activation, numbers[2]; /* of the epilogue, the numbers' bits */
+} key;
+
+/* Weights of one description get a number, for the cast cache; never freed, for packed weights rely on it. */
+typedef struct format {
+    struct format *next;
+    int number;
+    dnnl_memory_desc_t weights;
+} format;
+
+typedef struct operands operands;
+
+typedef struct entry {
+    struct entry *next; /* used less recently */
+    key key;
+    int users;
+    dnnl_primitive_t primitive; /* NULL: oneDNN has none for this layer */
+    dnnl_primitive_desc_t descriptor;
+    const format *format;
+    size_t weight_bytes, scratch_bytes;
+    const char *name;
+    _Atomic(struct operands *) idle; /* of a run that ended, for the next one */
+} entry;
+
+/* Under AMP_LOCK_DNNL. */
+static struct {
+    entry *entries;
+    int count;
+    format *formats;
+} state;
+
+/* A layer, and the slices that compute it. */
+typedef struct layer {
+    entry *entry, *lower; /* lower: NULL, or of the second slice of two unlike ones */
+    int64_t slices;
+    int64_t out, pixels; /* slices of output channels, which `deep` layers have: of all */
+    bool deep;
+    int64_t x_step, y_step; /* slices of pixels: from one to the next, in bytes */
+} layer;
+
+/* ---- Primitives ----------------------------------------------------------------------------------------------- */
+
+static dnnl_status_t check(dnnl_status_t status, const char *what) {
+    if (status == dnnl_out_of_memory)
+        amp_fail(AMP_ERROR_MEMORY, "conv: oneDNN: no memory to %s", what);
+    else if (status != dnnl_success)
+        amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot %s (status %d)", what, (int)status);
+    return status;
+}
+
+static dnnl_status_t describe(dnnl_memory_desc_t *d, int rank, const dnnl_dims_t dims, amp_dtype dtype,
+                              dnnl_format_tag_t tag) {
+    return dnnl_memory_desc_create_with_tag(d, rank, dims, dtype == AMP_F32 ? dnnl_f32 : dnnl_bf16, tag);
+}
+
+typedef struct descriptors {
+    dnnl_memory_desc_t x, w, bias, y;
+    dnnl_primitive_attr_t attributes;
+} descriptors;
+
+/* With a scale the bias comes after it, not with the sums. */
+static bool is_bias_late(const key *k) {
+    return k->scaled && k->bias_dtype >= 0;
+}
+
+static dnnl_status_t append_activation(dnnl_post_ops_t ops, const key *k) {
+    float numbers[2];
+    for (int i = 0; i < 2; i++) numbers[i] = amp_f32_bits((uint32_t)k->numbers[i]);
+    const struct {
+        dnnl_alg_kind_t kind;
+        float alpha, beta;
+    } list[AMP_GEMM_ACTIVATION_COUNT] = {
+        [AMP_GEMM_GELU_ERF] = {dnnl_eltwise_gelu_erf, 0, 0},
+        [AMP_GEMM_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0, 0},
+        [AMP_GEMM_SILU] = {dnnl_eltwise_swish, 1, 0},
+        [AMP_GEMM_TANH] = {dnnl_eltwise_tanh, 0, 0},
+        [AMP_GEMM_SIGMOID] = {dnnl_eltwise_logistic, 0, 0},
+        [AMP_GEMM_HARDSWISH] = {dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f},
+        [AMP_GEMM_LEAKY_RELU] = {dnnl_eltwise_relu, numbers[0], 0},
+    };
+    if (k->activation == AMP_GEMM_NONE) return dnnl_success;
+    return dnnl_post_ops_append_eltwise(ops, list[k->activation].kind, list[k->activation].alpha,
+                                        list[k->activation].beta);
+}
+
+/* Scale, bias, residual, activation, in this order, as far as there are any; their places are those of add_late. */
+static dnnl_status_t append_operands(dnnl_post_ops_t ops, const key *k, const_dnnl_memory_desc_t y) {
+    const dnnl_dims_t channels = {1, k->groups * k->out, 1, 1};
+    dnnl_memory_desc_t scale = NULL, bias = NULL;
+    dnnl_status_t s = describe(&scale, 4, channels, AMP_F32, dnnl_nhwc);
+    if (s == dnnl_success && k->scaled) s = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, scale);
+    if (s == dnnl_success && is_bias_late(k)) {
+        s = describe(&bias, 4, channels, (amp_dtype)k->bias_dtype, dnnl_nhwc);
+        if (s == dnnl_success) s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, bias);
+    }
+    if (s == dnnl_success && k->added) s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, y);
+    if (bias) dnnl_memory_desc_destroy(bias);
+    if (scale) dnnl_memory_desc_destroy(scale);
+    return s;
+}
+
+static dnnl_status_t set_epilogue(dnnl_primitive_attr_t attributes, const key *k, const_dnnl_memory_desc_t y) {
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t s = dnnl_post_ops_create(&ops);
+    if (s == dnnl_success) s = append_operands(ops, k, y);
+    if (s == dnnl_success) s = append_activation(ops, k);
+    if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attributes, ops);
+    if (ops) dnnl_post_ops_destroy(ops);
+    return s;
+}
+
+/* Returns their rank: groups come first where there are several. */
+static int weight_extents(const key *k, dnnl_dims_t extents) {
+    const int64_t all[] = {k->groups, k->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
+    const int first = k->groups == 1;
+    memcpy(extents, all + first, (size_t)(5 - first) * sizeof *all);
+    return 5 - first;
+}
+
+static dnnl_status_t make_descriptor(const key *k, descriptors *d, dnnl_primitive_desc_t *made) {
+    const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
+    const int64_t in = k->groups * k->in, out = k->groups * k->out;
+    const dnnl_dims_t x = {k->batch, in, h->in, w->in}, y = {k->batch, out, h->out, w->out}, bias = {out};
+    dnnl_dims_t weights;
+    const int rank = weight_extents(k, weights);
+    const dnnl_dims_t strides = {h->stride, w->stride}, dilations = {h->dilation - 1, w->dilation - 1};
+    const dnnl_dims_t before = {h->pad, w->pad};
+    dnnl_dims_t after;
+    for (int i = 0; i < 2; i++) {
+        const amp_conv_axis *a = &k->axis[i];
+        after[i] = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1 - a->in - a->pad;
+    }
+    dnnl_status_t s = dnnl_primitive_attr_create(&d->attributes);
+    if (s == dnnl_success) s = dnnl_primitive_attr_set_scratchpad_mode(d->attributes, dnnl_scratchpad_mode_user);
+    if (s == dnnl_success) s = describe(&d->x, 4, x, AMP_BF16, dnnl_nhwc);
+    if (s == dnnl_success) s = describe(&d->w, rank, weights, AMP_BF16, dnnl_format_tag_any);
+    if (s == dnnl_success) s = describe(&d->y, 4, y, AMP_BF16, dnnl_nhwc);
+    if (s == dnnl_success && (k->scaled || k->added || k->activation)) s = set_epilogue(d->attributes, k, d->y);
+    if (s == dnnl_success && k->bias_dtype >= 0 && !k->scaled)
+        s = describe(&d->bias, 1, bias, (amp_dtype)k->bias_dtype, dnnl_a);
+    if (s != dnnl_success) return s;
+    return dnnl_convolution_forward_primitive_desc_create(made, amp_dnnl_engine(), dnnl_forward_inference,
+                                                          dnnl_convolution_direct, d->x, d->w, d->bias, d->y, strides,
+                                                          dilations, before, after, d->attributes);
+}
+
+static void destroy_descriptors(descriptors *d) {
+    const dnnl_memory_desc_t list[] = {d->x, d->w, d->bias, d->y};
+    for (int i = 0; i < 4; i++)
+        if (list[i]) dnnl_memory_desc_destroy(list[i]);
+    if (d->attributes) dnnl_primitive_attr_destroy(d->attributes);
+}
+
+/* Under the lock; NULL: no memory. */
+static const format *find_format(const_dnnl_memory_desc_t weights) {
+    format *f = state.formats;
+    while (f && !dnnl_memory_desc_equal(f->weights, weights)) f = f->next;
+    if (f) return f;
+    f = amp_alloc_zeroed(sizeof *f);
+    if (!f || dnnl_memory_desc_clone(&f->weights, weights) != dnnl_success) {
+        amp_free(f);
+        return NULL;
+    }
+    f->number = state.formats ? state.formats->number + 1 : 0;
+    f->next = state.formats;
+    return state.formats = f;
+}
+
+enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, SCALE, RESIDUAL, MEMORIES };
+
+/* Memory objects of one thread. */
+struct operands {
+    dnnl_stream_t stream;
+    int count;
+    int which[MEMORIES]; /* of the above */
+    dnnl_exec_arg_t list[MEMORIES];
+};
+
+static void destroy_operands(operands *o) {
+    for (int i = 0; i < o->count; i++) dnnl_memory_destroy(o->list[i].memory);
+    if (o->stream) dnnl_stream_destroy(o->stream);
+    amp_free(o);
+}
+
+static void destroy_entry(entry *e) {
+    operands *idle = atomic_load(&e->idle);
+    if (idle) destroy_operands(idle);
+    if (e->primitive) dnnl_primitive_destroy(e->primitive);
+    if (e->descriptor) dnnl_primitive_desc_destroy(e->descriptor);
+    amp_free(e);
+}
+
+/* Its loops for what its kernels lack, such as some epilogue. */
+static bool is_slow(const entry *e) {
+    const char *implementation = "";
+    dnnl_primitive_desc_query(e->descriptor, dnnl_query_impl_info_str, 0, &implementation);
+    return strncmp(implementation, "ref", strlen("ref")) == 0;
+}
+
+/* dnnl_unimplemented if oneDNN has no such convolution that is worth its while. */
+static dnnl_status_t make_primitive(entry *e) {
+    descriptors d = {0};
+    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
+    amp_lock(AMP_LOCK_DNNL_MAKING);
+    dnnl_status_t s = make_descriptor(&e->key, &d, &e->descriptor);
+    if (s == dnnl_success && is_slow(e)) s = dnnl_unimplemented;
+    if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
+    amp_unlock(AMP_LOCK_DNNL_MAKING);
+    amp_parallel_leave_library(previous);
+    amp_parallel_limit(limit);
+    destroy_descriptors(&d);
+    return s;
+}
+
+static size_t whole_lines(size_t bytes) {
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static dnnl_status_t fill_entry(entry *e) {
+    const dnnl_status_t s = make_primitive(e);
+    if (s != dnnl_success) return s == dnnl_unimplemented ? dnnl_success : s;
+    const const_dnnl_memory_desc_t weights = dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 0);
+    e->weight_bytes = whole_lines(dnnl_memory_desc_get_size(weights));
+    e->scratch_bytes =
+        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_scratchpad_md, 0));
+    amp_lock(AMP_LOCK_DNNL);
+    e->name = amp_dnnl_name(e->descriptor);
+    e->format = find_format(weights);
+    amp_unlock(AMP_LOCK_DNNL);
+    return e->format ? dnnl_success : dnnl_out_of_memory;
+}
+
+/* NULL with an error. */
+static entry *make_entry(const key *k) {
+    const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
+    char what[240];
+    entry *e = amp_alloc_zeroed(sizeof *e);
+    if (e) e->key = *k;
+    snprintf(what, sizeof what,
+             "make a convolution of bf16 from [%lld, %lld, %lld, %lld] to %lld channels, kernel %lldx%lld, stride "
+             "%lldx%lld, "
+             "padding %lldx%lld, dilation %lldx%lld, %lld groups",
+             (long long)k->batch, (long long)(k->groups * k->in), (long long)h->in, (long long)w->in,
+             (long long)(k->groups * k->out), (long long)h->kernel, (long long)w->kernel, (long long)h->stride,
+             (long long)w->stride, (long long)h->pad, (long long)w->pad, (long long)h->dilation, (long long)w->dilation,
+             (long long)k->groups);
+    if (check(e ? fill_entry(e) : dnnl_out_of_memory, what) == dnnl_success) return e;
+    if (e) destroy_entry(e);
+    return NULL;
+}
+
+/* ---- The table ------------------------------------------------------------------------------------------------ */
+
+/* The entry of a key becomes the first of the list. */
+static entry *find_entry(const key *k) {
+    entry **at = &state.entries;
+    while (*at && memcmp(&(*at)->key, k, sizeof *k) != 0) at = &(*at)->next;
+    entry *e = *at;
+    if (!e) return NULL;
+    *at = e->next;
+    e->next = state.entries;
+    return state.entries = e;
+}
+
+static void evict_oldest(void) {
+    entry **oldest = NULL;
+    for (entry **at = &state.entries; *at; at = &(*at)->next)
+        if (!(*at)->users) oldest = at;
+    if (!oldest) return;
+    entry *e = *oldest;
+    *oldest = e->next;
+    destroy_entry(e);
+    state.count--;
+}
+
+/* With the caller among its users; made outside the lock, for that takes long. NULL with an error. */
+static entry *take_entry(const key *k) {
+    entry *made = NULL;
+    amp_lock(AMP_LOCK_DNNL);
+    entry *e = find_entry(k);
+    if (!e) {
+        amp_unlock(AMP_LOCK_DNNL);
+        made = make_entry(k);
+        if (!made) return NULL;
+        amp_lock(AMP_LOCK_DNNL);
+        e = find_entry(k); /* another thread may have been faster */
+    }
+    if (!e) {
+        if (state.count >= ENTRIES) evict_oldest();
+        state.count++;
+        made->next = state.entries;
+        state.entries = e = made;
+        made = NULL;
+    }
+    e->users++;
+    amp_unlock(AMP_LOCK_DNNL);
+    if (made) destroy_entry(made);
+    return e;
+}
+
+static void give_entry_back(entry *e) {
+    amp_lock(AMP_LOCK_DNNL);
+    e->users--;
+    amp_unlock(AMP_LOCK_DNNL);
+}
+
+/* ---- Execution ------------------------------------------------------------------------------------------------ */
+
+static dnnl_status_t add_operand(operands *o, int which, int argument, const_dnnl_memory_desc_t d) {
+    const dnnl_status_t s = dnnl_memory_create(&o->list[o->count].memory, d, amp_dnnl_engine(), DNNL_MEMORY_NONE);
+    if (s != dnnl_success) return s;
+    o->list[o->count].arg = argument;
+    o->which[o->count++] = which;
+    return s;
+}
+
+/* Those of the epilogue, in the order of append_operands. */
+static dnnl_status_t add_late(const entry *e, operands *o) {
+    const key *k = &e->key;
+    const bool there[] = {k->scaled, is_bias_late(k), k->added};
+    const int which[] = {SCALE, BIAS, RESIDUAL};
+    int place = 0;
+    for (int i = 0; i < 3; i++) {
+        if (!there[i]) continue;
+        const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(place++) | DNNL_ARG_SRC_1;
+        const const_dnnl_memory_desc_t d =
+            dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_exec_arg_md, argument);
+        const dnnl_status_t s = add_operand(o, which[i], argument, d);
+        if (s != dnnl_success) return s;
+    }
+    return dnnl_success;
+}
+
+static dnnl_status_t make_operands(const entry *e, operands *o) {
+    static const struct {
+        int argument;
+        dnnl_query_t query;
+        int index;
+    } list[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                {DNNL_ARG_DST, dnnl_query_dst_md, 0},
+                {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
+                {DNNL_ARG_BIAS, dnnl_query_weights_md, 1}};
+    const int count = e->key.bias_dtype >= 0 && !is_bias_late(&e->key) ? BIAS + 1 : BIAS;
+    dnnl_status_t s = dnnl_stream_create(&o->stream, amp_dnnl_engine(), dnnl_stream_default_flags);
+    for (int i = 0; s == dnnl_success && i < count; i++)
+        s = add_operand(o, i, list[i].argument,
+                        dnnl_primitive_desc_query_md(e->descriptor, list[i].query, list[i].index));
+    return s == dnnl_success ? add_late(e, o) : s;
+}
+
+/* One call's operands. */
+typedef struct work {
+    const layer *layer;
+    char *x, *w, *y;
+    char *bias, *scale; /* padded to whole slices */
+    char *residual;     /* laid out as y */
+    char *own;          /* own_bytes for each thread: its slice of the result, and a scratchpad */
+    size_t slice_bytes, own_bytes;
+} work;
+
+static dnnl_status_t execute(const entry *e, const operands *o, char *const data[MEMORIES]) {
+    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[o->which[i]]);
+    const dnnl_status_t s = dnnl_primitive_execute(e->primitive, o->stream, o->count, o->list);
+    return s == dnnl_success ? dnnl_stream_wait(o->stream) : s;
+}
+
+static entry *entry_of(const layer *l, int64_t slice) {
+    return slice > 0 && l->lower ? l->lower : l->entry;
+}
+
+static dnnl_status_t run_pixels(const work *w, const operands *o, int64_t slice, char *own) {
+    const layer *l = w->layer;
+    char *const residual = w->residual ? w->residual + slice * l->y_step : NULL;
+    return execute(entry_of(l, slice), o,
+                   (char *const[MEMORIES]){w->x + slice * l->x_step, w->w, w->y + slice * l->y_step, own, w->bias,
+                                           w->scale, residual});
+}
+
+static dnnl_status_t run_channels(const work *w, const operands *o, int64_t slice, char *own) {
+    const layer *l = w->layer;
+    const entry *e = l->entry;
+    const int64_t first = slice * e->key.out, width = l->out - first < e->key.out ? l->out - first : e->key.out;
+    char *const residual = own + w->slice_bytes, *const scratch = residual + (w->residual ? w->slice_bytes : 0);
+    char *const data[MEMORIES] = {
+        w->x,
+        w->w + (size_t)slice * e->weight_bytes,
+        own,
+        scratch,
+        e->key.bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)e->key.bias_dtype),
+        w->scale ? w->scale + (size_t)first * sizeof(float) : NULL,
+        residual};
+    const size_t value = sizeof(uint16_t);
+    for (int64_t i = 0; w->residual && i < l->pixels; i++) /* beyond `width` it is added to what nobody reads */
+        memcpy(residual + (size_t)(i * e->key.out) * value, w->residual + (size_t)(i * l->out + first) * value,
+               (size_t)width * value);
+    const dnnl_status_t s = execute(e, o, data);
+    if (s != dnnl_success) return s;
+    for (int64_t i = 0; i < l->pixels; i++)
+        memcpy(w->y + (size_t)(i * l->out + first) * value, own + (size_t)(i * e->key.out) * value,
+               (size_t)width * value);
+    return s;
+}
+
+/* With the operands of an earlier run, if it left any. */
+static operands *take_operands(entry *e) {
+    operands *o = atomic_exchange_explicit(&e->idle, NULL, memory_order_acquire);
+    if (o) return o;
+    o = amp_alloc_zeroed(sizeof *o);
+    if (!o || make_operands(e, o) == dnnl_success) return o;
+    destroy_operands(o);
+    return NULL;
+}
+
+static void give_operands_back(entry *e, operands *o) {
+    operands *none = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&e->idle, &none, o, memory_order_release, memory_order_relaxed))
+        destroy_operands(o);
+}
+
+static dnnl_status_t run_part(const work *w, amp_range part, char *own) {
+    const layer *l = w->layer;
+    dnnl_status_t s = dnnl_success;
+    operands *o = NULL;
+    entry *e = NULL; /* whose operands they are */
+    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++) {
+        if (entry_of(l, i) != e) {
+            if (o) give_operands_back(e, o);
+            e = entry_of(l, i);
+            o = take_operands(e);
+        }
+        s = o ? (l->deep ? run_channels : run_pixels)(w, o, i, own) : dnnl_out_of_memory;
+    }
+    if (o) give_operands_back(e, o);
+    return s;
+}
+
+static dnnl_status_t run_slices(const work *w, int threads) {
+    dnnl_status_t failed = dnnl_success;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const int thread = omp_get_thread_num();
+        const amp_range part = amp_parallel_part(w->layer->slices, 1, thread, omp_get_num_threads());
+        const dnnl_status_t s = run_part(w, part, w->own + (size_t)thread * w->own_bytes);
+        if (s != dnnl_success) {
+#pragma omp atomic write
+            failed = s;
+        }
+    }
+    return failed;
+}
+
+/* A copy of the bias or the scale that is zero beyond the channels; returns its end. */
+static char *pad_channels(char *to, size_t bytes, const char *from, size_t size) {
+    memcpy(memset(to, 0, bytes), from, size);
+    return to + bytes;
+}
+
+static amp_status run(const layer *l, const amp_conv_operands *o, const void *weights, void *y) {
+    const key *k = &l->entry->key;
+    const size_t value = l->deep && k->bias_dtype >= 0 ? amp_dtype_size((amp_dtype)k->bias_dtype) : 0;
+    const size_t bias_bytes = whole_lines((size_t)(l->slices * k->out) * value);
+    const size_t scale_bytes = l->deep && k->scaled ? whole_lines((size_t)(l->slices * k->out) * sizeof(float)) : 0;
+    const int threads = amp_parallel_threads(l->slices, 1);
+    work w = {.layer = l, .x = o->x.data, .w = (char *)weights, .y = y};
+    w.bias = o->bias.data;
+    w.scale = o->scale.data;
+    w.residual = o->residual.data;
+    w.slice_bytes = l->deep ? whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t)) : 0;
+    const size_t scratch = l->entry->scratch_bytes, lower = l->lower ? l->lower->scratch_bytes : 0;
+    w.own_bytes = (w.residual ? 2 : 1) * w.slice_bytes + whole_lines(scratch > lower ? scratch : lower);
+    const size_t bytes = bias_bytes + scale_bytes + (size_t)threads * w.own_bytes;
+    char *const memory = bytes ? amp_alloc(bytes) : NULL;
+    if (bytes && !memory) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
+    w.own = memory;
+    if (memory && bias_bytes) {
+        w.own = pad_channels(w.own, bias_bytes, w.bias, (size_t)l->out * value);
+        w.bias = w.own - bias_bytes;
+    }
+    if (memory && scale_bytes) {
+        w.own = pad_channels(w.own, scale_bytes, w.scale, (size_t)l->out * sizeof(float));
+        w.scale = w.own - scale_bytes;
+    }
+    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
+    const dnnl_status_t s = run_slices(&w, threads);
+    amp_parallel_leave_library(previous);
+    amp_parallel_limit(limit);
+    amp_free(memory);
+    return check(s, "run a convolution") == dnnl_success ? AMP_OK : amp_last_status();
+}
+
+/* ---- Weights -------------------------------------------------------------------------------------------------- */
+
+/* What the builder of the cast cache gets as its convolution. */
+typedef struct job {
+    amp_conv conv;
+    const layer *layer;
+} job;
+
+static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
+    const key *k = &l->entry->key;
+    dnnl_dims_t extents;
+    const int rank = weight_extents(k, extents);
+    const size_t step = (size_t)(k->groups * k->out * k->in * k->axis[0].kernel * k->axis[1].kernel) * sizeof(uint16_t);
+    const const_dnnl_memory_desc_t wanted =
+        dnnl_primitive_desc_query_md(l->entry->descriptor, dnnl_query_weights_md, 0);
+    dnnl_memory_desc_t plain = NULL;
+    const int64_t slices = l->deep ? l->slices : 1;
+    dnnl_status_t s = describe(&plain, rank, extents, AMP_BF16, rank == 4 ? dnnl_oihw : dnnl_goihw);
+    for (int64_t i = 0; s == dnnl_success && i < slices; i++)
+        s = amp_dnnl_reorder(plain, from + (size_t)i * step, wanted, to + (size_t)i * l->entry->weight_bytes);
+    if (plain) dnnl_memory_desc_destroy(plain);
+    return s;
+}
+
+static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void *context) {
+    const layer *l = ((const job *)context)->layer;
+    const key *k = &l->entry->key;
+    const int64_t slices = l->deep ? l->slices : 1, bytes = slices * (int64_t)l->entry->weight_bytes;
+    const int64_t shape[] = {k->groups, l->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
+    const int64_t from[] = {source->strides[0], source->strides[1], source->strides[5], source->strides[3],
+                            source->strides[4]};
+    int64_t to[5];
+    amp_dense_strides(5, shape, to);
+    amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 1, &bytes);
+    if (!made) return NULL;
+    char *dense = amp_alloc_zeroed((size_t)(k->groups * slices * k->out * to[1]) * amp_dtype_size(dtype));
+    amp_status status =
+        dense ? amp_strided_copy(dense, dtype, to, amp_tensor_pointer(source), source->dtype, from, 5, shape)
+              : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
+    const int previous = amp_parallel_enter_library();
+    if (status == AMP_OK && check(pack_slices(l, dense, made->storage->data), "pack weights") != dnnl_success)
+        status = amp_last_status();
+    amp_parallel_leave_library(previous);
+    amp_free(dense);
+    if (status == AMP_OK) return made;
+    amp_tensor_drop(made);
+    return NULL;
+}
+
+/* ---- The layers ------------------------------------------------------------------------------------------------ */
+
+static key key_of(const amp_conv *c, const amp_conv_operands *o) {
+    key k;
+    memset(&k, 0, sizeof k);
+    k.batch = c->batch;
+    k.groups = c->groups;
+    k.in = c->in_channels;
+    k.out = c->out_channels;
+    k.axis[0] = c->axis[1];
+    k.axis[1] = c->axis[2];
+    k.bias_dtype = o->bias.data ? (int64_t)o->bias.dtype : -1;
+    k.scaled = o->scale.data != NULL;
+    k.added = o->residual.data != NULL;
+    k.activation = c->epilogue.activation;
+    for (int i = 0; i < 2; i++) k.numbers[i] = amp_bits_f32((float)c->epilogue.numbers[i]);
+    return k;
+}
+
+static int64_t products_of(const key *k) {
+    const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
+    return k->batch * k->groups * k->in * k->out * h->out * h->kernel * w->out * w->kernel;
+}
+
+/* A row of the product for each pixel, as they lie. */
+static bool is_plain(const key *k) {
+    for (int i = 0; i < 2; i++) {
+        const amp_conv_axis *a = &k->axis[i];
+        if (a->kernel != 1 || a->stride != 1 || a->pad != 0 || a->in != a->out) return false;
+    }
+    return true;
+}
+
+static bool is_deep(const key *k) {
+    return k->groups == 1 && !is_plain(k) && k->batch * k->axis[0].out * k->axis[1].out <= DEEP_PIXELS &&
+           k->in * k->out * k->axis[0].kernel * k->axis[1].kernel * 2 >= DEEP_BYTES;
+}
+
+/* By output channels, of the same width. */
+static void cut_channels(layer *l, key *k) {
+    l->deep = true;
+    l->slices = (k->out + SLICE - 1) / SLICE;
+    l->pixels = k->batch * k->axis[0].out * k->axis[1].out;
+    k->out = ((k->out + l->slices - 1) / l->slices + LANES - 1) / LANES * LANES;
+}
+
+/* One image into its upper and its lower lines; false where they would not both meet it. */
+static bool cut_lines(layer *l, key *k, key *lower) {
+    amp_conv_axis *upper = &k->axis[0], *rest = &lower->axis[0];
+    const int64_t first = (upper->out + 1) / 2, reach = (upper->kernel - 1) * upper->dilation + 1;
+    const int64_t end = (first - 1) * upper->stride - upper->pad + reach, begin = first * upper->stride - upper->pad;
+    const int64_t skipped = begin > 0 ? begin : 0;
+    if (first == upper->out || end <= 0 || skipped >= upper->in) return false;
+    rest->out = upper->out - first;
+    rest->in = upper->in - skipped;
+    rest->pad = skipped - begin;
+    upper->out = first;
+    if (end < upper->in) upper->in = end;
+    l->slices = 2;
+    l->x_step = k->groups * k->in * skipped * k->axis[1].in * (int64_t)sizeof(uint16_t);
+    l->y_step = k->groups * k->out * first * k->axis[1].out * (int64_t)sizeof(uint16_t);
+    return true;
+}
+
+/* Pixels that meet no others into runs of the same length, or two of nearly the same. Returns whether they are
+ * unlike. */
+static bool cut_runs(layer *l, key *k, key *lower) {
+    const int64_t pixels = k->batch * k->axis[0].in * k->axis[1].in, most = products_of(k) / PIECE_PRODUCTS;
+    l->slices = most < 2 ? 2 : most < PIECES ? most : PIECES;
+    while (pixels % l->slices != 0) l->slices--;
+    const bool unlike = l->slices == 1 && pixels > 1;
+    if (unlike) l->slices = 2;
+    k->axis[0] = lower->axis[0] = (amp_conv_axis){1, 1, 1, 1, 0, 1};
+    k->axis[1].in = k->axis[1].out = (pixels + l->slices - 1) / l->slices;
+    lower->axis[1].in = lower->axis[1].out = pixels / l->slices;
+    return unlike;
+}
+
+/* Into images, of one its halves: two threads have something to do. Returns whether there is a second slice, `lower`,
+ * unlike the first. */
+static bool cut_pixels(layer *l, key *k, key *lower) {
+    const bool plain = is_plain(k), single = k->batch == 1;
+    bool unlike = false;
+    *lower = *k;
+    l->slices = k->batch;
+    if (plain) unlike = cut_runs(l, k, lower);
+    k->batch = lower->batch = 1;
+    if (!plain && single && cut_lines(l, k, lower)) return true;
+    l->x_step = k->groups * k->in * k->axis[0].in * k->axis[1].in * (int64_t)sizeof(uint16_t);
+    l->y_step = k->groups * k->out * k->axis[0].out * k->axis[1].out * (int64_t)sizeof(uint16_t);
+    return unlike;
+}
+
+/* Into slices that follow from the layer alone; `k` is that of one of them from here on. As cut_pixels. */
+static bool cut(layer *l, key *k, key *lower) {
+    l->out = k->out;
+    if (!is_deep(k)) return cut_pixels(l, k, lower);
+    cut_channels(l, k);
+    return false;
+}
+
+/* False: a slice is more than one thread should be left alone with. */
+bool amp_conv_dnnl_cuts(const amp_conv *c) {
+    layer l = {0};
+    key k = key_of(c, &(amp_conv_operands){0}), lower;
+    (void)cut(&l, &k, &lower);
+    return l.deep || (products_of(&k) <= WHOLE_PRODUCTS && l.x_step + l.y_step <= WHOLE_BYTES);
+}
+
+static amp_status take_layer(layer *l, const amp_conv *c, const amp_conv_operands *o) {
+    key k = key_of(c, o), lower;
+    const bool unlike = cut(l, &k, &lower);
+    l->entry = take_entry(&k);
+    if (!l->entry) return amp_last_status();
+    if (unlike) l->lower = take_entry(&lower);
+    if (!unlike || l->lower) return AMP_OK;
+    give_entry_back(l->entry);
+    return amp_last_status();
+}
+
+/* Both slices, if there are two, and with one form of the weights. */
+static bool is_there(const layer *l) {
+    if (!l->entry->primitive || !l->lower) return l->entry->primitive;
+    return l->lower->primitive && l->lower->format == l->entry->format;
+}
+
+static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_operands *o,
+                          const amp_conv_plane *y) {
+    const job j = {.conv = *c, .layer = l};
+    const amp_layout layout = (amp_layout)(AMP_LAYOUT_CONV_DNNL + l->entry->format->number);
+    amp_cast *weights = NULL;
+    AMP_TRY(amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout, build_weights, &weights));
+    call->note.kernel = l->entry->name;
+    const amp_status status = run(l, o, weights->memory->data, y->data);
+    amp_cast_release(weights);
+    return status;
+}
+
+/* Its relu and clip take a bound for NaN; a leaky relu of slope 0 is that relu. */
+static bool loses_nan(const amp_epilogue *e) {
+    return e->activation == AMP_GEMM_RELU || e->activation == AMP_GEMM_HARDTANH ||
+           (e->activation == AMP_GEMM_LEAKY_RELU && e->numbers[0] == 0.0);
+}
+
+amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
+                         bool *served) {
+    layer l = {0};
+    *served = false;
+    if (loses_nan(&c->epilogue) || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
+    AMP_TRY(take_layer(&l, c, o));
+    *served = is_there(&l);
+    const amp_status status = *served ? compute(call, c, &l, o, y) : AMP_OK;
+    if (l.lower) give_entry_back(l.lower);
+    give_entry_back(l.entry);
+    return status;
+}

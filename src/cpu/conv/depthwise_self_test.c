@@ -1,0 +1,109 @@
+/* What each row of the depthwise family must pass before its first use: kernels of each specialised width and another,
+ * every tail of channels, NaN beyond them not seen, their neighbours untouched. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/registry/kernels.h"
+
+/* With two taps and a pixel around it the output is one pixel wider than the image. */
+enum {
+    CHANNELS = 35,
+    WIDTH = 23,
+    HEIGHT = 4,
+    TAPS = 5 * 3,
+    STEP = CHANNELS + 1,
+    PIXELS = (WIDTH + 1) * HEIGHT,
+    PAIRS = 5 * 5 * 3 * 32 /* five lines, five taps, three vectors */
+};
+
+typedef struct test_data {
+    float x[PIXELS * STEP], taps[TAPS * CHANNELS], bias[CHANNELS], got[PIXELS * STEP], want[PIXELS * STEP];
+    uint16_t half_x[PIXELS * STEP], half_got[PIXELS * STEP], half_want[PIXELS * STEP];
+    _Alignas(64) uint16_t pairs[PAIRS];
+} test_data;
+
+static void fill(float *x, int n, uint32_t state) {
+    for (int i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(state >> 8) / 8388608.0f - 1.0f;
+    }
+}
+
+static bool near(float a, float b, float tolerance) {
+    return (a != a && b != b) || fabsf(a - b) <= tolerance;
+}
+
+/* `channels` of the pixels exist; the rest is NaN before, and 7 stays 7 afterwards. */
+static void prepare(test_data *d, int64_t channels) {
+    fill(d->x, PIXELS * STEP, 1u);
+    fill(d->taps, TAPS * CHANNELS, 2u);
+    fill(d->bias, CHANNELS, 3u);
+    for (int i = 0; i < PIXELS * STEP; i++) {
+        if (i % STEP >= channels) d->x[i] = NAN;
+        d->half_x[i] = amp_bf16_from_f32(d->x[i]);
+        d->got[i] = d->want[i] = 7.0f;
+        d->half_got[i] = d->half_want[i] = amp_bf16_from_f32(7.0f);
+    }
+}
+
+/* Both results, in the row's dtype. */
+static void run_both(test_data *d, const amp_kernel *kernel, const amp_kernel *reference, const amp_gemm_window *w) {
+    const bool half = kernel->in == AMP_BF16;
+    amp_depthwise p = {.window = w,
+                       .x = half ? (const void *)d->half_x : d->x,
+                       .taps = d->taps,
+                       .pairs = d->pairs,
+                       .bias = d->bias,
+                       .y = half ? (void *)d->half_got : d->got,
+                       .y_step = STEP,
+                       .y_line = w->out[2] * STEP};
+    ((amp_depthwise_function *)kernel->function)(&p, 0, w->out[1]);
+    p.y = half ? (void *)d->half_want : d->want;
+    ((amp_depthwise_function *)reference->function)(&p, 0, w->out[1]);
+    for (int i = 0; half && i < PIXELS * STEP; i++) {
+        d->got[i] = amp_f32_from_bf16(d->half_got[i]);
+        d->want[i] = amp_f32_from_bf16(d->half_want[i]);
+    }
+}
+
+static bool agrees(test_data *d, const amp_kernel *kernel, const amp_kernel *reference, const amp_gemm_window *w,
+                   char *message, size_t size) {
+    const float tolerance = kernel->in == AMP_BF16 ? 0.125f : 1e-5f;
+    prepare(d, w->channels);
+    if (kernel->in == AMP_BF16) {
+        for (int i = 0; i < TAPS * CHANNELS; i++) d->taps[i] = amp_f32_from_bf16(amp_bf16_from_f32(d->taps[i]));
+        amp_depthwise_pack(d->pairs, d->taps, w->taps, w->channels);
+    }
+    run_both(d, kernel, reference, w);
+    for (int i = 0; i < PIXELS * STEP; i++) {
+        if (near(d->got[i], d->want[i], tolerance)) continue;
+        snprintf(message, size, "%lld channels, %lld taps, stride %lld: element %d is %g, the reference has %g",
+                 (long long)w->channels, (long long)w->taps[2], (long long)w->stride[2], i, (double)d->got[i],
+                 (double)d->want[i]);
+        return false;
+    }
+    return true;
+}
+
+bool amp_depthwise_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    static const int64_t channels[] = {1, 7, 8, 15, 16, 17, 31, 35};
+    static test_data data; /* self-tests run one at a time */
+    for (int i = 0; i < 8; i++) {
+        for (int64_t taps = 2; taps <= 5; taps++) {
+            for (int64_t stride = 1; stride <= 2; stride++) {
+                const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
+                                           .in = {1, HEIGHT, WIDTH},
+                                           .taps = {1, 3, taps},
+                                           .run_taps = taps,
+                                           .stride = {1, stride, stride},
+                                           .pad = {0, 1, 1},
+                                           .dilation = {1, 1, 1},
+                                           .channels = channels[i],
+                                           .step = {0, WIDTH * STEP, STEP}};
+                if (!agrees(&data, kernel, reference, &w, message, size)) return false;
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,215 @@
+/* The general copy.
+ *
+ * Dimensions are sorted by their stride in dst and merged where both arrays allow, so that what looks strided is often
+ * one contiguous piece. The innermost that remains decides how: dense rows go straight through the conversion; where
+ * dst is dense along one dimension and src along another, tiles are transposed in L1; the rest goes element by
+ * element. */
+#include "cpu/convert/strided_copy.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "core/fail.h"
+#include "core/parallel.h"
+#include "cpu/convert/convert_any.h"
+#include "cpu/convert/transpose.h"
+
+enum {
+    TILE_BYTES = 64, /* of a tile along src's dense dimension: a cache line (128 and 256 were slower from memory) */
+    TILE_ALONG = 64  /* its elements along dst's: 16 and 32 were slower */
+};
+
+typedef struct dimension {
+    int64_t extent, dst, src; /* strides in bytes; dst > 0 */
+} dimension;
+
+typedef struct copy_plan {
+    amp_conversion conversion;
+    char *dst;
+    const char *src;
+    int rank; /* at least 1 */
+    dimension dims[AMP_MAX_RANK];
+    int64_t elements;
+    bool transposed; /* dims[rank - 2] is dense in src, dims[rank - 1] in dst */
+} copy_plan;
+
+/* ---- Rows ----------------------------------------------------------------------------------------------------- */
+
+/* A place in the dimensions but the last `inner` ones. */
+typedef struct cursor {
+    int64_t index[AMP_MAX_RANK];
+    char *dst;
+    const char *src;
+} cursor;
+
+static cursor cursor_at(const copy_plan *plan, int inner, int64_t position) {
+    cursor at = {.dst = plan->dst, .src = plan->src};
+    for (int i = plan->rank - inner - 1; i >= 0; i--) {
+        const dimension *d = &plan->dims[i];
+        at.index[i] = position % d->extent;
+        position /= d->extent;
+        at.dst += at.index[i] * d->dst;
+        at.src += at.index[i] * d->src;
+    }
+    return at;
+}
+
+static void cursor_next(const copy_plan *plan, int inner, cursor *at) {
+    for (int i = plan->rank - inner - 1; i >= 0; i--) {
+        const dimension *d = &plan->dims[i];
+        at->dst += d->dst;
+        at->src += d->src;
+        if (++at->index[i] < d->extent) return;
+        at->dst -= d->extent * d->dst;
+        at->src -= d->extent * d->src;
+        at->index[i] = 0;
+    }
+}
+
+/* Elements part.begin to part.end, counted over all rows: a part may begin and end within a row. */
+static void copy_rows(const copy_plan *plan, amp_range part) {
+    const dimension *d = &plan->dims[plan->rank - 1];
+    if (part.begin >= part.end) return;
+    cursor at = cursor_at(plan, 1, part.begin / d->extent);
+    int64_t offset = part.begin % d->extent;
+    for (int64_t done = part.begin; done < part.end;) {
+        const int64_t left = part.end - done, n = d->extent - offset < left ? d->extent - offset : left;
+        amp_conversion_run_strided(&plan->conversion, at.dst + offset * d->dst, d->dst, at.src + offset * d->src,
+                                   d->src, n);
+        cursor_next(plan, 1, &at);
+        done += n;
+        offset = 0;
+    }
+}
+
+/* ---- Tiles ---------------------------------------------------------------------------------------------------- */
+
+/* A tile is read a dense piece of src at a time into the columns of a buffer, whose rows are then dense pieces of dst:
+ * neither array is walked across its cache lines, whose addresses are often a power of two apart. */
+static void copy_tile(const copy_plan *plan, char *dst, const char *src, int64_t across, int64_t along) {
+    char tile[TILE_BYTES * TILE_ALONG];
+    const dimension *outer = &plan->dims[plan->rank - 2], *inner = outer + 1;
+    const int64_t size = (int64_t)plan->conversion.src_size, row = size * TILE_ALONG;
+    amp_transpose(tile, row, src, inner->src, along, across, (size_t)size);
+    for (int64_t i = 0; i < across; i++)
+        amp_conversion_run(&plan->conversion, dst + i * outer->dst, tile + i * row, along);
+}
+
+/* Rows of dst in a band: the elements of a tile's piece of src. */
+static int64_t band_rows(const copy_plan *plan) {
+    return TILE_BYTES / (int64_t)plan->conversion.src_size;
+}
+
+static int64_t bands_of(const copy_plan *plan) {
+    const int64_t rows = band_rows(plan);
+    return (plan->dims[plan->rank - 2].extent + rows - 1) / rows;
+}
+
+/* Bands part.begin to part.end: a band is band_rows rows of one matrix. */
+static void copy_bands(const copy_plan *plan, amp_range part) {
+    const dimension *outer = &plan->dims[plan->rank - 2], *inner = outer + 1;
+    const int64_t bands = bands_of(plan), rows = band_rows(plan);
+    if (part.begin >= part.end) return;
+    cursor at = cursor_at(plan, 2, part.begin / bands);
+    int64_t band = part.begin % bands;
+    for (int64_t done = part.begin; done < part.end; done++) {
+        const int64_t first = band * rows, left = outer->extent - first;
+        for (int64_t j = 0; j < inner->extent; j += TILE_ALONG)
+            copy_tile(plan, at.dst + first * outer->dst + j * inner->dst, at.src + first * outer->src + j * inner->src,
+                      left < rows ? left : rows, inner->extent - j < TILE_ALONG ? inner->extent - j : TILE_ALONG);
+        if (++band == bands) {
+            band = 0;
+            cursor_next(plan, 2, &at);
+        }
+    }
+}
+
+/* ---- Plan ----------------------------------------------------------------------------------------------------- */
+
+/* Adds a dimension where it belongs in the order of dst strides, descending. */
+static void plan_insert(copy_plan *plan, dimension d) {
+    if (d.dst < 0) { /* walked backwards, in both arrays */
+        plan->dst += (d.extent - 1) * d.dst;
+        plan->src += (d.extent - 1) * d.src;
+        d.dst = -d.dst;
+        d.src = -d.src;
+    }
+    int i = plan->rank++;
+    for (; i > 0 && plan->dims[i - 1].dst < d.dst; i--) plan->dims[i] = plan->dims[i - 1];
+    plan->dims[i] = d;
+}
+
+static void plan_merge(copy_plan *plan) {
+    int kept = 0;
+    for (int i = 1; i < plan->rank; i++) {
+        dimension *outer = &plan->dims[kept];
+        const dimension inner = plan->dims[i];
+        if (outer->dst == inner.dst * inner.extent && outer->src == inner.src * inner.extent)
+            *outer = (dimension){outer->extent * inner.extent, inner.dst, inner.src};
+        else
+            plan->dims[++kept] = inner;
+    }
+    plan->rank = kept + 1;
+}
+
+/* Where src is dense along another dimension than dst, that one becomes the last but one. */
+static void plan_transpose(copy_plan *plan) {
+    const int last = plan->rank - 1;
+    const dimension inner = plan->dims[last];
+    if (inner.dst != (int64_t)plan->conversion.dst_size || inner.src == (int64_t)plan->conversion.src_size) return;
+    for (int i = 0; i < last && inner.extent >= 4; i++) {
+        const dimension outer = plan->dims[i];
+        if (outer.src != (int64_t)plan->conversion.src_size || outer.extent < 4) continue;
+        memmove(&plan->dims[i], &plan->dims[i + 1], (size_t)(last - 1 - i) * sizeof outer);
+        plan->dims[last - 1] = outer;
+        plan->transposed = true;
+        return;
+    }
+}
+
+static void copy_part(const copy_plan *plan, int thread, int threads) {
+    if (!plan->transposed) {
+        copy_rows(plan, amp_parallel_part(plan->elements, 64, thread, threads));
+        return;
+    }
+    const int64_t band_elements = plan->dims[plan->rank - 2].extent * plan->dims[plan->rank - 1].extent;
+    copy_bands(plan, amp_parallel_part(plan->elements / band_elements * bands_of(plan), 1, thread, threads));
+}
+
+static amp_status plan_make(copy_plan *plan, const int64_t *dst_strides, const int64_t *src_strides, int rank,
+                            const int64_t *shape) {
+    const int64_t dst_size = (int64_t)plan->conversion.dst_size, src_size = (int64_t)plan->conversion.src_size;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] == 1) continue;
+        if (!dst_strides[i])
+            return amp_fail(AMP_ERROR_INVALID, "copy: the destination has stride 0 over dimension %d of %lld elements",
+                            i, (long long)shape[i]);
+        plan_insert(plan, (dimension){shape[i], dst_strides[i] * dst_size, src_strides[i] * src_size});
+    }
+    if (!plan->rank) plan_insert(plan, (dimension){1, dst_size, src_size});
+    plan_merge(plan);
+    plan_transpose(plan);
+    return AMP_OK;
+}
+
+amp_status amp_strided_copy(void *dst, amp_dtype dst_dtype, const int64_t *dst_strides, const void *src,
+                            amp_dtype src_dtype, const int64_t *src_strides, int rank, const int64_t *shape) {
+    copy_plan plan = {.dst = dst, .src = src, .elements = 1};
+    bool same = dst == src && dst_dtype == src_dtype;
+    AMP_TRY(amp_conversion_find(dst_dtype, src_dtype, &plan.conversion));
+    if (rank < 0 || rank > AMP_MAX_RANK) return amp_fail(AMP_ERROR_INVALID, "copy: rank is %d", rank);
+    for (int i = 0; i < rank; i++) {
+        plan.elements *= shape[i];
+        same = same && (shape[i] == 1 || dst_strides[i] == src_strides[i]);
+    }
+    if (plan.elements == 0 || same) return AMP_OK;
+    AMP_TRY(plan_make(&plan, dst_strides, src_strides, rank, shape));
+    const int threads = amp_parallel_threads(plan.elements, AMP_GRAIN_ELEMENTS);
+    if (threads == 1) {
+        copy_part(&plan, 0, 1);
+        return AMP_OK;
+    }
+#pragma omp parallel num_threads(threads)
+    copy_part(&plan, omp_get_thread_num(), omp_get_num_threads());
+    return AMP_OK;
+}

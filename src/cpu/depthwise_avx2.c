@@ -1,4 +1,0 @@
-/* Depthwise convolution, AVX2, FMA: formula, order of sums and error bound are in depthwise_body.h. */
-#include "cpu/simd_avx2.h"
-
-#include "cpu/depthwise_body.h"

@@ -1,0 +1,95 @@
+/* The block loop under every elementwise op: operands that are dense and already of the compute type are used where
+ * they lie, all others pass through buffers that stay in the first-level cache. */
+#include "cpu/elementwise/elementwise.h"
+
+#include "cpu/convert/element.h"
+#include "cpu/elementwise/iterate.h"
+
+/* Buffers of one thread; aligned for the kernels' benefit. */
+typedef struct blocks {
+    _Alignas(64) char out[AMP_BLOCK_BYTES];
+    _Alignas(64) char in[AMP_ELEMENTWISE_INPUTS][AMP_BLOCK_BYTES];
+} blocks;
+
+typedef struct plan {
+    const amp_elementwise *work;
+    amp_dtype out_dtype, in_dtype[AMP_ELEMENTWISE_INPUTS];
+    int64_t block; /* elements that fit every buffer */
+} plan;
+
+static bool usable_in_place(amp_dtype compute, amp_dtype dtype, int64_t stride) {
+    return compute == dtype && stride == (int64_t)amp_element_sizes[dtype];
+}
+
+/* Dense elements [at, at + n) of an input; `filled` says that its buffer already holds a broadcast value. */
+static const void *input_block(const plan *p, int k, char *buffer, const char *data, int64_t stride, int64_t n,
+                               bool filled) {
+    const amp_dtype compute = p->work->in[k].compute;
+    if (usable_in_place(compute, p->in_dtype[k], stride)) return data;
+    if (!filled) amp_block_load(compute, buffer, p->in_dtype[k], data, stride, n);
+    return buffer;
+}
+
+static bool all_in_place(const plan *p, const int64_t *strides) {
+    bool in_place = usable_in_place(p->work->out_compute, p->out_dtype, strides[0]);
+    for (int k = 0; k < p->work->inputs; k++)
+        in_place &= usable_in_place(p->work->in[k].compute, p->in_dtype[k], strides[k + 1]);
+    return in_place;
+}
+
+/* Blocks here too: functions may have buffers of that size. */
+static void run_in_place(const plan *p, char *const *data, const int64_t *strides, int64_t count) {
+    const amp_elementwise *work = p->work;
+    for (int64_t at = 0; at < count; at += p->block) {
+        const void *in[AMP_ELEMENTWISE_INPUTS];
+        for (int k = 0; k < work->inputs; k++) in[k] = data[k + 1] + at * strides[k + 1];
+        work->function(work->context, data[0] + at * strides[0], in, count - at < p->block ? count - at : p->block);
+    }
+}
+
+static void run_inner(void *context, char *const *data, const int64_t *strides, int64_t count) {
+    const plan *p = context;
+    const amp_elementwise *work = p->work;
+    if (all_in_place(p, strides)) {
+        run_in_place(p, data, strides, count);
+        return;
+    }
+    const bool in_place = usable_in_place(work->out_compute, p->out_dtype, strides[0]);
+    blocks b;
+    for (int64_t at = 0; at < count; at += p->block) {
+        const int64_t n = count - at < p->block ? count - at : p->block;
+        const void *in[AMP_ELEMENTWISE_INPUTS];
+        for (int k = 0; k < work->inputs; k++) {
+            const int64_t stride = strides[k + 1];
+            in[k] = input_block(p, k, b.in[k], data[k + 1] + at * stride, stride, n, at > 0 && stride == 0);
+        }
+        char *target = data[0] + at * strides[0];
+        work->function(work->context, in_place ? target : b.out, in, n);
+        if (!in_place) amp_block_store(work->out_compute, b.out, p->out_dtype, target, strides[0], n);
+    }
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+void amp_elementwise_run(const amp_elementwise *work, amp_tensor *out) {
+    static const int64_t constant_strides[AMP_MAX_RANK];
+    plan p = {.work = work, .out_dtype = out->dtype};
+    size_t widest = amp_dtype_size(work->out_compute);
+    amp_iterator it;
+    amp_iterator_start(&it, out->rank, out->shape);
+    amp_iterator_add(&it, out);
+    for (int k = 0; k < work->inputs; k++) {
+        const amp_elementwise_input *in = &work->in[k];
+        p.in_dtype[k] = in->tensor ? in->tensor->dtype : in->compute;
+        widest = larger(widest, amp_dtype_size(in->compute));
+        if (in->tensor)
+            amp_iterator_add(&it, in->tensor);
+        else
+            amp_iterator_add_memory(&it, (void *)(uintptr_t)in->constant, constant_strides);
+    }
+    p.block = (int64_t)(AMP_BLOCK_BYTES / widest);
+    amp_block_prepare();
+    amp_iterator_run(&it, run_inner, &p, work->cost);
+}

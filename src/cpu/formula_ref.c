@@ -1,4 +1,0 @@
-/* Functions computed in f64 lanes: formulas, order of sums and error bounds are in formula_body.h.
- * ISA: none. */
-#define FORMULA_ISA ref
-#include "cpu/formula_body.h"

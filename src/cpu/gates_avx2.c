@@ -1,4 +1,0 @@
-/* Gates of recurrent networks for AVX2 and FMA: formulas in gates.h, errors in gates_body.h. */
-#include "cpu/simd_avx2.h"
-
-#include "cpu/gates_body.h"

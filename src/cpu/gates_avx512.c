@@ -1,4 +1,0 @@
-/* Gates of recurrent networks for AVX-512F, BW, DQ, VL: formulas in gates.h, errors in gates_body.h. */
-#include "cpu/simd_avx512.h"
-
-#include "cpu/gates_body.h"

@@ -1,0 +1,447 @@
+/* The GEMM driver: plans a product, shares it among threads, and feeds an ISA's tiles. */
+#include "cpu/gemm/gemm.h"
+
+#include <omp.h>
+
+#include "core/fail.h"
+#include "core/hot.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/choices.h"
+#include "cpu/gemm/gemm_isa.h"
+#include "cpu/registry/kernels.h"
+
+enum {
+    SMALL_A_BYTES = 32 * 1024,  /* so much of packed A goes on the stack, and each thread packs its own */
+    CHUNK_A_BYTES = 384 * 1024, /* packed A of one thread group: stays in L2 while B streams past */
+    LONG_A_BYTES = 6 << 20, /* a chunk of more comes from L3 again and again: K is passed over in short slices … */
+    LONG_GROUP = 16,        /* … each of which meets so many panels of B, */
+    LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
+    FAR_B_BYTES = 1 << 20, /* of a B that leaves L2 no more than so many panels are read at a time: of more streams … */
+    FAR_PANELS = 4,        /* … each is slower */
+    BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
+    STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
+    PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
+    LEAST_ROWS_COUNTED = 4,         /* below, streaming B takes the time, not the products */
+    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
+};
+
+/* A product on a thread grid: grid_m groups share the rows of C, the grid_n threads of a group its columns. */
+typedef struct plan {
+    const amp_gemm *g;
+    const amp_gemm_isa *isa;
+    int64_t k_blocks, b_panels;
+    int panel_rows;       /* rows of a row panel: as even as the tile allows */
+    int64_t row_panels;   /* ⌈m / panel_rows⌉ */
+    int tile_panels;      /* B panels per tile */
+    int64_t pass_blocks;  /* K blocks per pass over a chunk of A */
+    int64_t group;        /* B panels that a slice of A meets while it is in L1 */
+    int64_t chunk;        /* row panels of a group that are packed at a time */
+    size_t a_panel_bytes; /* of one packed row panel */
+    int threads, grid_m, grid_n;
+    bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
+    bool small;       /* packed A of a chunk is on the stack */
+    bool stores;      /* tiles are finished from the registers */
+    char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
+    float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
+    size_t a_group_bytes, c_thread_values;
+} plan;
+
+/* a ≥ 0, b > 0. Of a small product the divisions would take longer than the products. */
+static int64_t divide_up(int64_t a, int64_t b) {
+    return a <= b ? a > 0 : a / b + (a % b != 0);
+}
+
+/* ---- Plan ----------------------------------------------------------------------------------------------------- */
+
+/* Row panels that a group packs at a time. */
+AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
+    const int64_t panels = divide_up(p->row_panels, grid_m);
+    if (panels <= 1) return panels;
+    const int64_t least = divide_up(p->isa->chunk_rows, p->panel_rows);
+    int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
+    if (chunk < least) chunk = least;
+    if (chunk > panels) chunk = panels;
+    return divide_up(panels, divide_up(panels, chunk));
+}
+
+/* Estimated time of a grid, in vectors of products. */
+static int64_t grid_cost(const plan *p, int grid_m, int grid_n) {
+    const int64_t rows = divide_up(p->row_panels, grid_m) * p->panel_rows;
+    const int64_t columns = divide_up(divide_up(p->b_panels, p->tile_panels), grid_n) * p->tile_panels;
+    const int64_t k = p->k_blocks * AMP_GEMM_BLOCK;
+    const bool share = grid_n > 1 && !p->small;
+    const int64_t pack = rows * k >> PACK_COST_SHIFT;
+    const int64_t chunks = divide_up(divide_up(p->row_panels, grid_m), chunk_of(p, grid_m));
+    const int64_t products = columns * k * (rows + STREAM_COST);
+    if (!share) return products + pack;
+    /* On a busy machine a barrier waits for whoever was descheduled: the gain must be worth that. */
+    return products + products / 32 + pack / grid_n + 2 * BARRIER_COST * chunks;
+}
+
+static void choose_grid(plan *p) {
+    p->grid_m = 1;
+    p->grid_n = p->threads;
+    int64_t best = grid_cost(p, 1, p->threads);
+    for (int m = 2; m <= p->threads; m++) {
+        if (p->threads % m) continue;
+        const int64_t cost = grid_cost(p, m, p->threads / m);
+        if (cost < best) {
+            best = cost;
+            p->grid_m = m;
+            p->grid_n = p->threads / m;
+        }
+    }
+}
+
+static void choose_tiles(plan *p) {
+    const amp_gemm *g = p->g;
+    p->stores = p->isa->stores && !amp_gemm_is_fused(g) && !g->window && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
+    p->k_blocks = divide_up(g->k, AMP_GEMM_BLOCK);
+    p->b_panels = divide_up(g->n, AMP_GEMM_BLOCK);
+    p->row_panels = divide_up(g->m, p->isa->max_rows);
+    p->panel_rows = (int)divide_up(g->m, p->row_panels);
+    p->row_panels = divide_up(g->m, p->panel_rows);
+    p->tile_panels = p->panel_rows <= 16 ? p->isa->max_panels[p->panel_rows] : 1;
+    const int64_t b_bytes = p->b_panels * p->k_blocks * AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
+    if (p->tile_panels > FAR_PANELS && b_bytes > FAR_B_BYTES) p->tile_panels = FAR_PANELS;
+    p->a_panel_bytes = (size_t)(p->panel_rows * p->k_blocks * AMP_GEMM_BLOCK) * (p->isa->a_f32 ? 4 : 2);
+    p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
+}
+
+static void choose_threads(plan *p) {
+    const amp_gemm *g = p->g;
+    const double work = (double)g->n * (double)g->k * (double)g->batch *
+                        (double)(g->m > LEAST_ROWS_COUNTED ? g->m : LEAST_ROWS_COUNTED);
+    p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, AMP_GRAIN_MACS);
+    p->by_batch = p->threads > 1 && g->batch > 1 && (g->batch % p->threads == 0 || g->batch >= 4 * p->threads);
+    p->grid_m = p->grid_n = 1;
+    if (p->threads > 1 && !p->by_batch) choose_grid(p);
+}
+
+/* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
+AMP_HOT static void choose_chunks(plan *p) {
+    p->chunk = chunk_of(p, p->grid_m);
+    const bool long_k = (size_t)p->chunk * p->a_panel_bytes > LONG_A_BYTES && p->isa->group_panels == 1;
+    const int64_t blocks = long_k ? LONG_BLOCKS : p->isa->pass_blocks;
+    const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, blocks);
+    p->pass_blocks = divide_up(p->k_blocks, passes);
+    p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
+    p->a_group_bytes = p->small ? 0 : (size_t)p->chunk * p->a_panel_bytes;
+    p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
+}
+
+/* ---- One thread's part ---------------------------------------------------------------------------------------- */
+
+typedef struct range {
+    int64_t begin, end;
+} range;
+
+/* A chunk of row panels on its way through one thread: of matrix `item`, panels `rows`, B panels `columns`. */
+typedef struct part {
+    const plan *p;
+    int64_t item;
+    range rows, columns;
+    char *a;       /* packed row panels, the first is rows.begin */
+    float *c;      /* tiles of the chunk, if there are several passes */
+    float *c_tile; /* room for one tile */
+    amp_gemm_finish finish;
+} part;
+
+static size_t type_size(amp_dtype dtype) {
+    return dtype == AMP_F32 ? 4 : 2;
+}
+
+static const void *at(const void *base, amp_dtype dtype, int64_t offset) {
+    return (const char *)base + offset * (int64_t)type_size(dtype);
+}
+
+static int rows_of(const plan *p, int64_t panel) {
+    const int64_t left = p->g->m - panel * p->panel_rows;
+    return left < p->panel_rows ? (int)left : p->panel_rows;
+}
+
+/* Packs K blocks [blocks.begin, blocks.end) of the chunk's row panels. */
+static void pack_chunk(const part *t, range blocks) {
+    const plan *p = t->p;
+    const amp_gemm *g = p->g;
+    if (blocks.begin == blocks.end) return;
+    for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
+        const int64_t row = panel * p->panel_rows;
+        const amp_gemm_pack_a job = {
+            .src = at(g->a, g->a_dtype, t->item * g->a_batch_stride + (g->window ? 0 : row * g->a_row_stride)),
+            .dtype = g->a_dtype,
+            .row_stride = g->a_row_stride,
+            .column_stride = g->a_column_stride,
+            .k = g->k,
+            .block = blocks.begin,
+            .blocks = blocks.end - blocks.begin,
+            .rows = rows_of(p, panel),
+            .panel_rows = p->panel_rows,
+            .window = g->window,
+            .row = row,
+        };
+        p->isa->pack_a(&job, t->a + (size_t)(panel - t->rows.begin) * p->a_panel_bytes);
+    }
+}
+
+/* Where output lines do not follow each other, the rows of each go to their own place. */
+static void finish_tile(const part *t, const amp_gemm_place *whole, const float *tile) {
+    const amp_gemm *g = t->p->g;
+    const int64_t width = g->window ? g->window->out[2] : 0, gap = g->c_line_stride - width * g->c_row_stride;
+    const int64_t residual_gap = g->residual ? g->residual_line_stride - width * g->residual_row_stride : 0;
+    if (width == 0 || (gap == 0 && residual_gap == 0)) {
+        t->p->isa->finish(&t->finish, whole, tile);
+        return;
+    }
+    amp_gemm_place place = *whole;
+    for (int64_t end = place.row + place.rows; place.row < end; place.row += place.rows) {
+        const int64_t line = place.row / width, left = (line + 1) * width - place.row;
+        amp_gemm_finish finish = t->finish;
+        finish.c = (void *)at(finish.c, finish.c_dtype, line * gap);
+        if (g->residual) finish.residual = at(finish.residual, finish.residual_dtype, line * residual_gap);
+        place.rows = (int)(left < end - place.row ? left : end - place.row);
+        t->p->isa->finish(&finish, &place, tile + (place.row - whole->row) * place.pitch);
+    }
+}
+
+/* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
+ * then. */
+static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
+    const plan *p = t->p;
+    const int panels = (int)(columns.end - columns.begin);
+    const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
+    const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
+    const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
+    const bool last = blocks.end == p->k_blocks;
+    const amp_gemm_tile tile = {
+        .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
+        .a_panel_bytes = p->a_panel_bytes,
+        .panel_rows = p->panel_rows,
+        .rows = rows_of(p, panel),
+        .panels = panels,
+        .b = (const char *)p->g->b + t->item * p->g->b_batch_stride +
+             (columns.begin * p->k_blocks + blocks.begin) * b_block,
+        .b_panel_bytes = p->k_blocks * b_block,
+        .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
+        .columns = (int)(left < wide ? left : wide),
+        .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
+        .accumulate = blocks.begin > 0,
+        .finish = last && p->stores ? &t->finish : NULL,
+        .row = panel * p->panel_rows,
+        .column = column,
+        .repeat = repeat,
+    };
+    p->isa->tile(&tile);
+    if (!last || p->stores) return;
+    const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
+    finish_tile(t, &place, tile.c);
+}
+
+/* All row panels of the chunk against the same columns, whole ones in one call. */
+static void run_column(const part *t, range columns, range blocks) {
+    const int64_t last = t->rows.end - 1, whole = last - t->rows.begin + (rows_of(t->p, last) == t->p->panel_rows);
+    if (whole > 0) run_tile(t, t->rows.begin, whole, columns, blocks, 0);
+    if (t->rows.begin + whole <= last) run_tile(t, last, 1, columns, blocks, 0);
+}
+
+/* One pass over K: for each row panel the tiles of a group of B panels, so that A's slice comes from L1 for all but the
+ * first. */
+static void run_pass(const part *t, range columns, range blocks) {
+    const bool whole = t->p->stores && t->p->c_thread_values == 0 && columns.end - columns.begin <= t->p->tile_panels;
+    int64_t index = 0;
+    if (whole && t->rows.begin < t->rows.end) {
+        run_column(t, columns, blocks);
+        return;
+    }
+    for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
+        for (int64_t n = columns.begin; n < columns.end; n += t->p->tile_panels, index++) {
+            const int64_t end = n + t->p->tile_panels;
+            run_tile(t, panel, 1, (range){n, end < columns.end ? end : columns.end}, blocks, index);
+        }
+    }
+}
+
+static void run_chunk(const part *t) {
+    const plan *p = t->p;
+    for (int64_t n = t->columns.begin; n < t->columns.end; n += p->group) {
+        const range columns = {n, n + p->group < t->columns.end ? n + p->group : t->columns.end};
+        range blocks = {0, 0};
+        do { /* once even where K is 0 */
+            blocks.end = blocks.begin + p->pass_blocks < p->k_blocks ? blocks.begin + p->pass_blocks : p->k_blocks;
+            run_pass(t, columns, blocks);
+            blocks.begin = blocks.end;
+        } while (blocks.end < p->k_blocks);
+    }
+}
+
+amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
+    return (amp_gemm_finish){
+        .c = (void *)at(g->c, g->c_dtype, item * g->c_batch_stride),
+        .c_dtype = g->c_dtype,
+        .c_row_stride = g->c_row_stride,
+        .alpha = g->alpha,
+        .beta = g->beta,
+        .residual = g->residual ? at(g->residual, g->residual_dtype, item * g->residual_batch_stride) : NULL,
+        .residual_dtype = g->residual_dtype,
+        .residual_row_stride = g->residual_row_stride,
+        .residual_column_stride = g->residual_column_stride,
+        .scale = g->scale ? g->scale + item * g->scale_batch_stride : NULL,
+        .bias = g->bias ? at(g->bias, g->bias_dtype, item * g->bias_batch_stride) : NULL,
+        .bias_dtype = g->bias_dtype,
+        .activation = g->activation,
+        .activation_numbers = {g->activation_numbers[0], g->activation_numbers[1]},
+    };
+}
+
+/* One matrix of the batch, as thread `thread` of the grid. Every thread of the team comes here for the same items and
+ * meets the same barriers. */
+static void run_item(const plan *p, int64_t item, int thread, char *a, float *c, float *c_tile) {
+    const int group = thread / p->grid_n, member = thread % p->grid_n;
+    const bool share = p->grid_n > 1 && !p->small;
+    const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
+    const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
+    const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
+    const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
+    part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
+    t.finish = amp_gemm_finish_of(p->g, item);
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t begin = rows.begin + i * p->chunk, end = begin + p->chunk;
+        t.rows = (range){begin < rows.end ? begin : rows.end, end < rows.end ? end : rows.end};
+        if (share && (i || item)) { /* the others may still read the chunk before */
+#pragma omp barrier
+        }
+        pack_chunk(&t, (range){mine.begin, mine.end});
+        if (share) {
+#pragma omp barrier
+        }
+        run_chunk(&t);
+    }
+}
+
+AMP_HOT static void run_thread(const plan *p, int thread) {
+    _Alignas(64) char small_a[SMALL_A_BYTES];
+    _Alignas(64) float c_tile[AMP_GEMM_MAX_TILE];
+    const int owner = p->by_batch ? thread : thread / p->grid_n;
+    char *a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes;
+    float *c = p->c_scratch + (size_t)thread * p->c_thread_values;
+    if (p->isa->begin) p->isa->begin(p->panel_rows);
+    const amp_range items =
+        p->by_batch ? amp_parallel_part(p->g->batch, 1, thread, p->threads) : (amp_range){0, p->g->batch};
+    for (int64_t item = items.begin; item < items.end; item++)
+        run_item(p, item, p->by_batch ? 0 : thread, a, c, c_tile);
+    if (p->isa->end) p->isa->end();
+}
+
+/* ---- Entry ---------------------------------------------------------------------------------------------------- */
+
+/* A team smaller than planned (a limit set by the user) takes the planned parts in turn, if they never wait for each
+ * other; a plan that has barriers is made anew for the team. */
+static amp_status run_plan(plan *p) {
+    const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
+    const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
+    const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
+    char *scratch = NULL;
+    if (a_bytes + c_bytes) {
+        scratch = amp_alloc(a_bytes + c_bytes);
+        if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", a_bytes + c_bytes);
+        p->a_scratch = scratch;
+        p->c_scratch = (float *)(scratch + a_bytes);
+    }
+    if (p->threads == 1) {
+        run_thread(p, 0);
+    } else {
+        bool short_team = false;
+#pragma omp parallel num_threads(p->threads)
+        {
+            if (omp_get_num_threads() == p->threads) {
+                run_thread(p, omp_get_thread_num());
+            } else if (omp_get_thread_num() == 0) {
+                short_team = true;
+            }
+        }
+        amp_free(scratch);
+        if (!short_team) return AMP_OK;
+        p->threads = p->grid_m = p->grid_n = 1;
+        p->by_batch = false;
+        choose_chunks(p);
+        return run_plan(p);
+    }
+    amp_free(scratch);
+    return AMP_OK;
+}
+
+static bool is_f32_or_bf16(amp_dtype dtype) {
+    return dtype == AMP_F32 || dtype == AMP_BF16;
+}
+
+static amp_status check(const amp_gemm *g) {
+    if (g->m < 0 || g->n < 0 || g->k < 0 || g->batch < 0)
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: negative size %lld×%lld×%lld, batch %lld", (long long)g->m,
+                        (long long)g->n, (long long)g->k, (long long)g->batch);
+    if (!is_f32_or_bf16(g->a_dtype) || !is_f32_or_bf16(g->c_dtype) || (g->bias && !is_f32_or_bf16(g->bias_dtype)) ||
+        (g->residual && !is_f32_or_bf16(g->residual_dtype)))
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: operands must be f32 or bf16");
+    if ((uintptr_t)g->b % 64 || g->b_batch_stride % 64)
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
+    return AMP_OK;
+}
+
+/* Matrices that share B and follow each other seamlessly are one matrix. */
+static bool is_seamless(const amp_gemm *g) {
+    return g->batch > 1 && !g->window && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride &&
+           g->c_batch_stride == g->m * g->c_row_stride && (!g->bias || g->bias_batch_stride == 0) &&
+           (!g->scale || g->scale_batch_stride == 0) &&
+           (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
+}
+
+AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
+    plan p = {.g = g, .isa = isa};
+    choose_tiles(&p);
+    choose_threads(&p);
+    choose_chunks(&p);
+    return run_plan(&p);
+}
+
+AMP_HOT amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa) {
+    AMP_TRY(check(g));
+    if (g->m == 0 || g->n == 0 || g->batch == 0) return AMP_OK;
+    if (amp_gemm_is_direct(g, isa)) return amp_gemm_run_direct(g, isa);
+    if (!is_seamless(g)) return run_planned(g, isa);
+    amp_gemm one = *g;
+    one.m *= g->batch;
+    one.batch = 1;
+    return run_planned(&one, isa);
+}
+
+bool amp_gemm_suits_tiles(const void *problem) {
+    const amp_gemm *g = problem;
+    if (!g) return true;
+    const bool folds = !g->window && g->b_batch_stride == 0 && g->a_batch_stride == g->m * g->a_row_stride;
+    const int64_t m = folds && g->batch > 1 ? g->m * g->batch : g->m;
+    return m >= TILES_MIN_ROWS && g->k >= AMP_GEMM_BLOCK &&
+           (double)m * (double)g->n * (double)g->k >= TILES_MIN_PRODUCTS;
+}
+
+bool amp_gemm_dot_pays(const void *problem) {
+    (void)problem;
+    return amp_choose(AMP_CHOICE_GEMM_DOT);
+}
+
+AMP_HOT static amp_status run_best(amp_dtype in, const amp_gemm *g, const char **kernel_name) {
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM, in, AMP_F32);
+    if (kernel && kernel->predicate && !kernel->predicate(g))
+        kernel = amp_kernel_select_for(AMP_KERNEL_GEMM, in, AMP_F32, g);
+    if (!kernel) return amp_last_status();
+    if (kernel_name) *kernel_name = kernel->name;
+    return ((amp_gemm_function *)kernel->function)(g);
+}
+
+amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
+    return run_best(AMP_BF16, g, kernel_name);
+}
+
+amp_status amp_gemm_f32(const amp_gemm *g, const char **kernel_name) {
+    return run_best(AMP_F32, g, kernel_name);
+}

@@ -1,0 +1,163 @@
+/* bf16 GEMM on AMX tiles.
+ *
+ * Formula:     per block of 32 k: even = Σ a_k · b_k over its even k, odd over its odd k, each fused, in ascending
+ *              order, from zero; c = rne(c + rne(even + odd)), in one tdpbf16ps; then act(alpha · c + beta · r + bias).
+ * Accumulator: f32, in a tile over a pass of K blocks and in f32 scratch between passes.
+ * Error bound: |c - exact| ≤ (16 + K/32) · 2⁻²⁴ · Σ|a_k b_k| to first order, plus K · 2⁻¹²⁶ for flushed denormals.
+ * Denormals:   tdpbf16ps reads denormals as zero and flushes denormal sums; MXCSR is neither read nor written.
+ * ISA:         AMX-TILE, AMX-BF16; AVX512F, AVX512BW around the tiles.
+ * Source:      Intel SDM volume 2, TDPBF16PS.
+ *
+ * A row panel of more than 16 rows is two tiles of rows by two of columns; up to 16 rows are one tile by four, so that
+ * B, which is then the stream, is used as it arrives. Rows that a panel lacks are zeros in packed A: tiles have the
+ * same rows throughout a product, and are configured once per thread. The tail of K is zeros on both sides, never a
+ * neighbour's NaN. */
+#include <immintrin.h>
+
+#include "cpu/gemm/gemm_isa.h"
+#include "cpu/gemm/gemm_simd.h"
+#include "cpu/simd/amx_tiles.h"
+
+static int upper_rows(int panel_rows) {
+    return (panel_rows + 1) / 2;
+}
+
+static void begin(int panel_rows) {
+    if (panel_rows > 16) {
+        const uint8_t upper = (uint8_t)upper_rows(panel_rows), lower = (uint8_t)(panel_rows - upper);
+        amp_tiles_configure((const uint8_t[8]){upper, upper, lower, lower, upper, lower, 16, 16});
+    } else {
+        const uint8_t rows = (uint8_t)panel_rows;
+        amp_tiles_configure((const uint8_t[8]){rows, rows, rows, rows, rows, 16, 16, 16});
+    }
+}
+
+static void end(void) {
+    _tile_release();
+}
+
+/* Accumulators 0 1 over 2 3, A in 4 and 5, B in 6 and 7. */
+static void tile_2x2(const amp_gemm_tile *t) {
+    enum { PITCH = AMP_GEMM_BLOCK * sizeof(float) };
+    const int upper = upper_rows(t->panel_rows);
+    float *const lower_c = t->c + upper * AMP_GEMM_BLOCK;
+    if (t->accumulate) {
+        _tile_loadd(0, t->c, PITCH);
+        _tile_loadd(1, t->c + 16, PITCH);
+        _tile_loadd(2, lower_c, PITCH);
+        _tile_loadd(3, lower_c + 16, PITCH);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    const uint16_t *a = t->a, *b = t->b;
+    for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
+        _tile_loadd(6, b, 128);
+        _tile_loadd(4, a, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, b + 32, 128);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a + upper * AMP_GEMM_BLOCK, 64);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        a += t->panel_rows * AMP_GEMM_BLOCK;
+        b += AMP_GEMM_BLOCK_VALUES;
+    }
+    _tile_stored(0, t->c, PITCH);
+    _tile_stored(1, t->c + 16, PITCH);
+    _tile_stored(2, lower_c, PITCH);
+    _tile_stored(3, lower_c + 16, PITCH);
+}
+
+/* Accumulators 0 … 3 side by side, A in 4, B in 5 … 7. */
+static void tile_1x4(const amp_gemm_tile *t) {
+    enum { PITCH = 2 * AMP_GEMM_BLOCK * sizeof(float) };
+    if (t->accumulate) {
+        _tile_loadd(0, t->c, PITCH);
+        _tile_loadd(1, t->c + 16, PITCH);
+        _tile_loadd(2, t->c + 32, PITCH);
+        _tile_loadd(3, t->c + 48, PITCH);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    const uint16_t *a = t->a, *b = t->b, *more_b = (const uint16_t *)t->b + t->b_panel_bytes / 2;
+    for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(5, b, 128);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(6, b + 32, 128);
+        _tile_dpbf16ps(1, 4, 6);
+        _tile_loadd(7, more_b, 128);
+        _tile_dpbf16ps(2, 4, 7);
+        _tile_loadd(5, more_b + 32, 128);
+        _tile_dpbf16ps(3, 4, 5);
+        a += t->panel_rows * AMP_GEMM_BLOCK;
+        b += AMP_GEMM_BLOCK_VALUES;
+        more_b += AMP_GEMM_BLOCK_VALUES;
+    }
+    _tile_stored(0, t->c, PITCH);
+    _tile_stored(1, t->c + 16, PITCH);
+    _tile_stored(2, t->c + 32, PITCH);
+    _tile_stored(3, t->c + 48, PITCH);
+}
+
+/* The last panel of an odd number: accumulators 0 and 1. */
+static void tile_1x2(const amp_gemm_tile *t) {
+    enum { PITCH = AMP_GEMM_BLOCK * sizeof(float) };
+    if (t->accumulate) {
+        _tile_loadd(0, t->c, PITCH);
+        _tile_loadd(1, t->c + 16, PITCH);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+    }
+    const uint16_t *a = t->a, *b = t->b;
+    for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(5, b, 128);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(6, b + 32, 128);
+        _tile_dpbf16ps(1, 4, 6);
+        a += t->panel_rows * AMP_GEMM_BLOCK;
+        b += AMP_GEMM_BLOCK_VALUES;
+    }
+    _tile_stored(0, t->c, PITCH);
+    _tile_stored(1, t->c + 16, PITCH);
+}
+
+static void pack_a(const amp_gemm_pack_a *p, void *dst) {
+    simd_pack_a(p, dst, SIMD_A_BF16);
+}
+
+static void tile(const amp_gemm_tile *t) {
+    amp_tiles_see_stores(t->a);
+    if (t->panel_rows > 16)
+        tile_2x2(t);
+    else if (t->panels == 2)
+        tile_1x4(t);
+    else
+        tile_1x2(t);
+}
+
+static const amp_gemm_isa isa = {
+    .a_f32 = false,
+    .max_rows = 32,
+    .max_panels = {1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
+    .chunk_rows = 256,
+    .group_panels = 4, /* at this rate the LLC decides: each slice of A is brought in for 128 columns */
+    .pass_blocks = 15, /* 480 of k: A and B of a tile, 60 KB, share L1 with C's 4 KB */
+    .pack_a = pack_a,
+    .tile = tile,
+    .finish = amp_gemm_finish_avx512bf16,
+    .begin = begin,
+    .end = end,
+};
+
+amp_status amp_gemm_bf16_amx(const amp_gemm *g) {
+    return amp_gemm_run(g, &isa);
+}

@@ -1,0 +1,37 @@
+/* f32 GEMM on AVX2 and FMA.
+ *
+ * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; then act(alpha · c + beta · r + bias).
+ * Accumulator: f32, one per element of C, in a register over a K block and in f32 scratch between K blocks.
+ * Error bound: |c - exact| ≤ K · 2⁻²⁴ · Σ|a_k b_k| to first order.
+ * Denormals:   kept, as MXCSR says by default.
+ * ISA:         AVX2, FMA.
+ * Source:      Intel SDM volume 2, VFMADD231PS. */
+#include <immintrin.h>
+
+#include "cpu/gemm/gemm_fma_avx2.h"
+#include "cpu/gemm/gemm_simd.h"
+
+static void pack_a(const amp_gemm_pack_a *p, void *dst) {
+    simd_pack_a(p, dst, SIMD_A_EXACT);
+}
+
+static void tile(const amp_gemm_tile *t) {
+    tile_any(t, true);
+}
+
+static const amp_gemm_isa isa = {
+    .a_f32 = true,
+    .b_f32 = true,
+    .max_rows = 6,
+    .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    .chunk_rows = 256,
+    .group_panels = 1,
+    .pass_blocks = 16,
+    .pack_a = pack_a,
+    .tile = tile,
+    .finish = amp_gemm_finish_avx2,
+};
+
+amp_status amp_gemm_f32_avx2(const amp_gemm *g) {
+    return amp_gemm_run(g, &isa);
+}

@@ -1,0 +1,166 @@
+/* What an ISA brings to the bf16 GEMM driver (gemm.c): one amp_gemm_isa per ISA, and the kernels made from them. */
+#ifndef AMP_CPU_GEMM_ISA_H
+#define AMP_CPU_GEMM_ISA_H
+
+#include "cpu/gemm/gemm.h"
+#include "cpu/registry/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    AMP_GEMM_BLOCK = 32,          /* K elements and N columns of a packed block */
+    AMP_GEMM_BLOCK_VALUES = 1024, /* bf16 values of a packed block of B */
+    AMP_GEMM_MAX_TILE = 32 * 32   /* largest rows · columns of one tile call */
+};
+
+/* A packed A block holds `rows` rows of one K block, [rows][32], and the blocks of a row panel follow each other along
+ * K: [K/32][rows][32]. Elements are bf16, or f32 already rounded to bf16 where the kernel has `a_f32`. */
+typedef struct amp_gemm_pack_a {
+    const void *src; /* element (0, 0) of the row panel */
+    amp_dtype dtype;
+    int64_t row_stride, column_stride;
+    int64_t k;                     /* of the whole operand */
+    int64_t block, blocks;         /* K blocks block … block + blocks - 1 are packed, to their place in dst */
+    int rows;                      /* rows that exist */
+    int panel_rows;                /* rows of the panel: those past `rows` are zeroed */
+    const amp_gemm_window *window; /* NULL, or what rows are: then `src` is the first pixel … */
+    int64_t row;                   /* … and this the first row's number */
+} amp_gemm_pack_a;
+
+/* What happens to a finished tile; the pointers are those of one matrix of the batch. */
+typedef struct amp_gemm_finish {
+    void *c;
+    amp_dtype c_dtype;
+    int64_t c_row_stride;
+    float alpha, beta;
+    const void *residual;
+    amp_dtype residual_dtype;
+    int64_t residual_row_stride, residual_column_stride;
+    const float *scale;
+    const void *bias;
+    amp_dtype bias_dtype;
+    amp_gemm_activation activation;
+    float activation_numbers[2];
+} amp_gemm_finish;
+
+/* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */
+typedef struct amp_gemm_tile {
+    const void *a;
+    size_t a_panel_bytes; /* from one row panel of A to the next */
+    int panel_rows;       /* row pitch of a packed A block */
+    int rows;             /* rows to compute */
+    int panels;           /* panels of 32 columns */
+    int columns;          /* … of which so many are wanted: the rest of the last panel need not be computed */
+    const void *b;
+    int64_t b_panel_bytes; /* from one panel of B to the next */
+    int64_t pairs;         /* pairs of k: sixteen in each block but the last */
+    float *c;              /* dense, 64-byte aligned */
+    bool accumulate;
+    const amp_gemm_finish *finish; /* NULL, or the sums, plus what `c` has with `accumulate`, are finished, to … */
+    int64_t row, column; /* … this place of C; only in a kernel that `stores`, and where nothing but a bias is added */
+    int64_t repeat;      /* so many tiles below each other, of whole row panels, if `finish`; else one */
+} amp_gemm_tile;
+
+/* Where a finished tile lies: `tile` is [rows][pitch] f32, of which `columns` columns exist. */
+typedef struct amp_gemm_place {
+    int64_t row, column;
+    int rows, columns, pitch;
+} amp_gemm_place;
+
+/* Products that read A where it lies: a step is what one broadcast of A meets, 4 bytes of A (a pair of bf16, or an f32)
+ * and 128 of a panel of B; a run is `steps` of them that follow each other on both sides. */
+typedef struct amp_gemm_stretch {
+    int64_t a, b; /* bytes from the tile's first value, and from its first panel's begin */
+} amp_gemm_stretch;
+
+/* A tile from its first product to C: sum + bias, or what `epilogue` says. */
+typedef struct amp_gemm_direct {
+    const char *a;
+    int64_t row_bytes; /* from row to row of A */
+    const amp_gemm_stretch *runs;
+    int64_t run_count, steps;
+    bool half_step; /* the last step of a run has one bf16, and what follows it in A does not count */
+    const char *b;
+    int64_t b_panel_bytes;
+    int rows, panels, columns; /* as in amp_gemm_tile */
+    int64_t groups;            /* … so many times, side by side: of each row, before the next `repeat` */
+    void *c;
+    amp_dtype c_dtype;
+    int64_t c_row_stride;
+    const void *bias; /* of the first column, or NULL */
+    amp_dtype bias_dtype;
+    const amp_gemm_finish *epilogue; /* NULL, or scale, residual and activation, of the first row and column */
+    bool fetch_b;                    /* B is not in L1: it is fetched ahead */
+    bool far;                        /* C is not in L2: its lines are fetched while the sums are made */
+    int64_t repeat;                  /* tiles in a row: each begins `rows` rows of A and C behind the one before */
+    const char *next; /* memory that the tiles to come will read: 128 bytes of it for every four steps are fetched */
+} amp_gemm_direct;
+
+typedef struct amp_gemm_isa {
+    bool a_f32;             /* packed A is f32 */
+    bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
+    bool stores;            /* tiles can be finished from the registers, in the product's type or f32 */
+    int max_rows;           /* of a tile with one panel of B */
+    uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
+    int chunk_rows;         /* so many rows of A at least meet each stream of B */
+    int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
+    int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
+    void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
+    void (*tile)(const amp_gemm_tile *t);
+    void (*finish)(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+    void (*begin)(int panel_rows);            /* NULL, or called by each thread before its first tile … */
+    void (*end)(void);                        /* … and after its last */
+    void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows */
+} amp_gemm_isa;
+
+/* What happens to the tiles of matrix `item`. */
+amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item);
+
+/* Plans `g` for that ISA and runs it. */
+amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
+/* The same for a product over windows that `isa->direct` can do; called by amp_gemm_run. */
+bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa);
+amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
+
+/* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel, or one per row where no more than
+ * 16 columns are wanted: all (rows, panels, vectors), and the max_panels that goes with them. */
+/* clang-format off */
+#define AMP_GEMM_TILES_28(TILE)                                                                                        \
+    TILE(1, 1, 2) TILE(1, 2, 2) TILE(1, 3, 2) TILE(1, 4, 2) TILE(1, 5, 2) TILE(1, 6, 2) TILE(1, 7, 2) TILE(1, 8, 2)    \
+    TILE(2, 1, 2) TILE(2, 2, 2) TILE(2, 3, 2) TILE(2, 4, 2) TILE(3, 1, 2) TILE(3, 2, 2) TILE(3, 3, 2) TILE(3, 4, 2)    \
+    TILE(4, 1, 2) TILE(4, 2, 2) TILE(4, 3, 2) TILE(5, 1, 2) TILE(5, 2, 2) TILE(6, 1, 2) TILE(6, 2, 2) TILE(7, 1, 2)    \
+    TILE(7, 2, 2) TILE(8, 1, 2) TILE(9, 1, 2) TILE(10, 1, 2) TILE(11, 1, 2) TILE(12, 1, 2) TILE(13, 1, 2)              \
+    TILE(14, 1, 2) TILE(1, 1, 1) TILE(2, 1, 1) TILE(3, 1, 1) TILE(4, 1, 1) TILE(5, 1, 1) TILE(6, 1, 1) TILE(7, 1, 1)   \
+    TILE(8, 1, 1) TILE(9, 1, 1) TILE(10, 1, 1) TILE(11, 1, 1) TILE(12, 1, 1) TILE(13, 1, 1) TILE(14, 1, 1)
+#define AMP_GEMM_PANELS_28 {1, 8, 4, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+/* clang-format on */
+#define AMP_GEMM_TILE_KEY(rows, panels, vectors) ((rows)*32 + (panels)*2 + (vectors)-1)
+
+/* Shared by the kernels that run on AVX-512, and on AVX2. */
+void amp_gemm_finish_avx512bf16(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+
+/* B is fetched so many bytes ahead of the products, by all panels of a tile together. Where a dozen rows meet it, B
+ * comes from L3 or DRAM, and what the hardware fetches by itself is too late; where it is in L1 already, this costs
+ * nothing that shows. A tile of more panels is one of fewer rows: there the hardware keeps up, and fetching more only
+ * disturbs it. */
+enum { AMP_GEMM_AHEAD = 16 * 1024, AMP_GEMM_AHEAD_PANELS = 2 };
+
+static inline __attribute__((always_inline)) void amp_gemm_fetch(const void *b, int64_t b_panel_bytes, const int panels,
+                                                                 const int bytes) {
+#pragma GCC unroll 2
+    for (int p = 0; p < panels && panels <= AMP_GEMM_AHEAD_PANELS; p++) {
+#pragma GCC unroll 4
+        for (int line = 0; line < bytes; line += 64)
+            __builtin_prefetch((const char *)b + p * b_panel_bytes + line + AMP_GEMM_AHEAD / panels);
+    }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_CPU_GEMM_ISA_H */

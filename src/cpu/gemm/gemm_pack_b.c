@@ -1,0 +1,92 @@
+/* The packed forms of GEMM's right-hand operand: sizes, and packing, of bf16 by whichever ISA is there. */
+#include <omp.h>
+
+#include "core/fail.h"
+#include "core/parallel.h"
+#include "cpu/gemm/gemm_isa.h"
+
+enum {
+    PACK_GROUP = 4 /* panels packed together: sources that lie along n are read 512 bytes a row, not 128 */
+};
+
+static int64_t blocks_of(int64_t extent) {
+    return extent / AMP_GEMM_BLOCK + (extent % AMP_GEMM_BLOCK != 0);
+}
+
+static size_t packed_bytes(int64_t n, int64_t k, size_t size) {
+    size_t blocks, bytes;
+    if (n <= 0 || k <= 0) return 0;
+    if (__builtin_mul_overflow((size_t)blocks_of(n), (size_t)blocks_of(k), &blocks)) return 0;
+    if (__builtin_mul_overflow(blocks, AMP_GEMM_BLOCK_VALUES * size, &bytes)) return 0;
+    return bytes;
+}
+
+size_t amp_gemm_packed_bytes(int64_t n, int64_t k) {
+    return packed_bytes(n, k, sizeof(uint16_t));
+}
+
+size_t amp_gemm_f32_packed_bytes(int64_t n, int64_t k) {
+    return packed_bytes(n, k, sizeof(float));
+}
+
+typedef struct pack_job {
+    uint16_t *dst;
+    const char *src;
+    amp_dtype dtype;
+    int64_t n, k, stride_n, stride_k; /* strides in elements */
+    amp_gemm_pack_function *pack_block;
+} pack_job;
+
+static void pack_group(const pack_job *job, int64_t group) {
+    const int64_t panels = blocks_of(job->n), k_blocks = blocks_of(job->k);
+    const int64_t first = group * PACK_GROUP, last = first + PACK_GROUP < panels ? first + PACK_GROUP : panels;
+    const int64_t size = (int64_t)amp_dtype_size(job->dtype);
+    for (int64_t block = 0; block < k_blocks; block++) {
+        const int64_t k0 = block * AMP_GEMM_BLOCK, ks = job->k - k0 < AMP_GEMM_BLOCK ? job->k - k0 : AMP_GEMM_BLOCK;
+        for (int64_t panel = first; panel < last; panel++) {
+            const int64_t n0 = panel * AMP_GEMM_BLOCK;
+            const int64_t columns = job->n - n0 < AMP_GEMM_BLOCK ? job->n - n0 : AMP_GEMM_BLOCK;
+            job->pack_block(job->dst + (panel * k_blocks + block) * AMP_GEMM_BLOCK_VALUES,
+                            job->src + (n0 * job->stride_n + k0 * job->stride_k) * size, job->dtype, (int)columns,
+                            (int)ks, job->stride_n, job->stride_k);
+        }
+    }
+}
+
+amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_t n, int64_t k, int64_t stride_n,
+                         int64_t stride_k) {
+    if (src_dtype != AMP_F32 && src_dtype != AMP_BF16 && src_dtype != AMP_F16)
+        return amp_fail(AMP_ERROR_DTYPE, "gemm: cannot pack %s to bf16", amp_dtype_name(src_dtype));
+    if (n <= 0 || k <= 0) return AMP_OK;
+    if ((uintptr_t)dst % 64) return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM_PACK, AMP_F32, AMP_BF16);
+    if (!kernel) return amp_last_status();
+    const pack_job job = {dst, src, src_dtype, n, k, stride_n, stride_k, (amp_gemm_pack_function *)kernel->function};
+    const int64_t groups = (blocks_of(n) + PACK_GROUP - 1) / PACK_GROUP;
+    const int threads = amp_parallel_threads(n * k, 2 * AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t group = 0; group < groups; group++) pack_group(&job, group);
+    return AMP_OK;
+}
+
+/* One block of 32 k by 32 n; runs once per weight, so plain loops do. */
+static void pack_f32_block(float *dst, const float *src, int columns, int ks, int64_t stride_n, int64_t stride_k) {
+    for (int k = 0; k < AMP_GEMM_BLOCK; k++)
+        for (int n = 0; n < AMP_GEMM_BLOCK; n++)
+            dst[k * AMP_GEMM_BLOCK + n] = n < columns && k < ks ? src[n * stride_n + k * stride_k] : 0.0f;
+}
+
+amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k) {
+    if (n <= 0 || k <= 0) return AMP_OK;
+    if ((uintptr_t)dst % 64) return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
+    const int64_t k_blocks = blocks_of(k), blocks = blocks_of(n) * k_blocks;
+    const int threads = amp_parallel_threads(n * k, 2 * AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t n0 = i / k_blocks * AMP_GEMM_BLOCK, k0 = i % k_blocks * AMP_GEMM_BLOCK;
+        pack_f32_block(dst + i * AMP_GEMM_BLOCK_VALUES, src + n0 * stride_n + k0 * stride_k,
+                       n - n0 < AMP_GEMM_BLOCK ? (int)(n - n0) : AMP_GEMM_BLOCK,
+                       k - k0 < AMP_GEMM_BLOCK ? (int)(k - k0) : AMP_GEMM_BLOCK, stride_n, stride_k);
+    }
+    return AMP_OK;
+}

@@ -1,4 +1,0 @@
-/* Kernels of losses by element, AVX-512F, BW, DQ, VL: formulas, error bounds are in loss_body.h. */
-#include "cpu/simd_avx512.h"
-
-#include "cpu/loss_body.h"

@@ -1,0 +1,315 @@
+/* var, std, var_mean, std_mean, logsumexp: results that need a mean or a maximum first, in one pass over memory. Each
+ * piece of a row gives a partial result about its own mean or maximum, and partial results are joined in order: Chan,
+ * Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979). Where pieces
+ * begin follows from the dtype alone, so that threads change nothing. Vectors of f32 are summed in f32 in blocks of 64,
+ * all else in f64. */
+#include <complex.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "amp/ops.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/registry/kernels.h"
+#include "cpu/reduce/reduce.h"
+#include "cpu/move/rows.h"
+#include "cuda/ops/cuda_rows.h"
+#include "ops/shape_rules.h"
+#include "policy/promotion.h"
+
+enum {
+    BUFFER = AMP_BLOCK_BYTES / 8, /* elements of a chunk that needs conversion, */
+    CHUNK = 4096,                 /* of one that does not, */
+    PIECE = 32768                 /* and of what one thread takes from a long row */
+};
+
+/* Of n elements. mean and squares (Σ(x − mean)²): real and imaginary part; or maximum and Σe^(x − maximum) in [0]. */
+typedef struct partial {
+    int64_t n;
+    double mean[2], squares[2];
+} partial;
+
+typedef struct fold fold;
+struct fold {
+    amp_rows in;
+    amp_dtype compute; /* f32, bf16, f64 or c128 */
+    int64_t chunk;
+    void (*of_chunk)(const fold *f, partial *p, const void *x, int64_t n);
+    void (*join)(partial *all, const partial *next);
+    void (*finish)(const fold *f, int64_t row, const partial *all);
+    amp_reduce_function *first; /* kernels: sum or maximum, … */
+    amp_centred_function *then; /* … then the sums about it */
+    double correction, power;   /* of the variance: 1, or ½ for the deviation */
+    amp_rows out, means;        /* means without data: not wanted */
+};
+
+/* ---- The walk ------------------------------------------------------------------------------------------------- */
+
+static partial fold_piece(const fold *f, int64_t row, int64_t begin, int64_t end) {
+    _Alignas(64) char buffer[BUFFER * 16];
+    partial all = {0};
+    for (int64_t at = begin; at < end; at += f->chunk) {
+        partial p = {.n = end - at < f->chunk ? end - at : f->chunk};
+        f->of_chunk(f, &p, amp_rows_load(&f->in, f->compute, row, at, p.n, buffer), p.n);
+        if (all.n)
+            f->join(&all, &p);
+        else
+            all = p;
+    }
+    return all;
+}
+
+static partial piece_number(const fold *f, int64_t row, int64_t i) {
+    const int64_t begin = i * PIECE, left = f->in.length - begin;
+    return fold_piece(f, row, begin, begin + (left < PIECE ? left : PIECE));
+}
+
+static int64_t pieces_of(const fold *f) {
+    return (f->in.length + PIECE - 1) / PIECE;
+}
+
+static void fold_rows(void *context, int64_t begin, int64_t end) {
+    const fold *f = context;
+    for (int64_t row = begin; row < end; row++) {
+        partial all = {0};
+        for (int64_t i = 0; i < pieces_of(f); i++) {
+            const partial p = piece_number(f, row, i);
+            if (i)
+                f->join(&all, &p);
+            else
+                all = p;
+        }
+        f->finish(f, row, &all);
+    }
+}
+
+/* Fewer rows than threads: these share the pieces of one row. */
+static amp_status fold_long_rows(const fold *f, int threads) {
+    const int64_t pieces = pieces_of(f);
+    partial *partials = amp_alloc((size_t)pieces * sizeof *partials);
+    if (!partials) return amp_fail(AMP_ERROR_MEMORY, "no memory for %lld partial results", (long long)pieces);
+    for (int64_t row = 0; row < f->in.count; row++) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (int64_t i = 0; i < pieces; i++) partials[i] = piece_number(f, row, i);
+        for (int64_t i = 1; i < pieces; i++) f->join(&partials[0], &partials[i]);
+        f->finish(f, row, &partials[0]);
+    }
+    amp_free(partials);
+    return AMP_OK;
+}
+
+static amp_status run(const amp_call *call, fold *f, const amp_tensor *input, unsigned mask) {
+    AMP_TRY(amp_rows_of(call, input, mask, &f->in));
+    f->chunk = f->in.dtype == f->compute ? CHUNK : BUFFER;
+    const int threads = amp_parallel_threads(f->in.count * f->in.length, AMP_GRAIN_ELEMENTS);
+    if (threads > f->in.count && pieces_of(f) > 1) return fold_long_rows(f, threads);
+    amp_rows_run(&f->in, 1, fold_rows, f);
+    return AMP_OK;
+}
+
+static amp_status find_kernels(fold *f, amp_dtype dtype, amp_kernel_family first, amp_kernel_family then) {
+    if (f->compute != AMP_F32) return AMP_OK;
+    f->compute = amp_kernel_dtype(first, dtype);
+    f->first = (amp_reduce_function *)amp_kernel_get(first, f->compute, f->compute);
+    f->then = (amp_centred_function *)amp_kernel_get(then, f->compute, f->compute);
+    return f->first && f->then ? AMP_OK : amp_pending_error();
+}
+
+/* ---- Variance ------------------------------------------------------------------------------------------------- */
+
+static void moments_by_kernels(const fold *f, partial *p, const void *x, int64_t n) {
+    double sums[2] = {0.0, 0.0};
+    const float centre = (float)(f->first(x, n) / (double)n);
+    f->then(sums, x, n, centre);
+    p->mean[0] = (double)centre + sums[0] / (double)n;
+    p->squares[0] = sums[1] - sums[0] * sums[0] / (double)n;
+    if (p->squares[0] < 0.0) p->squares[0] = 0.0;
+}
+
+static void moments_strided(double *mean, double *squares, const double *x, int64_t step, int64_t n) {
+    double sum = 0.0, rest = 0.0, square = 0.0;
+    for (int64_t i = 0; i < n; i++) sum += x[i * step];
+    const double centre = sum / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i * step] - centre;
+        rest += d;
+        square += d * d;
+    }
+    *mean = centre + rest / (double)n;
+    *squares = fmax(square - rest * rest / (double)n, 0.0);
+    if (square != square) *squares = square;
+}
+
+static void moments_f64(const fold *f, partial *p, const void *x, int64_t n) {
+    (void)f;
+    moments_strided(&p->mean[0], &p->squares[0], x, 1, n);
+}
+static void moments_c128(const fold *f, partial *p, const void *x, int64_t n) {
+    (void)f;
+    for (int i = 0; i < 2; i++) moments_strided(&p->mean[i], &p->squares[i], (const double *)x + i, 2, n);
+}
+
+static void join_moments(partial *all, const partial *next) {
+    const double n = (double)(all->n + next->n), share = (double)next->n / n;
+    for (int i = 0; i < 2; i++) {
+        const double step = next->mean[i] - all->mean[i];
+        all->squares[i] += next->squares[i] + step * step * (double)all->n * share;
+        all->mean[i] += step * share;
+    }
+    all->n += next->n;
+}
+
+static void finish_moments(const fold *f, int64_t row, const partial *all) {
+    const double freedom = fmax((double)all->n - f->correction, 0.0);
+    double variance = all->n ? (all->squares[0] + all->squares[1]) / freedom : NAN;
+    double mean[2] = {all->n ? all->mean[0] : NAN, all->mean[1]};
+    if (f->power == 0.5) variance = sqrt(variance);
+    amp_block_store(AMP_F64, &variance, f->out.dtype, f->out.data + row * f->out.size, 0, 1);
+    if (!f->means.data) return;
+    amp_block_store(f->compute == AMP_C128 ? AMP_C128 : AMP_F64, mean, f->means.dtype,
+                    f->means.data + row * f->means.size, 0, 1);
+}
+
+typedef struct variance_args {
+    amp_tensor *input;
+    const amp_dims *dim;
+    const amp_opt_bool *unbiased;
+    bool keepdim;
+    const amp_scalar *correction;
+} variance_args;
+
+static amp_status read_correction(const amp_call *call, const variance_args *a, double *correction) {
+    *correction = a->unbiased->set && !a->unbiased->value ? 0.0 : 1.0;
+    if (a->correction->kind == AMP_SCALAR_NONE) return AMP_OK;
+    if (a->unbiased->set) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'unbiased' and 'correction' are both given; expected one of them",
+                        amp_call_name(call));
+    }
+    if (a->correction->kind == AMP_SCALAR_COMPLEX) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'correction' is a complex number", amp_call_name(call));
+    }
+    *correction = a->correction->kind == AMP_SCALAR_FLOAT ? a->correction->re : (double)a->correction->i;
+    return AMP_OK;
+}
+
+static amp_dtype real_dtype(amp_dtype dtype) {
+    return dtype == AMP_C64 ? AMP_F32 : dtype == AMP_C128 ? AMP_F64 : dtype;
+}
+
+static amp_status variance(amp_call *call, const variance_args *a, double power, bool with_mean) {
+    const amp_dtype dtype = a->input->dtype;
+    fold f = {.compute = amp_compute_dtype(dtype), .power = power, .join = join_moments, .finish = finish_moments};
+    unsigned mask;
+    AMP_TRY(amp_wrap_dims(call, "dim", a->dim, true, a->input->rank, &mask));
+    AMP_TRY(read_correction(call, a, &f.correction));
+    if (f.compute == AMP_I64) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
+                        amp_describe(a->input));
+    }
+    if (call->device == AMP_DEVICE_CUDA) {
+        const amp_cuda_variance v = {a->input, mask, a->keepdim, f.correction, power, with_mean};
+        return amp_cuda_variance_of(call, &v);
+    }
+    f.of_chunk = f.compute == AMP_F32 ? moments_by_kernels : f.compute == AMP_F64 ? moments_f64 : moments_c128;
+    AMP_TRY(find_kernels(&f, dtype, AMP_KERNEL_SUM, AMP_KERNEL_SUM_DEVIATIONS));
+    int64_t shape[AMP_MAX_RANK];
+    const int rank = amp_reduced_shape(a->input, mask, a->keepdim, shape);
+    amp_tensor *out = amp_call_output(call, 0, real_dtype(dtype), rank, shape);
+    if (!out) return amp_pending_error();
+    AMP_TRY(amp_rows_for(call, out, 0, &f.out));
+    if (with_mean) {
+        amp_tensor *mean = amp_call_output(call, 1, dtype, rank, shape);
+        if (!mean) return amp_pending_error();
+        AMP_TRY(amp_rows_for(call, mean, 0, &f.means));
+    }
+    AMP_TRY(run(call, &f, a->input, mask));
+    return amp_rows_finish(&f.out);
+}
+
+#define DEFINE_VARIANCE(op, power, with_mean)                                                                          \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        const amp_##op##_args *a = call->args;                                                                         \
+        const variance_args v = {a->input, &a->dim, &a->unbiased, a->keepdim, &a->correction};                         \
+        return variance(call, &v, power, with_mean);                                                                   \
+    }
+DEFINE_VARIANCE(var, 1.0, false)
+DEFINE_VARIANCE(std, 0.5, false)
+DEFINE_VARIANCE(var_mean, 1.0, true)
+DEFINE_VARIANCE(std_mean, 0.5, true)
+
+/* ---- logsumexp ------------------------------------------------------------------------------------------------ */
+
+static void exponentials_by_kernels(const fold *f, partial *p, const void *x, int64_t n) {
+    p->mean[0] = f->first(x, n);
+    if (isfinite(p->mean[0]))
+        f->then(p->squares, x, n, (float)p->mean[0]);
+    else
+        p->squares[0] = p->mean[0] != -INFINITY; /* e^(∞ − ∞) counts as one; of −∞ alone there is nothing */
+}
+
+static void exponentials_f64(const fold *f, partial *p, const void *given, int64_t n) {
+    const double *x = given;
+    double max = x[0];
+    (void)f;
+    for (int64_t i = 1; i < n; i++) max = x[i] > max || x[i] != x[i] ? x[i] : max;
+    p->mean[0] = max;
+    p->squares[0] = max != -INFINITY;
+    if (!isfinite(max)) return;
+    p->squares[0] = 0.0;
+    for (int64_t i = 0; i < n; i++) p->squares[0] += exp(x[i] - max);
+}
+
+/* The maximum is that of the real parts. */
+static void exponentials_c128(const fold *f, partial *p, const void *given, int64_t n) {
+    const double _Complex *x = given;
+    double _Complex sum = 0.0;
+    double max = creal(x[0]);
+    (void)f;
+    for (int64_t i = 1; i < n; i++) max = creal(x[i]) > max || creal(x[i]) != creal(x[i]) ? creal(x[i]) : max;
+    p->mean[0] = max;
+    for (int64_t i = 0; i < n && isfinite(max); i++) sum += cexp(x[i] - max);
+    p->squares[0] = isfinite(max) ? creal(sum) : max != -INFINITY;
+    p->squares[1] = cimag(sum);
+}
+
+static void join_exponentials(partial *all, const partial *next) {
+    const bool larger = next->mean[0] > all->mean[0] || next->mean[0] != next->mean[0];
+    const partial *high = larger ? next : all, *low = larger ? all : next;
+    const double shift = low->mean[0] - high->mean[0];
+    const double factor = isfinite(high->mean[0]) ? exp(shift) : 0.0;
+    const double sum = high->squares[0] + (factor == 0.0 ? 0.0 : low->squares[0] * factor);
+    const double imaginary = high->squares[1] + (factor == 0.0 ? 0.0 : low->squares[1] * factor);
+    *all = (partial){.n = all->n + next->n, .mean = {high->mean[0]}, .squares = {sum, imaginary}};
+}
+
+static void finish_exponentials(const fold *f, int64_t row, const partial *all) {
+    const double max = all->n ? all->mean[0] : -INFINITY;
+    if (f->compute == AMP_C128) {
+        const double _Complex sum = __builtin_complex(all->squares[0], all->squares[1]);
+        const double _Complex result = isfinite(max) ? max + clog(sum) : max;
+        amp_block_store(AMP_C128, &result, f->out.dtype, f->out.data + row * f->out.size, 0, 1);
+        return;
+    }
+    const double result = isfinite(max) ? max + log(all->squares[0]) : max;
+    amp_block_store(AMP_F64, &result, f->out.dtype, f->out.data + row * f->out.size, 0, 1);
+}
+
+amp_status cpu_logsumexp(amp_call *call) {
+    const amp_logsumexp_args *a = call->args;
+    const amp_dtype dtype = amp_floating_result(a->input->dtype);
+    fold f = {.compute = amp_compute_dtype(dtype), .join = join_exponentials, .finish = finish_exponentials};
+    unsigned mask;
+    AMP_TRY(amp_wrap_dims(call, "dim", &a->dim, true, a->input->rank, &mask));
+    f.of_chunk = f.compute == AMP_F32   ? exponentials_by_kernels
+                 : f.compute == AMP_F64 ? exponentials_f64
+                                        : exponentials_c128;
+    AMP_TRY(find_kernels(&f, a->input->dtype, AMP_KERNEL_ROW_MAX, AMP_KERNEL_SUM_EXPONENTIALS));
+    int64_t shape[AMP_MAX_RANK];
+    const int rank = amp_reduced_shape(a->input, mask, a->keepdim, shape);
+    amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
+    if (!out) return amp_pending_error();
+    AMP_TRY(amp_rows_for(call, out, 0, &f.out));
+    AMP_TRY(run(call, &f, a->input, mask));
+    return amp_rows_finish(&f.out);
+}

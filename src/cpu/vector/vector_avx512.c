@@ -1,0 +1,4 @@
+/* Dense f32 kernels for AVX-512F, BW, DQ, VL: formulas, order of sums and error bounds are in vector_body.h and
+ * vmath_body.h. */
+#include "cpu/simd/simd_avx512.h"
+#include "cpu/vector/vector_body.h"

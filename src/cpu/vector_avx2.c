@@ -1,3 +1,0 @@
-/* Dense f32 kernels for AVX2 + FMA: formulas, order of sums and error bounds are in vector_body.h and vmath_body.h. */
-#include "cpu/simd_avx2.h"
-#include "cpu/vector_body.h"

@@ -1,4 +1,0 @@
-/* Dense f32 kernels for AVX-512F, BW, DQ, VL: formulas, order of sums and error bounds are in vector_body.h and
- * vmath_body.h. */
-#include "cpu/simd_avx512.h"
-#include "cpu/vector_body.h"

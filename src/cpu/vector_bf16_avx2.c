@@ -1,5 +1,0 @@
-/* The kernels of vector.h with bf16 on both sides: order of sums and error bounds are in vector_body.h.
- * ISA: AVX2, FMA. */
-#define VECTOR_BF16
-#include "cpu/simd_avx2.h"
-#include "cpu/vector_body.h"

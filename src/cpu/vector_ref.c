@@ -1,4 +1,0 @@
-/* Dense f32 kernels for the scalar reference: formulas, order of sums and error bounds are in vector_body.h and
- * vmath_body.h. */
-#include "cpu/simd_ref.h"
-#include "cpu/vector_body.h"
