@@ -3,12 +3,15 @@
 # every other source and test sees AMP_HAVE_<ISA>=1.
 include(CheckCSourceCompiles)
 
-set(avx2 -mavx2 -mfma -mf16c)
-set(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+# Of several -march the last one counts: with it a row is what it says, whatever CFLAGS has (-march=native, say). A compiler
+# that may use more than the row's instructions would use them where the CPU has only those.
+set(base -march=x86-64)
+set(avx2 ${base} -mavx2 -mfma -mf16c)
+set(avx512 ${base} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
 
 set(AMP_ISAS ref avx2 avx512 avx512bf16 amx)
-set(AMP_FLAGS_ref -O2 -fno-tree-vectorize -fno-tree-slp-vectorize)
-set(AMP_FLAGS_avx2 ${avx2} -mno-avx512f)
+set(AMP_FLAGS_ref ${base} -O2 -fno-tree-vectorize -fno-tree-slp-vectorize)
+set(AMP_FLAGS_avx2 ${avx2})
 set(AMP_FLAGS_avx512 ${avx512})
 set(AMP_FLAGS_avx512bf16 ${avx512} -mavx512bf16)
 set(AMP_FLAGS_amx ${avx512} -mavx512bf16 -mamx-tile -mamx-bf16)

@@ -9,7 +9,7 @@ include(cmake/fake_cuda.cmake)
 # header, and so their flags, and are compiled with -O1, as few of them run for longer than -O2 takes.
 add_library(test_support STATIC tests/support/amp_test.cc)
 target_link_libraries(test_support PUBLIC example_support op_calls amp_internal OpenMP::OpenMP_CXX GTest::gtest_main)
-target_compile_options(test_support PUBLIC -O1)
+target_compile_options(test_support PUBLIC -O1 -fPIE)
 target_precompile_headers(test_support PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/amp_test.h)
 if(AMP_HAVE_CUDA)
     target_compile_definitions(test_support PUBLIC AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
