@@ -1,8 +1,14 @@
 /* Functions of one to three elements: formulas.def as kernels.
  *
  * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, which takes 8 or 4 neighbours at a time
- * where rows allow it, whatever mixture of types they are of. f64, i64 and c128 share one kernel each, which branches
- * by the formula: they are rarer. */
+ * where rows allow it, whatever mixture of types they are of: elementwise_{unary,binary,ternary}.cu. f64, i64 and c128
+ * share one kernel each, which branches by the formula: they are rarer (elementwise_wide.cu).
+ *
+ * A kernel has its formula as often as a thread handles elements. Formulas of more than some fifty instructions
+ * (APART) are one copy of code that is called: they were most of the module, and of the time to compile it. */
+#ifndef AMP_CUDA_ELEMENTWISE_H
+#define AMP_CUDA_ELEMENTWISE_H
+
 #include "cuda/kernels/unit.h"
 
 #ifndef M_PI
@@ -253,8 +259,9 @@ AMP_DEVICE void by_units(const amp_cuda_elementwise &a, Formula formula) {
             in[k].read(a, at);
             out[k] = at.out;
         }
-        AMP_UNROLLED for (int k = 0; k < AT_ONCE; k++) {
-            if (i + k * element_step() < a.count) put_all<W, N>(a, out[k], in[k], formula);
+        AMP_ROLLED for (int k = 0; k < AT_ONCE && i + k * element_step() < a.count; k++) {
+            put_all<W, N>(a, out[0], in[0], formula);
+            in[0] = in[AT_ONCE - 1], out[0] = out[AT_ONCE - 1]; /* registers have no index that is known late */
         }
     }
     for (int64_t i = first_element(); i < a.rest; i += element_step()) {
@@ -306,7 +313,6 @@ template <class T>
 AMP_DEVICE T activated(T x, const formula_numbers &n);
 
 #define F(name, inputs, types, expression)                                                                             \
-    enum { name##_inputs = inputs };                                                                                   \
     template <class Type>                                                                                              \
     struct name##_formula : formula_numbers {                                                                          \
         typedef Type T;                                                                                                \
@@ -334,78 +340,74 @@ AMP_DEVICE T activated(T x, const formula_numbers &n) {
     }
 }
 
-enum {
-#define F(name, inputs, types, expression) FORMULA_##name,
-#include "cuda/args/formulas.def"
-#undef F
+/* ---- One copy of a formula ---------------------------------------------------------------------------------------- */
+template <class Formula>
+AMP_DEVICE_CALL float call_formula(const amp_cuda_elementwise &a, float x, float y, float z) {
+    return Formula{numbers_of(a)}(x, y, z);
+}
+template <class Formula>
+struct called {
+    const amp_cuda_elementwise &a;
+    AMP_DEVICE_MEMBER float operator()(float x, float y, float z) const {
+        return call_formula<Formula>(a, x, y, z);
+    }
 };
 
-/* A formula has the types of its row: r, rw, rc or rwc. */
-#define F(name, inputs, types, expression) F_##types(name)
+template <class Formula>
+struct is_apart {
+    enum { value = false };
+};
+#define APART(name)                                                                                                    \
+    template <>                                                                                                        \
+    struct is_apart<name##_formula<float>> {                                                                           \
+        enum { value = true };                                                                                         \
+    };
+APART(acos)
+APART(asin)
+APART(atan)
+APART(atan2)
+APART(celu)
+APART(cos)
+APART(cosh)
+APART(cosine)
+APART(div_floor)
+APART(entropy)
+APART(erfinv)
+APART(expm1)
+APART(fmod)
+APART(kl_div)
+APART(log10)
+APART(log1p)
+APART(log2)
+APART(logaddexp)
+APART(mish)
+APART(poisson)
+APART(poisson_plain)
+APART(pow)
+APART(power)
+APART(remainder)
+APART(round)
+APART(sin)
+APART(sinc)
+APART(sinh)
+APART(soft_margin)
+APART(softplus)
+APART(tan)
+#undef APART
 
-#define F_r(name)                                                                                                      \
+template <int N, class Formula>
+AMP_DEVICE void run_formula(const amp_cuda_elementwise &a) {
+    if constexpr (is_apart<Formula>::value) {
+        run_f32<N>(a, called<Formula>{a});
+    } else {
+        run_f32<N>(a, Formula{numbers_of(a)});
+    }
+}
+
+/* A kernel for a row of formulas.def. */
+#define AMP_F32_KERNEL(name, inputs)                                                                                   \
     AMP_KERNEL_OF(name##_f32, amp_cuda_elementwise, AMP_BLOCK_THREADS, 3) {                                            \
-        run_f32<name##_inputs>(a, name##_formula<float>{numbers_of(a)});                                               \
+        run_formula<inputs, name##_formula<float>>(a);                                                                 \
     }
-#define F_rw F_r
-#define F_rc F_r
-#define F_rwc F_r
-#include "cuda/args/formulas.def"
-#undef F_r
-#undef F_rw
-#undef F_rc
-#undef F_rwc
 
-#define CASE(name, type)                                                                                               \
-    case FORMULA_##name:                                                                                               \
-        strided<type, name##_inputs>(a, name##_formula<type>{numbers_of(a)});                                          \
-        break;
-#define F_r(name) CASE(name, double)
-#define F_rw F_r
-#define F_rc F_r
-#define F_rwc F_r
-AMP_KERNEL(elementwise_f64, amp_cuda_elementwise) {
-    switch (a.formula) {
-#include "cuda/args/formulas.def"
-    default: break;
-    }
-}
-#undef F_r
-#undef F_rw
-#undef F_rc
-#undef F_rwc
-
-#define F_r(name)
-#define F_rw(name) CASE(name, int64_t)
-#define F_rc(name)
-#define F_rwc(name) CASE(name, int64_t)
-AMP_KERNEL(elementwise_i64, amp_cuda_elementwise) {
-    switch (a.formula) {
-#include "cuda/args/formulas.def"
-    default: break;
-    }
-}
-#undef F_rw
-#undef F_rc
-#undef F_rwc
-
-#define F_rw(name)
-#define F_rc(name) CASE(name, complex128)
-#define F_rwc(name) CASE(name, complex128)
-AMP_KERNEL(elementwise_c128, amp_cuda_elementwise) {
-    switch (a.formula) {
-#include "cuda/args/formulas.def"
-    default: break;
-    }
-}
-
-AMP_KERNEL(range, amp_cuda_range) {
-    for (int64_t i = first_element(); i < a.count; i += element_step()) {
-        if (a.integers) {
-            store<int64_t>(a.out, a.dtype, i,
-                           (int64_t)((uint64_t)a.whole_start + (uint64_t)i * (uint64_t)a.whole_step));
-        } else {
-            store<double>(a.out, a.dtype, i, a.start + (double)i * a.step);
-        }
-    }
-}
+#endif /* AMP_CUDA_ELEMENTWISE_H */
