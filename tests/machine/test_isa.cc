@@ -1,5 +1,4 @@
 // Detection of instruction sets: every check that can fail, from facts that a test makes up; AMP_MAX_ISA; the machine.
-// emulate: Isa.*
 #include <gtest/gtest.h>
 #include <omp.h>
 

@@ -1,6 +1,5 @@
 // scaled_dot_product_attention against f64: shapes, masks, causality, shared heads, broadcasting, strides, hidden rows,
 // NaN, threads, what bad input is told. The kernels of every instruction set: test_attention_kernels.cc.
-// emulate: Attention.Tiles*
 #include "amp_test.h"
 
 using namespace amp_test;

@@ -1,6 +1,5 @@
 // Attention's kernels, each row of the registry that this CPU runs, called as they are: against f64 within the bounds
 // that their files state, between guard pages and NaN, with denormals, empty extents and packed keys used again.
-// emulate: *amx*
 #include <cfloat>
 #include <random>
 

@@ -1,6 +1,5 @@
 // Conversions between f32, bf16 and f16, against an oracle that finds the nearest value by comparing distances in f64;
 // and every row of the registry against the reference, bit by bit.
-// emulate: *ConvertRows*avx512*
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,5 @@
 /* bf16 and f32 GEMM: every kernel that this machine runs, bit for bit against the model of its instructions, and
  * against f64. */
-// emulate: *amx*
 #include <gtest/gtest.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <sys/mman.h>

@@ -1,6 +1,5 @@
 /* Products over windows of an image: every kernel that this machine runs, bit for bit against the same product over the
  * windows written out as a matrix; nothing outside of the image is read. */
-// emulate: *amx*
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,5 +1,4 @@
 /* Kernels and ops where the program has set MXCSR: flush to zero, denormals as zero, another direction of rounding. */
-// emulate: *amx*:OpModes*
 #include <xmmintrin.h>
 
 #include <random>

@@ -1,6 +1,5 @@
 // What a product keeps in registers and tiles outlives what happens around it: products of oneDNN in the same thread,
 // signals whose handler spoils every register, forks, threads that come and go. Each gives the same bits.
-// emulate: *amx*
 #include <gtest/gtest.h>
 #include <immintrin.h>
 #include <oneapi/dnnl/dnnl.h>

@@ -1,5 +1,4 @@
 // The registry: order, selection, refusals with reasons, self-tests, quarantine, AMP_MAX_ISA, AMP_VERBOSE.
-// emulate: Kernels*
 #include <gtest/gtest.h>
 
 #include <cstdlib>
