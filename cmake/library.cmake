@@ -20,7 +20,8 @@ endfunction()
 # The way to a kernel clears and copies structs of some hundred bytes. gcc makes `rep stos` and `rep movs` of that, whose
 # start alone takes longer than such a struct does in vector registers: about 100 ns of a call of `linear`. It is also
 # many short functions that call each other: each begins at a fetch window of the CPU, which is worth 30 ns more.
-amp_require_files(call_sources src/core/*.c src/machine/isa.c src/dispatch/*.c src/policy/*.c src/generated/*.c src/cpu/product/*matmul*.c src/cpu/gemm/gemm.c
+amp_require_files(call_sources src/core/*.c src/machine/isa.c src/dispatch/*.c src/call/*.c src/autocast/*.c
+    src/policy/*.c src/generated/*.c src/cpu/product/*matmul*.c src/cpu/gemm/gemm.c
     src/cpu/elementwise/elementwise.c src/cpu/elementwise/iterate.c src/cpu/registry/kernels.c src/cpu/cpu_table.c)
 set_property(SOURCE ${call_sources} APPEND PROPERTY COMPILE_OPTIONS -falign-functions=32)
 include(CheckCCompilerFlag)

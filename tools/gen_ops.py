@@ -441,7 +441,7 @@ def ids_header(ops):
 
 def functions_source(ops):
     out = ["/* The functions behind the op macros: each names its row and enters the dispatcher. */", f"/* {BANNER} */",
-           "/* clang-format off */", '#include "amp/ops.h"', '#include "dispatch/arguments.h"',
+           "/* clang-format off */", '#include "amp/ops.h"', '#include "call/call.h"',
            '#include "generated/op_ids.h"', "",
            '#define FITS(op) _Static_assert(sizeof(amp_##op##_args) <= AMP_MAX_ARGS_BYTES, "enlarge AMP_MAX_ARGS_BYTES")',
            ""]

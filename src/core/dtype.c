@@ -82,3 +82,15 @@ const char *amp_device_name(amp_device device) {
     default: return "?";
     }
 }
+
+amp_dtype amp_compute_dtype(amp_dtype dtype) {
+    switch (dtype) {
+    case AMP_F32:
+    case AMP_F16:
+    case AMP_BF16: return AMP_F32;
+    case AMP_F64: return AMP_F64;
+    case AMP_C64:
+    case AMP_C128: return AMP_C128;
+    default: return AMP_I64;
+    }
+}

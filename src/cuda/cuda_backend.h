@@ -4,7 +4,7 @@
 
 #include "cuda/args/cuda_module.h"
 #include "cuda/args/kernel_args.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 extern const amp_backend amp_cuda_backend_table;
 

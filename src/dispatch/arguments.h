@@ -2,11 +2,7 @@
 #ifndef AMP_DISPATCH_ARGUMENTS_H
 #define AMP_DISPATCH_ARGUMENTS_H
 
-#include "core/struct_size.h"
-#include "dispatch/call.h"
-
-/* Largest argument struct; the generator checks it. */
-enum { AMP_MAX_ARGS_BYTES = AMP_MAX_STRUCT_BYTES };
+#include "call/call.h"
 
 /* Fills `call->args` (room for AMP_MAX_ARGS_BYTES) from the caller's struct, and call->device from the tensors in it.
  * Refuses what no op may see: released tensors, absent required arguments, lists and dtypes that are none. */

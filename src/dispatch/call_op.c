@@ -5,7 +5,7 @@
 
 #include "amp/call.h"
 #include "dispatch/arguments.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Why an overload does not take the arguments. Kept until the last overload has been tried. */
 typedef struct mismatch {

@@ -1,16 +1,15 @@
 /* The one way through: arguments, layers, device table, results. */
-#include "dispatch/call.h"
+#include "call/call.h"
 
 #include <string.h>
 
 #include "core/hot.h"
 #include "machine/isa.h"
 #include "dispatch/arguments.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 #include "dispatch/layers.h"
 #include "dispatch/results.h"
 #include "dispatch/user_calls.h"
-#include "policy/autocast.h"
 
 _Atomic unsigned amp_process_layers;
 

@@ -2,7 +2,7 @@
 #ifndef AMP_DISPATCH_LAYERS_H
 #define AMP_DISPATCH_LAYERS_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* A layer does its part and hands on with amp_call_next(call), or fails. */
 typedef amp_status (*amp_layer_function)(amp_call *call);
@@ -16,7 +16,8 @@ void amp_layer_activate(unsigned layer, bool on);
 /* Layers that are on for every thread (explain): or'ed with the thread's in the one test of amp_dispatch. */
 extern _Atomic unsigned amp_process_layers __attribute__((visibility("hidden")));
 
-/* The explain layer: times the call and records its note. */
+/* The layers of the rooms above: explain times the call and records its note; autocast has eligibility, policy, casts. */
 amp_status amp_explain_layer(amp_call *call);
+amp_status amp_autocast_layer(amp_call *call);
 
 #endif /* AMP_DISPATCH_LAYERS_H */

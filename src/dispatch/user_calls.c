@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "core/thread.h"
-#include "dispatch/results.h"
-#include "policy/autocast.h"
+#include "call/outputs.h"
+#include "policy/regions.h"
 
 /* An implementation that opens what it does not close, or closes what it did not open, is told so; what it left open is
  * closed. */

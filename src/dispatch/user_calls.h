@@ -2,7 +2,7 @@
 #ifndef AMP_DISPATCH_USER_CALLS_H
 #define AMP_DISPATCH_USER_CALLS_H
 
-#include "dispatch/backend.h"
+#include "call/backend.h"
 #include "policy/user_ops.h"
 
 /* What the device's table has for the call's op, which is a user's. */

@@ -3,7 +3,7 @@
 #ifndef AMP_EXPLAIN_DEVICE_TIME_H
 #define AMP_EXPLAIN_DEVICE_TIME_H
 
-#include "dispatch/backend.h"
+#include "call/backend.h"
 #include "explain/record.h"
 
 /* All but the first under the lock of the report. */

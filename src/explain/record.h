@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 typedef enum amp_record_layout {
     AMP_RECORD_CONTIGUOUS,

@@ -2,7 +2,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "cpu/simd/amx_tiles.h"
+#include "machine/amx_tiles.h"
 #include "machine/peak.h"
 
 double amp_probe_dot_amx(int64_t n, float *sink) {

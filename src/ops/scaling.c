@@ -2,7 +2,7 @@
 #include "amp/scaling.h"
 
 #include "core/tensor_impl.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 static const char op[] = "foreach_non_finite_check_and_unscale";
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 
 #define ARGS(op) const amp_##op##_args *a = call->args
 

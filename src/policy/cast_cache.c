@@ -9,7 +9,6 @@
 #include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
-#include "dispatch/backend.h"
 
 static amp_cast *newest, *oldest;
 static amp_cast_cache_stats stats = {.budget = SIZE_MAX};

@@ -7,6 +7,7 @@
 
 #include "amp/error.h"
 #include "amp/types.h"
+#include "core/struct_size.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,6 +87,9 @@ enum {
 
 #define AMP_MAX_ARGS 24
 #define AMP_MAX_OUTPUTS 4
+
+/* Largest argument struct; the generator checks it. */
+enum { AMP_MAX_ARGS_BYTES = AMP_MAX_STRUCT_BYTES };
 
 typedef struct amp_op_info {
     int id;               /* its place in the table; never written to a file */

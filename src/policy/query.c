@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/thread.h"
-#include "policy/autocast.h"
+#include "policy/regions.h"
 #include "policy/policy.h"
 
 typedef struct verdict {

@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "core/thread.h"
-#include "policy/autocast.h"
+#include "policy/regions.h"
 #include "policy/cast_cache.h"
 #include "policy/policy.h"
 

@@ -8,7 +8,6 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
-#include "dispatch/arguments.h"
 #include "policy/policy.h"
 #include "policy/schema.h"
 

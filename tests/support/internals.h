@@ -16,8 +16,8 @@
 extern "C" {
 #include "core/tensor_impl.h"
 #include "dispatch/arguments.h"
-#include "dispatch/backend.h"
-#include "dispatch/call.h"
+#include "call/backend.h"
+#include "call/call.h"
 #include "dispatch/layers.h"
 #include "policy/cast_cache.h"
 #include "generated/op_ids.h"

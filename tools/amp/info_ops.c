@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "command.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 #include "policy/policy.h"
 #include "policy/user_ops.h"
 

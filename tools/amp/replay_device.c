@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 #include "policy/op_table.h"
 
 bool replay_op_is_known(const char *name) {

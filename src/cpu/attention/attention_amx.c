@@ -20,7 +20,7 @@
 #include "cpu/simd/vmath_body.h"
 
 #include "cpu/attention/attention_bf16.h"
-#include "cpu/simd/amx_tiles.h"
+#include "machine/amx_tiles.h"
 
 enum { ROWS = AMP_ATTENTION_TILE_ROWS, KEYS = AMP_ATTENTION_KEYS, TILE = 16, TILE_K = 32 };
 

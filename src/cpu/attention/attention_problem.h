@@ -3,7 +3,7 @@
 #define AMP_CPU_ATTENTION_PROBLEM_H
 
 #include "cpu/attention/attention.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Every combination of the leading dimensions is a head. */
 typedef struct amp_attention {

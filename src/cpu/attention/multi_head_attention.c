@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 typedef amp_native_multi_head_attention_args arguments;
 

@@ -4,9 +4,9 @@
 #define AMP_CPU_CONV_H
 
 #include "cpu/conv/depthwise.h"
-#include "cpu/elementwise/epilogue.h"
+#include "steps/epilogue.h"
 #include "cpu/gemm/gemm.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 #include "policy/cast_cache.h"
 
 enum { AMP_CONV_AXES = 3 }; /* depth, height, width; an op of fewer has extents of 1 in front */

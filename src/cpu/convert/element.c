@@ -5,18 +5,6 @@
 
 #include "cpu/convert/convert_any.h"
 
-amp_dtype amp_compute_dtype(amp_dtype dtype) {
-    switch (dtype) {
-    case AMP_F32:
-    case AMP_F16:
-    case AMP_BF16: return AMP_F32;
-    case AMP_F64: return AMP_F64;
-    case AMP_C64:
-    case AMP_C128: return AMP_C128;
-    default: return AMP_I64;
-    }
-}
-
 /* A conversion that finds no kernel works without one; its error stands, and ends the op. */
 void amp_block_prepare(void) {
     amp_conversion unused;

@@ -6,21 +6,10 @@
 #ifndef AMP_CPU_ELEMENT_H
 #define AMP_CPU_ELEMENT_H
 
-#include <complex.h>
-
-#include "amp/types.h"
+#include "core/compute_dtype.h"
 
 /* Bytes of one block of one operand. */
 enum { AMP_BLOCK_BYTES = 4096 };
-
-/* By the formula, as PyTorch multiplies: C's own product recovers infinities, in a call for every element. */
-static inline double _Complex amp_complex_product(double _Complex x, double _Complex y) {
-    const double a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
-    return __builtin_complex(a * c - b * d, a * d + b * c);
-}
-
-/* f32, f64, i64 or c128: what elements of `dtype` are computed in. */
-amp_dtype amp_compute_dtype(amp_dtype dtype);
 
 /* n elements of `dtype`, `stride` bytes apart, to a dense array of `compute` (f32, f64, i64, c128 or bool; any dtype
  * may be converted to any of them: a complex number gives its real part, a float is truncated towards zero, and

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
-
 #include "amp/ops.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
@@ -12,7 +11,7 @@
 #include "cpu/elementwise/iterate.h"
 #include "cpu/registry/kernels.h"
 #include "cuda/ops/cuda_distances.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 #include "policy/promotion.h"
 
 enum { TILE_BYTES = 16 * 1024, TILE_LEAST = 64 }; /* of transposed points, which stay in the first-level cache */
@@ -27,9 +26,6 @@ typedef struct distances {
 
 static amp_status start(amp_call *call, distances *w, double p, amp_dtype dtype, int64_t depth) {
     *w = (distances){.compute = amp_compute_dtype(dtype), .narrow = dtype != AMP_F64, .p = p, .depth = depth};
-    if (!(p >= 0.0)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'p' is %g; expected 0 or more", amp_call_name(call), p);
-    }
     const amp_kernel_family family = p == 0.0   ? AMP_KERNEL_DISTANCE_COUNT
                                      : p == 1.0 ? AMP_KERNEL_DISTANCE_MODULI
                                      : p == 2.0 ? AMP_KERNEL_DISTANCE_SQUARES
@@ -39,7 +35,6 @@ static amp_status start(amp_call *call, distances *w, double p, amp_dtype dtype,
         w->compute = AMP_F64;
         return AMP_OK;
     }
-    if (call->device != AMP_DEVICE_CPU) return AMP_OK;
     const amp_kernel *kernel = amp_kernel_select(family, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     w->kernel = (amp_distance_function *)kernel->function;
@@ -104,45 +99,6 @@ static const void *at(const distances *w, const void *points, int64_t index) {
     return (const char *)points + index * (int64_t)amp_dtype_size(w->compute);
 }
 
-/* ---- cdist ------------------------------------------------------------------------------------------------------- */
-
-static amp_status check_points(const amp_tensor *x1, const amp_tensor *x2) {
-    const amp_tensor *const points[] = {x1, x2};
-    for (int i = 0; i < 2; i++) {
-        if (points[i]->rank < 2) {
-            return amp_fail(AMP_ERROR_INVALID, "cdist: '%s' is %s; expected [points, coordinates] or more dimensions",
-                            i ? "x2" : "x1", amp_describe(points[i]));
-        }
-        if (amp_dtype_is_floating(points[i]->dtype)) continue;
-        return amp_fail(AMP_ERROR_DTYPE, "cdist: '%s' is %s; expected a floating dtype", i ? "x2" : "x1",
-                        amp_describe(points[i]));
-    }
-    if (x1->shape[x1->rank - 1] == x2->shape[x2->rank - 1]) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "cdist: 'x1' is %s, 'x2' is %s; expected as many coordinates in both",
-                    amp_describe(x1), amp_describe(x2));
-}
-
-/* The points in the common batch shape. */
-static amp_tensor expanded(const amp_tensor *points, int rank, const int64_t *shape) {
-    amp_tensor view = *points;
-    view.rank = rank;
-    for (int d = 0; d < rank; d++) {
-        const int from = d - (rank - points->rank);
-        view.shape[d] = d < rank - 2 ? shape[d] : points->shape[from];
-        view.strides[d] = from < 0 || (d < rank - 2 && points->shape[from] == 1) ? 0 : points->strides[from];
-    }
-    return view;
-}
-
-static amp_status check_mode(const amp_call *call, const char *mode) {
-    static const char *const modes[] = {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
-                                        "donot_use_mm_for_euclid_dist"};
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(mode, modes[i])) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'compute_mode' is \"%s\"; expected \"%s\", \"%s\" or \"%s\"",
-                    amp_call_name(call), mode, modes[0], modes[1], modes[2]);
-}
-
 typedef struct grid {
     const void *one, *many;
     int64_t batches, rows, columns;
@@ -196,48 +152,29 @@ static amp_tensor *results_for(const amp_call *call, const distances *w, amp_ten
     return amp_tensor_new(call->op->name, w->compute, out->rank, out->shape);
 }
 
-amp_status cpu_cdist(amp_call *call) {
-    const amp_cdist_args *a = call->args;
-    const amp_tensor *x1 = a->x1, *x2 = a->x2;
-    const amp_dtype dtype = amp_promote(x1->dtype, x2->dtype);
+amp_status amp_cpu_distances_between(amp_call *call, const amp_tensor *one, const amp_tensor *many, double p,
+                                     amp_dtype dtype) {
+    const int batch = one->rank - 2;
     int64_t shape[AMP_MAX_RANK];
-    int rank;
     distances w;
-    AMP_TRY(check_points(x1, x2));
-    AMP_TRY(check_mode(call, a->compute_mode));
-    AMP_TRY(start(call, &w, a->p.value, dtype, x1->shape[x1->rank - 1]));
-    if (!amp_broadcast_shapes(x1->rank - 2, x1->shape, x2->rank - 2, x2->shape, &rank, shape)) {
-        return amp_fail(AMP_ERROR_INVALID, "cdist: 'x1' is %s, 'x2' is %s; their batches do not broadcast",
-                        amp_describe(x1), amp_describe(x2));
-    }
-    const amp_tensor one = expanded(x1, rank + 2, shape), many = expanded(x2, rank + 2, shape);
-    grid g = {.batches = 1, .rows = x1->shape[x1->rank - 2], .columns = x2->shape[x2->rank - 2]};
-    for (int d = 0; d < rank; d++) g.batches *= shape[d];
-    shape[rank] = g.rows;
-    shape[rank + 1] = g.columns;
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_distances_between(call, &one, &many, w.p, dtype);
-    g.one = prepare(call, &w, &one, false);
-    g.many = g.one ? prepare(call, &w, &many, true) : NULL;
+    AMP_TRY(start(call, &w, p, dtype, one->shape[batch + 1]));
+    grid g = {.batches = 1, .rows = one->shape[batch], .columns = many->shape[batch]};
+    for (int d = 0; d < batch; d++) g.batches *= shape[d] = one->shape[d];
+    shape[batch] = g.rows;
+    shape[batch + 1] = g.columns;
+    g.one = prepare(call, &w, one, false);
+    g.many = g.one ? prepare(call, &w, many, true) : NULL;
     if (!g.many) return amp_pending_error();
-    amp_tensor *out = amp_call_output(call, 0, dtype, rank + 2, shape);
+    amp_tensor *out = amp_call_output(call, 0, dtype, batch + 2, shape);
     amp_tensor *results = out ? results_for(call, &w, out) : NULL;
     if (!results) return amp_pending_error();
     if (amp_tensor_elements(out) > 0) AMP_TRY(run_grid(call, &w, &g, amp_tensor_pointer(results)));
     return results == out ? AMP_OK : amp_cpu_copy(out, results);
 }
 
-/* ---- pdist ------------------------------------------------------------------------------------------------------- */
-
-amp_status cpu_pdist(amp_call *call) {
-    const amp_pdist_args *a = call->args;
-    const amp_tensor *x = a->input;
+amp_status amp_cpu_distances_within(amp_call *call, const amp_tensor *x, double p) {
     distances w;
-    if (x->rank != 2 || !amp_dtype_is_floating(x->dtype)) {
-        return amp_fail(x->rank != 2 ? AMP_ERROR_INVALID : AMP_ERROR_DTYPE,
-                        "pdist: input is %s; expected [points, coordinates] of a floating dtype", amp_describe(x));
-    }
-    AMP_TRY(start(call, &w, a->p.value, x->dtype, x->shape[1]));
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_distances_within(call, x, w.p);
+    AMP_TRY(start(call, &w, p, x->dtype, x->shape[1]));
     const int64_t n = x->shape[0], count = n > 1 ? n * (n - 1) / 2 : 0;
     const void *one = prepare(call, &w, x, false), *many = one ? prepare(call, &w, x, true) : NULL;
     amp_tensor *out = many ? amp_call_output(call, 0, x->dtype, 1, &count) : NULL;

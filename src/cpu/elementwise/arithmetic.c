@@ -3,14 +3,13 @@
 #include <complex.h>
 #include <math.h>
 #include <stdatomic.h>
-
 #include "amp/ops.h"
 #include "cpu/elementwise/complex_log1p.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "ops/argument_rules.h"
+#include "steps/argument_rules.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;
@@ -111,47 +110,85 @@ static complex128 log_add_exp_complex(complex128 x, complex128 y) {
 }
 
 DEFINE_LOOP(add, double, f64, x + c->alpha * y)
+
 DEFINE_LOOP(add, int64_t, i64, (int64_t)((uint64_t)x + (uint64_t)c->alpha_whole * (uint64_t)y))
+
 DEFINE_LOOP(add, complex128, c128, x + c->alpha_complex * y)
+
 DEFINE_LOOP(mul, double, f64, x *y)
+
 DEFINE_LOOP(mul, int64_t, i64, WRAP(*))
+
 DEFINE_LOOP(mul, complex128, c128, amp_complex_product(x, y))
+
 DEFINE_LOOP(div, double, f64, x / y)
+
 DEFINE_LOOP(div, complex128, c128, x / y)
+
 DEFINE_LOOP(div_trunc, double, f64, trunc(x / y))
+
 DEFINE_LOOP(div_trunc, int64_t, i64, checked_quotient(c, x, y))
+
 DEFINE_LOOP(div_floor, double, f64, floor_quotient_f64(x, y))
+
 DEFINE_LOOP(div_floor, int64_t, i64, floor_quotient(c, x, y))
+
 DEFINE_LOOP(maximum, double, f64, isnan(x) || x > y ? x : y)
+
 DEFINE_LOOP(maximum, int64_t, i64, x > y ? x : y)
+
 DEFINE_LOOP(minimum, double, f64, isnan(x) || x < y ? x : y)
+
 DEFINE_LOOP(minimum, int64_t, i64, x < y ? x : y)
+
 DEFINE_LOOP(pow, double, f64, pow(x, y))
+
 DEFINE_LOOP(pow, int64_t, i64, power_i64(x, y))
+
 DEFINE_LOOP(pow, complex128, c128, cpow(x, y))
+
 DEFINE_LOOP(fmod, double, f64, fmod(x, y))
+
 DEFINE_LOOP(fmod, int64_t, i64, checked_remainder(c, x, y, false))
+
 DEFINE_LOOP(remainder, double, f64, modulo(x, y))
+
 DEFINE_LOOP(remainder, int64_t, i64, checked_remainder(c, x, y, true))
+
 DEFINE_LOOP(atan2, double, f64, atan2(x, y))
+
 DEFINE_LOOP(logaddexp, double, f64, log_add_exp(x, y))
+
 DEFINE_LOOP(logaddexp, complex128, c128, log_add_exp_complex(x, y))
 
 static const binary_op add_op = {AMP_KERNEL_ADD, add_f64, add_i64, add_c128, .rounds = true};
+
 /* with −alpha */
 static const binary_op sub_op = {AMP_KERNEL_SUB, add_f64, add_i64, add_c128, .rounds = true};
+
 static const binary_op add_scaled_op = {AMP_KERNEL_ADD_SCALED, add_f64, add_i64, add_c128, .rounds = true};
+
 static const binary_op mul_op = {AMP_KERNEL_MUL, mul_f64, mul_i64, mul_c128, .rounds = false};
+
 static const binary_op div_op = {AMP_KERNEL_DIV, div_f64, NULL, div_c128, .rounds = false};
+
 static const binary_op div_trunc_op = {AMP_KERNEL_DIV_TRUNC, div_trunc_f64, div_trunc_i64, NULL, .rounds = false};
+
 static const binary_op div_floor_op = {AMP_KERNEL_DIV_FLOOR, div_floor_f64, div_floor_i64, NULL, .no_bool = true};
+
 static const binary_op maximum_op = {AMP_KERNEL_MAXIMUM, maximum_f64, maximum_i64, NULL, .rounds = false};
+
 static const binary_op minimum_op = {AMP_KERNEL_MINIMUM, minimum_f64, minimum_i64, NULL, .rounds = false};
+
 static const binary_op pow_op = {AMP_KERNEL_POW, pow_f64, pow_i64, pow_c128, .rounds = true};
+
 static const binary_op fmod_op = {AMP_KERNEL_FMOD, fmod_f64, fmod_i64, NULL, .rounds = true, .no_bool = true};
+
 static const binary_op remainder_op = {AMP_KERNEL_REMAINDER, remainder_f64,  remainder_i64, NULL,
                                        .rounds = true,       .no_bool = true};
+
 static const binary_op atan2_op = {AMP_KERNEL_ATAN2, atan2_f64, NULL, NULL, .rounds = false};
+
 static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, logaddexp_c128, .rounds = false};
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
@@ -160,10 +197,12 @@ static void kernel_loop(void *context, void *out, const void *const *in, int64_t
     const binary_context *c = context;
     c->kernel(out, in[0], in[1], n, c->scale);
 }
+
 static void number_last_loop(void *context, void *out, const void *const *in, int64_t n) {
     const binary_context *c = context;
     c->kernel(out, in[0], NULL, n, c->scale);
 }
+
 static void number_first_loop(void *context, void *out, const void *const *in, int64_t n) {
     const binary_context *c = context;
     c->kernel(out, NULL, in[0], n, c->scale);
@@ -287,7 +326,9 @@ static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b
         return sum_or_difference(call, amp_tensor_operand("input", a->input), amp_number_operand("other", a->other),   \
                                  &a->alpha, sign);                                                                     \
     }
+
 DEFINE_SUM(add, 1)
+
 DEFINE_SUM(sub, -1)
 
 /* ---- The others ----------------------------------------------------------------------------------------------- */
@@ -318,25 +359,37 @@ static amp_status divide(amp_call *call, amp_operand a, amp_operand b, const cha
         const amp_operand x = amp_tensor_operand(#first, a->first), y = amp_tensor_operand(#second, a->second);        \
         return run;                                                                                                    \
     }
+
 #define DEFINE_SCALAR(op, first, second, run)                                                                          \
     amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
         const amp_##op##_scalar_args *a = call->args;                                                                  \
         const amp_operand x = amp_tensor_operand(#first, a->first), y = amp_number_operand(#second, a->second);        \
         return run;                                                                                                    \
     }
-#define DEFINE_BOTH(op, first, second, run) DEFINE_TENSOR(op, first, second, run) DEFINE_SCALAR(op, first, second, run)
 
+#define DEFINE_BOTH(op, first, second, run) DEFINE_TENSOR(op, first, second, run) DEFINE_SCALAR(op, first, second, run)
 DEFINE_BOTH(mul, input, other, plain(call, &mul_op, x, y))
+
 DEFINE_BOTH(div, input, other, divide(call, x, y, a->rounding_mode))
+
 DEFINE_BOTH(floor_divide, input, other, plain(call, &div_floor_op, x, y))
+
 DEFINE_BOTH(remainder, input, other, plain(call, &remainder_op, x, y))
+
 DEFINE_BOTH(fmod, input, other, plain(call, &fmod_op, x, y))
+
 DEFINE_TENSOR(pow, input, exponent, plain(call, &pow_op, x, y))
+
 DEFINE_TENSOR(atan2, input, other, floating(call, &atan2_op, x, y))
+
 DEFINE_TENSOR(logaddexp, input, other, plain(call, &logaddexp_op, x, y))
+
 DEFINE_TENSOR(maximum, input, other, plain(call, &maximum_op, x, y))
+
 DEFINE_TENSOR(minimum, input, other, plain(call, &minimum_op, x, y))
+
 DEFINE_TENSOR(max_other, input, other, plain(call, &maximum_op, x, y))
+
 DEFINE_TENSOR(min_other, input, other, plain(call, &minimum_op, x, y))
 
 /* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0, but 0 in f16. */
@@ -415,17 +468,9 @@ static amp_status polar_f32(const amp_operand *v, amp_tensor *out) {
     return AMP_OK;
 }
 
-amp_status cpu_polar(amp_call *call) {
-    const amp_polar_args *a = call->args;
+amp_status amp_cpu_polar(const amp_call *call, const amp_polar_args *a, amp_tensor *out) {
     const amp_operand v[2] = {amp_tensor_operand("abs", a->abs), amp_tensor_operand("angle", a->angle)};
-    AMP_TRY(amp_call_check_same_dtype(call, "abs", a->abs, "angle", a->angle));
-    if (a->abs->dtype != AMP_F32 && a->abs->dtype != AMP_F64) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'abs' is %s; expected f32 or f64", amp_call_name(call),
-                        amp_describe(a->abs));
-    }
-    amp_tensor *out = amp_operands_output(call, v, 2, a->abs->dtype == AMP_F32 ? AMP_C64 : AMP_C128);
-    if (!out) return amp_pending_error();
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_polar(call, a, out);
+    (void)call;
     if (out->dtype == AMP_C64) return polar_f32(v, out);
     amp_operands_run(v, 2, AMP_F64, AMP_C128, polar_loop, NULL, 64, out);
     return AMP_OK;

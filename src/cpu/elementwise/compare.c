@@ -7,8 +7,8 @@
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
-#include "ops/argument_rules.h"
+#include "steps/operands.h"
+#include "steps/argument_rules.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;

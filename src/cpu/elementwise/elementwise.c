@@ -2,6 +2,8 @@
  * they lie, all others pass through buffers that stay in the first-level cache. */
 #include "cpu/elementwise/elementwise.h"
 
+#include "steps/constants.h"
+
 #include "cpu/convert/element.h"
 #include "cpu/elementwise/iterate.h"
 
@@ -92,4 +94,19 @@ void amp_elementwise_run(const amp_elementwise *work, amp_tensor *out) {
     p.block = (int64_t)(AMP_BLOCK_BYTES / widest);
     amp_block_prepare();
     amp_iterator_run(&it, run_inner, &p, work->cost);
+}
+
+void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
+                      amp_dense_function *function, void *context, int64_t cost, amp_tensor *out) {
+    amp_elementwise work = {
+        .function = function, .context = context, .out_compute = out_compute, .inputs = count, .cost = cost};
+    amp_constant constants[AMP_ELEMENTWISE_INPUTS];
+    for (int i = 0; i < count; i++) {
+        work.in[i].compute = compute;
+        work.in[i].tensor = values[i].tensor;
+        if (values[i].tensor) continue;
+        constants[i] = amp_constant_of(&values[i].number, compute);
+        work.in[i].constant = &constants[i];
+    }
+    amp_elementwise_run(&work, out);
 }

@@ -3,8 +3,9 @@
 #define AMP_CPU_ELEMENTWISE_H
 
 #include "core/tensor_impl.h"
+#include "steps/operands.h"
 
-enum { AMP_ELEMENTWISE_INPUTS = 4 };
+enum { AMP_ELEMENTWISE_INPUTS = AMP_MOST_OPERANDS };
 
 /* n results from n elements of each input, dense, in the compute types that the caller named. out may be one of in. */
 typedef void amp_dense_function(void *context, void *out, const void *const *in, int64_t n);
@@ -27,5 +28,9 @@ typedef struct amp_elementwise {
 
 /* Computes every element of `out`; the inputs broadcast to its shape. */
 void amp_elementwise_run(const amp_elementwise *work, amp_tensor *out);
+
+/* Runs `function` over the values, all loaded as `compute`, into `out`, which it writes as `out_compute`. */
+void amp_operands_run(const amp_operand *values, int count, amp_dtype compute, amp_dtype out_compute,
+                      amp_dense_function *function, void *context, int64_t cost, amp_tensor *out);
 
 #endif /* AMP_CPU_ELEMENTWISE_H */

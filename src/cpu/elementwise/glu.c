@@ -4,8 +4,8 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
-#include "ops/row_rules.h"
+#include "steps/operands.h"
+#include "steps/row_rules.h"
 
 /* ---- glu --------------------------------------------------------------------------------------------------------- */
 

@@ -127,14 +127,3 @@ void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, 
         if (part.begin < part.end) run_range(it, loop, context, part.begin, part.end);
     }
 }
-
-bool amp_broadcast_shapes(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int *rank, int64_t *shape) {
-    *rank = rank_a > rank_b ? rank_a : rank_b;
-    for (int d = *rank - 1; d >= 0; d--) { /* from the last: `shape` may be `a` or `b` */
-        const int da = d - (*rank - rank_a), db = d - (*rank - rank_b);
-        const int64_t ea = da < 0 ? 1 : a[da], eb = db < 0 ? 1 : b[db];
-        if (ea != eb && ea != 1 && eb != 1) return false;
-        shape[d] = ea == 1 ? eb : ea;
-    }
-    return true;
-}

@@ -38,7 +38,4 @@ static inline int64_t amp_stride_reach(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-/* The common shape of two: extents match, or one of them is 1, or is missing on the left. False: they do not fit. */
-bool amp_broadcast_shapes(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int *rank, int64_t *shape);
-
 #endif /* AMP_CPU_ITERATE_H */

@@ -9,7 +9,7 @@
 #include "cpu/elementwise/complex_log1p.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "policy/promotion.h"
 
 typedef double _Complex complex128;

@@ -5,8 +5,8 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
-#include "ops/argument_rules.h"
+#include "steps/operands.h"
+#include "steps/argument_rules.h"
 
 typedef double _Complex complex128;
 

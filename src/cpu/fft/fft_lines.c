@@ -343,11 +343,10 @@ static void plan_lines(job *j) {
     }
 }
 
-amp_status amp_fft_run_lines(const amp_fft_lines *asked) {
+amp_status amp_cpu_fft_lines(const amp_fft_lines *asked) {
     amp_fft_lines whole = *asked;
     const amp_fft_lines *lines = &whole;
     job j = {.lines = lines};
-    if (asked->to->storage->device == AMP_DEVICE_CUDA) return amp_cuda_fft_lines(asked);
     if (asked->form == AMP_FFT_C2C && !amp_dtype_is_complex(asked->from->dtype)) { /* half of it is computed */
         whole.form = AMP_FFT_R2C;
         whole.inverse = false;

@@ -4,8 +4,8 @@
 
 #include "amp/ops.h"
 #include "cpu/fft/fft_lines.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 /* Which dimensions are transformed, in what order (the last named first), and to what lengths. */

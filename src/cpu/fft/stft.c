@@ -4,8 +4,8 @@
 
 #include "amp/ops.h"
 #include "cpu/fft/fft_lines.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 typedef struct framing {
     const amp_stft_args *args;

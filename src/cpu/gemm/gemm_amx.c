@@ -16,7 +16,7 @@
 
 #include "cpu/gemm/gemm_isa.h"
 #include "cpu/gemm/gemm_simd.h"
-#include "cpu/simd/amx_tiles.h"
+#include "machine/amx_tiles.h"
 
 static int upper_rows(int panel_rows) {
     return (panel_rows + 1) / 2;

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
-
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -10,8 +9,8 @@
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cuda/ops/cuda_bags.h"
-#include "dispatch/call.h"
-#include "ops/row_rules.h"
+#include "call/call.h"
+#include "steps/row_rules.h"
 
 /* ---- Indices and the table --------------------------------------------------------------------------------------- */
 
@@ -103,14 +102,12 @@ amp_status cpu_embedding(amp_call *call) {
 
 enum { BLOCK = AMP_BLOCK_BYTES / sizeof(float) };
 
-typedef enum bag_mode { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode;
-
 typedef struct bags {
     lookup l;
     const amp_tensor *table;      /* rows dense */
     const int64_t *offsets;       /* NULL: `each` indices in every bag */
     int64_t count, each, padding; /* padding: the row that does not count; -1: none */
-    bag_mode mode;
+    amp_bag_mode mode;
     amp_dtype compute;
     const void *scales; /* per_sample_weights, dense, of compute type; or NULL */
     amp_binary_function *add_scaled, *div;
@@ -137,7 +134,7 @@ static void take_row(const bags *b, char *out, int64_t i, bool first) {
     if (b->compute == AMP_F64) {
         double *o = (double *)(void *)out;
         const double *x = (const double *)(const void *)row;
-        if (b->mode == BAG_MAX)
+        if (b->mode == AMP_BAG_MAX)
             TAKE_GREATER(double, o, x, width, first)
         else
             for (int64_t k = 0; k < width; k++) o[k] += scale * x[k];
@@ -152,7 +149,7 @@ static void take_row(const bags *b, char *out, int64_t i, bool first) {
             amp_block_load(AMP_F32, block, t->dtype, row + at * size, size, n);
             x = block;
         }
-        if (b->mode == BAG_MAX)
+        if (b->mode == AMP_BAG_MAX)
             TAKE_GREATER(float, o, x, n, first)
         else if (first && scale == 1.0)
             memcpy(o, x, (size_t)n * sizeof *o);
@@ -207,29 +204,14 @@ static void run_bag(const bags *b, int64_t bag) {
     char *out = b->out + bag * bytes;
     int64_t taken = 0;
     memset(out, 0, (size_t)bytes);
-    if (b->table->dtype == AMP_F32 && b->mode != BAG_MAX) {
+    if (b->table->dtype == AMP_F32 && b->mode != AMP_BAG_MAX) {
         taken = add_rows(b, (float *)(void *)out, from, to);
     } else {
         for (int64_t i = from; i < to; i++) {
             if (b->l.index[i] != b->padding) take_row(b, out, i, taken++ == 0);
         }
     }
-    if (b->mode == BAG_MEAN) divide(b, out, taken);
-}
-
-static amp_status check_offsets(const amp_call *call, const amp_embedding_bag_args *a) {
-    const amp_tensor *offsets = a->offsets;
-    if (a->input->rank == 2 && !offsets) return AMP_OK;
-    if (a->input->rank != 1 || !offsets || offsets->rank != 1 ||
-        (offsets->dtype != AMP_I64 && offsets->dtype != AMP_I32)) {
-        return amp_fail(
-            AMP_ERROR_INVALID,
-            "%s: input is %s, 'offsets' is %s; expected a matrix of indices, or a vector and integer offsets",
-            amp_call_name(call), amp_describe(a->input), offsets ? amp_describe(offsets) : "missing");
-    }
-    if (!a->include_last_offset || offsets->shape[0] > 0) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'offsets' is %s; expected at least the last offset", amp_call_name(call),
-                    amp_describe(offsets));
+    if (b->mode == AMP_BAG_MEAN) divide(b, out, taken);
 }
 
 static amp_status take_offsets(const amp_call *call, const amp_embedding_bag_args *a, bags *b) {
@@ -258,19 +240,6 @@ static amp_status take_offsets(const amp_call *call, const amp_embedding_bag_arg
     return AMP_OK;
 }
 
-static amp_status check_scales(const amp_call *call, const amp_embedding_bag_args *a, const bags *b) {
-    const amp_tensor *scales = a->per_sample_weights;
-    if (!scales) return AMP_OK;
-    if (b->mode != BAG_SUM) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'per_sample_weights' is given and 'mode' is \"%s\"; expected \"sum\"",
-                        amp_call_name(call), a->mode);
-    }
-    AMP_TRY(amp_call_check_same_dtype(call, "weight", a->weight, "per_sample_weights", scales));
-    if (amp_same_shape(scales, a->input)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'per_sample_weights' is %s, input is %s; expected equal shapes",
-                    amp_call_name(call), amp_describe(scales), amp_describe(a->input));
-}
-
 static amp_status take_scales(const amp_call *call, const amp_tensor *scales, bags *b) {
     const amp_tensor *dense = scales ? amp_cpu_dense(call->op->name, scales, b->compute, 0) : NULL;
     if (!scales) return AMP_OK;
@@ -279,36 +248,8 @@ static amp_status take_scales(const amp_call *call, const amp_tensor *scales, ba
     return AMP_OK;
 }
 
-static amp_status take_options(const amp_call *call, const amp_embedding_bag_args *a, bags *b) {
-    static const char *const modes[] = {[BAG_SUM] = "sum", [BAG_MEAN] = "mean", [BAG_MAX] = "max"};
-    int mode = 0;
-    while (mode < 3 && strcmp(a->mode, modes[mode]) != 0) mode++;
-    if (mode == 3) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'mode' is \"%s\"; expected \"sum\", \"mean\" or \"max\"",
-                        amp_call_name(call), a->mode);
-    }
-    b->mode = (bag_mode)mode;
-    if (!amp_dtype_is_floating(a->weight->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'weight' is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(a->weight));
-    }
-    const int64_t rows = a->weight->shape[0], padding = a->padding_idx.value;
-    if (a->padding_idx.set && (padding < -rows || padding >= rows)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'padding_idx' is %lld, 'weight' is %s; expected one of its rows",
-                        amp_call_name(call), (long long)padding, amp_describe(a->weight));
-    }
-    b->padding = !a->padding_idx.set ? -1 : padding < 0 ? padding + rows : padding;
-    return AMP_OK;
-}
-
-amp_status cpu_embedding_bag(amp_call *call) {
-    const amp_embedding_bag_args *a = call->args;
-    bags b = {.compute = amp_compute_dtype(a->weight->dtype)};
-    AMP_TRY(amp_check_table(call, a->input, a->weight));
-    AMP_TRY(take_options(call, a, &b));
-    AMP_TRY(check_offsets(call, a));
-    AMP_TRY(check_scales(call, a, &b));
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_embedding_bag(call, a, b.mode, b.padding);
+amp_status amp_cpu_embedding_bag(amp_call *call, const amp_embedding_bag_args *a, amp_bag_mode mode, int64_t padding) {
+    bags b = {.compute = amp_compute_dtype(a->weight->dtype), .mode = mode, .padding = padding};
     AMP_TRY(take_indices(call, a->input, a->weight, &b.l));
     AMP_TRY(take_offsets(call, a, &b));
     AMP_TRY(take_scales(call, a->per_sample_weights, &b));

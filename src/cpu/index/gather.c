@@ -1,20 +1,23 @@
 /* gather, take_along_dim, index_select, one_hot: elements read where indices say. */
 #include <string.h>
-
 #include "amp/ops.h"
 #include "cpu/index/index_walk.h"
 #include "cpu/elementwise/iterate.h"
 #include "cuda/ops/cuda_rows.h"
 #include "cuda/ops/cuda_scatter.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 /* ---- Elements by size ----------------------------------------------------------------------------------------- */
 
 typedef uint8_t unit_1;
+
 typedef uint16_t unit_2 __attribute__((may_alias));
+
 typedef uint32_t unit_4 __attribute__((may_alias));
+
 typedef uint64_t unit_8 __attribute__((may_alias));
+
 typedef double _Complex unit_16 __attribute__((may_alias));
 
 /* Checked in the same pass, so that the wait for an index and that for an element overlap. */
@@ -55,10 +58,15 @@ typedef double _Complex unit_16 __attribute__((may_alias));
             memcpy(r.values + i * r.values_step, r.table + i * r.table_step + index * r.scale, bytes);                 \
         }                                                                                                              \
     }
+
 READ_LOOP(1)
+
 READ_LOOP(2)
+
 READ_LOOP(4)
+
 READ_LOOP(8)
+
 READ_LOOP(16)
 
 static void set_reader(amp_index_walk *walk, amp_dtype dtype) {
@@ -126,59 +134,10 @@ amp_status cpu_gather(amp_call *call) {
 }
 
 /* The tensor as a vector: a view, or a copy that belongs to the call. */
-static amp_status flattened(const amp_call *call, const amp_tensor *t, amp_tensor *flat) {
-    *flat = *t;
-    if (!amp_tensor_is_dense(t)) {
-        amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, t->shape);
-        if (!copy) return amp_pending_error();
-        AMP_TRY(amp_copy_tensor(copy, t));
-        *flat = *copy;
-    }
-    flat->rank = 1;
-    flat->shape[0] = amp_tensor_elements(t);
-    flat->strides[0] = 1;
-    return AMP_OK;
-}
-
-/* Both stretched to their common shape, but each keeps its own extent of `dim`. */
-static bool stretch(amp_tensor *input, amp_tensor *index, int dim) {
-    for (int d = 0; d < input->rank; d++) {
-        if (d == dim || input->shape[d] == index->shape[d]) continue;
-        amp_tensor *narrow = input->shape[d] == 1 ? input : index;
-        if (narrow->shape[d] != 1) return false;
-        narrow->shape[d] = narrow == input ? index->shape[d] : input->shape[d];
-        narrow->strides[d] = 0;
-    }
-    return true;
-}
-
-amp_status cpu_take_along_dim(amp_call *call) {
-    const amp_take_along_dim_args *a = call->args;
-    amp_tensor *converted = amp_index_tensor(call, "indices", a->indices);
-    if (!converted) return amp_pending_error();
-    amp_tensor input = *a->input, index = *converted;
-    int d = 0;
-    if (a->dim.set) {
-        AMP_TRY(amp_wrap_dim(call, "dim", a->dim.value, input.rank, &d));
-        if (index.rank != input.rank) {
-            return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' is %s, input %s; expected as many dimensions",
-                            amp_call_name(call), amp_describe(a->indices), amp_describe(a->input));
-        }
-    } else {
-        AMP_TRY(flattened(call, a->input, &input));
-        AMP_TRY(flattened(call, converted, &index));
-    }
-    input = amp_index_at_least_vector(&input);
-    index = amp_index_at_least_vector(&index);
-    if (!stretch(&input, &index, d)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'indices' is %s, input %s; their shapes do not broadcast beside 'dim'",
-                        amp_call_name(call), amp_describe(a->indices), amp_describe(a->input));
-    }
-    const int rank = a->dim.set ? a->indices->rank : 1;
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_read_along(call, &input, &index, d, rank, true);
-    amp_tensor *out = amp_call_output(call, 0, input.dtype, rank, index.shape);
+amp_status amp_cpu_read_along(amp_call *call, const amp_reading *a) {
+    amp_tensor *out = amp_call_output(call, 0, a->table->dtype, a->rank, a->index->shape);
     if (!out) return amp_pending_error();
-    const reading r = {"indices", converted, input, index, d, true};
+    const reading r = {"indices", a->given, *a->table, *a->index, a->dim, true};
     return read_all(call, &r, out);
 }
 
@@ -224,63 +183,21 @@ static void find_largest(void *context, char *const *data, const int64_t *stride
     }
 }
 
-static amp_status count_classes(const amp_call *call, const amp_tensor *index, int64_t *classes) {
-    if (amp_tensor_elements(index) == 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, from which 'num_classes' cannot be counted: give it",
-                        amp_call_name(call), amp_describe(index));
-    }
-    if (call->device == AMP_DEVICE_CUDA) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED,
-                        "%s: 'num_classes' must be given on cuda: to count the classes would wait for the device",
-                        amp_call_name(call));
-    }
+int64_t amp_cpu_largest_index(const amp_tensor *index) {
     int64_t largest = 0;
     amp_iterator it;
     amp_iterator_start(&it, index->rank, index->shape);
     amp_iterator_add(&it, index);
     amp_iterator_run(&it, find_largest, &largest, 1);
-    *classes = largest + (largest < INT64_MAX);
-    return AMP_OK;
+    return largest;
 }
 
-static amp_status set_hot_on_device(const amp_call *call, const amp_tensor *index, const amp_tensor *out) {
-    static const int64_t one[2] = {1, 0}; /* as an element, with room for the largest */
-    amp_tensor places = *index;
-    places.shape[places.rank] = places.strides[places.rank] = 1;
-    places.rank++;
-    return amp_cuda_write_by_index(
-        call, &(const amp_cuda_writing){
-                  .table = out, .index = &places, .number = one, .dim = index->rank, .alpha = amp_int(1)});
-}
-
-amp_status cpu_one_hot(amp_call *call) {
-    const amp_one_hot_args *a = call->args;
-    amp_tensor *index = amp_index_tensor(call, "input", a->input);
-    if (!index) return amp_pending_error();
-    int64_t classes = a->num_classes.value;
-    if (classes == -1) AMP_TRY(count_classes(call, index, &classes));
-    if (index->rank == AMP_MAX_RANK || classes < 1) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: input is %s and 'num_classes' %lld; expected classes from 1 up, and at "
-                        "most %d dimensions",
-                        amp_call_name(call), amp_describe(a->input), (long long)classes, AMP_MAX_RANK - 1);
-    }
-    int64_t shape[AMP_MAX_RANK], elements;
-    memcpy(shape, index->shape, (size_t)index->rank * sizeof *shape);
-    shape[index->rank] = classes;
-    amp_tensor expected = {.dtype = AMP_I64, .rank = index->rank + 1};
-    memcpy(expected.shape, shape, (size_t)expected.rank * sizeof *shape);
-    AMP_TRY(amp_index_check(call, "input", index, classes, &expected, index->rank, false));
-    AMP_TRY(amp_shape_elements(amp_call_name(call), index->rank + 1, shape, &elements));
-    amp_tensor *out = amp_call_output(call, 0, AMP_I64, index->rank + 1, shape);
-    if (!out) return amp_pending_error();
-    const amp_scalar zero = amp_int(0);
-    AMP_TRY(amp_fill_tensor_with(out, &zero));
-    if (call->device == AMP_DEVICE_CUDA) return set_hot_on_device(call, index, out);
+amp_status amp_cpu_set_hot(const amp_call *call, const amp_tensor *index, amp_tensor *out) {
     amp_tensor first = *out; /* class 0 of every element */
     first.rank--;
     int64_t step = out->strides[index->rank] * (int64_t)sizeof(int64_t);
     amp_iterator it;
+    (void)call;
     amp_iterator_start(&it, index->rank, index->shape);
     amp_iterator_add(&it, &first);
     amp_iterator_add(&it, index);

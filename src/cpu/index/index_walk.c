@@ -5,7 +5,7 @@
 
 #include "cpu/convert/element.h"
 #include "cpu/elementwise/iterate.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index) {
     if (index->dtype == AMP_I64) return index;

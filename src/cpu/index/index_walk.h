@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_INDEX_WALK_H
 #define AMP_CPU_INDEX_WALK_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* A tensor of integers as i64: itself, or a copy that belongs to the call. NULL with an error: it holds no integers. */
 amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index);

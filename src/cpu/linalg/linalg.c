@@ -11,7 +11,7 @@
 #include "core/parallel.h"
 #include "cpu/elementwise/iterate.h"
 #include "cuda/ops/cuda_linalg.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------- */
 

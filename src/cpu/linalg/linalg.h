@@ -10,7 +10,7 @@
 #define AMP_CPU_LINALG_H
 
 #include "cpu/linalg/lapack.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* The dimensions before the matrix. */
 typedef struct amp_batch {

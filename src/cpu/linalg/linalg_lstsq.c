@@ -5,7 +5,7 @@
 #include "core/memory.h"
 #include "cpu/convert/copy.h"
 #include "cpu/linalg/linalg.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 typedef struct lstsq_job {
     const amp_lapack *lapack;

@@ -7,7 +7,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/linalg/linalg.h"
 #include "cpu/reduce/reduce.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 /* ---- What all norms check --------------------------------------------------------------------------------------- */

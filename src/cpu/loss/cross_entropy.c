@@ -12,7 +12,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/loss/loss_reduction.h"
-#include "ops/class_rules.h"
+#include "steps/class_rules.h"
 
 enum {
     TILE = 256,  /* positions whose classes are walked together */

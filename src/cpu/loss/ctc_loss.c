@@ -12,7 +12,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/loss/loss_reduction.h"
 #include "cuda/ops/cuda_class_losses.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 enum { STATE_COST = 32 }; /* simple operations for one state of one frame */
 

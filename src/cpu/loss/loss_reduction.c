@@ -5,7 +5,7 @@
 
 #include "cpu/convert/element.h"
 #include "cpu/reduce/reduce.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean,
                                  amp_loss_reduction *reduction) {

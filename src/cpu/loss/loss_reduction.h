@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_LOSS_REDUCTION_H
 #define AMP_CPU_LOSS_REDUCTION_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 typedef enum amp_loss_reduction {
     AMP_LOSS_NONE,

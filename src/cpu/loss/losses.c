@@ -9,7 +9,7 @@
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/loss/loss_reduction.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "policy/promotion.h"
 
 enum { BLOCK = AMP_BLOCK_BYTES / sizeof(float) }; /* the most elements that the block loop hands over in f32 */

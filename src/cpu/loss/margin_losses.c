@@ -9,7 +9,7 @@
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/loss/loss_reduction.h"
-#include "ops/class_rules.h"
+#include "steps/class_rules.h"
 
 typedef struct margins {
     int64_t samples, classes;

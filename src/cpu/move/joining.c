@@ -3,8 +3,8 @@
 
 #include "amp/ops.h"
 #include "cpu/convert/copy.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 /* ---- cat, stack ----------------------------------------------------------------------------------------------- */

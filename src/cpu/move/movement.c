@@ -5,8 +5,8 @@
 #include "amp/ops.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 /* ---- repeat, tile --------------------------------------------------------------------------------------------- */
 

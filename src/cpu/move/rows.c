@@ -4,7 +4,7 @@
 #include <omp.h>
 
 #include "core/parallel.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 /* The dimensions of `mask` last. */
 static amp_tensor with_rows_last(const amp_tensor *t, unsigned mask) {

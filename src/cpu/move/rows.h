@@ -4,7 +4,7 @@
 #define AMP_CPU_ROWS_H
 
 #include "cpu/convert/element.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Row r begins at data + r·length·size, in memory of the tensor's device; rows are in the order of the dimensions that
  * are not in them. */

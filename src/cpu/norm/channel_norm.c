@@ -11,8 +11,8 @@
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "dispatch/call.h"
-#include "ops/row_rules.h"
+#include "call/call.h"
+#include "steps/row_rules.h"
 
 enum {
     BLOCK = AMP_BLOCK_BYTES / sizeof(float),

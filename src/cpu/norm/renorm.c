@@ -2,22 +2,22 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
-
 #include "amp/ops.h"
 #include "core/parallel.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cpu/reduce/reduce.h"
 #include "cuda/ops/cuda_norms.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 /* ---- renorm ------------------------------------------------------------------------------------------------------ */
 
 static void scale_f32(void *context, void *out, const void *const *in, int64_t n) {
     (*(amp_binary_function **)context)(out, in[0], in[1], n, 0.0F);
 }
+
 static void scale_f64(void *context, void *out, const void *const *in, int64_t n) {
     const double *x = in[0], *scale = in[1];
     (void)context;
@@ -37,47 +37,15 @@ static void scales_from_norms(amp_tensor *norms, double limit) {
     for (int64_t i = 0; i < n; i++) norm[i] = norm[i] > limit ? limit / (norm[i] + 1e-7) : 1.0;
 }
 
-amp_status cpu_renorm(amp_call *call) {
-    const amp_renorm_args *a = call->args;
-    const amp_tensor *input = a->input;
-    const double p = amp_constant_of(&a->p, AMP_F64).f64;
-    const double limit = amp_constant_of(&a->maxnorm, AMP_F64).f64;
-    int d;
-    const bool is_complex = amp_dtype_is_complex(input->dtype);
-    if (!amp_dtype_is_floating(input->dtype) && !is_complex) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
-                        amp_describe(input));
-    }
-    if (input->rank < 2) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected at least 2 dimensions", amp_call_name(call),
-                        amp_describe(input));
-    }
-    if (!(p > 0.0) || !(limit >= 0.0)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'p' is %g, 'maxnorm' is %g; expected more than 0, and 0 or more",
-                        amp_call_name(call), p, limit);
-    }
-    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, input->rank, &d));
+amp_status amp_cpu_scale_slices(amp_call *call, amp_tensor *input, amp_tensor *norms, double limit) {
     const amp_dtype compute = amp_compute_dtype(input->dtype);
-    const amp_tensor *moduli = is_complex ? amp_abs(a->input) : input;
-    if (!moduli) return amp_pending_error();
-    const amp_reduce_work work = {.kind = amp_norm_reduction(p),
-                                  .input = moduli,
-                                  .mask = ((1u << input->rank) - 1) & ~(1u << d),
-                                  .compute = amp_compute_dtype(moduli->dtype),
-                                  .power = p,
-                                  .scale = 1.0,
-                                  .root = isinf(p) ? 1.0 : 1.0 / p};
-    int64_t shape[AMP_MAX_RANK];
-    const int rank = amp_reduced_shape(input, work.mask, true, shape);
-    amp_tensor *norms = amp_backend_tensor(call->device, call->op->name, AMP_F64, rank, shape);
+    const bool is_complex = amp_dtype_is_complex(input->dtype);
     amp_binary_function *mul = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_MUL, AMP_F32, AMP_F32);
-    if (!norms || !mul) return amp_pending_error();
-    AMP_TRY(amp_cpu_reduce(&work, norms));
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_scale_slices(call, a->input, norms, limit);
+    if (!mul) return amp_pending_error();
     scales_from_norms(norms, limit);
     amp_tensor *out = amp_call_output(call, 0, input->dtype, input->rank, input->shape);
     if (!out) return amp_pending_error();
-    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("norm", norms)};
+    const amp_operand v[2] = {amp_tensor_operand("input", input), amp_tensor_operand("norm", norms)};
     amp_dense_function *scale = is_complex ? scale_c128 : compute == AMP_F32 ? scale_f32 : scale_f64;
     amp_operands_run(v, 2, compute, compute, scale, &mul, 2, out);
     return AMP_OK;
@@ -120,8 +88,11 @@ static double damped(double x, double s, double beta) {
             out[i] = (result)damped((double)x[c * r->inner + i], s, r->beta);                                          \
         }                                                                                                              \
     }
+
 RESPONSE_LOOP(f32, float, float, double, double)
+
 RESPONSE_LOOP(f64, double, double, double, double)
+
 /* As in PyTorch the sum of i64 wraps, and its mean is a whole number; the result is f32. */
 RESPONSE_LOOP(i64, int64_t, float, uint64_t, int64_t)
 
@@ -138,28 +109,16 @@ static void run_response(const response *r, int64_t samples) {
     }
 }
 
-amp_status cpu_local_response_norm(amp_call *call) {
-    const amp_local_response_norm_args *a = call->args;
+amp_status amp_cpu_respond(amp_call *call, const amp_local_response_norm_args *a, int64_t inner) {
     const amp_tensor *input = a->input;
     const bool whole = input->dtype == AMP_I64;
-    if (!amp_dtype_is_floating(input->dtype) && !whole) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype or i64", amp_call_name(call),
-                        amp_describe(input));
-    }
-    if (input->rank < 3 || a->size < 1) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: input is %s, 'size' is %lld; expected [N, C, …] of at least 3 dimensions, and 1 or more",
-                        amp_call_name(call), amp_describe(input), (long long)a->size);
-    }
     response r = {.compute = amp_compute_dtype(input->dtype),
                   .channels = input->shape[1],
-                  .inner = 1,
+                  .inner = inner,
                   .size = a->size,
                   .alpha = a->alpha.value,
                   .beta = a->beta.value,
                   .k = a->k.value};
-    for (int d = 2; d < input->rank; d++) r.inner *= input->shape[d];
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_respond(call, a, r.inner);
     const amp_dtype made = whole ? AMP_F32 : r.compute;
     amp_tensor *out = amp_call_output(call, 0, whole ? AMP_F32 : input->dtype, input->rank, input->shape);
     const amp_tensor *x = out ? amp_cpu_dense(call->op->name, input, r.compute, 0) : NULL;

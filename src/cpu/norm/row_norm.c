@@ -13,9 +13,9 @@
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/simd/unroll.h"
-#include "dispatch/call.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "call/call.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 
 /* A row in compute type, in place or through a buffer. */
 typedef void row_loop(const void *context, void *out, const void *in, int64_t n);

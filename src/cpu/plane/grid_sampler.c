@@ -2,7 +2,6 @@
  * of output elements the places become indices and weights once, and all channels are read with them. */
 #include <math.h>
 #include <string.h>
-
 #include "amp/ops.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
@@ -11,17 +10,14 @@
 #include "cpu/simd/unroll.h"
 #include "cuda/ops/cuda_windows.h"
 
-typedef enum interpolation { LINEAR, NEAREST, CUBIC } interpolation;
-typedef enum border { ZEROS, EDGE, MIRROR } border;
-
 enum { MOST_TAPS = 16, RUN = 256 }; /* elements whose taps are found together */
 
 typedef struct sampler {
     const amp_spatial *s;
     int dims, taps;  /* taps of one output element */
     int64_t samples; /* output elements of a plane */
-    interpolation mode;
-    border border;
+    amp_sampling_mode mode;
+    amp_sampling_border border;
     bool align;
     const void *in, *grid;
     void *out;
@@ -40,6 +36,7 @@ typedef struct unit_map {
 static unit_map map_of(const sampler *g, int64_t extent) {
     return g->align ? (unit_map){(double)(extent - 1), 0.0} : (unit_map){(double)extent, 1.0};
 }
+
 AMP_ALWAYS_INLINE double unnormalised(unit_map m, double x) {
     return ((x + 1.0) * m.factor - m.shift) / 2.0;
 }
@@ -69,8 +66,8 @@ AMP_ALWAYS_INLINE double clipped(const sampler *g, double x, int64_t extent) {
 }
 
 AMP_ALWAYS_INLINE double bounded(const sampler *g, border border, double x, int64_t extent) {
-    if (border == ZEROS) return x;
-    if (border == MIRROR) x = g->align ? mirrored(x, 0, 2 * (extent - 1)) : mirrored(x, -1, 2 * extent - 1);
+    if (border == AMP_BORDER_ZEROS) return x;
+    if (border == AMP_BORDER_MIRROR) x = g->align ? mirrored(x, 0, 2 * (extent - 1)) : mirrored(x, -1, 2 * extent - 1);
     return clipped(g, x, extent);
 }
 
@@ -79,6 +76,7 @@ AMP_ALWAYS_INLINE int32_t offset_of(int32_t x, int32_t extent, int32_t step) {
     const bool outside = (x < 0) | (x >= extent);
     return (int32_t)((uint32_t)x * (uint32_t)step) | -(int32_t)outside;
 }
+
 AMP_ALWAYS_INLINE int32_t clipped_index(int32_t x, int32_t last) {
     const int32_t least = x > 0 ? x : 0;
     return least < last ? least : last;
@@ -88,17 +86,15 @@ AMP_ALWAYS_INLINE int32_t clipped_index(int32_t x, int32_t last) {
 static double cubic_near(double x) {
     return (1.25 * x - 2.25) * x * x + 1.0;
 }
+
 static double cubic_far(double x) {
     return ((-0.75 * x + 3.75) * x - 6.0) * x + 3.0;
 }
 
 static int taps_along(const sampler *g) {
-    return g->mode == LINEAR ? 2 : g->mode == NEAREST ? 1 : 4;
+    return g->mode == AMP_SAMPLE_LINEAR ? 2 : g->mode == AMP_SAMPLE_NEAREST ? 1 : 4;
 }
 
-/* The whole number below, and what is left. FARTHEST stands for all that lies farther, where nothing is left; NaN and
- * infinities leave NaN. */
-enum { FARTHEST = INT32_MAX - 8 };
 typedef struct split {
     int32_t below[RUN];
     double rest[RUN];
@@ -108,6 +104,7 @@ AMP_ALWAYS_INLINE double within_reach(double x) {
     const double least = x > -(double)FARTHEST ? x : -(double)FARTHEST;
     return least < (double)FARTHEST ? least : (double)FARTHEST;
 }
+
 AMP_ALWAYS_INLINE void split_one(split *s, int64_t i, double x) {
     const double near = within_reach(x), whole = nearest_whole(near), below = whole - (whole > near ? 1.0 : 0.0);
     s->below[i] = (int32_t)below;
@@ -158,6 +155,7 @@ static run_taps lay_out_taps(const sampler *g, int64_t row, void *scratch) {
 static void gather_f32(const sampler *g, float *out, const float *in, const run_taps *t) {
     g->gather(out, in, t->index, t->weight, g->taps, t->n);
 }
+
 static void gather_f64(const sampler *g, double *restrict out, const double *in, const run_taps *t) {
     const int64_t n = t->n;
     for (int k = 0; k < g->taps; k++) {
@@ -173,6 +171,7 @@ static void gather_f64(const sampler *g, double *restrict out, const double *in,
 static void combine_f32(const sampler *g, float *out, const float *const *in, const float *weights) {
     g->combine(out, in, weights, g->taps, g->s->inner);
 }
+
 static void combine_f64(const sampler *g, double *restrict out, const double *const *in, const double *weights) {
     for (int k = 0; k < g->taps; k++) {
         for (int64_t c = 0; c < g->s->inner; c++) {
@@ -187,40 +186,6 @@ static void combine_f64(const sampler *g, double *restrict out, const double *co
 #define TYPE double
 #define NAME(x) x##_f64
 #include "cpu/plane/grid_sampler_body.h"
-
-/* ---- Ops ------------------------------------------------------------------------------------------------------ */
-
-typedef struct request {
-    amp_tensor *input, *grid;
-    int64_t mode, border;
-    bool align;
-} request;
-
-static amp_status check(const amp_call *call, const request *r, int dims) {
-    const amp_tensor *input = r->input, *grid = r->grid;
-    const char *name = amp_call_name(call);
-    if (!amp_dtype_is_floating(input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", name, amp_describe(input));
-    }
-    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "grid", grid));
-    if (input->rank != dims + 2 || grid->rank != dims + 2 || grid->shape[0] != input->shape[0] ||
-        grid->shape[dims + 1] != dims) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s, 'grid' is %s; expected %s", name, amp_describe(input),
-                        amp_describe(grid),
-                        dims == 2 ? "(N, C, H, W) and (N, H', W', 2)" : "(N, C, D, H, W) and (N, D', H', W', 3)");
-    }
-    if (r->mode < LINEAR || r->mode > (dims == 2 ? CUBIC : NEAREST)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'interpolation_mode' is %lld; expected %s", name, (long long)r->mode,
-                        dims == 2 ? "0 (bilinear), 1 (nearest) or 2 (bicubic)" : "0 (trilinear) or 1 (nearest)");
-    }
-    if (r->border < ZEROS || r->border > MIRROR) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: 'padding_mode' is %lld; expected 0 (zeros), 1 (border) or 2 (reflection)", name,
-                        (long long)r->border);
-    }
-    return AMP_OK;
-}
-
 static amp_status find_kernels(amp_call *call, sampler *g, amp_dtype compute) {
     const bool pixels = g->s->channels_last;
     const amp_kernel *gather = amp_kernel_select(AMP_KERNEL_GATHER_TAPS, AMP_F32, AMP_F32);
@@ -237,43 +202,34 @@ static amp_status find_kernels(amp_call *call, sampler *g, amp_dtype compute) {
     return AMP_OK;
 }
 
-static amp_status sample(amp_call *call, const request *r, int dims) {
-    amp_spatial s;
-    AMP_TRY(amp_spatial_start(call, &s, r->input, dims));
-    if (s.in[0] * s.in[1] * s.in[2] >= FARTHEST) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; planes may have 2³¹ − 10 elements", amp_call_name(call),
-                        amp_describe(r->input));
-    }
-    for (int d = 0; d < dims; d++) *amp_spatial_out(&s, d) = r->grid->shape[1 + d];
-    if (call->device == AMP_DEVICE_CUDA) {
-        return amp_cuda_sample_grid(call, &s, &(amp_cuda_sampling){r->input, r->grid, r->mode, r->border, r->align});
-    }
+static amp_status sample(amp_call *call, const amp_spatial *s, const amp_sampling *r) {
+    const int dims = s->dims;
     const amp_dtype dtype = r->input->dtype, compute = amp_compute_dtype(dtype);
     const amp_spatial dense = {.rank = dims + 2};
-    sampler g = {.s = &s, .dims = dims, .mode = (interpolation)r->mode, .border = (border)r->border, .align = r->align};
+    sampler g = {.s = s, .dims = dims, .mode = (amp_sampling_mode)r->mode, .border = (amp_sampling_border)r->border, .align = r->align};
     amp_spatial_result result;
-    AMP_TRY(amp_spatial_write(call, &s, 0, dtype, compute, &result));
-    AMP_TRY(amp_spatial_read(call, &s, r->input, compute, &g.in));
+    AMP_TRY(amp_spatial_write(call, s, 0, dtype, compute, &result));
+    AMP_TRY(amp_spatial_read(call, s, r->input, compute, &g.in));
     AMP_TRY(amp_spatial_read(call, &dense, r->grid, compute, &g.grid));
     g.out = result.data;
     AMP_TRY(find_kernels(call, &g, compute));
     g.taps = 1;
     for (int d = 0; d < dims; d++) g.taps *= taps_along(&g);
-    g.samples = s.out[0] * s.out[1] * s.out[2];
+    g.samples = s->out[0] * s->out[1] * s->out[2];
     const size_t scratch = (size_t)tap_count(&g) * (sizeof(int32_t) + sizeof(double));
-    AMP_TRY(amp_spatial_run(call, s.batch * runs_of(&g), RUN * g.taps * (s.channels + 8), scratch,
+    AMP_TRY(amp_spatial_run(call, s->batch * runs_of(&g), RUN * g.taps * (s->channels + 8), scratch,
                             compute == AMP_F32 ? sample_rows_f32 : sample_rows_f64, &g));
     return amp_spatial_finish(&result);
 }
 
 /* With many channels it is faster to read and write whole pixels, the copies included, unless each is read only
  * once. */
-static bool wants_pixels(const request *r) {
+static bool wants_pixels(const amp_sampling *r) {
     enum { MANY = 8 };
     const amp_tensor *t = r->input;
     const int64_t channels = t->shape[1], plane = amp_tensor_elements(t) / t->shape[0] / channels;
     const int64_t samples = amp_tensor_elements(r->grid) / t->shape[0] / (t->rank - 2);
-    return r->mode != NEAREST && channels >= MANY && t->strides[1] != 1 && samples >= plane / 4;
+    return r->mode != AMP_SAMPLE_NEAREST && channels >= MANY && t->strides[1] != 1 && samples >= plane / 4;
 }
 
 static amp_tensor *channels_last(const amp_call *call, const amp_tensor *t) {
@@ -287,29 +243,20 @@ static amp_tensor *channels_last(const amp_call *call, const amp_tensor *t) {
     return copy && amp_cpu_copy(copy, t) == AMP_OK ? copy : NULL;
 }
 
-static amp_status run(amp_call *call, const request *r, int dims) {
-    AMP_TRY(check(call, r, dims));
-    const bool here = call->device == AMP_DEVICE_CPU && amp_tensor_elements(r->input) > 0;
-    if (!here || !wants_pixels(r)) return sample(call, r, dims);
-    request pixels = *r;
+amp_status amp_cpu_sample_grid(amp_call *call, const amp_spatial *s, const amp_sampling *r) {
+    if (amp_tensor_elements(r->input) == 0 || !wants_pixels(r)) return sample(call, s, r);
+    amp_sampling pixels = *r;
+    amp_spatial last = *s;
     amp_call step = *call;
     step.form = AMP_FORM_FUNCTION;
     step.target = NULL;
     pixels.input = channels_last(call, r->input);
     if (!pixels.input) return amp_pending_error();
-    AMP_TRY(sample(&step, &pixels, dims));
+    AMP_TRY(amp_spatial_start(call, &last, pixels.input, s->dims));
+    memcpy(last.out, s->out, sizeof last.out);
+    AMP_TRY(sample(&step, &last, &pixels));
     call->note = step.note;
     const amp_tensor *made = step.outputs[0];
     amp_tensor *out = amp_call_output(call, 0, made->dtype, made->rank, made->shape);
     return out ? amp_cpu_copy(out, made) : amp_pending_error();
 }
-
-#define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        const request r = {a->input, a->grid, a->interpolation_mode, a->padding_mode, a->align_corners};               \
-        return run(call, &r, dims);                                                                                    \
-    }
-DEFINE(grid_sampler_2d, 2)
-DEFINE(grid_sampler_3d, 3)
-DEFINE(grid_sampler, a->input->rank == 5 ? 3 : 2)

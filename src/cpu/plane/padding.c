@@ -4,8 +4,8 @@
 #include "amp/ops.h"
 #include "cpu/convert/copy.h"
 #include "cpu/plane/spatial.h"
-#include "dispatch/backend.h"
-#include "ops/shape_rules.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
 
 /* ---- By a constant -------------------------------------------------------------------------------------------- */
 

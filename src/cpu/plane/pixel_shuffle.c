@@ -4,7 +4,7 @@
 #include "amp/ops.h"
 #include "cpu/plane/spatial.h"
 #include "cpu/convert/strided_copy.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 /* A tensor (…, C, H·r, W·r) or (…, C·r², H, W) read as (…, C, H, r, W, r); `leading` dimensions come before C. */
 typedef struct blocks {

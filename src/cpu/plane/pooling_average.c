@@ -1,7 +1,6 @@
 /* avg_pool1d … 3d and the adaptive forms. A row of the output takes the rows of the input under its windows, adds them
  * up in f64 (in 64-bit integers for i64), then sums along the row. */
 #include <string.h>
-
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
@@ -9,6 +8,7 @@
 #include "cuda/ops/cuda_windows.h"
 
 typedef struct average average;
+
 typedef void average_function(const average *a, const amp_pool_line *l);
 
 struct average {
@@ -72,9 +72,11 @@ static double sum_column(const double *x, int64_t n, int64_t step) {
 static void along_f32(float *out, const double *sums, const amp_window *w, double divisor, int64_t inner) {
     for (int64_t c = 0; c < inner; c++) out[c] = (float)(sum_column(sums + c, w->count, inner) / divisor);
 }
+
 static void along_f64(double *out, const double *sums, const amp_window *w, double divisor, int64_t inner) {
     for (int64_t c = 0; c < inner; c++) out[c] = sum_column(sums + c, w->count, inner) / divisor;
 }
+
 static void along_i64(int64_t *out, const uint64_t *sums, const amp_window *w, int64_t divisor, int64_t inner) {
     for (int64_t c = 0; c < inner; c++) {
         uint64_t sum = 0;
@@ -185,11 +187,10 @@ static void average_rows(void *context, int64_t begin, int64_t end, void *scratc
 
 /* ---- Ops ------------------------------------------------------------------------------------------------------ */
 
-amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input, bool count_padding,
+amp_status amp_cpu_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input, bool count_padding,
                             const int64_t *divisor) {
     const amp_spatial *s = &p->s;
     const amp_dtype dtype = input->dtype, compute = amp_compute_dtype(dtype);
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_pool_average(call, p, input, count_padding, divisor);
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ACCUMULATE, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     if (compute == AMP_F32) call->note.kernel = kernel->name;
@@ -214,61 +215,3 @@ amp_status amp_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input
     AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(s), cost, scratch, average_rows, &a));
     return amp_spatial_finish(&result);
 }
-
-/* PyTorch averages integers of 64 bits, but not over adaptive windows. */
-static amp_status check_dtype(const amp_call *call, const amp_tensor *input, bool adaptive) {
-    if (amp_dtype_is_floating(input->dtype) || (input->dtype == AMP_I64 && !adaptive)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype%s", amp_call_name(call),
-                    amp_describe(input), adaptive ? "" : ", or i64");
-}
-
-static amp_status average_windows(amp_call *call, amp_tensor *input, int dims, const amp_pool_options *options,
-                                  bool count_padding, const amp_opt_int *divisor) {
-    amp_pool p;
-    AMP_TRY(check_dtype(call, input, false));
-    AMP_TRY(amp_pool_start(call, &p, input, dims, options));
-    const bool given = divisor && divisor->set;
-    if (given && divisor->value == 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'divisor_override' is 0", amp_call_name(call));
-    }
-    return amp_pool_average(call, &p, input, count_padding, given ? &divisor->value : NULL);
-}
-
-#define DEFINE(op, dims, divisor)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        const amp_pool_options options = {&a->kernel_size, &a->stride, &a->padding, NULL, a->ceil_mode};               \
-        return average_windows(call, a->input, dims, &options, a->count_include_pad.value, divisor);                   \
-    }
-DEFINE(avg_pool1d, 1, NULL)
-DEFINE(avg_pool2d, 2, &a->divisor_override)
-DEFINE(avg_pool3d, 3, &a->divisor_override)
-
-/* One window for all: a mean, which in PyTorch takes complex numbers too. */
-static bool is_mean(const amp_tensor *input, int dims, const amp_dims *size) {
-    bool one = input->rank == dims + 1 || input->rank == dims + 2;
-    for (int d = 0; d < size->count; d++) one = one && size->values[d] == 1;
-    return one && size->count > 0;
-}
-
-static amp_status average_adaptively(amp_call *call, amp_tensor *input, int dims, const amp_dims *size) {
-    amp_pool p;
-    if (amp_dtype_is_complex(input->dtype) && is_mean(input, dims, size)) {
-        amp_dims last = {.count = dims, .set = AMP_PRESENT};
-        for (int d = 0; d < dims; d++) last.values[d] = -1 - d;
-        call->outputs[0] = amp_mean(input, last, .keepdim = true);
-        return call->outputs[0] ? AMP_OK : amp_pending_error();
-    }
-    AMP_TRY(check_dtype(call, input, true));
-    AMP_TRY(amp_pool_start_adaptive(call, &p, input, dims, size));
-    return amp_pool_average(call, &p, input, false, NULL);
-}
-
-#define DEFINE_ADAPTIVE(op, dims)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        return average_adaptively(call, a->input, dims, &a->output_size);                                              \
-    }
-DEFINE_ADAPTIVE(adaptive_avg_pool1d, 1)
-DEFINE_ADAPTIVE(adaptive_avg_pool2d, 2)
-DEFINE_ADAPTIVE(adaptive_avg_pool3d, 3)

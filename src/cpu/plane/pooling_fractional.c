@@ -1,7 +1,6 @@
 /* fractional_max_pool2d, fractional_max_pool3d (Graham, "Fractional Max-Pooling", 2014): windows of one size whose
  * places follow, for every plane, from one number in [0, 1) per dimension. */
 #include <stdatomic.h>
-
 #include "amp/ops.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
@@ -30,6 +29,7 @@ static int64_t start_f64(double sample, int64_t i, int64_t room, int64_t n) {
     const double alpha = (double)room / (double)(n - 1);
     return whole(((double)i + sample) * alpha) - whole(sample * alpha);
 }
+
 static int64_t start_f32(float sample, int64_t i, int64_t room, int64_t n) {
     const float alpha = (float)room / (float)(n - 1);
     return whole((double)(((float)i + sample) * alpha)) - whole((double)(sample * alpha));
@@ -76,86 +76,17 @@ static void pool_planes(void *context, int64_t begin, int64_t end, void *windows
     }
 }
 
-static amp_status check_samples(const amp_call *call, const amp_spatial *s, const amp_tensor *input,
-                                const amp_tensor *samples) {
-    const int64_t shape[] = {s->batch, s->channels, s->dims};
-    if (!amp_has_shape(samples, 3, shape)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'random_samples' is %s; expected %s for input %s", amp_call_name(call),
-                        amp_describe(samples), amp_describe_shape(3, shape), amp_describe(input));
-    }
-    if (samples->dtype == input->dtype) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s, 'random_samples' is %s; expected the same dtype",
-                    amp_call_name(call), amp_describe(input), amp_describe(samples));
-}
-
-static amp_status set_windows(const amp_call *call, amp_spatial *s, fractional *f, const amp_tensor *input,
-                              const amp_dims *kernel, const amp_dims *size) {
-    const int64_t largest = INT64_C(1) << 30;
-    AMP_TRY(amp_pool_check_dims(call, "kernel_size", kernel, s->dims, 1, largest));
-    AMP_TRY(amp_pool_check_dims(call, "output_size", size, s->dims, 1, largest));
-    for (int k = 0; k < AMP_SPATIAL_DIMS; k++) f->kernel[k] = 1;
-    for (int d = 0; d < s->dims; d++) {
-        f->kernel[AMP_SPATIAL_DIMS - s->dims + d] = kernel->values[d];
-        *amp_spatial_out(s, d) = size->values[d];
-        if (size->values[d] + kernel->values[d] - 1 <= amp_spatial_in(s, d)) continue;
-        return amp_fail(AMP_ERROR_INVALID, "%s: %lld windows of %lld elements do not fit dimension %d of input %s",
-                        amp_call_name(call), (long long)size->values[d], (long long)kernel->values[d],
-                        input->rank - s->dims + d, amp_describe(input));
-    }
-    return AMP_OK;
-}
-
-/* Without samples of the caller's: the next numbers of the process (Steele, Lea and Flood, "SplitMix", 2014), 53 bits
- * each. */
-static double draw(void) {
-    static _Atomic uint64_t drawn;
-    uint64_t x = (atomic_fetch_add_explicit(&drawn, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
-}
-
-static amp_tensor *draw_samples(const amp_call *call, const amp_spatial *s, amp_dtype dtype) {
-    const int64_t shape[] = {s->batch, s->channels, s->dims};
-    amp_tensor *wide = amp_tensor_new(call->op->name, AMP_F64, 3, shape);
-    amp_tensor *samples = wide ? amp_tensor_new(call->op->name, dtype, 3, shape) : NULL;
-    if (!samples) return NULL;
-    double *numbers = amp_tensor_pointer(wide);
-    for (int64_t i = 0; i < amp_tensor_elements(wide); i++) numbers[i] = draw();
-    if (amp_cpu_copy(samples, wide) != AMP_OK) return NULL;
-    return call->device == AMP_DEVICE_CPU ? samples : amp_to_device(samples, call->device);
-}
-
-typedef struct request {
-    amp_tensor *input, *samples;
-    const amp_dims *kernel, *size;
-    bool return_indices;
-} request;
-
-static amp_status run(amp_call *call, int dims, const request *r) {
-    amp_spatial s;
-    fractional f = {.s = &s};
-    if (!amp_dtype_is_floating(r->input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(r->input));
-    }
-    AMP_TRY(amp_spatial_start(call, &s, r->input, dims));
-    s.channels_last = false; /* the windows of each plane are its own */
-    s.outer = s.batch * s.channels;
-    s.inner = 1;
-    AMP_TRY(set_windows(call, &s, &f, r->input, r->kernel, r->size));
-    amp_tensor *samples = r->samples ? r->samples : draw_samples(call, &s, r->input->dtype);
-    if (!samples) return amp_pending_error();
-    AMP_TRY(check_samples(call, &s, r->input, samples));
-    if (call->device == AMP_DEVICE_CUDA)
-        return amp_cuda_pool_fractional(call, &s, r->input, samples, f.kernel, r->return_indices);
-    const amp_dtype compute = amp_compute_dtype(r->input->dtype);
+amp_status amp_cpu_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
+                                   const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places) {
+    fractional f = {.s = s};
+    memcpy(f.kernel, kernel, sizeof f.kernel);
+    const amp_dtype compute = amp_compute_dtype(input->dtype);
     const amp_spatial numbers = {.dims = 1, .rank = 3}; /* dense */
     amp_spatial_result result, places = {0};
     const void *in;
-    AMP_TRY(amp_spatial_write(call, &s, 0, r->input->dtype, compute, &result));
-    if (r->return_indices) AMP_TRY(amp_spatial_write(call, &s, 1, AMP_I64, AMP_I64, &places));
-    AMP_TRY(amp_spatial_read(call, &s, r->input, compute, &in));
+    AMP_TRY(amp_spatial_write(call, s, 0, input->dtype, compute, &result));
+    if (with_places) AMP_TRY(amp_spatial_write(call, s, 1, AMP_I64, AMP_I64, &places));
+    AMP_TRY(amp_spatial_read(call, s, input, compute, &in));
     AMP_TRY(amp_spatial_read(call, &numbers, samples, compute, &f.samples));
     f.function = amp_pool_maximum(compute);
     f.in = in;
@@ -163,18 +94,8 @@ static amp_status run(amp_call *call, int dims, const request *r) {
     f.indices = places.data;
     f.is_double = compute == AMP_F64;
     f.size = (int64_t)amp_dtype_size(compute);
-    const int64_t cost = s.out[0] * s.out[1] * s.out[2] * f.kernel[0] * f.kernel[1] * f.kernel[2];
-    AMP_TRY(amp_spatial_run(call, s.outer, cost, (size_t)(s.out[0] + s.out[1] + s.out[2]) * sizeof(amp_window),
+    const int64_t cost = s->out[0] * s->out[1] * s->out[2] * f.kernel[0] * f.kernel[1] * f.kernel[2];
+    AMP_TRY(amp_spatial_run(call, s->outer, cost, (size_t)(s->out[0] + s->out[1] + s->out[2]) * sizeof(amp_window),
                             pool_planes, &f));
     return amp_spatial_finish(&result);
 }
-
-#define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        const request r = {a->input, a->random_samples, &a->kernel_size, &a->output_size,                              \
-                           amp_wants_indices(call, a->return_indices)};                                                \
-        return run(call, dims, &r);                                                                                    \
-    }
-DEFINE(fractional_max_pool2d, 2)
-DEFINE(fractional_max_pool3d, 3)

@@ -1,7 +1,6 @@
 /* max_pool1d … 3d and the adaptive forms. */
 #include <math.h>
 #include <string.h>
-
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
@@ -23,7 +22,6 @@
 #define LEAST INT64_MIN
 #define NAME(x) x##_i64
 #include "cpu/plane/pooling_maximum_body.h"
-
 amp_pool_line_function *amp_pool_maximum(amp_dtype compute) {
     return compute == AMP_F32 ? line_f32 : compute == AMP_F64 ? line_f64 : line_i64;
 }
@@ -79,6 +77,7 @@ enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
 static int64_t padded_width(const amp_pool *p) {
     return (p->s.out[2] - 1) * p->stride + p->step[2] * (p->kernel - 1) + 1;
 }
+
 static int64_t part_width(const amp_pool *p) {
     return (padded_width(p) + p->stride - 1) / p->stride;
 }
@@ -225,11 +224,10 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
     return AMP_OK;
 }
 
-static amp_status run(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices) {
+amp_status amp_cpu_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices) {
     const amp_dtype compute = amp_compute_dtype(input->dtype);
     amp_spatial_result result, places = {0};
     const void *in;
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_pool_maximum(call, p, input, return_indices);
     AMP_TRY(amp_spatial_write(call, &p->s, 0, input->dtype, compute, &result));
     if (return_indices) AMP_TRY(amp_spatial_write(call, &p->s, 1, AMP_I64, AMP_I64, &places));
     AMP_TRY(amp_spatial_read(call, &p->s, input, compute, &in));
@@ -243,39 +241,3 @@ static amp_status run(amp_call *call, const amp_pool *p, amp_tensor *input, bool
                             maximum_rows, &m));
     return amp_spatial_finish(&result);
 }
-
-static amp_status check_dtype(const amp_call *call, const amp_tensor *input, bool adaptive) {
-    const bool whole = !amp_dtype_is_complex(input->dtype) && input->dtype != AMP_BOOL && !adaptive;
-    if (amp_dtype_is_floating(input->dtype) || whole) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating%s dtype", amp_call_name(call),
-                    amp_describe(input), adaptive ? "" : " or integer");
-}
-
-static amp_status maximum_windows(amp_call *call, amp_tensor *input, int dims, const amp_pool_options *options,
-                                  bool return_indices) {
-    amp_pool p;
-    AMP_TRY(check_dtype(call, input, false));
-    AMP_TRY(amp_pool_start(call, &p, input, dims, options));
-    return run(call, &p, input, return_indices);
-}
-
-#define DEFINE(op, dims)                                                                                               \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        const amp_pool_options options = {&a->kernel_size, &a->stride, &a->padding, &a->dilation, a->ceil_mode};       \
-        return maximum_windows(call, a->input, dims, &options, amp_wants_indices(call, a->return_indices));            \
-    }
-DEFINE(max_pool1d, 1)
-DEFINE(max_pool2d, 2)
-DEFINE(max_pool3d, 3)
-
-#define DEFINE_ADAPTIVE(op, dims)                                                                                      \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        amp_pool p;                                                                                                    \
-        AMP_TRY(check_dtype(call, a->input, true));                                                                    \
-        AMP_TRY(amp_pool_start_adaptive(call, &p, a->input, dims, &a->output_size));                                   \
-        return run(call, &p, a->input, amp_wants_indices(call, a->return_indices));                                    \
-    }
-DEFINE_ADAPTIVE(adaptive_max_pool2d, 2)
-DEFINE_ADAPTIVE(adaptive_max_pool3d, 3)

@@ -154,12 +154,11 @@ static amp_status convert_weights(const amp_call *call, resample *r) {
     return AMP_OK;
 }
 
-amp_status amp_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
+amp_status amp_cpu_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
                         const amp_taps taps[AMP_SPATIAL_DIMS]) {
     const amp_dtype compute = input->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
     amp_spatial_result result;
     const void *in;
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_resample(call, s, input, taps);
     AMP_TRY(amp_spatial_write(call, s, 0, input->dtype, compute, &result));
     AMP_TRY(amp_spatial_read(call, s, input, compute, &in));
     resample r = {.s = s, .taps = taps, .in = in, .out = result.data, .round = input->dtype == AMP_U8};

@@ -207,12 +207,11 @@ static void gather_rows(void *context, int64_t begin, int64_t end, void *scratch
     }
 }
 
-amp_status amp_spatial_gather(amp_call *call, const amp_spatial *s, amp_tensor *input,
+amp_status amp_cpu_spatial_gather(amp_call *call, const amp_spatial *s, amp_tensor *input,
                               const int64_t *const tables[AMP_SPATIAL_DIMS]) {
     const amp_dtype dtype = input->dtype;
     amp_spatial_result result;
     const void *in;
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_spatial_gather(call, s, input, tables);
     AMP_TRY(amp_spatial_write(call, s, 0, dtype, dtype, &result));
     AMP_TRY(amp_spatial_read(call, s, input, dtype, &in));
     gather g = {.s = s, .in = in, .out = result.data, .tables = tables};

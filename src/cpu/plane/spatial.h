@@ -6,7 +6,7 @@
 #ifndef AMP_CPU_SPATIAL_H
 #define AMP_CPU_SPATIAL_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 enum { AMP_SPATIAL_DIMS = 3 };
 

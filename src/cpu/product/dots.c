@@ -265,7 +265,6 @@ static void move_last(amp_tensor *t, int d, int last) {
 }
 
 amp_status amp_cpu_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate) {
-    if (out->storage->device == AMP_DEVICE_CUDA) return amp_cuda_dots(op, out, x, y, conjugate);
     dots p = {.x = *x, .y = *y, .out = *out, .compute = amp_compute_dtype(x->dtype), .conjugate = conjugate};
     const int last = x->rank - 1;
     int64_t rows = amp_tensor_elements(out), piece = PIECE;

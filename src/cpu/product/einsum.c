@@ -7,7 +7,7 @@
 #include "core/memory.h"
 #include "cpu/product/contraction.h"
 #include "cpu/product/matmul.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 
 /* Labels: letters 0 … 51 in the order in which an implicit result has them, then the dimensions of an ellipsis, aligned
  * at the last. */

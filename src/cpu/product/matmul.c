@@ -11,7 +11,7 @@
 #include "cpu/product/gemm_choice.h"
 #include "cpu/product/blas_matmul.h"
 #include "cuda/ops/cuda_matmul.h"
-#include "policy/autocast.h"
+#include "policy/regions.h"
 #include "policy/cast_cache.h"
 
 /* ---- Operands -------------------------------------------------------------------------------------------------- */
@@ -408,7 +408,6 @@ static amp_status vector_product(amp_call *call, const amp_matmul *p) {
 }
 
 AMP_HOT amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
-    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_matmul(call, p);
     if (is_vector_product(p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);
     return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);

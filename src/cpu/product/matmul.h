@@ -2,8 +2,8 @@
 #ifndef AMP_CPU_MATMUL_H
 #define AMP_CPU_MATMUL_H
 
-#include "cpu/elementwise/epilogue.h"
-#include "dispatch/call.h"
+#include "steps/epilogue.h"
+#include "call/call.h"
 
 /* One operand or result: element (batch…, i, j) is at i * row + j * column + batch offsets, in elements. */
 typedef struct amp_matrix {

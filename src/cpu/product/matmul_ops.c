@@ -5,7 +5,7 @@
 #include "core/hot.h"
 #include "cpu/convert/copy.h"
 #include "cpu/product/matmul.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 #include "policy/promotion.h"
 
 /* ---- Helpers --------------------------------------------------------------------------------------------------- */

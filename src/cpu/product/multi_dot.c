@@ -4,7 +4,7 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "cpu/product/matmul.h"
-#include "dispatch/backend.h"
+#include "call/backend.h"
 
 /* ---- linalg_multi_dot, chain_matmul ----------------------------------------------------------------------------- */
 

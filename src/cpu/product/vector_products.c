@@ -8,9 +8,9 @@
 #include "cpu/elementwise/iterate.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/product/matmul.h"
-#include "cpu/elementwise/operands.h"
-#include "ops/product_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/operands.h"
+#include "steps/product_rules.h"
+#include "steps/shape_rules.h"
 
 typedef double _Complex complex128;
 

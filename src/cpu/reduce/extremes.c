@@ -9,8 +9,8 @@
 #include "cpu/registry/kernels.h"
 #include "cpu/reduce/reduce.h"
 #include "cpu/move/rows.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 
 enum { CHUNK = AMP_BLOCK_BYTES / 8 }; /* elements of one buffer of any compute type */
 

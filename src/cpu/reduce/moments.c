@@ -7,7 +7,6 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
-
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -15,7 +14,7 @@
 #include "cpu/reduce/reduce.h"
 #include "cpu/move/rows.h"
 #include "cuda/ops/cuda_rows.h"
-#include "ops/shape_rules.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 enum {
@@ -31,6 +30,7 @@ typedef struct partial {
 } partial;
 
 typedef struct fold fold;
+
 struct fold {
     amp_rows in;
     amp_dtype compute; /* f32, bf16, f64 or c128 */
@@ -145,6 +145,7 @@ static void moments_f64(const fold *f, partial *p, const void *x, int64_t n) {
     (void)f;
     moments_strided(&p->mean[0], &p->squares[0], x, 1, n);
 }
+
 static void moments_c128(const fold *f, partial *p, const void *x, int64_t n) {
     (void)f;
     for (int i = 0; i < 2; i++) moments_strided(&p->mean[i], &p->squares[i], (const double *)x + i, 2, n);
@@ -171,72 +172,32 @@ static void finish_moments(const fold *f, int64_t row, const partial *all) {
                     f->means.data + row * f->means.size, 0, 1);
 }
 
-typedef struct variance_args {
-    amp_tensor *input;
-    const amp_dims *dim;
-    const amp_opt_bool *unbiased;
-    bool keepdim;
-    const amp_scalar *correction;
-} variance_args;
-
-static amp_status read_correction(const amp_call *call, const variance_args *a, double *correction) {
-    *correction = a->unbiased->set && !a->unbiased->value ? 0.0 : 1.0;
-    if (a->correction->kind == AMP_SCALAR_NONE) return AMP_OK;
-    if (a->unbiased->set) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'unbiased' and 'correction' are both given; expected one of them",
-                        amp_call_name(call));
-    }
-    if (a->correction->kind == AMP_SCALAR_COMPLEX) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: 'correction' is a complex number", amp_call_name(call));
-    }
-    *correction = a->correction->kind == AMP_SCALAR_FLOAT ? a->correction->re : (double)a->correction->i;
-    return AMP_OK;
-}
-
 static amp_dtype real_dtype(amp_dtype dtype) {
     return dtype == AMP_C64 ? AMP_F32 : dtype == AMP_C128 ? AMP_F64 : dtype;
 }
 
-static amp_status variance(amp_call *call, const variance_args *a, double power, bool with_mean) {
-    const amp_dtype dtype = a->input->dtype;
-    fold f = {.compute = amp_compute_dtype(dtype), .power = power, .join = join_moments, .finish = finish_moments};
-    unsigned mask;
-    AMP_TRY(amp_wrap_dims(call, "dim", a->dim, true, a->input->rank, &mask));
-    AMP_TRY(read_correction(call, a, &f.correction));
-    if (f.compute == AMP_I64) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
-                        amp_describe(a->input));
-    }
-    if (call->device == AMP_DEVICE_CUDA) {
-        const amp_cuda_variance v = {a->input, mask, a->keepdim, f.correction, power, with_mean};
-        return amp_cuda_variance_of(call, &v);
-    }
+amp_status amp_cpu_variance(amp_call *call, const amp_variance *v) {
+    const amp_dtype dtype = v->input->dtype;
+    fold f = {.compute = amp_compute_dtype(dtype),
+              .power = v->power,
+              .correction = v->correction,
+              .join = join_moments,
+              .finish = finish_moments};
     f.of_chunk = f.compute == AMP_F32 ? moments_by_kernels : f.compute == AMP_F64 ? moments_f64 : moments_c128;
     AMP_TRY(find_kernels(&f, dtype, AMP_KERNEL_SUM, AMP_KERNEL_SUM_DEVIATIONS));
     int64_t shape[AMP_MAX_RANK];
-    const int rank = amp_reduced_shape(a->input, mask, a->keepdim, shape);
+    const int rank = amp_reduced_shape(v->input, v->mask, v->keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, real_dtype(dtype), rank, shape);
     if (!out) return amp_pending_error();
     AMP_TRY(amp_rows_for(call, out, 0, &f.out));
-    if (with_mean) {
+    if (v->with_mean) {
         amp_tensor *mean = amp_call_output(call, 1, dtype, rank, shape);
         if (!mean) return amp_pending_error();
         AMP_TRY(amp_rows_for(call, mean, 0, &f.means));
     }
-    AMP_TRY(run(call, &f, a->input, mask));
+    AMP_TRY(run(call, &f, v->input, v->mask));
     return amp_rows_finish(&f.out);
 }
-
-#define DEFINE_VARIANCE(op, power, with_mean)                                                                          \
-    amp_status cpu_##op(amp_call *call) {                                                                              \
-        const amp_##op##_args *a = call->args;                                                                         \
-        const variance_args v = {a->input, &a->dim, &a->unbiased, a->keepdim, &a->correction};                         \
-        return variance(call, &v, power, with_mean);                                                                   \
-    }
-DEFINE_VARIANCE(var, 1.0, false)
-DEFINE_VARIANCE(std, 0.5, false)
-DEFINE_VARIANCE(var_mean, 1.0, true)
-DEFINE_VARIANCE(std_mean, 0.5, true)
 
 /* ---- logsumexp ------------------------------------------------------------------------------------------------ */
 

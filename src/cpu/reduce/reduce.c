@@ -441,7 +441,6 @@ static bool is_long_run(const plan *p, int64_t results, int64_t each) {
 }
 
 amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out) {
-    if (out->storage->device == AMP_DEVICE_CUDA) return amp_cuda_reduce_tensor(work, out);
     plan p;
     make_plan(&p, work, out);
     AMP_TRY(choose_compute(&p));

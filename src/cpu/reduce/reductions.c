@@ -3,10 +3,10 @@
 
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cpu/reduce/reduce.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 #include "policy/promotion.h"
 
 static amp_status reduce_to(amp_call *call, amp_reduce_work *work, bool keepdim, amp_dtype dtype) {

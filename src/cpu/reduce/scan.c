@@ -4,8 +4,8 @@
 
 #include "amp/ops.h"
 #include "cpu/move/rows.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 
 enum {
     BLOCK = AMP_BLOCK_BYTES / 8, /* elements of one buffer of any compute type */

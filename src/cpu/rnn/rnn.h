@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_RNN_H
 #define AMP_CPU_RNN_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 typedef enum amp_rnn_kind { AMP_RNN_TANH, AMP_RNN_RELU, AMP_RNN_GRU, AMP_RNN_LSTM } amp_rnn_kind;
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "cpu/gemm/gemm.h"
+#include "steps/activation.h"
 #include "cpu/simd/vmath_more_body.h"
 
 static inline __attribute__((always_inline)) vf v_activated(vf x, const amp_gemm_activation activation,

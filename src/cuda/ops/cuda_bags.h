@@ -3,7 +3,7 @@
 #define AMP_CUDA_BAGS_H
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* embedding_bag, whose arguments have been checked but for their elements: what is wrong with these is told of later.
  * mode: sum, mean, max; padding: the row that does not count, −1: none. */

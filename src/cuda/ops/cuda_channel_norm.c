@@ -4,7 +4,7 @@
 #include "core/layout.h"
 #include "cpu/convert/element.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "ops/row_rules.h"
+#include "steps/row_rules.h"
 
 typedef struct channels {
     amp_call *call;

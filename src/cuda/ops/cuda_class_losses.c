@@ -6,7 +6,7 @@
 #include "cpu/reduce/reduce.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "cuda/args/index_args.h"
-#include "ops/class_rules.h"
+#include "steps/class_rules.h"
 
 static amp_status set_dense(const amp_call *call, amp_tensor *t, const void **data, amp_dtype *dtype) {
     if (!t) return AMP_OK;

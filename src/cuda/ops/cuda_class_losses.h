@@ -3,7 +3,7 @@
 #define AMP_CUDA_CLASS_LOSSES_H
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* ctc_loss of each sample, f64; for a mean over the length of its target. Arguments have been checked but for their
  * elements. `padded`: the width of a matrix of targets; 0: labels lie one after the other. */

@@ -7,9 +7,9 @@
 #include "cpu/reduce/reduce.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "cuda/ops/cuda_rows.h"
-#include "ops/product_rules.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/product_rules.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 
 static amp_status return_tensor(amp_call *call, amp_tensor *t) {
     call->outputs[0] = t;

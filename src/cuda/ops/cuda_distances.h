@@ -2,7 +2,7 @@
 #ifndef AMP_CUDA_DISTANCES_H
 #define AMP_CUDA_DISTANCES_H
 
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Into output 0, of `dtype`: of every point of `one` from every one of `many`, both [batch…, points, coordinates] with
  * equal batches. */

@@ -7,7 +7,7 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cuda/ops/cuda_move.h"
-#include "ops/argument_rules.h"
+#include "steps/argument_rules.h"
 #include "policy/promotion.h"
 
 /* ---- Formulas ---------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define AMP_CUDA_ELEMENTWISE_H
 
 #include "amp/ops.h"
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cuda/cuda_backend.h"
 
 typedef enum amp_formula {

@@ -3,7 +3,7 @@
 #ifndef AMP_CUDA_EPILOGUE_H
 #define AMP_CUDA_EPILOGUE_H
 
-#include "cpu/elementwise/epilogue.h"
+#include "steps/epilogue.h"
 
 /* All broadcast to the result; NULL: none. */
 typedef struct amp_cuda_sums {

@@ -2,7 +2,7 @@
 #ifndef AMP_CUDA_MOVE_H
 #define AMP_CUDA_MOVE_H
 
-#include "cpu/elementwise/operands.h"
+#include "steps/operands.h"
 #include "cuda/cuda_backend.h"
 
 /* `from` broadcasts to `to`, of a dtype of the same size. */

@@ -3,7 +3,7 @@
 #define AMP_CUDA_NORMS_H
 
 #include "amp/ops.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* Output 0: input, its slices scaled down to `limit` where their norms, f64, are above it. */
 amp_status amp_cuda_scale_slices(amp_call *call, amp_tensor *input, amp_tensor *norms, double limit);

@@ -9,8 +9,8 @@
 #include "cuda/ops/cuda_bags.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "cuda/ops/cuda_rows.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 static const char *kernel_of(amp_reduction kind, amp_dtype compute) {

@@ -3,7 +3,7 @@
 #define AMP_CUDA_ROWS_H
 
 #include "cpu/reduce/reduce.h"
-#include "dispatch/call.h"
+#include "call/call.h"
 
 /* As amp_cpu_reduce. */
 amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out);

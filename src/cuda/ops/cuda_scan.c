@@ -2,8 +2,8 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cuda/cuda_backend.h"
-#include "ops/row_rules.h"
-#include "ops/shape_rules.h"
+#include "steps/row_rules.h"
+#include "steps/shape_rules.h"
 
 typedef struct scan_kernels {
     const char *f64, *i64, *c128;

@@ -1,0 +1,146 @@
+/* What an implementation writes: fresh tensors, the target of an in-place or out= call, lists; and the checks of types
+ * and shapes that implementations share. */
+#include "call/outputs.h"
+
+#include <string.h>
+
+#include "call/backend.h"
+#include "core/hot.h"
+#include "core/layout.h"
+#include "policy/promotion.h"
+#include "policy/user_ops.h"
+
+const char *amp_target_name(const amp_call *call, int index) {
+    if (call->form == AMP_FORM_INPLACE) return call->op->args[0].name;
+    if (index == 0) return call->op->result;
+    return call->op->args[call->op->arg_count - call->op->output_count + index].name; /* further results stand last */
+}
+
+amp_tensor *amp_target_of(const amp_call *call, int index) {
+    return call->outs ? call->outs[index] : index == 0 ? call->target : NULL;
+}
+
+/* The target can be written while this input is still read. */
+static bool input_allows_direct(const amp_call *call, const amp_tensor *input) {
+    const amp_tensor *memory = input && input->source ? input->source : input;
+    if (!memory || !amp_tensor_overlaps(memory, call->target)) return true;
+    return (call->op->flags & AMP_OP_ELEMENTWISE) && amp_same_elements(memory, call->target);
+}
+
+static bool writable_directly(const amp_call *call) {
+    if (amp_op_is_user(call->op) && !amp_tensor_is_dense(call->target)) return false; /* as amp/user.h promises */
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR && !input_allows_direct(call, *amp_call_tensor(call, arg))) return false;
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+        for (int64_t k = 0; k < list->count; k++) {
+            if (!input_allows_direct(call, list->items[k])) return false;
+        }
+    }
+    return true;
+}
+
+amp_status amp_check_target_shape(const amp_call *call, int index, int rank, const int64_t *shape) {
+    const amp_tensor *t = amp_target_of(call, index);
+    if (amp_has_shape(t, rank, shape)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s, but the result has shape %s", amp_call_name(call),
+                    amp_target_name(call, index), amp_describe(t), amp_describe_shape(rank, shape));
+}
+
+amp_status amp_check_target(const amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    const amp_tensor *t = call->target;
+    AMP_TRY(amp_check_target_shape(call, 0, rank, shape));
+    if (!amp_can_cast(dtype, t->dtype)) {
+        return amp_fail(AMP_ERROR_DTYPE,
+                        "%s: '%s' is %s, and a result of %s cannot be written into it (in-place and "
+                        "out= forms do not autocast)",
+                        amp_call_name(call), amp_target_name(call, 0), amp_describe(t), amp_dtype_name(dtype));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_check_result_dtype(const amp_call *call, int index, amp_dtype dtype) {
+    const amp_tensor *t = amp_target_of(call, index);
+    if (t->dtype == dtype) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE,
+                    "%s: '%s' is %s, but the result is %s; both must have the same dtype (in-place and out= forms do "
+                    "not autocast)",
+                    amp_call_name(call), amp_target_name(call, index), amp_describe(t), amp_dtype_name(dtype));
+}
+
+AMP_HOT static amp_tensor *fresh_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
+    if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
+    if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
+    return call->outputs[index] = t;
+}
+
+AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (__builtin_expect((unsigned)index >= AMP_MAX_OUTPUTS, 0)) {
+        amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation makes result number %d", amp_call_name(call), index);
+        return NULL;
+    }
+    if (index == 0 && call->target) {
+        if (amp_check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
+        if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
+    }
+    return fresh_output(call, index, dtype, rank, shape);
+}
+
+AMP_HOT amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = amp_call_output(call, 0, dtype, rank, shape);
+    if (!t || t != call->target || amp_tensor_is_dense(t)) return t;
+    return fresh_output(call, 0, dtype, rank, shape);
+}
+
+amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
+                                 const amp_tensor *like) {
+    amp_tensor *t = amp_call_output(call, index, dtype, rank, shape);
+    if (t && like && (index > 0 || t != call->target)) amp_take_layout(t, like);
+    return t;
+}
+
+void amp_results_take(const amp_call *call, amp_tensor *t) {
+    for (amp_scope_frame *f = amp_this_thread.scope; f && f != call->frame; f = f->outer) {
+        if (t->scope != f) continue;
+        amp_scope_move(t, call->frame);
+        return;
+    }
+}
+
+amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count) {
+    if (__builtin_expect(count < 0 || count > INT64_MAX / (int64_t)sizeof(void *) || (count > 0 && !items), 0)) {
+        return amp_fail(AMP_ERROR_INTERNAL, "%s: call_list: %s'count' is %lld", amp_call_name(call),
+                        items || count < 0 ? "" : "'items' is NULL, ", (long long)count);
+    }
+    const int64_t bytes[1] = {count * (int64_t)sizeof(void *)};
+    amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, bytes);
+    if (!holder) return amp_pending_error();
+    if (count > 0) memcpy(holder->storage->data, items, (size_t)bytes[0]);
+    amp_results_take(call, holder);
+    for (int64_t i = 0; i < count; i++) {
+        if (items[i] && amp_tensor_is_live(items[i])) amp_results_take(call, items[i]);
+    }
+    call->list = (amp_tensor_list){.items = holder->storage->data, .count = count, .holder = holder};
+    return AMP_OK;
+}
+
+AMP_HOT amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a,
+                                             const char *name_b, const amp_tensor *b) {
+    if (a->dtype == b->dtype) return AMP_OK;
+    const char *hint = call->form == AMP_FORM_FUNCTION ? "" : " (in-place and out= forms do not autocast)";
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),
+                    name_a, amp_describe(a), name_b, amp_describe(b), hint);
+}
+
+amp_status amp_call_check_shape(const amp_call *call, const char *name, const amp_tensor *t, int rank,
+                                const int64_t *shape) {
+    if (amp_has_shape(t, rank, shape)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %s; expected %s", amp_call_name(call), name, amp_describe(t),
+                    amp_describe_shape(rank, shape));
+}
+
+amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
+    return call->target ? amp_check_result_dtype(call, 0, dtype) : AMP_OK;
+}

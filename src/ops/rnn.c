@@ -1,0 +1,324 @@
+/* lstm, gru, rnn_tanh, rnn_relu and their cells: arguments checked, one run for each layer and direction. */
+#include <string.h>
+
+#include "amp/ops.h"
+#include "cpu/convert/copy.h"
+#include "cpu/product/matmul.h"
+#include "cpu/rnn/rnn.h"
+#include "steps/steps.h"
+#include "call/backend.h"
+
+static amp_status run_pass(amp_call *call, const amp_rnn_pass *l) {
+    return amp_steps_of(call)->rnn_pass(call, l);
+}
+
+static amp_status check_tensors(const amp_call *call, const char *name, const amp_tensor_list *list, int64_t count,
+                                const char *meaning) {
+    if (list->count != count) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has %lld tensors; expected %lld: %s", amp_call_name(call), name,
+                        (long long)list->count, (long long)count, meaning);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (list->items[i]) continue;
+        return amp_fail(AMP_ERROR_INVALID, "%s: tensor %lld of '%s' is missing", amp_call_name(call), (long long)i,
+                        name);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_input(const amp_call *call, const amp_tensor *input) {
+    if (amp_dtype_is_floating(input->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s; expected a floating dtype", amp_call_name(call),
+                    amp_describe(input));
+}
+
+/* A tensor of the input's dtype and of this shape (a vector where columns is 0); `name` says which it is. */
+static amp_status check_part(const amp_call *call, const char *name, const amp_tensor *t, const amp_tensor *input,
+                             int64_t rows, int64_t columns) {
+    const int64_t shape[2] = {rows, columns};
+    const int rank = columns ? 2 : 1;
+    AMP_TRY(amp_call_check_same_dtype(call, "input", input, name, t));
+    return amp_call_check_shape(call, name, t, rank, shape);
+}
+
+static amp_status check_weights(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
+    const int64_t columns = amp_rnn_gates(l->kind) * l->hidden;
+    AMP_TRY(check_part(call, "w_ih", l->w_ih, input, columns, l->inputs));
+    AMP_TRY(check_part(call, "w_hh", l->w_hh, input, columns, l->width));
+    if (l->b_ih) AMP_TRY(check_part(call, "b_ih", l->b_ih, input, columns, 0));
+    if (l->b_hh) AMP_TRY(check_part(call, "b_hh", l->b_hh, input, columns, 0));
+    if (l->w_hr) AMP_TRY(check_part(call, "w_hr", l->w_hr, input, l->width, l->hidden));
+    return AMP_OK;
+}
+
+static amp_status check_extents(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
+    if (l->inputs > 0 && l->hidden > 0 && l->width > 0) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s, h has %lld elements; both must have at least one",
+                    amp_call_name(call), amp_describe(input), (long long)(l->width < l->hidden ? l->width : l->hidden));
+}
+
+/* ---- Layers ----------------------------------------------------------------------------------------------------- */
+
+/* What the layers' ops have in common: the fields of amp_lstm_args, whose beginning all of them share. */
+typedef struct stack {
+    amp_call *call;
+    amp_rnn_kind kind;
+    const amp_lstm_args *a;
+    int64_t layers, directions, steps, batch, hidden, width;
+    int per_layer; /* tensors of params for each layer and direction */
+    bool projected;
+    amp_tensor *between[2]; /* outputs of inner layers, in turn */
+    amp_tensor *out, *hn, *cn;
+} stack;
+
+_Static_assert(offsetof(amp_lstm_args, batch_first) == offsetof(amp_gru_args, batch_first) &&
+                   offsetof(amp_lstm_args, batch_first) == offsetof(amp_rnn_tanh_args, batch_first) &&
+                   offsetof(amp_lstm_args, batch_first) == offsetof(amp_rnn_relu_args, batch_first) &&
+                   offsetof(amp_lstm_args, batch_first) == offsetof(amp_rnn_layer_args, batch_first),
+               "one struct for all");
+
+static amp_status check_options(const amp_call *call, const amp_lstm_args *a) {
+    if (a->input->rank != 3) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected 3 dimensions, %s", amp_call_name(call),
+                        amp_describe(a->input),
+                        a->batch_first ? "(batch, steps, features)" : "(steps, batch, features)");
+    }
+    if (a->num_layers < 1 || a->num_layers > INT32_MAX) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'num_layers' is %lld; expected at least 1", amp_call_name(call),
+                        (long long)a->num_layers);
+    }
+    if (a->input->shape[a->batch_first ? 1 : 0] == 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected at least one step", amp_call_name(call),
+                        amp_describe(a->input));
+    }
+    if (!a->train || a->dropout == 0.0 || a->num_layers == 1) return AMP_OK;
+    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: 'dropout' is %g with 'train'; only 0 is implemented between layers",
+                    amp_call_name(call), a->dropout);
+}
+
+static amp_status check_state(const stack *s, int index, int64_t extent) {
+    const amp_tensor *t = s->a->hx.items[index];
+    const int64_t shape[3] = {s->layers * s->directions, s->batch, extent};
+    AMP_TRY(amp_call_check_same_dtype(s->call, "input", s->a->input, "hx", t));
+    if (amp_has_shape(t, 3, shape)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: tensor %d of 'hx' is %s; expected %s: one for each layer and direction",
+                    amp_call_name(s->call), index, amp_describe(t), amp_describe_shape(3, shape));
+}
+
+static amp_status check_stack(stack *s) {
+    const amp_lstm_args *a = s->a;
+    const bool lstm = s->kind == AMP_RNN_LSTM;
+    AMP_TRY(check_input(s->call, a->input));
+    AMP_TRY(check_options(s->call, a));
+    AMP_TRY(check_tensors(s->call, "hx", &a->hx, lstm ? 2 : 1, lstm ? "h and c" : "h"));
+    s->layers = a->num_layers;
+    s->directions = a->bidirectional ? 2 : 1;
+    s->steps = a->input->shape[a->batch_first ? 1 : 0];
+    s->batch = a->input->shape[a->batch_first ? 0 : 1];
+    const amp_tensor *h = a->hx.items[0], *wide = a->hx.items[lstm ? 1 : 0];
+    s->width = h->rank == 3 ? h->shape[2] : 1;
+    s->hidden = wide->rank == 3 ? wide->shape[2] : 1;
+    s->projected = s->hidden != s->width;
+    AMP_TRY(check_state(s, 0, s->width));
+    if (lstm) AMP_TRY(check_state(s, 1, s->hidden));
+    s->per_layer = 2 + (a->has_biases ? 2 : 0) + (s->projected ? 1 : 0);
+    return check_tensors(s->call, "params", &a->params, s->layers * s->directions * s->per_layer,
+                         s->projected ? "weights, biases where has_biases, and w_hr for each layer and direction"
+                                      : "weights, and biases where has_biases, for each layer and direction");
+}
+
+/* Time first or batch first, as strides say. */
+static amp_sequence sequence_of(amp_tensor *t, bool batch_first) {
+    return (amp_sequence){t, t->strides[batch_first ? 1 : 0], t->strides[batch_first ? 0 : 1], t->strides[2]};
+}
+
+static amp_rnn_pass layer_at(const stack *s, int64_t layer, int64_t direction) {
+    const int64_t index = layer * s->directions + direction;
+    amp_tensor *const *params = s->a->params.items + index * s->per_layer;
+    const bool biases = s->a->has_biases;
+    return (amp_rnn_pass){.kind = s->kind,
+                          .steps = s->steps,
+                          .batch = s->batch,
+                          .inputs = layer == 0 ? s->a->input->shape[2] : s->directions * s->width,
+                          .hidden = s->hidden,
+                          .width = s->width,
+                          .w_ih = params[0],
+                          .w_hh = params[1],
+                          .b_ih = biases ? params[2] : NULL,
+                          .b_hh = biases ? params[3] : NULL,
+                          .w_hr = s->projected ? params[s->per_layer - 1] : NULL,
+                          .reverse = direction == 1};
+}
+
+static amp_status run_direction(const stack *s, int64_t layer, int64_t direction, amp_sequence in, amp_sequence out) {
+    amp_rnn_pass l = layer_at(s, layer, direction);
+    const int64_t index = layer * s->directions + direction;
+    amp_tensor part = *out.tensor; /* this direction's half of the last dimension */
+    part.offset += direction * s->width * out.column;
+    l.in = in;
+    l.out = out;
+    l.out.tensor = &part;
+    l.h0 = amp_select(s->a->hx.items[0], 0, index);
+    l.hn = amp_select(s->hn, 0, index);
+    if (!l.h0 || !l.hn) return amp_pending_error();
+    if (s->cn) {
+        l.c0 = amp_select(s->a->hx.items[1], 0, index);
+        l.cn = amp_select(s->cn, 0, index);
+        if (!l.c0 || !l.cn) return amp_pending_error();
+    }
+    return run_pass(s->call, &l);
+}
+
+static amp_status make_results(stack *s) {
+    const amp_dtype dtype = s->a->input->dtype;
+    const int64_t states = s->layers * s->directions, wide = s->directions * s->width;
+    const int64_t out[3] = {s->a->batch_first ? s->batch : s->steps, s->a->batch_first ? s->steps : s->batch, wide};
+    s->out = amp_call_output(s->call, 0, dtype, 3, out);
+    s->hn = s->out ? amp_call_output(s->call, 1, dtype, 3, (const int64_t[]){states, s->batch, s->width}) : NULL;
+    if (!s->hn) return amp_pending_error();
+    if (s->kind == AMP_RNN_LSTM) {
+        s->cn = amp_call_output(s->call, 2, dtype, 3, (const int64_t[]){states, s->batch, s->hidden});
+        if (!s->cn) return amp_pending_error();
+    }
+    for (int64_t i = 0; i < 2 && i + 1 < s->layers; i++) {
+        s->between[i] = amp_backend_tensor(s->call->device, s->call->op->name, dtype, 3,
+                                           (const int64_t[]){s->steps, s->batch, wide});
+        if (!s->between[i]) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
+/* `self`: the op itself, for f16. */
+static amp_status run_stack(stack *s, amp_op_function self) {
+    const amp_lstm_args *a = s->a;
+    AMP_TRY(check_stack(s));
+    for (int64_t layer = 0; layer < s->layers; layer++) {
+        for (int64_t d = 0; d < s->directions; d++) {
+            const amp_rnn_pass l = layer_at(s, layer, d);
+            AMP_TRY(check_extents(s->call, a->input, &l));
+            AMP_TRY(check_weights(s->call, a->input, &l));
+        }
+    }
+    const bool here = s->call->device == AMP_DEVICE_CPU;
+    if (here && a->input->dtype == AMP_F16) return amp_cpu_run_widened(s->call, self);
+    if (here) AMP_TRY(amp_cpu_matmul_operand(s->call, a->input, false));
+    for (int64_t i = 0; i < a->hx.count; i++) AMP_TRY(amp_call_materialize(s->call, a->hx.items[i]));
+    AMP_TRY(make_results(s));
+    amp_sequence in = sequence_of(a->input, a->batch_first);
+    for (int64_t layer = 0; layer < s->layers; layer++) {
+        const bool last = layer + 1 == s->layers;
+        const amp_sequence out = last ? sequence_of(s->out, a->batch_first) : sequence_of(s->between[layer % 2], false);
+        for (int64_t d = 0; d < s->directions; d++) AMP_TRY(run_direction(s, layer, d, in, out));
+        in = out;
+    }
+    return AMP_OK;
+}
+
+/* DEFINE_LAYERS(op, kind) */
+#define DEFINE_LAYERS(op, kind_of)                                                                                     \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        stack s = {.call = call, .kind = kind_of, .a = call->args};                                                    \
+        return run_stack(&s, cpu_##op);                                                                                \
+    }
+DEFINE_LAYERS(lstm, AMP_RNN_LSTM)
+DEFINE_LAYERS(gru, AMP_RNN_GRU)
+DEFINE_LAYERS(rnn_tanh, AMP_RNN_TANH)
+DEFINE_LAYERS(rnn_relu, AMP_RNN_RELU)
+
+amp_status cpu_rnn_layer(amp_call *call) {
+    static const struct {
+        const char *mode;
+        amp_op_function run;
+    } modes[] = {{"lstm", cpu_lstm}, {"gru", cpu_gru}, {"rnn_tanh", cpu_rnn_tanh}, {"rnn_relu", cpu_rnn_relu}};
+    const amp_rnn_layer_args *a = call->args;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (!strcmp(a->mode, modes[i].mode)) return modes[i].run(call);
+    }
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'mode' is \"%s\"; expected \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\"",
+                    amp_call_name(call), a->mode);
+}
+
+/* ---- Cells ------------------------------------------------------------------------------------------------------ */
+
+_Static_assert(offsetof(amp_lstm_cell_args, b_hh) == offsetof(amp_gru_cell_args, b_hh) &&
+                   offsetof(amp_lstm_cell_args, b_hh) == offsetof(amp_rnn_tanh_cell_args, b_hh) &&
+                   offsetof(amp_lstm_cell_args, b_hh) == offsetof(amp_rnn_relu_cell_args, b_hh),
+               "one struct for all");
+
+static amp_status check_cell_state(const amp_call *call, const amp_tensor *input, const amp_tensor *first,
+                                   const amp_tensor *t) {
+    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "hx", t));
+    const bool fits = t->rank == input->rank && (t->rank == 1 || t->shape[0] == input->shape[0]) &&
+                      amp_same_leading(t, first, t->rank);
+    if (fits) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'input' is %s, 'hx' has %s; expected (batch, features) and (batch, hidden), or "
+                    "both without the batch",
+                    amp_call_name(call), amp_describe(input), amp_describe(t));
+}
+
+static amp_status check_cell(amp_call *call, const amp_lstm_cell_args *a, bool lstm) {
+    const amp_tensor *x = a->input;
+    AMP_TRY(check_input(call, x));
+    if (x->rank != 1 && x->rank != 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected (batch, features) or (features)",
+                        amp_call_name(call), amp_describe(x));
+    }
+    AMP_TRY(check_tensors(call, "hx", &a->hx, lstm ? 2 : 1, lstm ? "h and c" : "h"));
+    for (int64_t i = 0; i < a->hx.count; i++) {
+        AMP_TRY(check_cell_state(call, x, a->hx.items[0], a->hx.items[i]));
+    }
+    if ((a->b_ih == NULL) == (a->b_hh == NULL)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is given and '%s' is not; expected both biases, or none",
+                    amp_call_name(call), a->b_ih ? "b_ih" : "b_hh", a->b_ih ? "b_hh" : "b_ih");
+}
+
+/* A vector as a batch of one. */
+static amp_tensor *as_batch(amp_tensor *t) {
+    return t->rank == 1 ? amp_unsqueeze(t, 0) : t;
+}
+
+/* A cell is a layer of one step. */
+static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function self) {
+    const amp_lstm_cell_args *a = call->args;
+    const bool lstm = kind == AMP_RNN_LSTM;
+    AMP_TRY(check_cell(call, a, lstm));
+    for (int64_t i = 0; i < a->hx.count; i++) AMP_TRY(amp_call_materialize(call, a->hx.items[i]));
+    AMP_TRY(amp_call_materialize(call, a->input));
+    amp_tensor *x = as_batch(a->input), *h = as_batch(a->hx.items[0]), *c = lstm ? as_batch(a->hx.items[1]) : NULL;
+    if (!x || !h || (lstm && !c)) return amp_pending_error();
+    amp_rnn_pass l = {.kind = kind,
+                      .steps = 1,
+                      .batch = x->shape[0],
+                      .inputs = x->shape[1],
+                      .hidden = h->shape[1],
+                      .width = h->shape[1],
+                      .w_ih = a->w_ih,
+                      .w_hh = a->w_hh,
+                      .b_ih = a->b_ih,
+                      .b_hh = a->b_hh,
+                      .in = {x, 0, x->strides[0], x->strides[1]},
+                      .h0 = h,
+                      .c0 = c};
+    AMP_TRY(check_extents(call, a->input, &l));
+    AMP_TRY(check_weights(call, a->input, &l));
+    if (x->dtype == AMP_F16 && call->device == AMP_DEVICE_CPU) return amp_cpu_run_widened(call, self);
+    amp_tensor *out = amp_call_output(call, 0, x->dtype, a->hx.items[0]->rank, a->hx.items[0]->shape);
+    amp_tensor *cell = out && lstm ? amp_call_output(call, 1, x->dtype, out->rank, out->shape) : NULL;
+    if (!out || (lstm && !cell)) return amp_pending_error();
+    l.hn = as_batch(out);
+    l.cn = cell ? as_batch(cell) : NULL;
+    if (!l.hn || (lstm && !l.cn)) return amp_pending_error();
+    l.out = (amp_sequence){l.hn, 0, l.hidden, 1};
+    return run_pass(call, &l);
+}
+
+/* DEFINE_CELL(op, kind) */
+#define DEFINE_CELL(op, kind)                                                                                          \
+    amp_status cpu_##op(amp_call *call) {                                                                              \
+        return run_cell(call, kind, cpu_##op);                                                                         \
+    }
+DEFINE_CELL(lstm_cell, AMP_RNN_LSTM)
+DEFINE_CELL(gru_cell, AMP_RNN_GRU)
+DEFINE_CELL(rnn_tanh_cell, AMP_RNN_TANH)
+DEFINE_CELL(rnn_relu_cell, AMP_RNN_RELU)

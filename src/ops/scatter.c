@@ -1,0 +1,201 @@
+/* scatter, scatter_add, index_add, index_copy: elements written where indices say. */
+#include "cpu/index/scatter.h"
+#include <complex.h>
+#include <string.h>
+#include "amp/ops.h"
+#include "cpu/convert/convert.h"
+#include "cpu/convert/copy.h"
+#include "cpu/convert/element.h"
+#include "cuda/ops/cuda_scatter.h"
+#include "call/backend.h"
+#include "steps/shape_rules.h"
+#include "steps/steps.h"
+
+/* ---- The result ----------------------------------------------------------------------------------------------- */
+
+static bool is_read_too(const amp_call *call) {
+    for (int i = 1; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR) {
+            const amp_tensor *t = *amp_call_tensor(call, arg);
+            if (t && amp_tensor_overlaps(t, call->target)) return true;
+        }
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+        for (int64_t k = 0; k < list->count; k++) {
+            if (list->items[k] && amp_tensor_overlaps(list->items[k], call->target)) return true;
+        }
+    }
+    return false;
+}
+
+/* The result's tensor: in place input itself. NULL with an error. */
+static amp_tensor *result_for(amp_call *call, const amp_tensor *input) {
+    if (call->form == AMP_FORM_INPLACE && !is_read_too(call)) return call->outputs[0] = call->target;
+    return amp_call_output(call, 0, input->dtype, input->rank, input->shape);
+}
+
+/* The same, with input's elements, to be changed. */
+static amp_tensor *result_with(amp_call *call, const amp_tensor *input) {
+    amp_tensor *out = result_for(call, input);
+    return out && (out == input || amp_copy_tensor(out, input) == AMP_OK) ? out : NULL;
+}
+
+/* `values` in another dtype, in the same geometry. */
+static amp_status convert(const amp_call *call, amp_tensor *values, amp_dtype dtype) {
+    if (values->dtype == dtype) return AMP_OK;
+    amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, dtype, values->rank, values->shape);
+    if (!copy) return amp_pending_error();
+    AMP_TRY(amp_copy_tensor(copy, values));
+    *values = *copy;
+    return AMP_OK;
+}
+
+static amp_status write_table(const amp_call *call, const amp_tensor *table, amp_scatter_work *w) {
+    amp_tensor t = amp_index_at_least_vector(table);
+    if (w->view) AMP_TRY(w->view(call, w, &t));
+    const amp_tensor index = amp_index_at_least_vector(&w->index), values = amp_index_at_least_vector(&w->values);
+    char number[16];
+    amp_element_of(&w->number, table->dtype, number);
+    return amp_steps_of(call)->write_by_index(call, &(const amp_writing){.table = &t,
+                                                               .index = &index,
+                                                               .values = w->by_number ? NULL : &values,
+                                                               .number = number,
+                                                               .kind = w->kind,
+                                                               .dim = w->dim,
+                                                               .least = w->least,
+                                                               .alpha = w->alpha});
+}
+
+amp_status amp_scatter_run(amp_call *call, const amp_tensor *input, amp_scatter_work *w) {
+    if (!w->view && amp_tensor_elements(&w->index) == 0) return result_with(call, input) ? AMP_OK : amp_pending_error();
+    if (w->kind == AMP_SCATTER_WRITE) {
+        amp_tensor *out = result_with(call, input);
+        return out ? write_table(call, out, w) : amp_pending_error();
+    }
+    const amp_dtype compute = amp_compute_dtype(input->dtype);
+    const bool in_out = compute == input->dtype;
+    amp_tensor *out = in_out ? result_with(call, input) : result_for(call, input), *table = out;
+    if (!out) return amp_pending_error();
+    if (!in_out) {
+        table = amp_backend_tensor(call->device, call->op->name, compute, out->rank, out->shape);
+        if (!table) return amp_pending_error();
+        AMP_TRY(amp_copy_tensor(table, input));
+    }
+    const bool widens = !w->by_number && w->values.dtype == AMP_BF16 && compute == AMP_F32; /* on the way */
+    if (!w->by_number && !widens) AMP_TRY(convert(call, &w->values, compute));
+    AMP_TRY(write_table(call, table, w));
+    return in_out ? AMP_OK : amp_copy_tensor(out, table);
+}
+
+/* ---- scatter -------------------------------------------------------------------------------------------------- */
+
+static amp_status check_scatter_shapes(const amp_call *call, const amp_tensor *input, const amp_tensor *index,
+                                       const amp_tensor *src, int dim) {
+    const amp_tensor a = amp_index_at_least_vector(input), b = amp_index_at_least_vector(index);
+    bool fits = a.rank == b.rank;
+    for (int d = 0; fits && d < a.rank; d++) fits = d == dim || b.shape[d] <= a.shape[d];
+    if (!fits) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'index' is %s, input %s; expected as many dimensions, none of them larger but number %d",
+                        amp_call_name(call), amp_describe(index), amp_describe(input), dim);
+    }
+    if (!src) return AMP_OK;
+    const amp_tensor s = amp_index_at_least_vector(src);
+    fits = s.rank == b.rank;
+    for (int d = 0; fits && d < b.rank; d++) fits = b.shape[d] <= s.shape[d];
+    if (fits) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'index' is %s, 'src' %s; expected no dimension of the index to be larger",
+                    amp_call_name(call), amp_describe(index), amp_describe(src));
+}
+
+static amp_status read_kind(const amp_call *call, const char *reduce, amp_scatter_kind *kind) {
+    *kind = AMP_SCATTER_WRITE;
+    if (!reduce) return AMP_OK;
+    if (strcmp(reduce, "add") != 0 && strcmp(reduce, "multiply") != 0) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'reduce' is \"%s\"; expected \"add\" or \"multiply\"",
+                        amp_call_name(call), reduce);
+    }
+    *kind = reduce[0] == 'a' ? AMP_SCATTER_ADD : AMP_SCATTER_MULTIPLY;
+    return AMP_OK;
+}
+
+static amp_status scatter(amp_call *call, amp_tensor *input, int64_t dim, amp_tensor *given, amp_tensor *src,
+                          amp_scatter_work *w) {
+    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &w->dim));
+    if (src) AMP_TRY(amp_call_check_same_dtype(call, "input", input, "src", src));
+    amp_tensor *index = amp_index_tensor(call, "index", given);
+    if (!index) return amp_pending_error();
+    if (amp_tensor_elements(index) > 0) {
+        AMP_TRY(check_scatter_shapes(call, input, index, src, w->dim));
+        AMP_TRY(amp_index_check(call, "index", index, input->rank ? input->shape[w->dim] : 1, input, w->dim, false));
+    }
+    w->index = *index;
+    if (src) w->values = *src;
+    w->alpha = amp_int(1);
+    return amp_scatter_run(call, input, w);
+}
+
+amp_status cpu_scatter(amp_call *call) {
+    const amp_scatter_args *a = call->args;
+    amp_scatter_work w = {0};
+    AMP_TRY(read_kind(call, a->reduce, &w.kind));
+    return scatter(call, a->input, a->dim, a->index, a->src, &w);
+}
+
+amp_status cpu_scatter_value(amp_call *call) {
+    const amp_scatter_value_args *a = call->args;
+    amp_scatter_work w = {.by_number = true, .number = a->value};
+    AMP_TRY(read_kind(call, a->reduce, &w.kind));
+    AMP_TRY(amp_check_element(call, "value", &a->value, a->input->dtype));
+    return scatter(call, a->input, a->dim, a->index, NULL, &w);
+}
+
+amp_status cpu_scatter_add(amp_call *call) {
+    const amp_scatter_add_args *a = call->args;
+    amp_scatter_work w = {.kind = AMP_SCATTER_ADD};
+    return scatter(call, a->input, a->dim, a->index, a->src, &w);
+}
+
+/* ---- index_add, index_copy ------------------------------------------------------------------------------------ */
+
+/* The source's slices belong at the indices of `dim`. */
+static amp_status write_slices(amp_call *call, amp_tensor *input, int64_t dim, amp_tensor *given, amp_tensor *source,
+                               amp_scatter_work *w) {
+    AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &w->dim));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", input, "source", source));
+    amp_tensor *index = amp_index_tensor(call, "index", given);
+    if (!index) return amp_pending_error();
+    const int64_t length = amp_tensor_elements(index);
+    amp_tensor table = amp_index_at_least_vector(input), values = amp_index_at_least_vector(source);
+    bool fits = index->rank <= 1 && values.rank == table.rank;
+    for (int d = 0; fits && d < table.rank; d++) fits = values.shape[d] == (d == w->dim ? length : table.shape[d]);
+    if (!fits) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'index' is %s, 'source' %s, input %s; expected a vector, and of source a slice for each "
+                        "index of dimension %d",
+                        amp_call_name(call), amp_describe(given), amp_describe(source), amp_describe(input), w->dim);
+    }
+    AMP_TRY(amp_index_check(call, "index", index, table.shape[w->dim], input, w->dim, false));
+    w->index = amp_index_along(index, w->dim, table.rank, table.shape);
+    w->values = values;
+    return amp_scatter_run(call, input, w);
+}
+
+amp_status cpu_index_add(amp_call *call) {
+    const amp_index_add_args *a = call->args;
+    amp_scatter_work w = {.kind = AMP_SCATTER_ADD, .alpha = a->alpha};
+    const amp_dtype compute = amp_compute_dtype(a->input->dtype);
+    if ((a->alpha.kind == AMP_SCALAR_COMPLEX && compute != AMP_C128) ||
+        (a->alpha.kind == AMP_SCALAR_FLOAT && compute == AMP_I64)) {
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'alpha' is a %s, input is %s", amp_call_name(call),
+                        a->alpha.kind == AMP_SCALAR_FLOAT ? "float" : "complex number", amp_describe(a->input));
+    }
+    return write_slices(call, a->input, a->dim, a->index, a->source, &w);
+}
+
+amp_status cpu_index_copy(amp_call *call) {
+    const amp_index_copy_args *a = call->args;
+    amp_scatter_work w = {.kind = AMP_SCATTER_WRITE, .alpha = amp_int(1)};
+    return write_slices(call, a->input, a->dim, a->index, a->source, &w);
+}
