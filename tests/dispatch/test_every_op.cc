@@ -194,7 +194,7 @@ void dispatch(const amp_op_info &op, unsigned form, const void *args, amp_tensor
     }
 }
 
-struct Policies : EveryOp {
+struct EveryPolicy : EveryOp {
     void SetUp() override {
         EveryOp::SetUp();
         amp_layer_install(AMP_LAYER_EXPLAIN, spy);
@@ -381,7 +381,7 @@ TEST_F(EveryOp, AnErrorThatStandsStopsEveryOp) {
     }
 }
 
-TEST_F(Policies, AreObeyedOnBothDevicesInEveryTable) {
+TEST_F(EveryPolicy, AreObeyedOnBothDevicesInEveryTable) {
     for (const Region &region : regions) {
         for (int table = 0; table < AMP_TABLE_COUNT; table++) {
             for (const amp_dtype dtype : {AMP_F32, region.lower, region.other_16_bit}) {
@@ -405,7 +405,7 @@ TEST_F(Policies, AreObeyedOnBothDevicesInEveryTable) {
     EXPECT_GT(looked, 2 * 3 * 3 * 300);
 }
 
-TEST_F(Policies, LeaveF64AndIntegersAlone) {
+TEST_F(EveryPolicy, LeaveF64AndIntegersAlone) {
     for (const Region &region : regions) {
         for (const amp_dtype dtype : {AMP_F64, AMP_I64, AMP_BOOL, AMP_C64}) {
             SCOPED_TRACE(amp_dtype_name(dtype));
@@ -424,7 +424,7 @@ TEST_F(Policies, LeaveF64AndIntegersAlone) {
     EXPECT_GT(looked, 2 * 4 * 300);
 }
 
-TEST_F(Policies, LeaveInPlaceAndOutFormsAlone) {
+TEST_F(EveryPolicy, LeaveInPlaceAndOutFormsAlone) {
     for (const Region &region : regions) {
         for (const unsigned form : {AMP_FORM_INPLACE, AMP_FORM_OUT}) {
             for (const amp_dtype dtype : {AMP_F32, region.lower}) {
@@ -443,7 +443,7 @@ TEST_F(Policies, LeaveInPlaceAndOutFormsAlone) {
     EXPECT_GT(looked, 2 * 2 * 350);
 }
 
-TEST_F(Policies, LeaveTensorsOfAnotherDeviceAlone) {
+TEST_F(EveryPolicy, LeaveTensorsOfAnotherDeviceAlone) {
     amp_autocast_args region = {};
     region.struct_size = sizeof region;
     region.device = AMP_DEVICE_CUDA;
@@ -457,7 +457,7 @@ TEST_F(Policies, LeaveTensorsOfAnotherDeviceAlone) {
     ASSERT_EQ(amp_autocast_exit(AMP_DEVICE_CUDA), AMP_OK);
 }
 
-TEST_F(Policies, CudaWithoutItsModuleSaysWhatIsMissing) {
+TEST_F(EveryPolicy, CudaWithoutItsModuleSaysWhatIsMissing) {
     const amp_backend *backend = nullptr;
     if (amp_cuda_backend("probe", &backend) == AMP_OK) GTEST_SKIP() << "the CUDA module is here";
     amp_clear_error();

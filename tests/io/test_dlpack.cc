@@ -1,4 +1,4 @@
-// DLPack within the process; against NumPy it is tests/test_dlpack.py.
+// DLPack within the process; against NumPy it is tests/io/test_dlpack.py.
 #include "amp/dlpack.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """DLPack in both directions against NumPy, through ctypes and the shared library alone.
 
-    tests/test_dlpack.py build/release/libamp.so
+    tests/io/test_dlpack.py build/release/libamp.so
 
 Exits with 77, which ctest shows as skipped, where NumPy is missing.
 """

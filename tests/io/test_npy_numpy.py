@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """.npy files against NumPy itself, both ways, through ctypes and the shared library alone.
 
-    tests/test_npy_numpy.py build/release/libamp.so
+    tests/io/test_npy_numpy.py build/release/libamp.so
 
 Exits with 77, which ctest shows as skipped, where NumPy is missing.
 """

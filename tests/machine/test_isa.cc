@@ -235,7 +235,7 @@ TEST(Cpu, FiguresArePlausible) {
     }
 }
 
-TEST(Threads, SettingIsCheckedAndKept) {
+TEST(ThreadNumber, SettingIsCheckedAndKept) {
     const int before = amp_get_num_threads();
     EXPECT_GE(before, 1);
     EXPECT_EQ(AMP_OK, amp_set_num_threads(3));
@@ -249,7 +249,7 @@ TEST(Threads, SettingIsCheckedAndKept) {
     amp_set_num_threads(before);
 }
 
-TEST(Threads, SmallWorkAndNestedWorkRunOnOne) {
+TEST(ThreadNumber, SmallWorkAndNestedWorkRunOnOne) {
     const int before = amp_get_num_threads();
     amp_set_num_threads(4);
     EXPECT_EQ(1, amp_parallel_threads(0, 100));
@@ -264,7 +264,7 @@ TEST(Threads, SmallWorkAndNestedWorkRunOnOne) {
     amp_set_num_threads(before);
 }
 
-TEST(Threads, PartsCoverEverythingOnceAndBreakAtUnits) {
+TEST(ThreadNumber, PartsCoverEverythingOnceAndBreakAtUnits) {
     for (int64_t n : {0, 1, 31, 32, 33, 1000, 4096}) {
         for (int64_t unit : {1, 16, 64}) {
             for (int threads = 1; threads <= 9; threads++) {
@@ -281,7 +281,7 @@ TEST(Threads, PartsCoverEverythingOnceAndBreakAtUnits) {
     }
 }
 
-TEST(Threads, LibrariesGetOurNumberAndTheOldOneComesBack) {
+TEST(ThreadNumber, LibrariesGetOurNumberAndTheOldOneComesBack) {
     const int before = amp_get_num_threads(), openmp = omp_get_max_threads();
     amp_set_num_threads(3);
     const int previous = amp_parallel_enter_library();

@@ -1,4 +1,4 @@
-/* Numbers without a mark of presence, one by one (BARE, from 1): compilers must say so. By tests/check_ops.sh. */
+/* Numbers without a mark of presence, one by one (BARE, from 1): compilers must say so. By tests/api/check_ops.sh. */
 #include "amp/amp.h"
 
 amp_tensor *bare(amp_tensor *x, bool flag);

@@ -1,4 +1,4 @@
-/* The op macros as a user writes them. Only compiled, by tests/check_ops.sh, with every warning an error. */
+/* The op macros as a user writes them. Only compiled, by tests/api/check_ops.sh, with every warning an error. */
 #include "amp/ops.h"
 
 amp_tensor *nested(amp_tensor *x, amp_tensor *w, amp_tensor *b);

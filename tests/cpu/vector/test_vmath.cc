@@ -462,12 +462,12 @@ TEST_P(Compare, IsItsOperatorAndOnlyNeHoldsForNan) {
     }
 }
 
-class Products : public EveryRow {};
-INSTANTIATE_TEST_SUITE_P(Rows, Products,
+class VectorProducts : public EveryRow {};
+INSTANTIATE_TEST_SUITE_P(Rows, VectorProducts,
                          ::testing::ValuesIn(rows_of_both([](amp_kernel_family f) { return f == AMP_KERNEL_PRODUCT; })),
                          row_name);
 
-TEST_P(Products, MultiplyEveryElementOnce) {
+TEST_P(VectorProducts, MultiplyEveryElementOnce) {
     auto function = reinterpret_cast<amp_reduce_function *>(kernel->function);
     for (size_t n = 0; n <= 70; n++) {
         std::vector<float> x(n, 1.0f);
