@@ -1,5 +1,8 @@
 # Read by ctest, with `programs` (name, path, name, path …) and `folder`, where they run: makes a test of each suite of
-# each GoogleTest program. Suites called <Unit>Full take minutes and carry the label `full`: `ctest --preset full`.
+# each GoogleTest program. No two programs have a suite of one name. Suites called <Unit>Full take minutes and carry the
+# label `full`: `ctest --preset full`.
+cmake_policy(VERSION 3.22)
+set(taken)
 while(programs)
     list(POP_FRONT programs name program)
     if(NOT EXISTS ${program})
@@ -15,6 +18,13 @@ while(programs)
     string(REGEX MATCHALL "\n[^ \n]+\\." suites "\n${listing}")
     list(TRANSFORM suites REPLACE "[\n.]" "")
     list(REMOVE_DUPLICATES suites)
+    list(TRANSFORM suites REPLACE "^.*/" "" OUTPUT_VARIABLE units)
+    foreach(unit IN LISTS units)
+        if(unit IN_LIST taken)
+            add_test(${name}.${unit}.NAME_IS_TAKEN false)
+        endif()
+    endforeach()
+    list(APPEND taken ${units})
     foreach(suite IN LISTS suites)
         add_test(${name}.${suite} ${program} --gtest_filter=${suite}.*)
         if(suite MATCHES "Full$")
