@@ -2,9 +2,8 @@
 #ifndef AMP_CUDA_BACKEND_H
 #define AMP_CUDA_BACKEND_H
 
-#include "cuda/args/cuda_module.h"
-#include "cuda/args/kernel_args.h"
 #include "call/backend.h"
+#include "cuda/args/cuda_module.h"
 
 extern const amp_backend amp_cuda_backend_table;
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "amp/call.h"
-#include "dispatch/arguments.h"
 #include "call/call.h"
+#include "dispatch/arguments.h"
 
 /* Why an overload does not take the arguments. Kept until the last overload has been tried. */
 typedef struct mismatch {

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#include "core/hot.h"
-#include "machine/isa.h"
-#include "dispatch/arguments.h"
 #include "call/backend.h"
+#include "core/hot.h"
+#include "dispatch/arguments.h"
 #include "dispatch/layers.h"
 #include "dispatch/results.h"
 #include "dispatch/user_calls.h"
+#include "machine/isa.h"
 
 _Atomic unsigned amp_process_layers;
 

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/thread.h"
 #include "call/outputs.h"
+#include "core/thread.h"
 #include "policy/regions.h"
 
 /* An implementation that opens what it does not close, or closes what it did not open, is told so; what it left open is

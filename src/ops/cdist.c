@@ -2,14 +2,9 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "core/parallel.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/elementwise/iterate.h"
-#include "cpu/registry/kernels.h"
-#include "cuda/ops/cuda_distances.h"
-#include "call/call.h"
+#include "core/layout.h"
 #include "policy/promotion.h"
 #include "steps/steps.h"
 

@@ -1,10 +1,9 @@
 /* cross: the vector product in three dimensions. */
 #include <complex.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/elementwise/elementwise.h"
-#include "cpu/elementwise/iterate.h"
-#include "cuda/ops/cuda_elementwise.h"
+#include "core/compute_dtype.h"
+#include "core/layout.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 

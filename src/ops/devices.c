@@ -1,7 +1,7 @@
 /* to(device): the one op whose result is on another device than its argument. */
 #include "amp/ops.h"
-#include "core/layout.h"
 #include "call/backend.h"
+#include "core/layout.h"
 
 /* Elements in the order in which the result keeps them: channels last stay last. */
 static amp_tensor *in_order(amp_tensor *t) {

@@ -1,9 +1,8 @@
 /* fake_quantize_per_tensor_affine: onto the grid of an integer quantisation and back. */
 #include <math.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "steps/operands.h"
-#include "cuda/ops/cuda_elementwise.h"
+#include "core/compute_dtype.h"
 #include "steps/row_rules.h"
 #include "steps/steps.h"
 

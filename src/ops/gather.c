@@ -1,11 +1,10 @@
 /* take_along_dim, one_hot. */
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/index/index_walk.h"
-#include "cpu/elementwise/iterate.h"
-#include "cuda/ops/cuda_rows.h"
-#include "cuda/ops/cuda_scatter.h"
 #include "call/backend.h"
+#include "cpu/index/index_walk.h"
+#include "steps/indices.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 

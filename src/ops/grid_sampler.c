@@ -1,18 +1,9 @@
 /* grid_sampler_2d, grid_sampler_3d: input read at the places that a grid names, −1 … 1 from edge to edge. */
 #include <math.h>
 #include <string.h>
-#include "amp/ops.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/plane/spatial.h"
-#include "cpu/simd/unroll.h"
-#include "cuda/ops/cuda_windows.h"
-#include "steps/steps.h"
 
-/* The whole number below, and what is left. FARTHEST stands for all that lies farther, where nothing is left; NaN and
- * infinities leave NaN. */
-enum { FARTHEST = INT32_MAX - 8 };
+#include "amp/ops.h"
+#include "steps/steps.h"
 
 /* ---- Ops ------------------------------------------------------------------------------------------------------ */
 
@@ -43,7 +34,7 @@ static amp_status check(const amp_call *call, const amp_sampling *r, int dims) {
 
 static amp_status place(const amp_call *call, const amp_sampling *r, int dims, amp_spatial *s) {
     AMP_TRY(amp_spatial_start(call, s, r->input, dims));
-    if (s->in[0] * s->in[1] * s->in[2] >= FARTHEST) {
+    if (s->in[0] * s->in[1] * s->in[2] >= AMP_SAMPLE_FARTHEST) {
         return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; planes may have 2³¹ − 10 elements", amp_call_name(call),
                         amp_describe(r->input));
     }
@@ -61,7 +52,7 @@ static amp_status run(amp_call *call, const amp_sampling *r, int dims) {
 #define DEFINE(op, dims)                                                                                               \
     amp_status cpu_##op(amp_call *call) {                                                                              \
         const amp_##op##_args *a = call->args;                                                                         \
-        const amp_sampling r = {a->input, a->grid, a->interpolation_mode, a->padding_mode, a->align_corners};               \
+        const amp_sampling r = {a->input, a->grid, a->interpolation_mode, a->padding_mode, a->align_corners};          \
         return run(call, &r, dims);                                                                                    \
     }
 

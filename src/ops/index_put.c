@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/elementwise/iterate.h"
-#include "cpu/index/scatter.h"
-#include "steps/steps.h"
 #include "call/backend.h"
+#include "core/layout.h"
+#include "cpu/convert/copy.h"
+#include "cpu/index/index_walk.h"
+#include "ops/scatter.h"
+#include "steps/indices.h"
+#include "steps/steps.h"
 
 typedef struct places {
     const amp_tensor *input;

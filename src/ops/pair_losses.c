@@ -1,10 +1,10 @@
 /* Losses of pairs and triples of vectors: cosine_embedding_loss, triplet_margin_loss. */
 #include <math.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/loss/loss_reduction.h"
-#include "cpu/distance/pair_sums.h"
-#include "cuda/ops/cuda_elementwise.h"
+#include "core/compute_dtype.h"
+#include "ops/pair_sums.h"
+#include "steps/loss_reduction.h"
 #include "steps/steps.h"
 
 /* The result dtype, and where the losses go: one for each element of the broadcast of f64 sums. */
@@ -88,7 +88,8 @@ amp_status cpu_triplet_margin_loss(amp_call *call) {
     AMP_TRY(amp_loss_reduction_of(call, a->reduction, false, &reduction));
     AMP_TRY(read_dtypes(call, v, 3, amp_operands_dtype(v, 3) != AMP_BOOL, &dtype, &result));
     if (!(a->margin.value > 0.0)) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'margin' is %g; expected more than 0", amp_call_name(call), a->margin.value);
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'margin' is %g; expected more than 0", amp_call_name(call),
+                        a->margin.value);
     }
     if (a->anchor->rank != a->positive->rank || a->anchor->rank != a->negative->rank) {
         return amp_fail(

@@ -1,14 +1,14 @@
 /* dist, cosine_similarity, pairwise_distance, and the sums over pairs that they share with losses. */
-#include "cpu/distance/pair_sums.h"
+#include "ops/pair_sums.h"
+
 #include <complex.h>
 #include <math.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/reduce/reduce.h"
-#include "cuda/ops/cuda_elementwise.h"
-#include "steps/shape_rules.h"
+#include "call/backend.h"
+#include "core/compute_dtype.h"
 #include "policy/promotion.h"
+#include "steps/shape_rules.h"
 #include "steps/steps.h"
 
 /* The sum over dimension d, which is kept with extent 1 … */

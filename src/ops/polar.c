@@ -2,14 +2,8 @@
 #include <complex.h>
 #include <math.h>
 #include <stdatomic.h>
+
 #include "amp/ops.h"
-#include "cpu/elementwise/complex_log1p.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
-#include "steps/operands.h"
-#include "cuda/ops/cuda_elementwise.h"
-#include "steps/argument_rules.h"
-#include "policy/promotion.h"
 #include "steps/steps.h"
 
 amp_status cpu_polar(amp_call *call) {

@@ -1,10 +1,7 @@
 /* avg_pool and adaptive_avg_pool. */
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
 #include "steps/steps.h"
 
 /* PyTorch averages integers of 64 bits, but not over adaptive windows. */

@@ -1,10 +1,8 @@
 /* fractional_max_pool2d, fractional_max_pool3d (Graham, "Fractional Max-Pooling", 2014). */
 #include <stdatomic.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
+#include "call/backend.h"
 #include "steps/steps.h"
 
 static amp_status check_samples(const amp_call *call, const amp_spatial *s, const amp_tensor *input,

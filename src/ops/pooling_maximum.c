@@ -1,11 +1,8 @@
 /* max_pool and adaptive_max_pool. */
 #include <math.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
 #include "steps/steps.h"
 
 static amp_status check_dtype(const amp_call *call, const amp_tensor *input, bool adaptive) {
@@ -42,7 +39,7 @@ DEFINE(max_pool3d, 3)
         amp_pool p;                                                                                                    \
         AMP_TRY(check_dtype(call, a->input, true));                                                                    \
         AMP_TRY(amp_pool_start_adaptive(call, &p, a->input, dims, &a->output_size));                                   \
-        return amp_steps_of(call)->pool_maximum(call, &p, a->input, amp_wants_indices(call, a->return_indices));                                    \
+        return amp_steps_of(call)->pool_maximum(call, &p, a->input, amp_wants_indices(call, a->return_indices));       \
     }
 
 DEFINE_ADAPTIVE(adaptive_max_pool2d, 2)

@@ -2,14 +2,11 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "core/parallel.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
-#include "steps/operands.h"
-#include "cpu/reduce/reduce.h"
-#include "cuda/ops/cuda_norms.h"
 #include "call/backend.h"
+#include "core/compute_dtype.h"
+#include "steps/constants.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 

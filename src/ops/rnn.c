@@ -2,11 +2,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/copy.h"
-#include "cpu/product/matmul.h"
-#include "cpu/rnn/rnn.h"
-#include "steps/steps.h"
 #include "call/backend.h"
+#include "cpu/product/matmul.h"
+#include "steps/steps.h"
 
 static amp_status run_pass(amp_call *call, const amp_rnn_pass *l) {
     return amp_steps_of(call)->rnn_pass(call, l);

@@ -1,7 +1,5 @@
 /* amp/scaling.h: what may be unscaled, on every device. */
 #include "amp/scaling.h"
-
-#include "core/tensor_impl.h"
 #include "call/backend.h"
 
 static const char op[] = "foreach_non_finite_check_and_unscale";

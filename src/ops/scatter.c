@@ -1,13 +1,14 @@
 /* scatter, scatter_add, index_add, index_copy: elements written where indices say. */
-#include "cpu/index/scatter.h"
+#include "ops/scatter.h"
+
 #include <complex.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/convert.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cuda/ops/cuda_scatter.h"
 #include "call/backend.h"
+#include "cpu/convert/element.h"
+#include "steps/constants.h"
+#include "steps/indices.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 
@@ -55,16 +56,18 @@ static amp_status write_table(const amp_call *call, const amp_tensor *table, amp
     amp_tensor t = amp_index_at_least_vector(table);
     if (w->view) AMP_TRY(w->view(call, w, &t));
     const amp_tensor index = amp_index_at_least_vector(&w->index), values = amp_index_at_least_vector(&w->values);
+    const amp_dtype compute = table->dtype == AMP_BOOL ? AMP_BOOL : amp_compute_dtype(table->dtype);
+    const amp_constant constant = amp_constant_of(&w->number, compute);
     char number[16];
-    amp_element_of(&w->number, table->dtype, number);
+    amp_block_store(compute, &constant, table->dtype, number, 0, 1);
     return amp_steps_of(call)->write_by_index(call, &(const amp_writing){.table = &t,
-                                                               .index = &index,
-                                                               .values = w->by_number ? NULL : &values,
-                                                               .number = number,
-                                                               .kind = w->kind,
-                                                               .dim = w->dim,
-                                                               .least = w->least,
-                                                               .alpha = w->alpha});
+                                                                         .index = &index,
+                                                                         .values = w->by_number ? NULL : &values,
+                                                                         .number = number,
+                                                                         .kind = w->kind,
+                                                                         .dim = w->dim,
+                                                                         .least = w->least,
+                                                                         .alpha = w->alpha});
 }
 
 amp_status amp_scatter_run(amp_call *call, const amp_tensor *input, amp_scatter_work *w) {

@@ -1,14 +1,11 @@
 /* searchsorted, bucketize. */
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "core/parallel.h"
-#include "cpu/convert/copy.h"
-#include "cpu/index/index_walk.h"
-#include "steps/operands.h"
-#include "cpu/move/rows.h"
-#include "cuda/ops/cuda_order.h"
 #include "call/backend.h"
+#include "cpu/move/rows.h"
+#include "steps/indices.h"
 #include "steps/steps.h"
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------ */

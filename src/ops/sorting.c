@@ -2,13 +2,9 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "core/memory.h"
-#include "core/parallel.h"
-#include "cpu/sort/radix_sort.h"
-#include "cpu/reduce/reduce.h"
 #include "cpu/move/rows.h"
-#include "cuda/ops/cuda_order.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 
@@ -143,7 +139,7 @@ static amp_status by_tensor(amp_call *call, const quantile_args *a, amp_tensor *
     amp_status cpu_##op##_scalar(amp_call *call) {                                                                     \
         const amp_##op##_scalar_args *a = call->args;                                                                  \
         const quantile_args q = {a->input, &a->dim, a->keepdim, a->interpolation};                                     \
-        amp_quantiles w = {.number = a->q, .count = 1, .without_nan = without_nan_};                                           \
+        amp_quantiles w = {.number = a->q, .count = 1, .without_nan = without_nan_};                                   \
         return run_quantiles(call, &q, &w, false);                                                                     \
     }
 

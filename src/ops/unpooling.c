@@ -1,9 +1,8 @@
 /* max_unpool. */
 #include <stdatomic.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
 #include "steps/steps.h"
 
 /* What pooling would have made the input's extents of, or what the caller says, within a stride of that. */
@@ -54,7 +53,7 @@ static amp_status check_indices(const amp_call *call, const amp_tensor *input, c
         AMP_TRY(amp_spatial_start(call, &s, a->input, dims));                                                          \
         AMP_TRY(check_indices(call, a->input, a->indices));                                                            \
         AMP_TRY(set_size(call, &s, &a->kernel_size, &a->stride, &a->padding, &a->output_size));                        \
-        return amp_steps_of(call)->unpool(call, &s, a->input, a->indices);                                                                    \
+        return amp_steps_of(call)->unpool(call, &s, a->input, a->indices);                                             \
     }
 
 DEFINE(max_unpool2d, 2)

@@ -3,15 +3,10 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "core/memory.h"
-#include "core/parallel.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/reduce/reduce.h"
-#include "cpu/move/rows.h"
-#include "cuda/ops/cuda_rows.h"
+#include "core/compute_dtype.h"
 #include "steps/shape_rules.h"
-#include "policy/promotion.h"
 #include "steps/steps.h"
 
 typedef struct variance_args {

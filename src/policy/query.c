@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/thread.h"
-#include "policy/regions.h"
 #include "policy/policy.h"
+#include "policy/regions.h"
 
 typedef struct verdict {
     amp_dtype dtype;

@@ -4,9 +4,9 @@
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "core/thread.h"
-#include "policy/regions.h"
 #include "policy/cast_cache.h"
 #include "policy/policy.h"
+#include "policy/regions.h"
 
 /* The dtypes that a region may lower to, the default first. */
 static const amp_dtype lower_dtypes[AMP_DEVICE_COUNT][2] = {

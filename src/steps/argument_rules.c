@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
 #include "generated/op_ids.h"
+#include "steps/constants.h"
 
 static bool is_bool(const amp_operand *v) {
     return v->tensor ? v->tensor->dtype == AMP_BOOL : v->number.kind == AMP_SCALAR_BOOL;

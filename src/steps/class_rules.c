@@ -1,7 +1,7 @@
 /* Rules of the arguments of losses over classes. */
 #include "steps/class_rules.h"
 
-#include "steps/operands.h"
+#include "steps/constants.h"
 #include "steps/row_rules.h"
 
 static amp_status check_index_dtype(const amp_call *call, const amp_tensor *target) {

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "cpu/convert/convert.h"
+
 double amp_real_part(const amp_scalar *s) {
     return s->kind == AMP_SCALAR_INT || s->kind == AMP_SCALAR_BOOL ? (double)s->i : s->re;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "call/call.h"
 
 static const struct activation {
     const char *name;

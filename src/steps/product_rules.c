@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cpu/elementwise/iterate.h"
+#include "core/layout.h"
 
 amp_status amp_check_vector(const amp_call *call, const char *name, const amp_tensor *t) {
     if (t->rank == 1) return AMP_OK;

@@ -1,7 +1,7 @@
 /* Rules of the arguments of ops on rows, channels and tables. */
 #include "steps/row_rules.h"
 
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
 #include "steps/shape_rules.h"
 
 amp_status amp_check_floating(const amp_call *call, const amp_tensor *input) {

@@ -3,58 +3,10 @@
 #ifndef AMP_CPU_CONV_H
 #define AMP_CPU_CONV_H
 
-#include "cpu/conv/depthwise.h"
-#include "steps/epilogue.h"
-#include "cpu/gemm/gemm.h"
 #include "call/call.h"
+#include "cpu/conv/depthwise.h"
 #include "policy/cast_cache.h"
-
-enum { AMP_CONV_AXES = 3 }; /* depth, height, width; an op of fewer has extents of 1 in front */
-
-/* Output o and tap k meet input i where, for a convolution, i = o · stride - pad + k · dilation, and for a transposed
- * one, o = i · stride - pad + k · dilation. What lies outside of the input counts as 0, and is not looked at. */
-typedef struct amp_conv_axis {
-    int64_t in, out, kernel, stride, pad, dilation;
-} amp_conv_axis;
-
-/* A tensor with the strides, in elements, that the problem's dimensions have in it; 0 where it has no such
- * dimension. */
-typedef struct amp_conv_image {
-    amp_tensor *tensor; /* the input may be a pending cast */
-    int64_t batch, channel, axis[AMP_CONV_AXES];
-    int64_t offset; /* of the problem's first element from the tensor's */
-} amp_conv_image;
-
-typedef struct amp_conv_weight {
-    amp_tensor *tensor; /* may be a pending cast */
-    int64_t group, out, in, axis[AMP_CONV_AXES];
-    int64_t offset;
-} amp_conv_weight;
-
-typedef struct amp_conv {
-    bool transposed;
-    int64_t batch, groups;
-    int64_t in_channels, out_channels; /* of one group */
-    amp_conv_axis axis[AMP_CONV_AXES];
-    amp_conv_image x, y;
-    amp_conv_weight w;
-    amp_tensor *bias;        /* NULL, or of rank 1 */
-    amp_tensor *scale;       /* NULL (1), or of rank 1, one for each output channel; of any floating dtype */
-    amp_conv_image residual; /* no tensor: none, as in all transposed ones; else laid out as it likes, as the result */
-    amp_epilogue epilogue;   /* y = act(scale · sum + bias + residual) */
-} amp_conv;
-
-/* Whether there is more to do with the sums than to add the bias. */
-static inline bool amp_conv_is_fused(const amp_conv *c) {
-    return c->scale || c->residual.tensor || c->epilogue.activation != AMP_GEMM_NONE;
-}
-
-static inline int64_t amp_conv_taps(const amp_conv *c) {
-    return c->axis[0].kernel * c->axis[1].kernel * c->axis[2].kernel;
-}
-static inline int64_t amp_conv_pixels(const amp_conv *c) {
-    return c->axis[0].out * c->axis[1].out * c->axis[2].out;
-}
+#include "steps/conv.h"
 
 static inline bool amp_conv_in_bf16(const amp_conv *c) {
     return c->y.tensor->dtype == AMP_BF16;
@@ -96,18 +48,23 @@ static inline bool amp_conv_is_depthwise(const amp_conv *c) {
     return c->groups > 1 && c->in_channels == 1 && c->out_channels == 1 &&
            c->axis[0].kernel * c->axis[1].kernel <= AMP_DEPTHWISE_LINES;
 }
+
 /* Where the product's rows go: the result itself if its pixels lie channels last, evenly in their lines, and the lines
  * of all images evenly (y->axis[1] apart), `dense` without gaps between pixels; else a plane of its own, which `finish`
  * copies to the result. Free y->scratch. */
 amp_status amp_conv_prepare_output(const amp_call *call, const amp_conv *c, bool dense, amp_conv_plane *y);
+
 amp_status amp_conv_finish_output(const amp_conv *c, const amp_conv_plane *y);
+
 /* The window that an output pixel sees of a prepared input. Its lines are the output's, or all pixels are one line
  * where no image has gaps between lines. */
 amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
+
 /* The weights in the layout `layout` of the cast cache, as `build` makes them; it gets the weights' own geometry,
  * groups apart: (groups, outputs, taps…, channels). */
 amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
                                    amp_cast_builder build, amp_cast **cast);
+
 /* A depthwise convolution that is not transposed. x and y have the same dtype, f32 or bf16; the bias is f32; y's pixels
  * are y->axis[2] apart. */
 amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
@@ -119,6 +76,7 @@ bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const 
 /* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The operands are
  * amp_conv_gemm's. */
 amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
+
 /* A transposed one. */
 amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
 

@@ -1,7 +1,7 @@
 /* Copies, constants and ranges. */
 #include "cpu/convert/copy.h"
 
-#include "cpu/convert/convert.h"
+#include "core/compute_dtype.h"
 #include "cpu/convert/element.h"
 #include "cpu/convert/strided_copy.h"
 #include "steps/constants.h"

@@ -2,7 +2,6 @@
 #ifndef AMP_CPU_COPY_H
 #define AMP_CPU_COPY_H
 
-#include "core/tensor_impl.h"
 #include "call/call.h"
 
 /* Copies `source`, which broadcasts to the shape of `destination`, converting the dtype. */

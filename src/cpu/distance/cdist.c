@@ -4,15 +4,13 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/elementwise/iterate.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/registry/kernels.h"
-#include "cuda/ops/cuda_distances.h"
-#include "call/call.h"
-#include "policy/promotion.h"
 
 enum { TILE_BYTES = 16 * 1024, TILE_LEAST = 64 }; /* of transposed points, which stay in the first-level cache */
 

@@ -1,11 +1,9 @@
 /* The vector product. */
 #include <complex.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/elementwise/elementwise.h"
-#include "cpu/elementwise/iterate.h"
-#include "cuda/ops/cuda_elementwise.h"
-#include "steps/shape_rules.h"
 
 /* x y - z w, where every product of f32 is exact. */
 #define DIFFERENCE_LOOP(suffix, type, wide)                                                                            \

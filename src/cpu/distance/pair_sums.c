@@ -1,14 +1,11 @@
 /* dist, cosine_similarity, and the sums that other ops on pairs share. */
-#include "cpu/distance/pair_sums.h"
 #include <complex.h>
 #include <math.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/reduce/reduce.h"
-#include "cuda/ops/cuda_elementwise.h"
-#include "steps/shape_rules.h"
-#include "policy/promotion.h"
 
 typedef double _Complex complex128;
 

@@ -3,14 +3,16 @@
 #include <complex.h>
 #include <math.h>
 #include <stdatomic.h>
+
 #include "amp/ops.h"
-#include "cpu/elementwise/complex_log1p.h"
 #include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/elementwise/complex_log1p.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "steps/operands.h"
-#include "cuda/ops/cuda_elementwise.h"
-#include "steps/argument_rules.h"
 #include "policy/promotion.h"
+#include "steps/argument_rules.h"
+#include "steps/constants.h"
 
 typedef double _Complex complex128;
 

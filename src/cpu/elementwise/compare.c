@@ -3,13 +3,13 @@
 #include <math.h>
 
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "cpu/convert/convert_any.h"
 #include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "steps/operands.h"
 #include "steps/argument_rules.h"
-#include "policy/promotion.h"
+#include "steps/constants.h"
 
 typedef double _Complex complex128;
 

@@ -1,11 +1,11 @@
 /* fake_quantize_per_tensor_affine: onto the grid of an integer quantisation and back. q = round(x/scale) + zero_point,
  * to nearest even, kept within [quant_min, quant_max]; the result is (q − zero_point)·scale. */
 #include <math.h>
+
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
-#include "steps/operands.h"
-#include "cuda/ops/cuda_elementwise.h"
-#include "steps/row_rules.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/elementwise/elementwise.h"
 
 typedef struct grid {
     double scale, zero_point, low, high;

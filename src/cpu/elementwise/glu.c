@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "steps/operands.h"
 #include "steps/row_rules.h"
 
 /* ---- glu --------------------------------------------------------------------------------------------------------- */

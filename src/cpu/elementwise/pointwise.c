@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "cpu/elementwise/complex_log1p.h"
-#include "cpu/convert/element.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "steps/operands.h"
 #include "policy/promotion.h"
+#include "steps/constants.h"
 
 typedef double _Complex complex128;
 

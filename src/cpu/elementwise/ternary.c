@@ -3,10 +3,11 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "steps/operands.h"
 #include "steps/argument_rules.h"
+#include "steps/constants.h"
 
 typedef double _Complex complex128;
 

@@ -4,14 +4,13 @@
 #include "cpu/fft/fft_lines.h"
 
 #include <string.h>
-
 #include <omp.h>
 
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/fft/fft.h"
 #include "cpu/simd/unroll.h"
-#include "cuda/ops/cuda_fft.h"
 
 enum { WIDE = AMP_FFT_LANES };
 

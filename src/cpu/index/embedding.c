@@ -2,14 +2,14 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/registry/kernels.h"
-#include "cuda/ops/cuda_bags.h"
-#include "call/call.h"
 #include "steps/row_rules.h"
 
 /* ---- Indices and the table --------------------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /* gather, take_along_dim, index_select, one_hot: elements read where indices say. */
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/index/index_walk.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/elementwise/iterate.h"
-#include "cuda/ops/cuda_rows.h"
-#include "cuda/ops/cuda_scatter.h"
-#include "call/backend.h"
+#include "cpu/index/index_walk.h"
+#include "steps/indices.h"
 #include "steps/shape_rules.h"
 
 /* ---- Elements by size ----------------------------------------------------------------------------------------- */

@@ -4,19 +4,11 @@
 
 #include "call/call.h"
 
-/* A tensor of integers as i64: itself, or a copy that belongs to the call. NULL with an error: it holds no integers. */
-amp_tensor *amp_index_tensor(const amp_call *call, const char *argument, amp_tensor *index);
-
 /* Every index (i64) is within 0 … size − 1, or from −size on where `negative` ones count from the end. `described`: the
  * tensor whose dimension `dim` has that size, for the message. Of a device other than the CPU nobody waits to see it:
  * the kernel that uses the index tells. */
 amp_status amp_index_check(const amp_call *call, const char *argument, const amp_tensor *index, int64_t size,
                            const amp_tensor *described, int dim, bool negative);
-
-/* A 0-dim tensor as a vector of one element; any other as it is. */
-amp_tensor amp_index_at_least_vector(const amp_tensor *tensor);
-/* A vector of indices as if it were repeated along all dimensions of `shape` but `dim`. */
-amp_tensor amp_index_along(const amp_tensor *vector, int dim, int rank, const int64_t *shape);
 
 /* The index at `from`. */
 static inline int64_t amp_index_at(const char *from, int64_t wrap) {
@@ -32,7 +24,9 @@ typedef struct amp_index_run {
     int64_t table_step, values_step, index_step, scale, n; /* steps in bytes */
     int64_t wrap;                                          /* added to negative indices */
 } amp_index_run;
+
 typedef void amp_index_loop(const void *context, const amp_index_run *run);
+
 /* The same, looking at every index before it is used: false at the first that is not below `size`. */
 typedef bool amp_index_checking_loop(const amp_index_run *run, int64_t size);
 
@@ -62,6 +56,7 @@ amp_index_walk amp_index_walk_of(const amp_tensor *table, const amp_tensor *valu
 /* Any order, any thread: for what only reads the table. False: an index was out of range, and the walk stopped there;
  * only where `check` is set. */
 bool amp_index_walk_free(const amp_index_walk *walk);
+
 /* The places of a line one after the other, on one thread: for what writes the table, where indices may repeat. */
 bool amp_index_walk_ordered(const amp_index_walk *walk);
 

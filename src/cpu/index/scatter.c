@@ -1,16 +1,15 @@
 /* scatter, scatter_add, index_add, index_copy: elements written where indices say. Where an index is named twice, what
  * comes later in the index wins, or is added later: the places of a line are taken in order, by one thread. Sums and
  * products of bf16, f16 and small integers are kept in f32 and i64 until they are complete. */
-#include "cpu/index/scatter.h"
 #include <complex.h>
 #include <string.h>
+
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "cpu/convert/convert.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cuda/ops/cuda_scatter.h"
-#include "call/backend.h"
-#include "steps/shape_rules.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/index/index_walk.h"
+#include "steps/constants.h"
 
 typedef double _Complex complex128;
 

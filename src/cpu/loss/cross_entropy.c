@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/loss/loss_reduction.h"
 #include "steps/class_rules.h"
+#include "steps/loss_reduction.h"
 
 enum {
     TILE = 256,  /* positions whose classes are walked together */

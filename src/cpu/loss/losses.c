@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/elementwise/complex_log1p.h"
 #include "cpu/convert/element.h"
+#include "cpu/elementwise/complex_log1p.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "cpu/loss/loss_reduction.h"
-#include "steps/operands.h"
-#include "policy/promotion.h"
+#include "steps/loss_reduction.h"
 
 enum { BLOCK = AMP_BLOCK_BYTES / sizeof(float) }; /* the most elements that the block loop hands over in f32 */
 

@@ -7,9 +7,8 @@
 #include "amp/ops.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/loss/loss_reduction.h"
 #include "steps/class_rules.h"
+#include "steps/loss_reduction.h"
 
 typedef struct margins {
     int64_t samples, classes;

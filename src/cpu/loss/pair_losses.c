@@ -1,10 +1,9 @@
 /* Losses of pairs and triples of vectors: cosine_embedding_loss, triplet_margin_loss. */
 #include <math.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/loss/loss_reduction.h"
-#include "cpu/distance/pair_sums.h"
-#include "cuda/ops/cuda_elementwise.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/elementwise/elementwise.h"
 
 /* ---- cosine_embedding_loss --------------------------------------------------------------------------------------- */
 

@@ -3,23 +3,16 @@
 #ifndef AMP_CPU_ROWS_H
 #define AMP_CPU_ROWS_H
 
-#include "cpu/convert/element.h"
 #include "call/call.h"
-
-/* Row r begins at data + r·length·size, in memory of the tensor's device; rows are in the order of the dimensions that
- * are not in them. */
-typedef struct amp_rows {
-    char *data;
-    amp_dtype dtype;
-    int64_t count, length, size; /* size: of an element, in bytes */
-    amp_tensor target;           /* the tensor itself, with the rows' dimensions last */
-    amp_tensor *copy;            /* dense rows of it; NULL where its own memory serves */
-} amp_rows;
+#include "cpu/convert/element.h"
+#include "steps/rows.h"
 
 /* The elements of `input` as rows along the dimensions of `mask`, in their own dtype. A copy belongs to the call. */
 amp_status amp_rows_of(const amp_call *call, const amp_tensor *input, unsigned mask, amp_rows *rows);
+
 /* Room for results of the same geometry: the memory of `out`, or a copy that amp_rows_finish brings there. */
 amp_status amp_rows_for(const amp_call *call, amp_tensor *out, unsigned mask, amp_rows *rows);
+
 amp_status amp_rows_finish(amp_rows *rows);
 
 /* n elements of a row from number `at` on, in `compute` type: where they lie, or converted into the buffer. */
@@ -33,6 +26,7 @@ static inline const void *amp_rows_load(const amp_rows *rows, amp_dtype compute,
 
 /* Calls `loop` for ranges of rows, spread over threads; `cost`: simple operations for one element. */
 typedef void amp_rows_loop(void *context, int64_t begin, int64_t end);
+
 void amp_rows_run(const amp_rows *rows, int64_t cost, amp_rows_loop *loop, void *context);
 
 #endif /* AMP_CPU_ROWS_H */

@@ -2,15 +2,14 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "core/parallel.h"
-#include "cpu/convert/element.h"
+#include "cpu/convert/copy.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
-#include "steps/operands.h"
-#include "cpu/reduce/reduce.h"
-#include "cuda/ops/cuda_norms.h"
-#include "call/backend.h"
-#include "steps/shape_rules.h"
 
 /* ---- renorm ------------------------------------------------------------------------------------------------------ */
 

@@ -2,13 +2,14 @@
  * of output elements the places become indices and weights once, and all channels are read with them. */
 #include <math.h>
 #include <string.h>
+
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/plane/spatial.h"
+#include "cpu/registry/kernels.h"
 #include "cpu/simd/unroll.h"
-#include "cuda/ops/cuda_windows.h"
 
 enum { MOST_TAPS = 16, RUN = 256 }; /* elements whose taps are found together */
 
@@ -65,7 +66,7 @@ AMP_ALWAYS_INLINE double clipped(const sampler *g, double x, int64_t extent) {
     return least < last ? least : last;
 }
 
-AMP_ALWAYS_INLINE double bounded(const sampler *g, border border, double x, int64_t extent) {
+AMP_ALWAYS_INLINE double bounded(const sampler *g, amp_sampling_border border, double x, int64_t extent) {
     if (border == AMP_BORDER_ZEROS) return x;
     if (border == AMP_BORDER_MIRROR) x = g->align ? mirrored(x, 0, 2 * (extent - 1)) : mirrored(x, -1, 2 * extent - 1);
     return clipped(g, x, extent);
@@ -95,14 +96,16 @@ static int taps_along(const sampler *g) {
     return g->mode == AMP_SAMPLE_LINEAR ? 2 : g->mode == AMP_SAMPLE_NEAREST ? 1 : 4;
 }
 
+/* The whole number below, and what is left. AMP_SAMPLE_FARTHEST stands for all that lies farther, where nothing is left;
+ * NaN and infinities leave NaN. */
 typedef struct split {
     int32_t below[RUN];
     double rest[RUN];
 } split;
 
 AMP_ALWAYS_INLINE double within_reach(double x) {
-    const double least = x > -(double)FARTHEST ? x : -(double)FARTHEST;
-    return least < (double)FARTHEST ? least : (double)FARTHEST;
+    const double least = x > -(double)AMP_SAMPLE_FARTHEST ? x : -(double)AMP_SAMPLE_FARTHEST;
+    return least < (double)AMP_SAMPLE_FARTHEST ? least : (double)AMP_SAMPLE_FARTHEST;
 }
 
 AMP_ALWAYS_INLINE void split_one(split *s, int64_t i, double x) {
@@ -206,7 +209,11 @@ static amp_status sample(amp_call *call, const amp_spatial *s, const amp_samplin
     const int dims = s->dims;
     const amp_dtype dtype = r->input->dtype, compute = amp_compute_dtype(dtype);
     const amp_spatial dense = {.rank = dims + 2};
-    sampler g = {.s = s, .dims = dims, .mode = (amp_sampling_mode)r->mode, .border = (amp_sampling_border)r->border, .align = r->align};
+    sampler g = {.s = s,
+                 .dims = dims,
+                 .mode = (amp_sampling_mode)r->mode,
+                 .border = (amp_sampling_border)r->border,
+                 .align = r->align};
     amp_spatial_result result;
     AMP_TRY(amp_spatial_write(call, s, 0, dtype, compute, &result));
     AMP_TRY(amp_spatial_read(call, s, r->input, compute, &g.in));

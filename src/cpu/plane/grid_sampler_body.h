@@ -9,8 +9,8 @@
 
 /* Coordinates along dimension d (of D, H, W; x comes first in the grid), bounded but for cubic taps, which are
  * themselves. */
-AMP_ALWAYS_INLINE void NAME(split_coordinates)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
-                                               split *s) {
+AMP_ALWAYS_INLINE void NAME(split_coordinates)(const sampler *g, amp_sampling_border border, int64_t n,
+                                               const TYPE *grid, int d, split *s) {
     const int64_t extent = g->s->in[d];
     const unit_map m = map_of(g, extent);
     const int dims = g->dims;
@@ -20,31 +20,31 @@ AMP_ALWAYS_INLINE void NAME(split_coordinates)(const sampler *g, border border, 
     }
 }
 
-AMP_ALWAYS_INLINE void NAME(find_offsets)(const sampler *g, border border, int64_t n, const split *s, int tap, int d,
-                                          int32_t *restrict offset) {
+AMP_ALWAYS_INLINE void NAME(find_offsets)(const sampler *g, amp_sampling_border border, int64_t n, const split *s,
+                                          int tap, int d, int32_t *restrict offset) {
     const int32_t extent = (int32_t)g->s->in[d], step = step_along(g, d);
     for (int64_t i = 0; i < n; i++) {
         int32_t x = s->below[i] + tap;
-        if (border == MIRROR) x = (int32_t)bounded(g, MIRROR, (double)x, extent);
-        if (border == EDGE) x = clipped_index(x, extent - 1);
-        offset[i] = border == ZEROS ? offset_of(x, extent, step) : x * step;
+        if (border == AMP_BORDER_MIRROR) x = (int32_t)bounded(g, AMP_BORDER_MIRROR, (double)x, extent);
+        if (border == AMP_BORDER_EDGE) x = clipped_index(x, extent - 1);
+        offset[i] = border == AMP_BORDER_ZEROS ? offset_of(x, extent, step) : x * step;
     }
 }
 
-AMP_ALWAYS_INLINE void NAME(find_linear)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
-                                         const axis *to) {
+AMP_ALWAYS_INLINE void NAME(find_linear)(const sampler *g, amp_sampling_border border, int64_t n, const TYPE *grid,
+                                         int d, const axis *to) {
     split s;
     NAME(split_coordinates)(g, border, n, grid, d, &s);
-    for (int k = 0; k < 2; k++) NAME(find_offsets)(g, ZEROS, n, &s, k, d, to->offset + k * n);
+    for (int k = 0; k < 2; k++) NAME(find_offsets)(g, AMP_BORDER_ZEROS, n, &s, k, d, to->offset + k * n);
     for (int64_t i = 0; i < n; i++) to->weight[i] = 1.0 - s.rest[i];
     for (int64_t i = 0; i < n; i++) to->weight[n + i] = s.rest[i];
 }
 
-AMP_ALWAYS_INLINE void NAME(find_cubic)(const sampler *g, border border, int64_t n, const TYPE *grid, int d,
-                                        const axis *to) {
+AMP_ALWAYS_INLINE void NAME(find_cubic)(const sampler *g, amp_sampling_border border, int64_t n, const TYPE *grid,
+                                        int d, const axis *to) {
     split s;
     double *restrict weight = to->weight;
-    NAME(split_coordinates)(g, ZEROS, n, grid, d, &s);
+    NAME(split_coordinates)(g, AMP_BORDER_ZEROS, n, grid, d, &s);
     for (int k = 0; k < 4; k++) NAME(find_offsets)(g, border, n, &s, k - 1, d, to->offset + k * n);
     for (int64_t i = 0; i < n; i++) weight[i] = cubic_far(1.0 + s.rest[i]);
     for (int64_t i = 0; i < n; i++) weight[n + i] = cubic_near(s.rest[i]);
@@ -64,20 +64,20 @@ static void NAME(find_nearest)(const sampler *g, int64_t n, const TYPE *grid, in
 
 /* The taps of each of n elements along a dimension. */
 static void NAME(find_axis)(const sampler *g, int64_t n, const TYPE *grid, int d, const axis *to) {
-    if (g->mode == NEAREST)
+    if (g->mode == AMP_SAMPLE_NEAREST)
         NAME(find_nearest)(g, n, grid, d, to);
-    else if (g->mode == LINEAR && g->border == ZEROS)
-        NAME(find_linear)(g, ZEROS, n, grid, d, to);
-    else if (g->mode == LINEAR && g->border == EDGE)
-        NAME(find_linear)(g, EDGE, n, grid, d, to);
-    else if (g->mode == LINEAR)
-        NAME(find_linear)(g, MIRROR, n, grid, d, to);
-    else if (g->border == ZEROS)
-        NAME(find_cubic)(g, ZEROS, n, grid, d, to);
-    else if (g->border == EDGE)
-        NAME(find_cubic)(g, EDGE, n, grid, d, to);
+    else if (g->mode == AMP_SAMPLE_LINEAR && g->border == AMP_BORDER_ZEROS)
+        NAME(find_linear)(g, AMP_BORDER_ZEROS, n, grid, d, to);
+    else if (g->mode == AMP_SAMPLE_LINEAR && g->border == AMP_BORDER_EDGE)
+        NAME(find_linear)(g, AMP_BORDER_EDGE, n, grid, d, to);
+    else if (g->mode == AMP_SAMPLE_LINEAR)
+        NAME(find_linear)(g, AMP_BORDER_MIRROR, n, grid, d, to);
+    else if (g->border == AMP_BORDER_ZEROS)
+        NAME(find_cubic)(g, AMP_BORDER_ZEROS, n, grid, d, to);
+    else if (g->border == AMP_BORDER_EDGE)
+        NAME(find_cubic)(g, AMP_BORDER_EDGE, n, grid, d, to);
     else
-        NAME(find_cubic)(g, MIRROR, n, grid, d, to);
+        NAME(find_cubic)(g, AMP_BORDER_MIRROR, n, grid, d, to);
 }
 
 /* One tap of each dimension, for all n elements. A negative offset, which has all bits set, makes a negative index. */

@@ -1,11 +1,12 @@
 /* avg_pool1d … 3d and the adaptive forms. A row of the output takes the rows of the input under its windows, adds them
  * up in f64 (in 64-bit integers for i64), then sums along the row. */
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
+#include "core/compute_dtype.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
+#include "cpu/registry/kernels.h"
 
 typedef struct average average;
 
@@ -188,7 +189,7 @@ static void average_rows(void *context, int64_t begin, int64_t end, void *scratc
 /* ---- Ops ------------------------------------------------------------------------------------------------------ */
 
 amp_status amp_cpu_pool_average(amp_call *call, const amp_pool *p, amp_tensor *input, bool count_padding,
-                            const int64_t *divisor) {
+                                const int64_t *divisor) {
     const amp_spatial *s = &p->s;
     const amp_dtype dtype = input->dtype, compute = amp_compute_dtype(dtype);
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_ACCUMULATE, AMP_F32, AMP_F32);

@@ -1,11 +1,11 @@
 /* fractional_max_pool2d, fractional_max_pool3d (Graham, "Fractional Max-Pooling", 2014): windows of one size whose
  * places follow, for every plane, from one number in [0, 1) per dimension. */
 #include <stdatomic.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/copy.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
 
 typedef struct fractional {
     const amp_spatial *s;

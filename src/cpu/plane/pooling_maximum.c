@@ -1,11 +1,12 @@
 /* max_pool1d … 3d and the adaptive forms. */
 #include <math.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
+#include "core/compute_dtype.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
+#include "cpu/registry/kernels.h"
 
 #define TYPE float
 #define IS_NAN(x) isnan(x)

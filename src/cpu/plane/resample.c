@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/registry/kernels.h"
-#include "cuda/ops/cuda_windows.h"
 
 typedef struct resample {
     const amp_spatial *s;
@@ -155,7 +154,7 @@ static amp_status convert_weights(const amp_call *call, resample *r) {
 }
 
 amp_status amp_cpu_resample(amp_call *call, const amp_spatial *s, amp_tensor *input,
-                        const amp_taps taps[AMP_SPATIAL_DIMS]) {
+                            const amp_taps taps[AMP_SPATIAL_DIMS]) {
     const amp_dtype compute = input->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
     amp_spatial_result result;
     const void *in;

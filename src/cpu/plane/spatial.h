@@ -6,30 +6,7 @@
 #ifndef AMP_CPU_SPATIAL_H
 #define AMP_CPU_SPATIAL_H
 
-#include "call/call.h"
-
-enum { AMP_SPATIAL_DIMS = 3 };
-
-typedef struct amp_spatial {
-    int dims; /* spatial dimensions, the last of the tensors'; missing ones have extent 1 */
-    int rank; /* of the tensors: dims + 1, or dims + 2 with a batch */
-    bool channels_last;
-    int64_t batch, channels, outer, inner;
-    int64_t in[AMP_SPATIAL_DIMS], out[AMP_SPATIAL_DIMS]; /* D, H, W */
-} amp_spatial;
-
-/* Reads batch, channels, layout and `in` off `input`, and sets `out` to the same. The result of a channels-last input
- * of rank 4 or 5 is channels last. An error if the rank is not dims + 1 or dims + 2, or if a spatial dimension is
- * empty. */
-amp_status amp_spatial_start(const amp_call *call, amp_spatial *s, const amp_tensor *input, int dims);
-
-/* Extent of `out` at the tensor's own spatial dimension d, 0 … dims − 1. */
-static inline int64_t *amp_spatial_out(amp_spatial *s, int d) {
-    return &s->out[AMP_SPATIAL_DIMS - s->dims + d];
-}
-static inline int64_t amp_spatial_in(const amp_spatial *s, int d) {
-    return s->in[AMP_SPATIAL_DIMS - s->dims + d];
-}
+#include "steps/spatial.h"
 
 /* A tensor's elements as dense rows of a dtype: its own memory if it is like that, else a copy in the call's frame. */
 amp_status amp_spatial_read(const amp_call *call, const amp_spatial *s, amp_tensor *tensor, amp_dtype dtype,
@@ -44,14 +21,13 @@ typedef struct amp_spatial_result {
 /* Makes output number `index`, of `dtype` and s->out; `data` takes rows of `compute`. */
 amp_status amp_spatial_write(amp_call *call, const amp_spatial *s, int index, amp_dtype dtype, amp_dtype compute,
                              amp_spatial_result *result);
+
 /* After the rows were written. */
 amp_status amp_spatial_finish(const amp_spatial_result *result);
 
-/* Memory for count·size bytes of a table, in the call's frame; NULL with an error. */
-void *amp_spatial_table(const amp_call *call, int64_t count, size_t size);
-
 /* Rows [begin, end), with `scratch` of the thread's own. */
 typedef void amp_spatial_rows(void *context, int64_t begin, int64_t end, void *scratch);
+
 /* Spreads `rows` over threads; `cost` is what a row takes, in simple operations. */
 amp_status amp_spatial_run(const amp_call *call, int64_t rows, int64_t cost, size_t scratch_bytes,
                            amp_spatial_rows *function, void *context);
@@ -60,10 +36,12 @@ amp_status amp_spatial_run(const amp_call *call, int64_t rows, int64_t cost, siz
 typedef struct amp_spatial_row {
     int64_t outer, d, h;
 } amp_spatial_row;
+
 static inline amp_spatial_row amp_spatial_row_at(const amp_spatial *s, int64_t index) {
     const int64_t plane = index / s->out[1];
     return (amp_spatial_row){plane / s->out[0], plane % s->out[0], index % s->out[1]};
 }
+
 static inline int64_t amp_spatial_row_count(const amp_spatial *s) {
     return s->outer * s->out[0] * s->out[1];
 }

@@ -1,9 +1,10 @@
 /* max_unpool2d, max_unpool3d: values put back to where a maximum was found, zeros elsewhere. */
 #include <stdatomic.h>
 #include <string.h>
+
 #include "amp/ops.h"
-#include "cpu/plane/pooling.h"
-#include "cuda/ops/cuda_windows.h"
+#include "cpu/cpu_steps.h"
+#include "cpu/plane/spatial.h"
 
 typedef struct unpool {
     const amp_spatial *s;

@@ -6,13 +6,11 @@
 #include "amp/ops.h"
 #include "core/hot.h"
 #include "core/memory.h"
-#include "cpu/dnnl/dnnl_matmul.h"
+#include "cpu/product/blas_matmul.h"
 #include "cpu/product/dots.h"
 #include "cpu/product/gemm_choice.h"
-#include "cpu/product/blas_matmul.h"
-#include "cuda/ops/cuda_matmul.h"
-#include "policy/regions.h"
 #include "policy/cast_cache.h"
+#include "policy/regions.h"
 
 /* ---- Operands -------------------------------------------------------------------------------------------------- */
 

@@ -7,15 +7,15 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/reduce/reduce.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/move/rows.h"
-#include "cuda/ops/cuda_rows.h"
-#include "steps/shape_rules.h"
+#include "cpu/registry/kernels.h"
 #include "policy/promotion.h"
+#include "steps/shape_rules.h"
 
 enum {
     BUFFER = AMP_BLOCK_BYTES / 8, /* elements of a chunk that needs conversion, */

@@ -11,7 +11,6 @@
 #include "cpu/convert/element.h"
 #include "cpu/elementwise/iterate.h"
 #include "cpu/registry/kernels.h"
-#include "cuda/ops/cuda_rows.h"
 
 enum {
     COLUMNS = 1024,                     /* results of one block at most, */
@@ -47,31 +46,6 @@ typedef struct plan {
     amp_columns_function *column_kernel;
     int64_t width; /* results of one block */
 } plan;
-
-int64_t amp_reduced_elements(const amp_tensor *input, unsigned mask) {
-    int64_t n = 1;
-    for (int d = 0; d < input->rank; d++) n *= mask & 1u << d ? input->shape[d] : 1;
-    return n;
-}
-
-int amp_reduced_shape(const amp_tensor *input, unsigned mask, bool keepdim, int64_t *shape) {
-    int rank = 0;
-    for (int d = 0; d < input->rank; d++) {
-        if (!(mask & 1u << d))
-            shape[rank++] = input->shape[d];
-        else if (keepdim)
-            shape[rank++] = 1;
-    }
-    return rank;
-}
-
-amp_reduction amp_norm_reduction(double p) {
-    if (p == 0.0) return AMP_REDUCE_COUNT;
-    if (p == 1.0) return AMP_REDUCE_SUM_ABS;
-    if (p == 2.0) return AMP_REDUCE_SUM_SQUARES;
-    if (isinf(p)) return p > 0 ? AMP_REDUCE_MAX_ABS : AMP_REDUCE_MIN_ABS;
-    return AMP_REDUCE_SUM_POWERS;
-}
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------- */
 
@@ -170,6 +144,7 @@ static inline void add_exactly(double *sum, double *rest, double x) {
 static inline double larger(double a, double b) {
     return a != a || a > b ? a : b;
 }
+
 static inline double smaller(double a, double b) {
     return a != a || a < b ? a : b;
 }

@@ -3,30 +3,7 @@
 #define AMP_CPU_RNN_H
 
 #include "call/call.h"
-
-typedef enum amp_rnn_kind { AMP_RNN_TANH, AMP_RNN_RELU, AMP_RNN_GRU, AMP_RNN_LSTM } amp_rnn_kind;
-
-/* Rows of a weight for each element of h: 1, 1, 3, 4. */
-int64_t amp_rnn_gates(amp_rnn_kind kind);
-
-/* Element i of batch entry b at step t is at t·time + b·batch + i·column, in elements of the tensor. */
-typedef struct amp_sequence {
-    amp_tensor *tensor; /* an input may be a pending cast that the matrix product reads as it is */
-    int64_t time, batch, column;
-} amp_sequence;
-
-/* All tensors have one floating dtype other than f16, and shapes that fit: w_ih [G·hidden, inputs], w_hh [G·hidden,
- * width], biases [G·hidden], w_hr [width, hidden]. Biases may be NULL; w_hr NULL: no projection, width is hidden.
- * Weights may be pending casts; they are packed, or taken from the cast cache, once. */
-typedef struct amp_rnn_pass {
-    amp_rnn_kind kind;
-    int64_t steps, batch, inputs, hidden, width;
-    amp_tensor *w_ih, *w_hh, *b_ih, *b_hh, *w_hr;
-    amp_sequence in, out;
-    bool reverse;
-    amp_tensor *h0, *c0; /* [batch, width], [batch, hidden]; c0 for an LSTM only */
-    amp_tensor *hn, *cn; /* written; the same shapes */
-} amp_rnn_pass;
+#include "steps/rnn.h"
 
 /* Writes h of every step to `out`, and the last h and c. Sums, gates and c are f32 (f64 for f64 inputs) throughout; h
  * is rounded to the inputs' dtype where it is written and enters the next product. steps ≥ 1. */

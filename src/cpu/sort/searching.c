@@ -1,14 +1,13 @@
 /* searchsorted, bucketize: where values belong in sorted rows. */
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/index/index_walk.h"
-#include "steps/operands.h"
 #include "cpu/move/rows.h"
-#include "cuda/ops/cuda_order.h"
-#include "call/backend.h"
 
 enum { BLOCK = AMP_BLOCK_BYTES / 8 };
 

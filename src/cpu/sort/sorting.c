@@ -2,14 +2,13 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/sort/radix_sort.h"
-#include "cpu/reduce/reduce.h"
-#include "cpu/move/rows.h"
-#include "cuda/ops/cuda_order.h"
-#include "steps/shape_rules.h"
 
 /* ---- Rows in order -------------------------------------------------------------------------------------------- */
 
@@ -98,7 +97,9 @@ static double quantile_of(const sorted_rows *s, int64_t row, const int64_t *plac
         position = fmin((float)q * (float)(n - 1), (double)(n - 1)); /* above 2^24, n rounds up */
     if (s->wanted->asked->rule == AMP_QUANTILE_NEAREST) position = nearbyint(position);
     const double low = floor(position);
-    double share = s->wanted->asked->rule == AMP_QUANTILE_LOWER ? 0.0 : s->wanted->asked->rule == AMP_QUANTILE_HIGHER ? ceil(position) - low : position - low;
+    double share = s->wanted->asked->rule == AMP_QUANTILE_LOWER    ? 0.0
+                   : s->wanted->asked->rule == AMP_QUANTILE_HIGHER ? ceil(position) - low
+                                                                   : position - low;
     if (s->wanted->asked->rule == AMP_QUANTILE_MIDPOINT && share > 0.0) share = 0.5;
     const double a = value_at(s, row, places[(int64_t)low]);
     if (share == 0.0) return a;

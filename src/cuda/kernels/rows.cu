@@ -6,7 +6,7 @@
 #include "cuda/kernels/sums.h"
 
 extern "C" {
-#include "cpu/reduce/reduce_kinds.h"
+#include "steps/reduce_kinds.h"
 }
 
 /* Joins the accumulators of `width` neighbouring threads, a power of two; the first of them has the result. */

@@ -5,7 +5,7 @@
 #include "cuda/args/index_args.h"
 
 extern "C" {
-#include "cpu/index/scatter_kinds.h"
+#include "steps/scatter_kinds.h"
 }
 
 /* ---- scatter, index_add, index_put ------------------------------------------------------------------------------- */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/attention/attention_problem.h"
-#include "cuda/cuda_backend.h"
 #include "cuda/args/flash_args.h"
+#include "cuda/cuda_backend.h"
+#include "steps/attention_heads.h"
 
 /* ---- One kernel -------------------------------------------------------------------------------------------------- */
 typedef struct kernel_row {

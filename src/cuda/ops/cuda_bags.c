@@ -1,8 +1,9 @@
 /* embedding_bag, and what max_norm does to a table. A thread goes through one column of a bag, in order. */
 #include "cuda/ops/cuda_bags.h"
 
-#include "cuda/cuda_backend.h"
 #include "cuda/args/index_args.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 
 /* The dense tensor's memory and dtype; nothing of NULL. */
 static amp_status set_dense(const amp_call *call, amp_tensor *t, const void **data, amp_dtype *dtype) {
@@ -40,7 +41,8 @@ amp_status amp_cuda_limit_rows(const amp_call *call, amp_tensor *index, amp_tens
     return AMP_OK;
 }
 
-amp_status amp_cuda_embedding_bag(amp_call *call, const amp_embedding_bag_args *args, int mode, int64_t padding) {
+amp_status amp_cuda_embedding_bag(amp_call *call, const amp_embedding_bag_args *args, amp_bag_mode mode,
+                                  int64_t padding) {
     const char *op = call->op->name;
     const amp_tensor *table = args->weight, *index = args->input, *offsets = args->offsets;
     amp_cuda_bags a = {.dtype = table->dtype,

@@ -5,10 +5,6 @@
 #include "amp/ops.h"
 #include "call/call.h"
 
-/* embedding_bag, whose arguments have been checked but for their elements: what is wrong with these is told of later.
- * mode: sum, mean, max; padding: the row that does not count, −1: none. */
-amp_status amp_cuda_embedding_bag(amp_call *call, const amp_embedding_bag_args *args, int mode, int64_t padding);
-
 /* max_norm: scales the rows of `weight` that are looked up down to p-norm `limit`, in place. */
 amp_status amp_cuda_limit_rows(const amp_call *call, amp_tensor *index, amp_tensor *weight, double p, double limit);
 

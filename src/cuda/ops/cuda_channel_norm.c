@@ -1,8 +1,9 @@
 /* batch_norm and instance_norm: statistics of channels by reductions, then one kernel; of f64, of instances and of gaps
  * in memory one formula and the bias. In f32 (f64), rounded once. */
 #include "amp/ops.h"
+#include "core/compute_dtype.h"
 #include "core/layout.h"
-#include "cpu/convert/element.h"
+#include "cuda/cuda_backend.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "steps/row_rules.h"
 

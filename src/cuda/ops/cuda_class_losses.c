@@ -1,12 +1,12 @@
 /* Losses over classes: a loss for each sample by a kernel, then the reduction. */
 #include "cuda/ops/cuda_class_losses.h"
 
-#include "cpu/convert/element.h"
-#include "cpu/loss/loss_reduction.h"
 #include "cpu/reduce/reduce.h"
-#include "cuda/ops/cuda_elementwise.h"
 #include "cuda/args/index_args.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/ops/cuda_elementwise.h"
 #include "steps/class_rules.h"
+#include "steps/loss_reduction.h"
 
 static amp_status set_dense(const amp_call *call, amp_tensor *t, const void **data, amp_dtype *dtype) {
     if (!t) return AMP_OK;

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/reduce/reduce.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "cuda/ops/cuda_rows.h"
+#include "steps/constants.h"
 #include "steps/product_rules.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
@@ -185,7 +184,7 @@ amp_status cuda_triu(amp_call *call) {
 }
 
 /* ---- Complex numbers from moduli and angles ---------------------------------------------------------------------- */
-amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, const amp_tensor *out) {
+amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, amp_tensor *out) {
     const amp_dtype real = args->abs->dtype;
     for (int part = 0; part < 2; part++) {
         amp_tensor *factor = part ? amp_sin(args->angle) : amp_cos(args->angle);

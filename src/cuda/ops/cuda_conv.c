@@ -1,12 +1,11 @@
 /* Convolutions by cuDNN, or as products: the elements that each output meets are laid out as a row, and multiplied with
  * the weight. */
-#include "cuda/ops/cuda_conv_library.h"
-
 #include <string.h>
 
-#include "cuda/ops/cuda_elementwise.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
+#include "cuda/ops/cuda_conv_library.h"
 #include "cuda/ops/cuda_epilogue.h"
-#include "cuda/ops/cuda_matmul.h"
 
 /* (groups, batch · pixels, channels · taps) */
 static amp_tensor *unfold(amp_call *call, const amp_conv *c) {
@@ -107,20 +106,21 @@ static amp_status by_products(amp_call *call, const amp_conv *c) {
     amp_tensor *products = NULL; /* an epilogue rounds once */
     if (weight) products = amp_cuda_temporary(call, amp_cuda_conv_has_epilogue(c) ? wide : dtype, 3, shape);
     if (!products) return amp_pending_error();
-    const amp_matmul p = {.m = rows,
-                          .n = o,
-                          .k = inner,
-                          .batch_rank = 1,
-                          .batch_shape = {c->groups},
-                          .a = {.tensor = columns, .row = inner, .column = 1, .batch = {rows * inner}},
-                          .b = {.tensor = weight, .row = 1, .column = inner, .batch = {o * inner}},
-                          .c = {.tensor = products, .row = o, .column = 1, .batch = {rows * o}},
-                          .alpha = 1};
+    amp_matmul p = {.m = rows,
+                    .n = o,
+                    .k = inner,
+                    .batch_rank = 1,
+                    .batch_shape = {c->groups},
+                    .a = {.tensor = columns, .row = inner, .column = 1, .batch = {rows * inner}},
+                    .b = {.tensor = weight, .row = 1, .column = inner, .batch = {o * inner}},
+                    .c = {.tensor = products, .row = o, .column = 1, .batch = {rows * o}},
+                    .alpha = 1};
     AMP_TRY(amp_cuda_matmul(call, &p));
     return write_result(call, c, products);
 }
 
-amp_status amp_cuda_conv(amp_call *call, const amp_conv *c) {
+amp_status amp_cuda_convolve(amp_call *call, const amp_conv *c, bool loops) {
+    (void)loops;
     const amp_dtype dtype = c->x.tensor->dtype;
     const char *kernel = NULL;
     if (!amp_dtype_is_floating(dtype)) {

@@ -1,10 +1,12 @@
 /* Convolutions in cuDNN's terms: what it can do, operands that lie densely, and who does the epilogue. */
 #include "cuda/ops/cuda_conv_library.h"
 
+#include "amp/ops.h"
+
 #include <string.h>
 
 #include "amp/cuda.h"
-#include "cuda/ops/cuda_elementwise.h"
+#include "cuda/cuda_backend.h"
 
 enum { MOST_DIMS = 6 };
 

@@ -2,7 +2,8 @@
 #ifndef AMP_CUDA_CONV_LIBRARY_H
 #define AMP_CUDA_CONV_LIBRARY_H
 
-#include "cuda/ops/cuda_conv.h"
+#include "call/call.h"
+#include "steps/conv.h"
 
 /* Through cuDNN, if it is there and takes the convolution: *done. *kernel is for the call's note, with the reason where
  * it is not done. */

@@ -1,10 +1,9 @@
 /* cdist and pdist: the geometry of one kernel. */
-#include "cuda/ops/cuda_distances.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 
 static amp_status run(amp_call *call, const amp_tensor *one, const amp_tensor *many, amp_tensor *out,
                       amp_cuda_distances *a) {

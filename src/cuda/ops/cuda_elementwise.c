@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_move.h"
-#include "steps/argument_rules.h"
 #include "policy/promotion.h"
+#include "steps/argument_rules.h"
+#include "steps/constants.h"
 
 /* ---- Formulas ---------------------------------------------------------------------------------------------------- */
 typedef struct formula_row {
@@ -228,10 +231,10 @@ amp_status amp_cuda_fill(amp_tensor *tensor, const amp_scalar *value) {
     return amp_cuda_compute(NULL, AMP_FORMULA_same, &v, 1, compute, (amp_formula_numbers){0}, tensor);
 }
 
-amp_status amp_cuda_write_range(const char *op, amp_tensor *out, const amp_scalar *start, const amp_scalar *step) {
+amp_status amp_cuda_write_range(amp_tensor *out, const amp_scalar *start, const amp_scalar *step) {
     const int64_t count = amp_tensor_elements(out);
     if (count == 0) return AMP_OK;
-    const amp_cuda_range a = {.out = amp_cuda_address(op, out),
+    const amp_cuda_range a = {.out = amp_cuda_address("arange", out),
                               .dtype = out->dtype,
                               .integers = amp_compute_dtype(out->dtype) == AMP_I64,
                               .count = count,
@@ -239,7 +242,7 @@ amp_status amp_cuda_write_range(const char *op, amp_tensor *out, const amp_scala
                               .whole_step = amp_constant_of(step, AMP_I64).i64,
                               .start = amp_constant_of(start, AMP_F64).f64,
                               .step = amp_constant_of(step, AMP_F64).f64};
-    return a.out ? amp_cuda_launch_over(op, "range", &a, amp_cuda_blocks(count)) : amp_pending_error();
+    return a.out ? amp_cuda_launch_over("arange", "range", &a, amp_cuda_blocks(count)) : amp_pending_error();
 }
 
 /* ---- One element ------------------------------------------------------------------------------------------------- */

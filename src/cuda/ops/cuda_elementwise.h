@@ -3,8 +3,8 @@
 #define AMP_CUDA_ELEMENTWISE_H
 
 #include "amp/ops.h"
-#include "steps/operands.h"
 #include "cuda/cuda_backend.h"
+#include "steps/operands.h"
 
 typedef enum amp_formula {
 #define F(name, inputs, types, expression) AMP_FORMULA_##name,
@@ -25,14 +25,5 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
 /* The same into a new output of the call, of `dtype`; computed in the dtype's compute type. */
 amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const amp_operand *values, int count,
                                    amp_dtype dtype, amp_formula_numbers numbers);
-
-/* polar into `out`, and fake quantisation with tensors of one number for scale and zero point; the arguments have been
- * checked. */
-amp_status amp_cuda_polar(const amp_call *call, const amp_polar_args *args, const amp_tensor *out);
-amp_status amp_cuda_fake_quantize(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,
-                                  int64_t low, int64_t high);
-
-/* out[i] = start + i·step, of a dense vector. */
-amp_status amp_cuda_write_range(const char *op, amp_tensor *out, const amp_scalar *start, const amp_scalar *step);
 
 #endif /* AMP_CUDA_ELEMENTWISE_H */

@@ -3,6 +3,7 @@
 #ifndef AMP_CUDA_EPILOGUE_H
 #define AMP_CUDA_EPILOGUE_H
 
+#include "call/call.h"
 #include "steps/epilogue.h"
 
 /* All broadcast to the result; NULL: none. */

@@ -1,9 +1,8 @@
 /* Fourier transforms: lines are laid out one after the other, transformed, and put where they belong, with their
  * scale. */
-#include "cuda/ops/cuda_fft.h"
-
 #include <string.h>
 
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_elementwise.h"
 
 static const char op[] = "fft";

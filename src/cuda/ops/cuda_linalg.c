@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "cuda/ops/cuda_solver.h"
-#include "cuda/args/matrix_args.h"
 
 /* Blocks share no scratch memory, of which there shall not be too much. */
 enum { MOST_BLOCKS = 132 * 8 };

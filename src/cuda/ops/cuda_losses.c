@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/loss/loss_reduction.h"
+#include "core/compute_dtype.h"
 #include "cuda/ops/cuda_elementwise.h"
+#include "steps/loss_reduction.h"
 
 enum { MOST_INPUTS = 4 };
 

@@ -1,11 +1,10 @@
 /* From the products of the op layer to those of cuBLASLt: one stride for a matrix, one for a batch; other layouts are
  * copied first. */
-#include "cuda/ops/cuda_matmul.h"
-
 #include <string.h>
 
 #include "amp/cuda.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_elementwise.h"
 #include "cuda/ops/cuda_epilogue.h"
 
@@ -140,7 +139,7 @@ static amp_status product_and_epilogue(amp_call *call, const amp_matmul *p, amp_
     return more ? amp_cuda_finish_sums(call, &rest, &c) : AMP_OK;
 }
 
-amp_status amp_cuda_matmul(amp_call *call, const amp_matmul *p) {
+amp_status amp_cuda_matmul(amp_call *call, amp_matmul *p) {
     amp_cuda_product q = {.m = p->m, .n = p->n, .k = p->k, .batch = 1, .alpha = {p->alpha, p->alpha_imaginary}};
     bool done = false;
     AMP_TRY(type_of(call, p->a.tensor, &q.type));

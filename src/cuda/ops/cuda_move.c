@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/args/move_args.h"
+#include "cuda/cuda_backend.h"
 
 typedef struct kernel_row {
     int64_t size; /* of a unit */

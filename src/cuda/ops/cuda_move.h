@@ -2,8 +2,8 @@
 #ifndef AMP_CUDA_MOVE_H
 #define AMP_CUDA_MOVE_H
 
-#include "steps/operands.h"
 #include "cuda/cuda_backend.h"
+#include "steps/operands.h"
 
 /* `from` broadcasts to `to`, of a dtype of the same size. */
 amp_status amp_cuda_move_tensor(amp_tensor *to, const amp_tensor *from);

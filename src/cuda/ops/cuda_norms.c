@@ -1,8 +1,7 @@
 /* renorm and local_response_norm. */
-#include "cuda/ops/cuda_norms.h"
-
-#include "cuda/ops/cuda_elementwise.h"
 #include "cuda/args/index_args.h"
+#include "cuda/cuda_steps.h"
+#include "cuda/ops/cuda_elementwise.h"
 
 amp_status amp_cuda_scale_slices(amp_call *call, amp_tensor *input, amp_tensor *norms, double limit) {
     amp_tensor *above = amp_gt_scalar(norms, amp_float(limit)),

@@ -1,7 +1,10 @@
 /* Sorting and searching: tiles, then merges, as many launches as it takes; long rows by digits. */
 #include "cuda/ops/cuda_order.h"
 
+#include "cpu/move/rows.h"
+#include "cuda/args/index_args.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 
 void *amp_cuda_rows_address(const char *op, const amp_rows *rows) {
     return amp_cuda_address(op, rows->copy ? rows->copy : &rows->target);
@@ -193,7 +196,7 @@ amp_status amp_cuda_first_of_rows(const amp_call *call, const amp_rows *in, int6
     return amp_cuda_launch_over(op, "sort_take", &a, amp_cuda_blocks(in->count * k));
 }
 
-amp_status amp_cuda_quantiles_of(const amp_call *call, const amp_rows *in, const amp_cuda_quantile_work *work,
+amp_status amp_cuda_quantiles_of(const amp_call *call, const amp_rows *in, const amp_quantiles *work,
                                  const amp_rows *out) {
     const char *op = call->op->name;
     amp_cuda_lines lines;
@@ -222,27 +225,30 @@ amp_status amp_cuda_quantiles_of(const amp_call *call, const amp_rows *in, const
     return amp_cuda_launch_over(op, "quantile", &a, amp_cuda_blocks(work->count * in->count));
 }
 
-amp_status amp_cuda_search_rows(const amp_call *call, const amp_rows *sequence, amp_tensor *sorter,
-                                const amp_rows *values, amp_dtype compute, bool right, const amp_rows *out) {
+amp_status amp_cuda_search_rows(const amp_call *call, const amp_searching *s, const amp_rows *values,
+                                const amp_rows *out) {
     const char *op = call->op->name;
-    const amp_tensor *places = sorter ? amp_cuda_dense(sorter) : NULL;
-    const bool one_row = sequence->count == 1;
-    amp_cuda_search a = {.sequence = amp_cuda_rows_address(op, sequence),
+    const amp_tensor *places = s->sorter ? amp_cuda_dense(s->sorter) : NULL;
+    const amp_dtype compute = s->compute;
+    amp_rows sequence;
+    AMP_TRY(amp_rows_of(call, s->sequence, 1u << (s->sequence->rank - 1), &sequence));
+    const bool one_row = sequence.count == 1;
+    amp_cuda_search a = {.sequence = amp_cuda_rows_address(op, &sequence),
                          .values = amp_cuda_rows_address(op, values),
                          .out = amp_cuda_rows_address(op, out),
-                         .sequence_dtype = sequence->dtype,
+                         .sequence_dtype = sequence.dtype,
                          .values_dtype = values->dtype,
                          .out_dtype = out->dtype,
-                         .length = sequence->length,
+                         .length = sequence.length,
                          .count = values->count * values->length,
                          .each = one_row ? INT64_MAX : values->length,
-                         .right = right};
+                         .right = s->right};
     if (a.count == 0) return AMP_OK;
     if (places) {
         a.sorter = amp_cuda_address(op, places);
         a.sorter_dtype = places->dtype;
     }
-    if (!a.sequence || !a.values || !a.out || (sorter && !a.sorter)) return amp_pending_error();
+    if (!a.sequence || !a.values || !a.out || (s->sorter && !a.sorter)) return amp_pending_error();
     AMP_TRY(amp_cuda_report_of(op, &a.report));
     const char *kernel = compute == AMP_F32 ? "search_f32" : compute == AMP_F64 ? "search_f64" : "search_i64";
     return amp_cuda_launch_over(op, kernel, &a, amp_cuda_blocks(a.count));

@@ -1,11 +1,10 @@
 /* A recurrent layer in one direction, made of other ops: the inputs of all steps are one product, each step is one more
  * and its gates. Products of 16-bit floats are of f32 copies, so that sums are rounded once. */
-#include "cuda/ops/cuda_rnn.h"
-
 #include "amp/ops.h"
 #include "amp/scope.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 
 typedef struct pass {
     const amp_rnn_pass *l;

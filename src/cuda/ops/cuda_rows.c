@@ -1,14 +1,15 @@
 /* Ops in which several elements make one: reductions, softmax, normalisations; and reading by index. */
+#include "cuda/ops/cuda_rows.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
-#include "cpu/index/index_walk.h"
-#include "cpu/reduce/reduce.h"
+#include "core/compute_dtype.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_bags.h"
 #include "cuda/ops/cuda_elementwise.h"
-#include "cuda/ops/cuda_rows.h"
+#include "steps/indices.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
 
@@ -111,7 +112,7 @@ amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out) 
 
 /* ---- Sums of what is computed first ------------------------------------------------------------------------------ */
 /* Means first, then the squares of what is left. */
-amp_status amp_cuda_variance_of(amp_call *call, const amp_cuda_variance *v) {
+amp_status amp_cuda_variance_of(amp_call *call, const amp_variance *v) {
     const amp_tensor *x = v->input;
     const amp_dtype compute = amp_compute_dtype(x->dtype);
     if (compute == AMP_C128) {
@@ -486,8 +487,8 @@ static amp_status count_from_start(const amp_call *call, int64_t size, amp_tenso
     return AMP_OK;
 }
 
-amp_status amp_cuda_read_along(amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim, int rank,
-                               bool negative) {
+static amp_status read_slices(amp_call *call, const amp_tensor *in, const amp_tensor *index, int dim, int rank,
+                              bool negative) {
     amp_tensor own = *index;
     if (negative) AMP_TRY(count_from_start(call, in->shape[dim], &own));
     amp_cuda_gather g = {.extent = in->shape[dim], .dim_stride = in->strides[dim]};
@@ -496,6 +497,10 @@ amp_status amp_cuda_read_along(amp_call *call, const amp_tensor *in, const amp_t
     g.in_strides[dim] = 0;
     amp_tensor *out = amp_call_dense_output(call, in->dtype, rank, index->shape);
     return out ? run_gather(call, in, &own, out, g) : amp_pending_error();
+}
+
+amp_status amp_cuda_read_along(amp_call *call, const amp_reading *r) {
+    return read_slices(call, r->table, r->index, r->dim, r->rank, true);
 }
 
 amp_status cuda_gather(amp_call *call) {
@@ -511,5 +516,5 @@ amp_status cuda_gather(amp_call *call) {
                         "%s: 'index' is %s, input %s; expected as many dimensions, none of them larger but number %d",
                         amp_call_name(call), amp_describe(a->index), amp_describe(a->input), d);
     }
-    return amp_cuda_read_along(call, &in, &index, d, a->index->rank, false);
+    return read_slices(call, &in, &index, d, a->index->rank, false);
 }

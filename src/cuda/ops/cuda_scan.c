@@ -1,6 +1,6 @@
 /* Running sums, products and extremes. f32 is summed in f64, as on the CPU, and rounded once. */
 #include "amp/ops.h"
-#include "cpu/convert/element.h"
+#include "core/compute_dtype.h"
 #include "cuda/cuda_backend.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"

@@ -1,12 +1,11 @@
 /* Writing by index: short or many lines by a thread each, the others after their indices have been put in order. */
-#include "cuda/ops/cuda_scatter.h"
-
 #include <string.h>
 
-#include "cpu/convert/copy.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 #include "cuda/ops/cuda_order.h"
 #include "cuda/ops/cuda_rows.h"
+#include "steps/constants.h"
 
 /* A line of up to SHORT places, or one of MANY, is a thread's. */
 enum { SHORT = 64, MANY = 1 << 16 };
@@ -53,7 +52,7 @@ static amp_status put_lines_in_order(const amp_call *call, const amp_tensor *ind
 }
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
-static void set_geometry(const amp_cuda_writing *w, amp_cuda_scatter *a) {
+static void set_geometry(const amp_writing *w, amp_cuda_scatter *a) {
     a->lines = 1;
     for (int d = 0; d < w->index->rank; d++) {
         if (d == w->dim) continue;
@@ -79,7 +78,7 @@ static const char *kernel_for(amp_scatter_kind kind, amp_dtype dtype) {
     }
 }
 
-amp_status amp_cuda_write_by_index(const amp_call *call, const amp_cuda_writing *w) {
+amp_status amp_cuda_write_by_index(const amp_call *call, const amp_writing *w) {
     const char *op = call->op->name;
     const amp_constant alpha = amp_constant_of(&w->alpha, AMP_C128);
     amp_cuda_scatter a = {.joining = w->kind,

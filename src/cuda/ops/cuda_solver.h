@@ -2,8 +2,9 @@
 #ifndef AMP_CUDA_SOLVER_H
 #define AMP_CUDA_SOLVER_H
 
-#include "cpu/linalg/linalg.h"
+#include "call/call.h"
 #include "cuda/args/matrix_args.h"
+#include "steps/linalg.h"
 
 /* Runs the loop, whose kernel's arguments are `a`, matrix by matrix; *done stays false, and nothing has been touched,
  * where the matrices are not for cuSOLVER, or there is none. */

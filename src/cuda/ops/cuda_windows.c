@@ -1,12 +1,11 @@
 /* Resampling, pooling and padding: the tables that the op layer makes are sent to the device, where one kernel reads
  * them. */
-#include "cuda/ops/cuda_windows.h"
-
 #include <string.h>
 
-#include "cpu/convert/element.h"
-#include "cuda/cuda_backend.h"
+#include "core/compute_dtype.h"
 #include "cuda/args/index_args.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 
 /* ---- Geometry ---------------------------------------------------------------------------------------------------- */
 static amp_cuda_steps steps_of(const amp_spatial *s, const amp_tensor *t) {
@@ -153,7 +152,7 @@ amp_status amp_cuda_unpool(amp_call *call, const amp_spatial *s, amp_tensor *inp
     return launch_over(call, s, "windows_put_back", input, out, indices, amp_tensor_elements(input), &a);
 }
 
-amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_cuda_sampling *r) {
+amp_status amp_cuda_sample_grid(amp_call *call, const amp_spatial *s, const amp_sampling *r) {
     const char *op = call->op->name;
     const amp_tensor *grid = r->grid;
     amp_tensor *out = output(call, s, 0, r->input->dtype, r->input);

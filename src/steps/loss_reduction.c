@@ -1,0 +1,74 @@
+/* Reductions of losses. */
+#include "steps/loss_reduction.h"
+
+#include <string.h>
+
+#include "call/backend.h"
+#include "cpu/convert/element.h"
+#include "cpu/reduce/reduce.h"
+
+amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean,
+                                 amp_loss_reduction *reduction) {
+    static const char *const names[] = {
+        [AMP_LOSS_NONE] = "none",
+        [AMP_LOSS_MEAN] = "mean",
+        [AMP_LOSS_SUM] = "sum",
+        [AMP_LOSS_BATCHMEAN] = "batchmean",
+    };
+    for (int i = 0; i <= (batchmean ? AMP_LOSS_BATCHMEAN : AMP_LOSS_SUM); i++) {
+        if (strcmp(text, names[i])) continue;
+        *reduction = (amp_loss_reduction)i;
+        return AMP_OK;
+    }
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'reduction' is \"%s\"; expected \"none\", \"mean\"%s", amp_call_name(call),
+                    text, batchmean ? ", \"sum\" or \"batchmean\"" : " or \"sum\"");
+}
+
+enum { FEW = 1024 };
+
+amp_dtype amp_loss_compute(amp_dtype dtype, int64_t elements) {
+    const amp_dtype compute = amp_compute_dtype(dtype);
+    return compute == AMP_F32 && elements <= FEW ? AMP_F64 : compute;
+}
+
+amp_tensor *amp_loss_target(amp_call *call, amp_loss_reduction reduction, amp_dtype dtype, amp_dtype compute, int rank,
+                            const int64_t *shape) {
+    if (reduction == AMP_LOSS_NONE) return amp_call_output(call, 0, dtype, rank, shape);
+    return amp_backend_tensor(call->device, call->op->name, compute, rank, shape);
+}
+
+static amp_status reduce(const amp_tensor *losses, double scale, amp_tensor *out) {
+    const amp_reduce_work work = {.kind = AMP_REDUCE_SUM,
+                                  .input = losses,
+                                  .mask = (1u << losses->rank) - 1,
+                                  .compute = amp_compute_dtype(losses->dtype),
+                                  .scale = scale,
+                                  .root = 1.0};
+    return amp_cpu_reduce(&work, out);
+}
+
+amp_status amp_loss_finish(amp_call *call, amp_loss_reduction reduction, const amp_tensor *losses, amp_dtype dtype,
+                           double scale) {
+    if (reduction == AMP_LOSS_NONE) {
+        if (losses == call->outputs[0]) return AMP_OK;
+        amp_tensor *each = amp_call_output(call, 0, dtype, losses->rank, losses->shape);
+        return each ? amp_copy_tensor(each, losses) : amp_pending_error();
+    }
+    amp_tensor *out = amp_call_output(call, 0, dtype, 0, NULL);
+    return out ? reduce(losses, scale, out) : amp_pending_error();
+}
+
+amp_status amp_loss_number(amp_call *call, amp_dtype dtype, double value) {
+    amp_tensor *out = amp_call_output(call, 0, dtype, 0, NULL);
+    if (!out) return amp_pending_error();
+    amp_block_store(AMP_F64, &value, dtype, amp_tensor_pointer(out), 0, 1);
+    return AMP_OK;
+}
+
+amp_status amp_loss_sum(const amp_call *call, const amp_tensor *losses, double *sum) {
+    amp_tensor *total = amp_tensor_new(call->op->name, AMP_F64, 0, NULL);
+    if (!total) return amp_pending_error();
+    AMP_TRY(reduce(losses, 1.0, total));
+    *sum = *(const double *)amp_tensor_pointer(total);
+    return AMP_OK;
+}
