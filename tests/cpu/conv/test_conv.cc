@@ -2,8 +2,8 @@
 // does not count; layouts, casts, and what bad input is told.
 #include "choices_file.h"
 #include "conv_cases.h"
-#include "machine/isa.h"
 #include "layouts.h"
+#include "machine/isa.h"
 
 using namespace amp_test;
 

@@ -2,8 +2,8 @@
 // transposed; threads; oneDNN's; what bad input is told.
 #include "choices_file.h"
 #include "conv_epilogues.h"
-#include "machine/isa.h"
 #include "layouts.h"
+#include "machine/isa.h"
 
 using namespace amp_test;
 

@@ -11,8 +11,8 @@
 #include "guard.h"
 
 extern "C" {
-#include "machine/isa.h"
 #include "cpu/registry/kernels.h"
+#include "machine/isa.h"
 }
 
 namespace {
