@@ -1,22 +1,39 @@
 # Commands for a fresh machine; developers use the presets of CMakePresets.json directly.
-.PHONY: demo check bench
+.PHONY: build check demo bench help
+.DEFAULT_GOAL := build
 
-demo:
-	scripts/setup demo
-	cmake --preset release -DBUILD_TESTING=OFF
-	cmake --build --preset release --parallel $$(nproc) --target sentence_embedding amp_tool
-	build/release/examples/sentence_embedding </dev/null
+# Kernels for one GPU are enough to work and to check with; packages have all (cmake/cuda.cmake).
+CONFIGURE = cmake --preset release -DAMP_CUDA_ARCHITECTURES=native
+BUILD = cmake --build --preset release --parallel $$(nproc)
+
+# Installs nothing: what is missing, CMake names.
+build:
+	$(CONFIGURE) -DBUILD_TESTING=OFF -DAMP_BENCH=OFF
+	$(BUILD)
 
 check:
 	scripts/setup check
-	cmake --preset release -DBUILD_TESTING=ON
-	cmake --build --preset release --parallel $$(nproc)
-	ctest --preset release --parallel $$(nproc)
+	$(CONFIGURE) -DBUILD_TESTING=ON -DAMP_BENCH=ON
+	$(BUILD)
+	ctest --preset release --parallel $$(nproc); status=$$?; scripts/skipped build/release; exit $$status
+
+demo:
+	scripts/setup demo
+	$(CONFIGURE) -DBUILD_TESTING=OFF
+	$(BUILD) --target sentence_embedding amp_tool
+	build/release/examples/sentence_embedding </dev/null
 
 # A page of figures in build/report. PEERS=VENV, a Python environment with mkl, onnxruntime, openvino or torch, adds them;
 # OPTIONS=… goes to bench/report.py.
 bench:
 	scripts/setup demo
-	cmake --preset release
-	cmake --build --preset release --parallel $$(nproc)
+	$(CONFIGURE) -DAMP_BENCH=ON
+	$(BUILD)
 	bench/report.py $(if $(PEERS),--peers $(PEERS)) $(OPTIONS)
+
+help:
+	@echo 'make         the library, the tool and the examples, in build/release'
+	@echo 'make check   … and everything tested; installs what is missing (scripts/setup)'
+	@echo 'make demo    sentence embeddings in f32 and bf16; installs what is missing'
+	@echo 'make bench   a page of figures in build/report (PEERS=VENV, OPTIONS=…)'
+	@echo 'To install:  cmake --install build/release --prefix DIRECTORY'

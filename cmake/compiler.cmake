@@ -24,7 +24,7 @@ if(AMP_WERROR)
     add_compile_options(-Werror)
 endif()
 if(AMP_SANITIZE)
-    add_compile_options(-fsanitize=${AMP_SANITIZE} -fno-sanitize-recover=all)
+    add_compile_options(-fsanitize=${AMP_SANITIZE} -fno-sanitize-recover=all -g1) # lines for reports
     add_link_options(-fsanitize=${AMP_SANITIZE})
 endif()
 if(AMP_BUILD_FUZZERS)

@@ -1,7 +1,7 @@
 # Calls of ops made from recorded cases, which the tool's own code reads, and written ones.
-add_library(op_calls STATIC tests/op_calls.cc tests/op_calls_written.cc tests/op_calls_device.c tools/amp/replay_cases.cc
-    tools/amp/replay_compare.cc tools/amp/replay_device.c)
-target_include_directories(op_calls PUBLIC tests tools/amp)
+add_library(op_calls STATIC tests/support/op_calls.cc tests/support/op_calls_written.cc tests/support/op_calls_device.c
+    tools/amp/replay_cases.cc tools/amp/replay_compare.cc tools/amp/replay_device.c)
+target_include_directories(op_calls PUBLIC tests tests/support tools/amp)
 target_compile_definitions(op_calls PUBLIC AMP_TESTS_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 target_link_libraries(op_calls PUBLIC amp_internal)
 

@@ -3,12 +3,15 @@
 # every other source and test sees AMP_HAVE_<ISA>=1.
 include(CheckCSourceCompiles)
 
-set(avx2 -mavx2 -mfma -mf16c)
-set(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+# Of several -march the last one counts: with it a row is what it says, whatever CFLAGS has (-march=native, say). A compiler
+# that may use more than the row's instructions would use them where the CPU has only those.
+set(base -march=x86-64)
+set(avx2 ${base} -mavx2 -mfma -mf16c)
+set(avx512 ${base} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
 
 set(AMP_ISAS ref avx2 avx512 avx512bf16 amx)
-set(AMP_FLAGS_ref -O2 -fno-tree-vectorize -fno-tree-slp-vectorize)
-set(AMP_FLAGS_avx2 ${avx2} -mno-avx512f)
+set(AMP_FLAGS_ref ${base} -O2 -fno-tree-vectorize -fno-tree-slp-vectorize)
+set(AMP_FLAGS_avx2 ${avx2})
 set(AMP_FLAGS_avx512 ${avx512})
 set(AMP_FLAGS_avx512bf16 ${avx512} -mavx512bf16)
 set(AMP_FLAGS_amx ${avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
@@ -19,9 +22,22 @@ set(AMP_PROBE_avx512 "volatile __m512i a; a = _mm512_maskz_mov_epi8(_mm512_movep
 set(AMP_PROBE_avx512bf16 "volatile __m512 a; a = _mm512_dpbf16_ps(a, (__m512bh)_mm512_setzero_si512(), (__m512bh)_mm512_setzero_si512());")
 set(AMP_PROBE_amx "_tile_dpbf16ps(0, 1, 2); _tile_release();")
 
+# What this CPU runs, as /proc/cpuinfo calls it.
+set(AMP_CPU_ref fpu)
+set(AMP_CPU_avx2 avx2)
+set(AMP_CPU_avx512 avx512f)
+set(AMP_CPU_avx512bf16 avx512_bf16)
+set(AMP_CPU_amx amx_bf16)
+file(STRINGS /proc/cpuinfo cpu_features LIMIT_COUNT 1 REGEX "^flags")
+string(REGEX MATCHALL "[a-z0-9_]+" cpu_features "${cpu_features}")
+
 set(AMP_ISA_DEFINITIONS)
 foreach(isa IN LISTS AMP_ISAS)
     string(TOUPPER ${isa} ISA)
+    set(AMP_RUNS_${ISA} OFF)
+    if(AMP_CPU_${isa} IN_LIST cpu_features)
+        set(AMP_RUNS_${ISA} ON)
+    endif()
     list(JOIN AMP_FLAGS_${isa} " " CMAKE_REQUIRED_FLAGS)
     check_c_source_compiles("#include <immintrin.h>\nint main(void) { ${AMP_PROBE_${isa}} return 0; }" AMP_COMPILES_${ISA})
     if(AMP_COMPILES_${ISA})
@@ -44,7 +60,9 @@ function(amp_apply_isa sources_variable)
                 continue()
             endif()
             set_property(SOURCE ${source} PROPERTY COMPILE_OPTIONS ${AMP_FLAGS_${isa}})
-            if(AMP_BUILD_FUZZERS) # clang takes half an hour to instrument some of them; gcc's sanitizers see them in the tests
+            if(AMP_BUILD_FUZZERS OR (AMP_SANITIZE AND NOT AMP_RUNS_${ISA}))
+                # Kernels take up to minutes to instrument: not for the fuzzers, as the sanitizers see them in the tests, and
+                # not where this CPU does not run them.
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=all)
             endif()
             if(name MATCHES "^(formula|columns)_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags

@@ -4,20 +4,26 @@ file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c src/*.cc)
 list(FILTER library_sources EXCLUDE REGEX "/src/cuda/module/") # the CUDA module: cuda.cmake
 amp_apply_isa(library_sources)
 
+# file(GLOB) where each pattern must match: a file that has moved would lose its flags, and nobody would see it.
+function(amp_require_files variable)
+    set(files)
+    foreach(pattern IN LISTS ARGN)
+        file(GLOB matches CONFIGURE_DEPENDS ${pattern})
+        if(NOT matches)
+            message(FATAL_ERROR "${variable}: no file is called ${pattern}")
+        endif()
+        list(APPEND files ${matches})
+    endforeach()
+    set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+
 # The way to a kernel clears and copies structs of some hundred bytes. gcc makes `rep stos` and `rep movs` of that, whose
 # start alone takes longer than such a struct does in vector registers: about 100 ns of a call of `linear`. It is also
 # many short functions that call each other: each begins at a fetch window of the CPU, which is worth 30 ns more.
-set(call_patterns src/core/*.c src/machine/isa.c src/policy/*.c src/generated/*.c src/call/*.c src/dispatch/*.c src/autocast/*.c
-    src/ops/product.c src/cpu/product/matmul.c src/cpu/product/blas_matmul.c src/cpu/gemm/gemm.c src/cpu/elementwise/elementwise.c
-    src/cpu/elementwise/iterate.c src/cpu/registry/kernels.c src/cpu/cpu_table.c src/cpu/cpu_steps.c)
-set(call_sources)
-foreach(pattern IN LISTS call_patterns)
-    file(GLOB found CONFIGURE_DEPENDS ${pattern})
-    if(NOT found)
-        message(FATAL_ERROR "cmake/library.cmake: no file matches ${pattern}; it would be compiled without its options")
-    endif()
-    list(APPEND call_sources ${found})
-endforeach()
+amp_require_files(call_sources src/core/*.c src/machine/isa.c src/policy/*.c src/generated/*.c src/call/*.c src/dispatch/*.c
+    src/autocast/*.c src/ops/product.c src/cpu/product/matmul.c src/cpu/product/blas_matmul.c src/cpu/gemm/gemm.c
+    src/cpu/elementwise/elementwise.c src/cpu/elementwise/iterate.c src/cpu/registry/kernels.c src/cpu/cpu_table.c
+    src/cpu/cpu_steps.c)
 set_property(SOURCE ${call_sources} APPEND PROPERTY COMPILE_OPTIONS -falign-functions=32)
 include(CheckCCompilerFlag)
 set(struct_flags -mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign

@@ -1,7 +1,7 @@
 # Recorded operator cases: the selection in the tree, and a whole recording where AMP_GOLDEN names one at test time.
 add_test(NAME replay_small COMMAND ${PROJECT_SOURCE_DIR}/tests/replay.sh $<TARGET_FILE:amp_tool> ${PROJECT_SOURCE_DIR}/tests/golden)
 add_test(NAME replay_golden COMMAND ${PROJECT_SOURCE_DIR}/tests/replay.sh $<TARGET_FILE:amp_tool>)
-add_test(NAME replay_itself COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/test_replay.py $<TARGET_FILE:amp_tool> $<TARGET_FILE:plugin>)
+add_test(NAME replay_itself COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tool/test_replay.py $<TARGET_FILE:amp_tool> $<TARGET_FILE:plugin>)
 set_tests_properties(replay_small replay_golden replay_itself PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 # The same on the CUDA backend: over the fake driver, which runs the kernels on the host.
 if(AMP_HAVE_CUDA)

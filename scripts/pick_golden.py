@@ -9,7 +9,7 @@ smallest case with a few elements that is not LARGE. Gradients are left out. The
 LIMIT bytes.
 
 Of the calls in CUDA regions one of each operator and mode also goes to cuda_plans.json, without values: their dtypes are what
-tests/test_cuda_cases.cc checks.
+tests/cuda/test_cuda_cases.cc checks.
 """
 
 import json

@@ -561,7 +561,7 @@ def docs_page(ops, families):
            "and `geqrf` only): of bf16 scores `amp_topk_out` wants bf16 values, or give it `amp_to(scores, AMP_F32)`. They must",
            "not have elements in common; an out= tensor may be an input. What is returned is the (first) target, whose owner",
            "stays who it was. Factories take dtype and device from theirs. The in-place form of a view changes the shape and strides of the tensor itself. A test",
-           "compares the column with PyTorch's list (`tests/pytorch_forms.inc`); what PyTorch has in addition is the out=",
+           "compares the column with PyTorch's list (`tests/policy/pytorch_forms.inc`); what PyTorch has in addition is the out=",
            "form of `native_multi_head_attention`, whose second result may be absent.", "",
            f"Of {len(ops)} overloads {sum(runs.values())} run on the CPU (column `runs`); the others answer",
            "`not implemented on cpu yet`.", "",

@@ -5,7 +5,7 @@
 
 Everything comes from Python's unicodedata. The demo must give the ids that the HuggingFace `tokenizers` library gives,
 and that library classes characters by Unicode 8, so the few later ones are named here: what it does not know is a letter
-to it. tests/test_wordpiece.cc compares every code point with what that library answered.
+to it. tests/examples/test_wordpiece.cc compares every code point with what that library answered.
 """
 
 import sys

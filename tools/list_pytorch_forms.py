@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes which rows of src/policy/ops.def have an in-place and an out= form in PyTorch: tests/pytorch_forms.inc.
+"""Writes which rows of src/policy/ops.def have an in-place and an out= form in PyTorch: tests/policy/pytorch_forms.inc.
 
     python3 tools/list_pytorch_forms.py
 
-Needs PyTorch, and is run by hand when rows are added; tests/test_op_table.cc reads the list. Rows that PyTorch does not
+Needs PyTorch, and is run by hand when rows are added; tests/policy/test_op_table.cc reads the list. Rows that PyTorch does not
 know, or knows without such a form, are not in it.
 """
 import sys
@@ -83,7 +83,7 @@ def main():
         found = forms(op, schemas)
         if found:
             lines.append(f'{{"{op.key}", "{",".join(found)}"}},')
-    (gen_ops.ROOT / "tests/pytorch_forms.inc").write_text("\n".join(lines) + "\n", "utf-8")
+    (gen_ops.ROOT / "tests/policy/pytorch_forms.inc").write_text("\n".join(lines) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what the HuggingFace `tokenizers` library answers, for tests/test_wordpiece.cc.
+"""Records what the HuggingFace `tokenizers` library answers, for tests/examples/test_wordpiece.cc.
 
     python3 tests/data/record_wordpiece.py > tests/data/wordpiece_cases.txt     (needs `pip install tokenizers`)
 

@@ -27,7 +27,7 @@ thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of i
 namespace {
 
 constexpr int max_devices = 8;
-// Of every GPU that the module is built for. Kernels' registers allow no more threads (tests/check_cuda_kernels.sh),
+// Of every GPU that the module is built for. Kernels' registers allow no more threads (tests/cuda/check_cuda_kernels.sh),
 // and what they are given must fit where drivers before 12.1 put it.
 constexpr unsigned max_threads = 256, max_grid = 0x7fffffff;
 constexpr size_t max_arguments = 4096;

@@ -5,7 +5,7 @@
  * Accumulator: f32. A score's products are fused in ascending d and a result's in ascending key, both in registers;
  *              the sum of a row's weights is in VL lanes for each 256 keys, folded, and added.
  * Error bound: |out − exact| ≤ (2·δ + (S + 16)·2⁻²³) · Σ p_j·|v_j| / Σ p_j with the error of a weight δ = ((D +
- *              3)·scale·Σ|q_d k_d| + 6·|score|)·2⁻²³ + 2⁻²⁰; tests/test_attention_kernels.cc holds every row to it.
+ *              3)·scale·Σ|q_d k_d| + 6·|score|)·2⁻²³ + 2⁻²⁰; test_attention_kernels.cc holds every row to it.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
  * Source:      attention.h.

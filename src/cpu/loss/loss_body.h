@@ -3,7 +3,7 @@
  * Formula:     PyTorch's, by the function's name, element by element; logarithms of sums are written so that nothing
  *              cancels. A NaN in x or t is one in the result: v_max(0, v) keeps it.
  * Accumulator: none.
- * Error bound: one rounding for each operation as written; e^x and log within 1 ulp (tests/test_vmath.cc), log(1 + z)
+ * Error bound: one rounding for each operation as written; e^x and log within 1 ulp (test_vmath.cc), log(1 + z)
  *              within a few.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before; the same bits on each.

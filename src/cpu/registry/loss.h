@@ -7,7 +7,7 @@
 /* out[i] = f(x[i], t[i], y[i]; p), out may be any of them. y may be NULL, which stands for ones. What p and y are:
  * smooth_l1's beta, huber's delta, a margin, poisson_plain's eps, a shift that l1 adds to the difference;
  * margin_ranking's target, and the factor of logits' positive targets. stirling is log(t!) of x for x > 1. Errors in
- * ulp: as those of exp and log, tests/test_vmath.cc; log(1 + z) keeps the digits of a small z. */
+ * ulp: as those of exp and log, test_vmath.cc; log(1 + z) keeps the digits of a small z. */
 typedef void amp_loss_function(float *out, const float *x, const float *t, const float *y, int64_t n, float p);
 #define AMP_VECTOR_LOSS(X)                                                                                             \
     X(LOSS_MSE, loss_mse)                                                                                              \

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* out[i] = f(in[i]); out may be in. Errors in ulp over all inputs: tests/test_vmath.cc. */
+/* out[i] = f(in[i]); out may be in. Errors in ulp over all inputs: test_vmath.cc. */
 typedef void amp_unary_function(void *out, const void *in, int64_t n);
 #define AMP_VECTOR_UNARY(X)                                                                                            \
     X(NEG, neg)                                                                                                        \

@@ -2,7 +2,7 @@
  *
  * Formula:     gates.h.
  * Accumulator: none: each element by itself, products and sums fused as written.
- * Error bound: 2.5 ulp for each sigmoid and tanh (tests/test_vmath.cc), one rounding for each operation in the
+ * Error bound: 2.5 ulp for each sigmoid and tanh (test_vmath.cc), one rounding for each operation in the
  *              formula.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before; the same bits on each.

@@ -3,7 +3,7 @@
  * Formula:     minimax fits made for this file (Remez exchange in 40-digit arithmetic); the head of each function
  *              says how it is put together, and the error of the approximation alone.
  * Accumulator: none; FMA is used where it is written.
- * Error bound: measured over all f32 inputs against f64: tests/test_vmath.cc has the budgets in ulp.
+ * Error bound: measured over all f32 inputs against f64: test_vmath.cc has the budgets in ulp.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before. No step depends on the vector length, so all agree.
  * Source:      Muller, Elementary Functions: Algorithms and Implementation (fits, reduction of arguments). */

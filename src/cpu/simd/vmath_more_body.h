@@ -1,5 +1,5 @@
 /* More elementary functions on vectors of floats, over vmath_body.h and with its rules: coefficients are minimax fits
- * made for this file, no step depends on the vector length, the budgets in ulp are those of tests/test_vmath.cc. */
+ * made for this file, no step depends on the vector length, the budgets in ulp are those of test_vmath.cc. */
 #ifndef AMP_CPU_VMATH_MORE_BODY_H
 #define AMP_CPU_VMATH_MORE_BODY_H
 

@@ -3,7 +3,7 @@
  *
  * Formula:     vector.h, by the function's name.
  * Accumulator: f32 lanes over blocks of 64 vectors (four accumulators, or two), folded as a tree; f64 over blocks.
- * Error bound: elementwise in ulp, tests/test_vmath.cc. A sum: 24 · 2⁻²⁴ · Σ|x| for any n, as at most 18 values meet
+ * Error bound: elementwise in ulp, test_vmath.cc. A sum: 24 · 2⁻²⁴ · Σ|x| for any n, as at most 18 values meet
  *              in a lane, then 2 + log₂ VL sums of lanes; squares and deviations: one more rounding each. Rows: those
  *              of their sums, of e^x and of one product; bf16 results are rounded once on top.
  * Denormals:   kept, as MXCSR says by default.

@@ -1,0 +1,94 @@
+# What a user gets: the tool, the examples, the headers, the installed tree.
+
+# DLPack and .npy against NumPy, from Python: the first interpreter that has NumPy, as a shell's own python3 may not.
+set(python python3)
+foreach(candidate python3 /usr/bin/python3)
+    execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE no_numpy OUTPUT_QUIET ERROR_QUIET)
+    if(NOT no_numpy)
+        set(python ${candidate})
+        break()
+    endif()
+endforeach()
+add_test(NAME dlpack COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/io/test_dlpack.py $<TARGET_FILE:amp>)
+add_test(NAME npy_numpy COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/io/test_npy_numpy.py $<TARGET_FILE:amp>)
+set_tests_properties(dlpack npy_numpy PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
+# The README's code is an example's, and prints what it says.
+add_test(NAME readme COMMAND python3 tests/examples/check_readme.py README.md examples $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(readme PROPERTIES LABELS fast)
+
+# The tool's commands, options and mistakes.
+add_test(NAME tool COMMAND tests/tool/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> $<TARGET_FILE:plugin>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(tool PROPERTIES LABELS fast)
+
+# A thread that is still there when the library is closed.
+add_executable(outlive_dlclose tests/api/outlive_dlclose.c)
+target_include_directories(outlive_dlclose PRIVATE include)
+target_link_libraries(outlive_dlclose PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(outlive_dlclose PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME library.dlclose COMMAND outlive_dlclose $<TARGET_FILE:amp>)
+set_tests_properties(library.dlclose PROPERTIES LABELS fast)
+
+# A program's own op.
+add_test(NAME example.own_op COMMAND own_op)
+set_tests_properties(example.own_op PROPERTIES LABELS fast
+    PASS_REGULAR_EXPRESSION "f32, for swiglu: policy fp32.*swiglu gives f32, project bf16")
+
+# The demo, as its user sees it.
+add_test(NAME example.sentence_embedding COMMAND python3 tests/examples/check_sentence_embedding.py $<TARGET_FILE:sentence_embedding>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(example.sentence_embedding PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
+# Public headers, each alone, in every language version that we name.
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
+foreach(header IN LISTS public_headers)
+    foreach(compiler gcc clang)
+        add_test(NAME header.${header}.${compiler} COMMAND tests/api/check_header.sh ${compiler} ${header} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        set_tests_properties(header.${header}.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+    endforeach()
+endforeach()
+
+# The op macros as users write them.
+foreach(compiler gcc clang)
+    add_test(NAME ops.macros.${compiler} COMMAND tests/api/check_ops.sh ${compiler} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(ops.macros.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+endforeach()
+
+# The installed tree, and outside projects built on it.
+set(consumers ${PROJECT_SOURCE_DIR}/tests/api/consumers)
+set(prefix ${PROJECT_BINARY_DIR}/consumers/prefix)
+set(prefix_lib ${prefix}/${CMAKE_INSTALL_LIBDIR})
+add_test(NAME library.exports COMMAND ${PROJECT_SOURCE_DIR}/tests/api/check_symbols.sh $<TARGET_FILE:amp>)
+add_test(NAME install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
+set_tests_properties(library.exports install PROPERTIES LABELS fast)
+if(AMP_HAVE_CUDA)
+    add_test(NAME library.cuda COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/check_cuda.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:amp>
+        $<TARGET_FILE:amp_cuda> ${fake_cuda_dir})
+    add_test(NAME gpu_check COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/check_gpu_check.sh ${PROJECT_BINARY_DIR})
+    find_program(AMP_CUOBJDUMP cuobjdump HINTS ${CUDAToolkit_BIN_DIR})
+    add_test(NAME cuda_kernels COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/check_cuda_kernels.sh "${AMP_CUOBJDUMP}" ${images}
+        ${PROJECT_SOURCE_DIR}/src/cuda/cuda_backend.h)
+else()
+    foreach(test library.cuda gpu_check cuda_kernels)
+        add_test(NAME ${test} COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")
+    endforeach()
+endif()
+set_tests_properties(library.cuda gpu_check cuda_kernels PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+set_tests_properties(install PROPERTIES FIXTURES_SETUP prefix)
+
+set(static 0)
+foreach(library amp amp_static)
+    add_test(NAME consumer.cmake_c11.${library} COMMAND ${CMAKE_CTEST_COMMAND}
+        --build-and-test ${consumers}/cmake_c11 ${PROJECT_BINARY_DIR}/consumers/cmake_${library}
+        --build-generator ${CMAKE_GENERATOR}
+        --build-options -DCMAKE_PREFIX_PATH=${prefix} -DAMP_LIBRARY=amp::${library} -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
+        --test-command consumer)
+    add_test(NAME consumer.pkgconfig_cxx17.${library} COMMAND make -C ${consumers}/pkgconfig_cxx17 run
+        STATIC=${static} CXX=${CMAKE_CXX_COMPILER} OUT=${PROJECT_BINARY_DIR}/consumers/pkgconfig_${library})
+    set_tests_properties(consumer.cmake_c11.${library} consumer.pkgconfig_cxx17.${library} PROPERTIES
+        LABELS fast FIXTURES_REQUIRED prefix
+        ENVIRONMENT "PKG_CONFIG_PATH=${prefix_lib}/pkgconfig;LD_LIBRARY_PATH=${prefix_lib}")
+    set(static 1)
+endforeach()
+

@@ -1,0 +1,8 @@
+/* The formulas of one element in f32. */
+#include "cuda/kernels/elementwise.h"
+
+#define KERNEL_1(name) AMP_F32_KERNEL(name, 1)
+#define KERNEL_2(name)
+#define KERNEL_3(name)
+#define F(name, inputs, types, expression) KERNEL_##inputs(name)
+#include "cuda/args/formulas.def"

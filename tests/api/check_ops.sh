@@ -1,0 +1,35 @@
+#!/bin/sh
+# check_ops.sh COMPILER: the op macros compile as users write them, without a warning, in every version of C that we
+# name; the warnings about initialisers are those that option macros tend to trip over. Exit 77: no such compiler.
+set -eu
+compiler=$1
+command -v "$compiler" >/dev/null || exit 77
+case $("$compiler" --version) in
+*clang*) overrides=-Winitializer-overrides ;;
+*) overrides=-Woverride-init ;;
+esac
+for standard in c99 c11 c17; do
+    "$compiler" -std=$standard -Iinclude -Wall -Wextra -Wpedantic -Werror -Wmissing-field-initializers $overrides \
+        -fsyntax-only tests/api/compile/ops_in_c.c || {
+        echo "ops_in_c.c does not compile as $standard with $compiler" >&2
+        exit 1
+    }
+done
+
+compile_bare() {
+    "$compiler" -std=c11 -Iinclude -Werror -fsyntax-only -DBARE="$1" tests/api/compile/bare_numbers.c 2>&1
+}
+compile_bare 0 || {
+    echo "bare_numbers.c does not compile without a bare number with $compiler" >&2
+    exit 1
+}
+for number in 1 2 3 4 5 6 7; do
+    if said=$(compile_bare $number); then
+        echo "$compiler says nothing of bare number $number in bare_numbers.c" >&2
+        exit 1
+    fi
+    case $said in
+    *write_* | *"requires explicit braces"*) ;;
+    *) echo "bare number $number: $said" >&2 && exit 1 ;;
+    esac
+done

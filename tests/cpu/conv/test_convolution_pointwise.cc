@@ -1,0 +1,222 @@
+// Convolutions with an epilogue, in every driver, against the definition in f64: dtypes, layouts, groups, depthwise,
+// transposed; threads; oneDNN's; what bad input is told.
+#include "choices_file.h"
+#include "conv_epilogues.h"
+#include "layouts.h"
+#include "machine/isa.h"
+
+using namespace amp_test;
+
+namespace {
+
+class ConvolutionPointwise : public Test {};
+
+TEST_F(ConvolutionPointwise, RandomConfigurationsMatchF64) {
+    const amp_dtype dtypes[] = {AMP_F64, AMP_F32, AMP_BF16, AMP_F16};
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        const amp_dtype dtype = dtypes[seed % 4];
+        const Activation &a = activations[seed / 4 % 10];
+        const int64_t channels = c.groups * c.out_channels, terms = c.in_channels * elements_of(c.kernel) + 8;
+        Operands o = {};
+        o.x = random_tensor(dtype, input_shape(c), seed * 5 + 1);
+        o.w = random_tensor(dtype, weight_shape(c), seed * 5 + 2);
+        if (r.chance(2)) o.bias = random_tensor(dtype, {channels}, seed * 5 + 3);
+        if (r.chance(2)) o.scale = random_tensor(dtype == AMP_F64 ? AMP_F64 : AMP_F32, {channels}, seed * 5 + 4);
+        if (!c.transposed && !r.chance(3)) o.other = random_tensor(dtype, output_shape(c), seed * 5 + 5);
+        const Expected want = expected(c, o, a);
+        expect_close(run(c, o, a), want, terms);
+        if (HasFatalFailure()) return;
+        Operands last = o, apart = o;
+        last.x = channels_last(o.x);
+        expect_close(run(c, last, a), want, terms);
+        if (o.other) last.other = channels_last(o.other);
+        expect_close(run(c, last, a), want, terms);
+        for (amp_tensor **t : {&apart.x, &apart.w, &apart.bias, &apart.scale, &apart.other})
+            if (*t) *t = spread(*t);
+        expect_close(run(c, apart, a), want, terms);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_F(ConvolutionPointwise, WithoutAnEpilogueItIsTheConvolution) {
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {2, 12, 9, 11}, 1), *w = random_tensor(dtype, {20, 12, 3, 3}, 2);
+        EXPECT_EQ(numbers_of(op("convolution_pointwise", {x, w})), numbers_of(op("conv2d", {x, w})));
+        EXPECT_EQ(numbers_of(op("convolution_pointwise", {x, w}, {{"stride", AMP_DIMS(2)}, {"attr", "relu"}})),
+                  numbers_of(op("relu", {op("conv2d", {x, w, nullptr}, {{"stride", AMP_DIMS(2, 2)}})})));
+        amp_tensor *v = random_tensor(dtype, {12, 5, 3, 3}, 3);
+        EXPECT_EQ(numbers_of(op("convolution_transpose_pointwise", {x, v}, {{"padding", AMP_DIMS(1)}})),
+                  numbers_of(op("conv_transpose2d", {x, v, nullptr}, {{"padding", AMP_DIMS(1, 1)}})));
+    }
+}
+
+TEST_F(ConvolutionPointwise, OtherBroadcasts) {
+    amp_tensor *x = random_tensor(AMP_F32, {2, 3, 5, 5}, 1), *w = random_tensor(AMP_F32, {4, 3, 3, 3}, 2);
+    amp_tensor *other = random_tensor(AMP_F32, {4, 1, 3}, 3);
+    EXPECT_EQ(numbers_of(op("convolution_pointwise.binary", {x, other, w})),
+              numbers_of(op("add", {op("conv2d", {x, w}), other})));
+}
+
+// A dimension of stride 0 is no even distance of lines: in every driver, with the memory of `other` used to its end.
+TEST_F(ConvolutionPointwise, OtherOfFewDimensionsBroadcasts) {
+    struct Case {
+        Shape x, w, other;
+        int64_t groups;
+    };
+    const Case cases[] = {
+        {{1, 3, 5, 5}, {1, 3, 3, 3}, {3}, 1},           {{5, 16, 1, 1}, {24, 16, 1, 1}, {24, 1, 1}, 1},
+        {{2, 16, 9, 1}, {24, 16, 1, 1}, {24, 1, 1}, 1}, {{3, 16, 40}, {1, 16, 3}, {38}, 1},
+        {{2, 40, 6, 6}, {40, 1, 3, 3}, {40, 1, 1}, 40},
+    };
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        for (const Case &c : cases) {
+            amp_tensor *x = random_tensor(dtype, c.x, 1), *w = random_tensor(dtype, c.w, 2);
+            amp_tensor *other = random_tensor(dtype, c.other, 3);
+            amp_tensor *y = op("convolution_pointwise", {x, w}, {{"groups", c.groups}});
+            ASSERT_NE(y, nullptr) << amp_last_error();
+            expect_near(op("convolution_pointwise.binary", {x, other, w}, {{"groups", c.groups}}),
+                        numbers_of(op("add", {y, other})), dtype == AMP_BF16 ? 0x1p-6 : 1e-5);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST_F(ConvolutionPointwise, EmptyExtents) {
+    amp_tensor *w = random_tensor(AMP_F32, {4, 3, 3, 3}, 2);
+    const amp_tensor *y = op("convolution_pointwise", {tensor(AMP_F32, {0, 3, 5, 5}), w}, {{"attr", "relu"}});
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    EXPECT_TRUE(numbers_of(y).empty());
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) { // no channels: the rest of the epilogue remains
+        y = op("convolution_pointwise.binary",
+               {tensor(dtype, {1, 0, 3, 3}), tensor(dtype, {1, 2, 1, 1}, {-3, 3}), tensor(dtype, {2, 0, 3, 3})},
+               {{"bias", tensor(dtype, {2}, {1, 2})}, {"attr", "relu"}});
+        EXPECT_EQ(numbers_of(y), (std::vector<double>{0, 5})) << amp_last_error();
+    }
+}
+
+TEST_F(ConvolutionPointwise, NanAndInfinityGoThrough) {
+    const double inf = INFINITY;
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = tensor(dtype, {1, 1, 1, 3}, {NAN, inf, -inf}), *w = tensor(dtype, {1, 1, 1, 1}, {1});
+        const std::vector<double> y = numbers_of(op("convolution_pointwise", {x, w}, {{"attr", "relu"}}));
+        EXPECT_TRUE(std::isnan(y[0]));
+        EXPECT_EQ(y[1], inf);
+        EXPECT_EQ(y[2], 0);
+    }
+}
+
+// Layers that the table of choices may give to oneDNN, as it does here and as it does not; also its slices of channels.
+TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
+    const int threads = amp_get_num_threads();
+    const ChoicesFile file;
+    for (const ChosenLayer &l : chosen_layers) {
+        const Config c = l.config();
+        Operands all = {};
+        all.x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
+        all.w = random_tensor(AMP_BF16, weight_shape(c), 2);
+        all.bias = random_tensor(AMP_BF16, {l.groups * l.out}, 3);
+        all.scale = random_tensor(AMP_F32, {l.groups * l.out}, 4);
+        all.other = channels_last(random_tensor(AMP_BF16, output_shape(c), 5));
+        const Expected sums = sums_of(c, all);
+        for (size_t i = 0; i < 20; i++) {
+            SCOPED_TRACE(std::string(l.kind) + ", case " + std::to_string(i));
+            const Scope scope;
+            Operands o = all;
+            if (i % 2) o.scale = nullptr;
+            if (i % 3 == 1) o.bias = nullptr;
+            if (i % 5 == 2) o.other = nullptr;
+            const Activation &a = activations[i % 10];
+            const Expected want = finished(sums, c, o, a);
+            for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
+                ChoicesFile::write(l.kind + std::string(rates));
+                EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
+                amp_tensor *y = run(c, o, a);
+                expect_close(y, want, l.in * l.kernel * l.kernel + 8);
+                if (HasFatalFailure()) return;
+                for (int more : {2, 3}) {
+                    EXPECT_EQ(amp_set_num_threads(more), AMP_OK);
+                    EXPECT_EQ(numbers_of(run(c, o, a)), numbers_of(y));
+                }
+            }
+        }
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(ConvolutionPointwise, NanGoesThroughWhoeverComputesIt) {
+    const ChoicesFile file;
+    std::vector<double> pixels(2 * 24 * 40 * 30, -1.0);
+    pixels[100] = NAN; // one channel of one pixel
+    amp_tensor *x = channels_last(tensor(AMP_BF16, {2, 24, 40, 30}, pixels)),
+               *w = random_tensor(AMP_BF16, {50, 24, 1, 1}, 2);
+    for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
+        ChoicesFile::write("conv_24_50_1x1_2^11" + std::string(rates));
+        for (const Activation &a : activations) {
+            std::vector<Named> named = {{"attr", a.attr}, {"algorithm", a.algorithm}};
+            if (a.numbers.count > 0) named.push_back({"scalars", a.numbers});
+            int nans = 0;
+            for (double y : numbers_of(op("convolution_pointwise", {x, w}, named))) nans += std::isnan(y);
+            EXPECT_EQ(nans, 50) << a.attr << rates;
+        }
+    }
+}
+
+TEST_F(ConvolutionPointwise, ResultsDoNotDependOnTheThreads) {
+    const int threads = amp_get_num_threads();
+    for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
+        amp_tensor *x = random_tensor(dtype, {2, 40, 30, 30}, 1), *w = random_tensor(dtype, {70, 40, 3, 3}, 2);
+        amp_tensor *d = random_tensor(dtype, {40, 1, 3, 3}, 3), *other = random_tensor(dtype, {2, 70, 28, 28}, 4);
+        amp_tensor *shift = random_tensor(dtype, {2, 40, 28, 28}, 5), *scale = random_tensor(AMP_F32, {40}, 6);
+        std::vector<double> results[2][2];
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(amp_set_num_threads(1 + 2 * i), AMP_OK);
+            results[i][0] = numbers_of(op("convolution_pointwise.binary", {x, other, w}, {{"attr", "swish"}}));
+            results[i][1] = numbers_of(op("convolution_pointwise.binary", {x, shift, d},
+                                          {{"groups", 40}, {"attr", "gelu"}, {"scale", scale}}));
+        }
+        EXPECT_EQ(results[0][0], results[1][0]);
+        EXPECT_EQ(results[0][1], results[1][1]);
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+}
+
+TEST_F(ConvolutionPointwise, AutocastGivesWhatBf16Gives) {
+    amp_tensor *x = random_tensor(AMP_F32, {1, 20, 12, 12}, 1), *w = random_tensor(AMP_F32, {33, 20, 1, 1}, 2);
+    amp_tensor *b = random_tensor(AMP_F32, {33}, 3), *other = random_tensor(AMP_F32, {1, 33, 12, 12}, 4);
+    amp_tensor *scale = random_tensor(AMP_F32, {33}, 5);
+    const auto half = [](amp_tensor *t) { return op("to", {t, AMP_BF16}); };
+    const std::vector<Named> named = {{"attr", "relu"}, {"scale", scale}};
+    const std::vector<double> want =
+        numbers_of(op("convolution_pointwise.binary", {half(x), half(other), half(w), half(b)}, named));
+    const Region region(AMP_DEVICE_CPU, AMP_BF16);
+    amp_tensor *y = op("convolution_pointwise.binary", {x, other, w, b}, named);
+    ASSERT_EQ(amp_tensor_dtype(y), AMP_BF16);
+    EXPECT_EQ(numbers_of(y), want);
+}
+
+TEST_F(ConvolutionPointwise, BadInputIsToldInASentence) {
+    amp_tensor *x = tensor(AMP_F32, {2, 4, 5, 5}), *w = tensor(AMP_F32, {6, 4, 3, 3});
+    const auto fails = [&](const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named,
+                           const std::string &message) {
+        EXPECT_EQ(op(name, values, named), nullptr);
+        EXPECT_NE(std::string(amp_last_error()).find(message), std::string::npos) << amp_last_error();
+        amp_clear_error();
+    };
+    const std::string name = "convolution_pointwise";
+    fails(name, {x, w}, {{"attr", "softmax"}}, "expected none, relu, sigmoid");
+    fails(name, {x, w}, {{"attr", "gelu"}, {"algorithm", "fast"}}, "\"fast\"");
+    fails(name, {x, w}, {{"attr", "relu"}, {"scalars", AMP_FLOATS(1)}}, "there are 1 scalars");
+    fails(name, {x, w}, {{"scale", tensor(AMP_F32, {5})}}, "'scale' is [5] f32");
+    fails(name, {x, w}, {{"scale", tensor(AMP_I64, {6})}}, "'scale' is [6] i64");
+    fails(name, {x, w}, {{"stride", AMP_DIMS(1, 1, 1)}}, "'stride' has 3 values; expected 2");
+    fails(name, {x, tensor(AMP_F32, {6, 4})}, {}, "expected 3 to 5 dimensions");
+    fails(name, {tensor(AMP_I64, {2, 4, 5, 5}), tensor(AMP_I64, {6, 4, 3, 3})}, {}, "expected a floating dtype");
+    fails(name + ".binary", {x, tensor(AMP_F32, {2, 6, 3, 2}), w}, {}, "'other' is [2, 6, 3, 2] f32");
+    fails(name + ".binary", {x, tensor(AMP_F64, {2, 6, 3, 3}), w}, {}, "'other'");
+}
+
+} // namespace

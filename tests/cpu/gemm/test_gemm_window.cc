@@ -1,0 +1,173 @@
+/* Products over windows of an image: every kernel that this machine runs, bit for bit against the same product over the
+ * windows written out as a matrix; nothing outside of the image is read. */
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "amp/system.h"
+#include "cpu/registry/convert.h"
+#include "cpu/registry/gemm.h"
+extern "C" {
+#include "cpu/registry/kernels.h"
+}
+#include "guard.h"
+
+namespace {
+
+struct Random {
+    std::mt19937 engine;
+    int64_t from(int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(engine);
+    }
+    float value() {
+        return std::uniform_real_distribution<float>(-1, 1)(engine);
+    }
+};
+
+struct Image {
+    amp_gemm_window window;
+    int64_t images, elements;
+};
+
+/* Any window: channels around the block size, gaps between pixels, pads on both sides, dilation. */
+Image random_image(Random *r) {
+    Image i = {};
+    amp_gemm_window &w = i.window;
+    i.images = r->from(1, 2);
+    w.channels = r->from(0, 2) ? r->from(1, 40) : 32 * r->from(1, 2);
+    for (int d = 0; d < 3; d++) {
+        w.taps[d] = r->from(0, 2) ? r->from(1, 3) : 1;
+        w.in[d] = r->from(1, d == 2 ? 9 : 4);
+        w.stride[d] = r->from(1, 2);
+        w.dilation[d] = r->from(0, 2) ? 1 : 2;
+        w.pad[d] = r->from(-1, 2);
+        w.out[d] = r->from(1, 5);
+    }
+    w.run_taps = w.dilation[2] == 1 && r->from(0, 2) ? w.taps[2] : 1;
+    w.run_padding = w.run_taps * w.channels % 2 * r->from(0, 1);
+    w.step[2] = w.channels + (r->from(0, 2) ? 0 : r->from(1, 3));
+    w.step[1] = w.step[2] * w.in[2];
+    w.step[0] = w.step[1] * w.in[1];
+    w.image_stride = w.step[0] * w.in[0];
+    i.elements = i.images * w.image_stride - (w.step[2] - w.channels);
+    return i;
+}
+
+int64_t offset_of(const amp_gemm_window &w, int64_t row, int64_t k) {
+    const int64_t run = w.run_taps * w.channels + w.run_padding, in_run = k % run;
+    int64_t tap = k / run * w.run_taps + in_run / w.channels, offset = in_run % w.channels;
+    if (in_run >= w.run_taps * w.channels) return -1;
+    for (int d = 2; d >= 0; d--) {
+        const int64_t at = row % w.out[d] * w.stride[d] - w.pad[d] + tap % w.taps[d] * w.dilation[d];
+        if (at < 0 || at >= w.in[d]) return -1;
+        offset += at * w.step[d], row /= w.out[d], tap /= w.taps[d];
+    }
+    return offset + row * w.image_stride;
+}
+
+struct Packed {
+    Packed(amp_dtype in, int64_t n, int64_t k, Random *r) {
+        std::vector<float> b(size_t(n * k));
+        for (float &x : b) x = r->value();
+        const size_t bytes = in == AMP_F32 ? amp_gemm_f32_packed_bytes(n, k) : amp_gemm_packed_bytes(n, k);
+        data = aligned_alloc(64, bytes);
+        const amp_status status = in == AMP_F32 ? amp_gemm_f32_pack(static_cast<float *>(data), b.data(), n, k, k, 1)
+                                                : amp_gemm_pack(data, b.data(), AMP_F32, n, k, k, 1);
+        EXPECT_EQ(status, AMP_OK);
+    }
+    ~Packed() {
+        free(data);
+    }
+    Packed(const Packed &) = delete;
+    Packed &operator=(const Packed &) = delete;
+    void *data;
+};
+
+/* Elements between pixels are NaN. */
+template <class T>
+void fill(T *data, const Image &image, Random *r) {
+    const amp_gemm_window &w = image.window;
+    for (int64_t i = 0; i < image.elements; i++) {
+        const float x = i % w.step[2] < w.channels ? r->value() : std::numeric_limits<float>::quiet_NaN();
+        data[i] = sizeof(T) == 2 ? T(amp_bf16_from_f32(x)) : T(x);
+    }
+}
+
+void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r) {
+    const amp_gemm_window &w = image.window;
+    const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = r->from(1, 40);
+    const int64_t k = amp_gemm_window_k(&w);
+    const size_t size = amp_dtype_size(dtype);
+    EnclosedBuffer memory(size_t(image.elements) * size, at_end);
+    if (dtype == AMP_F32)
+        fill(memory.as<float>(), image, r);
+    else
+        fill(memory.as<uint16_t>(), image, r);
+    std::vector<char> rows(size_t(m * k) * size, 0);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < k; j++) {
+            const int64_t offset = offset_of(w, i, j);
+            if (offset >= 0) memcpy(&rows[size_t(i * k + j) * size], memory.as() + size_t(offset) * size, size);
+        }
+    }
+    const Packed packed(kernel->in, n, k, r);
+    const int64_t gap = r->from(0, 1) * r->from(0, 9), line = w.out[2] * n + gap; /* between lines of the result */
+    std::vector<float> got(size_t(m / w.out[2] * line), 7), want(size_t(m * n), 8);
+    amp_gemm g = {};
+    g.m = m, g.n = n, g.k = k, g.batch = 1, g.alpha = 1;
+    g.a_dtype = dtype, g.a_column_stride = 1, g.a_row_stride = k, g.a = rows.data();
+    g.b = packed.data, g.c = want.data(), g.c_dtype = AMP_F32, g.c_row_stride = n;
+    ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
+    g.a = memory.as(), g.a_row_stride = 0, g.window = &w, g.c = got.data(), g.c_line_stride = line;
+    ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
+    for (int64_t i = 0; i < int64_t(got.size()); i++) {
+        const float expected = i % line < w.out[2] * n ? want[size_t(i / line * w.out[2] * n + i % line)] : 7;
+        ASSERT_EQ(got[size_t(i)], expected) << "element " << i;
+    }
+}
+
+class GemmWindow : public testing::TestWithParam<std::string> {};
+
+TEST_P(GemmWindow, GivesTheBitsOfTheWrittenOutMatrix) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    for (uint32_t seed = 0; seed < 200; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Random r{std::mt19937(seed)};
+        const Image image = random_image(&r);
+        compare(kernel, image, kernel->in == AMP_F32 || seed % 3 ? AMP_F32 : AMP_BF16, seed % 2, &r);
+        if (HasFatalFailure()) return;
+    }
+}
+
+/* More than one pass over K, and a team of threads that packs together. */
+TEST_P(GemmWindow, OfManyChannels) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    Image image = {};
+    image.images = 2;
+    image.window = {{1, 9, 9}, {1, 9, 9}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1},         {1, 1, 1},
+                    200,       3,         0,         16200,     {16200, 1800, 200}};
+    image.elements = 2 * 16200;
+    for (bool at_end : {false, true}) {
+        Random r{std::mt19937(7)};
+        compare(kernel, image, kernel->in, at_end, &r);
+    }
+}
+
+std::vector<std::string> kernels() {
+    std::vector<std::string> names;
+    for (int i = 0; i < amp_kernel_count(); i++)
+        if (amp_kernel_at(i)->family == AMP_KERNEL_GEMM) names.push_back(amp_kernel_at(i)->name);
+    return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, GemmWindow, testing::ValuesIn(kernels()),
+                         [](const testing::TestParamInfo<std::string> &info) { return info.param; });
+
+} // namespace
