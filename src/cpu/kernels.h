@@ -17,6 +17,7 @@
 #include "cpu/gemm.h"
 #include "cpu/lines.h"
 #include "cpu/loss.h"
+#include "cpu/random/random_kernels.h"
 #include "cpu/vector.h"
 
 typedef enum amp_kernel_family {

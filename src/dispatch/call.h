@@ -3,6 +3,7 @@
 #define AMP_DISPATCH_CALL_H
 
 #include "amp/user.h"
+#include "core/generator.h"
 #include "core/tensor_impl.h"
 #include "core/thread.h"
 #include "policy/op_table.h"
@@ -20,6 +21,8 @@ typedef struct amp_call_note {
     int casts_cached;   /* … taken from the cast cache instead */
     int casts_fused;    /* … read in their own type by a kernel that converts on the way */
     const char *kernel; /* the kernel row that ran, static text: "gemm_bf16_amx", "dnnl:brg_matmul:avx512_core" */
+    bool is_random;          /* it took random numbers … */
+    amp_random_place random; /* … from here: what a gradient makes the same mask from (ops/random_results.h) */
 } amp_call_note;
 
 struct amp_call {
