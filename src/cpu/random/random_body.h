@@ -17,43 +17,63 @@
 #define PASTE(name, isa) PASTE_(name, isa)
 #define KERNEL(name) PASTE(name, SIMD_ISA)
 
-/* One round of philox_block on VL blocks. */
-static inline void philox_round(vu c[4], uint32_t key_0, uint32_t key_1) {
-    vu low_0, low_1;
-    const vu high_0 = v_mul_wide(c[0], v_set1_unsigned(PHILOX_MULTIPLIER_0), &low_0);
-    const vu high_1 = v_mul_wide(c[2], v_set1_unsigned(PHILOX_MULTIPLIER_1), &low_1);
-    c[0] = high_1 ^ c[1] ^ v_set1_unsigned(key_0);
-    c[2] = high_0 ^ c[3] ^ v_set1_unsigned(key_1);
-    c[1] = low_1;
-    c[3] = low_0;
+/* A place, and the keys of each round as vectors: to make them again for every group would take as long as the rest. */
+typedef struct sequence {
+    uint64_t offset;
+    vu keys[PHILOX_ROUNDS][2];
+} sequence;
+
+static inline sequence sequence_at(const amp_random_place *place) {
+    sequence s = {.offset = place->offset};
+    s.keys[0][0] = v_set1_unsigned((uint32_t)place->seed);
+    s.keys[0][1] = v_set1_unsigned((uint32_t)(place->seed >> 32));
+    for (int round = 1; round < PHILOX_ROUNDS; round++) {
+        s.keys[round][0] = s.keys[round - 1][0] + v_set1_unsigned(PHILOX_STEP_0);
+        s.keys[round][1] = s.keys[round - 1][1] + v_set1_unsigned(PHILOX_STEP_1);
+    }
+    return s;
 }
 
-/* The words of blocks first … first + VL - 1 of a group. */
-static inline void philox(vu c[4], const amp_random_place *place, uint64_t group, int first) {
-    uint32_t counter[4], key_0 = (uint32_t)place->seed, key_1 = (uint32_t)(place->seed >> 32);
-    philox_counter(counter, place->offset + group, (uint32_t)first);
-    c[0] = v_set1_unsigned(counter[0]) + v_lanes(); /* a multiple of 16, and at most 15 */
-    for (int k = 1; k < 4; k++) c[k] = v_set1_unsigned(counter[k]);
+enum { VECTORS = PHILOX_BLOCKS / VL }; /* that hold one word of each block of a group */
+
+/* The words of a group: philox_block on each of its blocks. All vectors go through a round together, for a round is
+ * little work with long waits for its products. */
+static inline __attribute__((always_inline)) void philox(vu c[VECTORS][4], const sequence *s, uint64_t group) {
+    uint32_t counter[4];
+    philox_counter(counter, s->offset + group, 0);
+    for (int v = 0; v < VECTORS; v++) {
+        c[v][0] = v_set1_unsigned(counter[0] + (uint32_t)(v * VL)) + v_lanes(); /* a multiple of 16, and up to 15 */
+        for (int k = 1; k < 4; k++) c[v][k] = v_set1_unsigned(counter[k]);
+    }
     AMP_UNROLL
     for (int round = 0; round < PHILOX_ROUNDS; round++) {
-        philox_round(c, key_0, key_1);
-        key_0 += PHILOX_STEP_0;
-        key_1 += PHILOX_STEP_1;
+        AMP_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            vu low_0, low_1;
+            const vu high_0 = v_mul_wide(c[v][0], v_set1_unsigned(PHILOX_MULTIPLIER_0), &low_0);
+            const vu high_1 = v_mul_wide(c[v][2], v_set1_unsigned(PHILOX_MULTIPLIER_1), &low_1);
+            c[v][0] = high_1 ^ c[v][1] ^ s->keys[round][0];
+            c[v][2] = high_0 ^ c[v][3] ^ s->keys[round][1];
+            c[v][1] = low_1;
+            c[v][3] = low_0;
+        }
     }
 }
 
 /* Makes elements of words. On entry x has the elements of `in`, or ones. */
 typedef void element_function(vf x[4], const vu w[4], const amp_random_numbers *numbers);
 
-static inline __attribute__((always_inline)) void group_of(float *out, const float *in, const amp_random_place *place,
+static inline __attribute__((always_inline)) void group_of(float *out, const float *in, const sequence *s,
                                                            uint64_t group, const amp_random_numbers *numbers,
                                                            element_function *f) {
-    for (int first = 0; first < PHILOX_BLOCKS; first += VL) {
-        vu w[4];
+    vu w[VECTORS][4];
+    philox(w, s, group);
+    AMP_UNROLL
+    for (int v = 0; v < VECTORS; v++) {
+        const int first = v * VL;
         vf x[4];
-        philox(w, place, group, first);
         for (int k = 0; k < 4; k++) x[k] = in ? v_load(in + PHILOX_BLOCKS * k + first) : v_set1(1.0f);
-        f(x, w, numbers);
+        f(x, w[v], numbers);
         for (int k = 0; k < 4; k++) v_store(out + PHILOX_BLOCKS * k + first, x[k]);
     }
 }
@@ -61,13 +81,14 @@ static inline __attribute__((always_inline)) void group_of(float *out, const flo
 static inline __attribute__((always_inline)) void each(float *out, const float *in, int64_t n,
                                                        const amp_random_place *place,
                                                        const amp_random_numbers *numbers, element_function *f) {
+    const sequence s = sequence_at(place);
     int64_t i = 0;
     for (; i + AMP_RANDOM_WORDS <= n; i += AMP_RANDOM_WORDS)
-        group_of(out + i, in ? in + i : NULL, place, (uint64_t)i / AMP_RANDOM_WORDS, numbers, f);
+        group_of(out + i, in ? in + i : NULL, &s, (uint64_t)i / AMP_RANDOM_WORDS, numbers, f);
     if (i == n) return;
     float last[AMP_RANDOM_WORDS] = {0};
     if (in) memcpy(last, in + i, (size_t)(n - i) * sizeof *last);
-    group_of(last, in ? last : NULL, place, (uint64_t)i / AMP_RANDOM_WORDS, numbers, f);
+    group_of(last, in ? last : NULL, &s, (uint64_t)i / AMP_RANDOM_WORDS, numbers, f);
     memcpy(out + i, last, (size_t)(n - i) * sizeof *last);
 }
 
