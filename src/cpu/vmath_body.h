@@ -14,7 +14,6 @@
 #include "cpu/unroll.h"
 #include "cpu/vmath_log.h"
 
-
 /* x = n·ln2 + r, |r| ≤ ln2/2·1.01. Returns e^r − 1 − r in units of r² (2^-28.2), by way of p. */
 static inline vf reduce_exp(vf x, vf *n, vf *p) {
     const vf magic = v_set1(12582912.0f); /* 1.5·2^23: adding it rounds to an integer */

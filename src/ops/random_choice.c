@@ -10,8 +10,8 @@
 /* n numbers from 0 on, each exact: so many there are. */
 static amp_status check_holds(const amp_call *call, int64_t n, amp_dtype dtype) {
     static const int64_t counts[AMP_DTYPE_COUNT] = {
-        [AMP_I64] = INT64_MAX,      [AMP_I32] = 1LL << 31,       [AMP_I16] = 1LL << 15,
-        [AMP_I8] = 1LL << 7,        [AMP_U8] = 1LL << 8,         [AMP_F64] = (1LL << 53) + 1,
+        [AMP_I64] = INT64_MAX,       [AMP_I32] = 1LL << 31,       [AMP_I16] = 1LL << 15,
+        [AMP_I8] = 1LL << 7,         [AMP_U8] = 1LL << 8,         [AMP_F64] = (1LL << 53) + 1,
         [AMP_F32] = (1LL << 24) + 1, [AMP_F16] = (1LL << 11) + 1, [AMP_BF16] = (1LL << 8) + 1,
     };
     if (counts[dtype] == 0) {
@@ -19,7 +19,8 @@ static amp_status check_holds(const amp_call *call, int64_t n, amp_dtype dtype) 
                         amp_call_name(call), amp_dtype_name(dtype));
     }
     if (n >= 0 && n <= counts[dtype]) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'n' is %lld; expected a number from 0 to %lld, as many as %s can tell apart",
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'n' is %lld; expected a number from 0 to %lld, as many as %s can tell apart",
                     amp_call_name(call), (long long)n, (long long)counts[dtype], amp_dtype_name(dtype));
 }
 
@@ -43,7 +44,8 @@ amp_status cpu_randperm(amp_call *call) {
 static amp_status check_drawing(const amp_call *call, const amp_multinomial_args *a) {
     const amp_tensor *input = a->input;
     if (!amp_dtype_is_floating(input->dtype) || input->rank < 1 || input->rank > 2) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected weights in f32, f64, f16 or bf16 of rank 1 or 2",
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'input' is %s; expected weights in f32, f64, f16 or bf16 of rank 1 or 2",
                         amp_call_name(call), amp_describe(input));
     }
     const int64_t weights = input->shape[input->rank - 1];
@@ -64,10 +66,11 @@ static amp_status check_weights(const amp_call *call, amp_tensor *weights, amp_t
     const double least_sum = read_number(amp_amin(sums)), most_sum = read_number(amp_amax(sums));
     if (amp_failed()) return amp_pending_error();
     if (least >= 0.0 && least_sum > 0.0 && most_sum < HUGE_VAL) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID,
-                    "%s: the least weight is %g, and the sums of rows are from %g to %g; expected no weight below 0, no "
-                    "NaN, and sums above 0 and finite",
-                    amp_call_name(call), least, least_sum, most_sum);
+    return amp_fail(
+        AMP_ERROR_INVALID,
+        "%s: the least weight is %g, and the sums of rows are from %g to %g; expected no weight below 0, no "
+        "NaN, and sums above 0 and finite",
+        amp_call_name(call), least, least_sum, most_sum);
 }
 
 /* The first of the running sums that lies above a number from [0, the last of them): never one of weight 0, which does

@@ -115,13 +115,14 @@ static amp_status return_uniform(amp_call *call, form result, double from, doubl
     const double low = rounded(from, result.dtype), high = rounded(to, result.dtype), width = high - low;
     AMP_TRY(check_has_parts(call, result.like ? "'input'" : "'dtype'", result.dtype));
     if (!(low <= high && isfinite(rounded(width, result.dtype)))) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'from' is %g and 'to' %g; expected from ≤ to, and to − from finite in %s",
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'from' is %g and 'to' %g; expected from ≤ to, and to − from finite in %s",
                         amp_call_name(call), from, to, amp_dtype_name(result.dtype));
     }
     amp_random_task task = {.kind = AMP_RANDOM_UNIFORM, .low = low, .width = width};
     task.below = low < high ? next_below(high, result.dtype) : low;
-    task.numbers = (amp_random_numbers){.bits = bits_of(result.dtype), .low = (float)low, .width = (float)width,
-                                        .below = (float)task.below};
+    task.numbers = (amp_random_numbers){
+        .bits = bits_of(result.dtype), .low = (float)low, .width = (float)width, .below = (float)task.below};
     return return_random(call, result, &task, generator);
 }
 
@@ -149,7 +150,8 @@ static amp_status return_normal(amp_call *call, form result, double mean, double
         return amp_fail(AMP_ERROR_INVALID, "%s: 'std' is %g; expected a number from 0 up", amp_call_name(call),
                         deviation);
     }
-    if (amp_dtype_is_complex(result.dtype)) deviation *= sqrt(0.5); /* of each part; the mean is, as in PyTorch, both's */
+    if (amp_dtype_is_complex(result.dtype))
+        deviation *= sqrt(0.5); /* of each part; the mean is, as in PyTorch, both's */
     amp_random_task task = {.kind = AMP_RANDOM_NORMAL, .mean = mean, .deviation = deviation};
     task.numbers = (amp_random_numbers){.mean = (float)mean, .deviation = (float)deviation};
     return return_random(call, result, &task, generator);
@@ -178,11 +180,16 @@ static bool integer_range(amp_dtype dtype, int64_t *least, int64_t *most) {
     static const struct {
         int64_t least, most;
     } ranges[AMP_DTYPE_COUNT] = {
-        [AMP_I64] = {INT64_MIN, INT64_MAX},         [AMP_I32] = {INT32_MIN, INT32_MAX},
-        [AMP_I16] = {INT16_MIN, INT16_MAX},         [AMP_I8] = {INT8_MIN, INT8_MAX},
-        [AMP_U8] = {0, UINT8_MAX},                  [AMP_BOOL] = {0, 1},
-        [AMP_F64] = {-(1LL << 53), 1LL << 53},      [AMP_F32] = {-(1LL << 24), 1LL << 24},
-        [AMP_F16] = {-(1LL << 11), 1LL << 11},      [AMP_BF16] = {-(1LL << 8), 1LL << 8},
+        [AMP_I64] = {INT64_MIN, INT64_MAX},
+        [AMP_I32] = {INT32_MIN, INT32_MAX},
+        [AMP_I16] = {INT16_MIN, INT16_MAX},
+        [AMP_I8] = {INT8_MIN, INT8_MAX},
+        [AMP_U8] = {0, UINT8_MAX},
+        [AMP_BOOL] = {0, 1},
+        [AMP_F64] = {-(1LL << 53), 1LL << 53},
+        [AMP_F32] = {-(1LL << 24), 1LL << 24},
+        [AMP_F16] = {-(1LL << 11), 1LL << 11},
+        [AMP_BF16] = {-(1LL << 8), 1LL << 8},
     };
     *least = ranges[dtype].least;
     *most = ranges[dtype].most;

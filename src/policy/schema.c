@@ -22,13 +22,20 @@ static const struct {
     size_t size, align;
 } fields[] = {
 #define FIELD(kind, ctype) [AMP_ARG_##kind] = {#ctype, sizeof(ctype), _Alignof(ctype)}
-    FIELD(TENSOR, amp_tensor *),  FIELD(TENSOR_LIST, amp_tensor_list),
-    FIELD(SCALAR, amp_scalar),    FIELD(FLOAT, double),
-    FIELD(INT, int64_t),          FIELD(BOOL, bool),
-    FIELD(DIMS, amp_dims),        FIELD(OPT_FLOAT, amp_opt_float),
-    FIELD(OPT_INT, amp_opt_int),  FIELD(OPT_BOOL, amp_opt_bool),
-    FIELD(DTYPE, amp_dtype),      FIELD(STRING, const char *),
-    FIELD(OUTPUT, amp_tensor **), FIELD(FLOATS, amp_floats),
+    FIELD(TENSOR, amp_tensor *),
+    FIELD(TENSOR_LIST, amp_tensor_list),
+    FIELD(SCALAR, amp_scalar),
+    FIELD(FLOAT, double),
+    FIELD(INT, int64_t),
+    FIELD(BOOL, bool),
+    FIELD(DIMS, amp_dims),
+    FIELD(OPT_FLOAT, amp_opt_float),
+    FIELD(OPT_INT, amp_opt_int),
+    FIELD(OPT_BOOL, amp_opt_bool),
+    FIELD(DTYPE, amp_dtype),
+    FIELD(STRING, const char *),
+    FIELD(OUTPUT, amp_tensor **),
+    FIELD(FLOATS, amp_floats),
     FIELD(GENERATOR, amp_generator *),
 #undef FIELD
 };

@@ -58,9 +58,9 @@ static void integer_piece(const amp_random_task *task, void *out, const double *
     (void)in;
     for (int64_t i = 0; i < n; i++) {
         const uint32_t *w = words + i / per_group * AMP_RANDOM_WORDS + i % per_group;
-        const uint64_t number =
-            per_group == 32 ? integer_below(word_pair(w[0], w[32]), task->range)
-                            : large_integer_below(word_pair(w[0], w[32]), word_pair(w[16], w[48]), task->range);
+        const uint64_t number = per_group == 32
+                                    ? integer_below(word_pair(w[0], w[32]), task->range)
+                                    : large_integer_below(word_pair(w[0], w[32]), word_pair(w[16], w[48]), task->range);
         ((int64_t *)out)[i] = (int64_t)((uint64_t)task->first + number);
     }
 }

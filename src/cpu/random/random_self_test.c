@@ -9,8 +9,14 @@ enum { LENGTH = 2 * AMP_RANDOM_WORDS + 3, GUARD = 4 };
 
 bool amp_random_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     static const amp_random_place place = {.seed = 0x123456789abcdef0u, .offset = 0xfffffffffffffffeu};
-    static const amp_random_numbers numbers = {.bits = 24, .low = -0.5f, .width = 3.0f, .below = 2.25f, .mean = 1.0f,
-                                               .deviation = 0.5f, .last = 0xb0000000u, .scale = 1.25f};
+    static const amp_random_numbers numbers = {.bits = 24,
+                                               .low = -0.5f,
+                                               .width = 3.0f,
+                                               .below = 2.25f,
+                                               .mean = 1.0f,
+                                               .deviation = 0.5f,
+                                               .last = 0xb0000000u,
+                                               .scale = 1.25f};
     float in[LENGTH];
     for (int i = 0; i < LENGTH; i++) in[i] = (float)(i % 33) / 32.0f;
     for (int n = 0; n <= LENGTH; n++) {

@@ -21,8 +21,8 @@ typedef struct amp_random_task {
     void *out;
     const void *in;
     amp_random_place place;
-    amp_random_numbers numbers;                         /* of what is computed in f32 … */
-    double low, width, below, mean, deviation, scale;   /* … and in f64 */
+    amp_random_numbers numbers;                       /* of what is computed in f32 … */
+    double low, width, below, mean, deviation, scale; /* … and in f64 */
     int64_t first;
     uint64_t range;
 } amp_random_task;
