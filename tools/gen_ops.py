@@ -572,7 +572,7 @@ def docs_page(ops, families):
            "Signatures are PyTorch's, with the names of its Python documentation, but for these. Overloads that differ in one argument",
            "are one row with that argument: `return_indices` of pools, `reduce` of `scatter`, `stable` of `sort`, `rounding_mode` of `div`,",
            "`unbiased` and `correction` of `var`. A list that PyTorch leaves empty by default (`stride` of pools, `dims` of `roll`) is absent.",
-           "Reductions are words. There are no `layout`, `pin_memory`, `memory_format`, `generator`, `non_blocking` and `names`; a device is a",
+           "Reductions are words. There are no `layout`, `pin_memory`, `memory_format`, `non_blocking` and `names`; a device is a",
            "number. `einsum` takes no `path`, `mse_loss`, `l1_loss` and `huber_loss` no `weight`; `chain_matmul` takes two matrices at least;",
            "`upsample_*` take a size (ATen's first overload), `interpolate` sizes or factors. `convolution_pointwise` has a `scale`; its",
            "`.binary` only adds, and its `attr` is the activation, while that of `linear_pointwise.binary` is what joins the two.", "",

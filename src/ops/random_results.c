@@ -5,28 +5,28 @@
 
 #include "amp/ops.h"
 #include "cpu/convert.h"
+#include "cuda/cuda_random.h"
 #include "dispatch/backend.h"
 #include "ops/shape_rules.h"
 
 /* ---- Filling ---------------------------------------------------------------------------------------------------- */
 
-static amp_status run_on_device(amp_call *call, const amp_random_task *task) {
+/* `out` and `in` are dense; in NULL: the task reads nothing. */
+static amp_status run_on_device(amp_call *call, amp_random_task *task, const amp_tensor *out, const amp_tensor *in) {
     if (task->count == 0) return AMP_OK;
+    if (call->device == AMP_DEVICE_CUDA) return amp_cuda_random_elements(amp_call_name(call), task, out, in);
+    task->out = amp_tensor_pointer(out);
+    task->in = in ? amp_tensor_pointer(in) : NULL;
     return amp_cpu_random(task, &call->note.kernel);
 }
 
-/* `out` itself, or in its place dense memory of its shape: elements are numbered row by row. */
-static amp_tensor *dense_for(const amp_call *call, amp_tensor *out) {
-    if (amp_tensor_is_dense(out)) return out;
-    return amp_backend_tensor(call->device, call->op->name, out->dtype, out->rank, out->shape);
-}
-
-static amp_status fill_at(amp_call *call, amp_tensor *out, amp_random_task *task) {
-    amp_tensor *dense = dense_for(call, out);
+/* Elements are numbered row by row: what has other strides is written by way of dense memory. */
+static amp_status fill_at(amp_call *call, amp_tensor *out, amp_random_task *task, const amp_tensor *in) {
+    if (amp_tensor_is_dense(out)) return run_on_device(call, task, out, in);
+    amp_tensor *dense = amp_backend_tensor(call->device, call->op->name, out->dtype, out->rank, out->shape);
     if (!dense) return amp_pending_error();
-    task->out = amp_tensor_pointer(dense);
-    AMP_TRY(run_on_device(call, task));
-    return dense == out ? AMP_OK : amp_copy_tensor(out, dense);
+    AMP_TRY(run_on_device(call, task, dense, in));
+    return amp_copy_tensor(out, dense);
 }
 
 /* A complex tensor is twice as many real elements. */
@@ -35,14 +35,23 @@ static void describe_out(amp_random_task *task, const amp_tensor *out) {
     task->count = amp_tensor_elements(out) * (amp_dtype_is_complex(out->dtype) ? 2 : 1);
 }
 
-amp_status amp_random_fill(amp_call *call, amp_tensor *out, amp_random_task *task, amp_generator *generator) {
+/* … with the elements of `input`, which may be NULL. */
+static amp_status fill_from(amp_call *call, amp_tensor *out, amp_random_task *task, amp_tensor *input,
+                            amp_generator *generator) {
+    const amp_tensor *in = input ? amp_contiguous(input) : NULL;
+    if (input && !in) return amp_pending_error();
+    task->in_dtype = in ? in->dtype : AMP_DTYPE_NONE;
     describe_out(task, out);
     const int64_t per_group = amp_random_per_group(task), groups = task->count / per_group + 1;
     AMP_TRY(amp_generator_take(generator, call->device, amp_call_name(call),
                                task->count % per_group ? (uint64_t)groups : (uint64_t)groups - 1, &task->place));
     call->note.is_random = true;
     call->note.random = task->place;
-    return fill_at(call, out, task);
+    return fill_at(call, out, task, in);
+}
+
+amp_status amp_random_fill(amp_call *call, amp_tensor *out, amp_random_task *task, amp_generator *generator) {
+    return fill_from(call, out, task, NULL, generator);
 }
 
 static amp_status check_has_parts(const amp_call *call, const char *what, amp_dtype dtype) {
@@ -73,9 +82,14 @@ static form of_input(const amp_tensor *input, amp_dtype dtype) {
     return (form){dtype == AMP_DTYPE_NONE ? input->dtype : dtype, input->rank, input->shape, input};
 }
 
-static amp_status return_random(amp_call *call, form result, amp_random_task *task, amp_generator *generator) {
+static amp_status return_from(amp_call *call, form result, amp_random_task *task, amp_tensor *input,
+                              amp_generator *generator) {
     amp_tensor *out = amp_call_output_like(call, 0, result.dtype, result.rank, result.shape, result.like);
-    return out ? amp_random_fill(call, out, task, generator) : amp_pending_error();
+    return out ? fill_from(call, out, task, input, generator) : amp_pending_error();
+}
+
+static amp_status return_random(amp_call *call, form result, amp_random_task *task, amp_generator *generator) {
+    return return_from(call, result, task, NULL, generator);
 }
 
 /* ---- uniform ---------------------------------------------------------------------------------------------------- */
@@ -269,10 +283,8 @@ static amp_status check_probabilities(const amp_call *call, const char *argument
 static amp_status return_bernoulli_of(amp_call *call, const amp_tensor *input, const char *argument, amp_tensor *p,
                                       amp_generator *generator) {
     AMP_TRY(check_probabilities(call, argument, p));
-    amp_tensor *dense = amp_contiguous(p);
-    if (!dense) return amp_pending_error();
-    amp_random_task task = {.kind = AMP_RANDOM_BELOW, .in_dtype = dense->dtype, .in = amp_tensor_pointer(dense)};
-    return return_random(call, of_input(input, AMP_DTYPE_NONE), &task, generator);
+    amp_random_task task = {.kind = AMP_RANDOM_BELOW};
+    return return_from(call, of_input(input, AMP_DTYPE_NONE), &task, p, generator);
 }
 
 static amp_status check_probability(const amp_call *call, double p) {
@@ -305,25 +317,18 @@ amp_status cpu_bernoulli_tensor(amp_call *call) {
 
 /* ---- dropout ---------------------------------------------------------------------------------------------------- */
 
-/* The elements of `input` as the task's, dense. */
-static amp_status read_input(amp_random_task *task, const amp_tensor *input) {
-    const amp_tensor *dense = amp_contiguous((amp_tensor *)input);
-    if (!dense) return amp_pending_error();
-    task->in_dtype = dense->dtype;
-    task->in = amp_tensor_pointer(dense);
-    return AMP_OK;
-}
-
 static void drop(amp_random_task *task, double p) {
     amp_random_keeping(task, 1.0 - p, 1.0 / (1.0 - p));
 }
 
-amp_status amp_dropout_at(amp_call *call, amp_tensor *out, const amp_tensor *input, double p, amp_random_place place) {
+amp_status amp_dropout_at(amp_call *call, amp_tensor *out, amp_tensor *input, double p, amp_random_place place) {
     amp_random_task task = {.place = place};
     drop(&task, p);
+    const amp_tensor *in = amp_contiguous(input);
+    if (!in) return amp_pending_error();
+    task.in_dtype = in->dtype;
     describe_out(&task, out);
-    AMP_TRY(read_input(&task, input));
-    return fill_at(call, out, &task);
+    return fill_at(call, out, &task, in);
 }
 
 /* What the three ops begin with; *keeps: nothing is dropped, and input is the result. */
@@ -341,8 +346,7 @@ amp_status cpu_dropout(amp_call *call) {
     if (keeps) return AMP_OK;
     amp_random_task task = {0};
     drop(&task, a->p.value);
-    AMP_TRY(read_input(&task, a->input));
-    return return_random(call, of_input(a->input, AMP_DTYPE_NONE), &task, a->generator);
+    return return_from(call, of_input(a->input, AMP_DTYPE_NONE), &task, a->input, a->generator);
 }
 
 /* A fresh tensor with 0 where p hits, else `kept`. */

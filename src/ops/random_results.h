@@ -14,6 +14,6 @@ void amp_random_keeping(amp_random_task *task, double keep, double scale);
 
 /* dropout's result, and, given the gradient of that as `input`, the gradient of its input: input times the mask that
  * `place`, noted in the call of dropout, stands for. Needs no generator. */
-amp_status amp_dropout_at(amp_call *call, amp_tensor *out, const amp_tensor *input, double p, amp_random_place place);
+amp_status amp_dropout_at(amp_call *call, amp_tensor *out, amp_tensor *input, double p, amp_random_place place);
 
 #endif /* AMP_OPS_RANDOM_RESULTS_H */
