@@ -1,7 +1,7 @@
 /* Random ops: ns per element, one thread unless told otherwise, medians of rounds in which all take turns. `mul` by a
  * number, which is as fast as memory, stands beside them.
  *
- *     bench_random [--rounds N] [--elements N] [--threads N] */
+ *     bench_random [--rounds N] [--elements N] [--threads N] [--clock wall|cpu] */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_random"
 #include "bench_common.h"
@@ -43,18 +43,25 @@ static void run_round(int round) {
     SUBJECTS(RUN)
 }
 
-static int64_t option(int argc, char **argv, const char *name, int64_t otherwise) {
+static const char *text_option(int argc, char **argv, const char *name, const char *otherwise) {
     for (int i = 1; i + 1 < argc; i++) {
-        if (!strcmp(argv[i], name)) return atoll(argv[i + 1]);
+        if (!strcmp(argv[i], name)) return argv[i + 1];
     }
     return otherwise;
+}
+
+static int64_t option(int argc, char **argv, const char *name, int64_t otherwise) {
+    const char *text = text_option(argc, argv, name, NULL);
+    return text ? atoll(text) : otherwise;
 }
 
 int main(int argc, char **argv) {
     const int64_t rounds = option(argc, argv, "--rounds", 15);
     elements = option(argc, argv, "--elements", elements);
-    if (rounds < 1 || rounds > MAX_ROUNDS || elements < 1) {
-        fprintf(stderr, "usage: bench_random [--rounds 1 … %d] [--elements N] [--threads N]\n", MAX_ROUNDS);
+    const bool known = bench_parse_clock(text_option(argc, argv, "--clock", "wall"));
+    if (rounds < 1 || rounds > MAX_ROUNDS || elements < 1 || !known) {
+        fprintf(stderr, "usage: bench_random [--rounds 1 … %d] [--elements N] [--threads N] [--clock wall|cpu]\n",
+                MAX_ROUNDS);
         return 2;
     }
     bench_require(amp_set_num_threads((int)option(argc, argv, "--threads", 1)) == AMP_OK, "threads");

@@ -39,7 +39,7 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
 endif()
 
 if(AMP_HAVE_CUDA)
-    foreach(test test_cuda test_cuda_attention test_cuda_complex test_cuda_index test_cuda_linalg test_cuda_products test_cuda_rows
+    foreach(test test_cuda test_cuda_attention test_cuda_complex test_cuda_index test_cuda_linalg test_cuda_products test_cuda_random test_cuda_rows
             test_cuda_solver test_cuda_streams test_cuda_units test_unscale)
         target_compile_definitions(${test} PRIVATE AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
             AMP_TESTS_FAKE_LIBRARIES="${fake_libraries}")
@@ -57,7 +57,7 @@ if(AMP_HAVE_CUDA)
         endforeach()
     endif()
     if(NOT AMP_SANITIZE)
-        foreach(test cuda_attention cuda_complex cuda_index cuda_linalg cuda_rows cuda_units unscale)
+        foreach(test cuda_attention cuda_complex cuda_index cuda_linalg cuda_random cuda_rows cuda_units unscale)
             add_test(NAME ${test}_threads COMMAND ${CMAKE_COMMAND} -E env AMP_TESTS_DRIVER=${fake_cuda_dir}/threads
                 $<TARGET_FILE:test_${test}>)
             set_tests_properties(${test}_threads PROPERTIES LABELS fast)
