@@ -87,7 +87,7 @@ std::vector<Row> rows() {
         {"randint_like", {{"input", m}, {"low", -2}, {"high", 5}}},
         {"uniform", {{"input", m}, {"from", -1.0}, {"to", 3.0}}},
         {"normal", {{"input", m}, {"mean", -1.0}, {"std", 3.0}}},
-        {"bernoulli", {{"input", m}}},
+        {"bernoulli", {{"input", m}, {"p", 0.25}}},
         {"bernoulli", {{"input", m}, {"p", m}}},
         {"multinomial", {{"input", m}, {"num_samples", 2}}},
         {"dropout", {{"input", m}, {"p", 0.25}}},
