@@ -39,8 +39,8 @@ if(emulated AND NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
 endif()
 
 if(AMP_HAVE_CUDA)
-    foreach(test test_cuda test_cuda_attention test_cuda_complex test_cuda_index test_cuda_linalg test_cuda_products test_cuda_random test_cuda_rows
-            test_cuda_solver test_cuda_streams test_cuda_units test_unscale)
+    foreach(test test_cuda test_cuda_attention test_cuda_complex test_cuda_index test_cuda_linalg test_cuda_products test_cuda_random
+            test_cuda_rows test_cuda_solver test_cuda_streams test_cuda_units test_unscale)
         target_compile_definitions(${test} PRIVATE AMP_TESTS_FAKE_CUDA="${fake_cuda_dir}"
             AMP_TESTS_FAKE_LIBRARIES="${fake_libraries}")
         add_dependencies(${test} amp_cuda ${fake_drivers})

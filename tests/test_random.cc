@@ -652,37 +652,53 @@ TEST_F(Random, WrongArgumentsAreNamed) {
     } cases[] = {
         {"rand", {AMP_DIMS(2), AMP_I64}, "rand: 'dtype' is i64; expected f32, f64, f16, bf16, c64 or c128"},
         {"randn_like", {whole}, "randn_like: 'input' is i64; expected f32, f64, f16, bf16, c64 or c128"},
-        {"uniform_", {x, 1.0, 0.0}, "uniform_: 'from' is 1 and 'to' 0; expected from ≤ to, and to − from finite in f32"},
-        {"uniform_", {x, -3e38, 3e38},
+        {"uniform_",
+         {x, 1.0, 0.0},
+         "uniform_: 'from' is 1 and 'to' 0; expected from ≤ to, and to − from finite in f32"},
+        {"uniform_",
+         {x, -3e38, 3e38},
          "uniform_: 'from' is -3e+38 and 'to' 3e+38; expected from ≤ to, and to − from finite in f32"},
-        {"uniform_", {x, NAN, 1.0}, "uniform_: 'from' is nan and 'to' 1; expected from ≤ to, and to − from finite in f32"},
-        {"uniform_", {tensor(AMP_F16, {3}), 0.0, 1e6},
+        {"uniform_",
+         {x, NAN, 1.0},
+         "uniform_: 'from' is nan and 'to' 1; expected from ≤ to, and to − from finite in f32"},
+        {"uniform_",
+         {tensor(AMP_F16, {3}), 0.0, 1e6},
          "uniform_: 'from' is 0 and 'to' 1e+06; expected from ≤ to, and to − from finite in f16"},
         {"normal_", {x, 0.0, -1.0}, "normal_: 'std' is -1; expected a number from 0 up"},
         {"normal_", {x, 0.0, NAN}, "normal_: 'std' is nan; expected a number from 0 up"},
         {"randint", {5, 5, AMP_DIMS(2)}, "randint: 'low' is 5 and 'high' 5; expected low < high"},
         {"randint", {0, AMP_DIMS(2)}, "randint: 'low' is 0 and 'high' 0; expected low < high"},
-        {"randint", {300, AMP_DIMS(2), AMP_U8},
+        {"randint",
+         {300, AMP_DIMS(2), AMP_U8},
          "randint: 'low' is 0 and 'high' 300; u8 holds all integers from 0 to 255 only"},
-        {"randint", {-1, 5, AMP_DIMS(2), AMP_U8},
+        {"randint",
+         {-1, 5, AMP_DIMS(2), AMP_U8},
          "randint: 'low' is -1 and 'high' 5; u8 holds all integers from 0 to 255 only"},
-        {"randint", {3, AMP_DIMS(2), AMP_BOOL},
+        {"randint",
+         {3, AMP_DIMS(2), AMP_BOOL},
          "randint: 'low' is 0 and 'high' 3; bool holds all integers from 0 to 1 only"},
-        {"randint", {258, AMP_DIMS(2), AMP_BF16},
+        {"randint",
+         {258, AMP_DIMS(2), AMP_BF16},
          "randint: 'low' is 0 and 'high' 258; bf16 holds all integers from -256 to 256 only"},
         {"randint", {3, AMP_DIMS(2), AMP_C64}, "randint: the result would be c64; expected a real dtype"},
-        {"randperm", {-1}, "randperm: 'n' is -1; expected a number from 0 to 9223372036854775807, as many as i64 can tell "
-                           "apart"},
-        {"randperm", {257, AMP_U8},
+        {"randperm",
+         {-1},
+         "randperm: 'n' is -1; expected a number from 0 to 9223372036854775807, as many as i64 can tell "
+         "apart"},
+        {"randperm",
+         {257, AMP_U8},
          "randperm: 'n' is 257; expected a number from 0 to 256, as many as u8 can tell apart"},
-        {"randperm", {2050, AMP_F16},
+        {"randperm",
+         {2050, AMP_F16},
          "randperm: 'n' is 2050; expected a number from 0 to 2049, as many as f16 can tell apart"},
         {"randperm", {2, AMP_BOOL}, "randperm: the result would be bool; expected a real dtype other than bool"},
         {"bernoulli", {x, 1.5}, "bernoulli: 'p' is 1.5; expected a probability, from 0 to 1"},
         {"bernoulli_", {x, NAN}, "bernoulli_: 'p' is nan; expected a probability, from 0 to 1"},
-        {"bernoulli", {tensor(AMP_F32, {2}, {0.5, 1.5})},
+        {"bernoulli",
+         {tensor(AMP_F32, {2}, {0.5, 1.5})},
          "bernoulli: 'input' has elements from 0.5 to 1.5; expected probabilities, from 0 to 1"},
-        {"bernoulli", {tensor(AMP_F32, {2}, {NAN, 0.5})},
+        {"bernoulli",
+         {tensor(AMP_F32, {2}, {NAN, 0.5})},
          "bernoulli: 'input' has elements from nan to nan; expected probabilities, from 0 to 1"},
         {"bernoulli", {whole}, "bernoulli: 'input' is [3] i64; expected f32, f64, f16 or bf16"},
         {"bernoulli_", {x, whole}, "bernoulli_: 'p' is [3] i64; expected f32, f64, f16 or bf16"},
@@ -691,23 +707,32 @@ TEST_F(Random, WrongArgumentsAreNamed) {
         {"dropout", {x, -0.1, false}, "dropout: 'p' is -0.1; expected a probability, from 0 to 1"},
         {"dropout", {whole}, "dropout: 'input' is [3] i64; expected f32, f64, f16 or bf16"},
         {"feature_dropout", {x}, "feature_dropout: 'input' is [3] f32; expected (N, C, …)"},
-        {"multinomial", {whole, 1},
+        {"multinomial",
+         {whole, 1},
          "multinomial: 'input' is [3] i64; expected weights in f32, f64, f16 or bf16 of rank 1 or 2"},
-        {"multinomial", {tensor(AMP_F32, {1, 1, 1}), 1},
+        {"multinomial",
+         {tensor(AMP_F32, {1, 1, 1}), 1},
          "multinomial: 'input' is [1, 1, 1] f32; expected weights in f32, f64, f16 or bf16 of rank 1 or 2"},
-        {"multinomial", {x, 0}, "multinomial: 'num_samples' is 0 and input [3] f32; expected at least 1, and without "
-                                "replacement no more than there are weights"},
-        {"multinomial", {x, 4}, "multinomial: 'num_samples' is 4 and input [3] f32; expected at least 1, and without "
-                                "replacement no more than there are weights"},
+        {"multinomial",
+         {x, 0},
+         "multinomial: 'num_samples' is 0 and input [3] f32; expected at least 1, and without "
+         "replacement no more than there are weights"},
+        {"multinomial",
+         {x, 4},
+         "multinomial: 'num_samples' is 4 and input [3] f32; expected at least 1, and without "
+         "replacement no more than there are weights"},
         {"multinomial", {tensor(AMP_F32, {3}, {1, NAN, 1}), 1}, "multinomial: the least weight is nan"},
         {"multinomial", {tensor(AMP_F32, {3}, {1, -1, 1}), 1}, "multinomial: the least weight is -1"},
-        {"multinomial", {tensor(AMP_F32, {3}, {1, INFINITY, 1}), 1, true},
+        {"multinomial",
+         {tensor(AMP_F32, {3}, {1, INFINITY, 1}), 1, true},
          "multinomial: the least weight is 1, and the sums of rows are from inf to inf"},
-        {"multinomial", {tensor(AMP_F32, {2, 2}, {1, 1, 0, 0}), 1},
+        {"multinomial",
+         {tensor(AMP_F32, {2, 2}, {1, 1, 0, 0}), 1},
          "multinomial: the least weight is 0, and the sums of rows are from 0 to 2"},
         {"multinomial", {tensor(AMP_F32, {3, 0}), 1, true}, "multinomial: the least weight is 0"},
     };
-    for (const auto &c : cases) EXPECT_EQ(error_of(c.name, c.values).substr(0, std::strlen(c.error)), c.error) << c.name;
+    for (const auto &c : cases)
+        EXPECT_EQ(error_of(c.name, c.values).substr(0, std::strlen(c.error)), c.error) << c.name;
 }
 
 TEST_F(Random, GeneratorsOfOtherDevicesAreRefused) {
@@ -717,7 +742,8 @@ TEST_F(Random, GeneratorsOfOtherDevicesAreRefused) {
     ASSERT_NE(g, nullptr);
     EXPECT_EQ(error_of("rand", {AMP_DIMS(2)}, {{"generator", g}}),
               "rand: 'generator' is for cuda, the op runs on cpu; both must be the same");
-    EXPECT_EQ(error_of("rand", {AMP_DIMS(2)}, {{"generator", 5}}).rfind("rand: 'generator' must be a generator", 0), 0u);
+    EXPECT_EQ(error_of("rand", {AMP_DIMS(2)}, {{"generator", 5}}).rfind("rand: 'generator' must be a generator", 0),
+              0u);
     amp_generator_destroy(g);
 }
 
