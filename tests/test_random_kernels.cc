@@ -38,7 +38,7 @@ TEST(Philox, KnownAnswers) {
 const amp_random_place places[] = {
     {0, 0},
     {67280421310721, 12345},
-    {0x123456789abcdef0, 0xfffffff},           // the next group carries into the second word of the counter
+    {0x123456789abcdef0, 0xfffffff},          // the next group carries into the second word of the counter
     {0xffffffffffffffff, 0xfffffffffffffffe}, // … and round the end of the sequence
 };
 
