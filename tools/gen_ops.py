@@ -25,7 +25,7 @@ C_TYPES = {
     "TENSOR": "amp_tensor *", "TENSOR_LIST": "amp_tensor_list ", "SCALAR": "amp_scalar ", "FLOAT": "double ",
     "INT": "int64_t ", "BOOL": "bool ", "OPT_FLOAT": "amp_opt_float ", "OPT_INT": "amp_opt_int ",
     "OPT_BOOL": "amp_opt_bool ", "DIMS": "amp_dims ", "FLOATS": "amp_floats ", "DTYPE": "amp_dtype ", "STRING": "const char *",
-    "OUTPUT": "amp_tensor **",
+    "GENERATOR": "amp_generator *", "OUTPUT": "amp_tensor **",
 }
 # Words that cannot be the name of a field in C or C++, and macros of the standard headers.
 RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int
@@ -117,7 +117,7 @@ def split_top(text):
     return parts
 
 
-TYPE = re.compile(r"(Tensor|Scalar|ScalarType|float|int|bool|str)(\([a-z]!\))?(\?(?=\[))?(\[(\d*)\])?(\?)?$")
+TYPE = re.compile(r"(Tensor|Scalar|ScalarType|Generator|float|int|bool|str)(\([a-z]!\))?(\?(?=\[))?(\[(\d*)\])?(\?)?$")
 
 
 def number_default(op, text):
@@ -144,8 +144,8 @@ def arg_kind(op, name, base, listed, default):
         return "SCALAR"
     if base == "ScalarType":
         return "DTYPE"
-    if base == "str":
-        return "STRING"
+    if base in ("str", "Generator"):
+        return "STRING" if base == "str" else "GENERATOR"
     zero = default is None or (default != "None" and number_default(op, default)[0] == 0)
     return ("" if zero else "OPT_") + base.upper()
 
@@ -178,7 +178,7 @@ def parse_arg(op, text, keyword_only):
     elif default is not None:
         if kind == "STRING":
             value = (0, "AMP_SCALAR_NONE", default.strip('"'))
-        elif kind in ("TENSOR", "TENSOR_LIST", "DTYPE"):
+        elif kind in ("TENSOR", "TENSOR_LIST", "DTYPE", "GENERATOR"):
             fail(op.line, f"{op.key}: {name}: a {base} has no default but None")
         else:
             number, scalar_kind = number_default(op, default)
@@ -572,7 +572,7 @@ def docs_page(ops, families):
            "Signatures are PyTorch's, with the names of its Python documentation, but for these. Overloads that differ in one argument",
            "are one row with that argument: `return_indices` of pools, `reduce` of `scatter`, `stable` of `sort`, `rounding_mode` of `div`,",
            "`unbiased` and `correction` of `var`. A list that PyTorch leaves empty by default (`stride` of pools, `dims` of `roll`) is absent.",
-           "Reductions are words. There are no `layout`, `pin_memory`, `memory_format`, `generator`, `non_blocking` and `names`; a device is a",
+           "Reductions are words. There are no `layout`, `pin_memory`, `memory_format`, `non_blocking` and `names`; a device is a",
            "number. `einsum` takes no `path`, `mse_loss`, `l1_loss` and `huber_loss` no `weight`; `chain_matmul` takes two matrices at least;",
            "`upsample_*` take a size (ATen's first overload), `interpolate` sizes or factors. `convolution_pointwise` has a `scale`; its",
            "`.binary` only adds, and its `attr` is the activation, while that of `linear_pointwise.binary` is what joins the two.", "",

@@ -10,6 +10,7 @@
 #include "amp/io.h"
 #include "amp/memory.h"
 #include "amp/ops.h"
+#include "amp/random.h"
 #include "amp/scaling.h"
 #include "amp/scope.h"
 #include "amp/system.h"

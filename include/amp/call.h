@@ -16,7 +16,8 @@ typedef enum amp_value_kind {
     AMP_VALUE_DIMS,   /* integers; fits int[] and float[] */
     AMP_VALUE_FLOATS,
     AMP_VALUE_DTYPE,
-    AMP_VALUE_STRING
+    AMP_VALUE_STRING,
+    AMP_VALUE_GENERATOR
 } amp_value_kind;
 
 typedef struct amp_value {
@@ -29,6 +30,7 @@ typedef struct amp_value {
         amp_floats floats;
         amp_dtype dtype;
         const char *string;
+        amp_generator *generator;
     } as;
 } amp_value;
 

@@ -23,6 +23,7 @@
 #include "amp/ops/normalization_ops.h"
 #include "amp/ops/pointwise_ops.h"
 #include "amp/ops/pool_ops.h"
+#include "amp/ops/random_ops.h"
 #include "amp/ops/reduction_ops.h"
 #include "amp/ops/sequence_ops.h"
 #include "amp/ops/shape_ops.h"

@@ -62,6 +62,8 @@ AMP_API const char *amp_device_name(amp_device device);
 
 /* A tensor: shape, strides and dtype over a shared storage. Opaque; see amp/tensor.h. */
 typedef struct amp_tensor amp_tensor;
+/* Where random numbers come from; see amp/random.h. */
+typedef struct amp_generator amp_generator;
 
 /* ---- Option values --------------------------------------------------------------------------------------------
  * An option whose default is not zero (or is "None") carries a mark of presence, so that an explicit 0 stays a 0:

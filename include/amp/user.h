@@ -67,15 +67,16 @@ AMP_API amp_status amp_init(const amp_init_args *args);
  * Schema: PyTorch's notation, as in src/policy/ops.def.
  *     swiglu(Tensor input, Tensor gate@weight, Tensor? bias=None, *, float beta=1.0, int[2] tile=8) -> Tensor
  * Types: Tensor, Tensor? (may be absent), Tensor(a!) (the op writes it), Tensor[], Tensor?[] (may hold NULL), Scalar,
- * float, int, bool, str, int[] and float[] (at most 8), int[2] (one number stands for both), ScalarType (a dtype); `?`
- * with =None: may be absent. @weight: a weight position (amp/tensor.h); @uncast: no policy casts it. Results:
- * `Tensor`, `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads: `swiglu.scalar(…)`, a definition of its own.
+ * float, int, bool, str, int[] and float[] (at most 8), int[2] (one number stands for both), ScalarType (a dtype),
+ * Generator (to be handed to ops inside); `?` with =None: may be absent. @weight: a weight position (amp/tensor.h);
+ * @uncast: no policy casts it. Results: `Tensor`, `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads:
+ * `swiglu.scalar(…)`, a definition of its own.
  *
  * Argument struct: `size_t struct_size`, then a field for each argument in the order of the schema, then an `amp_tensor
  * **` for each result after the first:
  *     Tensor amp_tensor *, Tensor[] amp_tensor_list, Scalar amp_scalar, int[] amp_dims, float[] amp_floats,
- *     ScalarType amp_dtype, str const char *; float, int, bool: amp_opt_float, amp_opt_int, amp_opt_bool where the
- *     default is not 0 (None, 1.0, True), else double, int64_t, bool.
+ *     ScalarType amp_dtype, str const char *, Generator amp_generator *; float, int, bool: amp_opt_float, amp_opt_int,
+ *     amp_opt_bool where the default is not 0 (None, 1.0, True), else double, int64_t, bool.
  * If its size is not what the schema makes, the definition fails with the struct that was expected. */
 
 /* An op, of the library or of a program. Lives as long as the process. */

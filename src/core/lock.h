@@ -17,6 +17,7 @@ typedef enum amp_lock_name {
     AMP_LOCK_DNNL,
     AMP_LOCK_FFT,
     AMP_LOCK_ISA,
+    AMP_LOCK_GENERATORS,
     AMP_LOCK_CASTS,
     AMP_LOCK_HEADERS,
     AMP_LOCK_MEMORY,

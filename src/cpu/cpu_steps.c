@@ -12,6 +12,7 @@ const amp_steps amp_cpu_step_table = {
     .difference_of_products = amp_cpu_difference_of_products,
     .scale_slices = amp_cpu_scale_slices,
     .respond = amp_cpu_respond,
+    .random_elements = amp_cpu_random_elements,
     .reduce = amp_cpu_reduce,
     .variance = amp_cpu_variance,
     .distances_between = amp_cpu_distances_between,

@@ -16,6 +16,8 @@ amp_status amp_cpu_difference_of_products(const amp_call *call, const amp_tensor
                                           amp_tensor *out);
 amp_status amp_cpu_scale_slices(amp_call *call, amp_tensor *input, amp_tensor *norms, double limit);
 amp_status amp_cpu_respond(amp_call *call, const amp_local_response_norm_args *args, int64_t inner);
+amp_status amp_cpu_random_elements(amp_call *call, struct amp_random_task *task, const amp_tensor *out,
+                                   const amp_tensor *in);
 amp_status amp_cpu_reduce(const amp_reduce_work *work, amp_tensor *out);
 amp_status amp_cpu_variance(amp_call *call, const amp_variance *v);
 amp_status amp_cpu_distances_between(amp_call *call, const amp_tensor *one, const amp_tensor *many, double p,

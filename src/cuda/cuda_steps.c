@@ -12,6 +12,7 @@ const amp_steps amp_cuda_step_table = {
     .difference_of_products = amp_cuda_difference_of_products,
     .scale_slices = amp_cuda_scale_slices,
     .respond = amp_cuda_respond,
+    .random_elements = amp_cuda_random_elements,
     .reduce = amp_cuda_reduce_tensor,
     .variance = amp_cuda_variance_of,
     .distances_between = amp_cuda_distances_between,

@@ -16,6 +16,8 @@ amp_status amp_cuda_difference_of_products(const amp_call *call, const amp_tenso
                                            amp_tensor *out);
 amp_status amp_cuda_scale_slices(amp_call *call, amp_tensor *input, amp_tensor *norms, double limit);
 amp_status amp_cuda_respond(amp_call *call, const amp_local_response_norm_args *args, int64_t inner);
+amp_status amp_cuda_random_elements(amp_call *call, struct amp_random_task *task, const amp_tensor *out,
+                                    const amp_tensor *in);
 amp_status amp_cuda_reduce_tensor(const amp_reduce_work *work, amp_tensor *out);
 amp_status amp_cuda_variance_of(amp_call *call, const amp_variance *v);
 amp_status amp_cuda_distances_between(amp_call *call, const amp_tensor *one, const amp_tensor *many, double p,

@@ -135,6 +135,10 @@ AMP_HOT __attribute__((noinline)) static amp_status complete_value(amp_call *cal
         if (!*string) *string = arg->default_string;
         return !*string && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
     }
+    case AMP_ARG_GENERATOR: {
+        const bool absent = *(amp_generator *const *)field == NULL;
+        return absent && arg->flags & AMP_ARG_REQUIRED ? missing(call, arg) : AMP_OK;
+    }
     case AMP_ARG_DTYPE: {
         const amp_dtype dtype = *(amp_dtype *)field;
         if (dtype == AMP_DTYPE_NONE && arg->flags & AMP_ARG_REQUIRED) return missing(call, arg);

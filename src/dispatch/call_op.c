@@ -22,6 +22,7 @@ static const char *value_kind_name(amp_value_kind kind) {
         [AMP_VALUE_FLOATS] = "a list of real numbers",
         [AMP_VALUE_DTYPE] = "a dtype",
         [AMP_VALUE_STRING] = "a string",
+        [AMP_VALUE_GENERATOR] = "a generator",
     };
     return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "no value";
 }
@@ -42,6 +43,7 @@ static const char *argument_kind_name(amp_arg_kind kind) {
     case AMP_ARG_FLOATS: return "real numbers";
     case AMP_ARG_DTYPE: return "a dtype";
     case AMP_ARG_STRING: return "a string";
+    case AMP_ARG_GENERATOR: return "a generator";
     }
     return "?";
 }
@@ -103,6 +105,7 @@ static bool set_field(const amp_arg_info *arg, void *field, const amp_value *v) 
     case AMP_ARG_TENSOR_LIST: *(amp_tensor_list *)field = v->as.list; return v->kind == AMP_VALUE_TENSOR_LIST;
     case AMP_ARG_SCALAR: *(amp_scalar *)field = v->as.scalar; return v->kind == AMP_VALUE_SCALAR;
     case AMP_ARG_STRING: *(const char **)field = v->as.string; return v->kind == AMP_VALUE_STRING;
+    case AMP_ARG_GENERATOR: *(amp_generator **)field = v->as.generator; return v->kind == AMP_VALUE_GENERATOR;
     case AMP_ARG_DTYPE: return set_dtype(field, v);
     case AMP_ARG_DIMS:
         if (v->kind != AMP_VALUE_DIMS) return set_numeric(arg, field, v);

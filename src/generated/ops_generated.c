@@ -81,6 +81,137 @@ FITS(one_hot);
 amp_tensor *amp_one_hot_call(const amp_one_hot_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_one_hot], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(rand);
+amp_tensor *amp_rand_call(const amp_rand_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rand], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_rand_out_call(amp_tensor *out, const amp_rand_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rand], AMP_FORM_OUT, args, out);
+}
+FITS(randn);
+amp_tensor *amp_randn_call(const amp_randn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randn], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randn_out_call(amp_tensor *out, const amp_randn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randn], AMP_FORM_OUT, args, out);
+}
+FITS(randint);
+amp_tensor *amp_randint_call(const amp_randint_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randint_out_call(amp_tensor *out, const amp_randint_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint], AMP_FORM_OUT, args, out);
+}
+FITS(randint_low);
+amp_tensor *amp_randint_low_call(const amp_randint_low_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint_low], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randint_low_out_call(amp_tensor *out, const amp_randint_low_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint_low], AMP_FORM_OUT, args, out);
+}
+FITS(randperm);
+amp_tensor *amp_randperm_call(const amp_randperm_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randperm], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randperm_out_call(amp_tensor *out, const amp_randperm_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randperm], AMP_FORM_OUT, args, out);
+}
+FITS(rand_like);
+amp_tensor *amp_rand_like_call(const amp_rand_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rand_like], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_rand_like_out_call(amp_tensor *out, const amp_rand_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rand_like], AMP_FORM_OUT, args, out);
+}
+FITS(randn_like);
+amp_tensor *amp_randn_like_call(const amp_randn_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randn_like], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randn_like_out_call(amp_tensor *out, const amp_randn_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randn_like], AMP_FORM_OUT, args, out);
+}
+FITS(randint_like);
+amp_tensor *amp_randint_like_call(const amp_randint_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint_like], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randint_like_out_call(amp_tensor *out, const amp_randint_like_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint_like], AMP_FORM_OUT, args, out);
+}
+FITS(randint_like_low_dtype);
+amp_tensor *amp_randint_like_low_dtype_call(const amp_randint_like_low_dtype_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint_like_low_dtype], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_randint_like_low_dtype_out_call(amp_tensor *out, const amp_randint_like_low_dtype_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_randint_like_low_dtype], AMP_FORM_OUT, args, out);
+}
+FITS(uniform);
+amp_tensor *amp_uniform_call(const amp_uniform_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_uniform], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_uniform_inplace_call(const amp_uniform_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_uniform], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_uniform_out_call(amp_tensor *out, const amp_uniform_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_uniform], AMP_FORM_OUT, args, out);
+}
+FITS(normal);
+amp_tensor *amp_normal_call(const amp_normal_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_normal], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_normal_inplace_call(const amp_normal_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_normal], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_normal_out_call(amp_tensor *out, const amp_normal_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_normal], AMP_FORM_OUT, args, out);
+}
+FITS(bernoulli);
+amp_tensor *amp_bernoulli_call(const amp_bernoulli_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bernoulli], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bernoulli_inplace_call(const amp_bernoulli_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bernoulli], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bernoulli_out_call(amp_tensor *out, const amp_bernoulli_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bernoulli], AMP_FORM_OUT, args, out);
+}
+FITS(bernoulli_tensor);
+amp_tensor *amp_bernoulli_tensor_call(const amp_bernoulli_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bernoulli_tensor], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bernoulli_tensor_inplace_call(const amp_bernoulli_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bernoulli_tensor], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bernoulli_tensor_out_call(amp_tensor *out, const amp_bernoulli_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bernoulli_tensor], AMP_FORM_OUT, args, out);
+}
+FITS(multinomial);
+amp_tensor *amp_multinomial_call(const amp_multinomial_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_multinomial], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_multinomial_out_call(amp_tensor *out, const amp_multinomial_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_multinomial], AMP_FORM_OUT, args, out);
+}
+FITS(dropout);
+amp_tensor *amp_dropout_call(const amp_dropout_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_dropout], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_dropout_inplace_call(const amp_dropout_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_dropout], AMP_FORM_INPLACE, args, NULL);
+}
+FITS(feature_dropout);
+amp_tensor *amp_feature_dropout_call(const amp_feature_dropout_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_feature_dropout], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_feature_dropout_inplace_call(const amp_feature_dropout_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_feature_dropout], AMP_FORM_INPLACE, args, NULL);
+}
+FITS(alpha_dropout);
+amp_tensor *amp_alpha_dropout_call(const amp_alpha_dropout_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_alpha_dropout], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_alpha_dropout_inplace_call(const amp_alpha_dropout_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_alpha_dropout], AMP_FORM_INPLACE, args, NULL);
+}
 FITS(view);
 amp_tensor *amp_view_call(const amp_view_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_view], AMP_FORM_FUNCTION, args, NULL);

@@ -28,6 +28,7 @@ typedef enum amp_arg_kind {
     AMP_ARG_FLOATS,      /* amp_floats */
     AMP_ARG_DTYPE,       /* amp_dtype; AMP_DTYPE_NONE is absent */
     AMP_ARG_STRING,      /* const char *; NULL is absent */
+    AMP_ARG_GENERATOR,   /* amp_generator *; NULL: the default one of the call's device */
     AMP_ARG_OUTPUT /* amp_tensor **: where a second, third, … result goes; NULL if the caller does not want it */
 } amp_arg_kind;
 

@@ -22,13 +22,21 @@ static const struct {
     size_t size, align;
 } fields[] = {
 #define FIELD(kind, ctype) [AMP_ARG_##kind] = {#ctype, sizeof(ctype), _Alignof(ctype)}
-    FIELD(TENSOR, amp_tensor *),  FIELD(TENSOR_LIST, amp_tensor_list),
-    FIELD(SCALAR, amp_scalar),    FIELD(FLOAT, double),
-    FIELD(INT, int64_t),          FIELD(BOOL, bool),
-    FIELD(DIMS, amp_dims),        FIELD(OPT_FLOAT, amp_opt_float),
-    FIELD(OPT_INT, amp_opt_int),  FIELD(OPT_BOOL, amp_opt_bool),
-    FIELD(DTYPE, amp_dtype),      FIELD(STRING, const char *),
-    FIELD(OUTPUT, amp_tensor **), FIELD(FLOATS, amp_floats),
+    FIELD(TENSOR, amp_tensor *),
+    FIELD(TENSOR_LIST, amp_tensor_list),
+    FIELD(SCALAR, amp_scalar),
+    FIELD(FLOAT, double),
+    FIELD(INT, int64_t),
+    FIELD(BOOL, bool),
+    FIELD(DIMS, amp_dims),
+    FIELD(OPT_FLOAT, amp_opt_float),
+    FIELD(OPT_INT, amp_opt_int),
+    FIELD(OPT_BOOL, amp_opt_bool),
+    FIELD(DTYPE, amp_dtype),
+    FIELD(STRING, const char *),
+    FIELD(OUTPUT, amp_tensor **),
+    FIELD(FLOATS, amp_floats),
+    FIELD(GENERATOR, amp_generator *),
 #undef FIELD
 };
 
@@ -88,7 +96,8 @@ typedef enum base_type {
     BASE_FLOAT,
     BASE_INT,
     BASE_BOOL,
-    BASE_STR
+    BASE_STR,
+    BASE_GENERATOR
 } base_type;
 
 static const char *const base_names[] = {
@@ -96,7 +105,7 @@ static const char *const base_names[] = {
     [BASE_TENSOR] = "Tensor", [BASE_SCALAR_TYPE] = "ScalarType",
     [BASE_SCALAR] = "Scalar", [BASE_FLOAT] = "float",
     [BASE_INT] = "int",       [BASE_BOOL] = "bool",
-    [BASE_STR] = "str",
+    [BASE_STR] = "str",       [BASE_GENERATOR] = "Generator",
 };
 
 /* A type as it is written. */
@@ -115,7 +124,7 @@ static amp_status read_base(reader *r, base_type *base) {
         r->at += length;
         return AMP_OK;
     }
-    return unreadable(r, "a type (Tensor, Scalar, float, int, bool, str, ScalarType)");
+    return unreadable(r, "a type (Tensor, Scalar, float, int, bool, str, ScalarType, Generator)");
 }
 
 static amp_status read_list(reader *r, written_type *type) {
@@ -201,6 +210,7 @@ static amp_arg_kind kind_of(const written_type *type, bool zero) {
     case BASE_SCALAR_TYPE: return AMP_ARG_DTYPE;
     case BASE_SCALAR: return AMP_ARG_SCALAR;
     case BASE_STR: return AMP_ARG_STRING;
+    case BASE_GENERATOR: return AMP_ARG_GENERATOR;
     case BASE_FLOAT: return type->listed ? AMP_ARG_FLOATS : zero ? AMP_ARG_FLOAT : AMP_ARG_OPT_FLOAT;
     case BASE_BOOL: return zero ? AMP_ARG_BOOL : AMP_ARG_OPT_BOOL;
     default: return type->listed ? AMP_ARG_DIMS : zero ? AMP_ARG_INT : AMP_ARG_OPT_INT;
@@ -222,7 +232,7 @@ static amp_status read_default(reader *r, const written_type *type, amp_arg_info
     }
     arg->kind = kind_of(type, false);
     if (arg->kind == AMP_ARG_STRING) return read_string(r, arg);
-    if (type->base == BASE_TENSOR || type->base == BASE_SCALAR_TYPE)
+    if (type->base == BASE_TENSOR || type->base == BASE_SCALAR_TYPE || type->base == BASE_GENERATOR)
         return unreadable(r, "None, the only default there is,");
     double number = 0;
     amp_scalar_kind kind = AMP_SCALAR_NONE;

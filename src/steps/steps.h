@@ -88,6 +88,8 @@ typedef enum amp_bag_mode { AMP_BAG_SUM, AMP_BAG_MEAN, AMP_BAG_MAX } amp_bag_mod
 typedef amp_status amp_pair_losses(const amp_call *call, const amp_operand *sums, int count, double margin,
                                    amp_tensor *losses);
 
+struct amp_random_task;
+
 typedef struct amp_steps {
     /* ---- Products, convolutions, recurrent networks ---- */
     amp_status (*matmul)(amp_call *call, amp_matmul *p);
@@ -111,6 +113,10 @@ typedef struct amp_steps {
     amp_status (*scale_slices)(amp_call *call, amp_tensor *input, amp_tensor *norms, double limit);
     /* Output 0 of local_response_norm; `inner`: elements behind the channel. */
     amp_status (*respond)(amp_call *call, const amp_local_response_norm_args *args, int64_t inner);
+
+    /* Random elements into dense `out`; dense `in` may be NULL (cpu/random/random_task.h). */
+    amp_status (*random_elements)(amp_call *call, struct amp_random_task *task, const amp_tensor *out,
+                                  const amp_tensor *in);
 
     /* ---- Reductions and distances ---- */
     amp_status (*reduce)(const amp_reduce_work *work, amp_tensor *out);

@@ -130,6 +130,7 @@ const char *accepted(amp_arg_kind kind) {
     case AMP_ARG_FLOATS: return "ifI";
     case AMP_ARG_DTYPE: return "d";
     case AMP_ARG_STRING: return "s";
+    case AMP_ARG_GENERATOR:
     case AMP_ARG_OUTPUT: break;
     }
     return "";

@@ -696,6 +696,7 @@ TEST_F(Schema, ThatCannotBeReadSaysWhere) {
         {"f(Tensor x=None) -> Tensor", "a type with ?"},
         {"f(Tensor? x=1) -> Tensor", "None"},
         {"f(ScalarType x=1) -> Tensor", "None"},
+        {"f(Generator? x=1) -> Tensor", "None"},
         {"f(int x=two) -> Tensor", "a number"},
         {"f(int x=1.2.3) -> Tensor", "a number"},
         {"f(int x=) -> Tensor", "a number"},

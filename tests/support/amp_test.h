@@ -55,6 +55,10 @@ struct Value {
         v.kind = AMP_VALUE_DTYPE;
         v.as.dtype = dtype;
     }
+    Value(amp_generator *generator) {
+        v.kind = AMP_VALUE_GENERATOR;
+        v.as.generator = generator;
+    }
     Value(const char *string) {
         v.kind = AMP_VALUE_STRING;
         v.as.string = string;

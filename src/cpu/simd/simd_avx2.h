@@ -12,6 +12,7 @@ enum { VL = 8 };
 
 typedef __m256 vf;
 typedef int32_t vi __attribute__((vector_size(32)));
+typedef uint32_t vu __attribute__((vector_size(32)));
 typedef __m256 vm; /* all bits of a lane set, or none */
 
 static inline vf v_set1(float x) {
@@ -142,6 +143,21 @@ static inline vf v_from_int(vi x) {
 }
 static inline vi v_set1_int(int32_t x) {
     return (vi)_mm256_set1_epi32(x);
+}
+static inline vu v_lanes(void) {
+    return (vu)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+}
+static inline vu v_set1_unsigned(uint32_t x) {
+    return (vu)_mm256_set1_epi32((int32_t)x);
+}
+static inline vu v_mul_wide(vu a, vu b, vu *low) {
+    const __m256i even = _mm256_mul_epu32((__m256i)a, (__m256i)b);
+    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), _mm256_srli_epi64((__m256i)b, 32));
+    *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    return (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+static inline vm v_le_unsigned(vu a, vu b) {
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_max_epu32((__m256i)a, (__m256i)b), (__m256i)b));
 }
 static inline vf v_abs(vf x) {
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);

@@ -15,6 +15,7 @@ enum { VL = 16 };
 
 typedef __m512 vf;
 typedef int32_t vi __attribute__((vector_size(64)));
+typedef uint32_t vu __attribute__((vector_size(64)));
 typedef __mmask16 vm;
 
 static inline vf v_set1(float x) {
@@ -153,6 +154,21 @@ static inline vf v_from_int(vi x) {
 }
 static inline vi v_set1_int(int32_t x) {
     return (vi)_mm512_set1_epi32(x);
+}
+static inline vu v_lanes(void) {
+    return (vu)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+static inline vu v_set1_unsigned(uint32_t x) {
+    return (vu)_mm512_set1_epi32((int32_t)x);
+}
+static inline vu v_mul_wide(vu a, vu b, vu *low) {
+    const __m512i even = _mm512_mul_epu32((__m512i)a, (__m512i)b);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), _mm512_srli_epi64((__m512i)b, 32));
+    *low = (vu)_mm512_mask_shuffle_epi32(even, 0xaaaa, odd, _MM_PERM_CCAA);
+    return (vu)_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+}
+static inline vm v_le_unsigned(vu a, vu b) {
+    return _mm512_cmple_epu32_mask((__m512i)a, (__m512i)b);
 }
 static inline vf v_abs(vf x) {
     return _mm512_abs_ps(x);

@@ -1,8 +1,8 @@
 /* The vocabulary of the kernel bodies with vectors of one float: the same bodies compiled with this header are the
  * scalar reference, and elementwise results agree with the vector ISAs bit by bit (NaN payloads excepted).
  *
- * Every ISA's header defines: VL, the lane count; vf, vi, vm: floats, int32s and a lane mask, with C's operators on vf
- * and vi; v_max(a, b) = a > b ? a : b and v_min(a, b) = a < b ? a : b per lane (so the second operand is what a NaN
+ * Every ISA's header defines: VL, the lane count; vf, vi, vu, vm: floats, int32s, uint32s and a lane mask, with C's
+ * operators on all but vm; v_max(a, b) = a > b ? a : b and v_min(a, b) = a < b ? a : b per lane (so the second operand is what a NaN
  * gives); v_round: to nearest even; v_any: whether the mask holds in a lane;
  * v_scale2(x, n) = x·2^n for integral n, rounded once; *_first(…, n): the first n lanes only, n ≤ VL. */
 #ifndef AMP_CPU_SIMD_REF_H
@@ -18,6 +18,7 @@ enum { VL = 1 };
 
 typedef float vf;
 typedef int32_t vi;
+typedef uint32_t vu;
 typedef bool vm;
 
 static inline vf v_set1(float x) {
@@ -120,6 +121,22 @@ static inline vf v_from_int(vi x) {
 }
 static inline vi v_set1_int(int32_t x) {
     return x;
+}
+/* 0, 1, … VL - 1 */
+static inline vu v_lanes(void) {
+    return 0;
+}
+static inline vu v_set1_unsigned(uint32_t x) {
+    return x;
+}
+/* The upper half of a·b; the lower one goes to *low. */
+static inline vu v_mul_wide(vu a, vu b, vu *low) {
+    const uint64_t product = (uint64_t)a * b;
+    *low = (vu)product;
+    return (vu)(product >> 32);
+}
+static inline vm v_le_unsigned(vu a, vu b) {
+    return a <= b;
 }
 static inline vf v_abs(vf x) {
     return fabsf(x);

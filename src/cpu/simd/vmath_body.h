@@ -12,9 +12,7 @@
 
 #include "cpu/simd/normal_cdf_table.h"
 #include "cpu/simd/unroll.h"
-
-#define POLY2(x, a, b) v_fma(x, v_set1(b), v_set1(a))
-#define POLY_STEP(x, a, tail) v_fma(x, tail, v_set1(a))
+#include "cpu/simd/vmath_log.h"
 
 /* x = n·ln2 + r, |r| ≤ ln2/2·1.01. Returns e^r − 1 − r in units of r² (2^-28.2), by way of p. */
 static inline vf reduce_exp(vf x, vf *n, vf *p) {
@@ -61,31 +59,6 @@ static inline vf v_expm1_negative(vf x) {
     const vf r = reduce_exp(x, &n, &p);
     const vf scale = v_scale2(v_set1(1.0f), n);
     return v_fma(v_fma(r * r, p, r), scale, scale - v_set1(1.0f));
-}
-
-/* k·ln2 + ln(1 + f) for √½ − 1 ≤ f ≤ √2 − 1: ln(1 + f) = f − f²/2 + f³·R(f), R to 2^-30. */
-static inline vf log_of_parts(vf f, vf k) {
-    const vf f2 = f * f;
-#ifdef VECTOR_BF16 /* 2^-21.6 gives every bf16 number the same logarithm, rounded */
-    vf r = POLY2(f, 0.16023703f, -0.1019214f);
-    r = POLY_STEP(f, -0.17136692f, r);
-    r = POLY_STEP(f, 0.19924511f, r);
-    r = POLY_STEP(f, -0.24983291f, r);
-    r = POLY_STEP(f, 0.33334246f, r);
-    return v_fma(k, v_set1(0.693147182f), f + v_fma(f2, v_set1(-0.5f), f2 * f * r));
-#else
-    vf r = POLY2(f, -0.117898658f, 0.0691554025f);
-    r = POLY_STEP(f, 0.118729264f, r);
-    r = POLY_STEP(f, -0.12384335f, r);
-    r = POLY_STEP(f, 0.142186642f, r);
-    r = POLY_STEP(f, -0.166692525f, r);
-    r = POLY_STEP(f, 0.200022265f, r);
-    r = POLY_STEP(f, -0.249999866f, r);
-    r = POLY_STEP(f, 0.333333105f, r);
-    vf low = v_fma(k, v_set1(1.42860682e-6f), f2 * f * r);
-    low = v_fma(f2, v_set1(-0.5f), low);
-    return v_fma(k, v_set1(0.693145752f), f + low);
-#endif
 }
 
 /* ln x; −inf at ±0, NaN below. */
