@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The dtypes of results beside PyTorch's: every op that both have, over mixes of dtypes, 0-dim and not, in a region and out.
+"""The dtypes of results beside PyTorch's: every op that both have, mixes of dtypes, 0-dim and not, in a region and out.
 
     tests/compare_dtypes.py AMP [LIST] [--all]
 
@@ -138,7 +138,8 @@ def replaced(value, tensors):
 def function_of(op, values):
     """A function of such arguments that runs the op in PyTorch, or None."""
     for function in peers_ops.candidates(op):
-        for number, (positions, keywords) in enumerate(peers_ops.argument_forms(replaced(values, iter(varied(values))))):
+        copies = replaced(values, iter(varied(values)))
+        for number, (positions, keywords) in enumerate(peers_ops.argument_forms(copies)):
             try:
                 function(*positions, **keywords)
             except Exception:  # another signature: the next one
@@ -259,8 +260,10 @@ def verdicts(given, problems):
             found["only PyTorch runs"][name] = problem
         elif kinds and kinds[1] == kinds[2]:
             found["other shapes"][name] = problem
+        elif kinds:
+            found["other dtypes"][name] = f"{kinds[1]} there, {kinds[2]} here"
         else:
-            found["other dtypes" if kinds else "same dtypes"][name] = f"{kinds[1]} there, {kinds[2]} here" if kinds else ""
+            found["same dtypes"][name] = ""
     return found
 
 

@@ -15,7 +15,8 @@ typedef struct amp_taps {
 /* Room for a dimension's taps, in the call's frame. */
 amp_status amp_taps_make(const amp_call *call, int64_t elements, int64_t most, amp_taps *taps);
 
-/* out = Σ over taps of D × H × W. Computes in f32 or f64; u8 results are rounded to nearest and clipped to 0 … 255. */
+/* out = Σ over taps of D × H × W. Computes in f32 or f64; u8 results are rounded to nearest, halves up,
+ * and clipped to 0 … 255. */
 amp_status amp_resample(amp_call *call, const amp_spatial *s, amp_tensor *input, const amp_taps taps[AMP_SPATIAL_DIMS]);
 
 #endif /* AMP_CPU_RESAMPLE_H */

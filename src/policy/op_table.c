@@ -3171,7 +3171,7 @@ const amp_op_info amp_op_table[] = {
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_rms_norm, "rms_norm", "", "rms_norm",
      "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-     "input over its root mean square across the last dimensions; eps is the dtype's epsilon unless given.",
+     "input over its root mean square across the last dimensions; eps is the epsilon of the type that is computed in unless given: f32's for 16-bit floats.",
      NULL, sizeof(amp_rms_norm_args), args_rms_norm, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
