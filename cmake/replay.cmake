@@ -21,6 +21,11 @@ else()
 endif()
 set_tests_properties(replay_cuda_small replay_cuda_golden replay_cuda_threads PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
+# The dtypes of results are PyTorch's, but for a list; in an environment that has PyTorch.
+add_test(NAME dtypes_as_pytorch COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/compare_dtypes.py $<TARGET_FILE:amp_tool>
+    ${PROJECT_SOURCE_DIR}/tests/dtype_differences.txt)
+set_tests_properties(dtypes_as_pytorch PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # The dtypes that docs/ops.md names are those that run.
 add_test(NAME op_dtypes COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/probe_ops.py $<TARGET_FILE:amp_tool> --check)
 set_tests_properties(op_dtypes PROPERTIES LABELS fast)

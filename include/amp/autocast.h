@@ -72,11 +72,12 @@ AMP_API amp_status amp_autocast_restore_end(void);
 /* ---- Policies ---- */
 
 /* What an op ("linear", "add.scalar") would run in on this thread now: the region's dtype, f32, or AMP_DTYPE_NONE where
- * that depends on the arguments (promote, fallthrough) or no region is open. *reason (may be NULL) gets one sentence,
- * valid until this thread asks the next time. Unknown op: an error, AMP_DTYPE_NONE. */
+ * that depends on the arguments (promote, fallthrough, parts) or no region is open. *reason (may be NULL) gets one
+ * sentence, valid until this thread asks the next time. Unknown op: an error, AMP_DTYPE_NONE. */
 AMP_API amp_dtype amp_autocast_dtype_for(const char *op, amp_device device, const char **reason);
 /* The policy of an op in a table version: "lower", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote",
- * "fallthrough", "banned". table NULL: the process's default. Without overrides. NULL with an error if unknown. */
+ * "fallthrough", "parts" (the ops that it is made of have their own), "banned". table NULL: the process's default.
+ * Without overrides. NULL with an error if unknown. */
 AMP_API const char *amp_autocast_policy(const char *op, amp_device device, const char *table);
 
 typedef enum amp_override {

@@ -85,12 +85,12 @@ typedef struct amp_op_info amp_op;
 typedef struct amp_call amp_call;
 
 /* Runs the op. `args` is its argument struct, defaults filled in: absent only what the schema lets be absent. In a
- * region the tensors come cast, as the policy says; autocast is off for ops that are called in here, and tensors that
- * are made in here go at the end, but for the results. Inputs may be strided (amp_contiguous helps). Returns AMP_OK
- * with the results set, or the status of amp_call_fail or of the call that failed. Runs on the caller's thread, on
- * several at a time. It must not throw: a C++ exception that leaves it takes the thread's scopes and layers with it. It
- * must not keep or release its arguments (amp_keep says why), and must close the scopes and regions that it opens.
- * Another number than an amp_status is an error of the op. */
+ * region the tensors come cast, as the policy says; autocast is off for ops that are called in here, unless the policy
+ * is "parts". Tensors that are made in here go at the end, but for the results. Inputs may be strided (amp_contiguous
+ * helps). Returns AMP_OK with the results set, or the status of amp_call_fail or of the call that failed. Runs on the
+ * caller's thread, on several at a time. It must not throw: a C++ exception that leaves it takes the thread's scopes and
+ * layers with it. It must not keep or release its arguments (amp_keep says why), and must close the scopes and regions
+ * that it opens. Another number than an amp_status is an error of the op. */
 typedef amp_status (*amp_op_implementation)(amp_call *call, const void *args);
 
 /* What an op is on one device. */

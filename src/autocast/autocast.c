@@ -121,6 +121,15 @@ static amp_status run_fallthrough(amp_call *call) {
     return AMP_OK;
 }
 
+/* An op that is made of others is left to them, as in PyTorch, where they are dispatched one by one: from here on the
+ * layers see its parts in its place. */
+static amp_status run_parts(amp_call *call) {
+    if (call->form != AMP_FORM_FUNCTION) return AMP_OK;
+    call->inner_layers = AMP_LAYER_AUTOCAST | call->layers;
+    call->layers = 0;
+    return AMP_OK;
+}
+
 static const amp_tensor *first_tensor(const amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         if (call->op->args[i].kind == AMP_ARG_TENSOR) return *amp_call_tensor(call, &call->op->args[i]);
@@ -186,6 +195,7 @@ static amp_status run_banned(amp_call *call) {
 
 static amp_status (*const policies[AMP_POLICY_COUNT])(amp_call *call) = {
     [AMP_POLICY_FALLTHROUGH] = run_fallthrough,
+    [AMP_POLICY_PARTS] = run_parts,
     [AMP_POLICY_LOWER] = run_lower,
     [AMP_POLICY_FP32] = run_fp32,
     [AMP_POLICY_FP32_SET_OPT_DTYPE] = run_set_opt_dtype,
@@ -207,7 +217,8 @@ static const char *form_bypass(const amp_call *call) {
 }
 
 static bool casts_arguments(amp_policy policy, const amp_region_state *region) {
-    return policy == AMP_POLICY_BANNED ? region->allow_banned : policy != AMP_POLICY_FALLTHROUGH;
+    if (policy == AMP_POLICY_BANNED) return region->allow_banned;
+    return policy != AMP_POLICY_FALLTHROUGH && policy != AMP_POLICY_PARTS;
 }
 
 /* An enabled region of another device that would cast for this op, while the call's own device has none. */

@@ -32,9 +32,11 @@ struct amp_call {
     void *args;         /* the op's argument struct: a copy that belongs to the call, defaults filled in */
     amp_tensor *target; /* the tensor that an in-place or out= call of an op with one result writes; else NULL */
     amp_tensor *const
-        *outs;       /* those that an out= call of an op with several results writes, in the results' order; else
+        *outs;             /* those that an out= call of an op with several results writes, in the results' order; else
                                 NULL. The implementation makes fresh results, which are copied over once all fit. */
-    unsigned layers; /* AMP_LAYER_* still to run */
+    unsigned layers;       /* AMP_LAYER_* still to run */
+    unsigned inner_layers; /* those of the implementation's own calls: 0, but of an op that autocast leaves to its
+                              parts; its arguments' dtypes may differ then */
     amp_tensor *outputs[AMP_MAX_OUTPUTS]; /* filled by the implementation, through amp_call_output or with any tensor */
     amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
@@ -46,7 +48,8 @@ struct amp_call {
 enum { AMP_CALL_CASTS = 4 };
 
 /* An op's implementation on a device: reads call->args, sets call->outputs. Tensors that it makes on the way belong to
- * a frame of the call and go at its end. Ops that it calls run without any layer: autocast is off inside. */
+ * a frame of the call and go at its end. Ops that it calls run without any layer: autocast is off inside, but of an op that it
+ * leaves to its parts. */
 typedef amp_status (*amp_op_function)(amp_call *call);
 
 /* Entry of every generated amp_<op>_call(). `args` is the caller's struct (its first field is its size); `target` is

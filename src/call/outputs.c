@@ -128,7 +128,7 @@ amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count
 
 AMP_HOT amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a,
                                              const char *name_b, const amp_tensor *b) {
-    if (a->dtype == b->dtype) return AMP_OK;
+    if (a->dtype == b->dtype || call->inner_layers) return AMP_OK; /* the parts cast, and check, their own */
     const char *hint = call->form == AMP_FORM_FUNCTION ? "" : " (in-place and out= forms do not autocast)";
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),
                     name_a, amp_describe(a), name_b, amp_describe(b), hint);

@@ -11,7 +11,8 @@ enum {
     AMP_LAYER_AUTOCAST = 1u << 1,
     AMP_LAYER_TRACE = 1u << 2,
     AMP_LAYER_GRAD = 1u << 3,
-    AMP_INSIDE_OP = 1u << 30 /* no layer: an implementation is running, and its inner calls see none */
+    AMP_INSIDE_OP = 1u << 30, /* no layer: an implementation is running, and its inner calls see … */
+    AMP_INNER_LAYERS = 8      /* … these bits from here on: none, but in an op that is made of others */
 };
 
 /* Tensors made while a frame is the innermost belong to it. */

@@ -90,9 +90,9 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
     if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(amp_call_each_tensor(call, visit_pending));
-    /* What the implementation calls is part of this op: no layer sees it. */
+    /* What the implementation calls is part of this op: no layer sees it, unless autocast left the op to its parts. */
     const unsigned layers = amp_this_thread.layers;
-    amp_this_thread.layers = AMP_INSIDE_OP;
+    amp_this_thread.layers = AMP_INSIDE_OP | call->inner_layers << AMP_INNER_LAYERS;
     amp_status status = row.run(call);
     amp_this_thread.layers = layers;
     if (status == AMP_OK) status = amp_pending_error();
@@ -160,8 +160,9 @@ AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args)
 }
 
 static unsigned active_layers(void) {
-    const unsigned layers = amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
-    return layers & AMP_INSIDE_OP ? 0 : layers;
+    const unsigned layers = amp_this_thread.layers;
+    if (layers & AMP_INSIDE_OP) return (layers & ~(unsigned)AMP_INSIDE_OP) >> AMP_INNER_LAYERS;
+    return layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
 }
 
 AMP_HOT amp_tensor *amp_dispatch(const amp_op_info *op, unsigned form, const void *args, amp_tensor *target) {

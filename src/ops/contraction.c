@@ -19,18 +19,13 @@ static label_set labels_of(const amp_term *t) {
 /* ---- One term --------------------------------------------------------------------------------------------------- */
 
 /* Without the dimensions of extent 1: they are what is broadcast. */
-static amp_status squeeze(const char *op, amp_term *t) {
-    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
+static amp_status squeeze(amp_term *t) {
     const amp_tensor *from = t->tensor;
     int rank = 0;
     for (int d = 0; d < from->rank; d++) {
-        if (from->shape[d] == 1) continue;
-        shape[rank] = from->shape[d];
-        strides[rank] = from->strides[d];
-        t->labels[rank++] = t->labels[d];
+        if (from->shape[d] != 1) t->labels[rank++] = t->labels[d];
     }
-    if (rank == from->rank) return AMP_OK;
-    t->tensor = amp_tensor_view(op, t->tensor, rank, shape, strides, from->offset);
+    if (rank < from->rank) t->tensor = amp_squeeze(t->tensor);
     return t->tensor ? AMP_OK : amp_pending_error();
 }
 
@@ -150,18 +145,18 @@ static void choose_pair(const amp_term *terms, int count, const int64_t *extents
 }
 
 /* The one term that is left, in the result's order of dimensions. */
-static amp_tensor *arrange(const char *op, amp_term *t, label_set wanted, const int64_t *extents, int rank,
-                           const int *result) {
-    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
+static amp_tensor *arrange(amp_term *t, label_set wanted, int rank, const int *result) {
+    amp_dims order = {.set = AMP_PRESENT}, shape = {.count = rank, .set = AMP_PRESENT};
     if (sum_out(t, ~wanted) != AMP_OK) return NULL;
     for (int i = 0; i < rank; i++) {
-        shape[i] = extents[result[i]];
-        strides[i] = 0;
+        shape.values[i] = 1;
         for (int d = 0; d < t->tensor->rank; d++) {
-            if (t->labels[d] == result[i]) strides[i] = t->tensor->strides[d];
+            if (t->labels[d] != result[i]) continue;
+            shape.values[i] = t->tensor->shape[d];
+            order.values[order.count++] = d;
         }
     }
-    return amp_tensor_view(op, t->tensor, rank, shape, strides, t->tensor->offset);
+    return amp_reshape(amp_permute(t->tensor, order), shape);
 }
 
 amp_tensor *amp_cpu_contract(const char *op, amp_term *terms, int count, const int64_t extents[AMP_LABELS], int rank,
@@ -169,7 +164,7 @@ amp_tensor *amp_cpu_contract(const char *op, amp_term *terms, int count, const i
     label_set wanted = 0;
     for (int i = 0; i < rank; i++) wanted |= bit(result[i]);
     for (int i = 0; i < count; i++) {
-        if (squeeze(op, &terms[i]) != AMP_OK) return NULL;
+        if (squeeze(&terms[i]) != AMP_OK) return NULL;
     }
     for (; count > 1; count--) {
         int i = 0, j = 1;
@@ -181,5 +176,5 @@ amp_tensor *amp_cpu_contract(const char *op, amp_term *terms, int count, const i
         if (contract_pair(op, &terms[i], &terms[j], kept) != AMP_OK) return NULL;
         for (int k = j; k + 1 < count; k++) terms[k] = terms[k + 1];
     }
-    return arrange(op, &terms[0], wanted, extents, rank, result);
+    return arrange(&terms[0], wanted, rank, result);
 }

@@ -103,30 +103,42 @@ static amp_status merge_extent(equation *e, int64_t index, const amp_tensor *t, 
                      (long long)*known, (long long)index, amp_describe(t));
 }
 
-/* The term of a tensor: repeated labels become one, along the diagonal. */
+/* Dimensions i and j of the term, which carry one label, become their diagonal, at the end. */
+static amp_status take_diagonal(const equation *e, int64_t index, const amp_tensor *t, amp_term *term, int i, int j) {
+    const int label = term->labels[i], rank = term->tensor->rank;
+    const int64_t first = term->tensor->shape[i], second = term->tensor->shape[j];
+    if (first != second) {
+        return MALFORMED(e, "repeats '%c' for tensor %lld, which is %s; the extents %lld and %lld must be equal",
+                         e->text, letter_of(label), (long long)index, amp_describe(t), (long long)first,
+                         (long long)second);
+    }
+    term->tensor = amp_diagonal(term->tensor, .dim1 = i, .dim2 = AMP_SET(j));
+    if (!term->tensor) return amp_pending_error();
+    for (int d = 0, kept = 0; d < rank; d++) {
+        if (d != i && d != j) term->labels[kept++] = term->labels[d];
+    }
+    term->labels[rank - 2] = label;
+    return AMP_OK;
+}
+
 static amp_status make_term(equation *e, int64_t index, amp_tensor *t, const subscripts *s, amp_term *term) {
-    int labels[AMP_MAX_RANK], rank = 0;
-    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
-    AMP_TRY(label_dimensions(e, index, t, s, labels));
-    for (int d = 0; d < t->rank; d++) {
-        int own = 0;
-        while (own < rank && term->labels[own] != labels[d]) own++;
-        if (own < rank && shape[own] != t->shape[d]) {
-            return MALFORMED(e, "repeats '%c' for tensor %lld, which is %s; the extents %lld and %lld must be equal",
-                             e->text, letter_of(labels[d]), (long long)index, amp_describe(t), (long long)shape[own],
-                             (long long)t->shape[d]);
+    AMP_TRY(label_dimensions(e, index, t, s, term->labels));
+    term->tensor = t;
+    for (int i = 0; i < term->tensor->rank; i++) {
+        for (int j = i + 1; j < term->tensor->rank;) {
+            if (term->labels[i] != term->labels[j]) {
+                j++;
+                continue;
+            }
+            AMP_TRY(take_diagonal(e, index, t, term, i, j));
+            j = i + 1; /* another dimension stands at i now */
         }
-        if (own == rank) {
-            term->labels[rank] = labels[d];
-            shape[rank] = t->shape[d];
-            strides[rank++] = 0;
-        }
-        strides[own] += t->strides[d];
-        AMP_TRY(merge_extent(e, index, t, labels[d], t->shape[d]));
     }
     for (int i = 0; i < s->count; i++) e->uses[s->labels[i]]++;
-    term->tensor = amp_tensor_view("einsum", t, rank, shape, strides, t->offset);
-    return term->tensor ? AMP_OK : amp_pending_error();
+    for (int d = 0; d < term->tensor->rank; d++) {
+        AMP_TRY(merge_extent(e, index, t, term->labels[d], term->tensor->shape[d]));
+    }
+    return AMP_OK;
 }
 
 static amp_status read_operands(equation *e, const amp_tensor_list *tensors, amp_term *terms) {
@@ -253,45 +265,70 @@ static amp_status paired_dims(const amp_call *call, const amp_tensordot_args *ar
     return AMP_OK;
 }
 
-/* Paired dimensions carry one label, all others one of their own, in the result's order. */
-amp_status amp_op_tensordot(amp_call *call) {
-    const amp_tensordot_args *args = call->args;
-    amp_tensor *a = args->a, *b = args->b;
-    int count, of_a[AMP_MAX_RANK], of_b[AMP_MAX_RANK], result[2 * AMP_MAX_RANK], rank = 0;
-    int64_t extents[AMP_LABELS];
-    AMP_TRY(amp_call_check_same_dtype(call, "a", a, "b", b));
-    AMP_TRY(amp_call_check_target_dtype(call, a->dtype));
-    AMP_TRY(amp_cpu_check_product_dtype(call, "a", a));
-    AMP_TRY(paired_dims(call, args, &count, of_a, of_b));
-    amp_term terms[2] = {{.tensor = a}, {.tensor = b}};
-    for (int d = 0; d < a->rank; d++) terms[0].labels[d] = d;
-    for (int d = 0; d < b->rank; d++) terms[1].labels[d] = AMP_MAX_RANK + d;
-    for (int d = 0; d < a->rank; d++) extents[d] = a->shape[d];
-    for (int d = 0; d < b->rank; d++) extents[AMP_MAX_RANK + d] = b->shape[d];
+/* Sums over a dimension whose partner has extent 1. */
+static amp_tensor *sum_unpaired(amp_tensor *t, int dim) {
+    return amp_sum(t, .dim = AMP_DIMS(dim), .keepdim = true, .dtype = t->dtype);
+}
+
+static amp_status match_pairs(int count, const int *of_a, const int *of_b, amp_tensor **a, amp_tensor **b) {
     for (int i = 0; i < count; i++) {
-        const int64_t ea = a->shape[of_a[i]], eb = b->shape[of_b[i]];
+        const int64_t ea = (*a)->shape[of_a[i]], eb = (*b)->shape[of_b[i]];
         if (ea != eb && ea != 1 && eb != 1) {
             return amp_fail(
                 AMP_ERROR_INVALID,
                 "tensordot: 'a' is %s, 'b' is %s; the extents %lld and %lld of paired dimensions must be equal",
-                amp_describe(a), amp_describe(b), (long long)ea, (long long)eb);
+                amp_describe(*a), amp_describe(*b), (long long)ea, (long long)eb);
         }
-        terms[1].labels[of_b[i]] = of_a[i];
-        extents[of_a[i]] = ea == 1 ? eb : ea;
+        if (ea != eb && eb == 1) *a = sum_unpaired(*a, of_a[i]);
+        if (ea != eb && ea == 1) *b = sum_unpaired(*b, of_b[i]);
+        if (!*a || !*b) return amp_pending_error();
     }
-    for (int d = 0; d < a->rank; d++) {
-        bool paired = false;
-        for (int i = 0; i < count; i++) paired = paired || of_a[i] == d;
-        if (!paired) result[rank++] = d;
+    return AMP_OK;
+}
+
+/* The order of t's dimensions with the paired ones together, behind the free ones or before them. */
+static amp_dims pairs_together(const amp_tensor *t, int count, const int *paired, bool paired_first) {
+    amp_dims order = {.count = t->rank, .set = AMP_PRESENT};
+    int free_at = paired_first ? count : 0, paired_at = paired_first ? 0 : t->rank - count;
+    unsigned seen = 0;
+    for (int i = 0; i < count; i++) {
+        order.values[paired_at++] = paired[i];
+        seen |= 1u << paired[i];
     }
-    for (int d = 0; d < b->rank; d++) {
-        if (terms[1].labels[d] >= AMP_MAX_RANK) result[rank++] = terms[1].labels[d];
+    for (int d = 0; d < t->rank; d++) {
+        if (!(seen & 1u << d)) order.values[free_at++] = d;
     }
+    return order;
+}
+
+/* One product of matrices; where its result has one element, of vectors, as in PyTorch, whose policies tell them
+ * apart. */
+amp_status amp_op_tensordot(amp_call *call) {
+    const amp_tensordot_args *args = call->args;
+    amp_tensor *a = args->a, *b = args->b;
+    int count, of_a[AMP_MAX_RANK], of_b[AMP_MAX_RANK];
+    AMP_TRY(amp_call_check_same_dtype(call, "a", a, "b", b));
+    AMP_TRY(amp_call_check_target_dtype(call, a->dtype));
+    AMP_TRY(amp_cpu_check_product_dtype(call, "a", a));
+    AMP_TRY(paired_dims(call, args, &count, of_a, of_b));
+    const int free_a = a->rank - count, rank = free_a + b->rank - count;
     if (rank > AMP_MAX_RANK) {
         return amp_fail(AMP_ERROR_INVALID,
                         "tensordot: the result of %s and %s has %d dimensions, at most %d are possible",
                         amp_describe(a), amp_describe(b), rank, AMP_MAX_RANK);
     }
-    call->outputs[0] = amp_cpu_contract("tensordot", terms, 2, extents, rank, result);
+    AMP_TRY(match_pairs(count, of_a, of_b, &a, &b));
+    a = amp_permute(a, pairs_together(a, count, of_a, false));
+    b = a ? amp_permute(b, pairs_together(b, count, of_b, true)) : NULL;
+    if (!b) return amp_pending_error();
+    amp_dims shape = {.count = rank, .set = AMP_PRESENT};
+    int64_t m = 1, k = 1, n = 1;
+    for (int d = 0; d < rank; d++) shape.values[d] = d < free_a ? a->shape[d] : b->shape[count + d - free_a];
+    for (int d = 0; d < free_a; d++) m *= shape.values[d];
+    for (int d = 0; d < count; d++) k *= b->shape[d];
+    for (int d = free_a; d < rank; d++) n *= shape.values[d];
+    amp_tensor *product = m == 1 && n == 1 ? amp_dot(amp_reshape(a, AMP_DIMS(k)), amp_reshape(b, AMP_DIMS(k)))
+                                           : amp_mm(amp_reshape(a, AMP_DIMS(m, k)), amp_reshape(b, AMP_DIMS(k, n)));
+    call->outputs[0] = product ? amp_reshape(product, shape) : NULL;
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }

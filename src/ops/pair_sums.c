@@ -111,7 +111,7 @@ amp_status amp_cosine_sums_of(const amp_call *call, const amp_operand pair[2], a
 amp_status amp_op_cosine_similarity(amp_call *call) {
     const amp_cosine_similarity_args *a = call->args;
     const amp_operand pair[2] = {amp_tensor_operand("x1", a->x1), amp_tensor_operand("x2", a->x2)};
-    const amp_dtype dtype = amp_operands_dtype(pair, 2);
+    const amp_dtype dtype = amp_operands_expanded_dtype(pair, 2);
     double eps = a->eps.value;
     amp_cosine_sums s;
     if (!amp_dtype_is_floating(dtype)) {

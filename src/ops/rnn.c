@@ -277,6 +277,36 @@ static amp_tensor *as_batch(amp_tensor *t) {
     return t->rank == 1 ? amp_unsqueeze(t, 0) : t;
 }
 
+/* Number `index` of the gates that lie side by side in the last dimension. */
+static amp_tensor *gate(amp_tensor *gates, int index, int64_t hidden) {
+    return amp_narrow(gates, -1, index * hidden, hidden);
+}
+
+amp_tensor *amp_rnn_step(amp_rnn_kind kind, amp_tensor *x, amp_tensor *h, amp_tensor *state, amp_tensor **c) {
+    const int64_t n = x->shape[x->rank - 1] / amp_rnn_gates(kind);
+    if (kind == AMP_RNN_GRU) {
+        amp_tensor *reset = amp_sigmoid(amp_add(gate(x, 0, n), gate(h, 0, n)));
+        amp_tensor *update = amp_sigmoid(amp_add(gate(x, 1, n), gate(h, 1, n)));
+        amp_tensor *made = amp_tanh(amp_add(gate(x, 2, n), amp_mul(reset, gate(h, 2, n))));
+        return amp_add(made, amp_mul(update, amp_sub(state, made)));
+    }
+    amp_tensor *gates = amp_add(x, h);
+    if (kind != AMP_RNN_LSTM) return kind == AMP_RNN_RELU ? amp_relu(gates) : amp_tanh(gates);
+    amp_tensor *kept = amp_mul(amp_sigmoid(gate(gates, 1, n)), state);
+    *c = amp_add(kept, amp_mul(amp_sigmoid(gate(gates, 0, n)), amp_tanh(gate(gates, 2, n))));
+    return amp_mul(amp_sigmoid(gate(gates, 3, n)), amp_tanh(*c));
+}
+
+/* In a region, by its parts: linear is cast, the state keeps its type. */
+static amp_status run_parts(amp_call *call, amp_rnn_kind kind) {
+    const amp_lstm_cell_args *a = call->args;
+    amp_tensor *x = amp_linear(a->input, a->w_ih, a->b_ih), *h = amp_linear(a->hx.items[0], a->w_hh, a->b_hh);
+    if (!x || !h) return amp_pending_error();
+    amp_tensor *state = a->hx.items[kind == AMP_RNN_LSTM ? 1 : 0];
+    call->outputs[0] = amp_rnn_step(kind, x, h, state, &call->outputs[1]);
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
+}
+
 /* A cell is a layer of one step. */
 static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function self) {
     const amp_lstm_cell_args *a = call->args;
@@ -301,6 +331,7 @@ static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function se
                       .c0 = c};
     AMP_TRY(check_extents(call, a->input, &l));
     AMP_TRY(check_weights(call, a->input, &l));
+    if (call->inner_layers) return run_parts(call, kind);
     if (x->dtype == AMP_F16 && call->device == AMP_DEVICE_CPU) return amp_cpu_run_widened(call, self);
     amp_tensor *out = amp_call_output(call, 0, x->dtype, a->hx.items[0]->rank, a->hx.items[0]->shape);
     amp_tensor *cell = out && lstm ? amp_call_output(call, 1, x->dtype, out->rank, out->shape) : NULL;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "cpu/plane/pooling.h"
 #include "steps/steps.h"
 
 /* What a caller can say. */
@@ -212,15 +211,12 @@ static amp_status run_lanczos(amp_call *call, amp_spatial *s, const request *r) 
 }
 
 static amp_status run_area(amp_call *call, amp_spatial *s, const request *r) {
-    amp_pool p;
     amp_dims size = {.count = s->dims, .set = AMP_PRESENT};
     for (int d = 0; d < s->dims; d++) size.values[d] = *amp_spatial_out(s, d);
-    if (!amp_dtype_is_floating(r->input->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype", amp_call_name(call),
-                        amp_describe(r->input));
-    }
-    AMP_TRY(amp_pool_start_adaptive(call, &p, r->input, s->dims, &size));
-    return amp_pool_average(call, &p, r->input, false, NULL);
+    call->outputs[0] = s->dims == 1   ? amp_adaptive_avg_pool1d(r->input, size)
+                       : s->dims == 2 ? amp_adaptive_avg_pool2d(r->input, size)
+                                      : amp_adaptive_avg_pool3d(r->input, size);
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
 /* ---- Ops ------------------------------------------------------------------------------------------------------ */
@@ -348,7 +344,7 @@ static amp_status upsample(amp_call *call, const char *mode, bool antialias) {
 }
 
 #define DEFINE_UPSAMPLE(op, mode, antialias)                                                                           \
-    amp_status cpu_upsample_##op(amp_call *call) {                                                                     \
+    amp_status amp_op_upsample_##op(amp_call *call) {                                                                     \
         return upsample(call, mode, antialias);                                                                        \
     }
 DEFINE_UPSAMPLE(nearest, "nearest", false)

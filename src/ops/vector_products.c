@@ -154,7 +154,8 @@ static amp_status run_addr(amp_call *call, const addr_context *c, amp_tensor *in
     if (!column) return amp_pending_error();
     const amp_operand v[3] = {input ? amp_tensor_operand("input", input) : amp_number_operand("input", amp_int(0)),
                               amp_tensor_operand("vec1", column), amp_tensor_operand("vec2", vec2)};
-    const amp_dtype dtype = amp_operands_dtype(input ? v : v + 1, input ? 3 : 2), compute = amp_compute_dtype(dtype);
+    const amp_dtype dtype = amp_operands_expanded_dtype(input ? v : v + 1, input ? 3 : 2);
+    const amp_dtype compute = amp_compute_dtype(dtype);
     amp_tensor *out = amp_operands_output(call, v, 3, dtype);
     if (!out) return amp_pending_error();
     if (suits_rows(c, input, vec1, vec2, out)) return run_rows(call, c, input, vec1, vec2, out);

@@ -55,6 +55,7 @@ typedef struct amp_arg_info {
 
 typedef enum amp_policy {
     AMP_POLICY_FALLTHROUGH = 0,
+    AMP_POLICY_PARTS, /* the implementation reaches its tensors through ops alone, and autocast looks at those */
     AMP_POLICY_LOWER,
     AMP_POLICY_FP32,
     AMP_POLICY_FP32_SET_OPT_DTYPE,
@@ -67,11 +68,12 @@ typedef enum amp_policy {
 /* Versions of the policy tables (SEMANTICS: "the policy tables keep both, as named table versions"). */
 typedef enum amp_table { AMP_TABLE_TORCH = 0, AMP_TABLE_IPEX, AMP_TABLE_APEX, AMP_TABLE_COUNT } amp_table;
 
-/* A policy that holds only while a string argument has (or has not) a value: interpolate's mode "area" on CUDA. */
+/* A policy, which may hold on a condition: what a word among the arguments is. The op falls through else. */
 typedef struct amp_policy_cell {
     amp_policy policy;
-    const char *unless_argument; /* NULL: always */
-    const char *unless_value;    /* the cell is FALLTHROUGH when the argument equals this */
+    const char *argument; /* NULL: always */
+    const char *value;    /* "area" */
+    bool if_equal;        /* it holds where the argument is the value; else, unless it is */
 } amp_policy_cell;
 
 /* The forms of an op. */

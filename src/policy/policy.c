@@ -13,6 +13,7 @@
 
 static const char *const policy_names[AMP_POLICY_COUNT] = {
     [AMP_POLICY_FALLTHROUGH] = "fallthrough",
+    [AMP_POLICY_PARTS] = "parts",
     [AMP_POLICY_LOWER] = "lower",
     [AMP_POLICY_FP32] = "fp32",
     [AMP_POLICY_FP32_SET_OPT_DTYPE] = "fp32_set_opt_dtype",
@@ -66,14 +67,14 @@ amp_status amp_device_check(const char *what, amp_device device) {
 }
 
 static bool cell_holds(const amp_op_info *op, const amp_policy_cell *cell, const void *args) {
-    if (!cell->unless_argument || !args) return true;
-    for (int i = 0; i < op->arg_count; i++) {
+    if (!cell->argument) return true;
+    for (int i = 0; args && i < op->arg_count; i++) {
         const amp_arg_info *arg = &op->args[i];
-        if (arg->kind != AMP_ARG_STRING || strcmp(arg->name, cell->unless_argument) != 0) continue;
-        const char *value = *(const char *const *)(const void *)((const char *)args + arg->offset);
-        return !value || strcmp(value, cell->unless_value) != 0;
+        if (arg->kind != AMP_ARG_STRING || strcmp(arg->name, cell->argument) != 0) continue;
+        const char *word = *(const char *const *)(const void *)((const char *)args + arg->offset);
+        return (word && strcmp(word, cell->value) == 0) == cell->if_equal;
     }
-    return true;
+    return !cell->if_equal;
 }
 
 AMP_HOT amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args) {

@@ -21,6 +21,7 @@ static verdict judge(const amp_region_state *region, amp_policy policy) {
     case AMP_POLICY_BANNED:
         if (region->allow_banned) return (verdict){AMP_F32, "the region allows banned ops, in f32"};
         return (verdict){AMP_DTYPE_NONE, "it is an error there"};
+    case AMP_POLICY_PARTS: return (verdict){AMP_DTYPE_NONE, "the ops that it is made of have their own"};
     default: return (verdict){AMP_DTYPE_NONE, "it runs in the types of its arguments"};
     }
 }

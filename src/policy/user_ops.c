@@ -108,8 +108,8 @@ static amp_status read_policy(const char *name, const amp_schema *schema, amp_po
     *policy = (amp_policy)i;
     if (i == AMP_POLICY_COUNT) {
         return amp_fail(AMP_ERROR_INVALID,
-                        "define_op: '%s': there is no policy '%.40s'; the policies are fallthrough, lower, fp32, "
-                        "fp32_set_opt_dtype, fp32_append_dtype, promote and banned",
+                        "define_op: '%s': there is no policy '%.40s'; the policies are fallthrough, parts, lower, "
+                        "fp32, fp32_set_opt_dtype, fp32_append_dtype, promote and banned",
                         schema->key, name);
     }
     const bool sets_dtype = i == AMP_POLICY_FP32_SET_OPT_DTYPE || i == AMP_POLICY_FP32_APPEND_DTYPE;

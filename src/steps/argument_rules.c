@@ -77,7 +77,9 @@ static amp_status check_has_products(const amp_call *call, const amp_tensor *inp
 amp_status amp_check_lerp(const amp_call *call, const amp_operand *v) {
     const amp_tensor *input = v[0].tensor;
     for (int i = 1; i < 3; i++) {
-        if (v[i].tensor) AMP_TRY(amp_call_check_same_dtype(call, v[0].name, input, v[i].name, v[i].tensor));
+        const amp_tensor *t = v[i].tensor;
+        const bool as_number = t && i == 2 && t->rank == 0 && amp_dtype_is_floating(t->dtype);
+        if (t && !as_number) AMP_TRY(amp_call_check_same_dtype(call, v[0].name, input, v[i].name, t));
     }
     if (!v[2].tensor && v[2].number.kind == AMP_SCALAR_COMPLEX && !amp_dtype_is_complex(input->dtype)) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'weight' is a complex number, input is %s", amp_call_name(call),

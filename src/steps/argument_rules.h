@@ -23,7 +23,7 @@ amp_status amp_check_power(const amp_call *call, const amp_tensor *input, const 
 amp_status amp_check_condition(const amp_call *call, const amp_operand *condition);
 amp_status amp_check_masked_fill(const amp_call *call);
 
-/* lerp: the tensors, among them weight if it is one, have one floating or complex dtype. */
+/* lerp: the tensors have one floating or complex dtype; weight too if it is one, but a 0-dim one may have another. */
 amp_status amp_check_lerp(const amp_call *call, const amp_operand *v);
 /* addcmul, and addcdiv, which has no integers; `number` is their value. */
 amp_status amp_check_product_added(const amp_call *call, const amp_operand *v, amp_dtype dtype,

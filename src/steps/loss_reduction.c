@@ -5,6 +5,7 @@
 
 #include "call/backend.h"
 #include "core/compute_dtype.h"
+#include "generated/op_ids.h"
 #include "steps/steps.h"
 
 amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean,
@@ -22,6 +23,35 @@ amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool ba
     }
     return amp_fail(AMP_ERROR_INVALID, "%s: 'reduction' is \"%s\"; expected \"none\", \"mean\"%s", amp_call_name(call),
                     text, batchmean ? ", \"sum\" or \"batchmean\"" : " or \"sum\"");
+}
+
+typedef enum dtype_rule { PROMOTED, BROADCAST, OF_INPUT, OF_TARGET } dtype_rule;
+
+static dtype_rule rule_of(int op) {
+    static const struct {
+        int op;
+        dtype_rule rule;
+    } rules[] = {
+        {AMP_OP_ID_mse_loss, BROADCAST},
+        {AMP_OP_ID_l1_loss, BROADCAST},
+        {AMP_OP_ID_smooth_l1_loss, BROADCAST},
+        {AMP_OP_ID_huber_loss, OF_INPUT},
+        {AMP_OP_ID_soft_margin_loss, OF_INPUT},
+        {AMP_OP_ID_hinge_embedding_loss, OF_INPUT},
+        {AMP_OP_ID_binary_cross_entropy, OF_INPUT},
+        {AMP_OP_ID_binary_cross_entropy_with_logits, OF_TARGET}, /* which is multiplied in place */
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].op == op) return rules[i].rule;
+    }
+    return PROMOTED;
+}
+
+amp_dtype amp_loss_dtype(const amp_call *call, const amp_operand *v, int count) {
+    const dtype_rule rule = rule_of(call->op->id);
+    if (rule == BROADCAST) return amp_operands_expanded_dtype(v, count);
+    const amp_dtype own = rule == PROMOTED ? AMP_DTYPE_NONE : v[rule == OF_TARGET].tensor->dtype;
+    return amp_dtype_is_floating(own) ? own : amp_operands_dtype(v, count);
 }
 
 enum { FEW = 1024 };

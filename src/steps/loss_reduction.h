@@ -2,7 +2,7 @@
 #ifndef AMP_CPU_LOSS_REDUCTION_H
 #define AMP_CPU_LOSS_REDUCTION_H
 
-#include "call/call.h"
+#include "steps/operands.h"
 
 typedef enum amp_loss_reduction {
     AMP_LOSS_NONE,
@@ -13,6 +13,10 @@ typedef enum amp_loss_reduction {
 
 /* Reads the argument 'reduction'; AMP_ERROR_INVALID for anything else. */
 amp_status amp_loss_reduction_of(const amp_call *call, const char *text, bool batchmean, amp_loss_reduction *reduction);
+
+/* The dtype that a loss of these tensors has before it is judged, as PyTorch's formulas give it: that of ordinary
+ * promotion, of promotion once all are broadcast, or, where it is floating, that of one of them. */
+amp_dtype amp_loss_dtype(const amp_call *call, const amp_operand *v, int count);
 
 /* What losses of `dtype` over that many elements of input are computed in: its compute type, or f64 where they are so
  * few that it costs nothing, so that the result is rounded once. */

@@ -20,6 +20,12 @@ amp_dtype amp_operands_dtype(const amp_operand *values, int count) {
     return amp_result_type(tensors, tensor_count, numbers, number_count);
 }
 
+amp_dtype amp_operands_expanded_dtype(const amp_operand *values, int count) {
+    amp_dtype dtype = AMP_DTYPE_NONE;
+    for (int i = 0; i < count; i++) dtype = amp_promote(dtype, values[i].tensor->dtype);
+    return dtype;
+}
+
 amp_status amp_operands_shape(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape) {
     const amp_operand *first = values; /* of the largest rank so far, to name it */
     *rank = 0;

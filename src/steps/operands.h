@@ -25,6 +25,9 @@ static inline amp_operand amp_number_operand(const char *name, amp_scalar number
 /* The result dtype of ordinary promotion. */
 amp_dtype amp_operands_dtype(const amp_operand *values, int count);
 
+/* The same as if all were broadcast first: a 0-dim tensor widens like any other. Tensors only. */
+amp_dtype amp_operands_expanded_dtype(const amp_operand *values, int count);
+
 /* The broadcast shape of all values that are tensors. */
 amp_status amp_operands_shape(const amp_call *call, const amp_operand *values, int count, int *rank, int64_t *shape);
 

@@ -28,4 +28,9 @@ typedef struct amp_rnn_pass {
     amp_tensor *hn, *cn; /* written; the same shapes */
 } amp_rnn_pass;
 
+/* One step made of other ops, on any device and in the types of its arguments: h of the gates that the input (`x`) and
+ * the last h (`h`) give, [batch, G·hidden] or without the batch; `state` is the last c of an LSTM, whose next goes to
+ * *c, and the last h of a GRU. NULL with an error. */
+amp_tensor *amp_rnn_step(amp_rnn_kind kind, amp_tensor *x, amp_tensor *h, amp_tensor *state, amp_tensor **c);
+
 #endif /* AMP_STEPS_RNN_H */

@@ -28,7 +28,7 @@ amp_status amp_infer_shape(const amp_call *call, const char *argument, const amp
  * which have its dtype, or f32 beside a 16-bit one. */
 amp_status amp_check_norm(const amp_call *call, const amp_tensor *input, const amp_dims *shape,
                           const amp_tensor *weight, const amp_tensor *bias);
-/* rms_norm's eps where none is given. */
+/* rms_norm's eps where none is given: the epsilon of the type that is computed in. */
 double amp_norm_epsilon(amp_dtype dtype);
 
 /* call->outputs[0] = a view of `base`; AMP_OK or the error. */

@@ -122,6 +122,24 @@ TEST_F(Layers, TracedAndPlainResultsAgree) {
     EXPECT_EQ(numbers_of(op("linear", {x, w})), plain);
 }
 
+TEST_F(Layers, SeeThePartsOfAnOpThatAutocastLeavesToThem) {
+    using Tensors = std::vector<amp_tensor *>;
+    amp_tensor *square = tensor(AMP_F32, {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    turn_on(AMP_LAYER_EXPLAIN, outermost);
+    turn_on(AMP_LAYER_TRACE, trace);
+    op("einsum", {"ii,ij->j", Tensors{square, square}});
+    EXPECT_EQ(texts(), (Texts{"explain:einsum", "trace:einsum"})) << "outside of a region it is one op";
+    events.clear();
+    Region region;
+    amp_tensor *product = op("einsum", {"ii,ij->j", Tensors{square, square}});
+    ASSERT_NE(product, nullptr) << amp_last_error();
+    EXPECT_EQ(numbers_of(product), (std::vector<double>{84, 99, 114}));
+    EXPECT_EQ(texts(),
+              (Texts{"explain:einsum", "trace:diagonal f32", "trace:permute f32", "trace:reshape f32",
+                     "trace:permute f32", "trace:reshape f32", "trace:to f32", "trace:to f32", "trace:bmm bf16 bf16",
+                     "trace:reshape bf16", "trace:permute bf16", "trace:reshape bf16"}));
+}
+
 TEST_F(Layers, OneBitSkipsEach) {
     amp_layer_install(AMP_LAYER_TRACE, trace);
     amp_layer_install(AMP_LAYER_GRAD, grad);

@@ -49,6 +49,9 @@ Names cpu_policies() {
         linalg_lstsq fake_quantize_per_tensor_affine)");
     add(names, AMP_POLICY_PROMOTE, "cat stack index_copy");
     add(names, AMP_POLICY_LOWER, fused);
+    // falling through, and made of ops that do not
+    add(names, AMP_POLICY_PARTS, R"(
+        einsum tensordot linalg_multi_dot chain_matmul lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell interpolate)");
     return names;
 }
 
@@ -215,19 +218,24 @@ TEST(OpTable, ApexFollowsItsListsOnBothDevices) {
 }
 
 TEST(OpTable, OnlyInterpolateDependsOnAnArgument) {
+    const std::map<std::string, std::string> expected = {{"torch cuda interpolate", "unless mode=area"},
+                                                         {"ipex cuda interpolate", "unless mode=area"},
+                                                         {"torch cpu interpolate", "if mode=area"},
+                                                         {"ipex cpu interpolate", "if mode=area"}};
+    std::map<std::string, std::string> found;
     for (int i = 0; i < amp_op_count; i++) {
         for (int table = 0; table < AMP_TABLE_COUNT; table++) {
             for (int device = 0; device < AMP_DEVICE_COUNT; device++) {
                 const amp_policy_cell &cell = rows()[i].policy[table][device];
-                const bool conditional =
-                    !std::strcmp(rows()[i].name, "interpolate") && device == AMP_DEVICE_CUDA && table != AMP_TABLE_APEX;
-                ASSERT_EQ(cell.unless_argument != nullptr, conditional) << key(rows()[i]);
-                if (!conditional) continue;
-                EXPECT_STREQ(cell.unless_argument, "mode");
-                EXPECT_STREQ(cell.unless_value, "area");
+                if (!cell.argument) continue;
+                const char *const tables[] = {"torch", "ipex", "apex"};
+                const std::string where =
+                    std::string(tables[table]) + " " + amp_device_name(amp_device(device)) + " " + rows()[i].name;
+                found[where] = std::string(cell.if_equal ? "if " : "unless ") + cell.argument + "=" + cell.value;
             }
         }
     }
+    EXPECT_EQ(found, expected);
 }
 
 TEST(OpTable, EveryRecordedCallFitsAnOverload) {

@@ -25,13 +25,15 @@ class Policies : public fake_device::Test {
 class Overrides : public Policies {
   protected:
     void TearDown() override {
-        for (const char *name : {"mm", "add", "add.scalar", "linear", "norm", "contiguous", "unbind"}) {
+        for (const char *name : {"mm", "add", "add.scalar", "linear", "norm", "contiguous", "unbind", "einsum"}) {
             EXPECT_EQ(amp_autocast_override(name, AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_OK);
             EXPECT_EQ(amp_autocast_override(name, AMP_DEVICE_CUDA, AMP_OVERRIDE_NONE), AMP_OK);
         }
         Policies::TearDown();
     }
 };
+
+using Tensors = std::vector<amp_tensor *>;
 
 const amp_dtype all_dtypes[] = {AMP_F64, AMP_F32, AMP_F16, AMP_BF16, AMP_I64, AMP_I32,
                                 AMP_I16, AMP_I8,  AMP_U8,  AMP_BOOL, AMP_C64, AMP_C128};
@@ -319,6 +321,112 @@ TEST_F(Policies, ADisabledBlockInAStrictRegionIsFree) {
     Region inner(off);
     amp_tensor *f64 = tensor(AMP_F64, {2, 2});
     EXPECT_EQ(dtype_of(op("mm", {f64, f64})), AMP_F64);
+}
+
+// ---- Ops that are made of others -------------------------------------------------------------------------------------
+TEST_F(Policies, ProductsInsideOfEinsumAndItsKinAreCast) {
+    amp_tensor *a = tensor(AMP_F32, {2, 3}), *b = tensor(AMP_F32, {3, 4}), *v = tensor(AMP_F32, {3});
+    amp_tensor *low = tensor(AMP_BF16, {2, 3}), *square = tensor(AMP_F32, {3, 3});
+    Region region;
+    EXPECT_EQ(dtype_of(op("einsum", {"ij,jk->ik", Tensors{a, b}})), AMP_BF16);
+    EXPECT_EQ(dtype_of(op("einsum", {"ij,jk->ik", Tensors{low, b}})), AMP_BF16) << "mixed types, as bmm has them";
+    EXPECT_EQ(dtype_of(op("einsum", {"ij,jk,kl->il", Tensors{a, square, b}})), AMP_BF16);
+    EXPECT_EQ(dtype_of(op("einsum", {"i,j->ij", Tensors{v, v}})), AMP_F32) << "mul and sum are not";
+    EXPECT_EQ(dtype_of(op("einsum", {"ij->i", Tensors{a}})), AMP_F32);
+    EXPECT_EQ(dtype_of(op("einsum", {"ij,jk->ik", Tensors{tensor(AMP_F64, {2, 3}), tensor(AMP_F64, {3, 4})}})),
+              AMP_F64);
+    EXPECT_EQ(dtype_of(op("tensordot", {a, b, 1})), AMP_BF16);
+    EXPECT_EQ(dtype_of(op("tensordot", {v, tensor(AMP_F32, {4}), 0})), AMP_BF16) << "a product of matrices";
+    EXPECT_EQ(dtype_of(op("tensordot", {a, a, 2})), AMP_F32) << "one of vectors";
+    EXPECT_EQ(dtype_of(op("linalg_multi_dot", {Tensors{v, b, tensor(AMP_F32, {4})}})), AMP_BF16);
+    EXPECT_EQ(dtype_of(op("chain_matmul", {Tensors{a, b}})), AMP_BF16);
+    EXPECT_EQ(numbers_of(op("einsum", {"ij,jk->ik", Tensors{a, b}})), numbers_of(op("mm", {a, b})));
+}
+
+TEST_F(Policies, InterpolateByAreaIsCastAsThePoolingInsideOfItIs) {
+    amp_tensor *volume = tensor(AMP_BF16, {1, 2, 4, 4, 4}), *image = tensor(AMP_BF16, {1, 2, 4, 4});
+    Region region;
+    EXPECT_EQ(dtype_of(op("interpolate", {volume}, {{"size", AMP_DIMS(2, 2, 2)}, {"mode", "area"}})), AMP_F32);
+    EXPECT_EQ(dtype_of(op("interpolate", {image}, {{"size", AMP_DIMS(2, 2)}, {"mode", "area"}})), AMP_BF16);
+    EXPECT_EQ(dtype_of(op("interpolate", {volume}, {{"size", AMP_DIMS(2, 2, 2)}})), AMP_BF16);
+}
+
+// What PyTorch 2.13 gives: the gates are of linear's type, a state keeps its own.
+TEST_F(Policies, CellsGiveWhatTheirGatesAndTheirStateGive) {
+    const struct {
+        const char *op;
+        amp_dtype input, h, c, result;
+    } rows[] = {
+        {"lstm_cell", AMP_F32, AMP_F32, AMP_F32, AMP_F32},      {"lstm_cell", AMP_BF16, AMP_BF16, AMP_F32, AMP_F32},
+        {"lstm_cell", AMP_F32, AMP_F32, AMP_BF16, AMP_BF16},    {"gru_cell", AMP_F32, AMP_F32, AMP_F32, AMP_F32},
+        {"gru_cell", AMP_F32, AMP_BF16, AMP_F32, AMP_BF16},     {"gru_cell", AMP_BF16, AMP_F32, AMP_F32, AMP_F32},
+        {"rnn_tanh_cell", AMP_F32, AMP_F32, AMP_F32, AMP_BF16}, {"rnn_relu_cell", AMP_F32, AMP_F32, AMP_F32, AMP_BF16}};
+    for (const auto &row : rows) {
+        const bool lstm = !std::strcmp(row.op, "lstm_cell");
+        const int64_t gates = lstm ? 12 : std::strcmp(row.op, "gru_cell") ? 3 : 9;
+        const Value w_ih = random_tensor(AMP_F32, {gates, 5}, 1), w_hh = random_tensor(AMP_F32, {gates, 3}, 2);
+        const Value b_ih = random_tensor(AMP_F32, {gates}, 3), b_hh = random_tensor(AMP_F32, {gates}, 4);
+        amp_tensor *x = random_tensor(row.input, {2, 5}, 5), *h = random_tensor(row.h, {2, 3}, 6);
+        amp_tensor *c = random_tensor(row.c, {2, 3}, 7);
+        const auto f32 = [](amp_tensor *t) { return op("to", {t, AMP_F32}); };
+        const Tensors state = lstm ? Tensors{h, c} : Tensors{h},
+                      wide = lstm ? Tensors{f32(h), f32(c)} : Tensors{f32(h)};
+        std::vector<amp_tensor *> inside, outside;
+        ASSERT_EQ(call(row.op, {f32(x), wide, w_ih, w_hh, b_ih, b_hh}, {}, &outside), AMP_OK) << amp_last_error();
+        Region region;
+        ASSERT_EQ(call(row.op, {x, state, w_ih, w_hh, b_ih, b_hh}, {}, &inside), AMP_OK) << amp_last_error();
+        for (size_t i = 0; i < inside.size(); i++) {
+            EXPECT_EQ(dtype_of(inside[i]), row.result) << row.op << " " << i;
+            const std::vector<double> expected = numbers_of(outside[i]), found = numbers_of(inside[i]);
+            for (size_t k = 0; k < found.size(); k++) EXPECT_NEAR(found[k], expected[k], 0.03) << row.op << " " << i;
+        }
+    }
+}
+
+TEST_F(Policies, PartsOfOutFormsAreNotCast) {
+    amp_tensor *a = tensor(AMP_F32, {2, 3}), *b = tensor(AMP_F32, {3, 4}), *out = tensor(AMP_F32, {2, 4});
+    Region region;
+    EXPECT_EQ(op("tensordot_out", {a, b, 1}, {{"out", out}}), out) << amp_last_error();
+    EXPECT_EQ(op("linalg_multi_dot_out", {Tensors{a, b}}, {{"out", out}}), out) << amp_last_error();
+    EXPECT_EQ(op("tensordot_out", {a, op("to", {b, AMP_BF16}), 1}, {{"out", out}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"tensordot_out", "'b'", "do not autocast"}));
+}
+
+TEST_F(Policies, AWeightOfAPartIsCached) {
+    amp_tensor *x = tensor(AMP_F32, {2, 3}), *w = tensor(AMP_F32, {3, 4});
+    amp_cast_cache_clear();
+    Region region;
+    op("tensordot", {x, w, 1});
+    const amp_cast_cache_stats before = amp_cast_cache_statistics();
+    op("tensordot", {x, w, 1});
+    EXPECT_EQ(amp_cast_cache_statistics().hits, before.hits + 1);
+    EXPECT_EQ(amp_cast_cache_statistics().entries, before.entries);
+}
+
+TEST_F(Policies, StrictLooksAtPartsToo) {
+    amp_tensor *f64 = tensor(AMP_F64, {2, 2}), *f32 = tensor(AMP_F32, {2, 2});
+    Region region(strict(AMP_DEVICE_CPU));
+    EXPECT_NE(op("einsum", {"ij,jk->ik", Tensors{f32, f32}}), nullptr) << amp_last_error();
+    EXPECT_EQ(op("einsum", {"ij,jk->ik", Tensors{f64, f64}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"einsum", "bmm", "an argument is f64"}));
+}
+
+TEST_F(Overrides, OfAnOpThatIsMadeOfOthers) {
+    amp_tensor *a = tensor(AMP_F32, {2, 2}), *v = tensor(AMP_F32, {2});
+    const auto product = [&] { return dtype_of(op("einsum", {"ij,jk->ik", Tensors{a, a}})); };
+    const auto outer = [&] { return dtype_of(op("einsum", {"i,j->ij", Tensors{v, v}})); };
+    const char *reason = nullptr;
+    Region region;
+    EXPECT_EQ(amp_autocast_dtype_for("einsum", AMP_DEVICE_CPU, &reason), AMP_DTYPE_NONE);
+    EXPECT_STREQ(reason, "einsum: policy parts of torch on cpu: the ops that it is made of have their own");
+    ASSERT_EQ(amp_autocast_override("einsum", AMP_DEVICE_CPU, AMP_OVERRIDE_ALLOW), AMP_OK);
+    EXPECT_EQ(outer(), AMP_BF16);
+    ASSERT_EQ(amp_autocast_override("einsum", AMP_DEVICE_CPU, AMP_OVERRIDE_DENY), AMP_OK);
+    EXPECT_EQ(product(), AMP_F32);
+    ASSERT_EQ(amp_autocast_override("einsum", AMP_DEVICE_CPU, AMP_OVERRIDE_CLEAR), AMP_OK);
+    EXPECT_EQ(product(), AMP_F32);
+    ASSERT_EQ(amp_autocast_override("einsum", AMP_DEVICE_CPU, AMP_OVERRIDE_NONE), AMP_OK);
+    EXPECT_EQ(product(), AMP_BF16);
 }
 
 // ---- Overrides -----------------------------------------------------------------------------------------------------

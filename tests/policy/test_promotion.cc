@@ -178,3 +178,77 @@ TEST_F(Promotion, WhatMayBeWrittenInPlace) {
         }
     }
 }
+
+// ---- Ops with rules of their own: what PyTorch 2.13 gives, as tests/compare_dtypes.py finds it ------------------------
+TEST_F(Promotion, AZeroDimTensorThatIsBroadcastFirstWidens) {
+    amp_tensor *number = tensor(AMP_F32, {}), *vector = tensor(AMP_BF16, {3});
+    EXPECT_EQ(of("addr", {number, vector, vector}), AMP_F32);
+    EXPECT_EQ(of("addr", {tensor(AMP_F64, {}), vector, vector}), AMP_F64);
+    EXPECT_EQ(of("cosine_similarity", {number, vector, 0}), AMP_F32);
+    EXPECT_EQ(of("cosine_similarity", {vector, tensor(AMP_F64, {}), 0}), AMP_F64);
+    for (const char *loss : {"mse_loss", "l1_loss", "smooth_l1_loss"}) {
+        EXPECT_EQ(of(loss, {number, vector}), AMP_F32) << loss;
+        EXPECT_EQ(of(loss, {vector, tensor(AMP_F64, {})}), AMP_F64) << loss;
+    }
+    EXPECT_EQ(of("add", {number, vector}), AMP_BF16) << "not so in ordinary promotion";
+}
+
+TEST_F(Promotion, SomeLossesHaveTheDtypeOfOneArgument) {
+    amp_tensor *half = tensor(AMP_BF16, {3}, {0.5}), *full = tensor(AMP_F32, {3}, {0.25});
+    amp_tensor *wide = tensor(AMP_F64, {3}, {0.25});
+    for (const char *loss : {"huber_loss", "soft_margin_loss", "hinge_embedding_loss"}) {
+        EXPECT_EQ(of(loss, {half, full}), AMP_BF16) << loss;
+        EXPECT_EQ(of(loss, {full, wide}), AMP_F32) << loss;
+        EXPECT_EQ(of(loss, {wide, half}), AMP_F64) << loss;
+    }
+    EXPECT_EQ(of("binary_cross_entropy_with_logits", {full, half}), AMP_BF16) << "the target's";
+    EXPECT_EQ(of("binary_cross_entropy_with_logits", {half, half, wide}), AMP_BF16) << "whatever the weight's is";
+    EXPECT_EQ(of("binary_cross_entropy", {half, half, full}), AMP_BF16);
+    EXPECT_EQ(of("kl_div", {half, full}), AMP_F32);
+    // 0.5 · 0.25² in bf16; (0.5 - 0.25) is exact there
+    EXPECT_EQ(numbers_of(op("huber_loss", {half, full, "none"})), std::vector<double>(3, 0.03125));
+}
+
+TEST_F(Promotion, HardtanhAndThresholdOfIntegersStayIntegers) {
+    const std::vector<double> numbers = {-3, 0, 3};
+    for (amp_dtype d : {AMP_I64, AMP_I32, AMP_I16, AMP_I8}) {
+        amp_tensor *x = tensor(d, {3}, numbers), *clipped = op("hardtanh", {x, -1.5, 2});
+        EXPECT_EQ(of("hardtanh", {x}), d);
+        EXPECT_EQ(numbers_of(clipped), (std::vector<double>{-1, 0, 2})) << "bounds are cut to whole numbers";
+        EXPECT_EQ(of("threshold", {x, 0.5, 1.7}), d);
+        EXPECT_EQ(numbers_of(op("threshold", {x, 0.5, 1.7})), (std::vector<double>{1, 1, 3}));
+        EXPECT_EQ(op("hardtanh_", {x, -1, 1}), x);
+        EXPECT_EQ(numbers_of(x), (std::vector<double>{-1, 0, 1}));
+    }
+    const int64_t large[] = {INT64_MAX - 1, INT64_MIN + 1}, two[] = {2};
+    amp_tensor *x = amp_from_data(large, AMP_I64, 1, two);
+    amp_tensor *same = op("hardtanh", {x, INT64_MIN + 2, INT64_MAX - 2});
+    ASSERT_EQ(amp_tensor_dtype(same), AMP_I64);
+    EXPECT_EQ(static_cast<const int64_t *>(amp_data(same))[0], INT64_MAX - 2) << "no way round through double";
+    EXPECT_EQ(static_cast<const int64_t *>(amp_data(same))[1], INT64_MIN + 2);
+}
+
+TEST_F(Promotion, NumbersThatAnIntegerCannotHoldAreRefused) {
+    EXPECT_EQ(op("hardtanh", {tensor(AMP_I8, {2}), -200, 1}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"hardtanh", "'min_val' is -200", "i8"}));
+    EXPECT_EQ(op("threshold", {tensor(AMP_I8, {2}), 4, 300}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"threshold", "'value' is 300", "i8"}));
+    EXPECT_EQ(op("threshold", {tensor(AMP_I64, {2}), double(INFINITY), 0}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"threshold", "'threshold' is inf"}));
+    EXPECT_EQ(op("hardtanh", {tensor(AMP_BOOL, {2})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"hardtanh", "[2] bool"}));
+}
+
+TEST_F(Promotion, TheSquareOfABoolIsAnInteger) {
+    amp_tensor *squares = op("square", {tensor(AMP_BOOL, {2}, {0, 1})});
+    EXPECT_EQ(amp_tensor_dtype(squares), AMP_I64);
+    EXPECT_EQ(numbers_of(squares), (std::vector<double>{0, 1}));
+}
+
+TEST_F(Promotion, AZeroDimWeightOfLerpMayHaveAnotherDtype) {
+    amp_tensor *a = tensor(AMP_F32, {2}, {1, 2}), *b = tensor(AMP_F32, {2}, {3, 4});
+    EXPECT_EQ(numbers_of(op("lerp", {a, b, tensor(AMP_BF16, {}, {0.5})})), (std::vector<double>{2, 3}));
+    EXPECT_EQ(of("lerp", {a, b, tensor(AMP_F64, {}, {0.5})}), AMP_F32);
+    EXPECT_EQ(op("lerp", {a, b, tensor(AMP_BF16, {2}, {0.5})}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"lerp", "'weight'"}));
+}

@@ -309,7 +309,7 @@ AMP_API amp_tensor *amp_baddbmm_out_call(amp_tensor *out, const amp_baddbmm_args
 
 /* The product of several matrices in the order that costs least; the first and last may be vectors.
  * linalg_multi_dot(Tensor[] tensors) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. */
+ * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_linalg_multi_dot_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_multi_dot_args);
     amp_tensor_list tensors AMP_ABSENT_;
@@ -323,7 +323,7 @@ AMP_API amp_tensor *amp_linalg_multi_dot_out_call(amp_tensor *out, const amp_lin
 
 /* The product of several matrices.
  * chain_matmul(Tensor[] matrices) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. Another name of amp_linalg_multi_dot. */
+ * Autocast policy, CPU: parts; CUDA: lower. Another name of amp_linalg_multi_dot. */
 typedef struct amp_chain_matmul_args {
     size_t struct_size AMP_SIZE_OF_(amp_chain_matmul_args);
     amp_tensor_list matrices AMP_ABSENT_;
@@ -337,7 +337,7 @@ AMP_API amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_m
 
 /* The same, with the name that the recorded cases give the list.
  * chain_matmul.tensors(Tensor[] tensors) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. Another name of amp_linalg_multi_dot. */
+ * Autocast policy, CPU: parts; CUDA: lower. Another name of amp_linalg_multi_dot. */
 typedef struct amp_chain_matmul_tensors_args {
     size_t struct_size AMP_SIZE_OF_(amp_chain_matmul_tensors_args);
     amp_tensor_list tensors AMP_ABSENT_;
@@ -351,7 +351,7 @@ AMP_API amp_tensor *amp_chain_matmul_tensors_out_call(amp_tensor *out, const amp
 
 /* Sums of products named by subscripts: "ij,jk->ik" is a matrix product.
  * einsum(str equation, Tensor[] tensors) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. */
+ * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_einsum_args {
     size_t struct_size AMP_SIZE_OF_(amp_einsum_args);
     const char *equation AMP_ABSENT_;
@@ -364,7 +364,7 @@ AMP_API amp_tensor *amp_einsum_call(const amp_einsum_args *args);
 
 /* Contraction: one number n pairs a's last with b's first n dimensions; 2n numbers are n of a, then n of b.
  * tensordot(Tensor a, Tensor b, int[] dims=2) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: promote. */
+ * Autocast policy, CPU: parts; CUDA: promote. */
 typedef struct amp_tensordot_args {
     size_t struct_size AMP_SIZE_OF_(amp_tensordot_args);
     amp_tensor *a AMP_ABSENT_;

@@ -26,7 +26,8 @@ AMP_API amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args);
 #define amp_layer_norm(...) amp_layer_norm_call(AMP_ARGS_(layer_norm, input, __VA_ARGS__))
 #endif
 
-/* input over its root mean square across the last dimensions; eps is the dtype's epsilon unless given.
+/* input over its root mean square across the last dimensions; eps is the epsilon of the type that is computed in
+ * unless given: f32's for 16-bit floats.
  * rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
 typedef struct amp_rms_norm_args {

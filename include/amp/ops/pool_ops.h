@@ -298,7 +298,7 @@ AMP_API amp_tensor *amp_max_unpool3d_out_call(amp_tensor *out, const amp_max_unp
 /* input resampled to a size, or by a factor or one for each dimension; mode names the method as in PyTorch.
  * interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode="nearest", bool?
  *     align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fp32 unless mode is area. */
+ * Autocast policy, CPU: parts if mode is area; CUDA: fp32 unless mode is area. */
 typedef struct amp_interpolate_args {
     size_t struct_size AMP_SIZE_OF_(amp_interpolate_args);
     amp_tensor *input AMP_ABSENT_;

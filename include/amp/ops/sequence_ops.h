@@ -173,7 +173,7 @@ AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
 /* One step of an LSTM; hx is {h, c}.
  * lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor h,
  *     Tensor c)
- * Autocast policy, CPU: fallthrough; CUDA: lower. */
+ * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_lstm_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstm_cell_args);
     amp_tensor *input AMP_ABSENT_;
@@ -191,7 +191,7 @@ AMP_API amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args);
 
 /* One step of a GRU; hx is {h}.
  * gru_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. */
+ * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_gru_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_gru_cell_args);
     amp_tensor *input AMP_ABSENT_;
@@ -208,7 +208,7 @@ AMP_API amp_tensor *amp_gru_cell_call(const amp_gru_cell_args *args);
 
 /* One step of an Elman network with tanh; hx is {h}.
  * rnn_tanh_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. */
+ * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_rnn_tanh_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_tanh_cell_args);
     amp_tensor *input AMP_ABSENT_;
@@ -225,7 +225,7 @@ AMP_API amp_tensor *amp_rnn_tanh_cell_call(const amp_rnn_tanh_cell_args *args);
 
 /* One step of an Elman network with relu; hx is {h}.
  * rnn_relu_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: lower. */
+ * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_rnn_relu_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_relu_cell_args);
     amp_tensor *input AMP_ABSENT_;

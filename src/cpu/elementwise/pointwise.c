@@ -12,6 +12,7 @@
 #include "cpu/registry/kernels.h"
 #include "policy/promotion.h"
 #include "steps/constants.h"
+#include "steps/whole_numbers.h"
 
 typedef double _Complex complex128;
 
@@ -242,7 +243,6 @@ DEFINE(floor, AMP_KERNEL_FLOOR, floor_f64, same_i64, NULL)
 DEFINE(trunc, AMP_KERNEL_TRUNC, trunc_f64, same_i64, NULL)
 DEFINE(sqrt, AMP_KERNEL_SQRT, sqrt_f64, NULL, sqrt_c128)
 DEFINE(rsqrt, AMP_KERNEL_RSQRT, rsqrt_f64, NULL, rsqrt_c128)
-DEFINE(square, AMP_KERNEL_SQUARE, square_f64, square_i64, square_c128)
 DEFINE(reciprocal, AMP_KERNEL_RECIPROCAL, reciprocal_f64, NULL, reciprocal_c128)
 DEFINE(exp, AMP_KERNEL_EXP, exp_f64, NULL, exp_c128)
 DEFINE(expm1, AMP_KERNEL_EXPM1, expm1_f64, NULL, expm1_c128)
@@ -287,8 +287,30 @@ DEFINE_WITH(leaky_relu, AMP_KERNEL_LEAKY_RELU, leaky_relu_f64, NULL, NULL, .p = 
 DEFINE_WITH(elu, AMP_KERNEL_ELU, elu_f64, NULL, NULL, .p = a->alpha.value, .q = 1.0)
 DEFINE_WITH(celu, AMP_KERNEL_ELU, celu_f64, NULL, NULL, .p = a->alpha.value, .q = 1.0 / a->alpha.value)
 DEFINE_WITH(softplus, AMP_KERNEL_SOFTPLUS, softplus_f64, NULL, NULL, .p = real(a->beta), .q = real(a->threshold))
-DEFINE_WITH(hardtanh, AMP_KERNEL_HARDTANH, hardtanh_f64, NULL, NULL, .p = real(a->min_val), .q = real(a->max_val))
-DEFINE_WITH(threshold, AMP_KERNEL_THRESHOLD, threshold_f64, NULL, NULL, .p = real(a->threshold), .q = real(a->value))
+
+amp_status cpu_hardtanh(amp_call *call) {
+    static const unary_op row = {AMP_KERNEL_HARDTANH, hardtanh_f64, NULL, NULL};
+    const amp_hardtanh_args *a = call->args;
+    if (amp_holds_whole_numbers(a->input)) return amp_whole_hardtanh(call);
+    return run(call, &row, a->input,
+               (unary_context){.with_numbers = true, .p = real(a->min_val), .q = real(a->max_val)});
+}
+
+amp_status cpu_threshold(amp_call *call) {
+    static const unary_op row = {AMP_KERNEL_THRESHOLD, threshold_f64, NULL, NULL};
+    const amp_threshold_args *a = call->args;
+    if (amp_holds_whole_numbers(a->input)) return amp_whole_threshold(call);
+    return run(call, &row, a->input,
+               (unary_context){.with_numbers = true, .p = real(a->threshold), .q = real(a->value)});
+}
+
+/* The square of a bool is an integer, as is PyTorch's power 2 of one. */
+amp_status cpu_square(amp_call *call) {
+    static const unary_op row = {AMP_KERNEL_SQUARE, square_f64, square_i64, square_c128};
+    const amp_square_args *a = call->args;
+    amp_tensor *x = a->input->dtype == AMP_BOOL ? amp_to(a->input, AMP_I64) : a->input;
+    return x ? run(call, &row, x, (unary_context){0}) : amp_pending_error();
+}
 
 amp_status cpu_round(amp_call *call) {
     static const unary_op whole = {AMP_KERNEL_ROUND, round_f64, same_i64, NULL};

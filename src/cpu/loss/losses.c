@@ -136,7 +136,7 @@ static const loss_op poisson_plain = {AMP_KERNEL_LOSS_POISSON_PLAIN, poisson_pla
 
 static amp_status check_dtype(const amp_call *call, const loss_op *op, const amp_operand *v, int count,
                               amp_loss_reduction reduction, amp_dtype *dtype) {
-    *dtype = amp_operands_dtype(v, count);
+    *dtype = amp_loss_dtype(call, v, count);
     if (amp_dtype_is_floating(*dtype) || (amp_dtype_is_complex(*dtype) && op->c128)) return AMP_OK;
     const bool whole = amp_compute_dtype(*dtype) == AMP_I64;
     if (whole && op->integers) {

@@ -52,7 +52,7 @@ static workspace divide_scratch(const resample *r, void *scratch) {
 }
 
 static double rounded_byte(double x) {
-    return x > 0.0 ? x < 255.0 ? nearbyint(x) : 255.0 : 0.0;
+    return x > 0.0 ? x < 255.0 ? floor(x + 0.5) : 255.0 : 0.0;
 }
 
 /* ---- Sums ----------------------------------------------------------------------------------------------------- */

@@ -65,7 +65,7 @@ amp_status cuda_addr(amp_call *call) {
     if (!column || !row) return amp_pending_error();
     const amp_operand v[3] = {amp_tensor_operand("input", a->input), amp_tensor_operand("vec1", column),
                               amp_tensor_operand("vec2", row)};
-    const amp_dtype dtype = amp_operands_dtype(v, 3);
+    const amp_dtype dtype = amp_operands_expanded_dtype(v, 3);
     const bool same = a->input->dtype == dtype && a->vec1->dtype == dtype && a->vec2->dtype == dtype;
     if (same && (amp_dtype_is_floating(dtype) || amp_dtype_is_complex(dtype)))
         return return_tensor(call, amp_addmm(a->input, column, row, .beta = a->beta, .alpha = a->alpha));

@@ -11,6 +11,7 @@
 #include "policy/promotion.h"
 #include "steps/argument_rules.h"
 #include "steps/constants.h"
+#include "steps/whole_numbers.h"
 
 /* ---- Formulas ---------------------------------------------------------------------------------------------------- */
 typedef struct formula_row {
@@ -269,7 +270,6 @@ UNARY(neg)
 UNARY(sign)
 UNARY(sqrt)
 UNARY(rsqrt)
-UNARY(square)
 UNARY(reciprocal)
 UNARY(exp)
 UNARY(expm1)
@@ -307,8 +307,27 @@ UNARY_WITH(leaky_relu, leaky_relu, false, .p = a->negative_slope.value)
 UNARY_WITH(elu, elu, false, .p = a->alpha.value)
 UNARY_WITH(celu, celu, false, .p = a->alpha.value)
 UNARY_WITH(softplus, softplus, false, .p = number_of(a->beta), .q = number_of(a->threshold))
-UNARY_WITH(hardtanh, hardtanh, false, .p = number_of(a->min_val), .q = number_of(a->max_val))
-UNARY_WITH(threshold, threshold, false, .p = number_of(a->threshold), .q = number_of(a->value))
+
+amp_status cuda_hardtanh(amp_call *call) {
+    const amp_hardtanh_args *a = call->args;
+    if (amp_holds_whole_numbers(a->input)) return amp_whole_hardtanh(call);
+    return unary(call, AMP_FORMULA_hardtanh, a->input, false,
+                 (amp_formula_numbers){.p = number_of(a->min_val), .q = number_of(a->max_val)});
+}
+
+amp_status cuda_threshold(amp_call *call) {
+    const amp_threshold_args *a = call->args;
+    if (amp_holds_whole_numbers(a->input)) return amp_whole_threshold(call);
+    return unary(call, AMP_FORMULA_threshold, a->input, false,
+                 (amp_formula_numbers){.p = number_of(a->threshold), .q = number_of(a->value)});
+}
+
+/* The square of a bool is an integer, as is PyTorch's power 2 of one. */
+amp_status cuda_square(amp_call *call) {
+    const amp_square_args *a = call->args;
+    amp_tensor *x = a->input->dtype == AMP_BOOL ? amp_to(a->input, AMP_I64) : a->input;
+    return x ? unary(call, AMP_FORMULA_square, x, false, (amp_formula_numbers){0}) : amp_pending_error();
+}
 
 UNARY_WITH(nan_to_num, nan_to_num, true, .p = a->nan,
            .q = a->posinf.set ? a->posinf.value : amp_dtype_largest(a->input->dtype),

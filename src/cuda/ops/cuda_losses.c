@@ -19,7 +19,7 @@ typedef struct loss {
 } loss;
 
 static amp_status result_dtype(const amp_call *call, const loss *l, amp_dtype *dtype) {
-    *dtype = amp_operands_dtype(l->v, l->count);
+    *dtype = amp_loss_dtype(call, l->v, l->count);
     if (amp_dtype_is_floating(*dtype)) return AMP_OK;
     if (l->integers && !amp_dtype_is_complex(*dtype)) {
         *dtype = AMP_F32;

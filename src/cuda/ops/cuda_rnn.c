@@ -21,37 +21,14 @@ static amp_tensor *sequence(const amp_call *call, const amp_rnn_pass *l, const a
     return amp_tensor_view(call->op->name, s->tensor, 3, shape, strides, s->tensor->offset);
 }
 
-/* Number `index` of the gates that lie side by side. */
-static amp_tensor *gate(const pass *p, amp_tensor *gates, int index) {
-    return amp_narrow(gates, 1, index * p->l->hidden, p->l->hidden);
-}
-
-/* h of a step, and c of an LSTM. */
-static amp_tensor *lstm_step(const pass *p, amp_tensor *x, amp_tensor *from_h, amp_tensor **c) {
-    amp_tensor *gates = amp_add(x, from_h), *kept = amp_mul(amp_sigmoid(gate(p, gates, 1)), p->c);
-    *c = amp_add(kept, amp_mul(amp_sigmoid(gate(p, gates, 0)), amp_tanh(gate(p, gates, 2))));
-    return amp_mul(amp_sigmoid(gate(p, gates, 3)), amp_tanh(*c));
-}
-
-static amp_tensor *gru_step(const pass *p, amp_tensor *x, amp_tensor *from_h) {
-    amp_tensor *reset = amp_sigmoid(amp_add(gate(p, x, 0), gate(p, from_h, 0)));
-    amp_tensor *update = amp_sigmoid(amp_add(gate(p, x, 1), gate(p, from_h, 1)));
-    amp_tensor *made = amp_tanh(amp_add(gate(p, x, 2), amp_mul(reset, gate(p, from_h, 2))));
-    return amp_add(made, amp_mul(update, amp_sub(p->state, made)));
-}
-
 static amp_tensor *rounded(const pass *p, amp_tensor *t) {
     return amp_to(amp_to(t, p->l->h0->dtype), p->wide);
 }
 
 static amp_status step(const pass *p, int64_t t) {
     amp_tensor *x = amp_select(p->inputs, 0, t), *from_h = amp_linear(p->h, p->w_hh, p->b_hh), *h = NULL, *c = NULL;
-    switch (p->l->kind) {
-    case AMP_RNN_LSTM: h = lstm_step(p, x, from_h, &c); break;
-    case AMP_RNN_GRU: h = gru_step(p, x, from_h); break;
-    case AMP_RNN_RELU: h = amp_relu(amp_add(x, from_h)); break;
-    default: h = amp_tanh(amp_add(x, from_h)); break;
-    }
+    if (!x || !from_h) return amp_pending_error();
+    h = amp_rnn_step(p->l->kind, x, from_h, p->c ? p->c : p->state, &c);
     if (p->w_hr) h = amp_linear(rounded(p, h), p->w_hr);
     amp_tensor *out = amp_select(p->out, 0, t), *next = rounded(p, h);
     if (!out || !next) return amp_pending_error();

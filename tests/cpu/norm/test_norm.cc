@@ -86,6 +86,13 @@ TEST_F(Norm, StridedInput) {
                 1e-6);
 }
 
+TEST_F(Norm, RmsNormsEpsilonOfSixteenBitsIsThatOfF32) {
+    for (amp_dtype dtype : {AMP_BF16, AMP_F16}) { // PyTorch 2.13: 0.9453125 of both
+        amp_tensor *x = tensor(dtype, {1}, {0.001});
+        EXPECT_NEAR(amp_item(op("rms_norm", {x, AMP_DIMS(1)})), 0.9453125, 1e-3) << amp_dtype_name(dtype);
+    }
+}
+
 TEST_F(Norm, RmsNormsEpsilonIsTheDtypes) {
     amp_tensor *x = tensor(AMP_F32, {2}, {1e-4, -1e-4});
     expect_near(op("rms_norm", {x, AMP_DIMS(2)}), layer_norm(numbers_of(x), 2, {}, {}, 0x1p-23, false), 1e-6);

@@ -76,6 +76,14 @@ TEST_F(Interpolate, ShrinksWithWideFilters) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"interpolate", "lanczos", "'antialias'"}));
 }
 
+TEST_F(Interpolate, HalvesOfBytesAreRoundedUpAsInPyTorch) {
+    std::vector<double> numbers;
+    for (int i = 0; i < 12; i++) numbers.push_back(i);
+    amp_tensor *x = tensor(AMP_U8, {1, 1, 3, 4}, numbers); // 0.5, 2.5, 4.5 …
+    EXPECT_EQ(numbers_of(op("upsample_bilinear2d", {x, AMP_DIMS(3, 2), false})),
+              (std::vector<double>{1, 3, 5, 7, 9, 11}));
+}
+
 TEST_F(Interpolate, UpsampleTakesSizesAndScales) {
     const Named high = {"scales_h", 0.7}, wide = {"scales_w", 1.6};
     expect_numbers(op("upsample_bilinear2d", {image, AMP_DIMS(2, 5), false}, {high, wide}),
