@@ -11,10 +11,10 @@ set(emulated)
 foreach(source IN LISTS test_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
-    # What a unit has to test as C stands beside it: tests/scope_*.c belong to test_scope.
+    # What a unit has to test as C, or in a file of its own, stands beside it: tests/scope_*.c belong to test_scope.
     string(REPLACE test_ "" unit ${name})
-    file(GLOB c_sources CONFIGURE_DEPENDS tests/${unit}_*.c)
-    target_sources(${name} PRIVATE ${c_sources})
+    file(GLOB more_sources CONFIGURE_DEPENDS tests/${unit}_*.c tests/${unit}_*.cc)
+    target_sources(${name} PRIVATE ${more_sources})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     target_link_libraries(${name} PRIVATE example_support op_calls amp_internal OpenMP::OpenMP_CXX GTest::gtest_main)
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
@@ -127,6 +127,12 @@ endforeach()
 foreach(compiler gcc clang)
     add_test(NAME ops.macros.${compiler} COMMAND tests/check_ops.sh ${compiler} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(ops.macros.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+endforeach()
+
+# The C++ header, and a call of every op in it.
+foreach(compiler g++ clang++)
+    add_test(NAME ops.cxx.${compiler} COMMAND tests/check_cxx.sh ${compiler} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(ops.cxx.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 endforeach()
 
 # The installed tree, and outside projects built on it.
