@@ -55,6 +55,12 @@ foreach(compiler gcc clang)
     set_tests_properties(ops.macros.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 endforeach()
 
+# The C++ header, and a call of every op in it.
+foreach(compiler g++ clang++)
+    add_test(NAME ops.cxx.${compiler} COMMAND tests/api/check_cxx.sh ${compiler} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(ops.cxx.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+endforeach()
+
 # The installed tree, and outside projects built on it.
 set(consumers ${PROJECT_SOURCE_DIR}/tests/api/consumers)
 set(prefix ${PROJECT_BINARY_DIR}/consumers/prefix)

@@ -39,17 +39,17 @@ int main(void) {
     const amp_op *swiglu =
         amp_define_op(schema, .doc = "Gated linear unit with swish.", .args_size = sizeof(swiglu_args),
                       .cpu = {"fp32", swiglu_cpu}, .cuda = {"fp32", NULL});
-    amp_scope {
-        amp_tensor *x = amp_arange(amp_float(8)), *w = amp_full(AMP_DIMS(4, 8), amp_float(0.1));
-        amp_autocast(AMP_DEVICE_CPU) {
-            amp_tensor *h = amp_linear(x, w); /* bf16 */
-            amp_tensor *y = amp_call_defined(swiglu, &(const swiglu_args){sizeof(swiglu_args), h, h, AMP_SET(2)});
-            const char *why;
-            const amp_dtype runs_in = amp_autocast_dtype_for("swiglu", AMP_DEVICE_CPU, &why);
-            printf("%s, for %s\n", amp_dtype_name(runs_in), why);
-            printf("swiglu gives %s, project %s\n", amp_dtype_name(amp_tensor_dtype(y)),
-                   amp_dtype_name(amp_tensor_dtype(project(x, w, w))));
-        }
+    amp_scope_here();
+    amp_tensor *x = amp_arange(amp_float(8)), *w = amp_full(AMP_DIMS(4, 8), amp_float(0.1));
+    {
+        amp_autocast_here(AMP_DEVICE_CPU);
+        amp_tensor *h = amp_linear(x, w); /* bf16 */
+        amp_tensor *y = amp_call_defined(swiglu, &(const swiglu_args){sizeof(swiglu_args), h, h, AMP_SET(2)});
+        const char *why;
+        const amp_dtype runs_in = amp_autocast_dtype_for("swiglu", AMP_DEVICE_CPU, &why);
+        printf("%s, for %s\n", amp_dtype_name(runs_in), why);
+        printf("swiglu gives %s, project %s\n", amp_dtype_name(amp_tensor_dtype(y)),
+               amp_dtype_name(amp_tensor_dtype(project(x, w, w))));
     }
     if (amp_last_status() != AMP_OK) fprintf(stderr, "%s\n", amp_last_error());
     return amp_last_status() != AMP_OK;

@@ -77,10 +77,8 @@ static amp_tensor *pool(amp_tensor *x, amp_tensor *tokens) {
 static amp_tensor *forward(const minilm *m, amp_tensor *ids, amp_tensor *mask, amp_tensor *tokens) {
     amp_tensor *x = amp_keep(embed_tokens(m, ids));
     for (int i = 0; i < MINILM_LAYERS; i++) {
-        amp_tensor *y = NULL;
-        amp_scope { /* a layer's intermediate results go as soon as it is done: the next one takes their place */
-            y = amp_keep(encode(&m->layers[i], x, mask));
-        }
+        amp_scope_here(); /* a layer's intermediate results go as soon as it is done: the next one takes their place */
+        amp_tensor *y = amp_keep(encode(&m->layers[i], x, mask));
         amp_release(x);
         x = y;
     }
@@ -110,13 +108,11 @@ static void embed_batch(const minilm *m, const int64_t *ids, const int *lengths,
     const int64_t shape[] = {count, longest}, mask_shape[] = {count, 1, 1, longest},
                   token_shape[] = {count, longest, 1};
     const bool padded = fill_masks(lengths, count, longest, attend, tokens);
-    amp_scope {
-        amp_tensor *mask = padded ? amp_from_memory(attend, AMP_BOOL, 4, mask_shape, NULL, NULL, NULL) : NULL;
-        amp_tensor *result = forward(m, amp_from_memory((void *)ids, AMP_I64, 2, shape, NULL, NULL, NULL), mask,
-                                     amp_from_memory(tokens, AMP_F32, 3, token_shape, NULL, NULL, NULL));
-        const void *data = amp_data(amp_to(result, AMP_F32));
-        if (data) memcpy(embeddings, data, sizeof(float) * (size_t)count * MINILM_WIDTH);
-    }
+    amp_scope_here();
+    amp_tensor *mask = padded ? amp_from_memory(attend, AMP_BOOL, 4, mask_shape, NULL, NULL, NULL) : NULL;
+    amp_tensor *result = forward(m, amp_from_memory((void *)ids, AMP_I64, 2, shape, NULL, NULL, NULL), mask,
+                                 amp_from_memory(tokens, AMP_F32, 3, token_shape, NULL, NULL, NULL));
+    (void)amp_read(result, AMP_F32, embeddings, sizeof(float) * (size_t)count * MINILM_WIDTH);
 }
 
 amp_status minilm_embed(const minilm *m, const int64_t *ids, const int *lengths, int count, int longest,
@@ -196,9 +192,8 @@ minilm *minilm_open(const char *folder) {
     minilm *m = calloc(1, sizeof *m);
     amp_safetensors *file = m ? amp_safetensors_open(path) : NULL;
     if (file) {
-        amp_scope {
-            take_all(m, file);
-        }
+        amp_scope_here();
+        take_all(m, file);
     }
     amp_safetensors_close(file); /* the tensors keep the mapping */
     if (file && amp_last_status() == AMP_OK) return m;

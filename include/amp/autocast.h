@@ -36,12 +36,17 @@ AMP_API amp_status amp_autocast_exit(amp_device device);
 AMP_API amp_region amp_autocast_open(const amp_autocast_args *args);
 AMP_API void amp_autocast_close(amp_region *region);
 
-/* amp_autocast(AMP_DEVICE_CPU) { … }, amp_autocast(AMP_DEVICE_CPU, .dtype = AMP_F16) { … }: a block as amp_scope is. */
+/* amp_autocast_here(AMP_DEVICE_CPU); amp_autocast_here(AMP_DEVICE_CPU, .dtype = AMP_F16, .strict = true);
+ * A declaration: from here to the end of the block that it stands in, however that is left (amp/scope.h says how, and
+ * what must not jump). amp_autocast(AMP_DEVICE_CPU) { … } is a block of its own, a loop of one round as amp_scope is.
+ * In C++ the options are positional, cache_enabled = true is "as around it": amp_autocast_here(AMP_DEVICE_CPU, AMP_F16,
+ * enabled, cache_enabled, strict, allow_banned, table); amp/amp.hpp has them by name. */
 #ifndef __cplusplus
-#define amp_autocast(...)                                                                                              \
-    AMP_REGION_BLOCK_(amp_autocast_open(&(const amp_autocast_args){.struct_size = sizeof(amp_autocast_args),           \
-                                                                   .device = __VA_ARGS__}),                            \
-                      amp_autocast_close)
+#define AMP_AUTOCAST_OPEN_(...)                                                                                        \
+    AMP_CALL_(amp_autocast_open(                                                                                       \
+        &(const amp_autocast_args){.struct_size = sizeof(amp_autocast_args), .device = __VA_ARGS__}))
+#else
+#define AMP_AUTOCAST_OPEN_(...) amp_autocast_open_cxx(__VA_ARGS__)
 #endif
 
 /* ---- State of this thread ----
@@ -124,9 +129,10 @@ static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtyp
     args.table = table;
     return amp_autocast_open(&args);
 }
-/* In C++ the options are positional, cache_enabled = true is "as around it":
- * amp_autocast(AMP_DEVICE_CPU, AMP_F16, enabled, cache_enabled, strict, allow_banned, table) { … }. */
-#define amp_autocast(...) AMP_REGION_BLOCK_(amp_autocast_open_cxx(__VA_ARGS__), amp_autocast_close)
 #endif
+
+/* The region of a declaration and that of a block, see above. */
+#define amp_autocast_here(...) AMP_REGION_HERE_(AMP_AUTOCAST_OPEN_(__VA_ARGS__), amp_autocast_close)
+#define amp_autocast(...) AMP_REGION_BLOCK_(AMP_AUTOCAST_OPEN_(__VA_ARGS__), amp_autocast_close)
 
 #endif /* AMP_AUTOCAST_H */

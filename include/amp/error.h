@@ -32,6 +32,13 @@ AMP_API const char *amp_last_error(void);
 AMP_API amp_status amp_last_status(void);
 /* Forgets the thread's error. */
 AMP_API void amp_clear_error(void);
+/* A function that is called once whenever an error begins to stand on a thread, there and then: the place for a
+ * breakpoint, a log or a stack trace. One for the process, NULL takes it away; another thread that fails meanwhile may
+ * still call the one before. It gets the status, the sentence as it stands so far (the op that the user called may be
+ * put in front of it afterwards), and `context`. libamp may hold locks of its own: of its functions call only
+ * amp_status_name in it, and let no exception and no longjmp out. What fails because an error stands calls nothing. */
+typedef void (*amp_error_hook)(amp_status status, const char *sentence, void *context);
+AMP_API void amp_set_error_hook(amp_error_hook hook, void *context);
 /* Static name of a status: "ok", "invalid", … */
 AMP_API const char *amp_status_name(amp_status status);
 

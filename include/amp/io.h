@@ -1,15 +1,34 @@
-/* Tensors in files and in other libraries' hands: NumPy's .npy, safetensors, DLPack.
+/* Tensors on paper, in files and in other libraries' hands: text, NumPy's .npy, safetensors, DLPack.
  *
  * Every reader treats its input as hostile: a file that lies about its sizes, is cut short or is not what its name says
  * gives NULL and one sentence that names the file, the tensor and what was expected (AMP_ERROR_IO), never a crash. */
 #ifndef AMP_IO_H
 #define AMP_IO_H
 
+#include <stdio.h>
+
 #include "amp/error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- Text -------------------------------------------------------------------------------------------------------
+ * A tensor for people: a line with shape, dtype, device and, unless they are row-major, strides; then its values as
+ * PyTorch prints them: four digits, of more than 1,000 elements the first and last three of each dimension, 80 columns.
+ *
+ *     [2, 3] bf16 cpu
+ *     [[ 0.0000,  0.5000,  1.0000],
+ *      [ 1.5000,     inf, -2.5000]]
+ *
+ * NULL is "NULL", with the error that stands. While one stands, a tensor is printed all the same; the error stays. */
+
+/* Prints it to `file`, for instance stdout. Errors: file is NULL or cannot be written; no memory; those of reading from
+ * a device. */
+AMP_API amp_status amp_print(const amp_tensor *tensor, FILE *file);
+/* The same as a text that ends without a line feed; the caller gives it to amp_repr_free. NULL with an error. */
+AMP_API char *amp_repr(const amp_tensor *tensor);
+AMP_API void amp_repr_free(char *text);
 
 /* ---- .npy -------------------------------------------------------------------------------------------------------
  * Reads a NumPy array file: format versions 1 to 3, C and Fortran order, either byte order, any rank up to

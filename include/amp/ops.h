@@ -1,7 +1,8 @@
 /* The ops. Each has one argument struct, one plain function, and, in C, a macro of the op's name that makes the
  * struct from positional and designated initialisers:
  *     y = amp_layer_norm(x, AMP_DIMS(384), w, bias, .eps = AMP_SET(1e-12));
- * In C++ fill the struct and pass it: amp_relu_args args{}; args.input = x;
+ * A required argument that is left out, and a bare number for an option with a mark of presence, do not compile.
+ * C++17 has the functions of amp/amp.hpp; or fill the struct and pass it: amp_relu_args args{}; args.input = x;
  * y = amp_relu_call(&args). Names, arguments and defaults are PyTorch's; `amp_add_` writes its first argument,
  * `amp_add_out` the tensor given first, `amp_sort_out` one for each result; they return the (first) target, which stays
  * its owner's. An argument left out has its default; further results go through the pointers at the end of the struct.

@@ -24,6 +24,9 @@ AMP_API void amp_scope_close(amp_region *region);
 
 #define AMP_REGION_JOIN_(a, b) a##b
 #define AMP_REGION_NAME_(number) AMP_REGION_JOIN_(amp_region_, number)
+#define AMP_REGION_DECLARE_(name, open, close) amp_region name __attribute__((cleanup(close), unused)) = (open)
+#define AMP_REGION_DECLARE_STEP_(name, open, close) AMP_REGION_DECLARE_(name, open, close)
+#define AMP_REGION_HERE_(open, close) AMP_REGION_DECLARE_STEP_(AMP_REGION_NAME_(__COUNTER__), open, close)
 #define AMP_REGION_NAMED_(name, open, close)                                                                           \
     for (amp_region name __attribute__((cleanup(close))) = (open), *name##_left = &name; name##_left;                  \
          name##_left = NULL)
@@ -31,8 +34,25 @@ AMP_API void amp_scope_close(amp_region *region);
 /* Through a pointer, so that compilers see the block run: what it sets is not "maybe uninitialized" after it. */
 #define AMP_REGION_BLOCK_(open, close) AMP_REGION_STEP_(AMP_REGION_NAME_(__COUNTER__), open, close)
 
-/* amp_scope { … }: a block whose tensors are released at its end. It is a `for` loop: `return`, `goto` and `break`
- * out of it close it; `break` and `continue` inside leave only the block, not a loop around it. */
+/* amp_scope_here(); is a declaration: a scope from here to the end of the block that it stands in.
+ *
+ *     for (int i = 0; i < most; i++) {
+ *         amp_scope_here(); // what a round makes goes at its end
+ *         token = next_token(model, token);
+ *         if (token == EOS) break; // leaves the loop, and the scope
+ *     }
+ *
+ * The end of the block, `break`, `continue`, `return`, a `goto` out of it and, in C++, an exception close the scope.
+ * What `return` gives back is computed before: `return amp_keep(y);`, `return amp_item(loss);`. Several in a block close
+ * in reverse order, scopes and regions alike. Two jumps are the program's mistake, as they are for every variable that
+ * is cleaned up: longjmp past an open scope leaves it open (close it where the jump arrives: amp_scope_exit once for
+ * each, amp_autocast_exit for each region), and a `goto` or `case` into the block behind the declaration closes a scope
+ * that nobody opened. */
+#define amp_scope_here() AMP_REGION_HERE_(amp_scope_open(), amp_scope_close)
+
+/* amp_scope { … }: a block of its own. It is a `for` loop of one round: `return`, `goto` and `break` out of it close it,
+ * but `break` and `continue` inside leave only the block, not a loop around it. In a loop that ends by `break` write
+ * amp_scope_here(). */
 #define amp_scope AMP_REGION_BLOCK_(amp_scope_open(), amp_scope_close)
 
 #ifdef __cplusplus

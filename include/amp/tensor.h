@@ -53,6 +53,18 @@ AMP_API uint64_t amp_tensor_version(const amp_tensor *tensor);
  * released. */
 AMP_API double amp_item(const amp_tensor *tensor);
 
+/* Copies the values of a tensor, of any device and strides, into `buffer`, dense and row-major, as `dtype` (converted as
+ * amp_to does). bytes: the room there, at least the number of elements times amp_dtype_size(dtype); what is beyond stays
+ * as it is. The buffer is aligned as amp_from_memory wants it, and shares no memory with the tensor. On return the
+ * values are there, also from CUDA (a copy that the explain report shows as to_device). Errors: an error stands; NULL; no
+ * such dtype; a buffer that is NULL or too small; no memory. */
+AMP_API amp_status amp_read(const amp_tensor *tensor, amp_dtype dtype, void *buffer, size_t bytes);
+
+/* A tensor of the same shape and values whose channels, dimension 1, vary fastest in memory: NHWC of rank 4
+ * (torch.channels_last), NDHWC of rank 5 (torch.channels_last_3d). Convolutions are fastest so, and keep it. A tensor
+ * that is laid out so already comes back as a view. NULL with an error for any other rank. */
+AMP_API amp_tensor *amp_channels_last(amp_tensor *tensor);
+
 /* Marks a tensor as a parameter of the model: its casts are cached wherever it is used, and survive regions. A tensor
  * in a weight position that was loaded or made from data needs no mark; one that an op made (amp_full, amp_mul,
  * amp_clone) does, for it is taken for an activation: the explain report names such weights. */

@@ -68,8 +68,8 @@ typedef struct amp_generator amp_generator;
 /* ---- Option values --------------------------------------------------------------------------------------------
  * An option whose default is not zero (or is "None") carries a mark of presence, so that an explicit 0 stays a 0:
  *     amp_layer_norm(x, AMP_DIMS(384), w, b, .eps = AMP_SET(0))
- * In C, each of these types begins with a member of no size, which no bare number can initialise: for `.eps = 0`
- * compilers say "excess elements" or "requires explicit braces", and where. C++ takes the bare number as given. A value
+ * In C, each of these types begins with a member of no size, which no bare number can initialise: `.eps = 0` is an
+ * error that says "missing braces" or "requires explicit braces", and where. C++ takes the bare number as given. A value
  * that comes without its mark all the same is refused by every op with a sentence.
  */
 enum { AMP_PRESENT = 0x5e7 };
@@ -80,6 +80,17 @@ enum { AMP_PRESENT = 0x5e7 };
 #define AMP_NO_BARE_NUMBER_(write)                                                                                     \
     __extension__ struct {                                                                                             \
     } write;
+#endif
+
+/* An expression whose initialisers are checked: what gcc only warns of, a bare number for one of these types, is an error
+ * as it is for clang. What the call needs of compound literals lives until it has returned. */
+#ifndef __cplusplus
+#define AMP_CHECKED_(before, ...)                                                                                      \
+    __extension__({                                                                                                    \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wmissing-braces\"") before __VA_ARGS__;        \
+        _Pragma("GCC diagnostic pop")                                                                                  \
+    })
+#define AMP_CALL_(...) AMP_CHECKED_(, __VA_ARGS__)
 #endif
 
 /* clang-format off */

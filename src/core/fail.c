@@ -5,9 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/lock.h"
 #include "core/thread.h"
 
 __thread amp_thread amp_this_thread;
+
+/* The hook and its context change together. */
+static struct {
+    amp_error_hook call;
+    void *context;
+} hook;
+
+void amp_set_error_hook(amp_error_hook call, void *context) {
+    amp_lock(AMP_LOCK_ERROR_HOOK);
+    hook.call = call;
+    hook.context = context;
+    amp_unlock(AMP_LOCK_ERROR_HOOK);
+}
+
+static void tell_hook(amp_status code, const char *sentence) {
+    amp_lock(AMP_LOCK_ERROR_HOOK);
+    const amp_error_hook call = hook.call;
+    void *const context = hook.context;
+    amp_unlock(AMP_LOCK_ERROR_HOOK);
+    if (call) call(code, sentence, context);
+}
 
 amp_status(amp_fail)(amp_status code, const char *format, ...) {
     if (amp_this_thread.error != AMP_OK) return amp_this_thread.error; /* the first error stands */
@@ -20,6 +42,7 @@ amp_status(amp_fail)(amp_status code, const char *format, ...) {
     for (char *c = text->message; *c; c++) { /* names from files are quoted: one line, and no escapes for a terminal */
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     }
+    tell_hook(code, text->message);
     return code;
 }
 

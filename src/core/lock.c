@@ -10,6 +10,7 @@
         [AMP_LOCK_KERNELS] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, [AMP_LOCK_TUNING] = OPEN,                         \
         [AMP_LOCK_DNNL_MAKING] = OPEN, [AMP_LOCK_DNNL] = OPEN, [AMP_LOCK_FFT] = OPEN, [AMP_LOCK_ISA] = OPEN,           \
         [AMP_LOCK_GENERATORS] = OPEN, [AMP_LOCK_CASTS] = OPEN, [AMP_LOCK_HEADERS] = OPEN, [AMP_LOCK_MEMORY] = OPEN,    \
+        [AMP_LOCK_ERROR_HOOK] = OPEN,                                                                                  \
     }
 
 static const pthread_mutex_t open_locks[AMP_LOCK_COUNT] = LOCKS;

@@ -21,6 +21,7 @@ typedef enum amp_lock_name {
     AMP_LOCK_CASTS,
     AMP_LOCK_HEADERS,
     AMP_LOCK_MEMORY,
+    AMP_LOCK_ERROR_HOOK, /* innermost: an error may be found under any other */
     AMP_LOCK_COUNT
 } amp_lock_name;
 

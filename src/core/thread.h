@@ -2,6 +2,7 @@
 #ifndef AMP_CORE_THREAD_H
 #define AMP_CORE_THREAD_H
 
+#include "amp/explain.h"
 #include "core/tensor_impl.h"
 
 /* Layers of the dispatcher, outermost first. A thread's `layers` has the bits of those that are on; zero, in the
@@ -30,6 +31,13 @@ typedef struct amp_thread {
     bool watches_end;              /* amp_thread_watch was called */
 } amp_thread;
 
+/* What amp_label_enter has opened. */
+typedef struct amp_label_stack {
+    char path[AMP_LABEL_BYTES];
+    unsigned char ends[AMP_LABEL_DEPTH]; /* the length of the path before each */
+    int depth;                           /* those beyond AMP_LABEL_DEPTH are only counted */
+} amp_label_stack;
+
 /* Room for the thread's sentences. Not in thread-local memory itself: initial-exec makes all of a library's static, and
  * of that, dlopen (Python's ctypes, plugins) has about a kilobyte left for everyone. */
 typedef struct amp_thread_text {
@@ -37,6 +45,7 @@ typedef struct amp_thread_text {
     char descriptions[8][200];
     char names[2][80];
     char reason[256];
+    amp_label_stack labels;
     unsigned next_description, next_name;
 } amp_thread_text;
 

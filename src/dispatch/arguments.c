@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "amp/ops/args.h"
 #include "core/hot.h"
 #include "core/struct_size.h"
 #include "policy/user_ops.h"
@@ -129,6 +130,14 @@ AMP_HOT __attribute__((noinline)) static amp_status complete_value(amp_call *cal
         AMP_TRY(check_mark(call, arg, option->set, option->value, "AMP_SET(…)"));
         if (!option->set && arg->has_default) *option = (amp_opt_bool)AMP_SET(arg->default_number != 0);
         return AMP_OK;
+    }
+    case AMP_ARG_INT: {
+        const bool given = *(const int64_t *)field != AMP_MISSING_INT_ || !(arg->flags & AMP_ARG_REQUIRED);
+        return given ? AMP_OK : missing(call, arg);
+    }
+    case AMP_ARG_FLOAT: {
+        const bool given = *(const double *)field != AMP_MISSING_FLOAT_ || !(arg->flags & AMP_ARG_REQUIRED);
+        return given ? AMP_OK : missing(call, arg);
     }
     case AMP_ARG_STRING: {
         const char **string = field;

@@ -138,6 +138,13 @@ static void note_inputs(const amp_call *call, amp_record_key *key) {
     key->runs_in = amp_raise_category(in.dimensioned, in.numbers);
 }
 
+static void note_label(amp_record_key *key) {
+    const char *label = amp_label_path();
+    const size_t length = strlen(label);
+    memcpy(key->label, label, length + 1);
+    for (size_t i = 0; i < length; i++) key->hash = mix(key->hash, (unsigned char)label[i]);
+}
+
 /* ---- Recording ------------------------------------------------------------------------------------------------- */
 static bool same_inputs(const amp_record_key *a, const amp_record_key *b) {
     return a->input_count == b->input_count && a->stored_inputs == b->stored_inputs &&
@@ -153,7 +160,8 @@ static bool same(const amp_record_key *r, const amp_record_key *key) {
     return r->hash == key->hash && r->op == key->op && r->other_shapes == key->other_shapes && r->form == key->form &&
            r->device == key->device && a->policy == b->policy && a->in_region == b->in_region &&
            a->region == b->region && a->target == b->target && a->bypass == b->bypass &&
-           a->overridden == b->overridden && a->kernel == b->kernel && same_inputs(r, key);
+           a->overridden == b->overridden && a->kernel == b->kernel && strcmp(r->label, key->label) == 0 &&
+           same_inputs(r, key);
 }
 
 static amp_record *find(const amp_record_key *key) {
@@ -232,6 +240,7 @@ amp_status amp_explain_layer(amp_call *call) {
     amp_record_key key; /* not cleared: what is not stored is not compared */
     note_inputs(call, &key);
     note_options(call, &key);
+    note_label(&key);
     void *timing = amp_device_time_begin(call);
     const uint64_t start = now();
     const amp_status status = amp_call_next(call);

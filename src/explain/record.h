@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "amp/explain.h"
 #include "call/call.h"
 
 typedef enum amp_record_layout {
@@ -22,7 +23,8 @@ enum { AMP_RECORD_INPUTS = 16, AMP_RECORD_EXTENTS = 40, AMP_RECORD_OPTIONS = 24,
 
 /* What makes two calls the same row. */
 typedef struct amp_record_key {
-    uint64_t hash; /* of the inputs, also of those that found no room, and of the op */
+    uint64_t hash; /* of the inputs, also of those that found no room, of the op and the label */
+    char label[AMP_LABEL_BYTES];
     const amp_op_info *op;
     unsigned form;
     amp_device device;

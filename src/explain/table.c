@@ -18,18 +18,29 @@ static double number_of(const json_t *object, const char *key) {
     return json_number_value(json_object_get(object, key));
 }
 
+/* Whether an op has this key, and the word in it. */
+static bool any_says(const json_t *ops, const char *key, const char *word) {
+    size_t i;
+    json_t *op;
+    json_array_foreach(ops, i, op) {
+        const char *text = text_of(op, key, NULL);
+        if (text && strstr(text, word)) return true;
+    }
+    return false;
+}
+
 /* ---- Rows ------------------------------------------------------------------------------------------------------ */
 enum { WIDTH = 120, INDENT = 6 }; /* the lines below a row, which are wrapped there */
 
-enum { OP, CALLS, MS, SHARE, FIRST, MEDIAN, IN, CASTS, POLICY, KERNEL, COLUMNS };
+enum { OP, LABEL, CALLS, MS, SHARE, FIRST, MEDIAN, IN, CASTS, POLICY, KERNEL, COLUMNS };
 
 static const struct {
     const char *title;
     bool right;
 } columns[COLUMNS] = {
-    [OP] = {"op", false},         [CALLS] = {"calls", true},      [MS] = {"ms", true},  [SHARE] = {"share", true},
-    [FIRST] = {"first us", true}, [MEDIAN] = {"median us", true}, [IN] = {"in", false}, [CASTS] = {"casts*", false},
-    [POLICY] = {"policy", false}, [KERNEL] = {"kernel", false},
+    [OP] = {"op", false},        [LABEL] = {"label", false},   [CALLS] = {"calls", true},      [MS] = {"ms", true},
+    [SHARE] = {"share", true},   [FIRST] = {"first us", true}, [MEDIAN] = {"median us", true}, [IN] = {"in", false},
+    [CASTS] = {"casts*", false}, [POLICY] = {"policy", false}, [KERNEL] = {"kernel", false},
 };
 
 /* A line of the table: texts of the report, or here. */
@@ -63,6 +74,7 @@ static void write_op(line *l, const json_t *op, double total) {
     for (int i = 0; i < COLUMNS; i++) l->cells[i] = "-";
     snprintf(l->op, sizeof l->op, elsewhere ? "  %s (%s)" : "  %s", text_of(op, "op", "?"), device);
     l->cells[OP] = l->op;
+    l->cells[LABEL] = text_of(op, "label", "");
     write_time(l, number_of(op, "calls"), number_of(op, "nanoseconds"), total);
     write_microseconds(l, FIRST, json_object_get(op, "first_nanoseconds"));
     write_microseconds(l, MEDIAN, json_object_get(op, "median_nanoseconds"));
@@ -91,11 +103,12 @@ static void widen(table *t, const line *l) {
     }
 }
 
-/* The last cell is not padded, and empty ones behind the last that is not empty leave no blanks. */
+/* A column that is empty in all lines is left out. The last cell is not padded, and empty ones behind the last that is not empty leave no blanks. */
 static void print_line(const table *t, const line *l) {
     int last = COLUMNS - 1;
     while (last > 0 && !*l->cells[last]) last--;
     for (int i = 0; i <= last; i++) {
+        if (t->widths[i] == 0) continue;
         const int width = i < last || columns[i].right ? t->widths[i] : 0;
         fprintf(t->out, "%s%*s", i ? "  " : "", columns[i].right ? width : -width, l->cells[i]);
     }
@@ -229,6 +242,7 @@ static void print_groups(table *t) {
     json_t *op;
     line head, l;
     for (int c = 0; c < COLUMNS; c++) head.cells[c] = columns[c].title;
+    if (!any_says(t->ops, "label", "")) head.cells[LABEL] = "";
     widen(t, &head);
     json_array_foreach(t->ops, i, op) {
         write_op(&l, op, t->total);
@@ -289,15 +303,6 @@ static void print_refusals(FILE *out, const json_t *ops) {
                     text_of(row, "reason", "?"));
         }
     }
-}
-
-static bool any_says(const json_t *ops, const char *key, const char *word) {
-    size_t i;
-    json_t *op;
-    json_array_foreach(ops, i, op) {
-        if (strstr(text_of(op, key, ""), word)) return true;
-    }
-    return false;
 }
 
 static void print_host_time(FILE *out, const json_t *ops) {

@@ -1,7 +1,11 @@
 // The first error stands, NULL propagates, and each sentence says what is wrong with what.
 #include "amp_test.h"
 
+#include <string>
 #include <thread>
+#include <vector>
+
+#include "error_missing.h"
 
 using namespace amp_test;
 
@@ -191,4 +195,85 @@ TEST_F(Errors, AFormThatIsNotThereNamesTheOnesThatAre) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mm_: there is no such form of mm, which has the form mm_out"}));
     EXPECT_EQ(op("layer_norm_", {m23_, AMP_DIMS(3)}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"layer_norm_: there is no such form of layer_norm, which has "}));
+}
+
+// ---- Required numbers -------------------------------------------------------------------------------------------------
+
+TEST_F(Errors, ARequiredNumberThatIsLeftOutIsMissing) {
+    EXPECT_EQ(topk_without_k(m23_), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"topk: the argument 'k' is missing"}));
+    EXPECT_EQ(narrow_without_start(m23_), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"narrow: the argument 'start' is missing"}));
+    EXPECT_EQ(quantile_without_q(m23_), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"quantile", "'q' is missing"}));
+    EXPECT_NE(softmax_by_name(m23_), nullptr) << amp_last_error();
+}
+
+TEST_F(Errors, ARequiredNumberIsMissingInAStructOfCxx) {
+    amp_softmax_args args{};
+    args.input = m23_;
+    EXPECT_EQ(amp_softmax_call(&args), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"softmax: the argument 'dim' is missing"}));
+    args.dim = 0;
+    EXPECT_NE(amp_softmax_call(&args), nullptr) << amp_last_error();
+}
+
+// ---- The hook ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Told {
+    std::vector<std::string> sentences;
+    amp_status status = AMP_OK;
+};
+
+void tell(amp_status status, const char *sentence, void *context) {
+    auto *told = static_cast<Told *>(context);
+    told->sentences.emplace_back(sentence);
+    told->status = status;
+}
+
+class ErrorHook : public Errors {
+  protected:
+    void SetUp() override {
+        amp_set_error_hook(tell, &told_);
+    }
+    void TearDown() override {
+        amp_set_error_hook(nullptr, nullptr);
+        Errors::TearDown();
+    }
+
+    Told told_;
+};
+
+} // namespace
+
+TEST_F(ErrorHook, IsCalledOnceForTheErrorThatStands) {
+    EXPECT_NE(op("add", {m23_, m23_}), nullptr);
+    EXPECT_TRUE(told_.sentences.empty()) << "nothing failed";
+    EXPECT_EQ(op("mm", {m23_, m45_}), nullptr);
+    EXPECT_EQ(op("no_such_op", {}), nullptr);
+    ASSERT_EQ(told_.sentences.size(), 1u);
+    EXPECT_EQ(told_.sentences[0], amp_last_error());
+    EXPECT_EQ(told_.status, AMP_ERROR_INVALID);
+    amp_clear_error();
+    EXPECT_EQ(op("no_such_op", {}), nullptr);
+    EXPECT_EQ(told_.sentences.size(), 2u) << "an error after a clear is a first one";
+    amp_clear_error();
+}
+
+TEST_F(ErrorHook, HearsOfOtherThreads) {
+    std::thread([] {
+        EXPECT_EQ(amp_load_npy("no/such/file.npy"), nullptr);
+        amp_clear_error();
+    }).join();
+    ASSERT_EQ(told_.sentences.size(), 1u);
+    EXPECT_EQ(told_.status, AMP_ERROR_IO);
+}
+
+TEST_F(ErrorHook, GoesWithNull) {
+    amp_set_error_hook(nullptr, nullptr);
+    EXPECT_EQ(op("mm", {m23_, m45_}), nullptr);
+    EXPECT_TRUE(told_.sentences.empty());
+    amp_clear_error();
 }

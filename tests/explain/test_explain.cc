@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <jansson.h>
+#include <map>
+#include <regex>
 #include <sstream>
 #include <sys/wait.h>
 #include <thread>
@@ -678,4 +680,67 @@ TEST(ExplainEnvironment, AFileThatCannotBeWrittenIsReportedOnStandardErrorOnly) 
                                 "' --gtest_filter=ExplainEnvironment.AFile* 2>&1 >/dev/null | grep -q "
                                 "\"AMP_EXPLAIN: cannot write '/no/such/folder/file': No such file or directory\"";
     EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+// ---- Labels -----------------------------------------------------------------------------------------------------------
+
+TEST_F(Explain, LabelsTellCallSitesApart) {
+    amp_label("encoder") {
+        for (int layer = 0; layer < 2; layer++) {
+            amp_label_here(layer == 0 ? "layer0" : "layer1");
+            for (int i = 0; i <= layer; i++) op("add", {x_, x_});
+        }
+    }
+    op("add", {x_, x_});
+    const Report r;
+    ASSERT_EQ(r.rows(), 3u);
+    std::map<std::string, int64_t> calls;
+    for (size_t i = 0; i < 3; i++)
+        calls[Report::text(r.row("add", i), "label")] = Report::number(r.row("add", i), "calls");
+    const std::map<std::string, int64_t> expected = {{"", 1}, {"encoder/layer0", 1}, {"encoder/layer1", 2}};
+    EXPECT_EQ(calls, expected);
+}
+
+TEST_F(Explain, TheTableHasAColumnOfLabelsOnlyWhereThereAreAny) {
+    op("add", {x_, x_});
+    EXPECT_EQ(report(AMP_EXPLAIN_TABLE).find("label"), std::string::npos);
+    {
+        amp_label_here("decoder");
+        op("add", {x_, x_});
+    }
+    const std::string table = report(AMP_EXPLAIN_TABLE);
+    EXPECT_NE(table.find("label"), std::string::npos) << table;
+    EXPECT_TRUE(std::regex_search(table, std::regex("\n  add +decoder +1 "))) << table;
+}
+
+TEST_F(Explain, LabelsAreBoundedAndBalanced) {
+    const std::string name(50, 'n');
+    for (int i = 0; i < 40; i++) EXPECT_EQ(amp_label_enter(name.c_str()), AMP_OK);
+    EXPECT_EQ(std::strlen(amp_label_path()), static_cast<size_t>(AMP_LABEL_BYTES - 1));
+    op("add", {x_, x_});
+    for (int i = 0; i < 39; i++) EXPECT_EQ(amp_label_exit(), AMP_OK);
+    EXPECT_EQ(amp_label_path(), name);
+    EXPECT_EQ(amp_label_exit(), AMP_OK);
+    EXPECT_STREQ(amp_label_path(), "");
+    EXPECT_EQ(amp_label_exit(), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"label: exit without an open label"}));
+    EXPECT_EQ(Report().rows(), 1u);
+}
+
+TEST_F(Explain, ALabelIsCutBetweenCharacters) {
+    const std::string long_name = std::string(AMP_LABEL_BYTES - 2, 'n') + "\xc3\xa4\xc3\xb6";
+    amp_label_here(long_name.c_str());
+    op("add", {x_, x_});
+    EXPECT_EQ(Report::text(Report().row("add"), "label"), std::string(AMP_LABEL_BYTES - 2, 'n'));
+}
+
+TEST_F(Explain, ALabelThatIsNoTextIsAnErrorAndStillEnds) {
+    {
+        amp_label_here(nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"label: the name is NULL"}));
+        amp_label_here("\xff");
+        op("add", {x_, x_});
+    }
+    EXPECT_STREQ(amp_label_path(), "");
+    EXPECT_EQ(Report::text(Report().row("add"), "label"), "?");
 }

@@ -21,9 +21,9 @@ AMP_API amp_tensor *amp_relu_call(const amp_relu_args *args);
 AMP_API amp_tensor *amp_relu_inplace_call(const amp_relu_args *args);
 AMP_API amp_tensor *amp_relu_out_call(amp_tensor *out, const amp_relu_args *args);
 #ifndef __cplusplus
-#define amp_relu(...) amp_relu_call(AMP_ARGS_(relu, input, __VA_ARGS__))
-#define amp_relu_(...) amp_relu_inplace_call(AMP_ARGS_(relu, input, __VA_ARGS__))
-#define amp_relu_out(out, ...) amp_relu_out_call(out, AMP_ARGS_(relu, input, __VA_ARGS__))
+#define amp_relu(...) AMP_CALL_(amp_relu_call(AMP_ARGS_(relu, input, __VA_ARGS__)))
+#define amp_relu_(...) AMP_CALL_(amp_relu_inplace_call(AMP_ARGS_(relu, input, __VA_ARGS__)))
+#define amp_relu_out(out, ...) AMP_CALL_(amp_relu_out_call(out, AMP_ARGS_(relu, input, __VA_ARGS__)))
 #endif
 
 /* input kept between 0 and 6.
@@ -36,8 +36,8 @@ typedef struct amp_relu6_args {
 AMP_API amp_tensor *amp_relu6_call(const amp_relu6_args *args);
 AMP_API amp_tensor *amp_relu6_inplace_call(const amp_relu6_args *args);
 #ifndef __cplusplus
-#define amp_relu6(...) amp_relu6_call(AMP_ARGS_(relu6, input, __VA_ARGS__))
-#define amp_relu6_(...) amp_relu6_inplace_call(AMP_ARGS_(relu6, input, __VA_ARGS__))
+#define amp_relu6(...) AMP_CALL_(amp_relu6_call(AMP_ARGS_(relu6, input, __VA_ARGS__)))
+#define amp_relu6_(...) AMP_CALL_(amp_relu6_inplace_call(AMP_ARGS_(relu6, input, __VA_ARGS__)))
 #endif
 
 /* input, times negative_slope below zero.
@@ -52,9 +52,9 @@ AMP_API amp_tensor *amp_leaky_relu_call(const amp_leaky_relu_args *args);
 AMP_API amp_tensor *amp_leaky_relu_inplace_call(const amp_leaky_relu_args *args);
 AMP_API amp_tensor *amp_leaky_relu_out_call(amp_tensor *out, const amp_leaky_relu_args *args);
 #ifndef __cplusplus
-#define amp_leaky_relu(...) amp_leaky_relu_call(AMP_ARGS_(leaky_relu, input, __VA_ARGS__))
-#define amp_leaky_relu_(...) amp_leaky_relu_inplace_call(AMP_ARGS_(leaky_relu, input, __VA_ARGS__))
-#define amp_leaky_relu_out(out, ...) amp_leaky_relu_out_call(out, AMP_ARGS_(leaky_relu, input, __VA_ARGS__))
+#define amp_leaky_relu(...) AMP_CALL_(amp_leaky_relu_call(AMP_ARGS_(leaky_relu, input, __VA_ARGS__)))
+#define amp_leaky_relu_(...) AMP_CALL_(amp_leaky_relu_inplace_call(AMP_ARGS_(leaky_relu, input, __VA_ARGS__)))
+#define amp_leaky_relu_out(out, ...) AMP_CALL_(amp_leaky_relu_out_call(out, AMP_ARGS_(leaky_relu, input, __VA_ARGS__)))
 #endif
 
 /* input, times a learnt slope (one, or one for each channel) below zero.
@@ -67,7 +67,7 @@ typedef struct amp_prelu_args {
 } amp_prelu_args;
 AMP_API amp_tensor *amp_prelu_call(const amp_prelu_args *args);
 #ifndef __cplusplus
-#define amp_prelu(...) amp_prelu_call(AMP_ARGS_(prelu, input, __VA_ARGS__))
+#define amp_prelu(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_prelu_call(AMP_ARGS_(prelu, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input above zero, alpha * (exp(input) - 1) below.
@@ -82,9 +82,9 @@ AMP_API amp_tensor *amp_elu_call(const amp_elu_args *args);
 AMP_API amp_tensor *amp_elu_inplace_call(const amp_elu_args *args);
 AMP_API amp_tensor *amp_elu_out_call(amp_tensor *out, const amp_elu_args *args);
 #ifndef __cplusplus
-#define amp_elu(...) amp_elu_call(AMP_ARGS_(elu, input, __VA_ARGS__))
-#define amp_elu_(...) amp_elu_inplace_call(AMP_ARGS_(elu, input, __VA_ARGS__))
-#define amp_elu_out(out, ...) amp_elu_out_call(out, AMP_ARGS_(elu, input, __VA_ARGS__))
+#define amp_elu(...) AMP_CALL_(amp_elu_call(AMP_ARGS_(elu, input, __VA_ARGS__)))
+#define amp_elu_(...) AMP_CALL_(amp_elu_inplace_call(AMP_ARGS_(elu, input, __VA_ARGS__)))
+#define amp_elu_out(out, ...) AMP_CALL_(amp_elu_out_call(out, AMP_ARGS_(elu, input, __VA_ARGS__)))
 #endif
 
 /* input above zero, alpha * (exp(input / alpha) - 1) below.
@@ -99,9 +99,9 @@ AMP_API amp_tensor *amp_celu_call(const amp_celu_args *args);
 AMP_API amp_tensor *amp_celu_inplace_call(const amp_celu_args *args);
 AMP_API amp_tensor *amp_celu_out_call(amp_tensor *out, const amp_celu_args *args);
 #ifndef __cplusplus
-#define amp_celu(...) amp_celu_call(AMP_ARGS_(celu, input, __VA_ARGS__))
-#define amp_celu_(...) amp_celu_inplace_call(AMP_ARGS_(celu, input, __VA_ARGS__))
-#define amp_celu_out(out, ...) amp_celu_out_call(out, AMP_ARGS_(celu, input, __VA_ARGS__))
+#define amp_celu(...) AMP_CALL_(amp_celu_call(AMP_ARGS_(celu, input, __VA_ARGS__)))
+#define amp_celu_(...) AMP_CALL_(amp_celu_inplace_call(AMP_ARGS_(celu, input, __VA_ARGS__)))
+#define amp_celu_out(out, ...) AMP_CALL_(amp_celu_out_call(out, AMP_ARGS_(celu, input, __VA_ARGS__)))
 #endif
 
 /* The self-normalising ELU with its fixed scale and alpha.
@@ -114,8 +114,8 @@ typedef struct amp_selu_args {
 AMP_API amp_tensor *amp_selu_call(const amp_selu_args *args);
 AMP_API amp_tensor *amp_selu_inplace_call(const amp_selu_args *args);
 #ifndef __cplusplus
-#define amp_selu(...) amp_selu_call(AMP_ARGS_(selu, input, __VA_ARGS__))
-#define amp_selu_(...) amp_selu_inplace_call(AMP_ARGS_(selu, input, __VA_ARGS__))
+#define amp_selu(...) AMP_CALL_(amp_selu_call(AMP_ARGS_(selu, input, __VA_ARGS__)))
+#define amp_selu_(...) AMP_CALL_(amp_selu_inplace_call(AMP_ARGS_(selu, input, __VA_ARGS__)))
 #endif
 
 /* x times the normal distribution function of x; approximate "tanh" uses the tanh formula.
@@ -130,9 +130,9 @@ AMP_API amp_tensor *amp_gelu_call(const amp_gelu_args *args);
 AMP_API amp_tensor *amp_gelu_inplace_call(const amp_gelu_args *args);
 AMP_API amp_tensor *amp_gelu_out_call(amp_tensor *out, const amp_gelu_args *args);
 #ifndef __cplusplus
-#define amp_gelu(...) amp_gelu_call(AMP_ARGS_(gelu, input, __VA_ARGS__))
-#define amp_gelu_(...) amp_gelu_inplace_call(AMP_ARGS_(gelu, input, __VA_ARGS__))
-#define amp_gelu_out(out, ...) amp_gelu_out_call(out, AMP_ARGS_(gelu, input, __VA_ARGS__))
+#define amp_gelu(...) AMP_CALL_(amp_gelu_call(AMP_ARGS_(gelu, input, __VA_ARGS__)))
+#define amp_gelu_(...) AMP_CALL_(amp_gelu_inplace_call(AMP_ARGS_(gelu, input, __VA_ARGS__)))
+#define amp_gelu_out(out, ...) AMP_CALL_(amp_gelu_out_call(out, AMP_ARGS_(gelu, input, __VA_ARGS__)))
 #endif
 
 /* input * sigmoid(input).
@@ -146,9 +146,9 @@ AMP_API amp_tensor *amp_silu_call(const amp_silu_args *args);
 AMP_API amp_tensor *amp_silu_inplace_call(const amp_silu_args *args);
 AMP_API amp_tensor *amp_silu_out_call(amp_tensor *out, const amp_silu_args *args);
 #ifndef __cplusplus
-#define amp_silu(...) amp_silu_call(AMP_ARGS_(silu, input, __VA_ARGS__))
-#define amp_silu_(...) amp_silu_inplace_call(AMP_ARGS_(silu, input, __VA_ARGS__))
-#define amp_silu_out(out, ...) amp_silu_out_call(out, AMP_ARGS_(silu, input, __VA_ARGS__))
+#define amp_silu(...) AMP_CALL_(amp_silu_call(AMP_ARGS_(silu, input, __VA_ARGS__)))
+#define amp_silu_(...) AMP_CALL_(amp_silu_inplace_call(AMP_ARGS_(silu, input, __VA_ARGS__)))
+#define amp_silu_out(out, ...) AMP_CALL_(amp_silu_out_call(out, AMP_ARGS_(silu, input, __VA_ARGS__)))
 #endif
 
 /* input * tanh(softplus(input)).
@@ -162,9 +162,9 @@ AMP_API amp_tensor *amp_mish_call(const amp_mish_args *args);
 AMP_API amp_tensor *amp_mish_inplace_call(const amp_mish_args *args);
 AMP_API amp_tensor *amp_mish_out_call(amp_tensor *out, const amp_mish_args *args);
 #ifndef __cplusplus
-#define amp_mish(...) amp_mish_call(AMP_ARGS_(mish, input, __VA_ARGS__))
-#define amp_mish_(...) amp_mish_inplace_call(AMP_ARGS_(mish, input, __VA_ARGS__))
-#define amp_mish_out(out, ...) amp_mish_out_call(out, AMP_ARGS_(mish, input, __VA_ARGS__))
+#define amp_mish(...) AMP_CALL_(amp_mish_call(AMP_ARGS_(mish, input, __VA_ARGS__)))
+#define amp_mish_(...) AMP_CALL_(amp_mish_inplace_call(AMP_ARGS_(mish, input, __VA_ARGS__)))
+#define amp_mish_out(out, ...) AMP_CALL_(amp_mish_out_call(out, AMP_ARGS_(mish, input, __VA_ARGS__)))
 #endif
 
 /* log(1 + exp(beta * input)) / beta; input itself where beta * input is above threshold.
@@ -179,8 +179,8 @@ typedef struct amp_softplus_args {
 AMP_API amp_tensor *amp_softplus_call(const amp_softplus_args *args);
 AMP_API amp_tensor *amp_softplus_out_call(amp_tensor *out, const amp_softplus_args *args);
 #ifndef __cplusplus
-#define amp_softplus(...) amp_softplus_call(AMP_ARGS_(softplus, input, __VA_ARGS__))
-#define amp_softplus_out(out, ...) amp_softplus_out_call(out, AMP_ARGS_(softplus, input, __VA_ARGS__))
+#define amp_softplus(...) AMP_CALL_(amp_softplus_call(AMP_ARGS_(softplus, input, __VA_ARGS__)))
+#define amp_softplus_out(out, ...) AMP_CALL_(amp_softplus_out_call(out, AMP_ARGS_(softplus, input, __VA_ARGS__)))
 #endif
 
 /* input / (1 + |input|).
@@ -192,7 +192,7 @@ typedef struct amp_softsign_args {
 } amp_softsign_args;
 AMP_API amp_tensor *amp_softsign_call(const amp_softsign_args *args);
 #ifndef __cplusplus
-#define amp_softsign(...) amp_softsign_call(AMP_ARGS_(softsign, input, __VA_ARGS__))
+#define amp_softsign(...) AMP_CALL_(amp_softsign_call(AMP_ARGS_(softsign, input, __VA_ARGS__)))
 #endif
 
 /* log(sigmoid(input)).
@@ -205,8 +205,8 @@ typedef struct amp_logsigmoid_args {
 AMP_API amp_tensor *amp_logsigmoid_call(const amp_logsigmoid_args *args);
 AMP_API amp_tensor *amp_logsigmoid_out_call(amp_tensor *out, const amp_logsigmoid_args *args);
 #ifndef __cplusplus
-#define amp_logsigmoid(...) amp_logsigmoid_call(AMP_ARGS_(logsigmoid, input, __VA_ARGS__))
-#define amp_logsigmoid_out(out, ...) amp_logsigmoid_out_call(out, AMP_ARGS_(logsigmoid, input, __VA_ARGS__))
+#define amp_logsigmoid(...) AMP_CALL_(amp_logsigmoid_call(AMP_ARGS_(logsigmoid, input, __VA_ARGS__)))
+#define amp_logsigmoid_out(out, ...) AMP_CALL_(amp_logsigmoid_out_call(out, AMP_ARGS_(logsigmoid, input, __VA_ARGS__)))
 #endif
 
 /* relu6(input + 3) / 6.
@@ -220,9 +220,9 @@ AMP_API amp_tensor *amp_hardsigmoid_call(const amp_hardsigmoid_args *args);
 AMP_API amp_tensor *amp_hardsigmoid_inplace_call(const amp_hardsigmoid_args *args);
 AMP_API amp_tensor *amp_hardsigmoid_out_call(amp_tensor *out, const amp_hardsigmoid_args *args);
 #ifndef __cplusplus
-#define amp_hardsigmoid(...) amp_hardsigmoid_call(AMP_ARGS_(hardsigmoid, input, __VA_ARGS__))
-#define amp_hardsigmoid_(...) amp_hardsigmoid_inplace_call(AMP_ARGS_(hardsigmoid, input, __VA_ARGS__))
-#define amp_hardsigmoid_out(out, ...) amp_hardsigmoid_out_call(out, AMP_ARGS_(hardsigmoid, input, __VA_ARGS__))
+#define amp_hardsigmoid(...) AMP_CALL_(amp_hardsigmoid_call(AMP_ARGS_(hardsigmoid, input, __VA_ARGS__)))
+#define amp_hardsigmoid_(...) AMP_CALL_(amp_hardsigmoid_inplace_call(AMP_ARGS_(hardsigmoid, input, __VA_ARGS__)))
+#define amp_hardsigmoid_out(out, ...) AMP_CALL_(amp_hardsigmoid_out_call(out, AMP_ARGS_(hardsigmoid, input, __VA_ARGS__)))
 #endif
 
 /* input * relu6(input + 3) / 6.
@@ -236,9 +236,9 @@ AMP_API amp_tensor *amp_hardswish_call(const amp_hardswish_args *args);
 AMP_API amp_tensor *amp_hardswish_inplace_call(const amp_hardswish_args *args);
 AMP_API amp_tensor *amp_hardswish_out_call(amp_tensor *out, const amp_hardswish_args *args);
 #ifndef __cplusplus
-#define amp_hardswish(...) amp_hardswish_call(AMP_ARGS_(hardswish, input, __VA_ARGS__))
-#define amp_hardswish_(...) amp_hardswish_inplace_call(AMP_ARGS_(hardswish, input, __VA_ARGS__))
-#define amp_hardswish_out(out, ...) amp_hardswish_out_call(out, AMP_ARGS_(hardswish, input, __VA_ARGS__))
+#define amp_hardswish(...) AMP_CALL_(amp_hardswish_call(AMP_ARGS_(hardswish, input, __VA_ARGS__)))
+#define amp_hardswish_(...) AMP_CALL_(amp_hardswish_inplace_call(AMP_ARGS_(hardswish, input, __VA_ARGS__)))
+#define amp_hardswish_out(out, ...) AMP_CALL_(amp_hardswish_out_call(out, AMP_ARGS_(hardswish, input, __VA_ARGS__)))
 #endif
 
 /* input kept between two numbers.
@@ -254,9 +254,9 @@ AMP_API amp_tensor *amp_hardtanh_call(const amp_hardtanh_args *args);
 AMP_API amp_tensor *amp_hardtanh_inplace_call(const amp_hardtanh_args *args);
 AMP_API amp_tensor *amp_hardtanh_out_call(amp_tensor *out, const amp_hardtanh_args *args);
 #ifndef __cplusplus
-#define amp_hardtanh(...) amp_hardtanh_call(AMP_ARGS_(hardtanh, input, __VA_ARGS__))
-#define amp_hardtanh_(...) amp_hardtanh_inplace_call(AMP_ARGS_(hardtanh, input, __VA_ARGS__))
-#define amp_hardtanh_out(out, ...) amp_hardtanh_out_call(out, AMP_ARGS_(hardtanh, input, __VA_ARGS__))
+#define amp_hardtanh(...) AMP_CALL_(amp_hardtanh_call(AMP_ARGS_(hardtanh, input, __VA_ARGS__)))
+#define amp_hardtanh_(...) AMP_CALL_(amp_hardtanh_inplace_call(AMP_ARGS_(hardtanh, input, __VA_ARGS__)))
+#define amp_hardtanh_out(out, ...) AMP_CALL_(amp_hardtanh_out_call(out, AMP_ARGS_(hardtanh, input, __VA_ARGS__)))
 #endif
 
 /* input above the threshold, value elsewhere.
@@ -272,9 +272,9 @@ AMP_API amp_tensor *amp_threshold_call(const amp_threshold_args *args);
 AMP_API amp_tensor *amp_threshold_inplace_call(const amp_threshold_args *args);
 AMP_API amp_tensor *amp_threshold_out_call(amp_tensor *out, const amp_threshold_args *args);
 #ifndef __cplusplus
-#define amp_threshold(...) amp_threshold_call(AMP_ARGS_(threshold, input, __VA_ARGS__))
-#define amp_threshold_(...) amp_threshold_inplace_call(AMP_ARGS_(threshold, input, __VA_ARGS__))
-#define amp_threshold_out(out, ...) amp_threshold_out_call(out, AMP_ARGS_(threshold, input, __VA_ARGS__))
+#define amp_threshold(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, threshold, value", amp_threshold_call(AMP_ARGS_(threshold, input, r1_, r2_, __VA_ARGS__)))
+#define amp_threshold_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, threshold, value", amp_threshold_inplace_call(AMP_ARGS_(threshold, input, r1_, r2_, __VA_ARGS__)))
+#define amp_threshold_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, threshold, value", amp_threshold_out_call(out, AMP_ARGS_(threshold, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The first half of dim times the sigmoid of the second half.
@@ -288,8 +288,8 @@ typedef struct amp_glu_args {
 AMP_API amp_tensor *amp_glu_call(const amp_glu_args *args);
 AMP_API amp_tensor *amp_glu_out_call(amp_tensor *out, const amp_glu_args *args);
 #ifndef __cplusplus
-#define amp_glu(...) amp_glu_call(AMP_ARGS_(glu, input, __VA_ARGS__))
-#define amp_glu_out(out, ...) amp_glu_out_call(out, AMP_ARGS_(glu, input, __VA_ARGS__))
+#define amp_glu(...) AMP_CALL_(amp_glu_call(AMP_ARGS_(glu, input, __VA_ARGS__)))
+#define amp_glu_out(out, ...) AMP_CALL_(amp_glu_out_call(out, AMP_ARGS_(glu, input, __VA_ARGS__)))
 #endif
 
 /* exp(x - max) / sum along dim; with dtype, input is converted first.
@@ -298,14 +298,14 @@ AMP_API amp_tensor *amp_glu_out_call(amp_tensor *out, const amp_glu_args *args);
 typedef struct amp_softmax_args {
     size_t struct_size AMP_SIZE_OF_(amp_softmax_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
 } amp_softmax_args;
 AMP_API amp_tensor *amp_softmax_call(const amp_softmax_args *args);
 AMP_API amp_tensor *amp_softmax_out_call(amp_tensor *out, const amp_softmax_args *args);
 #ifndef __cplusplus
-#define amp_softmax(...) amp_softmax_call(AMP_ARGS_(softmax, input, __VA_ARGS__))
-#define amp_softmax_out(out, ...) amp_softmax_out_call(out, AMP_ARGS_(softmax, input, __VA_ARGS__))
+#define amp_softmax(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_softmax_call(AMP_ARGS_MISSING_(softmax, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_softmax_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_softmax_out_call(out, AMP_ARGS_MISSING_(softmax, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The logarithm of softmax along dim; with dtype, input is converted first.
@@ -314,14 +314,14 @@ AMP_API amp_tensor *amp_softmax_out_call(amp_tensor *out, const amp_softmax_args
 typedef struct amp_log_softmax_args {
     size_t struct_size AMP_SIZE_OF_(amp_log_softmax_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
 } amp_log_softmax_args;
 AMP_API amp_tensor *amp_log_softmax_call(const amp_log_softmax_args *args);
 AMP_API amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_softmax_args *args);
 #ifndef __cplusplus
-#define amp_log_softmax(...) amp_log_softmax_call(AMP_ARGS_(log_softmax, input, __VA_ARGS__))
-#define amp_log_softmax_out(out, ...) amp_log_softmax_out_call(out, AMP_ARGS_(log_softmax, input, __VA_ARGS__))
+#define amp_log_softmax(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_log_softmax_call(AMP_ARGS_MISSING_(log_softmax, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_log_softmax_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_log_softmax_out_call(out, AMP_ARGS_MISSING_(log_softmax, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The softmax of -input along dim.
@@ -330,12 +330,12 @@ AMP_API amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_soft
 typedef struct amp_softmin_args {
     size_t struct_size AMP_SIZE_OF_(amp_softmin_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
 } amp_softmin_args;
 AMP_API amp_tensor *amp_softmin_call(const amp_softmin_args *args);
 #ifndef __cplusplus
-#define amp_softmin(...) amp_softmin_call(AMP_ARGS_(softmin, input, __VA_ARGS__))
+#define amp_softmin(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_softmin_call(AMP_ARGS_MISSING_(softmin, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

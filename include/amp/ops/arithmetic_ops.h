@@ -23,9 +23,9 @@ AMP_API amp_tensor *amp_add_call(const amp_add_args *args);
 AMP_API amp_tensor *amp_add_inplace_call(const amp_add_args *args);
 AMP_API amp_tensor *amp_add_out_call(amp_tensor *out, const amp_add_args *args);
 #ifndef __cplusplus
-#define amp_add(...) amp_add_call(AMP_ARGS_(add, input, __VA_ARGS__))
-#define amp_add_(...) amp_add_inplace_call(AMP_ARGS_(add, input, __VA_ARGS__))
-#define amp_add_out(out, ...) amp_add_out_call(out, AMP_ARGS_(add, input, __VA_ARGS__))
+#define amp_add(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_add_call(AMP_ARGS_(add, input, r1_, __VA_ARGS__)))
+#define amp_add_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_add_inplace_call(AMP_ARGS_(add, input, r1_, __VA_ARGS__)))
+#define amp_add_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_add_out_call(out, AMP_ARGS_(add, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input + alpha * other, other a number.
@@ -41,9 +41,9 @@ AMP_API amp_tensor *amp_add_scalar_call(const amp_add_scalar_args *args);
 AMP_API amp_tensor *amp_add_scalar_inplace_call(const amp_add_scalar_args *args);
 AMP_API amp_tensor *amp_add_scalar_out_call(amp_tensor *out, const amp_add_scalar_args *args);
 #ifndef __cplusplus
-#define amp_add_scalar(...) amp_add_scalar_call(AMP_ARGS_(add_scalar, input, __VA_ARGS__))
-#define amp_add_scalar_(...) amp_add_scalar_inplace_call(AMP_ARGS_(add_scalar, input, __VA_ARGS__))
-#define amp_add_scalar_out(out, ...) amp_add_scalar_out_call(out, AMP_ARGS_(add_scalar, input, __VA_ARGS__))
+#define amp_add_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_add_scalar_call(AMP_ARGS_(add_scalar, input, r1_, __VA_ARGS__)))
+#define amp_add_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_add_scalar_inplace_call(AMP_ARGS_(add_scalar, input, r1_, __VA_ARGS__)))
+#define amp_add_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_add_scalar_out_call(out, AMP_ARGS_(add_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input - alpha * other.
@@ -59,9 +59,9 @@ AMP_API amp_tensor *amp_sub_call(const amp_sub_args *args);
 AMP_API amp_tensor *amp_sub_inplace_call(const amp_sub_args *args);
 AMP_API amp_tensor *amp_sub_out_call(amp_tensor *out, const amp_sub_args *args);
 #ifndef __cplusplus
-#define amp_sub(...) amp_sub_call(AMP_ARGS_(sub, input, __VA_ARGS__))
-#define amp_sub_(...) amp_sub_inplace_call(AMP_ARGS_(sub, input, __VA_ARGS__))
-#define amp_sub_out(out, ...) amp_sub_out_call(out, AMP_ARGS_(sub, input, __VA_ARGS__))
+#define amp_sub(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_sub_call(AMP_ARGS_(sub, input, r1_, __VA_ARGS__)))
+#define amp_sub_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_sub_inplace_call(AMP_ARGS_(sub, input, r1_, __VA_ARGS__)))
+#define amp_sub_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_sub_out_call(out, AMP_ARGS_(sub, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input - alpha * other, other a number.
@@ -77,9 +77,9 @@ AMP_API amp_tensor *amp_sub_scalar_call(const amp_sub_scalar_args *args);
 AMP_API amp_tensor *amp_sub_scalar_inplace_call(const amp_sub_scalar_args *args);
 AMP_API amp_tensor *amp_sub_scalar_out_call(amp_tensor *out, const amp_sub_scalar_args *args);
 #ifndef __cplusplus
-#define amp_sub_scalar(...) amp_sub_scalar_call(AMP_ARGS_(sub_scalar, input, __VA_ARGS__))
-#define amp_sub_scalar_(...) amp_sub_scalar_inplace_call(AMP_ARGS_(sub_scalar, input, __VA_ARGS__))
-#define amp_sub_scalar_out(out, ...) amp_sub_scalar_out_call(out, AMP_ARGS_(sub_scalar, input, __VA_ARGS__))
+#define amp_sub_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_sub_scalar_call(AMP_ARGS_(sub_scalar, input, r1_, __VA_ARGS__)))
+#define amp_sub_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_sub_scalar_inplace_call(AMP_ARGS_(sub_scalar, input, r1_, __VA_ARGS__)))
+#define amp_sub_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_sub_scalar_out_call(out, AMP_ARGS_(sub_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input * other.
@@ -94,9 +94,9 @@ AMP_API amp_tensor *amp_mul_call(const amp_mul_args *args);
 AMP_API amp_tensor *amp_mul_inplace_call(const amp_mul_args *args);
 AMP_API amp_tensor *amp_mul_out_call(amp_tensor *out, const amp_mul_args *args);
 #ifndef __cplusplus
-#define amp_mul(...) amp_mul_call(AMP_ARGS_(mul, input, __VA_ARGS__))
-#define amp_mul_(...) amp_mul_inplace_call(AMP_ARGS_(mul, input, __VA_ARGS__))
-#define amp_mul_out(out, ...) amp_mul_out_call(out, AMP_ARGS_(mul, input, __VA_ARGS__))
+#define amp_mul(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_mul_call(AMP_ARGS_(mul, input, r1_, __VA_ARGS__)))
+#define amp_mul_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_mul_inplace_call(AMP_ARGS_(mul, input, r1_, __VA_ARGS__)))
+#define amp_mul_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_mul_out_call(out, AMP_ARGS_(mul, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input * other, other a number.
@@ -111,9 +111,9 @@ AMP_API amp_tensor *amp_mul_scalar_call(const amp_mul_scalar_args *args);
 AMP_API amp_tensor *amp_mul_scalar_inplace_call(const amp_mul_scalar_args *args);
 AMP_API amp_tensor *amp_mul_scalar_out_call(amp_tensor *out, const amp_mul_scalar_args *args);
 #ifndef __cplusplus
-#define amp_mul_scalar(...) amp_mul_scalar_call(AMP_ARGS_(mul_scalar, input, __VA_ARGS__))
-#define amp_mul_scalar_(...) amp_mul_scalar_inplace_call(AMP_ARGS_(mul_scalar, input, __VA_ARGS__))
-#define amp_mul_scalar_out(out, ...) amp_mul_scalar_out_call(out, AMP_ARGS_(mul_scalar, input, __VA_ARGS__))
+#define amp_mul_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_mul_scalar_call(AMP_ARGS_(mul_scalar, input, r1_, __VA_ARGS__)))
+#define amp_mul_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_mul_scalar_inplace_call(AMP_ARGS_(mul_scalar, input, r1_, __VA_ARGS__)))
+#define amp_mul_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_mul_scalar_out_call(out, AMP_ARGS_(mul_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input / other; rounding_mode "trunc" or "floor" rounds the quotient.
@@ -129,9 +129,9 @@ AMP_API amp_tensor *amp_div_call(const amp_div_args *args);
 AMP_API amp_tensor *amp_div_inplace_call(const amp_div_args *args);
 AMP_API amp_tensor *amp_div_out_call(amp_tensor *out, const amp_div_args *args);
 #ifndef __cplusplus
-#define amp_div(...) amp_div_call(AMP_ARGS_(div, input, __VA_ARGS__))
-#define amp_div_(...) amp_div_inplace_call(AMP_ARGS_(div, input, __VA_ARGS__))
-#define amp_div_out(out, ...) amp_div_out_call(out, AMP_ARGS_(div, input, __VA_ARGS__))
+#define amp_div(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_div_call(AMP_ARGS_(div, input, r1_, __VA_ARGS__)))
+#define amp_div_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_div_inplace_call(AMP_ARGS_(div, input, r1_, __VA_ARGS__)))
+#define amp_div_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_div_out_call(out, AMP_ARGS_(div, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input / other, other a number; rounding_mode "trunc" or "floor" rounds the quotient.
@@ -147,9 +147,9 @@ AMP_API amp_tensor *amp_div_scalar_call(const amp_div_scalar_args *args);
 AMP_API amp_tensor *amp_div_scalar_inplace_call(const amp_div_scalar_args *args);
 AMP_API amp_tensor *amp_div_scalar_out_call(amp_tensor *out, const amp_div_scalar_args *args);
 #ifndef __cplusplus
-#define amp_div_scalar(...) amp_div_scalar_call(AMP_ARGS_(div_scalar, input, __VA_ARGS__))
-#define amp_div_scalar_(...) amp_div_scalar_inplace_call(AMP_ARGS_(div_scalar, input, __VA_ARGS__))
-#define amp_div_scalar_out(out, ...) amp_div_scalar_out_call(out, AMP_ARGS_(div_scalar, input, __VA_ARGS__))
+#define amp_div_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_div_scalar_call(AMP_ARGS_(div_scalar, input, r1_, __VA_ARGS__)))
+#define amp_div_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_div_scalar_inplace_call(AMP_ARGS_(div_scalar, input, r1_, __VA_ARGS__)))
+#define amp_div_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_div_scalar_out_call(out, AMP_ARGS_(div_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The quotient rounded down.
@@ -164,9 +164,9 @@ AMP_API amp_tensor *amp_floor_divide_call(const amp_floor_divide_args *args);
 AMP_API amp_tensor *amp_floor_divide_inplace_call(const amp_floor_divide_args *args);
 AMP_API amp_tensor *amp_floor_divide_out_call(amp_tensor *out, const amp_floor_divide_args *args);
 #ifndef __cplusplus
-#define amp_floor_divide(...) amp_floor_divide_call(AMP_ARGS_(floor_divide, input, __VA_ARGS__))
-#define amp_floor_divide_(...) amp_floor_divide_inplace_call(AMP_ARGS_(floor_divide, input, __VA_ARGS__))
-#define amp_floor_divide_out(out, ...) amp_floor_divide_out_call(out, AMP_ARGS_(floor_divide, input, __VA_ARGS__))
+#define amp_floor_divide(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_floor_divide_call(AMP_ARGS_(floor_divide, input, r1_, __VA_ARGS__)))
+#define amp_floor_divide_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_floor_divide_inplace_call(AMP_ARGS_(floor_divide, input, r1_, __VA_ARGS__)))
+#define amp_floor_divide_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_floor_divide_out_call(out, AMP_ARGS_(floor_divide, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The quotient by a number rounded down.
@@ -181,9 +181,9 @@ AMP_API amp_tensor *amp_floor_divide_scalar_call(const amp_floor_divide_scalar_a
 AMP_API amp_tensor *amp_floor_divide_scalar_inplace_call(const amp_floor_divide_scalar_args *args);
 AMP_API amp_tensor *amp_floor_divide_scalar_out_call(amp_tensor *out, const amp_floor_divide_scalar_args *args);
 #ifndef __cplusplus
-#define amp_floor_divide_scalar(...) amp_floor_divide_scalar_call(AMP_ARGS_(floor_divide_scalar, input, __VA_ARGS__))
-#define amp_floor_divide_scalar_(...) amp_floor_divide_scalar_inplace_call(AMP_ARGS_(floor_divide_scalar, input, __VA_ARGS__))
-#define amp_floor_divide_scalar_out(out, ...) amp_floor_divide_scalar_out_call(out, AMP_ARGS_(floor_divide_scalar, input, __VA_ARGS__))
+#define amp_floor_divide_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_floor_divide_scalar_call(AMP_ARGS_(floor_divide_scalar, input, r1_, __VA_ARGS__)))
+#define amp_floor_divide_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_floor_divide_scalar_inplace_call(AMP_ARGS_(floor_divide_scalar, input, r1_, __VA_ARGS__)))
+#define amp_floor_divide_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_floor_divide_scalar_out_call(out, AMP_ARGS_(floor_divide_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The remainder with the sign of the divisor.
@@ -198,9 +198,9 @@ AMP_API amp_tensor *amp_remainder_call(const amp_remainder_args *args);
 AMP_API amp_tensor *amp_remainder_inplace_call(const amp_remainder_args *args);
 AMP_API amp_tensor *amp_remainder_out_call(amp_tensor *out, const amp_remainder_args *args);
 #ifndef __cplusplus
-#define amp_remainder(...) amp_remainder_call(AMP_ARGS_(remainder, input, __VA_ARGS__))
-#define amp_remainder_(...) amp_remainder_inplace_call(AMP_ARGS_(remainder, input, __VA_ARGS__))
-#define amp_remainder_out(out, ...) amp_remainder_out_call(out, AMP_ARGS_(remainder, input, __VA_ARGS__))
+#define amp_remainder(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_remainder_call(AMP_ARGS_(remainder, input, r1_, __VA_ARGS__)))
+#define amp_remainder_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_remainder_inplace_call(AMP_ARGS_(remainder, input, r1_, __VA_ARGS__)))
+#define amp_remainder_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_remainder_out_call(out, AMP_ARGS_(remainder, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The remainder by a number, with the sign of the divisor.
@@ -215,9 +215,9 @@ AMP_API amp_tensor *amp_remainder_scalar_call(const amp_remainder_scalar_args *a
 AMP_API amp_tensor *amp_remainder_scalar_inplace_call(const amp_remainder_scalar_args *args);
 AMP_API amp_tensor *amp_remainder_scalar_out_call(amp_tensor *out, const amp_remainder_scalar_args *args);
 #ifndef __cplusplus
-#define amp_remainder_scalar(...) amp_remainder_scalar_call(AMP_ARGS_(remainder_scalar, input, __VA_ARGS__))
-#define amp_remainder_scalar_(...) amp_remainder_scalar_inplace_call(AMP_ARGS_(remainder_scalar, input, __VA_ARGS__))
-#define amp_remainder_scalar_out(out, ...) amp_remainder_scalar_out_call(out, AMP_ARGS_(remainder_scalar, input, __VA_ARGS__))
+#define amp_remainder_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_remainder_scalar_call(AMP_ARGS_(remainder_scalar, input, r1_, __VA_ARGS__)))
+#define amp_remainder_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_remainder_scalar_inplace_call(AMP_ARGS_(remainder_scalar, input, r1_, __VA_ARGS__)))
+#define amp_remainder_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_remainder_scalar_out_call(out, AMP_ARGS_(remainder_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The remainder with the sign of the dividend.
@@ -232,9 +232,9 @@ AMP_API amp_tensor *amp_fmod_call(const amp_fmod_args *args);
 AMP_API amp_tensor *amp_fmod_inplace_call(const amp_fmod_args *args);
 AMP_API amp_tensor *amp_fmod_out_call(amp_tensor *out, const amp_fmod_args *args);
 #ifndef __cplusplus
-#define amp_fmod(...) amp_fmod_call(AMP_ARGS_(fmod, input, __VA_ARGS__))
-#define amp_fmod_(...) amp_fmod_inplace_call(AMP_ARGS_(fmod, input, __VA_ARGS__))
-#define amp_fmod_out(out, ...) amp_fmod_out_call(out, AMP_ARGS_(fmod, input, __VA_ARGS__))
+#define amp_fmod(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmod_call(AMP_ARGS_(fmod, input, r1_, __VA_ARGS__)))
+#define amp_fmod_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmod_inplace_call(AMP_ARGS_(fmod, input, r1_, __VA_ARGS__)))
+#define amp_fmod_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmod_out_call(out, AMP_ARGS_(fmod, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The remainder by a number, with the sign of the dividend.
@@ -249,9 +249,9 @@ AMP_API amp_tensor *amp_fmod_scalar_call(const amp_fmod_scalar_args *args);
 AMP_API amp_tensor *amp_fmod_scalar_inplace_call(const amp_fmod_scalar_args *args);
 AMP_API amp_tensor *amp_fmod_scalar_out_call(amp_tensor *out, const amp_fmod_scalar_args *args);
 #ifndef __cplusplus
-#define amp_fmod_scalar(...) amp_fmod_scalar_call(AMP_ARGS_(fmod_scalar, input, __VA_ARGS__))
-#define amp_fmod_scalar_(...) amp_fmod_scalar_inplace_call(AMP_ARGS_(fmod_scalar, input, __VA_ARGS__))
-#define amp_fmod_scalar_out(out, ...) amp_fmod_scalar_out_call(out, AMP_ARGS_(fmod_scalar, input, __VA_ARGS__))
+#define amp_fmod_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmod_scalar_call(AMP_ARGS_(fmod_scalar, input, r1_, __VA_ARGS__)))
+#define amp_fmod_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmod_scalar_inplace_call(AMP_ARGS_(fmod_scalar, input, r1_, __VA_ARGS__)))
+#define amp_fmod_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmod_scalar_out_call(out, AMP_ARGS_(fmod_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input to the power of exponent.
@@ -266,9 +266,9 @@ AMP_API amp_tensor *amp_pow_call(const amp_pow_args *args);
 AMP_API amp_tensor *amp_pow_inplace_call(const amp_pow_args *args);
 AMP_API amp_tensor *amp_pow_out_call(amp_tensor *out, const amp_pow_args *args);
 #ifndef __cplusplus
-#define amp_pow(...) amp_pow_call(AMP_ARGS_(pow, input, __VA_ARGS__))
-#define amp_pow_(...) amp_pow_inplace_call(AMP_ARGS_(pow, input, __VA_ARGS__))
-#define amp_pow_out(out, ...) amp_pow_out_call(out, AMP_ARGS_(pow, input, __VA_ARGS__))
+#define amp_pow(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_call(AMP_ARGS_(pow, input, r1_, __VA_ARGS__)))
+#define amp_pow_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_inplace_call(AMP_ARGS_(pow, input, r1_, __VA_ARGS__)))
+#define amp_pow_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_out_call(out, AMP_ARGS_(pow, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input to the power of a number.
@@ -283,9 +283,9 @@ AMP_API amp_tensor *amp_pow_scalar_call(const amp_pow_scalar_args *args);
 AMP_API amp_tensor *amp_pow_scalar_inplace_call(const amp_pow_scalar_args *args);
 AMP_API amp_tensor *amp_pow_scalar_out_call(amp_tensor *out, const amp_pow_scalar_args *args);
 #ifndef __cplusplus
-#define amp_pow_scalar(...) amp_pow_scalar_call(AMP_ARGS_(pow_scalar, input, __VA_ARGS__))
-#define amp_pow_scalar_(...) amp_pow_scalar_inplace_call(AMP_ARGS_(pow_scalar, input, __VA_ARGS__))
-#define amp_pow_scalar_out(out, ...) amp_pow_scalar_out_call(out, AMP_ARGS_(pow_scalar, input, __VA_ARGS__))
+#define amp_pow_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_scalar_call(AMP_ARGS_(pow_scalar, input, r1_, __VA_ARGS__)))
+#define amp_pow_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_scalar_inplace_call(AMP_ARGS_(pow_scalar, input, r1_, __VA_ARGS__)))
+#define amp_pow_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_scalar_out_call(out, AMP_ARGS_(pow_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* A number to the power of exponent.
@@ -299,8 +299,8 @@ typedef struct amp_pow_scalar_base_args {
 AMP_API amp_tensor *amp_pow_scalar_base_call(const amp_pow_scalar_base_args *args);
 AMP_API amp_tensor *amp_pow_scalar_base_out_call(amp_tensor *out, const amp_pow_scalar_base_args *args);
 #ifndef __cplusplus
-#define amp_pow_scalar_base(...) amp_pow_scalar_base_call(AMP_ARGS_(pow_scalar_base, input, __VA_ARGS__))
-#define amp_pow_scalar_base_out(out, ...) amp_pow_scalar_base_out_call(out, AMP_ARGS_(pow_scalar_base, input, __VA_ARGS__))
+#define amp_pow_scalar_base(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_scalar_base_call(AMP_ARGS_(pow_scalar_base, input, r1_, __VA_ARGS__)))
+#define amp_pow_scalar_base_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_pow_scalar_base_out_call(out, AMP_ARGS_(pow_scalar_base, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The angle of the point (other, input), in radians from -pi to pi.
@@ -315,9 +315,9 @@ AMP_API amp_tensor *amp_atan2_call(const amp_atan2_args *args);
 AMP_API amp_tensor *amp_atan2_inplace_call(const amp_atan2_args *args);
 AMP_API amp_tensor *amp_atan2_out_call(amp_tensor *out, const amp_atan2_args *args);
 #ifndef __cplusplus
-#define amp_atan2(...) amp_atan2_call(AMP_ARGS_(atan2, input, __VA_ARGS__))
-#define amp_atan2_(...) amp_atan2_inplace_call(AMP_ARGS_(atan2, input, __VA_ARGS__))
-#define amp_atan2_out(out, ...) amp_atan2_out_call(out, AMP_ARGS_(atan2, input, __VA_ARGS__))
+#define amp_atan2(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_atan2_call(AMP_ARGS_(atan2, input, r1_, __VA_ARGS__)))
+#define amp_atan2_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_atan2_inplace_call(AMP_ARGS_(atan2, input, r1_, __VA_ARGS__)))
+#define amp_atan2_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_atan2_out_call(out, AMP_ARGS_(atan2, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The larger of two elements; NaN if one is NaN.
@@ -331,8 +331,8 @@ typedef struct amp_maximum_args {
 AMP_API amp_tensor *amp_maximum_call(const amp_maximum_args *args);
 AMP_API amp_tensor *amp_maximum_out_call(amp_tensor *out, const amp_maximum_args *args);
 #ifndef __cplusplus
-#define amp_maximum(...) amp_maximum_call(AMP_ARGS_(maximum, input, __VA_ARGS__))
-#define amp_maximum_out(out, ...) amp_maximum_out_call(out, AMP_ARGS_(maximum, input, __VA_ARGS__))
+#define amp_maximum(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_maximum_call(AMP_ARGS_(maximum, input, r1_, __VA_ARGS__)))
+#define amp_maximum_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_maximum_out_call(out, AMP_ARGS_(maximum, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The smaller of two elements; NaN if one is NaN.
@@ -346,8 +346,8 @@ typedef struct amp_minimum_args {
 AMP_API amp_tensor *amp_minimum_call(const amp_minimum_args *args);
 AMP_API amp_tensor *amp_minimum_out_call(amp_tensor *out, const amp_minimum_args *args);
 #ifndef __cplusplus
-#define amp_minimum(...) amp_minimum_call(AMP_ARGS_(minimum, input, __VA_ARGS__))
-#define amp_minimum_out(out, ...) amp_minimum_out_call(out, AMP_ARGS_(minimum, input, __VA_ARGS__))
+#define amp_minimum(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_minimum_call(AMP_ARGS_(minimum, input, r1_, __VA_ARGS__)))
+#define amp_minimum_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_minimum_out_call(out, AMP_ARGS_(minimum, input, r1_, __VA_ARGS__)))
 #endif
 
 /* log(exp(input) + exp(other)) without overflow.
@@ -361,8 +361,8 @@ typedef struct amp_logaddexp_args {
 AMP_API amp_tensor *amp_logaddexp_call(const amp_logaddexp_args *args);
 AMP_API amp_tensor *amp_logaddexp_out_call(amp_tensor *out, const amp_logaddexp_args *args);
 #ifndef __cplusplus
-#define amp_logaddexp(...) amp_logaddexp_call(AMP_ARGS_(logaddexp, input, __VA_ARGS__))
-#define amp_logaddexp_out(out, ...) amp_logaddexp_out_call(out, AMP_ARGS_(logaddexp, input, __VA_ARGS__))
+#define amp_logaddexp(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logaddexp_call(AMP_ARGS_(logaddexp, input, r1_, __VA_ARGS__)))
+#define amp_logaddexp_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logaddexp_out_call(out, AMP_ARGS_(logaddexp, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input + weight * (end - input).
@@ -378,9 +378,9 @@ AMP_API amp_tensor *amp_lerp_call(const amp_lerp_args *args);
 AMP_API amp_tensor *amp_lerp_inplace_call(const amp_lerp_args *args);
 AMP_API amp_tensor *amp_lerp_out_call(amp_tensor *out, const amp_lerp_args *args);
 #ifndef __cplusplus
-#define amp_lerp(...) amp_lerp_call(AMP_ARGS_(lerp, input, __VA_ARGS__))
-#define amp_lerp_(...) amp_lerp_inplace_call(AMP_ARGS_(lerp, input, __VA_ARGS__))
-#define amp_lerp_out(out, ...) amp_lerp_out_call(out, AMP_ARGS_(lerp, input, __VA_ARGS__))
+#define amp_lerp(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, end, weight", amp_lerp_call(AMP_ARGS_(lerp, input, r1_, r2_, __VA_ARGS__)))
+#define amp_lerp_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, end, weight", amp_lerp_inplace_call(AMP_ARGS_(lerp, input, r1_, r2_, __VA_ARGS__)))
+#define amp_lerp_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, end, weight", amp_lerp_out_call(out, AMP_ARGS_(lerp, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input + weight * (end - input), weight a number.
@@ -396,9 +396,9 @@ AMP_API amp_tensor *amp_lerp_scalar_call(const amp_lerp_scalar_args *args);
 AMP_API amp_tensor *amp_lerp_scalar_inplace_call(const amp_lerp_scalar_args *args);
 AMP_API amp_tensor *amp_lerp_scalar_out_call(amp_tensor *out, const amp_lerp_scalar_args *args);
 #ifndef __cplusplus
-#define amp_lerp_scalar(...) amp_lerp_scalar_call(AMP_ARGS_(lerp_scalar, input, __VA_ARGS__))
-#define amp_lerp_scalar_(...) amp_lerp_scalar_inplace_call(AMP_ARGS_(lerp_scalar, input, __VA_ARGS__))
-#define amp_lerp_scalar_out(out, ...) amp_lerp_scalar_out_call(out, AMP_ARGS_(lerp_scalar, input, __VA_ARGS__))
+#define amp_lerp_scalar(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, end, weight", amp_lerp_scalar_call(AMP_ARGS_(lerp_scalar, input, r1_, r2_, __VA_ARGS__)))
+#define amp_lerp_scalar_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, end, weight", amp_lerp_scalar_inplace_call(AMP_ARGS_(lerp_scalar, input, r1_, r2_, __VA_ARGS__)))
+#define amp_lerp_scalar_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, end, weight", amp_lerp_scalar_out_call(out, AMP_ARGS_(lerp_scalar, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input + value * tensor1 * tensor2.
@@ -415,9 +415,9 @@ AMP_API amp_tensor *amp_addcmul_call(const amp_addcmul_args *args);
 AMP_API amp_tensor *amp_addcmul_inplace_call(const amp_addcmul_args *args);
 AMP_API amp_tensor *amp_addcmul_out_call(amp_tensor *out, const amp_addcmul_args *args);
 #ifndef __cplusplus
-#define amp_addcmul(...) amp_addcmul_call(AMP_ARGS_(addcmul, input, __VA_ARGS__))
-#define amp_addcmul_(...) amp_addcmul_inplace_call(AMP_ARGS_(addcmul, input, __VA_ARGS__))
-#define amp_addcmul_out(out, ...) amp_addcmul_out_call(out, AMP_ARGS_(addcmul, input, __VA_ARGS__))
+#define amp_addcmul(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor1, tensor2", amp_addcmul_call(AMP_ARGS_(addcmul, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addcmul_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor1, tensor2", amp_addcmul_inplace_call(AMP_ARGS_(addcmul, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addcmul_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor1, tensor2", amp_addcmul_out_call(out, AMP_ARGS_(addcmul, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input + value * tensor1 / tensor2.
@@ -434,9 +434,9 @@ AMP_API amp_tensor *amp_addcdiv_call(const amp_addcdiv_args *args);
 AMP_API amp_tensor *amp_addcdiv_inplace_call(const amp_addcdiv_args *args);
 AMP_API amp_tensor *amp_addcdiv_out_call(amp_tensor *out, const amp_addcdiv_args *args);
 #ifndef __cplusplus
-#define amp_addcdiv(...) amp_addcdiv_call(AMP_ARGS_(addcdiv, input, __VA_ARGS__))
-#define amp_addcdiv_(...) amp_addcdiv_inplace_call(AMP_ARGS_(addcdiv, input, __VA_ARGS__))
-#define amp_addcdiv_out(out, ...) amp_addcdiv_out_call(out, AMP_ARGS_(addcdiv, input, __VA_ARGS__))
+#define amp_addcdiv(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor1, tensor2", amp_addcdiv_call(AMP_ARGS_(addcdiv, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addcdiv_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor1, tensor2", amp_addcdiv_inplace_call(AMP_ARGS_(addcdiv, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addcdiv_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor1, tensor2", amp_addcdiv_out_call(out, AMP_ARGS_(addcdiv, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Each element kept between two numbers, either of which may be absent.
@@ -452,9 +452,9 @@ AMP_API amp_tensor *amp_clamp_call(const amp_clamp_args *args);
 AMP_API amp_tensor *amp_clamp_inplace_call(const amp_clamp_args *args);
 AMP_API amp_tensor *amp_clamp_out_call(amp_tensor *out, const amp_clamp_args *args);
 #ifndef __cplusplus
-#define amp_clamp(...) amp_clamp_call(AMP_ARGS_(clamp, input, __VA_ARGS__))
-#define amp_clamp_(...) amp_clamp_inplace_call(AMP_ARGS_(clamp, input, __VA_ARGS__))
-#define amp_clamp_out(out, ...) amp_clamp_out_call(out, AMP_ARGS_(clamp, input, __VA_ARGS__))
+#define amp_clamp(...) AMP_CALL_(amp_clamp_call(AMP_ARGS_(clamp, input, __VA_ARGS__)))
+#define amp_clamp_(...) AMP_CALL_(amp_clamp_inplace_call(AMP_ARGS_(clamp, input, __VA_ARGS__)))
+#define amp_clamp_out(out, ...) AMP_CALL_(amp_clamp_out_call(out, AMP_ARGS_(clamp, input, __VA_ARGS__)))
 #endif
 
 /* Each element kept between the elements of two tensors, either of which may be absent.
@@ -470,9 +470,9 @@ AMP_API amp_tensor *amp_clamp_tensor_call(const amp_clamp_tensor_args *args);
 AMP_API amp_tensor *amp_clamp_tensor_inplace_call(const amp_clamp_tensor_args *args);
 AMP_API amp_tensor *amp_clamp_tensor_out_call(amp_tensor *out, const amp_clamp_tensor_args *args);
 #ifndef __cplusplus
-#define amp_clamp_tensor(...) amp_clamp_tensor_call(AMP_ARGS_(clamp_tensor, input, __VA_ARGS__))
-#define amp_clamp_tensor_(...) amp_clamp_tensor_inplace_call(AMP_ARGS_(clamp_tensor, input, __VA_ARGS__))
-#define amp_clamp_tensor_out(out, ...) amp_clamp_tensor_out_call(out, AMP_ARGS_(clamp_tensor, input, __VA_ARGS__))
+#define amp_clamp_tensor(...) AMP_CALL_(amp_clamp_tensor_call(AMP_ARGS_(clamp_tensor, input, __VA_ARGS__)))
+#define amp_clamp_tensor_(...) AMP_CALL_(amp_clamp_tensor_inplace_call(AMP_ARGS_(clamp_tensor, input, __VA_ARGS__)))
+#define amp_clamp_tensor_out(out, ...) AMP_CALL_(amp_clamp_tensor_out_call(out, AMP_ARGS_(clamp_tensor, input, __VA_ARGS__)))
 #endif
 
 /* input == other.
@@ -487,9 +487,9 @@ AMP_API amp_tensor *amp_eq_call(const amp_eq_args *args);
 AMP_API amp_tensor *amp_eq_inplace_call(const amp_eq_args *args);
 AMP_API amp_tensor *amp_eq_out_call(amp_tensor *out, const amp_eq_args *args);
 #ifndef __cplusplus
-#define amp_eq(...) amp_eq_call(AMP_ARGS_(eq, input, __VA_ARGS__))
-#define amp_eq_(...) amp_eq_inplace_call(AMP_ARGS_(eq, input, __VA_ARGS__))
-#define amp_eq_out(out, ...) amp_eq_out_call(out, AMP_ARGS_(eq, input, __VA_ARGS__))
+#define amp_eq(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_eq_call(AMP_ARGS_(eq, input, r1_, __VA_ARGS__)))
+#define amp_eq_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_eq_inplace_call(AMP_ARGS_(eq, input, r1_, __VA_ARGS__)))
+#define amp_eq_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_eq_out_call(out, AMP_ARGS_(eq, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input == other, other a number.
@@ -504,9 +504,9 @@ AMP_API amp_tensor *amp_eq_scalar_call(const amp_eq_scalar_args *args);
 AMP_API amp_tensor *amp_eq_scalar_inplace_call(const amp_eq_scalar_args *args);
 AMP_API amp_tensor *amp_eq_scalar_out_call(amp_tensor *out, const amp_eq_scalar_args *args);
 #ifndef __cplusplus
-#define amp_eq_scalar(...) amp_eq_scalar_call(AMP_ARGS_(eq_scalar, input, __VA_ARGS__))
-#define amp_eq_scalar_(...) amp_eq_scalar_inplace_call(AMP_ARGS_(eq_scalar, input, __VA_ARGS__))
-#define amp_eq_scalar_out(out, ...) amp_eq_scalar_out_call(out, AMP_ARGS_(eq_scalar, input, __VA_ARGS__))
+#define amp_eq_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_eq_scalar_call(AMP_ARGS_(eq_scalar, input, r1_, __VA_ARGS__)))
+#define amp_eq_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_eq_scalar_inplace_call(AMP_ARGS_(eq_scalar, input, r1_, __VA_ARGS__)))
+#define amp_eq_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_eq_scalar_out_call(out, AMP_ARGS_(eq_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input != other.
@@ -521,9 +521,9 @@ AMP_API amp_tensor *amp_ne_call(const amp_ne_args *args);
 AMP_API amp_tensor *amp_ne_inplace_call(const amp_ne_args *args);
 AMP_API amp_tensor *amp_ne_out_call(amp_tensor *out, const amp_ne_args *args);
 #ifndef __cplusplus
-#define amp_ne(...) amp_ne_call(AMP_ARGS_(ne, input, __VA_ARGS__))
-#define amp_ne_(...) amp_ne_inplace_call(AMP_ARGS_(ne, input, __VA_ARGS__))
-#define amp_ne_out(out, ...) amp_ne_out_call(out, AMP_ARGS_(ne, input, __VA_ARGS__))
+#define amp_ne(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ne_call(AMP_ARGS_(ne, input, r1_, __VA_ARGS__)))
+#define amp_ne_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ne_inplace_call(AMP_ARGS_(ne, input, r1_, __VA_ARGS__)))
+#define amp_ne_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ne_out_call(out, AMP_ARGS_(ne, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input != other, other a number.
@@ -538,9 +538,9 @@ AMP_API amp_tensor *amp_ne_scalar_call(const amp_ne_scalar_args *args);
 AMP_API amp_tensor *amp_ne_scalar_inplace_call(const amp_ne_scalar_args *args);
 AMP_API amp_tensor *amp_ne_scalar_out_call(amp_tensor *out, const amp_ne_scalar_args *args);
 #ifndef __cplusplus
-#define amp_ne_scalar(...) amp_ne_scalar_call(AMP_ARGS_(ne_scalar, input, __VA_ARGS__))
-#define amp_ne_scalar_(...) amp_ne_scalar_inplace_call(AMP_ARGS_(ne_scalar, input, __VA_ARGS__))
-#define amp_ne_scalar_out(out, ...) amp_ne_scalar_out_call(out, AMP_ARGS_(ne_scalar, input, __VA_ARGS__))
+#define amp_ne_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ne_scalar_call(AMP_ARGS_(ne_scalar, input, r1_, __VA_ARGS__)))
+#define amp_ne_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ne_scalar_inplace_call(AMP_ARGS_(ne_scalar, input, r1_, __VA_ARGS__)))
+#define amp_ne_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ne_scalar_out_call(out, AMP_ARGS_(ne_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input < other.
@@ -555,9 +555,9 @@ AMP_API amp_tensor *amp_lt_call(const amp_lt_args *args);
 AMP_API amp_tensor *amp_lt_inplace_call(const amp_lt_args *args);
 AMP_API amp_tensor *amp_lt_out_call(amp_tensor *out, const amp_lt_args *args);
 #ifndef __cplusplus
-#define amp_lt(...) amp_lt_call(AMP_ARGS_(lt, input, __VA_ARGS__))
-#define amp_lt_(...) amp_lt_inplace_call(AMP_ARGS_(lt, input, __VA_ARGS__))
-#define amp_lt_out(out, ...) amp_lt_out_call(out, AMP_ARGS_(lt, input, __VA_ARGS__))
+#define amp_lt(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_lt_call(AMP_ARGS_(lt, input, r1_, __VA_ARGS__)))
+#define amp_lt_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_lt_inplace_call(AMP_ARGS_(lt, input, r1_, __VA_ARGS__)))
+#define amp_lt_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_lt_out_call(out, AMP_ARGS_(lt, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input < other, other a number.
@@ -572,9 +572,9 @@ AMP_API amp_tensor *amp_lt_scalar_call(const amp_lt_scalar_args *args);
 AMP_API amp_tensor *amp_lt_scalar_inplace_call(const amp_lt_scalar_args *args);
 AMP_API amp_tensor *amp_lt_scalar_out_call(amp_tensor *out, const amp_lt_scalar_args *args);
 #ifndef __cplusplus
-#define amp_lt_scalar(...) amp_lt_scalar_call(AMP_ARGS_(lt_scalar, input, __VA_ARGS__))
-#define amp_lt_scalar_(...) amp_lt_scalar_inplace_call(AMP_ARGS_(lt_scalar, input, __VA_ARGS__))
-#define amp_lt_scalar_out(out, ...) amp_lt_scalar_out_call(out, AMP_ARGS_(lt_scalar, input, __VA_ARGS__))
+#define amp_lt_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_lt_scalar_call(AMP_ARGS_(lt_scalar, input, r1_, __VA_ARGS__)))
+#define amp_lt_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_lt_scalar_inplace_call(AMP_ARGS_(lt_scalar, input, r1_, __VA_ARGS__)))
+#define amp_lt_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_lt_scalar_out_call(out, AMP_ARGS_(lt_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input <= other.
@@ -589,9 +589,9 @@ AMP_API amp_tensor *amp_le_call(const amp_le_args *args);
 AMP_API amp_tensor *amp_le_inplace_call(const amp_le_args *args);
 AMP_API amp_tensor *amp_le_out_call(amp_tensor *out, const amp_le_args *args);
 #ifndef __cplusplus
-#define amp_le(...) amp_le_call(AMP_ARGS_(le, input, __VA_ARGS__))
-#define amp_le_(...) amp_le_inplace_call(AMP_ARGS_(le, input, __VA_ARGS__))
-#define amp_le_out(out, ...) amp_le_out_call(out, AMP_ARGS_(le, input, __VA_ARGS__))
+#define amp_le(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_le_call(AMP_ARGS_(le, input, r1_, __VA_ARGS__)))
+#define amp_le_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_le_inplace_call(AMP_ARGS_(le, input, r1_, __VA_ARGS__)))
+#define amp_le_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_le_out_call(out, AMP_ARGS_(le, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input <= other, other a number.
@@ -606,9 +606,9 @@ AMP_API amp_tensor *amp_le_scalar_call(const amp_le_scalar_args *args);
 AMP_API amp_tensor *amp_le_scalar_inplace_call(const amp_le_scalar_args *args);
 AMP_API amp_tensor *amp_le_scalar_out_call(amp_tensor *out, const amp_le_scalar_args *args);
 #ifndef __cplusplus
-#define amp_le_scalar(...) amp_le_scalar_call(AMP_ARGS_(le_scalar, input, __VA_ARGS__))
-#define amp_le_scalar_(...) amp_le_scalar_inplace_call(AMP_ARGS_(le_scalar, input, __VA_ARGS__))
-#define amp_le_scalar_out(out, ...) amp_le_scalar_out_call(out, AMP_ARGS_(le_scalar, input, __VA_ARGS__))
+#define amp_le_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_le_scalar_call(AMP_ARGS_(le_scalar, input, r1_, __VA_ARGS__)))
+#define amp_le_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_le_scalar_inplace_call(AMP_ARGS_(le_scalar, input, r1_, __VA_ARGS__)))
+#define amp_le_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_le_scalar_out_call(out, AMP_ARGS_(le_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input > other.
@@ -623,9 +623,9 @@ AMP_API amp_tensor *amp_gt_call(const amp_gt_args *args);
 AMP_API amp_tensor *amp_gt_inplace_call(const amp_gt_args *args);
 AMP_API amp_tensor *amp_gt_out_call(amp_tensor *out, const amp_gt_args *args);
 #ifndef __cplusplus
-#define amp_gt(...) amp_gt_call(AMP_ARGS_(gt, input, __VA_ARGS__))
-#define amp_gt_(...) amp_gt_inplace_call(AMP_ARGS_(gt, input, __VA_ARGS__))
-#define amp_gt_out(out, ...) amp_gt_out_call(out, AMP_ARGS_(gt, input, __VA_ARGS__))
+#define amp_gt(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_gt_call(AMP_ARGS_(gt, input, r1_, __VA_ARGS__)))
+#define amp_gt_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_gt_inplace_call(AMP_ARGS_(gt, input, r1_, __VA_ARGS__)))
+#define amp_gt_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_gt_out_call(out, AMP_ARGS_(gt, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input > other, other a number.
@@ -640,9 +640,9 @@ AMP_API amp_tensor *amp_gt_scalar_call(const amp_gt_scalar_args *args);
 AMP_API amp_tensor *amp_gt_scalar_inplace_call(const amp_gt_scalar_args *args);
 AMP_API amp_tensor *amp_gt_scalar_out_call(amp_tensor *out, const amp_gt_scalar_args *args);
 #ifndef __cplusplus
-#define amp_gt_scalar(...) amp_gt_scalar_call(AMP_ARGS_(gt_scalar, input, __VA_ARGS__))
-#define amp_gt_scalar_(...) amp_gt_scalar_inplace_call(AMP_ARGS_(gt_scalar, input, __VA_ARGS__))
-#define amp_gt_scalar_out(out, ...) amp_gt_scalar_out_call(out, AMP_ARGS_(gt_scalar, input, __VA_ARGS__))
+#define amp_gt_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_gt_scalar_call(AMP_ARGS_(gt_scalar, input, r1_, __VA_ARGS__)))
+#define amp_gt_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_gt_scalar_inplace_call(AMP_ARGS_(gt_scalar, input, r1_, __VA_ARGS__)))
+#define amp_gt_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_gt_scalar_out_call(out, AMP_ARGS_(gt_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input >= other.
@@ -657,9 +657,9 @@ AMP_API amp_tensor *amp_ge_call(const amp_ge_args *args);
 AMP_API amp_tensor *amp_ge_inplace_call(const amp_ge_args *args);
 AMP_API amp_tensor *amp_ge_out_call(amp_tensor *out, const amp_ge_args *args);
 #ifndef __cplusplus
-#define amp_ge(...) amp_ge_call(AMP_ARGS_(ge, input, __VA_ARGS__))
-#define amp_ge_(...) amp_ge_inplace_call(AMP_ARGS_(ge, input, __VA_ARGS__))
-#define amp_ge_out(out, ...) amp_ge_out_call(out, AMP_ARGS_(ge, input, __VA_ARGS__))
+#define amp_ge(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ge_call(AMP_ARGS_(ge, input, r1_, __VA_ARGS__)))
+#define amp_ge_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ge_inplace_call(AMP_ARGS_(ge, input, r1_, __VA_ARGS__)))
+#define amp_ge_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ge_out_call(out, AMP_ARGS_(ge, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input >= other, other a number.
@@ -674,9 +674,9 @@ AMP_API amp_tensor *amp_ge_scalar_call(const amp_ge_scalar_args *args);
 AMP_API amp_tensor *amp_ge_scalar_inplace_call(const amp_ge_scalar_args *args);
 AMP_API amp_tensor *amp_ge_scalar_out_call(amp_tensor *out, const amp_ge_scalar_args *args);
 #ifndef __cplusplus
-#define amp_ge_scalar(...) amp_ge_scalar_call(AMP_ARGS_(ge_scalar, input, __VA_ARGS__))
-#define amp_ge_scalar_(...) amp_ge_scalar_inplace_call(AMP_ARGS_(ge_scalar, input, __VA_ARGS__))
-#define amp_ge_scalar_out(out, ...) amp_ge_scalar_out_call(out, AMP_ARGS_(ge_scalar, input, __VA_ARGS__))
+#define amp_ge_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ge_scalar_call(AMP_ARGS_(ge_scalar, input, r1_, __VA_ARGS__)))
+#define amp_ge_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ge_scalar_inplace_call(AMP_ARGS_(ge_scalar, input, r1_, __VA_ARGS__)))
+#define amp_ge_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ge_scalar_out_call(out, AMP_ARGS_(ge_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* A 0-dim bool: same shape and all elements equal.
@@ -689,7 +689,7 @@ typedef struct amp_equal_args {
 } amp_equal_args;
 AMP_API amp_tensor *amp_equal_call(const amp_equal_args *args);
 #ifndef __cplusplus
-#define amp_equal(...) amp_equal_call(AMP_ARGS_(equal, input, __VA_ARGS__))
+#define amp_equal(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_equal_call(AMP_ARGS_(equal, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Both are not zero.
@@ -704,9 +704,9 @@ AMP_API amp_tensor *amp_logical_and_call(const amp_logical_and_args *args);
 AMP_API amp_tensor *amp_logical_and_inplace_call(const amp_logical_and_args *args);
 AMP_API amp_tensor *amp_logical_and_out_call(amp_tensor *out, const amp_logical_and_args *args);
 #ifndef __cplusplus
-#define amp_logical_and(...) amp_logical_and_call(AMP_ARGS_(logical_and, input, __VA_ARGS__))
-#define amp_logical_and_(...) amp_logical_and_inplace_call(AMP_ARGS_(logical_and, input, __VA_ARGS__))
-#define amp_logical_and_out(out, ...) amp_logical_and_out_call(out, AMP_ARGS_(logical_and, input, __VA_ARGS__))
+#define amp_logical_and(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_and_call(AMP_ARGS_(logical_and, input, r1_, __VA_ARGS__)))
+#define amp_logical_and_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_and_inplace_call(AMP_ARGS_(logical_and, input, r1_, __VA_ARGS__)))
+#define amp_logical_and_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_and_out_call(out, AMP_ARGS_(logical_and, input, r1_, __VA_ARGS__)))
 #endif
 
 /* At least one is not zero.
@@ -721,9 +721,9 @@ AMP_API amp_tensor *amp_logical_or_call(const amp_logical_or_args *args);
 AMP_API amp_tensor *amp_logical_or_inplace_call(const amp_logical_or_args *args);
 AMP_API amp_tensor *amp_logical_or_out_call(amp_tensor *out, const amp_logical_or_args *args);
 #ifndef __cplusplus
-#define amp_logical_or(...) amp_logical_or_call(AMP_ARGS_(logical_or, input, __VA_ARGS__))
-#define amp_logical_or_(...) amp_logical_or_inplace_call(AMP_ARGS_(logical_or, input, __VA_ARGS__))
-#define amp_logical_or_out(out, ...) amp_logical_or_out_call(out, AMP_ARGS_(logical_or, input, __VA_ARGS__))
+#define amp_logical_or(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_or_call(AMP_ARGS_(logical_or, input, r1_, __VA_ARGS__)))
+#define amp_logical_or_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_or_inplace_call(AMP_ARGS_(logical_or, input, r1_, __VA_ARGS__)))
+#define amp_logical_or_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_or_out_call(out, AMP_ARGS_(logical_or, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Exactly one is not zero.
@@ -738,9 +738,9 @@ AMP_API amp_tensor *amp_logical_xor_call(const amp_logical_xor_args *args);
 AMP_API amp_tensor *amp_logical_xor_inplace_call(const amp_logical_xor_args *args);
 AMP_API amp_tensor *amp_logical_xor_out_call(amp_tensor *out, const amp_logical_xor_args *args);
 #ifndef __cplusplus
-#define amp_logical_xor(...) amp_logical_xor_call(AMP_ARGS_(logical_xor, input, __VA_ARGS__))
-#define amp_logical_xor_(...) amp_logical_xor_inplace_call(AMP_ARGS_(logical_xor, input, __VA_ARGS__))
-#define amp_logical_xor_out(out, ...) amp_logical_xor_out_call(out, AMP_ARGS_(logical_xor, input, __VA_ARGS__))
+#define amp_logical_xor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_xor_call(AMP_ARGS_(logical_xor, input, r1_, __VA_ARGS__)))
+#define amp_logical_xor_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_xor_inplace_call(AMP_ARGS_(logical_xor, input, r1_, __VA_ARGS__)))
+#define amp_logical_xor_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logical_xor_out_call(out, AMP_ARGS_(logical_xor, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The element is zero.
@@ -754,9 +754,9 @@ AMP_API amp_tensor *amp_logical_not_call(const amp_logical_not_args *args);
 AMP_API amp_tensor *amp_logical_not_inplace_call(const amp_logical_not_args *args);
 AMP_API amp_tensor *amp_logical_not_out_call(amp_tensor *out, const amp_logical_not_args *args);
 #ifndef __cplusplus
-#define amp_logical_not(...) amp_logical_not_call(AMP_ARGS_(logical_not, input, __VA_ARGS__))
-#define amp_logical_not_(...) amp_logical_not_inplace_call(AMP_ARGS_(logical_not, input, __VA_ARGS__))
-#define amp_logical_not_out(out, ...) amp_logical_not_out_call(out, AMP_ARGS_(logical_not, input, __VA_ARGS__))
+#define amp_logical_not(...) AMP_CALL_(amp_logical_not_call(AMP_ARGS_(logical_not, input, __VA_ARGS__)))
+#define amp_logical_not_(...) AMP_CALL_(amp_logical_not_inplace_call(AMP_ARGS_(logical_not, input, __VA_ARGS__)))
+#define amp_logical_not_out(out, ...) AMP_CALL_(amp_logical_not_out_call(out, AMP_ARGS_(logical_not, input, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -26,7 +26,7 @@ typedef struct amp_conv1d_args {
 } amp_conv1d_args;
 AMP_API amp_tensor *amp_conv1d_call(const amp_conv1d_args *args);
 #ifndef __cplusplus
-#define amp_conv1d(...) amp_conv1d_call(AMP_ARGS_(conv1d, input, __VA_ARGS__))
+#define amp_conv1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv1d_call(AMP_ARGS_(conv1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* As conv1d, with padding "same" or "valid".
@@ -45,7 +45,7 @@ typedef struct amp_conv1d_padding_args {
 } amp_conv1d_padding_args;
 AMP_API amp_tensor *amp_conv1d_padding_call(const amp_conv1d_padding_args *args);
 #ifndef __cplusplus
-#define amp_conv1d_padding(...) amp_conv1d_padding_call(AMP_ARGS_(conv1d_padding, input, __VA_ARGS__))
+#define amp_conv1d_padding(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv1d_padding_call(AMP_ARGS_(conv1d_padding, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Cross-correlation of (N, C, H, W) with weight (O, C / groups, KH, KW).
@@ -64,7 +64,7 @@ typedef struct amp_conv2d_args {
 } amp_conv2d_args;
 AMP_API amp_tensor *amp_conv2d_call(const amp_conv2d_args *args);
 #ifndef __cplusplus
-#define amp_conv2d(...) amp_conv2d_call(AMP_ARGS_(conv2d, input, __VA_ARGS__))
+#define amp_conv2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv2d_call(AMP_ARGS_(conv2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* As conv2d, with padding "same" or "valid".
@@ -83,7 +83,7 @@ typedef struct amp_conv2d_padding_args {
 } amp_conv2d_padding_args;
 AMP_API amp_tensor *amp_conv2d_padding_call(const amp_conv2d_padding_args *args);
 #ifndef __cplusplus
-#define amp_conv2d_padding(...) amp_conv2d_padding_call(AMP_ARGS_(conv2d_padding, input, __VA_ARGS__))
+#define amp_conv2d_padding(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv2d_padding_call(AMP_ARGS_(conv2d_padding, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Cross-correlation of (N, C, D, H, W) with weight (O, C / groups, KD, KH, KW).
@@ -102,7 +102,7 @@ typedef struct amp_conv3d_args {
 } amp_conv3d_args;
 AMP_API amp_tensor *amp_conv3d_call(const amp_conv3d_args *args);
 #ifndef __cplusplus
-#define amp_conv3d(...) amp_conv3d_call(AMP_ARGS_(conv3d, input, __VA_ARGS__))
+#define amp_conv3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv3d_call(AMP_ARGS_(conv3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* As conv3d, with padding "same" or "valid".
@@ -121,7 +121,7 @@ typedef struct amp_conv3d_padding_args {
 } amp_conv3d_padding_args;
 AMP_API amp_tensor *amp_conv3d_padding_call(const amp_conv3d_padding_args *args);
 #ifndef __cplusplus
-#define amp_conv3d_padding(...) amp_conv3d_padding_call(AMP_ARGS_(conv3d_padding, input, __VA_ARGS__))
+#define amp_conv3d_padding(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv3d_padding_call(AMP_ARGS_(conv3d_padding, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The gradient of conv1d as an op: weight (C, O / groups, K).
@@ -141,7 +141,7 @@ typedef struct amp_conv_transpose1d_args {
 } amp_conv_transpose1d_args;
 AMP_API amp_tensor *amp_conv_transpose1d_call(const amp_conv_transpose1d_args *args);
 #ifndef __cplusplus
-#define amp_conv_transpose1d(...) amp_conv_transpose1d_call(AMP_ARGS_(conv_transpose1d, input, __VA_ARGS__))
+#define amp_conv_transpose1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv_transpose1d_call(AMP_ARGS_(conv_transpose1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The gradient of conv2d as an op: weight (C, O / groups, KH, KW).
@@ -161,7 +161,7 @@ typedef struct amp_conv_transpose2d_args {
 } amp_conv_transpose2d_args;
 AMP_API amp_tensor *amp_conv_transpose2d_call(const amp_conv_transpose2d_args *args);
 #ifndef __cplusplus
-#define amp_conv_transpose2d(...) amp_conv_transpose2d_call(AMP_ARGS_(conv_transpose2d, input, __VA_ARGS__))
+#define amp_conv_transpose2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv_transpose2d_call(AMP_ARGS_(conv_transpose2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The gradient of conv3d as an op: weight (C, O / groups, KD, KH, KW).
@@ -181,7 +181,7 @@ typedef struct amp_conv_transpose3d_args {
 } amp_conv_transpose3d_args;
 AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *args);
 #ifndef __cplusplus
-#define amp_conv_transpose3d(...) amp_conv_transpose3d_call(AMP_ARGS_(conv_transpose3d, input, __VA_ARGS__))
+#define amp_conv_transpose3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv_transpose3d_call(AMP_ARGS_(conv_transpose3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of
@@ -208,7 +208,7 @@ typedef struct amp_convolution_pointwise_args {
 } amp_convolution_pointwise_args;
 AMP_API amp_tensor *amp_convolution_pointwise_call(const amp_convolution_pointwise_args *args);
 #ifndef __cplusplus
-#define amp_convolution_pointwise(...) amp_convolution_pointwise_call(AMP_ARGS_(convolution_pointwise, input, __VA_ARGS__))
+#define amp_convolution_pointwise(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_convolution_pointwise_call(AMP_ARGS_(convolution_pointwise, input, r1_, __VA_ARGS__)))
 #endif
 
 /* attr(scale · conv(input, weight) + bias + other), rounded once; other broadcasts to the result, and is cast in a
@@ -234,7 +234,7 @@ typedef struct amp_convolution_pointwise_binary_args {
 } amp_convolution_pointwise_binary_args;
 AMP_API amp_tensor *amp_convolution_pointwise_binary_call(const amp_convolution_pointwise_binary_args *args);
 #ifndef __cplusplus
-#define amp_convolution_pointwise_binary(...) amp_convolution_pointwise_binary_call(AMP_ARGS_(convolution_pointwise_binary, input, __VA_ARGS__))
+#define amp_convolution_pointwise_binary(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other, weight", amp_convolution_pointwise_binary_call(AMP_ARGS_(convolution_pointwise_binary, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* As convolution_pointwise, of a transposed convolution: weight is (C, O / groups, K…).
@@ -259,7 +259,7 @@ typedef struct amp_convolution_transpose_pointwise_args {
 } amp_convolution_transpose_pointwise_args;
 AMP_API amp_tensor *amp_convolution_transpose_pointwise_call(const amp_convolution_transpose_pointwise_args *args);
 #ifndef __cplusplus
-#define amp_convolution_transpose_pointwise(...) amp_convolution_transpose_pointwise_call(AMP_ARGS_(convolution_transpose_pointwise, input, __VA_ARGS__))
+#define amp_convolution_transpose_pointwise(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_convolution_transpose_pointwise_call(AMP_ARGS_(convolution_transpose_pointwise, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Convolution over time of (T, B, C) with weight (K, C, O).
@@ -275,8 +275,8 @@ typedef struct amp_conv_tbc_args {
 AMP_API amp_tensor *amp_conv_tbc_call(const amp_conv_tbc_args *args);
 AMP_API amp_tensor *amp_conv_tbc_out_call(amp_tensor *out, const amp_conv_tbc_args *args);
 #ifndef __cplusplus
-#define amp_conv_tbc(...) amp_conv_tbc_call(AMP_ARGS_(conv_tbc, input, __VA_ARGS__))
-#define amp_conv_tbc_out(out, ...) amp_conv_tbc_out_call(out, AMP_ARGS_(conv_tbc, input, __VA_ARGS__))
+#define amp_conv_tbc(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight, bias", amp_conv_tbc_call(AMP_ARGS_(conv_tbc, input, r1_, r2_, __VA_ARGS__)))
+#define amp_conv_tbc_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight, bias", amp_conv_tbc_out_call(out, AMP_ARGS_(conv_tbc, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -22,8 +22,8 @@ typedef struct amp_zeros_args {
 AMP_API amp_tensor *amp_zeros_call(const amp_zeros_args *args);
 AMP_API amp_tensor *amp_zeros_out_call(amp_tensor *out, const amp_zeros_args *args);
 #ifndef __cplusplus
-#define amp_zeros(...) amp_zeros_call(AMP_ARGS_(zeros, size, __VA_ARGS__))
-#define amp_zeros_out(out, ...) amp_zeros_out_call(out, AMP_ARGS_(zeros, size, __VA_ARGS__))
+#define amp_zeros(...) AMP_CALL_(amp_zeros_call(AMP_ARGS_(zeros, size, __VA_ARGS__)))
+#define amp_zeros_out(out, ...) AMP_CALL_(amp_zeros_out_call(out, AMP_ARGS_(zeros, size, __VA_ARGS__)))
 #endif
 
 /* A new tensor full of ones; f32 unless a dtype is given.
@@ -38,8 +38,8 @@ typedef struct amp_ones_args {
 AMP_API amp_tensor *amp_ones_call(const amp_ones_args *args);
 AMP_API amp_tensor *amp_ones_out_call(amp_tensor *out, const amp_ones_args *args);
 #ifndef __cplusplus
-#define amp_ones(...) amp_ones_call(AMP_ARGS_(ones, size, __VA_ARGS__))
-#define amp_ones_out(out, ...) amp_ones_out_call(out, AMP_ARGS_(ones, size, __VA_ARGS__))
+#define amp_ones(...) AMP_CALL_(amp_ones_call(AMP_ARGS_(ones, size, __VA_ARGS__)))
+#define amp_ones_out(out, ...) AMP_CALL_(amp_ones_out_call(out, AMP_ARGS_(ones, size, __VA_ARGS__)))
 #endif
 
 /* A new tensor whose memory is not initialised; f32 unless a dtype is given.
@@ -54,8 +54,8 @@ typedef struct amp_empty_args {
 AMP_API amp_tensor *amp_empty_call(const amp_empty_args *args);
 AMP_API amp_tensor *amp_empty_out_call(amp_tensor *out, const amp_empty_args *args);
 #ifndef __cplusplus
-#define amp_empty(...) amp_empty_call(AMP_ARGS_(empty, size, __VA_ARGS__))
-#define amp_empty_out(out, ...) amp_empty_out_call(out, AMP_ARGS_(empty, size, __VA_ARGS__))
+#define amp_empty(...) AMP_CALL_(amp_empty_call(AMP_ARGS_(empty, size, __VA_ARGS__)))
+#define amp_empty_out(out, ...) AMP_CALL_(amp_empty_out_call(out, AMP_ARGS_(empty, size, __VA_ARGS__)))
 #endif
 
 /* A new tensor full of one value; its dtype follows the value's category unless one is given.
@@ -71,8 +71,8 @@ typedef struct amp_full_args {
 AMP_API amp_tensor *amp_full_call(const amp_full_args *args);
 AMP_API amp_tensor *amp_full_out_call(amp_tensor *out, const amp_full_args *args);
 #ifndef __cplusplus
-#define amp_full(...) amp_full_call(AMP_ARGS_(full, size, __VA_ARGS__))
-#define amp_full_out(out, ...) amp_full_out_call(out, AMP_ARGS_(full, size, __VA_ARGS__))
+#define amp_full(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "size, fill_value", amp_full_call(AMP_ARGS_(full, size, r1_, __VA_ARGS__)))
+#define amp_full_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "size, fill_value", amp_full_out_call(out, AMP_ARGS_(full, size, r1_, __VA_ARGS__)))
 #endif
 
 /* The numbers 0, 1, … below end; i64 if end is an integer, f32 otherwise.
@@ -87,8 +87,8 @@ typedef struct amp_arange_args {
 AMP_API amp_tensor *amp_arange_call(const amp_arange_args *args);
 AMP_API amp_tensor *amp_arange_out_call(amp_tensor *out, const amp_arange_args *args);
 #ifndef __cplusplus
-#define amp_arange(...) amp_arange_call(AMP_ARGS_(arange, end, __VA_ARGS__))
-#define amp_arange_out(out, ...) amp_arange_out_call(out, AMP_ARGS_(arange, end, __VA_ARGS__))
+#define amp_arange(...) AMP_CALL_(amp_arange_call(AMP_ARGS_(arange, end, __VA_ARGS__)))
+#define amp_arange_out(out, ...) AMP_CALL_(amp_arange_out_call(out, AMP_ARGS_(arange, end, __VA_ARGS__)))
 #endif
 
 /* The numbers start, start + step, … up to but without end.
@@ -105,8 +105,8 @@ typedef struct amp_arange_start_args {
 AMP_API amp_tensor *amp_arange_start_call(const amp_arange_start_args *args);
 AMP_API amp_tensor *amp_arange_start_out_call(amp_tensor *out, const amp_arange_start_args *args);
 #ifndef __cplusplus
-#define amp_arange_start(...) amp_arange_start_call(AMP_ARGS_(arange_start, start, __VA_ARGS__))
-#define amp_arange_start_out(out, ...) amp_arange_start_out_call(out, AMP_ARGS_(arange_start, start, __VA_ARGS__))
+#define amp_arange_start(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "start, end", amp_arange_start_call(AMP_ARGS_(arange_start, start, r1_, __VA_ARGS__)))
+#define amp_arange_start_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "start, end", amp_arange_start_out_call(out, AMP_ARGS_(arange_start, start, r1_, __VA_ARGS__)))
 #endif
 
 /* Zeros in the shape, and unless given the dtype, of input.
@@ -120,8 +120,8 @@ typedef struct amp_zeros_like_args {
 AMP_API amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args);
 AMP_API amp_tensor *amp_zeros_like_out_call(amp_tensor *out, const amp_zeros_like_args *args);
 #ifndef __cplusplus
-#define amp_zeros_like(...) amp_zeros_like_call(AMP_ARGS_(zeros_like, input, __VA_ARGS__))
-#define amp_zeros_like_out(out, ...) amp_zeros_like_out_call(out, AMP_ARGS_(zeros_like, input, __VA_ARGS__))
+#define amp_zeros_like(...) AMP_CALL_(amp_zeros_like_call(AMP_ARGS_(zeros_like, input, __VA_ARGS__)))
+#define amp_zeros_like_out(out, ...) AMP_CALL_(amp_zeros_like_out_call(out, AMP_ARGS_(zeros_like, input, __VA_ARGS__)))
 #endif
 
 /* Ones in the shape, and unless given the dtype, of input.
@@ -135,8 +135,8 @@ typedef struct amp_ones_like_args {
 AMP_API amp_tensor *amp_ones_like_call(const amp_ones_like_args *args);
 AMP_API amp_tensor *amp_ones_like_out_call(amp_tensor *out, const amp_ones_like_args *args);
 #ifndef __cplusplus
-#define amp_ones_like(...) amp_ones_like_call(AMP_ARGS_(ones_like, input, __VA_ARGS__))
-#define amp_ones_like_out(out, ...) amp_ones_like_out_call(out, AMP_ARGS_(ones_like, input, __VA_ARGS__))
+#define amp_ones_like(...) AMP_CALL_(amp_ones_like_call(AMP_ARGS_(ones_like, input, __VA_ARGS__)))
+#define amp_ones_like_out(out, ...) AMP_CALL_(amp_ones_like_out_call(out, AMP_ARGS_(ones_like, input, __VA_ARGS__)))
 #endif
 
 /* Memory not initialised, in the shape, and unless given the dtype, of input.
@@ -150,8 +150,8 @@ typedef struct amp_empty_like_args {
 AMP_API amp_tensor *amp_empty_like_call(const amp_empty_like_args *args);
 AMP_API amp_tensor *amp_empty_like_out_call(amp_tensor *out, const amp_empty_like_args *args);
 #ifndef __cplusplus
-#define amp_empty_like(...) amp_empty_like_call(AMP_ARGS_(empty_like, input, __VA_ARGS__))
-#define amp_empty_like_out(out, ...) amp_empty_like_out_call(out, AMP_ARGS_(empty_like, input, __VA_ARGS__))
+#define amp_empty_like(...) AMP_CALL_(amp_empty_like_call(AMP_ARGS_(empty_like, input, __VA_ARGS__)))
+#define amp_empty_like_out(out, ...) AMP_CALL_(amp_empty_like_out_call(out, AMP_ARGS_(empty_like, input, __VA_ARGS__)))
 #endif
 
 /* One value in the shape, and unless given the dtype, of input.
@@ -166,8 +166,8 @@ typedef struct amp_full_like_args {
 AMP_API amp_tensor *amp_full_like_call(const amp_full_like_args *args);
 AMP_API amp_tensor *amp_full_like_out_call(amp_tensor *out, const amp_full_like_args *args);
 #ifndef __cplusplus
-#define amp_full_like(...) amp_full_like_call(AMP_ARGS_(full_like, input, __VA_ARGS__))
-#define amp_full_like_out(out, ...) amp_full_like_out_call(out, AMP_ARGS_(full_like, input, __VA_ARGS__))
+#define amp_full_like(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, fill_value", amp_full_like_call(AMP_ARGS_(full_like, input, r1_, __VA_ARGS__)))
+#define amp_full_like_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, fill_value", amp_full_like_out_call(out, AMP_ARGS_(full_like, input, r1_, __VA_ARGS__)))
 #endif
 
 /* A new last dimension with 1 at the class index and 0 elsewhere; -1 counts classes from the largest index.
@@ -180,7 +180,7 @@ typedef struct amp_one_hot_args {
 } amp_one_hot_args;
 AMP_API amp_tensor *amp_one_hot_call(const amp_one_hot_args *args);
 #ifndef __cplusplus
-#define amp_one_hot(...) amp_one_hot_call(AMP_ARGS_(one_hot, input, __VA_ARGS__))
+#define amp_one_hot(...) AMP_CALL_(amp_one_hot_call(AMP_ARGS_(one_hot, input, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

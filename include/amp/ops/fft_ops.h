@@ -23,8 +23,8 @@ typedef struct amp_fft_fft_args {
 AMP_API amp_tensor *amp_fft_fft_call(const amp_fft_fft_args *args);
 AMP_API amp_tensor *amp_fft_fft_out_call(amp_tensor *out, const amp_fft_fft_args *args);
 #ifndef __cplusplus
-#define amp_fft_fft(...) amp_fft_fft_call(AMP_ARGS_(fft_fft, input, __VA_ARGS__))
-#define amp_fft_fft_out(out, ...) amp_fft_fft_out_call(out, AMP_ARGS_(fft_fft, input, __VA_ARGS__))
+#define amp_fft_fft(...) AMP_CALL_(amp_fft_fft_call(AMP_ARGS_(fft_fft, input, __VA_ARGS__)))
+#define amp_fft_fft_out(out, ...) AMP_CALL_(amp_fft_fft_out_call(out, AMP_ARGS_(fft_fft, input, __VA_ARGS__)))
 #endif
 
 /* The inverse Fourier transform along dim, cut or padded to n.
@@ -40,8 +40,8 @@ typedef struct amp_fft_ifft_args {
 AMP_API amp_tensor *amp_fft_ifft_call(const amp_fft_ifft_args *args);
 AMP_API amp_tensor *amp_fft_ifft_out_call(amp_tensor *out, const amp_fft_ifft_args *args);
 #ifndef __cplusplus
-#define amp_fft_ifft(...) amp_fft_ifft_call(AMP_ARGS_(fft_ifft, input, __VA_ARGS__))
-#define amp_fft_ifft_out(out, ...) amp_fft_ifft_out_call(out, AMP_ARGS_(fft_ifft, input, __VA_ARGS__))
+#define amp_fft_ifft(...) AMP_CALL_(amp_fft_ifft_call(AMP_ARGS_(fft_ifft, input, __VA_ARGS__)))
+#define amp_fft_ifft_out(out, ...) AMP_CALL_(amp_fft_ifft_out_call(out, AMP_ARGS_(fft_ifft, input, __VA_ARGS__)))
 #endif
 
 /* The non-negative frequencies of a real signal along dim, cut or padded to n.
@@ -57,8 +57,8 @@ typedef struct amp_fft_rfft_args {
 AMP_API amp_tensor *amp_fft_rfft_call(const amp_fft_rfft_args *args);
 AMP_API amp_tensor *amp_fft_rfft_out_call(amp_tensor *out, const amp_fft_rfft_args *args);
 #ifndef __cplusplus
-#define amp_fft_rfft(...) amp_fft_rfft_call(AMP_ARGS_(fft_rfft, input, __VA_ARGS__))
-#define amp_fft_rfft_out(out, ...) amp_fft_rfft_out_call(out, AMP_ARGS_(fft_rfft, input, __VA_ARGS__))
+#define amp_fft_rfft(...) AMP_CALL_(amp_fft_rfft_call(AMP_ARGS_(fft_rfft, input, __VA_ARGS__)))
+#define amp_fft_rfft_out(out, ...) AMP_CALL_(amp_fft_rfft_out_call(out, AMP_ARGS_(fft_rfft, input, __VA_ARGS__)))
 #endif
 
 /* The real signal of a one-sided spectrum along dim, cut or padded to n.
@@ -74,8 +74,8 @@ typedef struct amp_fft_irfft_args {
 AMP_API amp_tensor *amp_fft_irfft_call(const amp_fft_irfft_args *args);
 AMP_API amp_tensor *amp_fft_irfft_out_call(amp_tensor *out, const amp_fft_irfft_args *args);
 #ifndef __cplusplus
-#define amp_fft_irfft(...) amp_fft_irfft_call(AMP_ARGS_(fft_irfft, input, __VA_ARGS__))
-#define amp_fft_irfft_out(out, ...) amp_fft_irfft_out_call(out, AMP_ARGS_(fft_irfft, input, __VA_ARGS__))
+#define amp_fft_irfft(...) AMP_CALL_(amp_fft_irfft_call(AMP_ARGS_(fft_irfft, input, __VA_ARGS__)))
+#define amp_fft_irfft_out(out, ...) AMP_CALL_(amp_fft_irfft_out_call(out, AMP_ARGS_(fft_irfft, input, __VA_ARGS__)))
 #endif
 
 /* The real spectrum of a one-sided Hermitian signal along dim, cut or padded to n.
@@ -91,8 +91,8 @@ typedef struct amp_fft_hfft_args {
 AMP_API amp_tensor *amp_fft_hfft_call(const amp_fft_hfft_args *args);
 AMP_API amp_tensor *amp_fft_hfft_out_call(amp_tensor *out, const amp_fft_hfft_args *args);
 #ifndef __cplusplus
-#define amp_fft_hfft(...) amp_fft_hfft_call(AMP_ARGS_(fft_hfft, input, __VA_ARGS__))
-#define amp_fft_hfft_out(out, ...) amp_fft_hfft_out_call(out, AMP_ARGS_(fft_hfft, input, __VA_ARGS__))
+#define amp_fft_hfft(...) AMP_CALL_(amp_fft_hfft_call(AMP_ARGS_(fft_hfft, input, __VA_ARGS__)))
+#define amp_fft_hfft_out(out, ...) AMP_CALL_(amp_fft_hfft_out_call(out, AMP_ARGS_(fft_hfft, input, __VA_ARGS__)))
 #endif
 
 /* The one-sided inverse transform of a real spectrum along dim, cut or padded to n.
@@ -108,8 +108,8 @@ typedef struct amp_fft_ihfft_args {
 AMP_API amp_tensor *amp_fft_ihfft_call(const amp_fft_ihfft_args *args);
 AMP_API amp_tensor *amp_fft_ihfft_out_call(amp_tensor *out, const amp_fft_ihfft_args *args);
 #ifndef __cplusplus
-#define amp_fft_ihfft(...) amp_fft_ihfft_call(AMP_ARGS_(fft_ihfft, input, __VA_ARGS__))
-#define amp_fft_ihfft_out(out, ...) amp_fft_ihfft_out_call(out, AMP_ARGS_(fft_ihfft, input, __VA_ARGS__))
+#define amp_fft_ihfft(...) AMP_CALL_(amp_fft_ihfft_call(AMP_ARGS_(fft_ihfft, input, __VA_ARGS__)))
+#define amp_fft_ihfft_out(out, ...) AMP_CALL_(amp_fft_ihfft_out_call(out, AMP_ARGS_(fft_ihfft, input, __VA_ARGS__)))
 #endif
 
 /* The Fourier transform over two dimensions (the last two unless named), cut or padded to s.
@@ -125,8 +125,8 @@ typedef struct amp_fft_fft2_args {
 AMP_API amp_tensor *amp_fft_fft2_call(const amp_fft_fft2_args *args);
 AMP_API amp_tensor *amp_fft_fft2_out_call(amp_tensor *out, const amp_fft_fft2_args *args);
 #ifndef __cplusplus
-#define amp_fft_fft2(...) amp_fft_fft2_call(AMP_ARGS_(fft_fft2, input, __VA_ARGS__))
-#define amp_fft_fft2_out(out, ...) amp_fft_fft2_out_call(out, AMP_ARGS_(fft_fft2, input, __VA_ARGS__))
+#define amp_fft_fft2(...) AMP_CALL_(amp_fft_fft2_call(AMP_ARGS_(fft_fft2, input, __VA_ARGS__)))
+#define amp_fft_fft2_out(out, ...) AMP_CALL_(amp_fft_fft2_out_call(out, AMP_ARGS_(fft_fft2, input, __VA_ARGS__)))
 #endif
 
 /* The inverse Fourier transform over two dimensions (the last two unless named), cut or padded to s.
@@ -142,8 +142,8 @@ typedef struct amp_fft_ifft2_args {
 AMP_API amp_tensor *amp_fft_ifft2_call(const amp_fft_ifft2_args *args);
 AMP_API amp_tensor *amp_fft_ifft2_out_call(amp_tensor *out, const amp_fft_ifft2_args *args);
 #ifndef __cplusplus
-#define amp_fft_ifft2(...) amp_fft_ifft2_call(AMP_ARGS_(fft_ifft2, input, __VA_ARGS__))
-#define amp_fft_ifft2_out(out, ...) amp_fft_ifft2_out_call(out, AMP_ARGS_(fft_ifft2, input, __VA_ARGS__))
+#define amp_fft_ifft2(...) AMP_CALL_(amp_fft_ifft2_call(AMP_ARGS_(fft_ifft2, input, __VA_ARGS__)))
+#define amp_fft_ifft2_out(out, ...) AMP_CALL_(amp_fft_ifft2_out_call(out, AMP_ARGS_(fft_ifft2, input, __VA_ARGS__)))
 #endif
 
 /* The non-negative frequencies of a real signal over two dimensions (the last two unless named), cut or padded to s.
@@ -159,8 +159,8 @@ typedef struct amp_fft_rfft2_args {
 AMP_API amp_tensor *amp_fft_rfft2_call(const amp_fft_rfft2_args *args);
 AMP_API amp_tensor *amp_fft_rfft2_out_call(amp_tensor *out, const amp_fft_rfft2_args *args);
 #ifndef __cplusplus
-#define amp_fft_rfft2(...) amp_fft_rfft2_call(AMP_ARGS_(fft_rfft2, input, __VA_ARGS__))
-#define amp_fft_rfft2_out(out, ...) amp_fft_rfft2_out_call(out, AMP_ARGS_(fft_rfft2, input, __VA_ARGS__))
+#define amp_fft_rfft2(...) AMP_CALL_(amp_fft_rfft2_call(AMP_ARGS_(fft_rfft2, input, __VA_ARGS__)))
+#define amp_fft_rfft2_out(out, ...) AMP_CALL_(amp_fft_rfft2_out_call(out, AMP_ARGS_(fft_rfft2, input, __VA_ARGS__)))
 #endif
 
 /* The real signal of a one-sided spectrum over two dimensions (the last two unless named), cut or padded to s.
@@ -176,8 +176,8 @@ typedef struct amp_fft_irfft2_args {
 AMP_API amp_tensor *amp_fft_irfft2_call(const amp_fft_irfft2_args *args);
 AMP_API amp_tensor *amp_fft_irfft2_out_call(amp_tensor *out, const amp_fft_irfft2_args *args);
 #ifndef __cplusplus
-#define amp_fft_irfft2(...) amp_fft_irfft2_call(AMP_ARGS_(fft_irfft2, input, __VA_ARGS__))
-#define amp_fft_irfft2_out(out, ...) amp_fft_irfft2_out_call(out, AMP_ARGS_(fft_irfft2, input, __VA_ARGS__))
+#define amp_fft_irfft2(...) AMP_CALL_(amp_fft_irfft2_call(AMP_ARGS_(fft_irfft2, input, __VA_ARGS__)))
+#define amp_fft_irfft2_out(out, ...) AMP_CALL_(amp_fft_irfft2_out_call(out, AMP_ARGS_(fft_irfft2, input, __VA_ARGS__)))
 #endif
 
 /* The Fourier transform over the named dimensions, or all; cut or padded to s.
@@ -193,8 +193,8 @@ typedef struct amp_fft_fftn_args {
 AMP_API amp_tensor *amp_fft_fftn_call(const amp_fft_fftn_args *args);
 AMP_API amp_tensor *amp_fft_fftn_out_call(amp_tensor *out, const amp_fft_fftn_args *args);
 #ifndef __cplusplus
-#define amp_fft_fftn(...) amp_fft_fftn_call(AMP_ARGS_(fft_fftn, input, __VA_ARGS__))
-#define amp_fft_fftn_out(out, ...) amp_fft_fftn_out_call(out, AMP_ARGS_(fft_fftn, input, __VA_ARGS__))
+#define amp_fft_fftn(...) AMP_CALL_(amp_fft_fftn_call(AMP_ARGS_(fft_fftn, input, __VA_ARGS__)))
+#define amp_fft_fftn_out(out, ...) AMP_CALL_(amp_fft_fftn_out_call(out, AMP_ARGS_(fft_fftn, input, __VA_ARGS__)))
 #endif
 
 /* The inverse Fourier transform over the named dimensions, or all; cut or padded to s.
@@ -210,8 +210,8 @@ typedef struct amp_fft_ifftn_args {
 AMP_API amp_tensor *amp_fft_ifftn_call(const amp_fft_ifftn_args *args);
 AMP_API amp_tensor *amp_fft_ifftn_out_call(amp_tensor *out, const amp_fft_ifftn_args *args);
 #ifndef __cplusplus
-#define amp_fft_ifftn(...) amp_fft_ifftn_call(AMP_ARGS_(fft_ifftn, input, __VA_ARGS__))
-#define amp_fft_ifftn_out(out, ...) amp_fft_ifftn_out_call(out, AMP_ARGS_(fft_ifftn, input, __VA_ARGS__))
+#define amp_fft_ifftn(...) AMP_CALL_(amp_fft_ifftn_call(AMP_ARGS_(fft_ifftn, input, __VA_ARGS__)))
+#define amp_fft_ifftn_out(out, ...) AMP_CALL_(amp_fft_ifftn_out_call(out, AMP_ARGS_(fft_ifftn, input, __VA_ARGS__)))
 #endif
 
 /* The non-negative frequencies of a real signal over the named dimensions, or all; cut or padded to s.
@@ -227,8 +227,8 @@ typedef struct amp_fft_rfftn_args {
 AMP_API amp_tensor *amp_fft_rfftn_call(const amp_fft_rfftn_args *args);
 AMP_API amp_tensor *amp_fft_rfftn_out_call(amp_tensor *out, const amp_fft_rfftn_args *args);
 #ifndef __cplusplus
-#define amp_fft_rfftn(...) amp_fft_rfftn_call(AMP_ARGS_(fft_rfftn, input, __VA_ARGS__))
-#define amp_fft_rfftn_out(out, ...) amp_fft_rfftn_out_call(out, AMP_ARGS_(fft_rfftn, input, __VA_ARGS__))
+#define amp_fft_rfftn(...) AMP_CALL_(amp_fft_rfftn_call(AMP_ARGS_(fft_rfftn, input, __VA_ARGS__)))
+#define amp_fft_rfftn_out(out, ...) AMP_CALL_(amp_fft_rfftn_out_call(out, AMP_ARGS_(fft_rfftn, input, __VA_ARGS__)))
 #endif
 
 /* The real signal of a one-sided spectrum over the named dimensions, or all; cut or padded to s.
@@ -244,8 +244,8 @@ typedef struct amp_fft_irfftn_args {
 AMP_API amp_tensor *amp_fft_irfftn_call(const amp_fft_irfftn_args *args);
 AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfftn_args *args);
 #ifndef __cplusplus
-#define amp_fft_irfftn(...) amp_fft_irfftn_call(AMP_ARGS_(fft_irfftn, input, __VA_ARGS__))
-#define amp_fft_irfftn_out(out, ...) amp_fft_irfftn_out_call(out, AMP_ARGS_(fft_irfftn, input, __VA_ARGS__))
+#define amp_fft_irfftn(...) AMP_CALL_(amp_fft_irfftn_call(AMP_ARGS_(fft_irfftn, input, __VA_ARGS__)))
+#define amp_fft_irfftn_out(out, ...) AMP_CALL_(amp_fft_irfftn_out_call(out, AMP_ARGS_(fft_irfftn, input, __VA_ARGS__)))
 #endif
 
 /* The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.
@@ -256,7 +256,7 @@ AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfft
 typedef struct amp_stft_args {
     size_t struct_size AMP_SIZE_OF_(amp_stft_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t n_fft AMP_ABSENT_;
+    int64_t n_fft AMP_REQUIRED_INT_;
     amp_opt_int hop_length AMP_ABSENT_;
     amp_opt_int win_length AMP_ABSENT_;
     amp_tensor *window AMP_ABSENT_;
@@ -269,7 +269,7 @@ typedef struct amp_stft_args {
 } amp_stft_args;
 AMP_API amp_tensor *amp_stft_call(const amp_stft_args *args);
 #ifndef __cplusplus
-#define amp_stft(...) amp_stft_call(AMP_ARGS_(stft, input, __VA_ARGS__))
+#define amp_stft(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, n_fft", amp_stft_call(AMP_ARGS_MISSING_(stft, (.n_fft = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

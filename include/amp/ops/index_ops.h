@@ -22,8 +22,8 @@ typedef struct amp_where_args {
 AMP_API amp_tensor *amp_where_call(const amp_where_args *args);
 AMP_API amp_tensor *amp_where_out_call(amp_tensor *out, const amp_where_args *args);
 #ifndef __cplusplus
-#define amp_where(...) amp_where_call(AMP_ARGS_(where, condition, __VA_ARGS__))
-#define amp_where_out(out, ...) amp_where_out_call(out, AMP_ARGS_(where, condition, __VA_ARGS__))
+#define amp_where(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_call(AMP_ARGS_(where, condition, r1_, r2_, __VA_ARGS__)))
+#define amp_where_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_out_call(out, AMP_ARGS_(where, condition, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input where the condition holds, a number elsewhere.
@@ -38,8 +38,8 @@ typedef struct amp_where_scalar_other_args {
 AMP_API amp_tensor *amp_where_scalar_other_call(const amp_where_scalar_other_args *args);
 AMP_API amp_tensor *amp_where_scalar_other_out_call(amp_tensor *out, const amp_where_scalar_other_args *args);
 #ifndef __cplusplus
-#define amp_where_scalar_other(...) amp_where_scalar_other_call(AMP_ARGS_(where_scalar_other, condition, __VA_ARGS__))
-#define amp_where_scalar_other_out(out, ...) amp_where_scalar_other_out_call(out, AMP_ARGS_(where_scalar_other, condition, __VA_ARGS__))
+#define amp_where_scalar_other(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_scalar_other_call(AMP_ARGS_(where_scalar_other, condition, r1_, r2_, __VA_ARGS__)))
+#define amp_where_scalar_other_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_scalar_other_out_call(out, AMP_ARGS_(where_scalar_other, condition, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* A number where the condition holds, other elsewhere.
@@ -54,8 +54,8 @@ typedef struct amp_where_scalar_self_args {
 AMP_API amp_tensor *amp_where_scalar_self_call(const amp_where_scalar_self_args *args);
 AMP_API amp_tensor *amp_where_scalar_self_out_call(amp_tensor *out, const amp_where_scalar_self_args *args);
 #ifndef __cplusplus
-#define amp_where_scalar_self(...) amp_where_scalar_self_call(AMP_ARGS_(where_scalar_self, condition, __VA_ARGS__))
-#define amp_where_scalar_self_out(out, ...) amp_where_scalar_self_out_call(out, AMP_ARGS_(where_scalar_self, condition, __VA_ARGS__))
+#define amp_where_scalar_self(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_scalar_self_call(AMP_ARGS_(where_scalar_self, condition, r1_, r2_, __VA_ARGS__)))
+#define amp_where_scalar_self_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_scalar_self_out_call(out, AMP_ARGS_(where_scalar_self, condition, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* One number where the condition holds, another elsewhere.
@@ -70,8 +70,8 @@ typedef struct amp_where_scalar_args {
 AMP_API amp_tensor *amp_where_scalar_call(const amp_where_scalar_args *args);
 AMP_API amp_tensor *amp_where_scalar_out_call(amp_tensor *out, const amp_where_scalar_args *args);
 #ifndef __cplusplus
-#define amp_where_scalar(...) amp_where_scalar_call(AMP_ARGS_(where_scalar, condition, __VA_ARGS__))
-#define amp_where_scalar_out(out, ...) amp_where_scalar_out_call(out, AMP_ARGS_(where_scalar, condition, __VA_ARGS__))
+#define amp_where_scalar(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_scalar_call(AMP_ARGS_(where_scalar, condition, r1_, r2_, __VA_ARGS__)))
+#define amp_where_scalar_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "condition, input, other", amp_where_scalar_out_call(out, AMP_ARGS_(where_scalar, condition, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input with a number where the mask holds.
@@ -87,9 +87,9 @@ AMP_API amp_tensor *amp_masked_fill_call(const amp_masked_fill_args *args);
 AMP_API amp_tensor *amp_masked_fill_inplace_call(const amp_masked_fill_args *args);
 AMP_API amp_tensor *amp_masked_fill_out_call(amp_tensor *out, const amp_masked_fill_args *args);
 #ifndef __cplusplus
-#define amp_masked_fill(...) amp_masked_fill_call(AMP_ARGS_(masked_fill, input, __VA_ARGS__))
-#define amp_masked_fill_(...) amp_masked_fill_inplace_call(AMP_ARGS_(masked_fill, input, __VA_ARGS__))
-#define amp_masked_fill_out(out, ...) amp_masked_fill_out_call(out, AMP_ARGS_(masked_fill, input, __VA_ARGS__))
+#define amp_masked_fill(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_call(AMP_ARGS_(masked_fill, input, r1_, r2_, __VA_ARGS__)))
+#define amp_masked_fill_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_inplace_call(AMP_ARGS_(masked_fill, input, r1_, r2_, __VA_ARGS__)))
+#define amp_masked_fill_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_out_call(out, AMP_ARGS_(masked_fill, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input with the value of a 0-dim tensor where the mask holds.
@@ -105,9 +105,9 @@ AMP_API amp_tensor *amp_masked_fill_tensor_call(const amp_masked_fill_tensor_arg
 AMP_API amp_tensor *amp_masked_fill_tensor_inplace_call(const amp_masked_fill_tensor_args *args);
 AMP_API amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_masked_fill_tensor_args *args);
 #ifndef __cplusplus
-#define amp_masked_fill_tensor(...) amp_masked_fill_tensor_call(AMP_ARGS_(masked_fill_tensor, input, __VA_ARGS__))
-#define amp_masked_fill_tensor_(...) amp_masked_fill_tensor_inplace_call(AMP_ARGS_(masked_fill_tensor, input, __VA_ARGS__))
-#define amp_masked_fill_tensor_out(out, ...) amp_masked_fill_tensor_out_call(out, AMP_ARGS_(masked_fill_tensor, input, __VA_ARGS__))
+#define amp_masked_fill_tensor(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_tensor_call(AMP_ARGS_(masked_fill_tensor, input, r1_, r2_, __VA_ARGS__)))
+#define amp_masked_fill_tensor_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_tensor_inplace_call(AMP_ARGS_(masked_fill_tensor, input, r1_, r2_, __VA_ARGS__)))
+#define amp_masked_fill_tensor_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_tensor_out_call(out, AMP_ARGS_(masked_fill_tensor, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The elements that index picks along dim. sparse_grad matters to gradients only.
@@ -116,15 +116,15 @@ AMP_API amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_m
 typedef struct amp_gather_args {
     size_t struct_size AMP_SIZE_OF_(amp_gather_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     bool sparse_grad AMP_ABSENT_;
 } amp_gather_args;
 AMP_API amp_tensor *amp_gather_call(const amp_gather_args *args);
 AMP_API amp_tensor *amp_gather_out_call(amp_tensor *out, const amp_gather_args *args);
 #ifndef __cplusplus
-#define amp_gather(...) amp_gather_call(AMP_ARGS_(gather, input, __VA_ARGS__))
-#define amp_gather_out(out, ...) amp_gather_out_call(out, AMP_ARGS_(gather, input, __VA_ARGS__))
+#define amp_gather(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index", amp_gather_call(AMP_ARGS_MISSING_(gather, (.dim = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
+#define amp_gather_out(out, r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index", amp_gather_out_call(out, AMP_ARGS_MISSING_(gather, (.dim = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The elements that indices pick along dim, both broadcast; of the flattened input without dim.
@@ -139,8 +139,8 @@ typedef struct amp_take_along_dim_args {
 AMP_API amp_tensor *amp_take_along_dim_call(const amp_take_along_dim_args *args);
 AMP_API amp_tensor *amp_take_along_dim_out_call(amp_tensor *out, const amp_take_along_dim_args *args);
 #ifndef __cplusplus
-#define amp_take_along_dim(...) amp_take_along_dim_call(AMP_ARGS_(take_along_dim, input, __VA_ARGS__))
-#define amp_take_along_dim_out(out, ...) amp_take_along_dim_out_call(out, AMP_ARGS_(take_along_dim, input, __VA_ARGS__))
+#define amp_take_along_dim(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices", amp_take_along_dim_call(AMP_ARGS_(take_along_dim, input, r1_, __VA_ARGS__)))
+#define amp_take_along_dim_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices", amp_take_along_dim_out_call(out, AMP_ARGS_(take_along_dim, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The slices of dim that a vector of indices names.
@@ -149,14 +149,14 @@ AMP_API amp_tensor *amp_take_along_dim_out_call(amp_tensor *out, const amp_take_
 typedef struct amp_index_select_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_select_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
 } amp_index_select_args;
 AMP_API amp_tensor *amp_index_select_call(const amp_index_select_args *args);
 AMP_API amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_select_args *args);
 #ifndef __cplusplus
-#define amp_index_select(...) amp_index_select_call(AMP_ARGS_(index_select, input, __VA_ARGS__))
-#define amp_index_select_out(out, ...) amp_index_select_out_call(out, AMP_ARGS_(index_select, input, __VA_ARGS__))
+#define amp_index_select(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index", amp_index_select_call(AMP_ARGS_MISSING_(index_select, (.dim = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
+#define amp_index_select_out(out, r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index", amp_index_select_out_call(out, AMP_ARGS_MISSING_(index_select, (.dim = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input with values written (or added) at the indices; a NULL index stands for a whole dimension.
@@ -173,9 +173,9 @@ AMP_API amp_tensor *amp_index_put_call(const amp_index_put_args *args);
 AMP_API amp_tensor *amp_index_put_inplace_call(const amp_index_put_args *args);
 AMP_API amp_tensor *amp_index_put_out_call(amp_tensor *out, const amp_index_put_args *args);
 #ifndef __cplusplus
-#define amp_index_put(...) amp_index_put_call(AMP_ARGS_(index_put, input, __VA_ARGS__))
-#define amp_index_put_(...) amp_index_put_inplace_call(AMP_ARGS_(index_put, input, __VA_ARGS__))
-#define amp_index_put_out(out, ...) amp_index_put_out_call(out, AMP_ARGS_(index_put, input, __VA_ARGS__))
+#define amp_index_put(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, values", amp_index_put_call(AMP_ARGS_(index_put, input, r1_, r2_, __VA_ARGS__)))
+#define amp_index_put_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, values", amp_index_put_inplace_call(AMP_ARGS_(index_put, input, r1_, r2_, __VA_ARGS__)))
+#define amp_index_put_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, values", amp_index_put_out_call(out, AMP_ARGS_(index_put, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input with alpha * source added at the indices of dim.
@@ -184,7 +184,7 @@ AMP_API amp_tensor *amp_index_put_out_call(amp_tensor *out, const amp_index_put_
 typedef struct amp_index_add_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_add_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     amp_tensor *source AMP_ABSENT_;
     amp_scalar alpha AMP_ABSENT_;
@@ -193,9 +193,9 @@ AMP_API amp_tensor *amp_index_add_call(const amp_index_add_args *args);
 AMP_API amp_tensor *amp_index_add_inplace_call(const amp_index_add_args *args);
 AMP_API amp_tensor *amp_index_add_out_call(amp_tensor *out, const amp_index_add_args *args);
 #ifndef __cplusplus
-#define amp_index_add(...) amp_index_add_call(AMP_ARGS_(index_add, input, __VA_ARGS__))
-#define amp_index_add_(...) amp_index_add_inplace_call(AMP_ARGS_(index_add, input, __VA_ARGS__))
-#define amp_index_add_out(out, ...) amp_index_add_out_call(out, AMP_ARGS_(index_add, input, __VA_ARGS__))
+#define amp_index_add(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_add_call(AMP_ARGS_MISSING_(index_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_add_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_add_inplace_call(AMP_ARGS_MISSING_(index_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_add_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_add_out_call(out, AMP_ARGS_MISSING_(index_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* input with the slices of source written at the indices of dim.
@@ -204,7 +204,7 @@ AMP_API amp_tensor *amp_index_add_out_call(amp_tensor *out, const amp_index_add_
 typedef struct amp_index_copy_args {
     size_t struct_size AMP_SIZE_OF_(amp_index_copy_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     amp_tensor *source AMP_ABSENT_;
 } amp_index_copy_args;
@@ -212,9 +212,9 @@ AMP_API amp_tensor *amp_index_copy_call(const amp_index_copy_args *args);
 AMP_API amp_tensor *amp_index_copy_inplace_call(const amp_index_copy_args *args);
 AMP_API amp_tensor *amp_index_copy_out_call(amp_tensor *out, const amp_index_copy_args *args);
 #ifndef __cplusplus
-#define amp_index_copy(...) amp_index_copy_call(AMP_ARGS_(index_copy, input, __VA_ARGS__))
-#define amp_index_copy_(...) amp_index_copy_inplace_call(AMP_ARGS_(index_copy, input, __VA_ARGS__))
-#define amp_index_copy_out(out, ...) amp_index_copy_out_call(out, AMP_ARGS_(index_copy, input, __VA_ARGS__))
+#define amp_index_copy(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_copy_call(AMP_ARGS_MISSING_(index_copy, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_copy_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_copy_inplace_call(AMP_ARGS_MISSING_(index_copy, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_copy_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_copy_out_call(out, AMP_ARGS_MISSING_(index_copy, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* input with src written at the indices of dim; reduce may be "add" or "multiply".
@@ -223,7 +223,7 @@ AMP_API amp_tensor *amp_index_copy_out_call(amp_tensor *out, const amp_index_cop
 typedef struct amp_scatter_args {
     size_t struct_size AMP_SIZE_OF_(amp_scatter_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     amp_tensor *src AMP_ABSENT_;
     const char *reduce AMP_ABSENT_;
@@ -232,9 +232,9 @@ AMP_API amp_tensor *amp_scatter_call(const amp_scatter_args *args);
 AMP_API amp_tensor *amp_scatter_inplace_call(const amp_scatter_args *args);
 AMP_API amp_tensor *amp_scatter_out_call(amp_tensor *out, const amp_scatter_args *args);
 #ifndef __cplusplus
-#define amp_scatter(...) amp_scatter_call(AMP_ARGS_(scatter, input, __VA_ARGS__))
-#define amp_scatter_(...) amp_scatter_inplace_call(AMP_ARGS_(scatter, input, __VA_ARGS__))
-#define amp_scatter_out(out, ...) amp_scatter_out_call(out, AMP_ARGS_(scatter, input, __VA_ARGS__))
+#define amp_scatter(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_call(AMP_ARGS_MISSING_(scatter, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_scatter_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_inplace_call(AMP_ARGS_MISSING_(scatter, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_scatter_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_out_call(out, AMP_ARGS_MISSING_(scatter, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* input with a number written at the indices of dim.
@@ -243,7 +243,7 @@ AMP_API amp_tensor *amp_scatter_out_call(amp_tensor *out, const amp_scatter_args
 typedef struct amp_scatter_value_args {
     size_t struct_size AMP_SIZE_OF_(amp_scatter_value_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     amp_scalar value AMP_ABSENT_;
     const char *reduce AMP_ABSENT_;
@@ -252,9 +252,9 @@ AMP_API amp_tensor *amp_scatter_value_call(const amp_scatter_value_args *args);
 AMP_API amp_tensor *amp_scatter_value_inplace_call(const amp_scatter_value_args *args);
 AMP_API amp_tensor *amp_scatter_value_out_call(amp_tensor *out, const amp_scatter_value_args *args);
 #ifndef __cplusplus
-#define amp_scatter_value(...) amp_scatter_value_call(AMP_ARGS_(scatter_value, input, __VA_ARGS__))
-#define amp_scatter_value_(...) amp_scatter_value_inplace_call(AMP_ARGS_(scatter_value, input, __VA_ARGS__))
-#define amp_scatter_value_out(out, ...) amp_scatter_value_out_call(out, AMP_ARGS_(scatter_value, input, __VA_ARGS__))
+#define amp_scatter_value(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_scatter_value_call(AMP_ARGS_MISSING_(scatter_value, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_scatter_value_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_scatter_value_inplace_call(AMP_ARGS_MISSING_(scatter_value, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_scatter_value_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_scatter_value_out_call(out, AMP_ARGS_MISSING_(scatter_value, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* input with src added at the indices of dim.
@@ -263,7 +263,7 @@ AMP_API amp_tensor *amp_scatter_value_out_call(amp_tensor *out, const amp_scatte
 typedef struct amp_scatter_add_args {
     size_t struct_size AMP_SIZE_OF_(amp_scatter_add_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     amp_tensor *src AMP_ABSENT_;
 } amp_scatter_add_args;
@@ -271,9 +271,9 @@ AMP_API amp_tensor *amp_scatter_add_call(const amp_scatter_add_args *args);
 AMP_API amp_tensor *amp_scatter_add_inplace_call(const amp_scatter_add_args *args);
 AMP_API amp_tensor *amp_scatter_add_out_call(amp_tensor *out, const amp_scatter_add_args *args);
 #ifndef __cplusplus
-#define amp_scatter_add(...) amp_scatter_add_call(AMP_ARGS_(scatter_add, input, __VA_ARGS__))
-#define amp_scatter_add_(...) amp_scatter_add_inplace_call(AMP_ARGS_(scatter_add, input, __VA_ARGS__))
-#define amp_scatter_add_out(out, ...) amp_scatter_add_out_call(out, AMP_ARGS_(scatter_add, input, __VA_ARGS__))
+#define amp_scatter_add(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_add_call(AMP_ARGS_MISSING_(scatter_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_scatter_add_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_add_inplace_call(AMP_ARGS_MISSING_(scatter_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_scatter_add_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_add_out_call(out, AMP_ARGS_MISSING_(scatter_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* The rows of weight that integer indices name; with max_norm, rows used are first renormalised in place.
@@ -294,8 +294,8 @@ typedef struct amp_embedding_args {
 AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
 AMP_API amp_tensor *amp_embedding_out_call(amp_tensor *out, const amp_embedding_args *args);
 #ifndef __cplusplus
-#define amp_embedding(...) amp_embedding_call(AMP_ARGS_(embedding, input, __VA_ARGS__))
-#define amp_embedding_out(out, ...) amp_embedding_out_call(out, AMP_ARGS_(embedding, input, __VA_ARGS__))
+#define amp_embedding(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_embedding_call(AMP_ARGS_(embedding, input, r1_, __VA_ARGS__)))
+#define amp_embedding_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_embedding_out_call(out, AMP_ARGS_(embedding, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Sum, mean or maximum of the rows of weight in each bag of indices. scale_grad_by_freq and sparse matter to
@@ -320,7 +320,7 @@ typedef struct amp_embedding_bag_args {
 } amp_embedding_bag_args;
 AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
 #ifndef __cplusplus
-#define amp_embedding_bag(...) amp_embedding_bag_call(AMP_ARGS_(embedding_bag, input, __VA_ARGS__))
+#define amp_embedding_bag(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_embedding_bag_call(AMP_ARGS_(embedding_bag, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.
@@ -337,8 +337,8 @@ typedef struct amp_sort_args {
 AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
 AMP_API amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, const amp_sort_args *args);
 #ifndef __cplusplus
-#define amp_sort(...) amp_sort_call(AMP_ARGS_(sort, input, __VA_ARGS__))
-#define amp_sort_out(values, indices, ...) amp_sort_out_call(values, indices, AMP_ARGS_(sort, input, __VA_ARGS__))
+#define amp_sort(...) AMP_CALL_(amp_sort_call(AMP_ARGS_(sort, input, __VA_ARGS__)))
+#define amp_sort_out(values, indices, ...) AMP_CALL_(amp_sort_out_call(values, indices, AMP_ARGS_(sort, input, __VA_ARGS__)))
 #endif
 
 /* The k largest or smallest elements along dim, always in order, and where they stood (i64).
@@ -347,7 +347,7 @@ AMP_API amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, c
 typedef struct amp_topk_args {
     size_t struct_size AMP_SIZE_OF_(amp_topk_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t k AMP_ABSENT_;
+    int64_t k AMP_REQUIRED_INT_;
     amp_opt_int dim AMP_ABSENT_;
     amp_opt_bool largest AMP_ABSENT_;
     amp_opt_bool sorted AMP_ABSENT_;
@@ -356,8 +356,8 @@ typedef struct amp_topk_args {
 AMP_API amp_tensor *amp_topk_call(const amp_topk_args *args);
 AMP_API amp_tensor *amp_topk_out_call(amp_tensor *values, amp_tensor *indices, const amp_topk_args *args);
 #ifndef __cplusplus
-#define amp_topk(...) amp_topk_call(AMP_ARGS_(topk, input, __VA_ARGS__))
-#define amp_topk_out(values, indices, ...) amp_topk_out_call(values, indices, AMP_ARGS_(topk, input, __VA_ARGS__))
+#define amp_topk(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, k", amp_topk_call(AMP_ARGS_MISSING_(topk, (.k = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_topk_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, k", amp_topk_out_call(values, indices, AMP_ARGS_MISSING_(topk, (.k = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The index of the largest element along dim, or of the flattened input.
@@ -372,8 +372,8 @@ typedef struct amp_argmax_args {
 AMP_API amp_tensor *amp_argmax_call(const amp_argmax_args *args);
 AMP_API amp_tensor *amp_argmax_out_call(amp_tensor *out, const amp_argmax_args *args);
 #ifndef __cplusplus
-#define amp_argmax(...) amp_argmax_call(AMP_ARGS_(argmax, input, __VA_ARGS__))
-#define amp_argmax_out(out, ...) amp_argmax_out_call(out, AMP_ARGS_(argmax, input, __VA_ARGS__))
+#define amp_argmax(...) AMP_CALL_(amp_argmax_call(AMP_ARGS_(argmax, input, __VA_ARGS__)))
+#define amp_argmax_out(out, ...) AMP_CALL_(amp_argmax_out_call(out, AMP_ARGS_(argmax, input, __VA_ARGS__)))
 #endif
 
 /* The index of the smallest element along dim, or of the flattened input.
@@ -388,8 +388,8 @@ typedef struct amp_argmin_args {
 AMP_API amp_tensor *amp_argmin_call(const amp_argmin_args *args);
 AMP_API amp_tensor *amp_argmin_out_call(amp_tensor *out, const amp_argmin_args *args);
 #ifndef __cplusplus
-#define amp_argmin(...) amp_argmin_call(AMP_ARGS_(argmin, input, __VA_ARGS__))
-#define amp_argmin_out(out, ...) amp_argmin_out_call(out, AMP_ARGS_(argmin, input, __VA_ARGS__))
+#define amp_argmin(...) AMP_CALL_(amp_argmin_call(AMP_ARGS_(argmin, input, __VA_ARGS__)))
+#define amp_argmin_out(out, ...) AMP_CALL_(amp_argmin_out_call(out, AMP_ARGS_(argmin, input, __VA_ARGS__)))
 #endif
 
 /* The index of the bucket that each element falls into.
@@ -405,8 +405,8 @@ typedef struct amp_bucketize_args {
 AMP_API amp_tensor *amp_bucketize_call(const amp_bucketize_args *args);
 AMP_API amp_tensor *amp_bucketize_out_call(amp_tensor *out, const amp_bucketize_args *args);
 #ifndef __cplusplus
-#define amp_bucketize(...) amp_bucketize_call(AMP_ARGS_(bucketize, input, __VA_ARGS__))
-#define amp_bucketize_out(out, ...) amp_bucketize_out_call(out, AMP_ARGS_(bucketize, input, __VA_ARGS__))
+#define amp_bucketize(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, boundaries", amp_bucketize_call(AMP_ARGS_(bucketize, input, r1_, __VA_ARGS__)))
+#define amp_bucketize_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, boundaries", amp_bucketize_out_call(out, AMP_ARGS_(bucketize, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The index of the bucket that a number falls into.
@@ -422,8 +422,8 @@ typedef struct amp_bucketize_scalar_args {
 AMP_API amp_tensor *amp_bucketize_scalar_call(const amp_bucketize_scalar_args *args);
 AMP_API amp_tensor *amp_bucketize_scalar_out_call(amp_tensor *out, const amp_bucketize_scalar_args *args);
 #ifndef __cplusplus
-#define amp_bucketize_scalar(...) amp_bucketize_scalar_call(AMP_ARGS_(bucketize_scalar, input, __VA_ARGS__))
-#define amp_bucketize_scalar_out(out, ...) amp_bucketize_scalar_out_call(out, AMP_ARGS_(bucketize_scalar, input, __VA_ARGS__))
+#define amp_bucketize_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, boundaries", amp_bucketize_scalar_call(AMP_ARGS_(bucketize_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bucketize_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, boundaries", amp_bucketize_scalar_out_call(out, AMP_ARGS_(bucketize_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Where each value would be inserted into the sorted last dimension.
@@ -442,8 +442,8 @@ typedef struct amp_searchsorted_args {
 AMP_API amp_tensor *amp_searchsorted_call(const amp_searchsorted_args *args);
 AMP_API amp_tensor *amp_searchsorted_out_call(amp_tensor *out, const amp_searchsorted_args *args);
 #ifndef __cplusplus
-#define amp_searchsorted(...) amp_searchsorted_call(AMP_ARGS_(searchsorted, sorted_sequence, __VA_ARGS__))
-#define amp_searchsorted_out(out, ...) amp_searchsorted_out_call(out, AMP_ARGS_(searchsorted, sorted_sequence, __VA_ARGS__))
+#define amp_searchsorted(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "sorted_sequence, values", amp_searchsorted_call(AMP_ARGS_(searchsorted, sorted_sequence, r1_, __VA_ARGS__)))
+#define amp_searchsorted_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "sorted_sequence, values", amp_searchsorted_out_call(out, AMP_ARGS_(searchsorted, sorted_sequence, r1_, __VA_ARGS__)))
 #endif
 
 /* Where a number would be inserted into a sorted vector.
@@ -462,8 +462,8 @@ typedef struct amp_searchsorted_scalar_args {
 AMP_API amp_tensor *amp_searchsorted_scalar_call(const amp_searchsorted_scalar_args *args);
 AMP_API amp_tensor *amp_searchsorted_scalar_out_call(amp_tensor *out, const amp_searchsorted_scalar_args *args);
 #ifndef __cplusplus
-#define amp_searchsorted_scalar(...) amp_searchsorted_scalar_call(AMP_ARGS_(searchsorted_scalar, sorted_sequence, __VA_ARGS__))
-#define amp_searchsorted_scalar_out(out, ...) amp_searchsorted_scalar_out_call(out, AMP_ARGS_(searchsorted_scalar, sorted_sequence, __VA_ARGS__))
+#define amp_searchsorted_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "sorted_sequence, values", amp_searchsorted_scalar_call(AMP_ARGS_(searchsorted_scalar, sorted_sequence, r1_, __VA_ARGS__)))
+#define amp_searchsorted_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "sorted_sequence, values", amp_searchsorted_scalar_out_call(out, AMP_ARGS_(searchsorted_scalar, sorted_sequence, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

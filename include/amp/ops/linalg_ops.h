@@ -21,8 +21,8 @@ typedef struct amp_linalg_cholesky_args {
 AMP_API amp_tensor *amp_linalg_cholesky_call(const amp_linalg_cholesky_args *args);
 AMP_API amp_tensor *amp_linalg_cholesky_out_call(amp_tensor *out, const amp_linalg_cholesky_args *args);
 #ifndef __cplusplus
-#define amp_linalg_cholesky(...) amp_linalg_cholesky_call(AMP_ARGS_(linalg_cholesky, input, __VA_ARGS__))
-#define amp_linalg_cholesky_out(out, ...) amp_linalg_cholesky_out_call(out, AMP_ARGS_(linalg_cholesky, input, __VA_ARGS__))
+#define amp_linalg_cholesky(...) AMP_CALL_(amp_linalg_cholesky_call(AMP_ARGS_(linalg_cholesky, input, __VA_ARGS__)))
+#define amp_linalg_cholesky_out(out, ...) AMP_CALL_(amp_linalg_cholesky_out_call(out, AMP_ARGS_(linalg_cholesky, input, __VA_ARGS__)))
 #endif
 
 /* The Cholesky factor.
@@ -36,8 +36,8 @@ typedef struct amp_cholesky_args {
 AMP_API amp_tensor *amp_cholesky_call(const amp_cholesky_args *args);
 AMP_API amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_args *args);
 #ifndef __cplusplus
-#define amp_cholesky(...) amp_cholesky_call(AMP_ARGS_(cholesky, input, __VA_ARGS__))
-#define amp_cholesky_out(out, ...) amp_cholesky_out_call(out, AMP_ARGS_(cholesky, input, __VA_ARGS__))
+#define amp_cholesky(...) AMP_CALL_(amp_cholesky_call(AMP_ARGS_(cholesky, input, __VA_ARGS__)))
+#define amp_cholesky_out(out, ...) AMP_CALL_(amp_cholesky_out_call(out, AMP_ARGS_(cholesky, input, __VA_ARGS__)))
 #endif
 
 /* linalg_cholesky that reports failure by matrix in info instead of an error.
@@ -53,8 +53,8 @@ typedef struct amp_linalg_cholesky_ex_args {
 AMP_API amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_args *args);
 AMP_API amp_tensor *amp_linalg_cholesky_ex_out_call(amp_tensor *L, amp_tensor *info, const amp_linalg_cholesky_ex_args *args);
 #ifndef __cplusplus
-#define amp_linalg_cholesky_ex(...) amp_linalg_cholesky_ex_call(AMP_ARGS_(linalg_cholesky_ex, input, __VA_ARGS__))
-#define amp_linalg_cholesky_ex_out(L, info, ...) amp_linalg_cholesky_ex_out_call(L, info, AMP_ARGS_(linalg_cholesky_ex, input, __VA_ARGS__))
+#define amp_linalg_cholesky_ex(...) AMP_CALL_(amp_linalg_cholesky_ex_call(AMP_ARGS_(linalg_cholesky_ex, input, __VA_ARGS__)))
+#define amp_linalg_cholesky_ex_out(L, info, ...) AMP_CALL_(amp_linalg_cholesky_ex_out_call(L, info, AMP_ARGS_(linalg_cholesky_ex, input, __VA_ARGS__)))
 #endif
 
 /* The inverse of a matrix from its Cholesky factor.
@@ -68,8 +68,8 @@ typedef struct amp_cholesky_inverse_args {
 AMP_API amp_tensor *amp_cholesky_inverse_call(const amp_cholesky_inverse_args *args);
 AMP_API amp_tensor *amp_cholesky_inverse_out_call(amp_tensor *out, const amp_cholesky_inverse_args *args);
 #ifndef __cplusplus
-#define amp_cholesky_inverse(...) amp_cholesky_inverse_call(AMP_ARGS_(cholesky_inverse, input, __VA_ARGS__))
-#define amp_cholesky_inverse_out(out, ...) amp_cholesky_inverse_out_call(out, AMP_ARGS_(cholesky_inverse, input, __VA_ARGS__))
+#define amp_cholesky_inverse(...) AMP_CALL_(amp_cholesky_inverse_call(AMP_ARGS_(cholesky_inverse, input, __VA_ARGS__)))
+#define amp_cholesky_inverse_out(out, ...) AMP_CALL_(amp_cholesky_inverse_out_call(out, AMP_ARGS_(cholesky_inverse, input, __VA_ARGS__)))
 #endif
 
 /* X of A X = B from the Cholesky factor L of A.
@@ -84,8 +84,8 @@ typedef struct amp_cholesky_solve_args {
 AMP_API amp_tensor *amp_cholesky_solve_call(const amp_cholesky_solve_args *args);
 AMP_API amp_tensor *amp_cholesky_solve_out_call(amp_tensor *out, const amp_cholesky_solve_args *args);
 #ifndef __cplusplus
-#define amp_cholesky_solve(...) amp_cholesky_solve_call(AMP_ARGS_(cholesky_solve, B, __VA_ARGS__))
-#define amp_cholesky_solve_out(out, ...) amp_cholesky_solve_out_call(out, AMP_ARGS_(cholesky_solve, B, __VA_ARGS__))
+#define amp_cholesky_solve(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "B, L", amp_cholesky_solve_call(AMP_ARGS_(cholesky_solve, B, r1_, __VA_ARGS__)))
+#define amp_cholesky_solve_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "B, L", amp_cholesky_solve_out_call(out, AMP_ARGS_(cholesky_solve, B, r1_, __VA_ARGS__)))
 #endif
 
 /* The inverse of each matrix.
@@ -98,8 +98,8 @@ typedef struct amp_linalg_inv_args {
 AMP_API amp_tensor *amp_linalg_inv_call(const amp_linalg_inv_args *args);
 AMP_API amp_tensor *amp_linalg_inv_out_call(amp_tensor *out, const amp_linalg_inv_args *args);
 #ifndef __cplusplus
-#define amp_linalg_inv(...) amp_linalg_inv_call(AMP_ARGS_(linalg_inv, A, __VA_ARGS__))
-#define amp_linalg_inv_out(out, ...) amp_linalg_inv_out_call(out, AMP_ARGS_(linalg_inv, A, __VA_ARGS__))
+#define amp_linalg_inv(...) AMP_CALL_(amp_linalg_inv_call(AMP_ARGS_(linalg_inv, A, __VA_ARGS__)))
+#define amp_linalg_inv_out(out, ...) AMP_CALL_(amp_linalg_inv_out_call(out, AMP_ARGS_(linalg_inv, A, __VA_ARGS__)))
 #endif
 
 /* The inverse of each matrix.
@@ -112,8 +112,8 @@ typedef struct amp_inverse_args {
 AMP_API amp_tensor *amp_inverse_call(const amp_inverse_args *args);
 AMP_API amp_tensor *amp_inverse_out_call(amp_tensor *out, const amp_inverse_args *args);
 #ifndef __cplusplus
-#define amp_inverse(...) amp_inverse_call(AMP_ARGS_(inverse, input, __VA_ARGS__))
-#define amp_inverse_out(out, ...) amp_inverse_out_call(out, AMP_ARGS_(inverse, input, __VA_ARGS__))
+#define amp_inverse(...) AMP_CALL_(amp_inverse_call(AMP_ARGS_(inverse, input, __VA_ARGS__)))
+#define amp_inverse_out(out, ...) AMP_CALL_(amp_inverse_out_call(out, AMP_ARGS_(inverse, input, __VA_ARGS__)))
 #endif
 
 /* linalg_inv that reports failure by matrix in info instead of an error.
@@ -128,8 +128,8 @@ typedef struct amp_linalg_inv_ex_args {
 AMP_API amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args);
 AMP_API amp_tensor *amp_linalg_inv_ex_out_call(amp_tensor *inverse, amp_tensor *info, const amp_linalg_inv_ex_args *args);
 #ifndef __cplusplus
-#define amp_linalg_inv_ex(...) amp_linalg_inv_ex_call(AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__))
-#define amp_linalg_inv_ex_out(inverse, info, ...) amp_linalg_inv_ex_out_call(inverse, info, AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__))
+#define amp_linalg_inv_ex(...) AMP_CALL_(amp_linalg_inv_ex_call(AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__)))
+#define amp_linalg_inv_ex_out(inverse, info, ...) AMP_CALL_(amp_linalg_inv_ex_out_call(inverse, info, AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__)))
 #endif
 
 /* The pseudo-inverse; singular values below rcond times the largest count as zero.
@@ -142,7 +142,7 @@ typedef struct amp_pinverse_args {
 } amp_pinverse_args;
 AMP_API amp_tensor *amp_pinverse_call(const amp_pinverse_args *args);
 #ifndef __cplusplus
-#define amp_pinverse(...) amp_pinverse_call(AMP_ARGS_(pinverse, input, __VA_ARGS__))
+#define amp_pinverse(...) AMP_CALL_(amp_pinverse_call(AMP_ARGS_(pinverse, input, __VA_ARGS__)))
 #endif
 
 /* X of A X = B, or of X A = B where left is false.
@@ -157,8 +157,8 @@ typedef struct amp_linalg_solve_args {
 AMP_API amp_tensor *amp_linalg_solve_call(const amp_linalg_solve_args *args);
 AMP_API amp_tensor *amp_linalg_solve_out_call(amp_tensor *out, const amp_linalg_solve_args *args);
 #ifndef __cplusplus
-#define amp_linalg_solve(...) amp_linalg_solve_call(AMP_ARGS_(linalg_solve, A, __VA_ARGS__))
-#define amp_linalg_solve_out(out, ...) amp_linalg_solve_out_call(out, AMP_ARGS_(linalg_solve, A, __VA_ARGS__))
+#define amp_linalg_solve(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_solve_call(AMP_ARGS_(linalg_solve, A, r1_, __VA_ARGS__)))
+#define amp_linalg_solve_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_solve_out_call(out, AMP_ARGS_(linalg_solve, A, r1_, __VA_ARGS__)))
 #endif
 
 /* x of A x = b from the LU factors of A.
@@ -173,8 +173,8 @@ typedef struct amp_lu_solve_args {
 AMP_API amp_tensor *amp_lu_solve_call(const amp_lu_solve_args *args);
 AMP_API amp_tensor *amp_lu_solve_out_call(amp_tensor *out, const amp_lu_solve_args *args);
 #ifndef __cplusplus
-#define amp_lu_solve(...) amp_lu_solve_call(AMP_ARGS_(lu_solve, b, __VA_ARGS__))
-#define amp_lu_solve_out(out, ...) amp_lu_solve_out_call(out, AMP_ARGS_(lu_solve, b, __VA_ARGS__))
+#define amp_lu_solve(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "b, LU_data, LU_pivots", amp_lu_solve_call(AMP_ARGS_(lu_solve, b, r1_, r2_, __VA_ARGS__)))
+#define amp_lu_solve_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "b, LU_data, LU_pivots", amp_lu_solve_out_call(out, AMP_ARGS_(lu_solve, b, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The LU factors in one matrix, the pivots, and the status of each matrix.
@@ -190,7 +190,7 @@ typedef struct amp_lu_with_info_args {
 } amp_lu_with_info_args;
 AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
 #ifndef __cplusplus
-#define amp_lu_with_info(...) amp_lu_with_info_call(AMP_ARGS_(lu_with_info, input, __VA_ARGS__))
+#define amp_lu_with_info(...) AMP_CALL_(amp_lu_with_info_call(AMP_ARGS_(lu_with_info, input, __VA_ARGS__)))
 #endif
 
 /* X of A X = input with triangular A, and a copy of A.
@@ -209,8 +209,8 @@ typedef struct amp_triangular_solve_args {
 AMP_API amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args);
 AMP_API amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tensor *cloned_coefficient, const amp_triangular_solve_args *args);
 #ifndef __cplusplus
-#define amp_triangular_solve(...) amp_triangular_solve_call(AMP_ARGS_(triangular_solve, input, __VA_ARGS__))
-#define amp_triangular_solve_out(solution, cloned_coefficient, ...) amp_triangular_solve_out_call(solution, cloned_coefficient, AMP_ARGS_(triangular_solve, input, __VA_ARGS__))
+#define amp_triangular_solve(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, A", amp_triangular_solve_call(AMP_ARGS_(triangular_solve, input, r1_, __VA_ARGS__)))
+#define amp_triangular_solve_out(solution, cloned_coefficient, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, A", amp_triangular_solve_out_call(solution, cloned_coefficient, AMP_ARGS_(triangular_solve, input, r1_, __VA_ARGS__)))
 #endif
 
 /* X that minimises |A X - B|; drivers gelsy, gels, gelsd, gelss.
@@ -230,8 +230,8 @@ typedef struct amp_linalg_lstsq_args {
 AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
 AMP_API amp_tensor *amp_linalg_lstsq_out_call(amp_tensor *solution, amp_tensor *residuals, amp_tensor *rank, amp_tensor *singular_values, const amp_linalg_lstsq_args *args);
 #ifndef __cplusplus
-#define amp_linalg_lstsq(...) amp_linalg_lstsq_call(AMP_ARGS_(linalg_lstsq, A, __VA_ARGS__))
-#define amp_linalg_lstsq_out(solution, residuals, rank, singular_values, ...) amp_linalg_lstsq_out_call(solution, residuals, rank, singular_values, AMP_ARGS_(linalg_lstsq, A, __VA_ARGS__))
+#define amp_linalg_lstsq(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_lstsq_call(AMP_ARGS_(linalg_lstsq, A, r1_, __VA_ARGS__)))
+#define amp_linalg_lstsq_out(solution, residuals, rank, singular_values, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_lstsq_out_call(solution, residuals, rank, singular_values, AMP_ARGS_(linalg_lstsq, A, r1_, __VA_ARGS__)))
 #endif
 
 /* X that minimises |A X - input| and the QR factors of A: torch.lstsq's arguments.
@@ -245,7 +245,7 @@ typedef struct amp_lstsq_args {
 } amp_lstsq_args;
 AMP_API amp_tensor *amp_lstsq_call(const amp_lstsq_args *args);
 #ifndef __cplusplus
-#define amp_lstsq(...) amp_lstsq_call(AMP_ARGS_(lstsq, input, __VA_ARGS__))
+#define amp_lstsq(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, A", amp_lstsq_call(AMP_ARGS_(lstsq, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The number of singular values above max(atol, rtol * the largest).
@@ -261,8 +261,8 @@ typedef struct amp_linalg_matrix_rank_args {
 AMP_API amp_tensor *amp_linalg_matrix_rank_call(const amp_linalg_matrix_rank_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_rank_out_call(amp_tensor *out, const amp_linalg_matrix_rank_args *args);
 #ifndef __cplusplus
-#define amp_linalg_matrix_rank(...) amp_linalg_matrix_rank_call(AMP_ARGS_(linalg_matrix_rank, input, __VA_ARGS__))
-#define amp_linalg_matrix_rank_out(out, ...) amp_linalg_matrix_rank_out_call(out, AMP_ARGS_(linalg_matrix_rank, input, __VA_ARGS__))
+#define amp_linalg_matrix_rank(...) AMP_CALL_(amp_linalg_matrix_rank_call(AMP_ARGS_(linalg_matrix_rank, input, __VA_ARGS__)))
+#define amp_linalg_matrix_rank_out(out, ...) AMP_CALL_(amp_linalg_matrix_rank_out_call(out, AMP_ARGS_(linalg_matrix_rank, input, __VA_ARGS__)))
 #endif
 
 /* As above, with a tolerance for each matrix.
@@ -278,8 +278,8 @@ typedef struct amp_linalg_matrix_rank_tensor_args {
 AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_call(const amp_linalg_matrix_rank_tensor_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_out_call(amp_tensor *out, const amp_linalg_matrix_rank_tensor_args *args);
 #ifndef __cplusplus
-#define amp_linalg_matrix_rank_tensor(...) amp_linalg_matrix_rank_tensor_call(AMP_ARGS_(linalg_matrix_rank_tensor, input, __VA_ARGS__))
-#define amp_linalg_matrix_rank_tensor_out(out, ...) amp_linalg_matrix_rank_tensor_out_call(out, AMP_ARGS_(linalg_matrix_rank_tensor, input, __VA_ARGS__))
+#define amp_linalg_matrix_rank_tensor(...) AMP_CALL_(amp_linalg_matrix_rank_tensor_call(AMP_ARGS_(linalg_matrix_rank_tensor, input, __VA_ARGS__)))
+#define amp_linalg_matrix_rank_tensor_out(out, ...) AMP_CALL_(amp_linalg_matrix_rank_tensor_out_call(out, AMP_ARGS_(linalg_matrix_rank_tensor, input, __VA_ARGS__)))
 #endif
 
 /* The number of singular values above tol.
@@ -293,7 +293,7 @@ typedef struct amp_matrix_rank_args {
 } amp_matrix_rank_args;
 AMP_API amp_tensor *amp_matrix_rank_call(const amp_matrix_rank_args *args);
 #ifndef __cplusplus
-#define amp_matrix_rank(...) amp_matrix_rank_call(AMP_ARGS_(matrix_rank, input, __VA_ARGS__))
+#define amp_matrix_rank(...) AMP_CALL_(amp_matrix_rank_call(AMP_ARGS_(matrix_rank, input, __VA_ARGS__)))
 #endif
 
 /* The condition number in the norm p; 2 unless given.
@@ -307,8 +307,8 @@ typedef struct amp_linalg_cond_args {
 AMP_API amp_tensor *amp_linalg_cond_call(const amp_linalg_cond_args *args);
 AMP_API amp_tensor *amp_linalg_cond_out_call(amp_tensor *out, const amp_linalg_cond_args *args);
 #ifndef __cplusplus
-#define amp_linalg_cond(...) amp_linalg_cond_call(AMP_ARGS_(linalg_cond, input, __VA_ARGS__))
-#define amp_linalg_cond_out(out, ...) amp_linalg_cond_out_call(out, AMP_ARGS_(linalg_cond, input, __VA_ARGS__))
+#define amp_linalg_cond(...) AMP_CALL_(amp_linalg_cond_call(AMP_ARGS_(linalg_cond, input, __VA_ARGS__)))
+#define amp_linalg_cond_out(out, ...) AMP_CALL_(amp_linalg_cond_out_call(out, AMP_ARGS_(linalg_cond, input, __VA_ARGS__)))
 #endif
 
 /* The condition number in the norm "fro" or "nuc".
@@ -322,8 +322,8 @@ typedef struct amp_linalg_cond_str_args {
 AMP_API amp_tensor *amp_linalg_cond_str_call(const amp_linalg_cond_str_args *args);
 AMP_API amp_tensor *amp_linalg_cond_str_out_call(amp_tensor *out, const amp_linalg_cond_str_args *args);
 #ifndef __cplusplus
-#define amp_linalg_cond_str(...) amp_linalg_cond_str_call(AMP_ARGS_(linalg_cond_str, input, __VA_ARGS__))
-#define amp_linalg_cond_str_out(out, ...) amp_linalg_cond_str_out_call(out, AMP_ARGS_(linalg_cond_str, input, __VA_ARGS__))
+#define amp_linalg_cond_str(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_linalg_cond_str_call(AMP_ARGS_(linalg_cond_str, input, r1_, __VA_ARGS__)))
+#define amp_linalg_cond_str_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_linalg_cond_str_out_call(out, AMP_ARGS_(linalg_cond_str, input, r1_, __VA_ARGS__)))
 #endif
 
 /* A = Q R; modes reduced, complete, r.
@@ -338,8 +338,8 @@ typedef struct amp_linalg_qr_args {
 AMP_API amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args);
 AMP_API amp_tensor *amp_linalg_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_linalg_qr_args *args);
 #ifndef __cplusplus
-#define amp_linalg_qr(...) amp_linalg_qr_call(AMP_ARGS_(linalg_qr, A, __VA_ARGS__))
-#define amp_linalg_qr_out(Q, R, ...) amp_linalg_qr_out_call(Q, R, AMP_ARGS_(linalg_qr, A, __VA_ARGS__))
+#define amp_linalg_qr(...) AMP_CALL_(amp_linalg_qr_call(AMP_ARGS_(linalg_qr, A, __VA_ARGS__)))
+#define amp_linalg_qr_out(Q, R, ...) AMP_CALL_(amp_linalg_qr_out_call(Q, R, AMP_ARGS_(linalg_qr, A, __VA_ARGS__)))
 #endif
 
 /* input = Q R, reduced where some, else complete.
@@ -354,8 +354,8 @@ typedef struct amp_qr_args {
 AMP_API amp_tensor *amp_qr_call(const amp_qr_args *args);
 AMP_API amp_tensor *amp_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_qr_args *args);
 #ifndef __cplusplus
-#define amp_qr(...) amp_qr_call(AMP_ARGS_(qr, input, __VA_ARGS__))
-#define amp_qr_out(Q, R, ...) amp_qr_out_call(Q, R, AMP_ARGS_(qr, input, __VA_ARGS__))
+#define amp_qr(...) AMP_CALL_(amp_qr_call(AMP_ARGS_(qr, input, __VA_ARGS__)))
+#define amp_qr_out(Q, R, ...) AMP_CALL_(amp_qr_out_call(Q, R, AMP_ARGS_(qr, input, __VA_ARGS__)))
 #endif
 
 /* R and the Householder reflectors of a QR factorisation.
@@ -369,8 +369,8 @@ typedef struct amp_geqrf_args {
 AMP_API amp_tensor *amp_geqrf_call(const amp_geqrf_args *args);
 AMP_API amp_tensor *amp_geqrf_out_call(amp_tensor *a, amp_tensor *tau, const amp_geqrf_args *args);
 #ifndef __cplusplus
-#define amp_geqrf(...) amp_geqrf_call(AMP_ARGS_(geqrf, input, __VA_ARGS__))
-#define amp_geqrf_out(a, tau, ...) amp_geqrf_out_call(a, tau, AMP_ARGS_(geqrf, input, __VA_ARGS__))
+#define amp_geqrf(...) AMP_CALL_(amp_geqrf_call(AMP_ARGS_(geqrf, input, __VA_ARGS__)))
+#define amp_geqrf_out(a, tau, ...) AMP_CALL_(amp_geqrf_out_call(a, tau, AMP_ARGS_(geqrf, input, __VA_ARGS__)))
 #endif
 
 /* The first columns of the product of Householder reflectors.
@@ -384,8 +384,8 @@ typedef struct amp_linalg_householder_product_args {
 AMP_API amp_tensor *amp_linalg_householder_product_call(const amp_linalg_householder_product_args *args);
 AMP_API amp_tensor *amp_linalg_householder_product_out_call(amp_tensor *out, const amp_linalg_householder_product_args *args);
 #ifndef __cplusplus
-#define amp_linalg_householder_product(...) amp_linalg_householder_product_call(AMP_ARGS_(linalg_householder_product, input, __VA_ARGS__))
-#define amp_linalg_householder_product_out(out, ...) amp_linalg_householder_product_out_call(out, AMP_ARGS_(linalg_householder_product, input, __VA_ARGS__))
+#define amp_linalg_householder_product(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tau", amp_linalg_householder_product_call(AMP_ARGS_(linalg_householder_product, input, r1_, __VA_ARGS__)))
+#define amp_linalg_householder_product_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tau", amp_linalg_householder_product_out_call(out, AMP_ARGS_(linalg_householder_product, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The first columns of the product of Householder reflectors.
@@ -399,8 +399,8 @@ typedef struct amp_orgqr_args {
 AMP_API amp_tensor *amp_orgqr_call(const amp_orgqr_args *args);
 AMP_API amp_tensor *amp_orgqr_out_call(amp_tensor *out, const amp_orgqr_args *args);
 #ifndef __cplusplus
-#define amp_orgqr(...) amp_orgqr_call(AMP_ARGS_(orgqr, input, __VA_ARGS__))
-#define amp_orgqr_out(out, ...) amp_orgqr_out_call(out, AMP_ARGS_(orgqr, input, __VA_ARGS__))
+#define amp_orgqr(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tau", amp_orgqr_call(AMP_ARGS_(orgqr, input, r1_, __VA_ARGS__)))
+#define amp_orgqr_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tau", amp_orgqr_out_call(out, AMP_ARGS_(orgqr, input, r1_, __VA_ARGS__)))
 #endif
 
 /* other multiplied by the Q of Householder reflectors.
@@ -417,8 +417,8 @@ typedef struct amp_ormqr_args {
 AMP_API amp_tensor *amp_ormqr_call(const amp_ormqr_args *args);
 AMP_API amp_tensor *amp_ormqr_out_call(amp_tensor *out, const amp_ormqr_args *args);
 #ifndef __cplusplus
-#define amp_ormqr(...) amp_ormqr_call(AMP_ARGS_(ormqr, input, __VA_ARGS__))
-#define amp_ormqr_out(out, ...) amp_ormqr_out_call(out, AMP_ARGS_(ormqr, input, __VA_ARGS__))
+#define amp_ormqr(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tau, other", amp_ormqr_call(AMP_ARGS_(ormqr, input, r1_, r2_, __VA_ARGS__)))
+#define amp_ormqr_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tau, other", amp_ormqr_out_call(out, AMP_ARGS_(ormqr, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* A = U diag(S) Vh.
@@ -435,8 +435,8 @@ typedef struct amp_linalg_svd_args {
 AMP_API amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args);
 AMP_API amp_tensor *amp_linalg_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *Vh, const amp_linalg_svd_args *args);
 #ifndef __cplusplus
-#define amp_linalg_svd(...) amp_linalg_svd_call(AMP_ARGS_(linalg_svd, A, __VA_ARGS__))
-#define amp_linalg_svd_out(U, S, Vh, ...) amp_linalg_svd_out_call(U, S, Vh, AMP_ARGS_(linalg_svd, A, __VA_ARGS__))
+#define amp_linalg_svd(...) AMP_CALL_(amp_linalg_svd_call(AMP_ARGS_(linalg_svd, A, __VA_ARGS__)))
+#define amp_linalg_svd_out(U, S, Vh, ...) AMP_CALL_(amp_linalg_svd_out_call(U, S, Vh, AMP_ARGS_(linalg_svd, A, __VA_ARGS__)))
 #endif
 
 /* input = U diag(S) V^H, reduced where some.
@@ -453,8 +453,8 @@ typedef struct amp_svd_args {
 AMP_API amp_tensor *amp_svd_call(const amp_svd_args *args);
 AMP_API amp_tensor *amp_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *V, const amp_svd_args *args);
 #ifndef __cplusplus
-#define amp_svd(...) amp_svd_call(AMP_ARGS_(svd, input, __VA_ARGS__))
-#define amp_svd_out(U, S, V, ...) amp_svd_out_call(U, S, V, AMP_ARGS_(svd, input, __VA_ARGS__))
+#define amp_svd(...) AMP_CALL_(amp_svd_call(AMP_ARGS_(svd, input, __VA_ARGS__)))
+#define amp_svd_out(U, S, V, ...) AMP_CALL_(amp_svd_out_call(U, S, V, AMP_ARGS_(svd, input, __VA_ARGS__)))
 #endif
 
 /* The singular values, largest first.
@@ -468,8 +468,8 @@ typedef struct amp_linalg_svdvals_args {
 AMP_API amp_tensor *amp_linalg_svdvals_call(const amp_linalg_svdvals_args *args);
 AMP_API amp_tensor *amp_linalg_svdvals_out_call(amp_tensor *out, const amp_linalg_svdvals_args *args);
 #ifndef __cplusplus
-#define amp_linalg_svdvals(...) amp_linalg_svdvals_call(AMP_ARGS_(linalg_svdvals, A, __VA_ARGS__))
-#define amp_linalg_svdvals_out(out, ...) amp_linalg_svdvals_out_call(out, AMP_ARGS_(linalg_svdvals, A, __VA_ARGS__))
+#define amp_linalg_svdvals(...) AMP_CALL_(amp_linalg_svdvals_call(AMP_ARGS_(linalg_svdvals, A, __VA_ARGS__)))
+#define amp_linalg_svdvals_out(out, ...) AMP_CALL_(amp_linalg_svdvals_out_call(out, AMP_ARGS_(linalg_svdvals, A, __VA_ARGS__)))
 #endif
 
 /* The eigenvalues and eigenvectors of square matrices, complex.
@@ -483,8 +483,8 @@ typedef struct amp_linalg_eig_args {
 AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
 AMP_API amp_tensor *amp_linalg_eig_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eig_args *args);
 #ifndef __cplusplus
-#define amp_linalg_eig(...) amp_linalg_eig_call(AMP_ARGS_(linalg_eig, input, __VA_ARGS__))
-#define amp_linalg_eig_out(eigenvalues, eigenvectors, ...) amp_linalg_eig_out_call(eigenvalues, eigenvectors, AMP_ARGS_(linalg_eig, input, __VA_ARGS__))
+#define amp_linalg_eig(...) AMP_CALL_(amp_linalg_eig_call(AMP_ARGS_(linalg_eig, input, __VA_ARGS__)))
+#define amp_linalg_eig_out(eigenvalues, eigenvectors, ...) AMP_CALL_(amp_linalg_eig_out_call(eigenvalues, eigenvectors, AMP_ARGS_(linalg_eig, input, __VA_ARGS__)))
 #endif
 
 /* Eigenvalues as (real, imaginary) pairs, and eigenvectors if asked for: torch.eig's form.
@@ -498,7 +498,7 @@ typedef struct amp_eig_args {
 } amp_eig_args;
 AMP_API amp_tensor *amp_eig_call(const amp_eig_args *args);
 #ifndef __cplusplus
-#define amp_eig(...) amp_eig_call(AMP_ARGS_(eig, input, __VA_ARGS__))
+#define amp_eig(...) AMP_CALL_(amp_eig_call(AMP_ARGS_(eig, input, __VA_ARGS__)))
 #endif
 
 /* The eigenvalues of square matrices, complex.
@@ -511,8 +511,8 @@ typedef struct amp_linalg_eigvals_args {
 AMP_API amp_tensor *amp_linalg_eigvals_call(const amp_linalg_eigvals_args *args);
 AMP_API amp_tensor *amp_linalg_eigvals_out_call(amp_tensor *out, const amp_linalg_eigvals_args *args);
 #ifndef __cplusplus
-#define amp_linalg_eigvals(...) amp_linalg_eigvals_call(AMP_ARGS_(linalg_eigvals, input, __VA_ARGS__))
-#define amp_linalg_eigvals_out(out, ...) amp_linalg_eigvals_out_call(out, AMP_ARGS_(linalg_eigvals, input, __VA_ARGS__))
+#define amp_linalg_eigvals(...) AMP_CALL_(amp_linalg_eigvals_call(AMP_ARGS_(linalg_eigvals, input, __VA_ARGS__)))
+#define amp_linalg_eigvals_out(out, ...) AMP_CALL_(amp_linalg_eigvals_out_call(out, AMP_ARGS_(linalg_eigvals, input, __VA_ARGS__)))
 #endif
 
 /* The eigenvalues, ascending, and eigenvectors of Hermitian matrices, read from one triangle.
@@ -527,8 +527,8 @@ typedef struct amp_linalg_eigh_args {
 AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
 AMP_API amp_tensor *amp_linalg_eigh_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eigh_args *args);
 #ifndef __cplusplus
-#define amp_linalg_eigh(...) amp_linalg_eigh_call(AMP_ARGS_(linalg_eigh, input, __VA_ARGS__))
-#define amp_linalg_eigh_out(eigenvalues, eigenvectors, ...) amp_linalg_eigh_out_call(eigenvalues, eigenvectors, AMP_ARGS_(linalg_eigh, input, __VA_ARGS__))
+#define amp_linalg_eigh(...) AMP_CALL_(amp_linalg_eigh_call(AMP_ARGS_(linalg_eigh, input, __VA_ARGS__)))
+#define amp_linalg_eigh_out(eigenvalues, eigenvectors, ...) AMP_CALL_(amp_linalg_eigh_out_call(eigenvalues, eigenvectors, AMP_ARGS_(linalg_eigh, input, __VA_ARGS__)))
 #endif
 
 /* Eigenvalues, and eigenvectors if asked for, of symmetric matrices: torch.symeig's form.
@@ -543,7 +543,7 @@ typedef struct amp_symeig_args {
 } amp_symeig_args;
 AMP_API amp_tensor *amp_symeig_call(const amp_symeig_args *args);
 #ifndef __cplusplus
-#define amp_symeig(...) amp_symeig_call(AMP_ARGS_(symeig, input, __VA_ARGS__))
+#define amp_symeig(...) AMP_CALL_(amp_symeig_call(AMP_ARGS_(symeig, input, __VA_ARGS__)))
 #endif
 
 /* The eigenvalues of Hermitian matrices, ascending.
@@ -557,8 +557,8 @@ typedef struct amp_linalg_eigvalsh_args {
 AMP_API amp_tensor *amp_linalg_eigvalsh_call(const amp_linalg_eigvalsh_args *args);
 AMP_API amp_tensor *amp_linalg_eigvalsh_out_call(amp_tensor *out, const amp_linalg_eigvalsh_args *args);
 #ifndef __cplusplus
-#define amp_linalg_eigvalsh(...) amp_linalg_eigvalsh_call(AMP_ARGS_(linalg_eigvalsh, input, __VA_ARGS__))
-#define amp_linalg_eigvalsh_out(out, ...) amp_linalg_eigvalsh_out_call(out, AMP_ARGS_(linalg_eigvalsh, input, __VA_ARGS__))
+#define amp_linalg_eigvalsh(...) AMP_CALL_(amp_linalg_eigvalsh_call(AMP_ARGS_(linalg_eigvalsh, input, __VA_ARGS__)))
+#define amp_linalg_eigvalsh_out(out, ...) AMP_CALL_(amp_linalg_eigvalsh_out_call(out, AMP_ARGS_(linalg_eigvalsh, input, __VA_ARGS__)))
 #endif
 
 /* The inverse under tensordot with ind dimensions.
@@ -572,8 +572,8 @@ typedef struct amp_linalg_tensorinv_args {
 AMP_API amp_tensor *amp_linalg_tensorinv_call(const amp_linalg_tensorinv_args *args);
 AMP_API amp_tensor *amp_linalg_tensorinv_out_call(amp_tensor *out, const amp_linalg_tensorinv_args *args);
 #ifndef __cplusplus
-#define amp_linalg_tensorinv(...) amp_linalg_tensorinv_call(AMP_ARGS_(linalg_tensorinv, A, __VA_ARGS__))
-#define amp_linalg_tensorinv_out(out, ...) amp_linalg_tensorinv_out_call(out, AMP_ARGS_(linalg_tensorinv, A, __VA_ARGS__))
+#define amp_linalg_tensorinv(...) AMP_CALL_(amp_linalg_tensorinv_call(AMP_ARGS_(linalg_tensorinv, A, __VA_ARGS__)))
+#define amp_linalg_tensorinv_out(out, ...) AMP_CALL_(amp_linalg_tensorinv_out_call(out, AMP_ARGS_(linalg_tensorinv, A, __VA_ARGS__)))
 #endif
 
 /* X of tensordot(A, X) = B; dims of A are moved to its end first.
@@ -588,8 +588,8 @@ typedef struct amp_linalg_tensorsolve_args {
 AMP_API amp_tensor *amp_linalg_tensorsolve_call(const amp_linalg_tensorsolve_args *args);
 AMP_API amp_tensor *amp_linalg_tensorsolve_out_call(amp_tensor *out, const amp_linalg_tensorsolve_args *args);
 #ifndef __cplusplus
-#define amp_linalg_tensorsolve(...) amp_linalg_tensorsolve_call(AMP_ARGS_(linalg_tensorsolve, A, __VA_ARGS__))
-#define amp_linalg_tensorsolve_out(out, ...) amp_linalg_tensorsolve_out_call(out, AMP_ARGS_(linalg_tensorsolve, A, __VA_ARGS__))
+#define amp_linalg_tensorsolve(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_tensorsolve_call(AMP_ARGS_(linalg_tensorsolve, A, r1_, __VA_ARGS__)))
+#define amp_linalg_tensorsolve_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_tensorsolve_out_call(out, AMP_ARGS_(linalg_tensorsolve, A, r1_, __VA_ARGS__)))
 #endif
 
 /* The norm of order ord over the named dimensions, or all.
@@ -607,8 +607,8 @@ typedef struct amp_linalg_vector_norm_args {
 AMP_API amp_tensor *amp_linalg_vector_norm_call(const amp_linalg_vector_norm_args *args);
 AMP_API amp_tensor *amp_linalg_vector_norm_out_call(amp_tensor *out, const amp_linalg_vector_norm_args *args);
 #ifndef __cplusplus
-#define amp_linalg_vector_norm(...) amp_linalg_vector_norm_call(AMP_ARGS_(linalg_vector_norm, input, __VA_ARGS__))
-#define amp_linalg_vector_norm_out(out, ...) amp_linalg_vector_norm_out_call(out, AMP_ARGS_(linalg_vector_norm, input, __VA_ARGS__))
+#define amp_linalg_vector_norm(...) AMP_CALL_(amp_linalg_vector_norm_call(AMP_ARGS_(linalg_vector_norm, input, __VA_ARGS__)))
+#define amp_linalg_vector_norm_out(out, ...) AMP_CALL_(amp_linalg_vector_norm_out_call(out, AMP_ARGS_(linalg_vector_norm, input, __VA_ARGS__)))
 #endif
 
 /* The matrix norm 1, -1, 2, -2, inf or -inf over two dimensions (the last two unless named).
@@ -626,8 +626,8 @@ typedef struct amp_linalg_matrix_norm_args {
 AMP_API amp_tensor *amp_linalg_matrix_norm_call(const amp_linalg_matrix_norm_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_norm_out_call(amp_tensor *out, const amp_linalg_matrix_norm_args *args);
 #ifndef __cplusplus
-#define amp_linalg_matrix_norm(...) amp_linalg_matrix_norm_call(AMP_ARGS_(linalg_matrix_norm, input, __VA_ARGS__))
-#define amp_linalg_matrix_norm_out(out, ...) amp_linalg_matrix_norm_out_call(out, AMP_ARGS_(linalg_matrix_norm, input, __VA_ARGS__))
+#define amp_linalg_matrix_norm(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, ord", amp_linalg_matrix_norm_call(AMP_ARGS_(linalg_matrix_norm, input, r1_, __VA_ARGS__)))
+#define amp_linalg_matrix_norm_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, ord", amp_linalg_matrix_norm_out_call(out, AMP_ARGS_(linalg_matrix_norm, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The matrix norm "fro" or "nuc" over two dimensions (the last two unless named).
@@ -645,8 +645,8 @@ typedef struct amp_linalg_matrix_norm_str_args {
 AMP_API amp_tensor *amp_linalg_matrix_norm_str_call(const amp_linalg_matrix_norm_str_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_norm_str_out_call(amp_tensor *out, const amp_linalg_matrix_norm_str_args *args);
 #ifndef __cplusplus
-#define amp_linalg_matrix_norm_str(...) amp_linalg_matrix_norm_str_call(AMP_ARGS_(linalg_matrix_norm_str, input, __VA_ARGS__))
-#define amp_linalg_matrix_norm_str_out(out, ...) amp_linalg_matrix_norm_str_out_call(out, AMP_ARGS_(linalg_matrix_norm_str, input, __VA_ARGS__))
+#define amp_linalg_matrix_norm_str(...) AMP_CALL_(amp_linalg_matrix_norm_str_call(AMP_ARGS_(linalg_matrix_norm_str, input, __VA_ARGS__)))
+#define amp_linalg_matrix_norm_str_out(out, ...) AMP_CALL_(amp_linalg_matrix_norm_str_out_call(out, AMP_ARGS_(linalg_matrix_norm_str, input, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -22,8 +22,8 @@ typedef struct amp_mse_loss_args {
 AMP_API amp_tensor *amp_mse_loss_call(const amp_mse_loss_args *args);
 AMP_API amp_tensor *amp_mse_loss_out_call(amp_tensor *out, const amp_mse_loss_args *args);
 #ifndef __cplusplus
-#define amp_mse_loss(...) amp_mse_loss_call(AMP_ARGS_(mse_loss, input, __VA_ARGS__))
-#define amp_mse_loss_out(out, ...) amp_mse_loss_out_call(out, AMP_ARGS_(mse_loss, input, __VA_ARGS__))
+#define amp_mse_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_mse_loss_call(AMP_ARGS_(mse_loss, input, r1_, __VA_ARGS__)))
+#define amp_mse_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_mse_loss_out_call(out, AMP_ARGS_(mse_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* |input - target|.
@@ -37,7 +37,7 @@ typedef struct amp_l1_loss_args {
 } amp_l1_loss_args;
 AMP_API amp_tensor *amp_l1_loss_call(const amp_l1_loss_args *args);
 #ifndef __cplusplus
-#define amp_l1_loss(...) amp_l1_loss_call(AMP_ARGS_(l1_loss, input, __VA_ARGS__))
+#define amp_l1_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_l1_loss_call(AMP_ARGS_(l1_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Squared below beta, absolute above.
@@ -53,8 +53,8 @@ typedef struct amp_smooth_l1_loss_args {
 AMP_API amp_tensor *amp_smooth_l1_loss_call(const amp_smooth_l1_loss_args *args);
 AMP_API amp_tensor *amp_smooth_l1_loss_out_call(amp_tensor *out, const amp_smooth_l1_loss_args *args);
 #ifndef __cplusplus
-#define amp_smooth_l1_loss(...) amp_smooth_l1_loss_call(AMP_ARGS_(smooth_l1_loss, input, __VA_ARGS__))
-#define amp_smooth_l1_loss_out(out, ...) amp_smooth_l1_loss_out_call(out, AMP_ARGS_(smooth_l1_loss, input, __VA_ARGS__))
+#define amp_smooth_l1_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_smooth_l1_loss_call(AMP_ARGS_(smooth_l1_loss, input, r1_, __VA_ARGS__)))
+#define amp_smooth_l1_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_smooth_l1_loss_out_call(out, AMP_ARGS_(smooth_l1_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Squared below delta, delta times absolute above.
@@ -70,8 +70,8 @@ typedef struct amp_huber_loss_args {
 AMP_API amp_tensor *amp_huber_loss_call(const amp_huber_loss_args *args);
 AMP_API amp_tensor *amp_huber_loss_out_call(amp_tensor *out, const amp_huber_loss_args *args);
 #ifndef __cplusplus
-#define amp_huber_loss(...) amp_huber_loss_call(AMP_ARGS_(huber_loss, input, __VA_ARGS__))
-#define amp_huber_loss_out(out, ...) amp_huber_loss_out_call(out, AMP_ARGS_(huber_loss, input, __VA_ARGS__))
+#define amp_huber_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_huber_loss_call(AMP_ARGS_(huber_loss, input, r1_, __VA_ARGS__)))
+#define amp_huber_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_huber_loss_out_call(out, AMP_ARGS_(huber_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The negative log likelihood of log_softmax; target holds class indices or probabilities.
@@ -89,7 +89,7 @@ typedef struct amp_cross_entropy_args {
 } amp_cross_entropy_args;
 AMP_API amp_tensor *amp_cross_entropy_call(const amp_cross_entropy_args *args);
 #ifndef __cplusplus
-#define amp_cross_entropy(...) amp_cross_entropy_call(AMP_ARGS_(cross_entropy, input, __VA_ARGS__))
+#define amp_cross_entropy(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_cross_entropy_call(AMP_ARGS_(cross_entropy, input, r1_, __VA_ARGS__)))
 #endif
 
 /* cross_entropy under its name in PyTorch's operator library.
@@ -107,7 +107,7 @@ typedef struct amp_cross_entropy_loss_args {
 } amp_cross_entropy_loss_args;
 AMP_API amp_tensor *amp_cross_entropy_loss_call(const amp_cross_entropy_loss_args *args);
 #ifndef __cplusplus
-#define amp_cross_entropy_loss(...) amp_cross_entropy_loss_call(AMP_ARGS_(cross_entropy_loss, input, __VA_ARGS__))
+#define amp_cross_entropy_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_cross_entropy_loss_call(AMP_ARGS_(cross_entropy_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* -weight * input at the target class.
@@ -124,8 +124,8 @@ typedef struct amp_nll_loss_args {
 AMP_API amp_tensor *amp_nll_loss_call(const amp_nll_loss_args *args);
 AMP_API amp_tensor *amp_nll_loss_out_call(amp_tensor *out, const amp_nll_loss_args *args);
 #ifndef __cplusplus
-#define amp_nll_loss(...) amp_nll_loss_call(AMP_ARGS_(nll_loss, input, __VA_ARGS__))
-#define amp_nll_loss_out(out, ...) amp_nll_loss_out_call(out, AMP_ARGS_(nll_loss, input, __VA_ARGS__))
+#define amp_nll_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_nll_loss_call(AMP_ARGS_(nll_loss, input, r1_, __VA_ARGS__)))
+#define amp_nll_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_nll_loss_out_call(out, AMP_ARGS_(nll_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* nll_loss of (N, C, H, W).
@@ -142,8 +142,8 @@ typedef struct amp_nll_loss2d_args {
 AMP_API amp_tensor *amp_nll_loss2d_call(const amp_nll_loss2d_args *args);
 AMP_API amp_tensor *amp_nll_loss2d_out_call(amp_tensor *out, const amp_nll_loss2d_args *args);
 #ifndef __cplusplus
-#define amp_nll_loss2d(...) amp_nll_loss2d_call(AMP_ARGS_(nll_loss2d, input, __VA_ARGS__))
-#define amp_nll_loss2d_out(out, ...) amp_nll_loss2d_out_call(out, AMP_ARGS_(nll_loss2d, input, __VA_ARGS__))
+#define amp_nll_loss2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_nll_loss2d_call(AMP_ARGS_(nll_loss2d, input, r1_, __VA_ARGS__)))
+#define amp_nll_loss2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_nll_loss2d_out_call(out, AMP_ARGS_(nll_loss2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The cross entropy of probabilities with targets from 0 to 1.
@@ -159,8 +159,8 @@ typedef struct amp_binary_cross_entropy_args {
 AMP_API amp_tensor *amp_binary_cross_entropy_call(const amp_binary_cross_entropy_args *args);
 AMP_API amp_tensor *amp_binary_cross_entropy_out_call(amp_tensor *out, const amp_binary_cross_entropy_args *args);
 #ifndef __cplusplus
-#define amp_binary_cross_entropy(...) amp_binary_cross_entropy_call(AMP_ARGS_(binary_cross_entropy, input, __VA_ARGS__))
-#define amp_binary_cross_entropy_out(out, ...) amp_binary_cross_entropy_out_call(out, AMP_ARGS_(binary_cross_entropy, input, __VA_ARGS__))
+#define amp_binary_cross_entropy(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_binary_cross_entropy_call(AMP_ARGS_(binary_cross_entropy, input, r1_, __VA_ARGS__)))
+#define amp_binary_cross_entropy_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_binary_cross_entropy_out_call(out, AMP_ARGS_(binary_cross_entropy, input, r1_, __VA_ARGS__)))
 #endif
 
 /* binary_cross_entropy of sigmoid(input), in a stable form.
@@ -178,8 +178,8 @@ typedef struct amp_binary_cross_entropy_with_logits_args {
 AMP_API amp_tensor *amp_binary_cross_entropy_with_logits_call(const amp_binary_cross_entropy_with_logits_args *args);
 AMP_API amp_tensor *amp_binary_cross_entropy_with_logits_out_call(amp_tensor *out, const amp_binary_cross_entropy_with_logits_args *args);
 #ifndef __cplusplus
-#define amp_binary_cross_entropy_with_logits(...) amp_binary_cross_entropy_with_logits_call(AMP_ARGS_(binary_cross_entropy_with_logits, input, __VA_ARGS__))
-#define amp_binary_cross_entropy_with_logits_out(out, ...) amp_binary_cross_entropy_with_logits_out_call(out, AMP_ARGS_(binary_cross_entropy_with_logits, input, __VA_ARGS__))
+#define amp_binary_cross_entropy_with_logits(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_binary_cross_entropy_with_logits_call(AMP_ARGS_(binary_cross_entropy_with_logits, input, r1_, __VA_ARGS__)))
+#define amp_binary_cross_entropy_with_logits_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_binary_cross_entropy_with_logits_out_call(out, AMP_ARGS_(binary_cross_entropy_with_logits, input, r1_, __VA_ARGS__)))
 #endif
 
 /* target * (log(target) - input); input holds log probabilities.
@@ -194,7 +194,7 @@ typedef struct amp_kl_div_args {
 } amp_kl_div_args;
 AMP_API amp_tensor *amp_kl_div_call(const amp_kl_div_args *args);
 #ifndef __cplusplus
-#define amp_kl_div(...) amp_kl_div_call(AMP_ARGS_(kl_div, input, __VA_ARGS__))
+#define amp_kl_div(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_kl_div_call(AMP_ARGS_(kl_div, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The negative log likelihood of Poisson counts.
@@ -212,7 +212,7 @@ typedef struct amp_poisson_nll_loss_args {
 } amp_poisson_nll_loss_args;
 AMP_API amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *args);
 #ifndef __cplusplus
-#define amp_poisson_nll_loss(...) amp_poisson_nll_loss_call(AMP_ARGS_(poisson_nll_loss, input, __VA_ARGS__))
+#define amp_poisson_nll_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_poisson_nll_loss_call(AMP_ARGS_(poisson_nll_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* 1 - cosine for pairs labelled 1, cosine above the margin for pairs labelled -1.
@@ -229,7 +229,7 @@ typedef struct amp_cosine_embedding_loss_args {
 } amp_cosine_embedding_loss_args;
 AMP_API amp_tensor *amp_cosine_embedding_loss_call(const amp_cosine_embedding_loss_args *args);
 #ifndef __cplusplus
-#define amp_cosine_embedding_loss(...) amp_cosine_embedding_loss_call(AMP_ARGS_(cosine_embedding_loss, input1, __VA_ARGS__))
+#define amp_cosine_embedding_loss(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input1, input2, target", amp_cosine_embedding_loss_call(AMP_ARGS_(cosine_embedding_loss, input1, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input for labels 1, max(0, margin - input) for labels -1.
@@ -244,7 +244,7 @@ typedef struct amp_hinge_embedding_loss_args {
 } amp_hinge_embedding_loss_args;
 AMP_API amp_tensor *amp_hinge_embedding_loss_call(const amp_hinge_embedding_loss_args *args);
 #ifndef __cplusplus
-#define amp_hinge_embedding_loss(...) amp_hinge_embedding_loss_call(AMP_ARGS_(hinge_embedding_loss, input, __VA_ARGS__))
+#define amp_hinge_embedding_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_hinge_embedding_loss_call(AMP_ARGS_(hinge_embedding_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* max(0, -target * (input1 - input2) + margin).
@@ -260,7 +260,7 @@ typedef struct amp_margin_ranking_loss_args {
 } amp_margin_ranking_loss_args;
 AMP_API amp_tensor *amp_margin_ranking_loss_call(const amp_margin_ranking_loss_args *args);
 #ifndef __cplusplus
-#define amp_margin_ranking_loss(...) amp_margin_ranking_loss_call(AMP_ARGS_(margin_ranking_loss, input1, __VA_ARGS__))
+#define amp_margin_ranking_loss(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input1, input2, target", amp_margin_ranking_loss_call(AMP_ARGS_(margin_ranking_loss, input1, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* log(1 + exp(-target * input)).
@@ -275,8 +275,8 @@ typedef struct amp_soft_margin_loss_args {
 AMP_API amp_tensor *amp_soft_margin_loss_call(const amp_soft_margin_loss_args *args);
 AMP_API amp_tensor *amp_soft_margin_loss_out_call(amp_tensor *out, const amp_soft_margin_loss_args *args);
 #ifndef __cplusplus
-#define amp_soft_margin_loss(...) amp_soft_margin_loss_call(AMP_ARGS_(soft_margin_loss, input, __VA_ARGS__))
-#define amp_soft_margin_loss_out(out, ...) amp_soft_margin_loss_out_call(out, AMP_ARGS_(soft_margin_loss, input, __VA_ARGS__))
+#define amp_soft_margin_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_soft_margin_loss_call(AMP_ARGS_(soft_margin_loss, input, r1_, __VA_ARGS__)))
+#define amp_soft_margin_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_soft_margin_loss_out_call(out, AMP_ARGS_(soft_margin_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* max(0, distance to the positive - distance to the negative + margin).
@@ -296,7 +296,7 @@ typedef struct amp_triplet_margin_loss_args {
 } amp_triplet_margin_loss_args;
 AMP_API amp_tensor *amp_triplet_margin_loss_call(const amp_triplet_margin_loss_args *args);
 #ifndef __cplusplus
-#define amp_triplet_margin_loss(...) amp_triplet_margin_loss_call(AMP_ARGS_(triplet_margin_loss, anchor, __VA_ARGS__))
+#define amp_triplet_margin_loss(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "anchor, positive, negative", amp_triplet_margin_loss_call(AMP_ARGS_(triplet_margin_loss, anchor, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* max(0, margin - x[target] + x[i]) to the power p, averaged over the other classes i.
@@ -315,8 +315,8 @@ typedef struct amp_multi_margin_loss_args {
 AMP_API amp_tensor *amp_multi_margin_loss_call(const amp_multi_margin_loss_args *args);
 AMP_API amp_tensor *amp_multi_margin_loss_out_call(amp_tensor *out, const amp_multi_margin_loss_args *args);
 #ifndef __cplusplus
-#define amp_multi_margin_loss(...) amp_multi_margin_loss_call(AMP_ARGS_(multi_margin_loss, input, __VA_ARGS__))
-#define amp_multi_margin_loss_out(out, ...) amp_multi_margin_loss_out_call(out, AMP_ARGS_(multi_margin_loss, input, __VA_ARGS__))
+#define amp_multi_margin_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multi_margin_loss_call(AMP_ARGS_(multi_margin_loss, input, r1_, __VA_ARGS__)))
+#define amp_multi_margin_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multi_margin_loss_out_call(out, AMP_ARGS_(multi_margin_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The hinge loss between the classes that target lists (up to the first -1) and all others.
@@ -331,8 +331,8 @@ typedef struct amp_multilabel_margin_loss_args {
 AMP_API amp_tensor *amp_multilabel_margin_loss_call(const amp_multilabel_margin_loss_args *args);
 AMP_API amp_tensor *amp_multilabel_margin_loss_out_call(amp_tensor *out, const amp_multilabel_margin_loss_args *args);
 #ifndef __cplusplus
-#define amp_multilabel_margin_loss(...) amp_multilabel_margin_loss_call(AMP_ARGS_(multilabel_margin_loss, input, __VA_ARGS__))
-#define amp_multilabel_margin_loss_out(out, ...) amp_multilabel_margin_loss_out_call(out, AMP_ARGS_(multilabel_margin_loss, input, __VA_ARGS__))
+#define amp_multilabel_margin_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_margin_loss_call(AMP_ARGS_(multilabel_margin_loss, input, r1_, __VA_ARGS__)))
+#define amp_multilabel_margin_loss_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_margin_loss_out_call(out, AMP_ARGS_(multilabel_margin_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* multilabel_margin_loss and the mask of target classes.
@@ -349,8 +349,8 @@ typedef struct amp_multilabel_margin_loss_forward_args {
 AMP_API amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_loss_forward_args *args);
 AMP_API amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *output, amp_tensor *is_target, const amp_multilabel_margin_loss_forward_args *args);
 #ifndef __cplusplus
-#define amp_multilabel_margin_loss_forward(...) amp_multilabel_margin_loss_forward_call(AMP_ARGS_(multilabel_margin_loss_forward, input, __VA_ARGS__))
-#define amp_multilabel_margin_loss_forward_out(output, is_target, ...) amp_multilabel_margin_loss_forward_out_call(output, is_target, AMP_ARGS_(multilabel_margin_loss_forward, input, __VA_ARGS__))
+#define amp_multilabel_margin_loss_forward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_margin_loss_forward_call(AMP_ARGS_(multilabel_margin_loss_forward, input, r1_, __VA_ARGS__)))
+#define amp_multilabel_margin_loss_forward_out(output, is_target, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_margin_loss_forward_out_call(output, is_target, AMP_ARGS_(multilabel_margin_loss_forward, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).
@@ -369,7 +369,7 @@ typedef struct amp_ctc_loss_args {
 } amp_ctc_loss_args;
 AMP_API amp_tensor *amp_ctc_loss_call(const amp_ctc_loss_args *args);
 #ifndef __cplusplus
-#define amp_ctc_loss(...) amp_ctc_loss_call(AMP_ARGS_(ctc_loss, log_probs, __VA_ARGS__))
+#define amp_ctc_loss(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "log_probs, targets, input_lengths, target_lengths", amp_ctc_loss_call(AMP_ARGS_(ctc_loss, log_probs, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -22,8 +22,8 @@ typedef struct amp_linear_args {
 AMP_API amp_tensor *amp_linear_call(const amp_linear_args *args);
 AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *args);
 #ifndef __cplusplus
-#define amp_linear(...) amp_linear_call(AMP_ARGS_(linear, input, __VA_ARGS__))
-#define amp_linear_out(out, ...) amp_linear_out_call(out, AMP_ARGS_(linear, input, __VA_ARGS__))
+#define amp_linear(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_linear_call(AMP_ARGS_(linear, input, r1_, __VA_ARGS__)))
+#define amp_linear_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_linear_out_call(out, AMP_ARGS_(linear, input, r1_, __VA_ARGS__)))
 #endif
 
 /* linear and an activation, on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu
@@ -43,8 +43,8 @@ typedef struct amp_linear_pointwise_args {
 AMP_API amp_tensor *amp_linear_pointwise_call(const amp_linear_pointwise_args *args);
 AMP_API amp_tensor *amp_linear_pointwise_out_call(amp_tensor *out, const amp_linear_pointwise_args *args);
 #ifndef __cplusplus
-#define amp_linear_pointwise(...) amp_linear_pointwise_call(AMP_ARGS_(linear_pointwise, input, __VA_ARGS__))
-#define amp_linear_pointwise_out(out, ...) amp_linear_pointwise_out_call(out, AMP_ARGS_(linear_pointwise, input, __VA_ARGS__))
+#define amp_linear_pointwise(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_linear_pointwise_call(AMP_ARGS_(linear_pointwise, input, r1_, __VA_ARGS__)))
+#define amp_linear_pointwise_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_linear_pointwise_out_call(out, AMP_ARGS_(linear_pointwise, input, r1_, __VA_ARGS__)))
 #endif
 
 /* linear, then add, sub, mul or div with other, which broadcasts to the result; outside of regions as that op
@@ -62,8 +62,8 @@ typedef struct amp_linear_pointwise_binary_args {
 AMP_API amp_tensor *amp_linear_pointwise_binary_call(const amp_linear_pointwise_binary_args *args);
 AMP_API amp_tensor *amp_linear_pointwise_binary_out_call(amp_tensor *out, const amp_linear_pointwise_binary_args *args);
 #ifndef __cplusplus
-#define amp_linear_pointwise_binary(...) amp_linear_pointwise_binary_call(AMP_ARGS_(linear_pointwise_binary, input, __VA_ARGS__))
-#define amp_linear_pointwise_binary_out(out, ...) amp_linear_pointwise_binary_out_call(out, AMP_ARGS_(linear_pointwise_binary, input, __VA_ARGS__))
+#define amp_linear_pointwise_binary(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other, weight", amp_linear_pointwise_binary_call(AMP_ARGS_(linear_pointwise_binary, input, r1_, r2_, __VA_ARGS__)))
+#define amp_linear_pointwise_binary_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other, weight", amp_linear_pointwise_binary_out_call(out, AMP_ARGS_(linear_pointwise_binary, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The matrix product over the last two dimensions, the others broadcast; vectors as rows and columns.
@@ -77,8 +77,8 @@ typedef struct amp_matmul_args {
 AMP_API amp_tensor *amp_matmul_call(const amp_matmul_args *args);
 AMP_API amp_tensor *amp_matmul_out_call(amp_tensor *out, const amp_matmul_args *args);
 #ifndef __cplusplus
-#define amp_matmul(...) amp_matmul_call(AMP_ARGS_(matmul, input, __VA_ARGS__))
-#define amp_matmul_out(out, ...) amp_matmul_out_call(out, AMP_ARGS_(matmul, input, __VA_ARGS__))
+#define amp_matmul(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_matmul_call(AMP_ARGS_(matmul, input, r1_, __VA_ARGS__)))
+#define amp_matmul_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_matmul_out_call(out, AMP_ARGS_(matmul, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The product of two matrices.
@@ -92,8 +92,8 @@ typedef struct amp_mm_args {
 AMP_API amp_tensor *amp_mm_call(const amp_mm_args *args);
 AMP_API amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args);
 #ifndef __cplusplus
-#define amp_mm(...) amp_mm_call(AMP_ARGS_(mm, input, __VA_ARGS__))
-#define amp_mm_out(out, ...) amp_mm_out_call(out, AMP_ARGS_(mm, input, __VA_ARGS__))
+#define amp_mm(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2", amp_mm_call(AMP_ARGS_(mm, input, r1_, __VA_ARGS__)))
+#define amp_mm_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2", amp_mm_out_call(out, AMP_ARGS_(mm, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The products of two batches of matrices, one by one.
@@ -107,8 +107,8 @@ typedef struct amp_bmm_args {
 AMP_API amp_tensor *amp_bmm_call(const amp_bmm_args *args);
 AMP_API amp_tensor *amp_bmm_out_call(amp_tensor *out, const amp_bmm_args *args);
 #ifndef __cplusplus
-#define amp_bmm(...) amp_bmm_call(AMP_ARGS_(bmm, input, __VA_ARGS__))
-#define amp_bmm_out(out, ...) amp_bmm_out_call(out, AMP_ARGS_(bmm, input, __VA_ARGS__))
+#define amp_bmm(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2", amp_bmm_call(AMP_ARGS_(bmm, input, r1_, __VA_ARGS__)))
+#define amp_bmm_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2", amp_bmm_out_call(out, AMP_ARGS_(bmm, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The product of a matrix and a vector.
@@ -122,8 +122,8 @@ typedef struct amp_mv_args {
 AMP_API amp_tensor *amp_mv_call(const amp_mv_args *args);
 AMP_API amp_tensor *amp_mv_out_call(amp_tensor *out, const amp_mv_args *args);
 #ifndef __cplusplus
-#define amp_mv(...) amp_mv_call(AMP_ARGS_(mv, input, __VA_ARGS__))
-#define amp_mv_out(out, ...) amp_mv_out_call(out, AMP_ARGS_(mv, input, __VA_ARGS__))
+#define amp_mv(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec", amp_mv_call(AMP_ARGS_(mv, input, r1_, __VA_ARGS__)))
+#define amp_mv_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec", amp_mv_out_call(out, AMP_ARGS_(mv, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The dot product of two vectors.
@@ -137,8 +137,8 @@ typedef struct amp_dot_args {
 AMP_API amp_tensor *amp_dot_call(const amp_dot_args *args);
 AMP_API amp_tensor *amp_dot_out_call(amp_tensor *out, const amp_dot_args *args);
 #ifndef __cplusplus
-#define amp_dot(...) amp_dot_call(AMP_ARGS_(dot, input, __VA_ARGS__))
-#define amp_dot_out(out, ...) amp_dot_out_call(out, AMP_ARGS_(dot, input, __VA_ARGS__))
+#define amp_dot(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor", amp_dot_call(AMP_ARGS_(dot, input, r1_, __VA_ARGS__)))
+#define amp_dot_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor", amp_dot_out_call(out, AMP_ARGS_(dot, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The dot product of two vectors, the first conjugated.
@@ -152,8 +152,8 @@ typedef struct amp_vdot_args {
 AMP_API amp_tensor *amp_vdot_call(const amp_vdot_args *args);
 AMP_API amp_tensor *amp_vdot_out_call(amp_tensor *out, const amp_vdot_args *args);
 #ifndef __cplusplus
-#define amp_vdot(...) amp_vdot_call(AMP_ARGS_(vdot, input, __VA_ARGS__))
-#define amp_vdot_out(out, ...) amp_vdot_out_call(out, AMP_ARGS_(vdot, input, __VA_ARGS__))
+#define amp_vdot(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_vdot_call(AMP_ARGS_(vdot, input, r1_, __VA_ARGS__)))
+#define amp_vdot_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_vdot_out_call(out, AMP_ARGS_(vdot, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The dot products along dim, x conjugated.
@@ -168,8 +168,8 @@ typedef struct amp_linalg_vecdot_args {
 AMP_API amp_tensor *amp_linalg_vecdot_call(const amp_linalg_vecdot_args *args);
 AMP_API amp_tensor *amp_linalg_vecdot_out_call(amp_tensor *out, const amp_linalg_vecdot_args *args);
 #ifndef __cplusplus
-#define amp_linalg_vecdot(...) amp_linalg_vecdot_call(AMP_ARGS_(linalg_vecdot, x, __VA_ARGS__))
-#define amp_linalg_vecdot_out(out, ...) amp_linalg_vecdot_out_call(out, AMP_ARGS_(linalg_vecdot, x, __VA_ARGS__))
+#define amp_linalg_vecdot(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "x, y", amp_linalg_vecdot_call(AMP_ARGS_(linalg_vecdot, x, r1_, __VA_ARGS__)))
+#define amp_linalg_vecdot_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "x, y", amp_linalg_vecdot_out_call(out, AMP_ARGS_(linalg_vecdot, x, r1_, __VA_ARGS__)))
 #endif
 
 /* The products of all pairs of elements of two vectors.
@@ -183,8 +183,8 @@ typedef struct amp_outer_args {
 AMP_API amp_tensor *amp_outer_call(const amp_outer_args *args);
 AMP_API amp_tensor *amp_outer_out_call(amp_tensor *out, const amp_outer_args *args);
 #ifndef __cplusplus
-#define amp_outer(...) amp_outer_call(AMP_ARGS_(outer, input, __VA_ARGS__))
-#define amp_outer_out(out, ...) amp_outer_out_call(out, AMP_ARGS_(outer, input, __VA_ARGS__))
+#define amp_outer(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec2", amp_outer_call(AMP_ARGS_(outer, input, r1_, __VA_ARGS__)))
+#define amp_outer_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec2", amp_outer_out_call(out, AMP_ARGS_(outer, input, r1_, __VA_ARGS__)))
 #endif
 
 /* beta * input + alpha * (mat1 @ mat2).
@@ -202,9 +202,9 @@ AMP_API amp_tensor *amp_addmm_call(const amp_addmm_args *args);
 AMP_API amp_tensor *amp_addmm_inplace_call(const amp_addmm_args *args);
 AMP_API amp_tensor *amp_addmm_out_call(amp_tensor *out, const amp_addmm_args *args);
 #ifndef __cplusplus
-#define amp_addmm(...) amp_addmm_call(AMP_ARGS_(addmm, input, __VA_ARGS__))
-#define amp_addmm_(...) amp_addmm_inplace_call(AMP_ARGS_(addmm, input, __VA_ARGS__))
-#define amp_addmm_out(out, ...) amp_addmm_out_call(out, AMP_ARGS_(addmm, input, __VA_ARGS__))
+#define amp_addmm(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat1, mat2", amp_addmm_call(AMP_ARGS_(addmm, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addmm_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat1, mat2", amp_addmm_inplace_call(AMP_ARGS_(addmm, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addmm_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat1, mat2", amp_addmm_out_call(out, AMP_ARGS_(addmm, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* relu, or gelu where use_gelu, of addmm.
@@ -223,8 +223,8 @@ typedef struct amp_addmm_activation_args {
 AMP_API amp_tensor *amp_addmm_activation_call(const amp_addmm_activation_args *args);
 AMP_API amp_tensor *amp_addmm_activation_out_call(amp_tensor *out, const amp_addmm_activation_args *args);
 #ifndef __cplusplus
-#define amp_addmm_activation(...) amp_addmm_activation_call(AMP_ARGS_(addmm_activation, input, __VA_ARGS__))
-#define amp_addmm_activation_out(out, ...) amp_addmm_activation_out_call(out, AMP_ARGS_(addmm_activation, input, __VA_ARGS__))
+#define amp_addmm_activation(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat1, mat2", amp_addmm_activation_call(AMP_ARGS_(addmm_activation, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addmm_activation_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat1, mat2", amp_addmm_activation_out_call(out, AMP_ARGS_(addmm_activation, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* beta * input + alpha * (mat @ vec).
@@ -242,9 +242,9 @@ AMP_API amp_tensor *amp_addmv_call(const amp_addmv_args *args);
 AMP_API amp_tensor *amp_addmv_inplace_call(const amp_addmv_args *args);
 AMP_API amp_tensor *amp_addmv_out_call(amp_tensor *out, const amp_addmv_args *args);
 #ifndef __cplusplus
-#define amp_addmv(...) amp_addmv_call(AMP_ARGS_(addmv, input, __VA_ARGS__))
-#define amp_addmv_(...) amp_addmv_inplace_call(AMP_ARGS_(addmv, input, __VA_ARGS__))
-#define amp_addmv_out(out, ...) amp_addmv_out_call(out, AMP_ARGS_(addmv, input, __VA_ARGS__))
+#define amp_addmv(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat, vec", amp_addmv_call(AMP_ARGS_(addmv, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addmv_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat, vec", amp_addmv_inplace_call(AMP_ARGS_(addmv, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addmv_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat, vec", amp_addmv_out_call(out, AMP_ARGS_(addmv, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* beta * input + alpha * outer(vec1, vec2).
@@ -262,9 +262,9 @@ AMP_API amp_tensor *amp_addr_call(const amp_addr_args *args);
 AMP_API amp_tensor *amp_addr_inplace_call(const amp_addr_args *args);
 AMP_API amp_tensor *amp_addr_out_call(amp_tensor *out, const amp_addr_args *args);
 #ifndef __cplusplus
-#define amp_addr(...) amp_addr_call(AMP_ARGS_(addr, input, __VA_ARGS__))
-#define amp_addr_(...) amp_addr_inplace_call(AMP_ARGS_(addr, input, __VA_ARGS__))
-#define amp_addr_out(out, ...) amp_addr_out_call(out, AMP_ARGS_(addr, input, __VA_ARGS__))
+#define amp_addr(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec1, vec2", amp_addr_call(AMP_ARGS_(addr, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addr_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec1, vec2", amp_addr_inplace_call(AMP_ARGS_(addr, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addr_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, vec1, vec2", amp_addr_out_call(out, AMP_ARGS_(addr, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* beta * input + alpha * the sum of the batch's products.
@@ -282,9 +282,9 @@ AMP_API amp_tensor *amp_addbmm_call(const amp_addbmm_args *args);
 AMP_API amp_tensor *amp_addbmm_inplace_call(const amp_addbmm_args *args);
 AMP_API amp_tensor *amp_addbmm_out_call(amp_tensor *out, const amp_addbmm_args *args);
 #ifndef __cplusplus
-#define amp_addbmm(...) amp_addbmm_call(AMP_ARGS_(addbmm, input, __VA_ARGS__))
-#define amp_addbmm_(...) amp_addbmm_inplace_call(AMP_ARGS_(addbmm, input, __VA_ARGS__))
-#define amp_addbmm_out(out, ...) amp_addbmm_out_call(out, AMP_ARGS_(addbmm, input, __VA_ARGS__))
+#define amp_addbmm(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, batch1, batch2", amp_addbmm_call(AMP_ARGS_(addbmm, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addbmm_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, batch1, batch2", amp_addbmm_inplace_call(AMP_ARGS_(addbmm, input, r1_, r2_, __VA_ARGS__)))
+#define amp_addbmm_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, batch1, batch2", amp_addbmm_out_call(out, AMP_ARGS_(addbmm, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* beta * input + alpha * (batch1 @ batch2), matrix by matrix.
@@ -302,9 +302,9 @@ AMP_API amp_tensor *amp_baddbmm_call(const amp_baddbmm_args *args);
 AMP_API amp_tensor *amp_baddbmm_inplace_call(const amp_baddbmm_args *args);
 AMP_API amp_tensor *amp_baddbmm_out_call(amp_tensor *out, const amp_baddbmm_args *args);
 #ifndef __cplusplus
-#define amp_baddbmm(...) amp_baddbmm_call(AMP_ARGS_(baddbmm, input, __VA_ARGS__))
-#define amp_baddbmm_(...) amp_baddbmm_inplace_call(AMP_ARGS_(baddbmm, input, __VA_ARGS__))
-#define amp_baddbmm_out(out, ...) amp_baddbmm_out_call(out, AMP_ARGS_(baddbmm, input, __VA_ARGS__))
+#define amp_baddbmm(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, batch1, batch2", amp_baddbmm_call(AMP_ARGS_(baddbmm, input, r1_, r2_, __VA_ARGS__)))
+#define amp_baddbmm_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, batch1, batch2", amp_baddbmm_inplace_call(AMP_ARGS_(baddbmm, input, r1_, r2_, __VA_ARGS__)))
+#define amp_baddbmm_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, batch1, batch2", amp_baddbmm_out_call(out, AMP_ARGS_(baddbmm, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The product of several matrices in the order that costs least; the first and last may be vectors.
@@ -317,8 +317,8 @@ typedef struct amp_linalg_multi_dot_args {
 AMP_API amp_tensor *amp_linalg_multi_dot_call(const amp_linalg_multi_dot_args *args);
 AMP_API amp_tensor *amp_linalg_multi_dot_out_call(amp_tensor *out, const amp_linalg_multi_dot_args *args);
 #ifndef __cplusplus
-#define amp_linalg_multi_dot(...) amp_linalg_multi_dot_call(AMP_ARGS_(linalg_multi_dot, tensors, __VA_ARGS__))
-#define amp_linalg_multi_dot_out(out, ...) amp_linalg_multi_dot_out_call(out, AMP_ARGS_(linalg_multi_dot, tensors, __VA_ARGS__))
+#define amp_linalg_multi_dot(...) AMP_CALL_(amp_linalg_multi_dot_call(AMP_ARGS_(linalg_multi_dot, tensors, __VA_ARGS__)))
+#define amp_linalg_multi_dot_out(out, ...) AMP_CALL_(amp_linalg_multi_dot_out_call(out, AMP_ARGS_(linalg_multi_dot, tensors, __VA_ARGS__)))
 #endif
 
 /* The product of several matrices.
@@ -331,8 +331,8 @@ typedef struct amp_chain_matmul_args {
 AMP_API amp_tensor *amp_chain_matmul_call(const amp_chain_matmul_args *args);
 AMP_API amp_tensor *amp_chain_matmul_out_call(amp_tensor *out, const amp_chain_matmul_args *args);
 #ifndef __cplusplus
-#define amp_chain_matmul(...) amp_chain_matmul_call(AMP_ARGS_(chain_matmul, matrices, __VA_ARGS__))
-#define amp_chain_matmul_out(out, ...) amp_chain_matmul_out_call(out, AMP_ARGS_(chain_matmul, matrices, __VA_ARGS__))
+#define amp_chain_matmul(...) AMP_CALL_(amp_chain_matmul_call(AMP_ARGS_(chain_matmul, matrices, __VA_ARGS__)))
+#define amp_chain_matmul_out(out, ...) AMP_CALL_(amp_chain_matmul_out_call(out, AMP_ARGS_(chain_matmul, matrices, __VA_ARGS__)))
 #endif
 
 /* The same, with the name that the recorded cases give the list.
@@ -345,8 +345,8 @@ typedef struct amp_chain_matmul_tensors_args {
 AMP_API amp_tensor *amp_chain_matmul_tensors_call(const amp_chain_matmul_tensors_args *args);
 AMP_API amp_tensor *amp_chain_matmul_tensors_out_call(amp_tensor *out, const amp_chain_matmul_tensors_args *args);
 #ifndef __cplusplus
-#define amp_chain_matmul_tensors(...) amp_chain_matmul_tensors_call(AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__))
-#define amp_chain_matmul_tensors_out(out, ...) amp_chain_matmul_tensors_out_call(out, AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__))
+#define amp_chain_matmul_tensors(...) AMP_CALL_(amp_chain_matmul_tensors_call(AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__)))
+#define amp_chain_matmul_tensors_out(out, ...) AMP_CALL_(amp_chain_matmul_tensors_out_call(out, AMP_ARGS_(chain_matmul_tensors, tensors, __VA_ARGS__)))
 #endif
 
 /* Sums of products named by subscripts: "ij,jk->ik" is a matrix product.
@@ -359,7 +359,7 @@ typedef struct amp_einsum_args {
 } amp_einsum_args;
 AMP_API amp_tensor *amp_einsum_call(const amp_einsum_args *args);
 #ifndef __cplusplus
-#define amp_einsum(...) amp_einsum_call(AMP_ARGS_(einsum, equation, __VA_ARGS__))
+#define amp_einsum(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "equation, tensors", amp_einsum_call(AMP_ARGS_(einsum, equation, r1_, __VA_ARGS__)))
 #endif
 
 /* Contraction: one number n pairs a's last with b's first n dimensions; 2n numbers are n of a, then n of b.
@@ -374,8 +374,8 @@ typedef struct amp_tensordot_args {
 AMP_API amp_tensor *amp_tensordot_call(const amp_tensordot_args *args);
 AMP_API amp_tensor *amp_tensordot_out_call(amp_tensor *out, const amp_tensordot_args *args);
 #ifndef __cplusplus
-#define amp_tensordot(...) amp_tensordot_call(AMP_ARGS_(tensordot, a, __VA_ARGS__))
-#define amp_tensordot_out(out, ...) amp_tensordot_out_call(out, AMP_ARGS_(tensordot, a, __VA_ARGS__))
+#define amp_tensordot(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "a, b", amp_tensordot_call(AMP_ARGS_(tensordot, a, r1_, __VA_ARGS__)))
+#define amp_tensordot_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "a, b", amp_tensordot_out_call(out, AMP_ARGS_(tensordot, a, r1_, __VA_ARGS__)))
 #endif
 
 /* x1 A x2 + b for each matrix A of weight, over the last dimension.
@@ -390,7 +390,7 @@ typedef struct amp_bilinear_args {
 } amp_bilinear_args;
 AMP_API amp_tensor *amp_bilinear_call(const amp_bilinear_args *args);
 #ifndef __cplusplus
-#define amp_bilinear(...) amp_bilinear_call(AMP_ARGS_(bilinear, input1, __VA_ARGS__))
+#define amp_bilinear(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input1, input2, weight", amp_bilinear_call(AMP_ARGS_(bilinear, input1, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The vector product along dim, the first of extent 3 unless named.
@@ -405,8 +405,8 @@ typedef struct amp_cross_args {
 AMP_API amp_tensor *amp_cross_call(const amp_cross_args *args);
 AMP_API amp_tensor *amp_cross_out_call(amp_tensor *out, const amp_cross_args *args);
 #ifndef __cplusplus
-#define amp_cross(...) amp_cross_call(AMP_ARGS_(cross, input, __VA_ARGS__))
-#define amp_cross_out(out, ...) amp_cross_out_call(out, AMP_ARGS_(cross, input, __VA_ARGS__))
+#define amp_cross(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_cross_call(AMP_ARGS_(cross, input, r1_, __VA_ARGS__)))
+#define amp_cross_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_cross_out_call(out, AMP_ARGS_(cross, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The p-norm distance of every row of x1 from every row of x2.
@@ -421,7 +421,7 @@ typedef struct amp_cdist_args {
 } amp_cdist_args;
 AMP_API amp_tensor *amp_cdist_call(const amp_cdist_args *args);
 #ifndef __cplusplus
-#define amp_cdist(...) amp_cdist_call(AMP_ARGS_(cdist, x1, __VA_ARGS__))
+#define amp_cdist(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "x1, x2", amp_cdist_call(AMP_ARGS_(cdist, x1, r1_, __VA_ARGS__)))
 #endif
 
 /* The p-norm distances of all pairs of rows, as a vector.
@@ -434,7 +434,7 @@ typedef struct amp_pdist_args {
 } amp_pdist_args;
 AMP_API amp_tensor *amp_pdist_call(const amp_pdist_args *args);
 #ifndef __cplusplus
-#define amp_pdist(...) amp_pdist_call(AMP_ARGS_(pdist, input, __VA_ARGS__))
+#define amp_pdist(...) AMP_CALL_(amp_pdist_call(AMP_ARGS_(pdist, input, __VA_ARGS__)))
 #endif
 
 /* The p-norm over the last dimension of x1 - x2 + eps.
@@ -450,7 +450,7 @@ typedef struct amp_pairwise_distance_args {
 } amp_pairwise_distance_args;
 AMP_API amp_tensor *amp_pairwise_distance_call(const amp_pairwise_distance_args *args);
 #ifndef __cplusplus
-#define amp_pairwise_distance(...) amp_pairwise_distance_call(AMP_ARGS_(pairwise_distance, x1, __VA_ARGS__))
+#define amp_pairwise_distance(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "x1, x2", amp_pairwise_distance_call(AMP_ARGS_(pairwise_distance, x1, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

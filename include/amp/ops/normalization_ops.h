@@ -23,7 +23,7 @@ typedef struct amp_layer_norm_args {
 } amp_layer_norm_args;
 AMP_API amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args);
 #ifndef __cplusplus
-#define amp_layer_norm(...) amp_layer_norm_call(AMP_ARGS_(layer_norm, input, __VA_ARGS__))
+#define amp_layer_norm(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, normalized_shape", amp_layer_norm_call(AMP_ARGS_(layer_norm, input, r1_, __VA_ARGS__)))
 #endif
 
 /* input over its root mean square across the last dimensions; eps is the epsilon of the type that is computed in
@@ -39,7 +39,7 @@ typedef struct amp_rms_norm_args {
 } amp_rms_norm_args;
 AMP_API amp_tensor *amp_rms_norm_call(const amp_rms_norm_args *args);
 #ifndef __cplusplus
-#define amp_rms_norm(...) amp_rms_norm_call(AMP_ARGS_(rms_norm, input, __VA_ARGS__))
+#define amp_rms_norm(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, normalized_shape", amp_rms_norm_call(AMP_ARGS_(rms_norm, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Mean 0 and variance 1 over each group of channels, then times weight plus bias.
@@ -48,14 +48,14 @@ AMP_API amp_tensor *amp_rms_norm_call(const amp_rms_norm_args *args);
 typedef struct amp_group_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_group_norm_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t num_groups AMP_ABSENT_;
+    int64_t num_groups AMP_REQUIRED_INT_;
     amp_tensor *weight AMP_ABSENT_;
     amp_tensor *bias AMP_ABSENT_;
     amp_opt_float eps AMP_ABSENT_;
 } amp_group_norm_args;
 AMP_API amp_tensor *amp_group_norm_call(const amp_group_norm_args *args);
 #ifndef __cplusplus
-#define amp_group_norm(...) amp_group_norm_call(AMP_ARGS_(group_norm, input, __VA_ARGS__))
+#define amp_group_norm(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, num_groups", amp_group_norm_call(AMP_ARGS_MISSING_(group_norm, (.num_groups = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones.
@@ -75,7 +75,7 @@ typedef struct amp_batch_norm_args {
 } amp_batch_norm_args;
 AMP_API amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args);
 #ifndef __cplusplus
-#define amp_batch_norm(...) amp_batch_norm_call(AMP_ARGS_(batch_norm, input, __VA_ARGS__))
+#define amp_batch_norm(...) AMP_CALL_(amp_batch_norm_call(AMP_ARGS_(batch_norm, input, __VA_ARGS__)))
 #endif
 
 /* Each channel of each sample normalised by its own statistics, or by the running ones.
@@ -95,7 +95,7 @@ typedef struct amp_instance_norm_args {
 } amp_instance_norm_args;
 AMP_API amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args);
 #ifndef __cplusplus
-#define amp_instance_norm(...) amp_instance_norm_call(AMP_ARGS_(instance_norm, input, __VA_ARGS__))
+#define amp_instance_norm(...) AMP_CALL_(amp_instance_norm_call(AMP_ARGS_(instance_norm, input, __VA_ARGS__)))
 #endif
 
 /* input over (k + alpha * mean of squares of size neighbouring channels) to the power of beta.
@@ -104,14 +104,14 @@ AMP_API amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args);
 typedef struct amp_local_response_norm_args {
     size_t struct_size AMP_SIZE_OF_(amp_local_response_norm_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t size AMP_ABSENT_;
+    int64_t size AMP_REQUIRED_INT_;
     amp_opt_float alpha AMP_ABSENT_;
     amp_opt_float beta AMP_ABSENT_;
     amp_opt_float k AMP_ABSENT_;
 } amp_local_response_norm_args;
 AMP_API amp_tensor *amp_local_response_norm_call(const amp_local_response_norm_args *args);
 #ifndef __cplusplus
-#define amp_local_response_norm(...) amp_local_response_norm_call(AMP_ARGS_(local_response_norm, input, __VA_ARGS__))
+#define amp_local_response_norm(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, size", amp_local_response_norm_call(AMP_ARGS_MISSING_(local_response_norm, (.size = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* input over max(its p-norm along dim, eps).
@@ -127,8 +127,8 @@ typedef struct amp_normalize_args {
 AMP_API amp_tensor *amp_normalize_call(const amp_normalize_args *args);
 AMP_API amp_tensor *amp_normalize_out_call(amp_tensor *out, const amp_normalize_args *args);
 #ifndef __cplusplus
-#define amp_normalize(...) amp_normalize_call(AMP_ARGS_(normalize, input, __VA_ARGS__))
-#define amp_normalize_out(out, ...) amp_normalize_out_call(out, AMP_ARGS_(normalize, input, __VA_ARGS__))
+#define amp_normalize(...) AMP_CALL_(amp_normalize_call(AMP_ARGS_(normalize, input, __VA_ARGS__)))
+#define amp_normalize_out(out, ...) AMP_CALL_(amp_normalize_out_call(out, AMP_ARGS_(normalize, input, __VA_ARGS__)))
 #endif
 
 /* The slices of dim whose p-norm exceeds maxnorm scaled down to it.
@@ -138,16 +138,16 @@ typedef struct amp_renorm_args {
     size_t struct_size AMP_SIZE_OF_(amp_renorm_args);
     amp_tensor *input AMP_ABSENT_;
     amp_scalar p AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_scalar maxnorm AMP_ABSENT_;
 } amp_renorm_args;
 AMP_API amp_tensor *amp_renorm_call(const amp_renorm_args *args);
 AMP_API amp_tensor *amp_renorm_inplace_call(const amp_renorm_args *args);
 AMP_API amp_tensor *amp_renorm_out_call(amp_tensor *out, const amp_renorm_args *args);
 #ifndef __cplusplus
-#define amp_renorm(...) amp_renorm_call(AMP_ARGS_(renorm, input, __VA_ARGS__))
-#define amp_renorm_(...) amp_renorm_inplace_call(AMP_ARGS_(renorm, input, __VA_ARGS__))
-#define amp_renorm_out(out, ...) amp_renorm_out_call(out, AMP_ARGS_(renorm, input, __VA_ARGS__))
+#define amp_renorm(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, p, dim, maxnorm", amp_renorm_call(AMP_ARGS_MISSING_(renorm, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_renorm_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, p, dim, maxnorm", amp_renorm_inplace_call(AMP_ARGS_MISSING_(renorm, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_renorm_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, p, dim, maxnorm", amp_renorm_out_call(out, AMP_ARGS_MISSING_(renorm, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* The dot product along dim over the product of the norms, which are at least eps.
@@ -162,7 +162,7 @@ typedef struct amp_cosine_similarity_args {
 } amp_cosine_similarity_args;
 AMP_API amp_tensor *amp_cosine_similarity_call(const amp_cosine_similarity_args *args);
 #ifndef __cplusplus
-#define amp_cosine_similarity(...) amp_cosine_similarity_call(AMP_ARGS_(cosine_similarity, x1, __VA_ARGS__))
+#define amp_cosine_similarity(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "x1, x2", amp_cosine_similarity_call(AMP_ARGS_(cosine_similarity, x1, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

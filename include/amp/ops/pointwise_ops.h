@@ -21,9 +21,9 @@ AMP_API amp_tensor *amp_abs_call(const amp_abs_args *args);
 AMP_API amp_tensor *amp_abs_inplace_call(const amp_abs_args *args);
 AMP_API amp_tensor *amp_abs_out_call(amp_tensor *out, const amp_abs_args *args);
 #ifndef __cplusplus
-#define amp_abs(...) amp_abs_call(AMP_ARGS_(abs, input, __VA_ARGS__))
-#define amp_abs_(...) amp_abs_inplace_call(AMP_ARGS_(abs, input, __VA_ARGS__))
-#define amp_abs_out(out, ...) amp_abs_out_call(out, AMP_ARGS_(abs, input, __VA_ARGS__))
+#define amp_abs(...) AMP_CALL_(amp_abs_call(AMP_ARGS_(abs, input, __VA_ARGS__)))
+#define amp_abs_(...) AMP_CALL_(amp_abs_inplace_call(AMP_ARGS_(abs, input, __VA_ARGS__)))
+#define amp_abs_out(out, ...) AMP_CALL_(amp_abs_out_call(out, AMP_ARGS_(abs, input, __VA_ARGS__)))
 #endif
 
 /* The element with its sign changed.
@@ -37,9 +37,9 @@ AMP_API amp_tensor *amp_neg_call(const amp_neg_args *args);
 AMP_API amp_tensor *amp_neg_inplace_call(const amp_neg_args *args);
 AMP_API amp_tensor *amp_neg_out_call(amp_tensor *out, const amp_neg_args *args);
 #ifndef __cplusplus
-#define amp_neg(...) amp_neg_call(AMP_ARGS_(neg, input, __VA_ARGS__))
-#define amp_neg_(...) amp_neg_inplace_call(AMP_ARGS_(neg, input, __VA_ARGS__))
-#define amp_neg_out(out, ...) amp_neg_out_call(out, AMP_ARGS_(neg, input, __VA_ARGS__))
+#define amp_neg(...) AMP_CALL_(amp_neg_call(AMP_ARGS_(neg, input, __VA_ARGS__)))
+#define amp_neg_(...) AMP_CALL_(amp_neg_inplace_call(AMP_ARGS_(neg, input, __VA_ARGS__)))
+#define amp_neg_out(out, ...) AMP_CALL_(amp_neg_out_call(out, AMP_ARGS_(neg, input, __VA_ARGS__)))
 #endif
 
 /* -1, 0 or 1.
@@ -53,9 +53,9 @@ AMP_API amp_tensor *amp_sign_call(const amp_sign_args *args);
 AMP_API amp_tensor *amp_sign_inplace_call(const amp_sign_args *args);
 AMP_API amp_tensor *amp_sign_out_call(amp_tensor *out, const amp_sign_args *args);
 #ifndef __cplusplus
-#define amp_sign(...) amp_sign_call(AMP_ARGS_(sign, input, __VA_ARGS__))
-#define amp_sign_(...) amp_sign_inplace_call(AMP_ARGS_(sign, input, __VA_ARGS__))
-#define amp_sign_out(out, ...) amp_sign_out_call(out, AMP_ARGS_(sign, input, __VA_ARGS__))
+#define amp_sign(...) AMP_CALL_(amp_sign_call(AMP_ARGS_(sign, input, __VA_ARGS__)))
+#define amp_sign_(...) AMP_CALL_(amp_sign_inplace_call(AMP_ARGS_(sign, input, __VA_ARGS__)))
+#define amp_sign_out(out, ...) AMP_CALL_(amp_sign_out_call(out, AMP_ARGS_(sign, input, __VA_ARGS__)))
 #endif
 
 /* Rounded up.
@@ -69,9 +69,9 @@ AMP_API amp_tensor *amp_ceil_call(const amp_ceil_args *args);
 AMP_API amp_tensor *amp_ceil_inplace_call(const amp_ceil_args *args);
 AMP_API amp_tensor *amp_ceil_out_call(amp_tensor *out, const amp_ceil_args *args);
 #ifndef __cplusplus
-#define amp_ceil(...) amp_ceil_call(AMP_ARGS_(ceil, input, __VA_ARGS__))
-#define amp_ceil_(...) amp_ceil_inplace_call(AMP_ARGS_(ceil, input, __VA_ARGS__))
-#define amp_ceil_out(out, ...) amp_ceil_out_call(out, AMP_ARGS_(ceil, input, __VA_ARGS__))
+#define amp_ceil(...) AMP_CALL_(amp_ceil_call(AMP_ARGS_(ceil, input, __VA_ARGS__)))
+#define amp_ceil_(...) AMP_CALL_(amp_ceil_inplace_call(AMP_ARGS_(ceil, input, __VA_ARGS__)))
+#define amp_ceil_out(out, ...) AMP_CALL_(amp_ceil_out_call(out, AMP_ARGS_(ceil, input, __VA_ARGS__)))
 #endif
 
 /* Rounded down.
@@ -85,9 +85,9 @@ AMP_API amp_tensor *amp_floor_call(const amp_floor_args *args);
 AMP_API amp_tensor *amp_floor_inplace_call(const amp_floor_args *args);
 AMP_API amp_tensor *amp_floor_out_call(amp_tensor *out, const amp_floor_args *args);
 #ifndef __cplusplus
-#define amp_floor(...) amp_floor_call(AMP_ARGS_(floor, input, __VA_ARGS__))
-#define amp_floor_(...) amp_floor_inplace_call(AMP_ARGS_(floor, input, __VA_ARGS__))
-#define amp_floor_out(out, ...) amp_floor_out_call(out, AMP_ARGS_(floor, input, __VA_ARGS__))
+#define amp_floor(...) AMP_CALL_(amp_floor_call(AMP_ARGS_(floor, input, __VA_ARGS__)))
+#define amp_floor_(...) AMP_CALL_(amp_floor_inplace_call(AMP_ARGS_(floor, input, __VA_ARGS__)))
+#define amp_floor_out(out, ...) AMP_CALL_(amp_floor_out_call(out, AMP_ARGS_(floor, input, __VA_ARGS__)))
 #endif
 
 /* Rounded towards zero.
@@ -101,9 +101,9 @@ AMP_API amp_tensor *amp_trunc_call(const amp_trunc_args *args);
 AMP_API amp_tensor *amp_trunc_inplace_call(const amp_trunc_args *args);
 AMP_API amp_tensor *amp_trunc_out_call(amp_tensor *out, const amp_trunc_args *args);
 #ifndef __cplusplus
-#define amp_trunc(...) amp_trunc_call(AMP_ARGS_(trunc, input, __VA_ARGS__))
-#define amp_trunc_(...) amp_trunc_inplace_call(AMP_ARGS_(trunc, input, __VA_ARGS__))
-#define amp_trunc_out(out, ...) amp_trunc_out_call(out, AMP_ARGS_(trunc, input, __VA_ARGS__))
+#define amp_trunc(...) AMP_CALL_(amp_trunc_call(AMP_ARGS_(trunc, input, __VA_ARGS__)))
+#define amp_trunc_(...) AMP_CALL_(amp_trunc_inplace_call(AMP_ARGS_(trunc, input, __VA_ARGS__)))
+#define amp_trunc_out(out, ...) AMP_CALL_(amp_trunc_out_call(out, AMP_ARGS_(trunc, input, __VA_ARGS__)))
 #endif
 
 /* Rounded to nearest, ties to even, at the given number of decimals.
@@ -118,9 +118,9 @@ AMP_API amp_tensor *amp_round_call(const amp_round_args *args);
 AMP_API amp_tensor *amp_round_inplace_call(const amp_round_args *args);
 AMP_API amp_tensor *amp_round_out_call(amp_tensor *out, const amp_round_args *args);
 #ifndef __cplusplus
-#define amp_round(...) amp_round_call(AMP_ARGS_(round, input, __VA_ARGS__))
-#define amp_round_(...) amp_round_inplace_call(AMP_ARGS_(round, input, __VA_ARGS__))
-#define amp_round_out(out, ...) amp_round_out_call(out, AMP_ARGS_(round, input, __VA_ARGS__))
+#define amp_round(...) AMP_CALL_(amp_round_call(AMP_ARGS_(round, input, __VA_ARGS__)))
+#define amp_round_(...) AMP_CALL_(amp_round_inplace_call(AMP_ARGS_(round, input, __VA_ARGS__)))
+#define amp_round_out(out, ...) AMP_CALL_(amp_round_out_call(out, AMP_ARGS_(round, input, __VA_ARGS__)))
 #endif
 
 /* The square root.
@@ -134,9 +134,9 @@ AMP_API amp_tensor *amp_sqrt_call(const amp_sqrt_args *args);
 AMP_API amp_tensor *amp_sqrt_inplace_call(const amp_sqrt_args *args);
 AMP_API amp_tensor *amp_sqrt_out_call(amp_tensor *out, const amp_sqrt_args *args);
 #ifndef __cplusplus
-#define amp_sqrt(...) amp_sqrt_call(AMP_ARGS_(sqrt, input, __VA_ARGS__))
-#define amp_sqrt_(...) amp_sqrt_inplace_call(AMP_ARGS_(sqrt, input, __VA_ARGS__))
-#define amp_sqrt_out(out, ...) amp_sqrt_out_call(out, AMP_ARGS_(sqrt, input, __VA_ARGS__))
+#define amp_sqrt(...) AMP_CALL_(amp_sqrt_call(AMP_ARGS_(sqrt, input, __VA_ARGS__)))
+#define amp_sqrt_(...) AMP_CALL_(amp_sqrt_inplace_call(AMP_ARGS_(sqrt, input, __VA_ARGS__)))
+#define amp_sqrt_out(out, ...) AMP_CALL_(amp_sqrt_out_call(out, AMP_ARGS_(sqrt, input, __VA_ARGS__)))
 #endif
 
 /* One over the square root.
@@ -150,9 +150,9 @@ AMP_API amp_tensor *amp_rsqrt_call(const amp_rsqrt_args *args);
 AMP_API amp_tensor *amp_rsqrt_inplace_call(const amp_rsqrt_args *args);
 AMP_API amp_tensor *amp_rsqrt_out_call(amp_tensor *out, const amp_rsqrt_args *args);
 #ifndef __cplusplus
-#define amp_rsqrt(...) amp_rsqrt_call(AMP_ARGS_(rsqrt, input, __VA_ARGS__))
-#define amp_rsqrt_(...) amp_rsqrt_inplace_call(AMP_ARGS_(rsqrt, input, __VA_ARGS__))
-#define amp_rsqrt_out(out, ...) amp_rsqrt_out_call(out, AMP_ARGS_(rsqrt, input, __VA_ARGS__))
+#define amp_rsqrt(...) AMP_CALL_(amp_rsqrt_call(AMP_ARGS_(rsqrt, input, __VA_ARGS__)))
+#define amp_rsqrt_(...) AMP_CALL_(amp_rsqrt_inplace_call(AMP_ARGS_(rsqrt, input, __VA_ARGS__)))
+#define amp_rsqrt_out(out, ...) AMP_CALL_(amp_rsqrt_out_call(out, AMP_ARGS_(rsqrt, input, __VA_ARGS__)))
 #endif
 
 /* input * input.
@@ -166,9 +166,9 @@ AMP_API amp_tensor *amp_square_call(const amp_square_args *args);
 AMP_API amp_tensor *amp_square_inplace_call(const amp_square_args *args);
 AMP_API amp_tensor *amp_square_out_call(amp_tensor *out, const amp_square_args *args);
 #ifndef __cplusplus
-#define amp_square(...) amp_square_call(AMP_ARGS_(square, input, __VA_ARGS__))
-#define amp_square_(...) amp_square_inplace_call(AMP_ARGS_(square, input, __VA_ARGS__))
-#define amp_square_out(out, ...) amp_square_out_call(out, AMP_ARGS_(square, input, __VA_ARGS__))
+#define amp_square(...) AMP_CALL_(amp_square_call(AMP_ARGS_(square, input, __VA_ARGS__)))
+#define amp_square_(...) AMP_CALL_(amp_square_inplace_call(AMP_ARGS_(square, input, __VA_ARGS__)))
+#define amp_square_out(out, ...) AMP_CALL_(amp_square_out_call(out, AMP_ARGS_(square, input, __VA_ARGS__)))
 #endif
 
 /* 1 / input.
@@ -182,9 +182,9 @@ AMP_API amp_tensor *amp_reciprocal_call(const amp_reciprocal_args *args);
 AMP_API amp_tensor *amp_reciprocal_inplace_call(const amp_reciprocal_args *args);
 AMP_API amp_tensor *amp_reciprocal_out_call(amp_tensor *out, const amp_reciprocal_args *args);
 #ifndef __cplusplus
-#define amp_reciprocal(...) amp_reciprocal_call(AMP_ARGS_(reciprocal, input, __VA_ARGS__))
-#define amp_reciprocal_(...) amp_reciprocal_inplace_call(AMP_ARGS_(reciprocal, input, __VA_ARGS__))
-#define amp_reciprocal_out(out, ...) amp_reciprocal_out_call(out, AMP_ARGS_(reciprocal, input, __VA_ARGS__))
+#define amp_reciprocal(...) AMP_CALL_(amp_reciprocal_call(AMP_ARGS_(reciprocal, input, __VA_ARGS__)))
+#define amp_reciprocal_(...) AMP_CALL_(amp_reciprocal_inplace_call(AMP_ARGS_(reciprocal, input, __VA_ARGS__)))
+#define amp_reciprocal_out(out, ...) AMP_CALL_(amp_reciprocal_out_call(out, AMP_ARGS_(reciprocal, input, __VA_ARGS__)))
 #endif
 
 /* e to the power of input.
@@ -198,9 +198,9 @@ AMP_API amp_tensor *amp_exp_call(const amp_exp_args *args);
 AMP_API amp_tensor *amp_exp_inplace_call(const amp_exp_args *args);
 AMP_API amp_tensor *amp_exp_out_call(amp_tensor *out, const amp_exp_args *args);
 #ifndef __cplusplus
-#define amp_exp(...) amp_exp_call(AMP_ARGS_(exp, input, __VA_ARGS__))
-#define amp_exp_(...) amp_exp_inplace_call(AMP_ARGS_(exp, input, __VA_ARGS__))
-#define amp_exp_out(out, ...) amp_exp_out_call(out, AMP_ARGS_(exp, input, __VA_ARGS__))
+#define amp_exp(...) AMP_CALL_(amp_exp_call(AMP_ARGS_(exp, input, __VA_ARGS__)))
+#define amp_exp_(...) AMP_CALL_(amp_exp_inplace_call(AMP_ARGS_(exp, input, __VA_ARGS__)))
+#define amp_exp_out(out, ...) AMP_CALL_(amp_exp_out_call(out, AMP_ARGS_(exp, input, __VA_ARGS__)))
 #endif
 
 /* exp(input) - 1, exact near zero.
@@ -214,9 +214,9 @@ AMP_API amp_tensor *amp_expm1_call(const amp_expm1_args *args);
 AMP_API amp_tensor *amp_expm1_inplace_call(const amp_expm1_args *args);
 AMP_API amp_tensor *amp_expm1_out_call(amp_tensor *out, const amp_expm1_args *args);
 #ifndef __cplusplus
-#define amp_expm1(...) amp_expm1_call(AMP_ARGS_(expm1, input, __VA_ARGS__))
-#define amp_expm1_(...) amp_expm1_inplace_call(AMP_ARGS_(expm1, input, __VA_ARGS__))
-#define amp_expm1_out(out, ...) amp_expm1_out_call(out, AMP_ARGS_(expm1, input, __VA_ARGS__))
+#define amp_expm1(...) AMP_CALL_(amp_expm1_call(AMP_ARGS_(expm1, input, __VA_ARGS__)))
+#define amp_expm1_(...) AMP_CALL_(amp_expm1_inplace_call(AMP_ARGS_(expm1, input, __VA_ARGS__)))
+#define amp_expm1_out(out, ...) AMP_CALL_(amp_expm1_out_call(out, AMP_ARGS_(expm1, input, __VA_ARGS__)))
 #endif
 
 /* The natural logarithm.
@@ -230,9 +230,9 @@ AMP_API amp_tensor *amp_log_call(const amp_log_args *args);
 AMP_API amp_tensor *amp_log_inplace_call(const amp_log_args *args);
 AMP_API amp_tensor *amp_log_out_call(amp_tensor *out, const amp_log_args *args);
 #ifndef __cplusplus
-#define amp_log(...) amp_log_call(AMP_ARGS_(log, input, __VA_ARGS__))
-#define amp_log_(...) amp_log_inplace_call(AMP_ARGS_(log, input, __VA_ARGS__))
-#define amp_log_out(out, ...) amp_log_out_call(out, AMP_ARGS_(log, input, __VA_ARGS__))
+#define amp_log(...) AMP_CALL_(amp_log_call(AMP_ARGS_(log, input, __VA_ARGS__)))
+#define amp_log_(...) AMP_CALL_(amp_log_inplace_call(AMP_ARGS_(log, input, __VA_ARGS__)))
+#define amp_log_out(out, ...) AMP_CALL_(amp_log_out_call(out, AMP_ARGS_(log, input, __VA_ARGS__)))
 #endif
 
 /* The logarithm to base 2.
@@ -246,9 +246,9 @@ AMP_API amp_tensor *amp_log2_call(const amp_log2_args *args);
 AMP_API amp_tensor *amp_log2_inplace_call(const amp_log2_args *args);
 AMP_API amp_tensor *amp_log2_out_call(amp_tensor *out, const amp_log2_args *args);
 #ifndef __cplusplus
-#define amp_log2(...) amp_log2_call(AMP_ARGS_(log2, input, __VA_ARGS__))
-#define amp_log2_(...) amp_log2_inplace_call(AMP_ARGS_(log2, input, __VA_ARGS__))
-#define amp_log2_out(out, ...) amp_log2_out_call(out, AMP_ARGS_(log2, input, __VA_ARGS__))
+#define amp_log2(...) AMP_CALL_(amp_log2_call(AMP_ARGS_(log2, input, __VA_ARGS__)))
+#define amp_log2_(...) AMP_CALL_(amp_log2_inplace_call(AMP_ARGS_(log2, input, __VA_ARGS__)))
+#define amp_log2_out(out, ...) AMP_CALL_(amp_log2_out_call(out, AMP_ARGS_(log2, input, __VA_ARGS__)))
 #endif
 
 /* The logarithm to base 10.
@@ -262,9 +262,9 @@ AMP_API amp_tensor *amp_log10_call(const amp_log10_args *args);
 AMP_API amp_tensor *amp_log10_inplace_call(const amp_log10_args *args);
 AMP_API amp_tensor *amp_log10_out_call(amp_tensor *out, const amp_log10_args *args);
 #ifndef __cplusplus
-#define amp_log10(...) amp_log10_call(AMP_ARGS_(log10, input, __VA_ARGS__))
-#define amp_log10_(...) amp_log10_inplace_call(AMP_ARGS_(log10, input, __VA_ARGS__))
-#define amp_log10_out(out, ...) amp_log10_out_call(out, AMP_ARGS_(log10, input, __VA_ARGS__))
+#define amp_log10(...) AMP_CALL_(amp_log10_call(AMP_ARGS_(log10, input, __VA_ARGS__)))
+#define amp_log10_(...) AMP_CALL_(amp_log10_inplace_call(AMP_ARGS_(log10, input, __VA_ARGS__)))
+#define amp_log10_out(out, ...) AMP_CALL_(amp_log10_out_call(out, AMP_ARGS_(log10, input, __VA_ARGS__)))
 #endif
 
 /* log(1 + input), exact near zero.
@@ -278,9 +278,9 @@ AMP_API amp_tensor *amp_log1p_call(const amp_log1p_args *args);
 AMP_API amp_tensor *amp_log1p_inplace_call(const amp_log1p_args *args);
 AMP_API amp_tensor *amp_log1p_out_call(amp_tensor *out, const amp_log1p_args *args);
 #ifndef __cplusplus
-#define amp_log1p(...) amp_log1p_call(AMP_ARGS_(log1p, input, __VA_ARGS__))
-#define amp_log1p_(...) amp_log1p_inplace_call(AMP_ARGS_(log1p, input, __VA_ARGS__))
-#define amp_log1p_out(out, ...) amp_log1p_out_call(out, AMP_ARGS_(log1p, input, __VA_ARGS__))
+#define amp_log1p(...) AMP_CALL_(amp_log1p_call(AMP_ARGS_(log1p, input, __VA_ARGS__)))
+#define amp_log1p_(...) AMP_CALL_(amp_log1p_inplace_call(AMP_ARGS_(log1p, input, __VA_ARGS__)))
+#define amp_log1p_out(out, ...) AMP_CALL_(amp_log1p_out_call(out, AMP_ARGS_(log1p, input, __VA_ARGS__)))
 #endif
 
 /* The sine of radians.
@@ -294,9 +294,9 @@ AMP_API amp_tensor *amp_sin_call(const amp_sin_args *args);
 AMP_API amp_tensor *amp_sin_inplace_call(const amp_sin_args *args);
 AMP_API amp_tensor *amp_sin_out_call(amp_tensor *out, const amp_sin_args *args);
 #ifndef __cplusplus
-#define amp_sin(...) amp_sin_call(AMP_ARGS_(sin, input, __VA_ARGS__))
-#define amp_sin_(...) amp_sin_inplace_call(AMP_ARGS_(sin, input, __VA_ARGS__))
-#define amp_sin_out(out, ...) amp_sin_out_call(out, AMP_ARGS_(sin, input, __VA_ARGS__))
+#define amp_sin(...) AMP_CALL_(amp_sin_call(AMP_ARGS_(sin, input, __VA_ARGS__)))
+#define amp_sin_(...) AMP_CALL_(amp_sin_inplace_call(AMP_ARGS_(sin, input, __VA_ARGS__)))
+#define amp_sin_out(out, ...) AMP_CALL_(amp_sin_out_call(out, AMP_ARGS_(sin, input, __VA_ARGS__)))
 #endif
 
 /* The cosine of radians.
@@ -310,9 +310,9 @@ AMP_API amp_tensor *amp_cos_call(const amp_cos_args *args);
 AMP_API amp_tensor *amp_cos_inplace_call(const amp_cos_args *args);
 AMP_API amp_tensor *amp_cos_out_call(amp_tensor *out, const amp_cos_args *args);
 #ifndef __cplusplus
-#define amp_cos(...) amp_cos_call(AMP_ARGS_(cos, input, __VA_ARGS__))
-#define amp_cos_(...) amp_cos_inplace_call(AMP_ARGS_(cos, input, __VA_ARGS__))
-#define amp_cos_out(out, ...) amp_cos_out_call(out, AMP_ARGS_(cos, input, __VA_ARGS__))
+#define amp_cos(...) AMP_CALL_(amp_cos_call(AMP_ARGS_(cos, input, __VA_ARGS__)))
+#define amp_cos_(...) AMP_CALL_(amp_cos_inplace_call(AMP_ARGS_(cos, input, __VA_ARGS__)))
+#define amp_cos_out(out, ...) AMP_CALL_(amp_cos_out_call(out, AMP_ARGS_(cos, input, __VA_ARGS__)))
 #endif
 
 /* The tangent of radians.
@@ -326,9 +326,9 @@ AMP_API amp_tensor *amp_tan_call(const amp_tan_args *args);
 AMP_API amp_tensor *amp_tan_inplace_call(const amp_tan_args *args);
 AMP_API amp_tensor *amp_tan_out_call(amp_tensor *out, const amp_tan_args *args);
 #ifndef __cplusplus
-#define amp_tan(...) amp_tan_call(AMP_ARGS_(tan, input, __VA_ARGS__))
-#define amp_tan_(...) amp_tan_inplace_call(AMP_ARGS_(tan, input, __VA_ARGS__))
-#define amp_tan_out(out, ...) amp_tan_out_call(out, AMP_ARGS_(tan, input, __VA_ARGS__))
+#define amp_tan(...) AMP_CALL_(amp_tan_call(AMP_ARGS_(tan, input, __VA_ARGS__)))
+#define amp_tan_(...) AMP_CALL_(amp_tan_inplace_call(AMP_ARGS_(tan, input, __VA_ARGS__)))
+#define amp_tan_out(out, ...) AMP_CALL_(amp_tan_out_call(out, AMP_ARGS_(tan, input, __VA_ARGS__)))
 #endif
 
 /* The inverse sine.
@@ -342,9 +342,9 @@ AMP_API amp_tensor *amp_asin_call(const amp_asin_args *args);
 AMP_API amp_tensor *amp_asin_inplace_call(const amp_asin_args *args);
 AMP_API amp_tensor *amp_asin_out_call(amp_tensor *out, const amp_asin_args *args);
 #ifndef __cplusplus
-#define amp_asin(...) amp_asin_call(AMP_ARGS_(asin, input, __VA_ARGS__))
-#define amp_asin_(...) amp_asin_inplace_call(AMP_ARGS_(asin, input, __VA_ARGS__))
-#define amp_asin_out(out, ...) amp_asin_out_call(out, AMP_ARGS_(asin, input, __VA_ARGS__))
+#define amp_asin(...) AMP_CALL_(amp_asin_call(AMP_ARGS_(asin, input, __VA_ARGS__)))
+#define amp_asin_(...) AMP_CALL_(amp_asin_inplace_call(AMP_ARGS_(asin, input, __VA_ARGS__)))
+#define amp_asin_out(out, ...) AMP_CALL_(amp_asin_out_call(out, AMP_ARGS_(asin, input, __VA_ARGS__)))
 #endif
 
 /* The inverse cosine.
@@ -358,9 +358,9 @@ AMP_API amp_tensor *amp_acos_call(const amp_acos_args *args);
 AMP_API amp_tensor *amp_acos_inplace_call(const amp_acos_args *args);
 AMP_API amp_tensor *amp_acos_out_call(amp_tensor *out, const amp_acos_args *args);
 #ifndef __cplusplus
-#define amp_acos(...) amp_acos_call(AMP_ARGS_(acos, input, __VA_ARGS__))
-#define amp_acos_(...) amp_acos_inplace_call(AMP_ARGS_(acos, input, __VA_ARGS__))
-#define amp_acos_out(out, ...) amp_acos_out_call(out, AMP_ARGS_(acos, input, __VA_ARGS__))
+#define amp_acos(...) AMP_CALL_(amp_acos_call(AMP_ARGS_(acos, input, __VA_ARGS__)))
+#define amp_acos_(...) AMP_CALL_(amp_acos_inplace_call(AMP_ARGS_(acos, input, __VA_ARGS__)))
+#define amp_acos_out(out, ...) AMP_CALL_(amp_acos_out_call(out, AMP_ARGS_(acos, input, __VA_ARGS__)))
 #endif
 
 /* The inverse tangent.
@@ -374,9 +374,9 @@ AMP_API amp_tensor *amp_atan_call(const amp_atan_args *args);
 AMP_API amp_tensor *amp_atan_inplace_call(const amp_atan_args *args);
 AMP_API amp_tensor *amp_atan_out_call(amp_tensor *out, const amp_atan_args *args);
 #ifndef __cplusplus
-#define amp_atan(...) amp_atan_call(AMP_ARGS_(atan, input, __VA_ARGS__))
-#define amp_atan_(...) amp_atan_inplace_call(AMP_ARGS_(atan, input, __VA_ARGS__))
-#define amp_atan_out(out, ...) amp_atan_out_call(out, AMP_ARGS_(atan, input, __VA_ARGS__))
+#define amp_atan(...) AMP_CALL_(amp_atan_call(AMP_ARGS_(atan, input, __VA_ARGS__)))
+#define amp_atan_(...) AMP_CALL_(amp_atan_inplace_call(AMP_ARGS_(atan, input, __VA_ARGS__)))
+#define amp_atan_out(out, ...) AMP_CALL_(amp_atan_out_call(out, AMP_ARGS_(atan, input, __VA_ARGS__)))
 #endif
 
 /* The hyperbolic sine.
@@ -390,9 +390,9 @@ AMP_API amp_tensor *amp_sinh_call(const amp_sinh_args *args);
 AMP_API amp_tensor *amp_sinh_inplace_call(const amp_sinh_args *args);
 AMP_API amp_tensor *amp_sinh_out_call(amp_tensor *out, const amp_sinh_args *args);
 #ifndef __cplusplus
-#define amp_sinh(...) amp_sinh_call(AMP_ARGS_(sinh, input, __VA_ARGS__))
-#define amp_sinh_(...) amp_sinh_inplace_call(AMP_ARGS_(sinh, input, __VA_ARGS__))
-#define amp_sinh_out(out, ...) amp_sinh_out_call(out, AMP_ARGS_(sinh, input, __VA_ARGS__))
+#define amp_sinh(...) AMP_CALL_(amp_sinh_call(AMP_ARGS_(sinh, input, __VA_ARGS__)))
+#define amp_sinh_(...) AMP_CALL_(amp_sinh_inplace_call(AMP_ARGS_(sinh, input, __VA_ARGS__)))
+#define amp_sinh_out(out, ...) AMP_CALL_(amp_sinh_out_call(out, AMP_ARGS_(sinh, input, __VA_ARGS__)))
 #endif
 
 /* The hyperbolic cosine.
@@ -406,9 +406,9 @@ AMP_API amp_tensor *amp_cosh_call(const amp_cosh_args *args);
 AMP_API amp_tensor *amp_cosh_inplace_call(const amp_cosh_args *args);
 AMP_API amp_tensor *amp_cosh_out_call(amp_tensor *out, const amp_cosh_args *args);
 #ifndef __cplusplus
-#define amp_cosh(...) amp_cosh_call(AMP_ARGS_(cosh, input, __VA_ARGS__))
-#define amp_cosh_(...) amp_cosh_inplace_call(AMP_ARGS_(cosh, input, __VA_ARGS__))
-#define amp_cosh_out(out, ...) amp_cosh_out_call(out, AMP_ARGS_(cosh, input, __VA_ARGS__))
+#define amp_cosh(...) AMP_CALL_(amp_cosh_call(AMP_ARGS_(cosh, input, __VA_ARGS__)))
+#define amp_cosh_(...) AMP_CALL_(amp_cosh_inplace_call(AMP_ARGS_(cosh, input, __VA_ARGS__)))
+#define amp_cosh_out(out, ...) AMP_CALL_(amp_cosh_out_call(out, AMP_ARGS_(cosh, input, __VA_ARGS__)))
 #endif
 
 /* The hyperbolic tangent.
@@ -422,9 +422,9 @@ AMP_API amp_tensor *amp_tanh_call(const amp_tanh_args *args);
 AMP_API amp_tensor *amp_tanh_inplace_call(const amp_tanh_args *args);
 AMP_API amp_tensor *amp_tanh_out_call(amp_tensor *out, const amp_tanh_args *args);
 #ifndef __cplusplus
-#define amp_tanh(...) amp_tanh_call(AMP_ARGS_(tanh, input, __VA_ARGS__))
-#define amp_tanh_(...) amp_tanh_inplace_call(AMP_ARGS_(tanh, input, __VA_ARGS__))
-#define amp_tanh_out(out, ...) amp_tanh_out_call(out, AMP_ARGS_(tanh, input, __VA_ARGS__))
+#define amp_tanh(...) AMP_CALL_(amp_tanh_call(AMP_ARGS_(tanh, input, __VA_ARGS__)))
+#define amp_tanh_(...) AMP_CALL_(amp_tanh_inplace_call(AMP_ARGS_(tanh, input, __VA_ARGS__)))
+#define amp_tanh_out(out, ...) AMP_CALL_(amp_tanh_out_call(out, AMP_ARGS_(tanh, input, __VA_ARGS__)))
 #endif
 
 /* sin(pi x) / (pi x), 1 at zero.
@@ -438,9 +438,9 @@ AMP_API amp_tensor *amp_sinc_call(const amp_sinc_args *args);
 AMP_API amp_tensor *amp_sinc_inplace_call(const amp_sinc_args *args);
 AMP_API amp_tensor *amp_sinc_out_call(amp_tensor *out, const amp_sinc_args *args);
 #ifndef __cplusplus
-#define amp_sinc(...) amp_sinc_call(AMP_ARGS_(sinc, input, __VA_ARGS__))
-#define amp_sinc_(...) amp_sinc_inplace_call(AMP_ARGS_(sinc, input, __VA_ARGS__))
-#define amp_sinc_out(out, ...) amp_sinc_out_call(out, AMP_ARGS_(sinc, input, __VA_ARGS__))
+#define amp_sinc(...) AMP_CALL_(amp_sinc_call(AMP_ARGS_(sinc, input, __VA_ARGS__)))
+#define amp_sinc_(...) AMP_CALL_(amp_sinc_inplace_call(AMP_ARGS_(sinc, input, __VA_ARGS__)))
+#define amp_sinc_out(out, ...) AMP_CALL_(amp_sinc_out_call(out, AMP_ARGS_(sinc, input, __VA_ARGS__)))
 #endif
 
 /* The error function.
@@ -454,9 +454,9 @@ AMP_API amp_tensor *amp_erf_call(const amp_erf_args *args);
 AMP_API amp_tensor *amp_erf_inplace_call(const amp_erf_args *args);
 AMP_API amp_tensor *amp_erf_out_call(amp_tensor *out, const amp_erf_args *args);
 #ifndef __cplusplus
-#define amp_erf(...) amp_erf_call(AMP_ARGS_(erf, input, __VA_ARGS__))
-#define amp_erf_(...) amp_erf_inplace_call(AMP_ARGS_(erf, input, __VA_ARGS__))
-#define amp_erf_out(out, ...) amp_erf_out_call(out, AMP_ARGS_(erf, input, __VA_ARGS__))
+#define amp_erf(...) AMP_CALL_(amp_erf_call(AMP_ARGS_(erf, input, __VA_ARGS__)))
+#define amp_erf_(...) AMP_CALL_(amp_erf_inplace_call(AMP_ARGS_(erf, input, __VA_ARGS__)))
+#define amp_erf_out(out, ...) AMP_CALL_(amp_erf_out_call(out, AMP_ARGS_(erf, input, __VA_ARGS__)))
 #endif
 
 /* The inverse of the error function.
@@ -470,9 +470,9 @@ AMP_API amp_tensor *amp_erfinv_call(const amp_erfinv_args *args);
 AMP_API amp_tensor *amp_erfinv_inplace_call(const amp_erfinv_args *args);
 AMP_API amp_tensor *amp_erfinv_out_call(amp_tensor *out, const amp_erfinv_args *args);
 #ifndef __cplusplus
-#define amp_erfinv(...) amp_erfinv_call(AMP_ARGS_(erfinv, input, __VA_ARGS__))
-#define amp_erfinv_(...) amp_erfinv_inplace_call(AMP_ARGS_(erfinv, input, __VA_ARGS__))
-#define amp_erfinv_out(out, ...) amp_erfinv_out_call(out, AMP_ARGS_(erfinv, input, __VA_ARGS__))
+#define amp_erfinv(...) AMP_CALL_(amp_erfinv_call(AMP_ARGS_(erfinv, input, __VA_ARGS__)))
+#define amp_erfinv_(...) AMP_CALL_(amp_erfinv_inplace_call(AMP_ARGS_(erfinv, input, __VA_ARGS__)))
+#define amp_erfinv_out(out, ...) AMP_CALL_(amp_erfinv_out_call(out, AMP_ARGS_(erfinv, input, __VA_ARGS__)))
 #endif
 
 /* 1 / (1 + exp(-input)).
@@ -486,9 +486,9 @@ AMP_API amp_tensor *amp_sigmoid_call(const amp_sigmoid_args *args);
 AMP_API amp_tensor *amp_sigmoid_inplace_call(const amp_sigmoid_args *args);
 AMP_API amp_tensor *amp_sigmoid_out_call(amp_tensor *out, const amp_sigmoid_args *args);
 #ifndef __cplusplus
-#define amp_sigmoid(...) amp_sigmoid_call(AMP_ARGS_(sigmoid, input, __VA_ARGS__))
-#define amp_sigmoid_(...) amp_sigmoid_inplace_call(AMP_ARGS_(sigmoid, input, __VA_ARGS__))
-#define amp_sigmoid_out(out, ...) amp_sigmoid_out_call(out, AMP_ARGS_(sigmoid, input, __VA_ARGS__))
+#define amp_sigmoid(...) AMP_CALL_(amp_sigmoid_call(AMP_ARGS_(sigmoid, input, __VA_ARGS__)))
+#define amp_sigmoid_(...) AMP_CALL_(amp_sigmoid_inplace_call(AMP_ARGS_(sigmoid, input, __VA_ARGS__)))
+#define amp_sigmoid_out(out, ...) AMP_CALL_(amp_sigmoid_out_call(out, AMP_ARGS_(sigmoid, input, __VA_ARGS__)))
 #endif
 
 /* NaN and infinities replaced; the infinities by the dtype's extremes where no number is given.
@@ -505,9 +505,9 @@ AMP_API amp_tensor *amp_nan_to_num_call(const amp_nan_to_num_args *args);
 AMP_API amp_tensor *amp_nan_to_num_inplace_call(const amp_nan_to_num_args *args);
 AMP_API amp_tensor *amp_nan_to_num_out_call(amp_tensor *out, const amp_nan_to_num_args *args);
 #ifndef __cplusplus
-#define amp_nan_to_num(...) amp_nan_to_num_call(AMP_ARGS_(nan_to_num, input, __VA_ARGS__))
-#define amp_nan_to_num_(...) amp_nan_to_num_inplace_call(AMP_ARGS_(nan_to_num, input, __VA_ARGS__))
-#define amp_nan_to_num_out(out, ...) amp_nan_to_num_out_call(out, AMP_ARGS_(nan_to_num, input, __VA_ARGS__))
+#define amp_nan_to_num(...) AMP_CALL_(amp_nan_to_num_call(AMP_ARGS_(nan_to_num, input, __VA_ARGS__)))
+#define amp_nan_to_num_(...) AMP_CALL_(amp_nan_to_num_inplace_call(AMP_ARGS_(nan_to_num, input, __VA_ARGS__)))
+#define amp_nan_to_num_out(out, ...) AMP_CALL_(amp_nan_to_num_out_call(out, AMP_ARGS_(nan_to_num, input, __VA_ARGS__)))
 #endif
 
 /* The element is NaN.
@@ -520,8 +520,8 @@ typedef struct amp_isnan_args {
 AMP_API amp_tensor *amp_isnan_call(const amp_isnan_args *args);
 AMP_API amp_tensor *amp_isnan_out_call(amp_tensor *out, const amp_isnan_args *args);
 #ifndef __cplusplus
-#define amp_isnan(...) amp_isnan_call(AMP_ARGS_(isnan, input, __VA_ARGS__))
-#define amp_isnan_out(out, ...) amp_isnan_out_call(out, AMP_ARGS_(isnan, input, __VA_ARGS__))
+#define amp_isnan(...) AMP_CALL_(amp_isnan_call(AMP_ARGS_(isnan, input, __VA_ARGS__)))
+#define amp_isnan_out(out, ...) AMP_CALL_(amp_isnan_out_call(out, AMP_ARGS_(isnan, input, __VA_ARGS__)))
 #endif
 
 /* The element is an infinity.
@@ -534,8 +534,8 @@ typedef struct amp_isinf_args {
 AMP_API amp_tensor *amp_isinf_call(const amp_isinf_args *args);
 AMP_API amp_tensor *amp_isinf_out_call(amp_tensor *out, const amp_isinf_args *args);
 #ifndef __cplusplus
-#define amp_isinf(...) amp_isinf_call(AMP_ARGS_(isinf, input, __VA_ARGS__))
-#define amp_isinf_out(out, ...) amp_isinf_out_call(out, AMP_ARGS_(isinf, input, __VA_ARGS__))
+#define amp_isinf(...) AMP_CALL_(amp_isinf_call(AMP_ARGS_(isinf, input, __VA_ARGS__)))
+#define amp_isinf_out(out, ...) AMP_CALL_(amp_isinf_out_call(out, AMP_ARGS_(isinf, input, __VA_ARGS__)))
 #endif
 
 /* The element is neither an infinity nor NaN.
@@ -547,7 +547,7 @@ typedef struct amp_isfinite_args {
 } amp_isfinite_args;
 AMP_API amp_tensor *amp_isfinite_call(const amp_isfinite_args *args);
 #ifndef __cplusplus
-#define amp_isfinite(...) amp_isfinite_call(AMP_ARGS_(isfinite, input, __VA_ARGS__))
+#define amp_isfinite(...) AMP_CALL_(amp_isfinite_call(AMP_ARGS_(isfinite, input, __VA_ARGS__)))
 #endif
 
 /* Complex numbers from modulus and angle.
@@ -561,8 +561,8 @@ typedef struct amp_polar_args {
 AMP_API amp_tensor *amp_polar_call(const amp_polar_args *args);
 AMP_API amp_tensor *amp_polar_out_call(amp_tensor *out, const amp_polar_args *args);
 #ifndef __cplusplus
-#define amp_polar(...) amp_polar_call(AMP_ARGS_(polar, abs, __VA_ARGS__))
-#define amp_polar_out(out, ...) amp_polar_out_call(out, AMP_ARGS_(polar, abs, __VA_ARGS__))
+#define amp_polar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "abs, angle", amp_polar_call(AMP_ARGS_(polar, abs, r1_, __VA_ARGS__)))
+#define amp_polar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "abs, angle", amp_polar_out_call(out, AMP_ARGS_(polar, abs, r1_, __VA_ARGS__)))
 #endif
 
 /* input rounded to the grid of an affine integer quantisation, and back.
@@ -571,14 +571,14 @@ AMP_API amp_tensor *amp_polar_out_call(amp_tensor *out, const amp_polar_args *ar
 typedef struct amp_fake_quantize_per_tensor_affine_args {
     size_t struct_size AMP_SIZE_OF_(amp_fake_quantize_per_tensor_affine_args);
     amp_tensor *input AMP_ABSENT_;
-    double scale AMP_ABSENT_;
-    int64_t zero_point AMP_ABSENT_;
-    int64_t quant_min AMP_ABSENT_;
-    int64_t quant_max AMP_ABSENT_;
+    double scale AMP_REQUIRED_FLOAT_;
+    int64_t zero_point AMP_REQUIRED_INT_;
+    int64_t quant_min AMP_REQUIRED_INT_;
+    int64_t quant_max AMP_REQUIRED_INT_;
 } amp_fake_quantize_per_tensor_affine_args;
 AMP_API amp_tensor *amp_fake_quantize_per_tensor_affine_call(const amp_fake_quantize_per_tensor_affine_args *args);
 #ifndef __cplusplus
-#define amp_fake_quantize_per_tensor_affine(...) amp_fake_quantize_per_tensor_affine_call(AMP_ARGS_(fake_quantize_per_tensor_affine, input, __VA_ARGS__))
+#define amp_fake_quantize_per_tensor_affine(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, scale, zero_point, quant_min, quant_max", amp_fake_quantize_per_tensor_affine_call(AMP_ARGS_MISSING_(fake_quantize_per_tensor_affine, (.scale = AMP_MISSING_FLOAT_, .zero_point = AMP_MISSING_INT_, .quant_min = AMP_MISSING_INT_, .quant_max = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 /* As above, with scale and zero point in one-element tensors.
@@ -590,12 +590,12 @@ typedef struct amp_fake_quantize_per_tensor_affine_tensor_qparams_args {
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *scale AMP_ABSENT_;
     amp_tensor *zero_point AMP_ABSENT_;
-    int64_t quant_min AMP_ABSENT_;
-    int64_t quant_max AMP_ABSENT_;
+    int64_t quant_min AMP_REQUIRED_INT_;
+    int64_t quant_max AMP_REQUIRED_INT_;
 } amp_fake_quantize_per_tensor_affine_tensor_qparams_args;
 AMP_API amp_tensor *amp_fake_quantize_per_tensor_affine_tensor_qparams_call(const amp_fake_quantize_per_tensor_affine_tensor_qparams_args *args);
 #ifndef __cplusplus
-#define amp_fake_quantize_per_tensor_affine_tensor_qparams(...) amp_fake_quantize_per_tensor_affine_tensor_qparams_call(AMP_ARGS_(fake_quantize_per_tensor_affine_tensor_qparams, input, __VA_ARGS__))
+#define amp_fake_quantize_per_tensor_affine_tensor_qparams(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, scale, zero_point, quant_min, quant_max", amp_fake_quantize_per_tensor_affine_tensor_qparams_call(AMP_ARGS_MISSING_(fake_quantize_per_tensor_affine_tensor_qparams, (.quant_min = AMP_MISSING_INT_, .quant_max = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

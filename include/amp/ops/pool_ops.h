@@ -26,8 +26,8 @@ typedef struct amp_avg_pool1d_args {
 AMP_API amp_tensor *amp_avg_pool1d_call(const amp_avg_pool1d_args *args);
 AMP_API amp_tensor *amp_avg_pool1d_out_call(amp_tensor *out, const amp_avg_pool1d_args *args);
 #ifndef __cplusplus
-#define amp_avg_pool1d(...) amp_avg_pool1d_call(AMP_ARGS_(avg_pool1d, input, __VA_ARGS__))
-#define amp_avg_pool1d_out(out, ...) amp_avg_pool1d_out_call(out, AMP_ARGS_(avg_pool1d, input, __VA_ARGS__))
+#define amp_avg_pool1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_avg_pool1d_call(AMP_ARGS_(avg_pool1d, input, r1_, __VA_ARGS__)))
+#define amp_avg_pool1d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_avg_pool1d_out_call(out, AMP_ARGS_(avg_pool1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The mean of each window; the stride is the window unless given.
@@ -47,8 +47,8 @@ typedef struct amp_avg_pool2d_args {
 AMP_API amp_tensor *amp_avg_pool2d_call(const amp_avg_pool2d_args *args);
 AMP_API amp_tensor *amp_avg_pool2d_out_call(amp_tensor *out, const amp_avg_pool2d_args *args);
 #ifndef __cplusplus
-#define amp_avg_pool2d(...) amp_avg_pool2d_call(AMP_ARGS_(avg_pool2d, input, __VA_ARGS__))
-#define amp_avg_pool2d_out(out, ...) amp_avg_pool2d_out_call(out, AMP_ARGS_(avg_pool2d, input, __VA_ARGS__))
+#define amp_avg_pool2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_avg_pool2d_call(AMP_ARGS_(avg_pool2d, input, r1_, __VA_ARGS__)))
+#define amp_avg_pool2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_avg_pool2d_out_call(out, AMP_ARGS_(avg_pool2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The mean of each window; the stride is the window unless given.
@@ -68,8 +68,8 @@ typedef struct amp_avg_pool3d_args {
 AMP_API amp_tensor *amp_avg_pool3d_call(const amp_avg_pool3d_args *args);
 AMP_API amp_tensor *amp_avg_pool3d_out_call(amp_tensor *out, const amp_avg_pool3d_args *args);
 #ifndef __cplusplus
-#define amp_avg_pool3d(...) amp_avg_pool3d_call(AMP_ARGS_(avg_pool3d, input, __VA_ARGS__))
-#define amp_avg_pool3d_out(out, ...) amp_avg_pool3d_out_call(out, AMP_ARGS_(avg_pool3d, input, __VA_ARGS__))
+#define amp_avg_pool3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_avg_pool3d_call(AMP_ARGS_(avg_pool3d, input, r1_, __VA_ARGS__)))
+#define amp_avg_pool3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_avg_pool3d_out_call(out, AMP_ARGS_(avg_pool3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The largest element of each window, and where it stands.
@@ -89,7 +89,7 @@ typedef struct amp_max_pool1d_args {
 } amp_max_pool1d_args;
 AMP_API amp_tensor *amp_max_pool1d_call(const amp_max_pool1d_args *args);
 #ifndef __cplusplus
-#define amp_max_pool1d(...) amp_max_pool1d_call(AMP_ARGS_(max_pool1d, input, __VA_ARGS__))
+#define amp_max_pool1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_max_pool1d_call(AMP_ARGS_(max_pool1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The largest element of each window, and where it stands.
@@ -110,8 +110,8 @@ typedef struct amp_max_pool2d_args {
 AMP_API amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args);
 AMP_API amp_tensor *amp_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool2d_args *args);
 #ifndef __cplusplus
-#define amp_max_pool2d(...) amp_max_pool2d_call(AMP_ARGS_(max_pool2d, input, __VA_ARGS__))
-#define amp_max_pool2d_out(out, indices, ...) amp_max_pool2d_out_call(out, indices, AMP_ARGS_(max_pool2d, input, __VA_ARGS__))
+#define amp_max_pool2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_max_pool2d_call(AMP_ARGS_(max_pool2d, input, r1_, __VA_ARGS__)))
+#define amp_max_pool2d_out(out, indices, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_max_pool2d_out_call(out, indices, AMP_ARGS_(max_pool2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The largest element of each window, and where it stands.
@@ -132,8 +132,8 @@ typedef struct amp_max_pool3d_args {
 AMP_API amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args);
 AMP_API amp_tensor *amp_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool3d_args *args);
 #ifndef __cplusplus
-#define amp_max_pool3d(...) amp_max_pool3d_call(AMP_ARGS_(max_pool3d, input, __VA_ARGS__))
-#define amp_max_pool3d_out(out, indices, ...) amp_max_pool3d_out_call(out, indices, AMP_ARGS_(max_pool3d, input, __VA_ARGS__))
+#define amp_max_pool3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_max_pool3d_call(AMP_ARGS_(max_pool3d, input, r1_, __VA_ARGS__)))
+#define amp_max_pool3d_out(out, indices, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size", amp_max_pool3d_out_call(out, indices, AMP_ARGS_(max_pool3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The mean over windows chosen to give the output size.
@@ -147,8 +147,8 @@ typedef struct amp_adaptive_avg_pool1d_args {
 AMP_API amp_tensor *amp_adaptive_avg_pool1d_call(const amp_adaptive_avg_pool1d_args *args);
 AMP_API amp_tensor *amp_adaptive_avg_pool1d_out_call(amp_tensor *out, const amp_adaptive_avg_pool1d_args *args);
 #ifndef __cplusplus
-#define amp_adaptive_avg_pool1d(...) amp_adaptive_avg_pool1d_call(AMP_ARGS_(adaptive_avg_pool1d, input, __VA_ARGS__))
-#define amp_adaptive_avg_pool1d_out(out, ...) amp_adaptive_avg_pool1d_out_call(out, AMP_ARGS_(adaptive_avg_pool1d, input, __VA_ARGS__))
+#define amp_adaptive_avg_pool1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool1d_call(AMP_ARGS_(adaptive_avg_pool1d, input, r1_, __VA_ARGS__)))
+#define amp_adaptive_avg_pool1d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool1d_out_call(out, AMP_ARGS_(adaptive_avg_pool1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The mean over windows chosen to give the output size; -1 keeps the input's extent.
@@ -162,8 +162,8 @@ typedef struct amp_adaptive_avg_pool2d_args {
 AMP_API amp_tensor *amp_adaptive_avg_pool2d_call(const amp_adaptive_avg_pool2d_args *args);
 AMP_API amp_tensor *amp_adaptive_avg_pool2d_out_call(amp_tensor *out, const amp_adaptive_avg_pool2d_args *args);
 #ifndef __cplusplus
-#define amp_adaptive_avg_pool2d(...) amp_adaptive_avg_pool2d_call(AMP_ARGS_(adaptive_avg_pool2d, input, __VA_ARGS__))
-#define amp_adaptive_avg_pool2d_out(out, ...) amp_adaptive_avg_pool2d_out_call(out, AMP_ARGS_(adaptive_avg_pool2d, input, __VA_ARGS__))
+#define amp_adaptive_avg_pool2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool2d_call(AMP_ARGS_(adaptive_avg_pool2d, input, r1_, __VA_ARGS__)))
+#define amp_adaptive_avg_pool2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool2d_out_call(out, AMP_ARGS_(adaptive_avg_pool2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The mean over windows chosen to give the output size; -1 keeps the input's extent.
@@ -177,8 +177,8 @@ typedef struct amp_adaptive_avg_pool3d_args {
 AMP_API amp_tensor *amp_adaptive_avg_pool3d_call(const amp_adaptive_avg_pool3d_args *args);
 AMP_API amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_adaptive_avg_pool3d_args *args);
 #ifndef __cplusplus
-#define amp_adaptive_avg_pool3d(...) amp_adaptive_avg_pool3d_call(AMP_ARGS_(adaptive_avg_pool3d, input, __VA_ARGS__))
-#define amp_adaptive_avg_pool3d_out(out, ...) amp_adaptive_avg_pool3d_out_call(out, AMP_ARGS_(adaptive_avg_pool3d, input, __VA_ARGS__))
+#define amp_adaptive_avg_pool3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool3d_call(AMP_ARGS_(adaptive_avg_pool3d, input, r1_, __VA_ARGS__)))
+#define amp_adaptive_avg_pool3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool3d_out_call(out, AMP_ARGS_(adaptive_avg_pool3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The maximum over windows chosen to give the output size; -1 keeps the input's extent.
@@ -194,8 +194,8 @@ typedef struct amp_adaptive_max_pool2d_args {
 AMP_API amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args);
 AMP_API amp_tensor *amp_adaptive_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool2d_args *args);
 #ifndef __cplusplus
-#define amp_adaptive_max_pool2d(...) amp_adaptive_max_pool2d_call(AMP_ARGS_(adaptive_max_pool2d, input, __VA_ARGS__))
-#define amp_adaptive_max_pool2d_out(out, indices, ...) amp_adaptive_max_pool2d_out_call(out, indices, AMP_ARGS_(adaptive_max_pool2d, input, __VA_ARGS__))
+#define amp_adaptive_max_pool2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_max_pool2d_call(AMP_ARGS_(adaptive_max_pool2d, input, r1_, __VA_ARGS__)))
+#define amp_adaptive_max_pool2d_out(out, indices, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_max_pool2d_out_call(out, indices, AMP_ARGS_(adaptive_max_pool2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The maximum over windows chosen to give the output size; -1 keeps the input's extent.
@@ -211,8 +211,8 @@ typedef struct amp_adaptive_max_pool3d_args {
 AMP_API amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_args *args);
 AMP_API amp_tensor *amp_adaptive_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool3d_args *args);
 #ifndef __cplusplus
-#define amp_adaptive_max_pool3d(...) amp_adaptive_max_pool3d_call(AMP_ARGS_(adaptive_max_pool3d, input, __VA_ARGS__))
-#define amp_adaptive_max_pool3d_out(out, indices, ...) amp_adaptive_max_pool3d_out_call(out, indices, AMP_ARGS_(adaptive_max_pool3d, input, __VA_ARGS__))
+#define amp_adaptive_max_pool3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_max_pool3d_call(AMP_ARGS_(adaptive_max_pool3d, input, r1_, __VA_ARGS__)))
+#define amp_adaptive_max_pool3d_out(out, indices, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_max_pool3d_out_call(out, indices, AMP_ARGS_(adaptive_max_pool3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The maximum over windows placed by random samples (N, C, 2) to give the output size.
@@ -231,8 +231,8 @@ typedef struct amp_fractional_max_pool2d_args {
 AMP_API amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool2d_args *args);
 AMP_API amp_tensor *amp_fractional_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool2d_args *args);
 #ifndef __cplusplus
-#define amp_fractional_max_pool2d(...) amp_fractional_max_pool2d_call(AMP_ARGS_(fractional_max_pool2d, input, __VA_ARGS__))
-#define amp_fractional_max_pool2d_out(out, indices, ...) amp_fractional_max_pool2d_out_call(out, indices, AMP_ARGS_(fractional_max_pool2d, input, __VA_ARGS__))
+#define amp_fractional_max_pool2d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size, output_size", amp_fractional_max_pool2d_call(AMP_ARGS_(fractional_max_pool2d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_fractional_max_pool2d_out(out, indices, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size, output_size", amp_fractional_max_pool2d_out_call(out, indices, AMP_ARGS_(fractional_max_pool2d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The maximum over windows placed by random samples (N, C, 3) to give the output size.
@@ -251,8 +251,8 @@ typedef struct amp_fractional_max_pool3d_args {
 AMP_API amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args *args);
 AMP_API amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool3d_args *args);
 #ifndef __cplusplus
-#define amp_fractional_max_pool3d(...) amp_fractional_max_pool3d_call(AMP_ARGS_(fractional_max_pool3d, input, __VA_ARGS__))
-#define amp_fractional_max_pool3d_out(out, indices, ...) amp_fractional_max_pool3d_out_call(out, indices, AMP_ARGS_(fractional_max_pool3d, input, __VA_ARGS__))
+#define amp_fractional_max_pool3d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size, output_size", amp_fractional_max_pool3d_call(AMP_ARGS_(fractional_max_pool3d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_fractional_max_pool3d_out(out, indices, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size, output_size", amp_fractional_max_pool3d_out_call(out, indices, AMP_ARGS_(fractional_max_pool3d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Values put back where max_pool2d took them from, zeros elsewhere.
@@ -271,8 +271,8 @@ typedef struct amp_max_unpool2d_args {
 AMP_API amp_tensor *amp_max_unpool2d_call(const amp_max_unpool2d_args *args);
 AMP_API amp_tensor *amp_max_unpool2d_out_call(amp_tensor *out, const amp_max_unpool2d_args *args);
 #ifndef __cplusplus
-#define amp_max_unpool2d(...) amp_max_unpool2d_call(AMP_ARGS_(max_unpool2d, input, __VA_ARGS__))
-#define amp_max_unpool2d_out(out, ...) amp_max_unpool2d_out_call(out, AMP_ARGS_(max_unpool2d, input, __VA_ARGS__))
+#define amp_max_unpool2d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, kernel_size", amp_max_unpool2d_call(AMP_ARGS_(max_unpool2d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_max_unpool2d_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, kernel_size", amp_max_unpool2d_out_call(out, AMP_ARGS_(max_unpool2d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Values put back where max_pool3d took them from, zeros elsewhere.
@@ -291,8 +291,8 @@ typedef struct amp_max_unpool3d_args {
 AMP_API amp_tensor *amp_max_unpool3d_call(const amp_max_unpool3d_args *args);
 AMP_API amp_tensor *amp_max_unpool3d_out_call(amp_tensor *out, const amp_max_unpool3d_args *args);
 #ifndef __cplusplus
-#define amp_max_unpool3d(...) amp_max_unpool3d_call(AMP_ARGS_(max_unpool3d, input, __VA_ARGS__))
-#define amp_max_unpool3d_out(out, ...) amp_max_unpool3d_out_call(out, AMP_ARGS_(max_unpool3d, input, __VA_ARGS__))
+#define amp_max_unpool3d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, kernel_size", amp_max_unpool3d_call(AMP_ARGS_(max_unpool3d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_max_unpool3d_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, kernel_size", amp_max_unpool3d_out_call(out, AMP_ARGS_(max_unpool3d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* input resampled to a size, or by a factor or one for each dimension; mode names the method as in PyTorch.
@@ -311,7 +311,7 @@ typedef struct amp_interpolate_args {
 } amp_interpolate_args;
 AMP_API amp_tensor *amp_interpolate_call(const amp_interpolate_args *args);
 #ifndef __cplusplus
-#define amp_interpolate(...) amp_interpolate_call(AMP_ARGS_(interpolate, input, __VA_ARGS__))
+#define amp_interpolate(...) AMP_CALL_(amp_interpolate_call(AMP_ARGS_(interpolate, input, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
@@ -326,8 +326,8 @@ typedef struct amp_upsample_nearest1d_args {
 AMP_API amp_tensor *amp_upsample_nearest1d_call(const amp_upsample_nearest1d_args *args);
 AMP_API amp_tensor *amp_upsample_nearest1d_out_call(amp_tensor *out, const amp_upsample_nearest1d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_nearest1d(...) amp_upsample_nearest1d_call(AMP_ARGS_(upsample_nearest1d, input, __VA_ARGS__))
-#define amp_upsample_nearest1d_out(out, ...) amp_upsample_nearest1d_out_call(out, AMP_ARGS_(upsample_nearest1d, input, __VA_ARGS__))
+#define amp_upsample_nearest1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest1d_call(AMP_ARGS_(upsample_nearest1d, input, r1_, __VA_ARGS__)))
+#define amp_upsample_nearest1d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest1d_out_call(out, AMP_ARGS_(upsample_nearest1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
@@ -343,8 +343,8 @@ typedef struct amp_upsample_nearest2d_args {
 AMP_API amp_tensor *amp_upsample_nearest2d_call(const amp_upsample_nearest2d_args *args);
 AMP_API amp_tensor *amp_upsample_nearest2d_out_call(amp_tensor *out, const amp_upsample_nearest2d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_nearest2d(...) amp_upsample_nearest2d_call(AMP_ARGS_(upsample_nearest2d, input, __VA_ARGS__))
-#define amp_upsample_nearest2d_out(out, ...) amp_upsample_nearest2d_out_call(out, AMP_ARGS_(upsample_nearest2d, input, __VA_ARGS__))
+#define amp_upsample_nearest2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest2d_call(AMP_ARGS_(upsample_nearest2d, input, r1_, __VA_ARGS__)))
+#define amp_upsample_nearest2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest2d_out_call(out, AMP_ARGS_(upsample_nearest2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "nearest"; a scale replaces the quotient of the sizes.
@@ -362,8 +362,8 @@ typedef struct amp_upsample_nearest3d_args {
 AMP_API amp_tensor *amp_upsample_nearest3d_call(const amp_upsample_nearest3d_args *args);
 AMP_API amp_tensor *amp_upsample_nearest3d_out_call(amp_tensor *out, const amp_upsample_nearest3d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_nearest3d(...) amp_upsample_nearest3d_call(AMP_ARGS_(upsample_nearest3d, input, __VA_ARGS__))
-#define amp_upsample_nearest3d_out(out, ...) amp_upsample_nearest3d_out_call(out, AMP_ARGS_(upsample_nearest3d, input, __VA_ARGS__))
+#define amp_upsample_nearest3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest3d_call(AMP_ARGS_(upsample_nearest3d, input, r1_, __VA_ARGS__)))
+#define amp_upsample_nearest3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest3d_out_call(out, AMP_ARGS_(upsample_nearest3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
@@ -378,8 +378,8 @@ typedef struct amp_upsample_nearest_exact1d_args {
 AMP_API amp_tensor *amp_upsample_nearest_exact1d_call(const amp_upsample_nearest_exact1d_args *args);
 AMP_API amp_tensor *amp_upsample_nearest_exact1d_out_call(amp_tensor *out, const amp_upsample_nearest_exact1d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_nearest_exact1d(...) amp_upsample_nearest_exact1d_call(AMP_ARGS_(upsample_nearest_exact1d, input, __VA_ARGS__))
-#define amp_upsample_nearest_exact1d_out(out, ...) amp_upsample_nearest_exact1d_out_call(out, AMP_ARGS_(upsample_nearest_exact1d, input, __VA_ARGS__))
+#define amp_upsample_nearest_exact1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest_exact1d_call(AMP_ARGS_(upsample_nearest_exact1d, input, r1_, __VA_ARGS__)))
+#define amp_upsample_nearest_exact1d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest_exact1d_out_call(out, AMP_ARGS_(upsample_nearest_exact1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
@@ -395,8 +395,8 @@ typedef struct amp_upsample_nearest_exact2d_args {
 AMP_API amp_tensor *amp_upsample_nearest_exact2d_call(const amp_upsample_nearest_exact2d_args *args);
 AMP_API amp_tensor *amp_upsample_nearest_exact2d_out_call(amp_tensor *out, const amp_upsample_nearest_exact2d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_nearest_exact2d(...) amp_upsample_nearest_exact2d_call(AMP_ARGS_(upsample_nearest_exact2d, input, __VA_ARGS__))
-#define amp_upsample_nearest_exact2d_out(out, ...) amp_upsample_nearest_exact2d_out_call(out, AMP_ARGS_(upsample_nearest_exact2d, input, __VA_ARGS__))
+#define amp_upsample_nearest_exact2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest_exact2d_call(AMP_ARGS_(upsample_nearest_exact2d, input, r1_, __VA_ARGS__)))
+#define amp_upsample_nearest_exact2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest_exact2d_out_call(out, AMP_ARGS_(upsample_nearest_exact2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "nearest-exact"; a scale replaces the quotient of the sizes.
@@ -414,8 +414,8 @@ typedef struct amp_upsample_nearest_exact3d_args {
 AMP_API amp_tensor *amp_upsample_nearest_exact3d_call(const amp_upsample_nearest_exact3d_args *args);
 AMP_API amp_tensor *amp_upsample_nearest_exact3d_out_call(amp_tensor *out, const amp_upsample_nearest_exact3d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_nearest_exact3d(...) amp_upsample_nearest_exact3d_call(AMP_ARGS_(upsample_nearest_exact3d, input, __VA_ARGS__))
-#define amp_upsample_nearest_exact3d_out(out, ...) amp_upsample_nearest_exact3d_out_call(out, AMP_ARGS_(upsample_nearest_exact3d, input, __VA_ARGS__))
+#define amp_upsample_nearest_exact3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest_exact3d_call(AMP_ARGS_(upsample_nearest_exact3d, input, r1_, __VA_ARGS__)))
+#define amp_upsample_nearest_exact3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_upsample_nearest_exact3d_out_call(out, AMP_ARGS_(upsample_nearest_exact3d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "linear"; a scale replaces the quotient of the sizes.
@@ -431,8 +431,8 @@ typedef struct amp_upsample_linear1d_args {
 AMP_API amp_tensor *amp_upsample_linear1d_call(const amp_upsample_linear1d_args *args);
 AMP_API amp_tensor *amp_upsample_linear1d_out_call(amp_tensor *out, const amp_upsample_linear1d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_linear1d(...) amp_upsample_linear1d_call(AMP_ARGS_(upsample_linear1d, input, __VA_ARGS__))
-#define amp_upsample_linear1d_out(out, ...) amp_upsample_linear1d_out_call(out, AMP_ARGS_(upsample_linear1d, input, __VA_ARGS__))
+#define amp_upsample_linear1d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_linear1d_call(AMP_ARGS_(upsample_linear1d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_upsample_linear1d_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_linear1d_out_call(out, AMP_ARGS_(upsample_linear1d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "bilinear"; a scale replaces the quotient of the sizes.
@@ -450,8 +450,8 @@ typedef struct amp_upsample_bilinear2d_args {
 AMP_API amp_tensor *amp_upsample_bilinear2d_call(const amp_upsample_bilinear2d_args *args);
 AMP_API amp_tensor *amp_upsample_bilinear2d_out_call(amp_tensor *out, const amp_upsample_bilinear2d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_bilinear2d(...) amp_upsample_bilinear2d_call(AMP_ARGS_(upsample_bilinear2d, input, __VA_ARGS__))
-#define amp_upsample_bilinear2d_out(out, ...) amp_upsample_bilinear2d_out_call(out, AMP_ARGS_(upsample_bilinear2d, input, __VA_ARGS__))
+#define amp_upsample_bilinear2d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bilinear2d_call(AMP_ARGS_(upsample_bilinear2d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_upsample_bilinear2d_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bilinear2d_out_call(out, AMP_ARGS_(upsample_bilinear2d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "trilinear"; a scale replaces the quotient of the sizes.
@@ -470,8 +470,8 @@ typedef struct amp_upsample_trilinear3d_args {
 AMP_API amp_tensor *amp_upsample_trilinear3d_call(const amp_upsample_trilinear3d_args *args);
 AMP_API amp_tensor *amp_upsample_trilinear3d_out_call(amp_tensor *out, const amp_upsample_trilinear3d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_trilinear3d(...) amp_upsample_trilinear3d_call(AMP_ARGS_(upsample_trilinear3d, input, __VA_ARGS__))
-#define amp_upsample_trilinear3d_out(out, ...) amp_upsample_trilinear3d_out_call(out, AMP_ARGS_(upsample_trilinear3d, input, __VA_ARGS__))
+#define amp_upsample_trilinear3d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_trilinear3d_call(AMP_ARGS_(upsample_trilinear3d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_upsample_trilinear3d_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_trilinear3d_out_call(out, AMP_ARGS_(upsample_trilinear3d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "bicubic"; a scale replaces the quotient of the sizes.
@@ -489,8 +489,8 @@ typedef struct amp_upsample_bicubic2d_args {
 AMP_API amp_tensor *amp_upsample_bicubic2d_call(const amp_upsample_bicubic2d_args *args);
 AMP_API amp_tensor *amp_upsample_bicubic2d_out_call(amp_tensor *out, const amp_upsample_bicubic2d_args *args);
 #ifndef __cplusplus
-#define amp_upsample_bicubic2d(...) amp_upsample_bicubic2d_call(AMP_ARGS_(upsample_bicubic2d, input, __VA_ARGS__))
-#define amp_upsample_bicubic2d_out(out, ...) amp_upsample_bicubic2d_out_call(out, AMP_ARGS_(upsample_bicubic2d, input, __VA_ARGS__))
+#define amp_upsample_bicubic2d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bicubic2d_call(AMP_ARGS_(upsample_bicubic2d, input, r1_, r2_, __VA_ARGS__)))
+#define amp_upsample_bicubic2d_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bicubic2d_out_call(out, AMP_ARGS_(upsample_bicubic2d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "bilinear" and antialias; a scale replaces the quotient of the sizes.
@@ -508,8 +508,8 @@ typedef struct amp_upsample_bilinear2d_aa_args {
 AMP_API amp_tensor *amp_upsample_bilinear2d_aa_call(const amp_upsample_bilinear2d_aa_args *args);
 AMP_API amp_tensor *amp_upsample_bilinear2d_aa_out_call(amp_tensor *out, const amp_upsample_bilinear2d_aa_args *args);
 #ifndef __cplusplus
-#define amp_upsample_bilinear2d_aa(...) amp_upsample_bilinear2d_aa_call(AMP_ARGS_(upsample_bilinear2d_aa, input, __VA_ARGS__))
-#define amp_upsample_bilinear2d_aa_out(out, ...) amp_upsample_bilinear2d_aa_out_call(out, AMP_ARGS_(upsample_bilinear2d_aa, input, __VA_ARGS__))
+#define amp_upsample_bilinear2d_aa(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bilinear2d_aa_call(AMP_ARGS_(upsample_bilinear2d_aa, input, r1_, r2_, __VA_ARGS__)))
+#define amp_upsample_bilinear2d_aa_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bilinear2d_aa_out_call(out, AMP_ARGS_(upsample_bilinear2d_aa, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* interpolate to a size with mode "bicubic" and antialias; a scale replaces the quotient of the sizes.
@@ -527,8 +527,8 @@ typedef struct amp_upsample_bicubic2d_aa_args {
 AMP_API amp_tensor *amp_upsample_bicubic2d_aa_call(const amp_upsample_bicubic2d_aa_args *args);
 AMP_API amp_tensor *amp_upsample_bicubic2d_aa_out_call(amp_tensor *out, const amp_upsample_bicubic2d_aa_args *args);
 #ifndef __cplusplus
-#define amp_upsample_bicubic2d_aa(...) amp_upsample_bicubic2d_aa_call(AMP_ARGS_(upsample_bicubic2d_aa, input, __VA_ARGS__))
-#define amp_upsample_bicubic2d_aa_out(out, ...) amp_upsample_bicubic2d_aa_out_call(out, AMP_ARGS_(upsample_bicubic2d_aa, input, __VA_ARGS__))
+#define amp_upsample_bicubic2d_aa(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bicubic2d_aa_call(AMP_ARGS_(upsample_bicubic2d_aa, input, r1_, r2_, __VA_ARGS__)))
+#define amp_upsample_bicubic2d_aa_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size, align_corners", amp_upsample_bicubic2d_aa_out_call(out, AMP_ARGS_(upsample_bicubic2d_aa, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* grid_sampler_2d or grid_sampler_3d by the rank of input.
@@ -538,13 +538,13 @@ typedef struct amp_grid_sampler_args {
     size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_args);
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *grid AMP_ABSENT_;
-    int64_t interpolation_mode AMP_ABSENT_;
-    int64_t padding_mode AMP_ABSENT_;
+    int64_t interpolation_mode AMP_REQUIRED_INT_;
+    int64_t padding_mode AMP_REQUIRED_INT_;
     bool align_corners AMP_ABSENT_;
 } amp_grid_sampler_args;
 AMP_API amp_tensor *amp_grid_sampler_call(const amp_grid_sampler_args *args);
 #ifndef __cplusplus
-#define amp_grid_sampler(...) amp_grid_sampler_call(AMP_ARGS_(grid_sampler, input, __VA_ARGS__))
+#define amp_grid_sampler(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, grid, interpolation_mode, padding_mode, align_corners", amp_grid_sampler_call(AMP_ARGS_MISSING_(grid_sampler, (.interpolation_mode = AMP_MISSING_INT_, .padding_mode = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 /* (N, C, H, W) read at (N, H', W', 2): mode 0 bilinear, 1 nearest, 2 bicubic; padding 0 zeros, 1 border, 2 mirror.
@@ -554,15 +554,15 @@ typedef struct amp_grid_sampler_2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_2d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *grid AMP_ABSENT_;
-    int64_t interpolation_mode AMP_ABSENT_;
-    int64_t padding_mode AMP_ABSENT_;
+    int64_t interpolation_mode AMP_REQUIRED_INT_;
+    int64_t padding_mode AMP_REQUIRED_INT_;
     bool align_corners AMP_ABSENT_;
 } amp_grid_sampler_2d_args;
 AMP_API amp_tensor *amp_grid_sampler_2d_call(const amp_grid_sampler_2d_args *args);
 AMP_API amp_tensor *amp_grid_sampler_2d_out_call(amp_tensor *out, const amp_grid_sampler_2d_args *args);
 #ifndef __cplusplus
-#define amp_grid_sampler_2d(...) amp_grid_sampler_2d_call(AMP_ARGS_(grid_sampler_2d, input, __VA_ARGS__))
-#define amp_grid_sampler_2d_out(out, ...) amp_grid_sampler_2d_out_call(out, AMP_ARGS_(grid_sampler_2d, input, __VA_ARGS__))
+#define amp_grid_sampler_2d(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, grid, interpolation_mode, padding_mode, align_corners", amp_grid_sampler_2d_call(AMP_ARGS_MISSING_(grid_sampler_2d, (.interpolation_mode = AMP_MISSING_INT_, .padding_mode = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_grid_sampler_2d_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, grid, interpolation_mode, padding_mode, align_corners", amp_grid_sampler_2d_out_call(out, AMP_ARGS_MISSING_(grid_sampler_2d, (.interpolation_mode = AMP_MISSING_INT_, .padding_mode = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 /* (N, C, D, H, W) read at (N, D', H', W', 3): mode 0 trilinear, 1 nearest; padding 0 zeros, 1 border, 2 mirror.
@@ -572,15 +572,15 @@ typedef struct amp_grid_sampler_3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_grid_sampler_3d_args);
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *grid AMP_ABSENT_;
-    int64_t interpolation_mode AMP_ABSENT_;
-    int64_t padding_mode AMP_ABSENT_;
+    int64_t interpolation_mode AMP_REQUIRED_INT_;
+    int64_t padding_mode AMP_REQUIRED_INT_;
     bool align_corners AMP_ABSENT_;
 } amp_grid_sampler_3d_args;
 AMP_API amp_tensor *amp_grid_sampler_3d_call(const amp_grid_sampler_3d_args *args);
 AMP_API amp_tensor *amp_grid_sampler_3d_out_call(amp_tensor *out, const amp_grid_sampler_3d_args *args);
 #ifndef __cplusplus
-#define amp_grid_sampler_3d(...) amp_grid_sampler_3d_call(AMP_ARGS_(grid_sampler_3d, input, __VA_ARGS__))
-#define amp_grid_sampler_3d_out(out, ...) amp_grid_sampler_3d_out_call(out, AMP_ARGS_(grid_sampler_3d, input, __VA_ARGS__))
+#define amp_grid_sampler_3d(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, grid, interpolation_mode, padding_mode, align_corners", amp_grid_sampler_3d_call(AMP_ARGS_MISSING_(grid_sampler_3d, (.interpolation_mode = AMP_MISSING_INT_, .padding_mode = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_grid_sampler_3d_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, grid, interpolation_mode, padding_mode, align_corners", amp_grid_sampler_3d_out_call(out, AMP_ARGS_MISSING_(grid_sampler_3d, (.interpolation_mode = AMP_MISSING_INT_, .padding_mode = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

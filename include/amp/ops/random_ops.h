@@ -24,8 +24,8 @@ typedef struct amp_rand_args {
 AMP_API amp_tensor *amp_rand_call(const amp_rand_args *args);
 AMP_API amp_tensor *amp_rand_out_call(amp_tensor *out, const amp_rand_args *args);
 #ifndef __cplusplus
-#define amp_rand(...) amp_rand_call(AMP_ARGS_(rand, size, __VA_ARGS__))
-#define amp_rand_out(out, ...) amp_rand_out_call(out, AMP_ARGS_(rand, size, __VA_ARGS__))
+#define amp_rand(...) AMP_CALL_(amp_rand_call(AMP_ARGS_(rand, size, __VA_ARGS__)))
+#define amp_rand_out(out, ...) AMP_CALL_(amp_rand_out_call(out, AMP_ARGS_(rand, size, __VA_ARGS__)))
 #endif
 
 /* Normally distributed numbers of mean 0 and variance 1; f32 unless a dtype is given. The parts of complex ones have
@@ -42,8 +42,8 @@ typedef struct amp_randn_args {
 AMP_API amp_tensor *amp_randn_call(const amp_randn_args *args);
 AMP_API amp_tensor *amp_randn_out_call(amp_tensor *out, const amp_randn_args *args);
 #ifndef __cplusplus
-#define amp_randn(...) amp_randn_call(AMP_ARGS_(randn, size, __VA_ARGS__))
-#define amp_randn_out(out, ...) amp_randn_out_call(out, AMP_ARGS_(randn, size, __VA_ARGS__))
+#define amp_randn(...) AMP_CALL_(amp_randn_call(AMP_ARGS_(randn, size, __VA_ARGS__)))
+#define amp_randn_out(out, ...) AMP_CALL_(amp_randn_out_call(out, AMP_ARGS_(randn, size, __VA_ARGS__)))
 #endif
 
 /* Integers from 0 up to but without high; i64 unless a dtype is given.
@@ -51,7 +51,7 @@ AMP_API amp_tensor *amp_randn_out_call(amp_tensor *out, const amp_randn_args *ar
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_randint_args {
     size_t struct_size AMP_SIZE_OF_(amp_randint_args);
-    int64_t high AMP_ABSENT_;
+    int64_t high AMP_REQUIRED_INT_;
     amp_dims size AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
     int64_t device AMP_ABSENT_;
@@ -60,8 +60,8 @@ typedef struct amp_randint_args {
 AMP_API amp_tensor *amp_randint_call(const amp_randint_args *args);
 AMP_API amp_tensor *amp_randint_out_call(amp_tensor *out, const amp_randint_args *args);
 #ifndef __cplusplus
-#define amp_randint(...) amp_randint_call(AMP_ARGS_(randint, high, __VA_ARGS__))
-#define amp_randint_out(out, ...) amp_randint_out_call(out, AMP_ARGS_(randint, high, __VA_ARGS__))
+#define amp_randint(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "high, size", amp_randint_call(AMP_ARGS_MISSING_(randint, (.high = AMP_MISSING_INT_), high, r1_, __VA_ARGS__)))
+#define amp_randint_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "high, size", amp_randint_out_call(out, AMP_ARGS_MISSING_(randint, (.high = AMP_MISSING_INT_), high, r1_, __VA_ARGS__)))
 #endif
 
 /* Integers from low up to but without high.
@@ -70,8 +70,8 @@ AMP_API amp_tensor *amp_randint_out_call(amp_tensor *out, const amp_randint_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_randint_low_args {
     size_t struct_size AMP_SIZE_OF_(amp_randint_low_args);
-    int64_t low AMP_ABSENT_;
-    int64_t high AMP_ABSENT_;
+    int64_t low AMP_REQUIRED_INT_;
+    int64_t high AMP_REQUIRED_INT_;
     amp_dims size AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
     int64_t device AMP_ABSENT_;
@@ -80,8 +80,8 @@ typedef struct amp_randint_low_args {
 AMP_API amp_tensor *amp_randint_low_call(const amp_randint_low_args *args);
 AMP_API amp_tensor *amp_randint_low_out_call(amp_tensor *out, const amp_randint_low_args *args);
 #ifndef __cplusplus
-#define amp_randint_low(...) amp_randint_low_call(AMP_ARGS_(randint_low, low, __VA_ARGS__))
-#define amp_randint_low_out(out, ...) amp_randint_low_out_call(out, AMP_ARGS_(randint_low, low, __VA_ARGS__))
+#define amp_randint_low(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "low, high, size", amp_randint_low_call(AMP_ARGS_MISSING_(randint_low, (.low = AMP_MISSING_INT_, .high = AMP_MISSING_INT_), low, r1_, r2_, __VA_ARGS__)))
+#define amp_randint_low_out(out, r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "low, high, size", amp_randint_low_out_call(out, AMP_ARGS_MISSING_(randint_low, (.low = AMP_MISSING_INT_, .high = AMP_MISSING_INT_), low, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* 0, 1, … n − 1 in random order; i64 unless a dtype is given.
@@ -89,7 +89,7 @@ AMP_API amp_tensor *amp_randint_low_out_call(amp_tensor *out, const amp_randint_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: made from no tensor. */
 typedef struct amp_randperm_args {
     size_t struct_size AMP_SIZE_OF_(amp_randperm_args);
-    int64_t n AMP_ABSENT_;
+    int64_t n AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
     int64_t device AMP_ABSENT_;
     amp_generator *generator AMP_ABSENT_;
@@ -97,8 +97,8 @@ typedef struct amp_randperm_args {
 AMP_API amp_tensor *amp_randperm_call(const amp_randperm_args *args);
 AMP_API amp_tensor *amp_randperm_out_call(amp_tensor *out, const amp_randperm_args *args);
 #ifndef __cplusplus
-#define amp_randperm(...) amp_randperm_call(AMP_ARGS_(randperm, n, __VA_ARGS__))
-#define amp_randperm_out(out, ...) amp_randperm_out_call(out, AMP_ARGS_(randperm, n, __VA_ARGS__))
+#define amp_randperm(...) AMP_CALL_(amp_randperm_call(AMP_ARGS_(randperm, n, __VA_ARGS__)))
+#define amp_randperm_out(out, ...) AMP_CALL_(amp_randperm_out_call(out, AMP_ARGS_(randperm, n, __VA_ARGS__)))
 #endif
 
 /* As rand, in the shape, and unless given the dtype, of input.
@@ -113,8 +113,8 @@ typedef struct amp_rand_like_args {
 AMP_API amp_tensor *amp_rand_like_call(const amp_rand_like_args *args);
 AMP_API amp_tensor *amp_rand_like_out_call(amp_tensor *out, const amp_rand_like_args *args);
 #ifndef __cplusplus
-#define amp_rand_like(...) amp_rand_like_call(AMP_ARGS_(rand_like, input, __VA_ARGS__))
-#define amp_rand_like_out(out, ...) amp_rand_like_out_call(out, AMP_ARGS_(rand_like, input, __VA_ARGS__))
+#define amp_rand_like(...) AMP_CALL_(amp_rand_like_call(AMP_ARGS_(rand_like, input, __VA_ARGS__)))
+#define amp_rand_like_out(out, ...) AMP_CALL_(amp_rand_like_out_call(out, AMP_ARGS_(rand_like, input, __VA_ARGS__)))
 #endif
 
 /* As randn, in the shape, and unless given the dtype, of input.
@@ -129,8 +129,8 @@ typedef struct amp_randn_like_args {
 AMP_API amp_tensor *amp_randn_like_call(const amp_randn_like_args *args);
 AMP_API amp_tensor *amp_randn_like_out_call(amp_tensor *out, const amp_randn_like_args *args);
 #ifndef __cplusplus
-#define amp_randn_like(...) amp_randn_like_call(AMP_ARGS_(randn_like, input, __VA_ARGS__))
-#define amp_randn_like_out(out, ...) amp_randn_like_out_call(out, AMP_ARGS_(randn_like, input, __VA_ARGS__))
+#define amp_randn_like(...) AMP_CALL_(amp_randn_like_call(AMP_ARGS_(randn_like, input, __VA_ARGS__)))
+#define amp_randn_like_out(out, ...) AMP_CALL_(amp_randn_like_out_call(out, AMP_ARGS_(randn_like, input, __VA_ARGS__)))
 #endif
 
 /* Integers from 0 up to but without high, in the shape, and unless given the dtype, of input.
@@ -139,15 +139,15 @@ AMP_API amp_tensor *amp_randn_like_out_call(amp_tensor *out, const amp_randn_lik
 typedef struct amp_randint_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_randint_like_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t high AMP_ABSENT_;
+    int64_t high AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
     amp_generator *generator AMP_ABSENT_;
 } amp_randint_like_args;
 AMP_API amp_tensor *amp_randint_like_call(const amp_randint_like_args *args);
 AMP_API amp_tensor *amp_randint_like_out_call(amp_tensor *out, const amp_randint_like_args *args);
 #ifndef __cplusplus
-#define amp_randint_like(...) amp_randint_like_call(AMP_ARGS_(randint_like, input, __VA_ARGS__))
-#define amp_randint_like_out(out, ...) amp_randint_like_out_call(out, AMP_ARGS_(randint_like, input, __VA_ARGS__))
+#define amp_randint_like(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, high", amp_randint_like_call(AMP_ARGS_MISSING_(randint_like, (.high = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_randint_like_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, high", amp_randint_like_out_call(out, AMP_ARGS_MISSING_(randint_like, (.high = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* Integers from low up to but without high, in the shape of input.
@@ -157,16 +157,16 @@ AMP_API amp_tensor *amp_randint_like_out_call(amp_tensor *out, const amp_randint
 typedef struct amp_randint_like_low_dtype_args {
     size_t struct_size AMP_SIZE_OF_(amp_randint_like_low_dtype_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t low AMP_ABSENT_;
-    int64_t high AMP_ABSENT_;
+    int64_t low AMP_REQUIRED_INT_;
+    int64_t high AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
     amp_generator *generator AMP_ABSENT_;
 } amp_randint_like_low_dtype_args;
 AMP_API amp_tensor *amp_randint_like_low_dtype_call(const amp_randint_like_low_dtype_args *args);
 AMP_API amp_tensor *amp_randint_like_low_dtype_out_call(amp_tensor *out, const amp_randint_like_low_dtype_args *args);
 #ifndef __cplusplus
-#define amp_randint_like_low_dtype(...) amp_randint_like_low_dtype_call(AMP_ARGS_(randint_like_low_dtype, input, __VA_ARGS__))
-#define amp_randint_like_low_dtype_out(out, ...) amp_randint_like_low_dtype_out_call(out, AMP_ARGS_(randint_like_low_dtype, input, __VA_ARGS__))
+#define amp_randint_like_low_dtype(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, low, high", amp_randint_like_low_dtype_call(AMP_ARGS_MISSING_(randint_like_low_dtype, (.low = AMP_MISSING_INT_, .high = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
+#define amp_randint_like_low_dtype_out(out, r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, low, high", amp_randint_like_low_dtype_out_call(out, AMP_ARGS_MISSING_(randint_like_low_dtype, (.low = AMP_MISSING_INT_, .high = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Numbers from [from, to), each equally likely, in the shape and dtype of input, whose elements are not read.
@@ -183,9 +183,9 @@ AMP_API amp_tensor *amp_uniform_call(const amp_uniform_args *args);
 AMP_API amp_tensor *amp_uniform_inplace_call(const amp_uniform_args *args);
 AMP_API amp_tensor *amp_uniform_out_call(amp_tensor *out, const amp_uniform_args *args);
 #ifndef __cplusplus
-#define amp_uniform(...) amp_uniform_call(AMP_ARGS_(uniform, input, __VA_ARGS__))
-#define amp_uniform_(...) amp_uniform_inplace_call(AMP_ARGS_(uniform, input, __VA_ARGS__))
-#define amp_uniform_out(out, ...) amp_uniform_out_call(out, AMP_ARGS_(uniform, input, __VA_ARGS__))
+#define amp_uniform(...) AMP_CALL_(amp_uniform_call(AMP_ARGS_(uniform, input, __VA_ARGS__)))
+#define amp_uniform_(...) AMP_CALL_(amp_uniform_inplace_call(AMP_ARGS_(uniform, input, __VA_ARGS__)))
+#define amp_uniform_out(out, ...) AMP_CALL_(amp_uniform_out_call(out, AMP_ARGS_(uniform, input, __VA_ARGS__)))
 #endif
 
 /* Normally distributed numbers in the shape and dtype of input, whose elements are not read: PyTorch's normal_, and
@@ -204,9 +204,9 @@ AMP_API amp_tensor *amp_normal_call(const amp_normal_args *args);
 AMP_API amp_tensor *amp_normal_inplace_call(const amp_normal_args *args);
 AMP_API amp_tensor *amp_normal_out_call(amp_tensor *out, const amp_normal_args *args);
 #ifndef __cplusplus
-#define amp_normal(...) amp_normal_call(AMP_ARGS_(normal, input, __VA_ARGS__))
-#define amp_normal_(...) amp_normal_inplace_call(AMP_ARGS_(normal, input, __VA_ARGS__))
-#define amp_normal_out(out, ...) amp_normal_out_call(out, AMP_ARGS_(normal, input, __VA_ARGS__))
+#define amp_normal(...) AMP_CALL_(amp_normal_call(AMP_ARGS_(normal, input, __VA_ARGS__)))
+#define amp_normal_(...) AMP_CALL_(amp_normal_inplace_call(AMP_ARGS_(normal, input, __VA_ARGS__)))
+#define amp_normal_out(out, ...) AMP_CALL_(amp_normal_out_call(out, AMP_ARGS_(normal, input, __VA_ARGS__)))
 #endif
 
 /* 1 with probability p, else 0, in the shape and dtype of input. Without p the elements of input are the
@@ -223,9 +223,9 @@ AMP_API amp_tensor *amp_bernoulli_call(const amp_bernoulli_args *args);
 AMP_API amp_tensor *amp_bernoulli_inplace_call(const amp_bernoulli_args *args);
 AMP_API amp_tensor *amp_bernoulli_out_call(amp_tensor *out, const amp_bernoulli_args *args);
 #ifndef __cplusplus
-#define amp_bernoulli(...) amp_bernoulli_call(AMP_ARGS_(bernoulli, input, __VA_ARGS__))
-#define amp_bernoulli_(...) amp_bernoulli_inplace_call(AMP_ARGS_(bernoulli, input, __VA_ARGS__))
-#define amp_bernoulli_out(out, ...) amp_bernoulli_out_call(out, AMP_ARGS_(bernoulli, input, __VA_ARGS__))
+#define amp_bernoulli(...) AMP_CALL_(amp_bernoulli_call(AMP_ARGS_(bernoulli, input, __VA_ARGS__)))
+#define amp_bernoulli_(...) AMP_CALL_(amp_bernoulli_inplace_call(AMP_ARGS_(bernoulli, input, __VA_ARGS__)))
+#define amp_bernoulli_out(out, ...) AMP_CALL_(amp_bernoulli_out_call(out, AMP_ARGS_(bernoulli, input, __VA_ARGS__)))
 #endif
 
 /* 1 with the probability that p, which broadcasts, has there, else 0, in the shape and dtype of input.
@@ -241,9 +241,9 @@ AMP_API amp_tensor *amp_bernoulli_tensor_call(const amp_bernoulli_tensor_args *a
 AMP_API amp_tensor *amp_bernoulli_tensor_inplace_call(const amp_bernoulli_tensor_args *args);
 AMP_API amp_tensor *amp_bernoulli_tensor_out_call(amp_tensor *out, const amp_bernoulli_tensor_args *args);
 #ifndef __cplusplus
-#define amp_bernoulli_tensor(...) amp_bernoulli_tensor_call(AMP_ARGS_(bernoulli_tensor, input, __VA_ARGS__))
-#define amp_bernoulli_tensor_(...) amp_bernoulli_tensor_inplace_call(AMP_ARGS_(bernoulli_tensor, input, __VA_ARGS__))
-#define amp_bernoulli_tensor_out(out, ...) amp_bernoulli_tensor_out_call(out, AMP_ARGS_(bernoulli_tensor, input, __VA_ARGS__))
+#define amp_bernoulli_tensor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_bernoulli_tensor_call(AMP_ARGS_(bernoulli_tensor, input, r1_, __VA_ARGS__)))
+#define amp_bernoulli_tensor_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_bernoulli_tensor_inplace_call(AMP_ARGS_(bernoulli_tensor, input, r1_, __VA_ARGS__)))
+#define amp_bernoulli_tensor_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_bernoulli_tensor_out_call(out, AMP_ARGS_(bernoulli_tensor, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Indices into the last dimension of input (rank 1 or 2), drawn with its elements as weights, which need not sum to
@@ -253,15 +253,15 @@ AMP_API amp_tensor *amp_bernoulli_tensor_out_call(amp_tensor *out, const amp_ber
 typedef struct amp_multinomial_args {
     size_t struct_size AMP_SIZE_OF_(amp_multinomial_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t num_samples AMP_ABSENT_;
+    int64_t num_samples AMP_REQUIRED_INT_;
     bool replacement AMP_ABSENT_;
     amp_generator *generator AMP_ABSENT_;
 } amp_multinomial_args;
 AMP_API amp_tensor *amp_multinomial_call(const amp_multinomial_args *args);
 AMP_API amp_tensor *amp_multinomial_out_call(amp_tensor *out, const amp_multinomial_args *args);
 #ifndef __cplusplus
-#define amp_multinomial(...) amp_multinomial_call(AMP_ARGS_(multinomial, input, __VA_ARGS__))
-#define amp_multinomial_out(out, ...) amp_multinomial_out_call(out, AMP_ARGS_(multinomial, input, __VA_ARGS__))
+#define amp_multinomial(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, num_samples", amp_multinomial_call(AMP_ARGS_MISSING_(multinomial, (.num_samples = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_multinomial_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, num_samples", amp_multinomial_out_call(out, AMP_ARGS_MISSING_(multinomial, (.num_samples = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* input with elements multiplied by 0, with probability p, or else by 1/(1 − p); input itself if not training.
@@ -277,8 +277,8 @@ typedef struct amp_dropout_args {
 AMP_API amp_tensor *amp_dropout_call(const amp_dropout_args *args);
 AMP_API amp_tensor *amp_dropout_inplace_call(const amp_dropout_args *args);
 #ifndef __cplusplus
-#define amp_dropout(...) amp_dropout_call(AMP_ARGS_(dropout, input, __VA_ARGS__))
-#define amp_dropout_(...) amp_dropout_inplace_call(AMP_ARGS_(dropout, input, __VA_ARGS__))
+#define amp_dropout(...) AMP_CALL_(amp_dropout_call(AMP_ARGS_(dropout, input, __VA_ARGS__)))
+#define amp_dropout_(...) AMP_CALL_(amp_dropout_inplace_call(AMP_ARGS_(dropout, input, __VA_ARGS__)))
 #endif
 
 /* dropout of whole channels of (N, C, …): PyTorch's dropout1d, dropout2d and dropout3d.
@@ -294,8 +294,8 @@ typedef struct amp_feature_dropout_args {
 AMP_API amp_tensor *amp_feature_dropout_call(const amp_feature_dropout_args *args);
 AMP_API amp_tensor *amp_feature_dropout_inplace_call(const amp_feature_dropout_args *args);
 #ifndef __cplusplus
-#define amp_feature_dropout(...) amp_feature_dropout_call(AMP_ARGS_(feature_dropout, input, __VA_ARGS__))
-#define amp_feature_dropout_(...) amp_feature_dropout_inplace_call(AMP_ARGS_(feature_dropout, input, __VA_ARGS__))
+#define amp_feature_dropout(...) AMP_CALL_(amp_feature_dropout_call(AMP_ARGS_(feature_dropout, input, __VA_ARGS__)))
+#define amp_feature_dropout_(...) AMP_CALL_(amp_feature_dropout_inplace_call(AMP_ARGS_(feature_dropout, input, __VA_ARGS__)))
 #endif
 
 /* dropout for selu: elements become −1.758 with probability p, and all are scaled to keep mean 0 and variance 1.
@@ -311,8 +311,8 @@ typedef struct amp_alpha_dropout_args {
 AMP_API amp_tensor *amp_alpha_dropout_call(const amp_alpha_dropout_args *args);
 AMP_API amp_tensor *amp_alpha_dropout_inplace_call(const amp_alpha_dropout_args *args);
 #ifndef __cplusplus
-#define amp_alpha_dropout(...) amp_alpha_dropout_call(AMP_ARGS_(alpha_dropout, input, __VA_ARGS__))
-#define amp_alpha_dropout_(...) amp_alpha_dropout_inplace_call(AMP_ARGS_(alpha_dropout, input, __VA_ARGS__))
+#define amp_alpha_dropout(...) AMP_CALL_(amp_alpha_dropout_call(AMP_ARGS_(alpha_dropout, input, __VA_ARGS__)))
+#define amp_alpha_dropout_(...) AMP_CALL_(amp_alpha_dropout_inplace_call(AMP_ARGS_(alpha_dropout, input, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -23,8 +23,8 @@ typedef struct amp_sum_args {
 AMP_API amp_tensor *amp_sum_call(const amp_sum_args *args);
 AMP_API amp_tensor *amp_sum_out_call(amp_tensor *out, const amp_sum_args *args);
 #ifndef __cplusplus
-#define amp_sum(...) amp_sum_call(AMP_ARGS_(sum, input, __VA_ARGS__))
-#define amp_sum_out(out, ...) amp_sum_out_call(out, AMP_ARGS_(sum, input, __VA_ARGS__))
+#define amp_sum(...) AMP_CALL_(amp_sum_call(AMP_ARGS_(sum, input, __VA_ARGS__)))
+#define amp_sum_out(out, ...) AMP_CALL_(amp_sum_out_call(out, AMP_ARGS_(sum, input, __VA_ARGS__)))
 #endif
 
 /* The mean over the named dimensions, or all.
@@ -40,8 +40,8 @@ typedef struct amp_mean_args {
 AMP_API amp_tensor *amp_mean_call(const amp_mean_args *args);
 AMP_API amp_tensor *amp_mean_out_call(amp_tensor *out, const amp_mean_args *args);
 #ifndef __cplusplus
-#define amp_mean(...) amp_mean_call(AMP_ARGS_(mean, input, __VA_ARGS__))
-#define amp_mean_out(out, ...) amp_mean_out_call(out, AMP_ARGS_(mean, input, __VA_ARGS__))
+#define amp_mean(...) AMP_CALL_(amp_mean_call(AMP_ARGS_(mean, input, __VA_ARGS__)))
+#define amp_mean_out(out, ...) AMP_CALL_(amp_mean_out_call(out, AMP_ARGS_(mean, input, __VA_ARGS__)))
 #endif
 
 /* The product over one dimension, or all.
@@ -57,8 +57,8 @@ typedef struct amp_prod_args {
 AMP_API amp_tensor *amp_prod_call(const amp_prod_args *args);
 AMP_API amp_tensor *amp_prod_out_call(amp_tensor *out, const amp_prod_args *args);
 #ifndef __cplusplus
-#define amp_prod(...) amp_prod_call(AMP_ARGS_(prod, input, __VA_ARGS__))
-#define amp_prod_out(out, ...) amp_prod_out_call(out, AMP_ARGS_(prod, input, __VA_ARGS__))
+#define amp_prod(...) AMP_CALL_(amp_prod_call(AMP_ARGS_(prod, input, __VA_ARGS__)))
+#define amp_prod_out(out, ...) AMP_CALL_(amp_prod_out_call(out, AMP_ARGS_(prod, input, __VA_ARGS__)))
 #endif
 
 /* The largest element over the named dimensions, or all; equal ones share the gradient.
@@ -73,8 +73,8 @@ typedef struct amp_amax_args {
 AMP_API amp_tensor *amp_amax_call(const amp_amax_args *args);
 AMP_API amp_tensor *amp_amax_out_call(amp_tensor *out, const amp_amax_args *args);
 #ifndef __cplusplus
-#define amp_amax(...) amp_amax_call(AMP_ARGS_(amax, input, __VA_ARGS__))
-#define amp_amax_out(out, ...) amp_amax_out_call(out, AMP_ARGS_(amax, input, __VA_ARGS__))
+#define amp_amax(...) AMP_CALL_(amp_amax_call(AMP_ARGS_(amax, input, __VA_ARGS__)))
+#define amp_amax_out(out, ...) AMP_CALL_(amp_amax_out_call(out, AMP_ARGS_(amax, input, __VA_ARGS__)))
 #endif
 
 /* The smallest element over the named dimensions, or all; equal ones share the gradient.
@@ -89,8 +89,8 @@ typedef struct amp_amin_args {
 AMP_API amp_tensor *amp_amin_call(const amp_amin_args *args);
 AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args);
 #ifndef __cplusplus
-#define amp_amin(...) amp_amin_call(AMP_ARGS_(amin, input, __VA_ARGS__))
-#define amp_amin_out(out, ...) amp_amin_out_call(out, AMP_ARGS_(amin, input, __VA_ARGS__))
+#define amp_amin(...) AMP_CALL_(amp_amin_call(AMP_ARGS_(amin, input, __VA_ARGS__)))
+#define amp_amin_out(out, ...) AMP_CALL_(amp_amin_out_call(out, AMP_ARGS_(amin, input, __VA_ARGS__)))
 #endif
 
 /* The largest element of all.
@@ -103,8 +103,8 @@ typedef struct amp_max_args {
 AMP_API amp_tensor *amp_max_call(const amp_max_args *args);
 AMP_API amp_tensor *amp_max_out_call(amp_tensor *out, const amp_max_args *args);
 #ifndef __cplusplus
-#define amp_max(...) amp_max_call(AMP_ARGS_(max, input, __VA_ARGS__))
-#define amp_max_out(out, ...) amp_max_out_call(out, AMP_ARGS_(max, input, __VA_ARGS__))
+#define amp_max(...) AMP_CALL_(amp_max_call(AMP_ARGS_(max, input, __VA_ARGS__)))
+#define amp_max_out(out, ...) AMP_CALL_(amp_max_out_call(out, AMP_ARGS_(max, input, __VA_ARGS__)))
 #endif
 
 /* The largest element along dim, and where it stands.
@@ -113,15 +113,15 @@ AMP_API amp_tensor *amp_max_out_call(amp_tensor *out, const amp_max_args *args);
 typedef struct amp_max_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_dim_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     bool keepdim AMP_ABSENT_;
     amp_tensor **indices AMP_ABSENT_;
 } amp_max_dim_args;
 AMP_API amp_tensor *amp_max_dim_call(const amp_max_dim_args *args);
 AMP_API amp_tensor *amp_max_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_max_dim_args *args);
 #ifndef __cplusplus
-#define amp_max_dim(...) amp_max_dim_call(AMP_ARGS_(max_dim, input, __VA_ARGS__))
-#define amp_max_dim_out(values, indices, ...) amp_max_dim_out_call(values, indices, AMP_ARGS_(max_dim, input, __VA_ARGS__))
+#define amp_max_dim(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_max_dim_call(AMP_ARGS_MISSING_(max_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_max_dim_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_max_dim_out_call(values, indices, AMP_ARGS_MISSING_(max_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The larger of two elements, as maximum.
@@ -135,8 +135,8 @@ typedef struct amp_max_other_args {
 AMP_API amp_tensor *amp_max_other_call(const amp_max_other_args *args);
 AMP_API amp_tensor *amp_max_other_out_call(amp_tensor *out, const amp_max_other_args *args);
 #ifndef __cplusplus
-#define amp_max_other(...) amp_max_other_call(AMP_ARGS_(max_other, input, __VA_ARGS__))
-#define amp_max_other_out(out, ...) amp_max_other_out_call(out, AMP_ARGS_(max_other, input, __VA_ARGS__))
+#define amp_max_other(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_max_other_call(AMP_ARGS_(max_other, input, r1_, __VA_ARGS__)))
+#define amp_max_other_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_max_other_out_call(out, AMP_ARGS_(max_other, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The smallest element of all.
@@ -149,8 +149,8 @@ typedef struct amp_min_args {
 AMP_API amp_tensor *amp_min_call(const amp_min_args *args);
 AMP_API amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args);
 #ifndef __cplusplus
-#define amp_min(...) amp_min_call(AMP_ARGS_(min, input, __VA_ARGS__))
-#define amp_min_out(out, ...) amp_min_out_call(out, AMP_ARGS_(min, input, __VA_ARGS__))
+#define amp_min(...) AMP_CALL_(amp_min_call(AMP_ARGS_(min, input, __VA_ARGS__)))
+#define amp_min_out(out, ...) AMP_CALL_(amp_min_out_call(out, AMP_ARGS_(min, input, __VA_ARGS__)))
 #endif
 
 /* The smallest element along dim, and where it stands.
@@ -159,15 +159,15 @@ AMP_API amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args);
 typedef struct amp_min_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_min_dim_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     bool keepdim AMP_ABSENT_;
     amp_tensor **indices AMP_ABSENT_;
 } amp_min_dim_args;
 AMP_API amp_tensor *amp_min_dim_call(const amp_min_dim_args *args);
 AMP_API amp_tensor *amp_min_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_min_dim_args *args);
 #ifndef __cplusplus
-#define amp_min_dim(...) amp_min_dim_call(AMP_ARGS_(min_dim, input, __VA_ARGS__))
-#define amp_min_dim_out(values, indices, ...) amp_min_dim_out_call(values, indices, AMP_ARGS_(min_dim, input, __VA_ARGS__))
+#define amp_min_dim(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_min_dim_call(AMP_ARGS_MISSING_(min_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_min_dim_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_min_dim_out_call(values, indices, AMP_ARGS_MISSING_(min_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The smaller of two elements, as minimum.
@@ -181,8 +181,8 @@ typedef struct amp_min_other_args {
 AMP_API amp_tensor *amp_min_other_call(const amp_min_other_args *args);
 AMP_API amp_tensor *amp_min_other_out_call(amp_tensor *out, const amp_min_other_args *args);
 #ifndef __cplusplus
-#define amp_min_other(...) amp_min_other_call(AMP_ARGS_(min_other, input, __VA_ARGS__))
-#define amp_min_other_out(out, ...) amp_min_other_out_call(out, AMP_ARGS_(min_other, input, __VA_ARGS__))
+#define amp_min_other(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_min_other_call(AMP_ARGS_(min_other, input, r1_, __VA_ARGS__)))
+#define amp_min_other_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_min_other_out_call(out, AMP_ARGS_(min_other, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The variance, over N - correction; correction is 1, or 0 where unbiased is false.
@@ -199,8 +199,8 @@ typedef struct amp_var_args {
 AMP_API amp_tensor *amp_var_call(const amp_var_args *args);
 AMP_API amp_tensor *amp_var_out_call(amp_tensor *out, const amp_var_args *args);
 #ifndef __cplusplus
-#define amp_var(...) amp_var_call(AMP_ARGS_(var, input, __VA_ARGS__))
-#define amp_var_out(out, ...) amp_var_out_call(out, AMP_ARGS_(var, input, __VA_ARGS__))
+#define amp_var(...) AMP_CALL_(amp_var_call(AMP_ARGS_(var, input, __VA_ARGS__)))
+#define amp_var_out(out, ...) AMP_CALL_(amp_var_out_call(out, AMP_ARGS_(var, input, __VA_ARGS__)))
 #endif
 
 /* The standard deviation: the root of var.
@@ -217,8 +217,8 @@ typedef struct amp_std_args {
 AMP_API amp_tensor *amp_std_call(const amp_std_args *args);
 AMP_API amp_tensor *amp_std_out_call(amp_tensor *out, const amp_std_args *args);
 #ifndef __cplusplus
-#define amp_std(...) amp_std_call(AMP_ARGS_(std, input, __VA_ARGS__))
-#define amp_std_out(out, ...) amp_std_out_call(out, AMP_ARGS_(std, input, __VA_ARGS__))
+#define amp_std(...) AMP_CALL_(amp_std_call(AMP_ARGS_(std, input, __VA_ARGS__)))
+#define amp_std_out(out, ...) AMP_CALL_(amp_std_out_call(out, AMP_ARGS_(std, input, __VA_ARGS__)))
 #endif
 
 /* The variance and the mean.
@@ -237,8 +237,8 @@ typedef struct amp_var_mean_args {
 AMP_API amp_tensor *amp_var_mean_call(const amp_var_mean_args *args);
 AMP_API amp_tensor *amp_var_mean_out_call(amp_tensor *var, amp_tensor *mean, const amp_var_mean_args *args);
 #ifndef __cplusplus
-#define amp_var_mean(...) amp_var_mean_call(AMP_ARGS_(var_mean, input, __VA_ARGS__))
-#define amp_var_mean_out(var, mean, ...) amp_var_mean_out_call(var, mean, AMP_ARGS_(var_mean, input, __VA_ARGS__))
+#define amp_var_mean(...) AMP_CALL_(amp_var_mean_call(AMP_ARGS_(var_mean, input, __VA_ARGS__)))
+#define amp_var_mean_out(var, mean, ...) AMP_CALL_(amp_var_mean_out_call(var, mean, AMP_ARGS_(var_mean, input, __VA_ARGS__)))
 #endif
 
 /* The standard deviation and the mean.
@@ -257,8 +257,8 @@ typedef struct amp_std_mean_args {
 AMP_API amp_tensor *amp_std_mean_call(const amp_std_mean_args *args);
 AMP_API amp_tensor *amp_std_mean_out_call(amp_tensor *std, amp_tensor *mean, const amp_std_mean_args *args);
 #ifndef __cplusplus
-#define amp_std_mean(...) amp_std_mean_call(AMP_ARGS_(std_mean, input, __VA_ARGS__))
-#define amp_std_mean_out(std, mean, ...) amp_std_mean_out_call(std, mean, AMP_ARGS_(std_mean, input, __VA_ARGS__))
+#define amp_std_mean(...) AMP_CALL_(amp_std_mean_call(AMP_ARGS_(std_mean, input, __VA_ARGS__)))
+#define amp_std_mean_out(std, mean, ...) AMP_CALL_(amp_std_mean_out_call(std, mean, AMP_ARGS_(std_mean, input, __VA_ARGS__)))
 #endif
 
 /* log(sum(exp(input))) over the named dimensions, without overflow.
@@ -273,8 +273,8 @@ typedef struct amp_logsumexp_args {
 AMP_API amp_tensor *amp_logsumexp_call(const amp_logsumexp_args *args);
 AMP_API amp_tensor *amp_logsumexp_out_call(amp_tensor *out, const amp_logsumexp_args *args);
 #ifndef __cplusplus
-#define amp_logsumexp(...) amp_logsumexp_call(AMP_ARGS_(logsumexp, input, __VA_ARGS__))
-#define amp_logsumexp_out(out, ...) amp_logsumexp_out_call(out, AMP_ARGS_(logsumexp, input, __VA_ARGS__))
+#define amp_logsumexp(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dim", amp_logsumexp_call(AMP_ARGS_(logsumexp, input, r1_, __VA_ARGS__)))
+#define amp_logsumexp_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dim", amp_logsumexp_out_call(out, AMP_ARGS_(logsumexp, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The p-norm of the elements over the named dimensions, or all.
@@ -291,8 +291,8 @@ typedef struct amp_norm_args {
 AMP_API amp_tensor *amp_norm_call(const amp_norm_args *args);
 AMP_API amp_tensor *amp_norm_out_call(amp_tensor *out, const amp_norm_args *args);
 #ifndef __cplusplus
-#define amp_norm(...) amp_norm_call(AMP_ARGS_(norm, input, __VA_ARGS__))
-#define amp_norm_out(out, ...) amp_norm_out_call(out, AMP_ARGS_(norm, input, __VA_ARGS__))
+#define amp_norm(...) AMP_CALL_(amp_norm_call(AMP_ARGS_(norm, input, __VA_ARGS__)))
+#define amp_norm_out(out, ...) AMP_CALL_(amp_norm_out_call(out, AMP_ARGS_(norm, input, __VA_ARGS__)))
 #endif
 
 /* The matrix norm "fro" or "nuc" over two dimensions ("fro" over any).
@@ -309,8 +309,8 @@ typedef struct amp_norm_str_args {
 AMP_API amp_tensor *amp_norm_str_call(const amp_norm_str_args *args);
 AMP_API amp_tensor *amp_norm_str_out_call(amp_tensor *out, const amp_norm_str_args *args);
 #ifndef __cplusplus
-#define amp_norm_str(...) amp_norm_str_call(AMP_ARGS_(norm_str, input, __VA_ARGS__))
-#define amp_norm_str_out(out, ...) amp_norm_str_out_call(out, AMP_ARGS_(norm_str, input, __VA_ARGS__))
+#define amp_norm_str(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_norm_str_call(AMP_ARGS_(norm_str, input, r1_, __VA_ARGS__)))
+#define amp_norm_str_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, p", amp_norm_str_out_call(out, AMP_ARGS_(norm_str, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The root of the sum of squares over the named dimensions; all if the list is empty.
@@ -325,8 +325,8 @@ typedef struct amp_frobenius_norm_args {
 AMP_API amp_tensor *amp_frobenius_norm_call(const amp_frobenius_norm_args *args);
 AMP_API amp_tensor *amp_frobenius_norm_out_call(amp_tensor *out, const amp_frobenius_norm_args *args);
 #ifndef __cplusplus
-#define amp_frobenius_norm(...) amp_frobenius_norm_call(AMP_ARGS_(frobenius_norm, input, __VA_ARGS__))
-#define amp_frobenius_norm_out(out, ...) amp_frobenius_norm_out_call(out, AMP_ARGS_(frobenius_norm, input, __VA_ARGS__))
+#define amp_frobenius_norm(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dim", amp_frobenius_norm_call(AMP_ARGS_(frobenius_norm, input, r1_, __VA_ARGS__)))
+#define amp_frobenius_norm_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dim", amp_frobenius_norm_out_call(out, AMP_ARGS_(frobenius_norm, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The sum of the singular values over two dimensions (the last two unless named).
@@ -341,8 +341,8 @@ typedef struct amp_nuclear_norm_args {
 AMP_API amp_tensor *amp_nuclear_norm_call(const amp_nuclear_norm_args *args);
 AMP_API amp_tensor *amp_nuclear_norm_out_call(amp_tensor *out, const amp_nuclear_norm_args *args);
 #ifndef __cplusplus
-#define amp_nuclear_norm(...) amp_nuclear_norm_call(AMP_ARGS_(nuclear_norm, input, __VA_ARGS__))
-#define amp_nuclear_norm_out(out, ...) amp_nuclear_norm_out_call(out, AMP_ARGS_(nuclear_norm, input, __VA_ARGS__))
+#define amp_nuclear_norm(...) AMP_CALL_(amp_nuclear_norm_call(AMP_ARGS_(nuclear_norm, input, __VA_ARGS__)))
+#define amp_nuclear_norm_out(out, ...) AMP_CALL_(amp_nuclear_norm_out_call(out, AMP_ARGS_(nuclear_norm, input, __VA_ARGS__)))
 #endif
 
 /* The p-norm of input - other.
@@ -357,8 +357,8 @@ typedef struct amp_dist_args {
 AMP_API amp_tensor *amp_dist_call(const amp_dist_args *args);
 AMP_API amp_tensor *amp_dist_out_call(amp_tensor *out, const amp_dist_args *args);
 #ifndef __cplusplus
-#define amp_dist(...) amp_dist_call(AMP_ARGS_(dist, input, __VA_ARGS__))
-#define amp_dist_out(out, ...) amp_dist_out_call(out, AMP_ARGS_(dist, input, __VA_ARGS__))
+#define amp_dist(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_dist_call(AMP_ARGS_(dist, input, r1_, __VA_ARGS__)))
+#define amp_dist_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_dist_out_call(out, AMP_ARGS_(dist, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The quantiles q of input along dim, or of the flattened input.
@@ -375,8 +375,8 @@ typedef struct amp_quantile_args {
 AMP_API amp_tensor *amp_quantile_call(const amp_quantile_args *args);
 AMP_API amp_tensor *amp_quantile_out_call(amp_tensor *out, const amp_quantile_args *args);
 #ifndef __cplusplus
-#define amp_quantile(...) amp_quantile_call(AMP_ARGS_(quantile, input, __VA_ARGS__))
-#define amp_quantile_out(out, ...) amp_quantile_out_call(out, AMP_ARGS_(quantile, input, __VA_ARGS__))
+#define amp_quantile(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, q", amp_quantile_call(AMP_ARGS_(quantile, input, r1_, __VA_ARGS__)))
+#define amp_quantile_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, q", amp_quantile_out_call(out, AMP_ARGS_(quantile, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The quantile q, a number, of input along dim, or of the flattened input.
@@ -385,7 +385,7 @@ AMP_API amp_tensor *amp_quantile_out_call(amp_tensor *out, const amp_quantile_ar
 typedef struct amp_quantile_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_quantile_scalar_args);
     amp_tensor *input AMP_ABSENT_;
-    double q AMP_ABSENT_;
+    double q AMP_REQUIRED_FLOAT_;
     amp_opt_int dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
     const char *interpolation AMP_ABSENT_;
@@ -393,8 +393,8 @@ typedef struct amp_quantile_scalar_args {
 AMP_API amp_tensor *amp_quantile_scalar_call(const amp_quantile_scalar_args *args);
 AMP_API amp_tensor *amp_quantile_scalar_out_call(amp_tensor *out, const amp_quantile_scalar_args *args);
 #ifndef __cplusplus
-#define amp_quantile_scalar(...) amp_quantile_scalar_call(AMP_ARGS_(quantile_scalar, input, __VA_ARGS__))
-#define amp_quantile_scalar_out(out, ...) amp_quantile_scalar_out_call(out, AMP_ARGS_(quantile_scalar, input, __VA_ARGS__))
+#define amp_quantile_scalar(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, q", amp_quantile_scalar_call(AMP_ARGS_MISSING_(quantile_scalar, (.q = AMP_MISSING_FLOAT_), input, r1_, __VA_ARGS__)))
+#define amp_quantile_scalar_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, q", amp_quantile_scalar_out_call(out, AMP_ARGS_MISSING_(quantile_scalar, (.q = AMP_MISSING_FLOAT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* As quantile, without the elements that are NaN.
@@ -411,8 +411,8 @@ typedef struct amp_nanquantile_args {
 AMP_API amp_tensor *amp_nanquantile_call(const amp_nanquantile_args *args);
 AMP_API amp_tensor *amp_nanquantile_out_call(amp_tensor *out, const amp_nanquantile_args *args);
 #ifndef __cplusplus
-#define amp_nanquantile(...) amp_nanquantile_call(AMP_ARGS_(nanquantile, input, __VA_ARGS__))
-#define amp_nanquantile_out(out, ...) amp_nanquantile_out_call(out, AMP_ARGS_(nanquantile, input, __VA_ARGS__))
+#define amp_nanquantile(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, q", amp_nanquantile_call(AMP_ARGS_(nanquantile, input, r1_, __VA_ARGS__)))
+#define amp_nanquantile_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, q", amp_nanquantile_out_call(out, AMP_ARGS_(nanquantile, input, r1_, __VA_ARGS__)))
 #endif
 
 /* As quantile.scalar, without the elements that are NaN.
@@ -422,7 +422,7 @@ AMP_API amp_tensor *amp_nanquantile_out_call(amp_tensor *out, const amp_nanquant
 typedef struct amp_nanquantile_scalar_args {
     size_t struct_size AMP_SIZE_OF_(amp_nanquantile_scalar_args);
     amp_tensor *input AMP_ABSENT_;
-    double q AMP_ABSENT_;
+    double q AMP_REQUIRED_FLOAT_;
     amp_opt_int dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
     const char *interpolation AMP_ABSENT_;
@@ -430,8 +430,8 @@ typedef struct amp_nanquantile_scalar_args {
 AMP_API amp_tensor *amp_nanquantile_scalar_call(const amp_nanquantile_scalar_args *args);
 AMP_API amp_tensor *amp_nanquantile_scalar_out_call(amp_tensor *out, const amp_nanquantile_scalar_args *args);
 #ifndef __cplusplus
-#define amp_nanquantile_scalar(...) amp_nanquantile_scalar_call(AMP_ARGS_(nanquantile_scalar, input, __VA_ARGS__))
-#define amp_nanquantile_scalar_out(out, ...) amp_nanquantile_scalar_out_call(out, AMP_ARGS_(nanquantile_scalar, input, __VA_ARGS__))
+#define amp_nanquantile_scalar(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, q", amp_nanquantile_scalar_call(AMP_ARGS_MISSING_(nanquantile_scalar, (.q = AMP_MISSING_FLOAT_), input, r1_, __VA_ARGS__)))
+#define amp_nanquantile_scalar_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, q", amp_nanquantile_scalar_out_call(out, AMP_ARGS_MISSING_(nanquantile_scalar, (.q = AMP_MISSING_FLOAT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The sum of a matrix's diagonal.
@@ -444,8 +444,8 @@ typedef struct amp_trace_args {
 AMP_API amp_tensor *amp_trace_call(const amp_trace_args *args);
 AMP_API amp_tensor *amp_trace_out_call(amp_tensor *out, const amp_trace_args *args);
 #ifndef __cplusplus
-#define amp_trace(...) amp_trace_call(AMP_ARGS_(trace, input, __VA_ARGS__))
-#define amp_trace_out(out, ...) amp_trace_out_call(out, AMP_ARGS_(trace, input, __VA_ARGS__))
+#define amp_trace(...) AMP_CALL_(amp_trace_call(AMP_ARGS_(trace, input, __VA_ARGS__)))
+#define amp_trace_out(out, ...) AMP_CALL_(amp_trace_out_call(out, AMP_ARGS_(trace, input, __VA_ARGS__)))
 #endif
 
 /* The running sum along dim.
@@ -454,16 +454,16 @@ AMP_API amp_tensor *amp_trace_out_call(amp_tensor *out, const amp_trace_args *ar
 typedef struct amp_cumsum_args {
     size_t struct_size AMP_SIZE_OF_(amp_cumsum_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
 } amp_cumsum_args;
 AMP_API amp_tensor *amp_cumsum_call(const amp_cumsum_args *args);
 AMP_API amp_tensor *amp_cumsum_inplace_call(const amp_cumsum_args *args);
 AMP_API amp_tensor *amp_cumsum_out_call(amp_tensor *out, const amp_cumsum_args *args);
 #ifndef __cplusplus
-#define amp_cumsum(...) amp_cumsum_call(AMP_ARGS_(cumsum, input, __VA_ARGS__))
-#define amp_cumsum_(...) amp_cumsum_inplace_call(AMP_ARGS_(cumsum, input, __VA_ARGS__))
-#define amp_cumsum_out(out, ...) amp_cumsum_out_call(out, AMP_ARGS_(cumsum, input, __VA_ARGS__))
+#define amp_cumsum(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumsum_call(AMP_ARGS_MISSING_(cumsum, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_cumsum_(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumsum_inplace_call(AMP_ARGS_MISSING_(cumsum, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_cumsum_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumsum_out_call(out, AMP_ARGS_MISSING_(cumsum, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The running product along dim.
@@ -472,16 +472,16 @@ AMP_API amp_tensor *amp_cumsum_out_call(amp_tensor *out, const amp_cumsum_args *
 typedef struct amp_cumprod_args {
     size_t struct_size AMP_SIZE_OF_(amp_cumprod_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
 } amp_cumprod_args;
 AMP_API amp_tensor *amp_cumprod_call(const amp_cumprod_args *args);
 AMP_API amp_tensor *amp_cumprod_inplace_call(const amp_cumprod_args *args);
 AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args *args);
 #ifndef __cplusplus
-#define amp_cumprod(...) amp_cumprod_call(AMP_ARGS_(cumprod, input, __VA_ARGS__))
-#define amp_cumprod_(...) amp_cumprod_inplace_call(AMP_ARGS_(cumprod, input, __VA_ARGS__))
-#define amp_cumprod_out(out, ...) amp_cumprod_out_call(out, AMP_ARGS_(cumprod, input, __VA_ARGS__))
+#define amp_cumprod(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_call(AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_cumprod_(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_inplace_call(AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_cumprod_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_out_call(out, AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The largest element so far along dim, and where it stands.
@@ -490,14 +490,14 @@ AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args
 typedef struct amp_cummax_args {
     size_t struct_size AMP_SIZE_OF_(amp_cummax_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor **indices AMP_ABSENT_;
 } amp_cummax_args;
 AMP_API amp_tensor *amp_cummax_call(const amp_cummax_args *args);
 AMP_API amp_tensor *amp_cummax_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummax_args *args);
 #ifndef __cplusplus
-#define amp_cummax(...) amp_cummax_call(AMP_ARGS_(cummax, input, __VA_ARGS__))
-#define amp_cummax_out(values, indices, ...) amp_cummax_out_call(values, indices, AMP_ARGS_(cummax, input, __VA_ARGS__))
+#define amp_cummax(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cummax_call(AMP_ARGS_MISSING_(cummax, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_cummax_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cummax_out_call(values, indices, AMP_ARGS_MISSING_(cummax, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The smallest element so far along dim, and where it stands.
@@ -506,14 +506,14 @@ AMP_API amp_tensor *amp_cummax_out_call(amp_tensor *values, amp_tensor *indices,
 typedef struct amp_cummin_args {
     size_t struct_size AMP_SIZE_OF_(amp_cummin_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
     amp_tensor **indices AMP_ABSENT_;
 } amp_cummin_args;
 AMP_API amp_tensor *amp_cummin_call(const amp_cummin_args *args);
 AMP_API amp_tensor *amp_cummin_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummin_args *args);
 #ifndef __cplusplus
-#define amp_cummin(...) amp_cummin_call(AMP_ARGS_(cummin, input, __VA_ARGS__))
-#define amp_cummin_out(values, indices, ...) amp_cummin_out_call(values, indices, AMP_ARGS_(cummin, input, __VA_ARGS__))
+#define amp_cummin(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cummin_call(AMP_ARGS_MISSING_(cummin, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_cummin_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cummin_out_call(values, indices, AMP_ARGS_MISSING_(cummin, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@ typedef struct amp_scaled_dot_product_attention_args {
 } amp_scaled_dot_product_attention_args;
 AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_product_attention_args *args);
 #ifndef __cplusplus
-#define amp_scaled_dot_product_attention(...) amp_scaled_dot_product_attention_call(AMP_ARGS_(scaled_dot_product_attention, query, __VA_ARGS__))
+#define amp_scaled_dot_product_attention(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "query, key, value", amp_scaled_dot_product_attention_call(AMP_ARGS_(scaled_dot_product_attention, query, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Multi-head attention with its projections; the second result only where need_weights.
@@ -40,8 +40,8 @@ typedef struct amp_native_multi_head_attention_args {
     amp_tensor *query AMP_ABSENT_;
     amp_tensor *key AMP_ABSENT_;
     amp_tensor *value AMP_ABSENT_;
-    int64_t embed_dim AMP_ABSENT_;
-    int64_t num_head AMP_ABSENT_;
+    int64_t embed_dim AMP_REQUIRED_INT_;
+    int64_t num_head AMP_REQUIRED_INT_;
     amp_tensor *qkv_weight AMP_ABSENT_;
     amp_tensor *qkv_bias AMP_ABSENT_;
     amp_tensor *proj_weight AMP_ABSENT_;
@@ -54,7 +54,7 @@ typedef struct amp_native_multi_head_attention_args {
 } amp_native_multi_head_attention_args;
 AMP_API amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_head_attention_args *args);
 #ifndef __cplusplus
-#define amp_native_multi_head_attention(...) amp_native_multi_head_attention_call(AMP_ARGS_(native_multi_head_attention, query, __VA_ARGS__))
+#define amp_native_multi_head_attention(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias", amp_native_multi_head_attention_call(AMP_ARGS_MISSING_(native_multi_head_attention, (.embed_dim = AMP_MISSING_INT_, .num_head = AMP_MISSING_INT_), query, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
 /* LSTM layers over a sequence; hx is {h0, c0}, params w_ih, w_hh, b_ih, b_hh for each layer and direction.
@@ -67,8 +67,8 @@ typedef struct amp_lstm_args {
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
     bool has_biases AMP_ABSENT_;
-    int64_t num_layers AMP_ABSENT_;
-    double dropout AMP_ABSENT_;
+    int64_t num_layers AMP_REQUIRED_INT_;
+    double dropout AMP_REQUIRED_FLOAT_;
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
@@ -77,7 +77,7 @@ typedef struct amp_lstm_args {
 } amp_lstm_args;
 AMP_API amp_tensor *amp_lstm_call(const amp_lstm_args *args);
 #ifndef __cplusplus
-#define amp_lstm(...) amp_lstm_call(AMP_ARGS_(lstm, input, __VA_ARGS__))
+#define amp_lstm(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first", amp_lstm_call(AMP_ARGS_MISSING_(lstm, (.num_layers = AMP_MISSING_INT_, .dropout = AMP_MISSING_FLOAT_), input, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
 /* GRU layers over a sequence; hx is {h0}, params as for lstm.
@@ -90,8 +90,8 @@ typedef struct amp_gru_args {
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
     bool has_biases AMP_ABSENT_;
-    int64_t num_layers AMP_ABSENT_;
-    double dropout AMP_ABSENT_;
+    int64_t num_layers AMP_REQUIRED_INT_;
+    double dropout AMP_REQUIRED_FLOAT_;
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
@@ -99,7 +99,7 @@ typedef struct amp_gru_args {
 } amp_gru_args;
 AMP_API amp_tensor *amp_gru_call(const amp_gru_args *args);
 #ifndef __cplusplus
-#define amp_gru(...) amp_gru_call(AMP_ARGS_(gru, input, __VA_ARGS__))
+#define amp_gru(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first", amp_gru_call(AMP_ARGS_MISSING_(gru, (.num_layers = AMP_MISSING_INT_, .dropout = AMP_MISSING_FLOAT_), input, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
 /* Elman layers with tanh over a sequence; hx is {h0}, params as for lstm.
@@ -112,8 +112,8 @@ typedef struct amp_rnn_tanh_args {
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
     bool has_biases AMP_ABSENT_;
-    int64_t num_layers AMP_ABSENT_;
-    double dropout AMP_ABSENT_;
+    int64_t num_layers AMP_REQUIRED_INT_;
+    double dropout AMP_REQUIRED_FLOAT_;
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
@@ -121,7 +121,7 @@ typedef struct amp_rnn_tanh_args {
 } amp_rnn_tanh_args;
 AMP_API amp_tensor *amp_rnn_tanh_call(const amp_rnn_tanh_args *args);
 #ifndef __cplusplus
-#define amp_rnn_tanh(...) amp_rnn_tanh_call(AMP_ARGS_(rnn_tanh, input, __VA_ARGS__))
+#define amp_rnn_tanh(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first", amp_rnn_tanh_call(AMP_ARGS_MISSING_(rnn_tanh, (.num_layers = AMP_MISSING_INT_, .dropout = AMP_MISSING_FLOAT_), input, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
 /* Elman layers with relu over a sequence; hx is {h0}, params as for lstm.
@@ -134,8 +134,8 @@ typedef struct amp_rnn_relu_args {
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
     bool has_biases AMP_ABSENT_;
-    int64_t num_layers AMP_ABSENT_;
-    double dropout AMP_ABSENT_;
+    int64_t num_layers AMP_REQUIRED_INT_;
+    double dropout AMP_REQUIRED_FLOAT_;
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
@@ -143,7 +143,7 @@ typedef struct amp_rnn_relu_args {
 } amp_rnn_relu_args;
 AMP_API amp_tensor *amp_rnn_relu_call(const amp_rnn_relu_args *args);
 #ifndef __cplusplus
-#define amp_rnn_relu(...) amp_rnn_relu_call(AMP_ARGS_(rnn_relu, input, __VA_ARGS__))
+#define amp_rnn_relu(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first", amp_rnn_relu_call(AMP_ARGS_MISSING_(rnn_relu, (.num_layers = AMP_MISSING_INT_, .dropout = AMP_MISSING_FLOAT_), input, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
 /* lstm, gru, rnn_tanh or rnn_relu by mode.
@@ -156,8 +156,8 @@ typedef struct amp_rnn_layer_args {
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
     bool has_biases AMP_ABSENT_;
-    int64_t num_layers AMP_ABSENT_;
-    double dropout AMP_ABSENT_;
+    int64_t num_layers AMP_REQUIRED_INT_;
+    double dropout AMP_REQUIRED_FLOAT_;
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
@@ -167,7 +167,7 @@ typedef struct amp_rnn_layer_args {
 } amp_rnn_layer_args;
 AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
 #ifndef __cplusplus
-#define amp_rnn_layer(...) amp_rnn_layer_call(AMP_ARGS_(rnn_layer, input, __VA_ARGS__))
+#define amp_rnn_layer(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first", amp_rnn_layer_call(AMP_ARGS_MISSING_(rnn_layer, (.num_layers = AMP_MISSING_INT_, .dropout = AMP_MISSING_FLOAT_), input, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
 /* One step of an LSTM; hx is {h, c}.
@@ -186,7 +186,7 @@ typedef struct amp_lstm_cell_args {
 } amp_lstm_cell_args;
 AMP_API amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args);
 #ifndef __cplusplus
-#define amp_lstm_cell(...) amp_lstm_cell_call(AMP_ARGS_(lstm_cell, input, __VA_ARGS__))
+#define amp_lstm_cell(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, hx, w_ih, w_hh", amp_lstm_cell_call(AMP_ARGS_(lstm_cell, input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* One step of a GRU; hx is {h}.
@@ -203,7 +203,7 @@ typedef struct amp_gru_cell_args {
 } amp_gru_cell_args;
 AMP_API amp_tensor *amp_gru_cell_call(const amp_gru_cell_args *args);
 #ifndef __cplusplus
-#define amp_gru_cell(...) amp_gru_cell_call(AMP_ARGS_(gru_cell, input, __VA_ARGS__))
+#define amp_gru_cell(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, hx, w_ih, w_hh", amp_gru_cell_call(AMP_ARGS_(gru_cell, input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* One step of an Elman network with tanh; hx is {h}.
@@ -220,7 +220,7 @@ typedef struct amp_rnn_tanh_cell_args {
 } amp_rnn_tanh_cell_args;
 AMP_API amp_tensor *amp_rnn_tanh_cell_call(const amp_rnn_tanh_cell_args *args);
 #ifndef __cplusplus
-#define amp_rnn_tanh_cell(...) amp_rnn_tanh_cell_call(AMP_ARGS_(rnn_tanh_cell, input, __VA_ARGS__))
+#define amp_rnn_tanh_cell(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, hx, w_ih, w_hh", amp_rnn_tanh_cell_call(AMP_ARGS_(rnn_tanh_cell, input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* One step of an Elman network with relu; hx is {h}.
@@ -237,7 +237,7 @@ typedef struct amp_rnn_relu_cell_args {
 } amp_rnn_relu_cell_args;
 AMP_API amp_tensor *amp_rnn_relu_cell_call(const amp_rnn_relu_cell_args *args);
 #ifndef __cplusplus
-#define amp_rnn_relu_cell(...) amp_rnn_relu_cell_call(AMP_ARGS_(rnn_relu_cell, input, __VA_ARGS__))
+#define amp_rnn_relu_cell(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, hx, w_ih, w_hh", amp_rnn_relu_cell_call(AMP_ARGS_(rnn_relu_cell, input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

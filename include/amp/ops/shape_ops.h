@@ -20,7 +20,7 @@ typedef struct amp_view_args {
 } amp_view_args;
 AMP_API amp_tensor *amp_view_call(const amp_view_args *args);
 #ifndef __cplusplus
-#define amp_view(...) amp_view_call(AMP_ARGS_(view, input, __VA_ARGS__))
+#define amp_view(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, size", amp_view_call(AMP_ARGS_(view, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The same elements under another shape, a view where strides allow it, else a copy; one extent may be -1.
@@ -33,7 +33,7 @@ typedef struct amp_reshape_args {
 } amp_reshape_args;
 AMP_API amp_tensor *amp_reshape_call(const amp_reshape_args *args);
 #ifndef __cplusplus
-#define amp_reshape(...) amp_reshape_call(AMP_ARGS_(reshape, input, __VA_ARGS__))
+#define amp_reshape(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, shape", amp_reshape_call(AMP_ARGS_(reshape, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Dimensions in the given order.
@@ -46,7 +46,7 @@ typedef struct amp_permute_args {
 } amp_permute_args;
 AMP_API amp_tensor *amp_permute_call(const amp_permute_args *args);
 #ifndef __cplusplus
-#define amp_permute(...) amp_permute_call(AMP_ARGS_(permute, input, __VA_ARGS__))
+#define amp_permute(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dims", amp_permute_call(AMP_ARGS_(permute, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Two dimensions swapped.
@@ -55,14 +55,14 @@ AMP_API amp_tensor *amp_permute_call(const amp_permute_args *args);
 typedef struct amp_transpose_args {
     size_t struct_size AMP_SIZE_OF_(amp_transpose_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim0 AMP_ABSENT_;
-    int64_t dim1 AMP_ABSENT_;
+    int64_t dim0 AMP_REQUIRED_INT_;
+    int64_t dim1 AMP_REQUIRED_INT_;
 } amp_transpose_args;
 AMP_API amp_tensor *amp_transpose_call(const amp_transpose_args *args);
 AMP_API amp_tensor *amp_transpose_inplace_call(const amp_transpose_args *args);
 #ifndef __cplusplus
-#define amp_transpose(...) amp_transpose_call(AMP_ARGS_(transpose, input, __VA_ARGS__))
-#define amp_transpose_(...) amp_transpose_inplace_call(AMP_ARGS_(transpose, input, __VA_ARGS__))
+#define amp_transpose(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim0, dim1", amp_transpose_call(AMP_ARGS_MISSING_(transpose, (.dim0 = AMP_MISSING_INT_, .dim1 = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
+#define amp_transpose_(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim0, dim1", amp_transpose_inplace_call(AMP_ARGS_MISSING_(transpose, (.dim0 = AMP_MISSING_INT_, .dim1 = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* The transpose of a matrix; vectors and 0-dim tensors stay as they are.
@@ -75,8 +75,8 @@ typedef struct amp_t_args {
 AMP_API amp_tensor *amp_t_call(const amp_t_args *args);
 AMP_API amp_tensor *amp_t_inplace_call(const amp_t_args *args);
 #ifndef __cplusplus
-#define amp_t(...) amp_t_call(AMP_ARGS_(t, input, __VA_ARGS__))
-#define amp_t_(...) amp_t_inplace_call(AMP_ARGS_(t, input, __VA_ARGS__))
+#define amp_t(...) AMP_CALL_(amp_t_call(AMP_ARGS_(t, input, __VA_ARGS__)))
+#define amp_t_(...) AMP_CALL_(amp_t_inplace_call(AMP_ARGS_(t, input, __VA_ARGS__)))
 #endif
 
 /* Without the dimensions of extent 1: all of them, or those named.
@@ -90,8 +90,8 @@ typedef struct amp_squeeze_args {
 AMP_API amp_tensor *amp_squeeze_call(const amp_squeeze_args *args);
 AMP_API amp_tensor *amp_squeeze_inplace_call(const amp_squeeze_args *args);
 #ifndef __cplusplus
-#define amp_squeeze(...) amp_squeeze_call(AMP_ARGS_(squeeze, input, __VA_ARGS__))
-#define amp_squeeze_(...) amp_squeeze_inplace_call(AMP_ARGS_(squeeze, input, __VA_ARGS__))
+#define amp_squeeze(...) AMP_CALL_(amp_squeeze_call(AMP_ARGS_(squeeze, input, __VA_ARGS__)))
+#define amp_squeeze_(...) AMP_CALL_(amp_squeeze_inplace_call(AMP_ARGS_(squeeze, input, __VA_ARGS__)))
 #endif
 
 /* A dimension of extent 1 inserted before dim.
@@ -100,13 +100,13 @@ AMP_API amp_tensor *amp_squeeze_inplace_call(const amp_squeeze_args *args);
 typedef struct amp_unsqueeze_args {
     size_t struct_size AMP_SIZE_OF_(amp_unsqueeze_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
 } amp_unsqueeze_args;
 AMP_API amp_tensor *amp_unsqueeze_call(const amp_unsqueeze_args *args);
 AMP_API amp_tensor *amp_unsqueeze_inplace_call(const amp_unsqueeze_args *args);
 #ifndef __cplusplus
-#define amp_unsqueeze(...) amp_unsqueeze_call(AMP_ARGS_(unsqueeze, input, __VA_ARGS__))
-#define amp_unsqueeze_(...) amp_unsqueeze_inplace_call(AMP_ARGS_(unsqueeze, input, __VA_ARGS__))
+#define amp_unsqueeze(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_unsqueeze_call(AMP_ARGS_MISSING_(unsqueeze, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_unsqueeze_(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_unsqueeze_inplace_call(AMP_ARGS_MISSING_(unsqueeze, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The dimensions from start_dim to end_dim merged into one; a copy where strides do not allow a view.
@@ -120,7 +120,7 @@ typedef struct amp_flatten_args {
 } amp_flatten_args;
 AMP_API amp_tensor *amp_flatten_call(const amp_flatten_args *args);
 #ifndef __cplusplus
-#define amp_flatten(...) amp_flatten_call(AMP_ARGS_(flatten, input, __VA_ARGS__))
+#define amp_flatten(...) AMP_CALL_(amp_flatten_call(AMP_ARGS_(flatten, input, __VA_ARGS__)))
 #endif
 
 /* Dimensions of extent 1 repeated to the given size without copying; -1 keeps an extent; implicit says nothing here.
@@ -134,7 +134,7 @@ typedef struct amp_expand_args {
 } amp_expand_args;
 AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
 #ifndef __cplusplus
-#define amp_expand(...) amp_expand_call(AMP_ARGS_(expand, input, __VA_ARGS__))
+#define amp_expand(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, size", amp_expand_call(AMP_ARGS_(expand, input, r1_, __VA_ARGS__)))
 #endif
 
 /* One index of a dimension; that dimension disappears.
@@ -143,12 +143,12 @@ AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
 typedef struct amp_select_args {
     size_t struct_size AMP_SIZE_OF_(amp_select_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
-    int64_t index AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    int64_t index AMP_REQUIRED_INT_;
 } amp_select_args;
 AMP_API amp_tensor *amp_select_call(const amp_select_args *args);
 #ifndef __cplusplus
-#define amp_select(...) amp_select_call(AMP_ARGS_(select, input, __VA_ARGS__))
+#define amp_select(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index", amp_select_call(AMP_ARGS_MISSING_(select, (.dim = AMP_MISSING_INT_, .index = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* length elements of a dimension from start on.
@@ -157,13 +157,13 @@ AMP_API amp_tensor *amp_select_call(const amp_select_args *args);
 typedef struct amp_narrow_args {
     size_t struct_size AMP_SIZE_OF_(amp_narrow_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dim AMP_ABSENT_;
-    int64_t start AMP_ABSENT_;
-    int64_t length AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    int64_t start AMP_REQUIRED_INT_;
+    int64_t length AMP_REQUIRED_INT_;
 } amp_narrow_args;
 AMP_API amp_tensor *amp_narrow_call(const amp_narrow_args *args);
 #ifndef __cplusplus
-#define amp_narrow(...) amp_narrow_call(AMP_ARGS_(narrow, input, __VA_ARGS__))
+#define amp_narrow(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, start, length", amp_narrow_call(AMP_ARGS_MISSING_(narrow, (.dim = AMP_MISSING_INT_, .start = AMP_MISSING_INT_, .length = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* Every step-th element of a dimension from start up to but without end; out-of-range bounds are clipped.
@@ -179,7 +179,7 @@ typedef struct amp_slice_args {
 } amp_slice_args;
 AMP_API amp_tensor *amp_slice_call(const amp_slice_args *args);
 #ifndef __cplusplus
-#define amp_slice(...) amp_slice_call(AMP_ARGS_(slice, input, __VA_ARGS__))
+#define amp_slice(...) AMP_CALL_(amp_slice_call(AMP_ARGS_(slice, input, __VA_ARGS__)))
 #endif
 
 /* The diagonal of two dimensions as a new last dimension.
@@ -194,7 +194,7 @@ typedef struct amp_diagonal_args {
 } amp_diagonal_args;
 AMP_API amp_tensor *amp_diagonal_call(const amp_diagonal_args *args);
 #ifndef __cplusplus
-#define amp_diagonal(...) amp_diagonal_call(AMP_ARGS_(diagonal, input, __VA_ARGS__))
+#define amp_diagonal(...) AMP_CALL_(amp_diagonal_call(AMP_ARGS_(diagonal, input, __VA_ARGS__)))
 #endif
 
 /* All windows of a dimension, size wide and step apart; the window becomes the last dimension.
@@ -203,13 +203,13 @@ AMP_API amp_tensor *amp_diagonal_call(const amp_diagonal_args *args);
 typedef struct amp_unfold_args {
     size_t struct_size AMP_SIZE_OF_(amp_unfold_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t dimension AMP_ABSENT_;
-    int64_t size AMP_ABSENT_;
-    int64_t step AMP_ABSENT_;
+    int64_t dimension AMP_REQUIRED_INT_;
+    int64_t size AMP_REQUIRED_INT_;
+    int64_t step AMP_REQUIRED_INT_;
 } amp_unfold_args;
 AMP_API amp_tensor *amp_unfold_call(const amp_unfold_args *args);
 #ifndef __cplusplus
-#define amp_unfold(...) amp_unfold_call(AMP_ARGS_(unfold, input, __VA_ARGS__))
+#define amp_unfold(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dimension, size, step", amp_unfold_call(AMP_ARGS_MISSING_(unfold, (.dimension = AMP_MISSING_INT_, .size = AMP_MISSING_INT_, .step = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* A last dimension of 2 (real, imaginary) read as complex numbers.
@@ -221,7 +221,7 @@ typedef struct amp_view_as_complex_args {
 } amp_view_as_complex_args;
 AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *args);
 #ifndef __cplusplus
-#define amp_view_as_complex(...) amp_view_as_complex_call(AMP_ARGS_(view_as_complex, input, __VA_ARGS__))
+#define amp_view_as_complex(...) AMP_CALL_(amp_view_as_complex_call(AMP_ARGS_(view_as_complex, input, __VA_ARGS__)))
 #endif
 
 /* At most chunks views of equal length along dim; the last may be shorter.
@@ -230,12 +230,12 @@ AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *arg
 typedef struct amp_chunk_args {
     size_t struct_size AMP_SIZE_OF_(amp_chunk_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t chunks AMP_ABSENT_;
+    int64_t chunks AMP_REQUIRED_INT_;
     int64_t dim AMP_ABSENT_;
 } amp_chunk_args;
 AMP_API amp_tensor_list amp_chunk_call(const amp_chunk_args *args);
 #ifndef __cplusplus
-#define amp_chunk(...) amp_chunk_call(AMP_ARGS_(chunk, input, __VA_ARGS__))
+#define amp_chunk(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, chunks", amp_chunk_call(AMP_ARGS_MISSING_(chunk, (.chunks = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* Views along dim: one number is the length of each, several are the lengths one by one.
@@ -249,7 +249,7 @@ typedef struct amp_split_args {
 } amp_split_args;
 AMP_API amp_tensor_list amp_split_call(const amp_split_args *args);
 #ifndef __cplusplus
-#define amp_split(...) amp_split_call(AMP_ARGS_(split, input, __VA_ARGS__))
+#define amp_split(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, split_size_or_sections", amp_split_call(AMP_ARGS_(split, input, r1_, __VA_ARGS__)))
 #endif
 
 /* One view for each index of dim.
@@ -262,7 +262,7 @@ typedef struct amp_unbind_args {
 } amp_unbind_args;
 AMP_API amp_tensor_list amp_unbind_call(const amp_unbind_args *args);
 #ifndef __cplusplus
-#define amp_unbind(...) amp_unbind_call(AMP_ARGS_(unbind, input, __VA_ARGS__))
+#define amp_unbind(...) AMP_CALL_(amp_unbind_call(AMP_ARGS_(unbind, input, __VA_ARGS__)))
 #endif
 
 /* A copy with its own memory.
@@ -275,8 +275,8 @@ typedef struct amp_clone_args {
 AMP_API amp_tensor *amp_clone_call(const amp_clone_args *args);
 AMP_API amp_tensor *amp_clone_out_call(amp_tensor *out, const amp_clone_args *args);
 #ifndef __cplusplus
-#define amp_clone(...) amp_clone_call(AMP_ARGS_(clone, input, __VA_ARGS__))
-#define amp_clone_out(out, ...) amp_clone_out_call(out, AMP_ARGS_(clone, input, __VA_ARGS__))
+#define amp_clone(...) AMP_CALL_(amp_clone_call(AMP_ARGS_(clone, input, __VA_ARGS__)))
+#define amp_clone_out(out, ...) AMP_CALL_(amp_clone_out_call(out, AMP_ARGS_(clone, input, __VA_ARGS__)))
 #endif
 
 /* The same elements stored row by row: a view of input, without a copy, where it is so already.
@@ -288,7 +288,7 @@ typedef struct amp_contiguous_args {
 } amp_contiguous_args;
 AMP_API amp_tensor *amp_contiguous_call(const amp_contiguous_args *args);
 #ifndef __cplusplus
-#define amp_contiguous(...) amp_contiguous_call(AMP_ARGS_(contiguous, input, __VA_ARGS__))
+#define amp_contiguous(...) AMP_CALL_(amp_contiguous_call(AMP_ARGS_(contiguous, input, __VA_ARGS__)))
 #endif
 
 /* The elements converted to a dtype; a view of input where it has it already, unless copy is set.
@@ -302,7 +302,7 @@ typedef struct amp_to_args {
 } amp_to_args;
 AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
 #ifndef __cplusplus
-#define amp_to(...) amp_to_call(AMP_ARGS_(to, input, __VA_ARGS__))
+#define amp_to(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dtype", amp_to_call(AMP_ARGS_(to, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The elements on a device (AMP_DEVICE_CPU, AMP_DEVICE_CUDA), converted where a dtype is given; a view of input where
@@ -312,13 +312,13 @@ AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
 typedef struct amp_to_device_args {
     size_t struct_size AMP_SIZE_OF_(amp_to_device_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t device AMP_ABSENT_;
+    int64_t device AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
     bool copy AMP_ABSENT_;
 } amp_to_device_args;
 AMP_API amp_tensor *amp_to_device_call(const amp_to_device_args *args);
 #ifndef __cplusplus
-#define amp_to_device(...) amp_to_device_call(AMP_ARGS_(to_device, input, __VA_ARGS__))
+#define amp_to_device(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, device", amp_to_device_call(AMP_ARGS_MISSING_(to_device, (.device = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* One value in the shape and dtype of input.
@@ -333,9 +333,9 @@ AMP_API amp_tensor *amp_fill_call(const amp_fill_args *args);
 AMP_API amp_tensor *amp_fill_inplace_call(const amp_fill_args *args);
 AMP_API amp_tensor *amp_fill_out_call(amp_tensor *out, const amp_fill_args *args);
 #ifndef __cplusplus
-#define amp_fill(...) amp_fill_call(AMP_ARGS_(fill, input, __VA_ARGS__))
-#define amp_fill_(...) amp_fill_inplace_call(AMP_ARGS_(fill, input, __VA_ARGS__))
-#define amp_fill_out(out, ...) amp_fill_out_call(out, AMP_ARGS_(fill, input, __VA_ARGS__))
+#define amp_fill(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_call(AMP_ARGS_(fill, input, r1_, __VA_ARGS__)))
+#define amp_fill_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_inplace_call(AMP_ARGS_(fill, input, r1_, __VA_ARGS__)))
+#define amp_fill_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_out_call(out, AMP_ARGS_(fill, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The value of a 0-dim tensor in the shape and dtype of input.
@@ -350,9 +350,9 @@ AMP_API amp_tensor *amp_fill_tensor_call(const amp_fill_tensor_args *args);
 AMP_API amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *args);
 AMP_API amp_tensor *amp_fill_tensor_out_call(amp_tensor *out, const amp_fill_tensor_args *args);
 #ifndef __cplusplus
-#define amp_fill_tensor(...) amp_fill_tensor_call(AMP_ARGS_(fill_tensor, input, __VA_ARGS__))
-#define amp_fill_tensor_(...) amp_fill_tensor_inplace_call(AMP_ARGS_(fill_tensor, input, __VA_ARGS__))
-#define amp_fill_tensor_out(out, ...) amp_fill_tensor_out_call(out, AMP_ARGS_(fill_tensor, input, __VA_ARGS__))
+#define amp_fill_tensor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_tensor_call(AMP_ARGS_(fill_tensor, input, r1_, __VA_ARGS__)))
+#define amp_fill_tensor_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_tensor_inplace_call(AMP_ARGS_(fill_tensor, input, r1_, __VA_ARGS__)))
+#define amp_fill_tensor_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_tensor_out_call(out, AMP_ARGS_(fill_tensor, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Tensors joined along an existing dimension.
@@ -366,8 +366,8 @@ typedef struct amp_cat_args {
 AMP_API amp_tensor *amp_cat_call(const amp_cat_args *args);
 AMP_API amp_tensor *amp_cat_out_call(amp_tensor *out, const amp_cat_args *args);
 #ifndef __cplusplus
-#define amp_cat(...) amp_cat_call(AMP_ARGS_(cat, tensors, __VA_ARGS__))
-#define amp_cat_out(out, ...) amp_cat_out_call(out, AMP_ARGS_(cat, tensors, __VA_ARGS__))
+#define amp_cat(...) AMP_CALL_(amp_cat_call(AMP_ARGS_(cat, tensors, __VA_ARGS__)))
+#define amp_cat_out(out, ...) AMP_CALL_(amp_cat_out_call(out, AMP_ARGS_(cat, tensors, __VA_ARGS__)))
 #endif
 
 /* Tensors of one shape joined along a new dimension.
@@ -381,8 +381,8 @@ typedef struct amp_stack_args {
 AMP_API amp_tensor *amp_stack_call(const amp_stack_args *args);
 AMP_API amp_tensor *amp_stack_out_call(amp_tensor *out, const amp_stack_args *args);
 #ifndef __cplusplus
-#define amp_stack(...) amp_stack_call(AMP_ARGS_(stack, tensors, __VA_ARGS__))
-#define amp_stack_out(out, ...) amp_stack_out_call(out, AMP_ARGS_(stack, tensors, __VA_ARGS__))
+#define amp_stack(...) AMP_CALL_(amp_stack_call(AMP_ARGS_(stack, tensors, __VA_ARGS__)))
+#define amp_stack_out(out, ...) AMP_CALL_(amp_stack_out_call(out, AMP_ARGS_(stack, tensors, __VA_ARGS__)))
 #endif
 
 /* input copied repeats times along each dimension, new dimensions first.
@@ -396,8 +396,8 @@ typedef struct amp_repeat_args {
 AMP_API amp_tensor *amp_repeat_call(const amp_repeat_args *args);
 AMP_API amp_tensor *amp_repeat_out_call(amp_tensor *out, const amp_repeat_args *args);
 #ifndef __cplusplus
-#define amp_repeat(...) amp_repeat_call(AMP_ARGS_(repeat, input, __VA_ARGS__))
-#define amp_repeat_out(out, ...) amp_repeat_out_call(out, AMP_ARGS_(repeat, input, __VA_ARGS__))
+#define amp_repeat(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, repeats", amp_repeat_call(AMP_ARGS_(repeat, input, r1_, __VA_ARGS__)))
+#define amp_repeat_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, repeats", amp_repeat_out_call(out, AMP_ARGS_(repeat, input, r1_, __VA_ARGS__)))
 #endif
 
 /* As repeat, with missing counts taken as 1.
@@ -410,7 +410,7 @@ typedef struct amp_tile_args {
 } amp_tile_args;
 AMP_API amp_tensor *amp_tile_call(const amp_tile_args *args);
 #ifndef __cplusplus
-#define amp_tile(...) amp_tile_call(AMP_ARGS_(tile, input, __VA_ARGS__))
+#define amp_tile(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dims", amp_tile_call(AMP_ARGS_(tile, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The order of the elements reversed along the named dimensions.
@@ -424,8 +424,8 @@ typedef struct amp_flip_args {
 AMP_API amp_tensor *amp_flip_call(const amp_flip_args *args);
 AMP_API amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args);
 #ifndef __cplusplus
-#define amp_flip(...) amp_flip_call(AMP_ARGS_(flip, input, __VA_ARGS__))
-#define amp_flip_out(out, ...) amp_flip_out_call(out, AMP_ARGS_(flip, input, __VA_ARGS__))
+#define amp_flip(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dims", amp_flip_call(AMP_ARGS_(flip, input, r1_, __VA_ARGS__)))
+#define amp_flip_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dims", amp_flip_out_call(out, AMP_ARGS_(flip, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Elements moved cyclically along dimensions, or in flattened order where none is named.
@@ -440,8 +440,8 @@ typedef struct amp_roll_args {
 AMP_API amp_tensor *amp_roll_call(const amp_roll_args *args);
 AMP_API amp_tensor *amp_roll_out_call(amp_tensor *out, const amp_roll_args *args);
 #ifndef __cplusplus
-#define amp_roll(...) amp_roll_call(AMP_ARGS_(roll, input, __VA_ARGS__))
-#define amp_roll_out(out, ...) amp_roll_out_call(out, AMP_ARGS_(roll, input, __VA_ARGS__))
+#define amp_roll(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, shifts", amp_roll_call(AMP_ARGS_(roll, input, r1_, __VA_ARGS__)))
+#define amp_roll_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, shifts", amp_roll_out_call(out, AMP_ARGS_(roll, input, r1_, __VA_ARGS__)))
 #endif
 
 /* The lower triangle of each matrix, zeros above the given diagonal.
@@ -456,9 +456,9 @@ AMP_API amp_tensor *amp_tril_call(const amp_tril_args *args);
 AMP_API amp_tensor *amp_tril_inplace_call(const amp_tril_args *args);
 AMP_API amp_tensor *amp_tril_out_call(amp_tensor *out, const amp_tril_args *args);
 #ifndef __cplusplus
-#define amp_tril(...) amp_tril_call(AMP_ARGS_(tril, input, __VA_ARGS__))
-#define amp_tril_(...) amp_tril_inplace_call(AMP_ARGS_(tril, input, __VA_ARGS__))
-#define amp_tril_out(out, ...) amp_tril_out_call(out, AMP_ARGS_(tril, input, __VA_ARGS__))
+#define amp_tril(...) AMP_CALL_(amp_tril_call(AMP_ARGS_(tril, input, __VA_ARGS__)))
+#define amp_tril_(...) AMP_CALL_(amp_tril_inplace_call(AMP_ARGS_(tril, input, __VA_ARGS__)))
+#define amp_tril_out(out, ...) AMP_CALL_(amp_tril_out_call(out, AMP_ARGS_(tril, input, __VA_ARGS__)))
 #endif
 
 /* The upper triangle of each matrix, zeros below the given diagonal.
@@ -473,9 +473,9 @@ AMP_API amp_tensor *amp_triu_call(const amp_triu_args *args);
 AMP_API amp_tensor *amp_triu_inplace_call(const amp_triu_args *args);
 AMP_API amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args);
 #ifndef __cplusplus
-#define amp_triu(...) amp_triu_call(AMP_ARGS_(triu, input, __VA_ARGS__))
-#define amp_triu_(...) amp_triu_inplace_call(AMP_ARGS_(triu, input, __VA_ARGS__))
-#define amp_triu_out(out, ...) amp_triu_out_call(out, AMP_ARGS_(triu, input, __VA_ARGS__))
+#define amp_triu(...) AMP_CALL_(amp_triu_call(AMP_ARGS_(triu, input, __VA_ARGS__)))
+#define amp_triu_(...) AMP_CALL_(amp_triu_inplace_call(AMP_ARGS_(triu, input, __VA_ARGS__)))
+#define amp_triu_out(out, ...) AMP_CALL_(amp_triu_out_call(out, AMP_ARGS_(triu, input, __VA_ARGS__)))
 #endif
 
 /* (N, C·r², H, W) rearranged to (N, C, H·r, W·r).
@@ -484,13 +484,13 @@ AMP_API amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args
 typedef struct amp_pixel_shuffle_args {
     size_t struct_size AMP_SIZE_OF_(amp_pixel_shuffle_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t upscale_factor AMP_ABSENT_;
+    int64_t upscale_factor AMP_REQUIRED_INT_;
 } amp_pixel_shuffle_args;
 AMP_API amp_tensor *amp_pixel_shuffle_call(const amp_pixel_shuffle_args *args);
 AMP_API amp_tensor *amp_pixel_shuffle_out_call(amp_tensor *out, const amp_pixel_shuffle_args *args);
 #ifndef __cplusplus
-#define amp_pixel_shuffle(...) amp_pixel_shuffle_call(AMP_ARGS_(pixel_shuffle, input, __VA_ARGS__))
-#define amp_pixel_shuffle_out(out, ...) amp_pixel_shuffle_out_call(out, AMP_ARGS_(pixel_shuffle, input, __VA_ARGS__))
+#define amp_pixel_shuffle(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, upscale_factor", amp_pixel_shuffle_call(AMP_ARGS_MISSING_(pixel_shuffle, (.upscale_factor = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_pixel_shuffle_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, upscale_factor", amp_pixel_shuffle_out_call(out, AMP_ARGS_MISSING_(pixel_shuffle, (.upscale_factor = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* (N, C, H·r, W·r) rearranged to (N, C·r², H, W).
@@ -499,13 +499,13 @@ AMP_API amp_tensor *amp_pixel_shuffle_out_call(amp_tensor *out, const amp_pixel_
 typedef struct amp_pixel_unshuffle_args {
     size_t struct_size AMP_SIZE_OF_(amp_pixel_unshuffle_args);
     amp_tensor *input AMP_ABSENT_;
-    int64_t downscale_factor AMP_ABSENT_;
+    int64_t downscale_factor AMP_REQUIRED_INT_;
 } amp_pixel_unshuffle_args;
 AMP_API amp_tensor *amp_pixel_unshuffle_call(const amp_pixel_unshuffle_args *args);
 AMP_API amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixel_unshuffle_args *args);
 #ifndef __cplusplus
-#define amp_pixel_unshuffle(...) amp_pixel_unshuffle_call(AMP_ARGS_(pixel_unshuffle, input, __VA_ARGS__))
-#define amp_pixel_unshuffle_out(out, ...) amp_pixel_unshuffle_out_call(out, AMP_ARGS_(pixel_unshuffle, input, __VA_ARGS__))
+#define amp_pixel_unshuffle(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, downscale_factor", amp_pixel_unshuffle_call(AMP_ARGS_MISSING_(pixel_unshuffle, (.downscale_factor = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_pixel_unshuffle_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, downscale_factor", amp_pixel_unshuffle_out_call(out, AMP_ARGS_MISSING_(pixel_unshuffle, (.downscale_factor = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding with a constant: pairs (before, after) from the last dimension on; negative ones crop.
@@ -520,8 +520,8 @@ typedef struct amp_constant_pad_nd_args {
 AMP_API amp_tensor *amp_constant_pad_nd_call(const amp_constant_pad_nd_args *args);
 AMP_API amp_tensor *amp_constant_pad_nd_out_call(amp_tensor *out, const amp_constant_pad_nd_args *args);
 #ifndef __cplusplus
-#define amp_constant_pad_nd(...) amp_constant_pad_nd_call(AMP_ARGS_(constant_pad_nd, input, __VA_ARGS__))
-#define amp_constant_pad_nd_out(out, ...) amp_constant_pad_nd_out_call(out, AMP_ARGS_(constant_pad_nd, input, __VA_ARGS__))
+#define amp_constant_pad_nd(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, pad", amp_constant_pad_nd_call(AMP_ARGS_(constant_pad_nd, input, r1_, __VA_ARGS__)))
+#define amp_constant_pad_nd_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, pad", amp_constant_pad_nd_out_call(out, AMP_ARGS_(constant_pad_nd, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding (left, right) by reflection at the borders, which are not repeated.
@@ -535,8 +535,8 @@ typedef struct amp_reflection_pad1d_args {
 AMP_API amp_tensor *amp_reflection_pad1d_call(const amp_reflection_pad1d_args *args);
 AMP_API amp_tensor *amp_reflection_pad1d_out_call(amp_tensor *out, const amp_reflection_pad1d_args *args);
 #ifndef __cplusplus
-#define amp_reflection_pad1d(...) amp_reflection_pad1d_call(AMP_ARGS_(reflection_pad1d, input, __VA_ARGS__))
-#define amp_reflection_pad1d_out(out, ...) amp_reflection_pad1d_out_call(out, AMP_ARGS_(reflection_pad1d, input, __VA_ARGS__))
+#define amp_reflection_pad1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_reflection_pad1d_call(AMP_ARGS_(reflection_pad1d, input, r1_, __VA_ARGS__)))
+#define amp_reflection_pad1d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_reflection_pad1d_out_call(out, AMP_ARGS_(reflection_pad1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding (left, right, top, bottom) by reflection at the borders, which are not repeated.
@@ -550,8 +550,8 @@ typedef struct amp_reflection_pad2d_args {
 AMP_API amp_tensor *amp_reflection_pad2d_call(const amp_reflection_pad2d_args *args);
 AMP_API amp_tensor *amp_reflection_pad2d_out_call(amp_tensor *out, const amp_reflection_pad2d_args *args);
 #ifndef __cplusplus
-#define amp_reflection_pad2d(...) amp_reflection_pad2d_call(AMP_ARGS_(reflection_pad2d, input, __VA_ARGS__))
-#define amp_reflection_pad2d_out(out, ...) amp_reflection_pad2d_out_call(out, AMP_ARGS_(reflection_pad2d, input, __VA_ARGS__))
+#define amp_reflection_pad2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_reflection_pad2d_call(AMP_ARGS_(reflection_pad2d, input, r1_, __VA_ARGS__)))
+#define amp_reflection_pad2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_reflection_pad2d_out_call(out, AMP_ARGS_(reflection_pad2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding (left, right) with the border's value.
@@ -565,8 +565,8 @@ typedef struct amp_replication_pad1d_args {
 AMP_API amp_tensor *amp_replication_pad1d_call(const amp_replication_pad1d_args *args);
 AMP_API amp_tensor *amp_replication_pad1d_out_call(amp_tensor *out, const amp_replication_pad1d_args *args);
 #ifndef __cplusplus
-#define amp_replication_pad1d(...) amp_replication_pad1d_call(AMP_ARGS_(replication_pad1d, input, __VA_ARGS__))
-#define amp_replication_pad1d_out(out, ...) amp_replication_pad1d_out_call(out, AMP_ARGS_(replication_pad1d, input, __VA_ARGS__))
+#define amp_replication_pad1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad1d_call(AMP_ARGS_(replication_pad1d, input, r1_, __VA_ARGS__)))
+#define amp_replication_pad1d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad1d_out_call(out, AMP_ARGS_(replication_pad1d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding (left, right, top, bottom) with the border's value.
@@ -580,8 +580,8 @@ typedef struct amp_replication_pad2d_args {
 AMP_API amp_tensor *amp_replication_pad2d_call(const amp_replication_pad2d_args *args);
 AMP_API amp_tensor *amp_replication_pad2d_out_call(amp_tensor *out, const amp_replication_pad2d_args *args);
 #ifndef __cplusplus
-#define amp_replication_pad2d(...) amp_replication_pad2d_call(AMP_ARGS_(replication_pad2d, input, __VA_ARGS__))
-#define amp_replication_pad2d_out(out, ...) amp_replication_pad2d_out_call(out, AMP_ARGS_(replication_pad2d, input, __VA_ARGS__))
+#define amp_replication_pad2d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad2d_call(AMP_ARGS_(replication_pad2d, input, r1_, __VA_ARGS__)))
+#define amp_replication_pad2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad2d_out_call(out, AMP_ARGS_(replication_pad2d, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding (left, right, top, bottom, front, back) with the border's value.
@@ -595,8 +595,8 @@ typedef struct amp_replication_pad3d_args {
 AMP_API amp_tensor *amp_replication_pad3d_call(const amp_replication_pad3d_args *args);
 AMP_API amp_tensor *amp_replication_pad3d_out_call(amp_tensor *out, const amp_replication_pad3d_args *args);
 #ifndef __cplusplus
-#define amp_replication_pad3d(...) amp_replication_pad3d_call(AMP_ARGS_(replication_pad3d, input, __VA_ARGS__))
-#define amp_replication_pad3d_out(out, ...) amp_replication_pad3d_out_call(out, AMP_ARGS_(replication_pad3d, input, __VA_ARGS__))
+#define amp_replication_pad3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad3d_call(AMP_ARGS_(replication_pad3d, input, r1_, __VA_ARGS__)))
+#define amp_replication_pad3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad3d_out_call(out, AMP_ARGS_(replication_pad3d, input, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

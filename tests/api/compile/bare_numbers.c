@@ -1,4 +1,5 @@
-/* Numbers without a mark of presence, one by one (BARE, from 1): compilers must say so. By tests/api/check_ops.sh. */
+/* Calls that are errors, one by one (BARE, from 1): numbers without a mark of presence, and from 12 on required numbers
+ * left out. By tests/api/check_ops.sh, without a warning switched on. */
 #include "amp/amp.h"
 
 amp_tensor *bare(amp_tensor *x, bool flag);
@@ -20,6 +21,22 @@ amp_tensor *bare(amp_tensor *x, bool flag) {
     y = amp_sum(x, .dim = 1);
 #elif BARE == 7
     y = amp_conv2d(x, x, .groups = 2);
+#elif BARE == 8
+    y = amp_sum(x, 1);
+#elif BARE == 9
+    y = amp_relu(amp_conv2d(amp_add(x, x), x, NULL, .padding = 1));
+#elif BARE == 10
+    y = amp_relu(amp_add(amp_sum(x, 1), x));
+#elif BARE == 11
+    amp_autocast_here(AMP_DEVICE_CPU, .enabled = flag);
+#elif BARE == 12
+    y = amp_softmax(x);
+#elif BARE == 13
+    y = amp_add(amp_relu(amp_topk(x)), x);
+#elif BARE == 14
+    y = amp_narrow(x, 0, 1);
+#elif BARE == 15
+    y = amp_cumsum_out(y, x);
 #endif
     return y;
 }

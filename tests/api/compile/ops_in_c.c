@@ -1,10 +1,11 @@
 /* The op macros as a user writes them. Only compiled, by tests/api/check_ops.sh, with every warning an error. */
-#include "amp/ops.h"
+#include "amp/amp.h"
 
 amp_tensor *nested(amp_tensor *x, amp_tensor *w, amp_tensor *b);
 amp_tensor *options(amp_tensor *x, amp_tensor *w, amp_tensor *b);
 amp_tensor *forms(amp_tensor *x, amp_tensor *y);
 amp_tensor *lists(amp_tensor *x, amp_tensor *y);
+amp_tensor *named(amp_tensor *x, bool lower);
 
 amp_tensor *nested(amp_tensor *x, amp_tensor *w, amp_tensor *b) {
     amp_tensor *h = amp_relu(amp_conv2d(x, w, NULL, .stride = AMP_DIMS(2), .padding = AMP_DIMS(1)));
@@ -40,4 +41,17 @@ amp_tensor *lists(amp_tensor *x, amp_tensor *y) {
     amp_tensor *joined = amp_stack(parts, 1);
     if (parts.count == 0) joined = amp_full(AMP_DIMS(2, 3), amp_float(0.0), .dtype = AMP_F32);
     return amp_einsum("ij,jk->ik", AMP_LIST(joined, amp_arange(amp_int(6))));
+}
+
+/* Required numbers by name, and declarations whose end is the block's. */
+amp_tensor *named(amp_tensor *x, bool lower) {
+    amp_scope_here();
+    amp_autocast_here(AMP_DEVICE_CPU, .enabled = AMP_SET(lower), .dtype = AMP_F16);
+    for (int i = 0; i < 3; i++) {
+        amp_scope_here();
+        amp_autocast_here(AMP_DEVICE_CPU);
+        amp_autocast_here(AMP_DEVICE_CUDA);
+        if (amp_topk(x, .k = i, .largest = AMP_SET(false))) break;
+    }
+    return amp_keep(amp_softmax(amp_narrow(x, .dim = 1, .start = 0, .length = 2), .dim = -1, .dtype = AMP_F32));
 }
