@@ -11,6 +11,7 @@ typedef enum amp_layout {
     AMP_LAYOUT_BLOCKED_B,     /* [N/32][K/32][16][32][2], cpu/registry/gemm.h */
     AMP_LAYOUT_BLOCKED_B_F32, /* [N/32][K/32][32][32] f32, cpu/registry/gemm.h */
     AMP_LAYOUT_CONV,          /* [groups] of blocked B, taps before channels in K, cpu/conv/conv_gemm.c */
+    AMP_LAYOUT_CONV_RUNS,     /* the same where the taps of a line lie together, and pairs of bf16 straddle them */
     AMP_LAYOUT_CONV_F32,
     AMP_LAYOUT_CONV_TAPS,   /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
     AMP_LAYOUT_CONV_PAIRS,  /* … as pairs of bf16, cpu/registry/depthwise.h */

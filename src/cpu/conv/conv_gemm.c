@@ -8,6 +8,7 @@
 #include "cpu/registry/gemm.h"
 #include "cpu/product/matmul.h"
 #include "cpu/convert/strided_copy.h"
+#include "cpu/cpu_steps.h"
 #include "policy/cast_cache.h"
 
 enum { RANK = 2 + AMP_CONV_AXES };
@@ -292,7 +293,8 @@ static amp_status run_gemm(amp_call *call, const amp_conv *c, const amp_conv_ope
 static amp_status multiply(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const plane *y) {
     amp_cast *weights = NULL;
     const amp_dtype dtype = amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32;
-    const amp_layout layout = amp_conv_in_bf16(c) ? AMP_LAYOUT_CONV : AMP_LAYOUT_CONV_F32;
+    const amp_layout in_bf16 = run_taps(c) > 1 ? AMP_LAYOUT_CONV_RUNS : AMP_LAYOUT_CONV; /* zeros behind each, or not */
+    const amp_layout layout = amp_conv_in_bf16(c) ? in_bf16 : AMP_LAYOUT_CONV_F32;
     if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, build_packed, &weights));
     const amp_status status = run_gemm(call, c, o, y, weights ? weights->memory->data : NULL);
     amp_cast_release(weights);
@@ -328,4 +330,10 @@ amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
     amp_free(o.bias.scratch);
     amp_free(o.x.scratch);
     return status;
+}
+
+amp_status amp_cpu_convolve(amp_call *call, const amp_conv *c, bool loops) {
+    if (!loops) return amp_conv_gemm(call, c);
+    call->note.kernel = "loops";
+    return amp_conv_loops(call, c);
 }

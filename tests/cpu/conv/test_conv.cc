@@ -44,6 +44,32 @@ TEST_F(Conv, RandomConfigurationsMatchF64) {
     }
 }
 
+/* The packed form of odd channels depends on whether the taps of a line lie together: one weight has both in the cache. */
+TEST_F(Conv, OneWeightServesEveryDilation) {
+    for (const bool transposed : {false, true}) {
+        for (const int64_t channels : {1, 3, 5}) {
+            const Shape shape = transposed ? Shape{channels, 8, 3, 3} : Shape{8, channels, 3, 3};
+            amp_tensor *x = random_tensor(AMP_BF16, {2, channels, 12, 12}, 1), *w = random_tensor(AMP_BF16, shape, 2);
+            for (const int64_t dilation : {1, 2, 1, 3}) {
+                SCOPED_TRACE(std::to_string(channels) + " channels, dilation " + std::to_string(dilation));
+                const Config c = {2,
+                                  transposed,
+                                  2,
+                                  1,
+                                  channels,
+                                  8,
+                                  {12, 12},
+                                  {3, 3},
+                                  {1, 1},
+                                  {dilation, dilation},
+                                  {dilation, dilation},
+                                  {0, 0}};
+                expect_close(run(c, x, w, nullptr), reference(c, numbers_of(x), numbers_of(w), {}), channels * 9);
+            }
+        }
+    }
+}
+
 TEST_F(Conv, AutocastGivesWhatBf16Gives) {
     for (uint32_t seed = 1000; seed < 1060; seed++) {
         SCOPED_TRACE("seed " + std::to_string(seed));

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "cpu/elementwise/iterate.h"
+#include "core/layout.h"
 }
 
 TEST(Broadcast, ResultMayReplaceTheShorterShape) {
