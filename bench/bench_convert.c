@@ -5,8 +5,8 @@
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_convert"
 #include "bench_common.h"
-#include "cpu/registry/kernels.h"
 #include "cpu/convert/strided_copy.h"
+#include "cpu/registry/kernels.h"
 
 enum { MAX_SUBJECTS = 64, MAX_ROUNDS = 101 };
 

@@ -26,9 +26,9 @@
 #include "core/memory.h"
 #include "cpu/registry/convert.h"
 #include "cpu/registry/kernels.h"
-#include "machine/peak.h"
 #include "gemm_cuda.h"
 #include "gemm_peers.h"
+#include "machine/peak.h"
 
 enum { LONG_FLOP = 1 << 30, MAX_CANDIDATES = 48, MAX_ROUNDS = 400, MAX_SHAPES = 512, LEAST_ROUNDS = 5 };
 

@@ -1,6 +1,6 @@
 /* cpu_ops.def as a table, and the CPU as a backend of the dispatcher. */
-#include "core/hot.h"
 #include "call/backend.h"
+#include "core/hot.h"
 #include "generated/op_ids.h"
 
 #include "cpu/convert/copy.h"

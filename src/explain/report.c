@@ -183,10 +183,10 @@ static json_t *label_json(const char *label) {
 static json_t *record_json(amp_record *r) {
     char name[80];
     snprintf(name, sizeof name, "%s%s", r->key.op->c_name, form_suffix(r->key.form));
-    json_t *row = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:b}", "op", name, "label", label_json(r->key.label), "device",
-                            amp_device_name(r->key.device), "inputs", inputs_json(&r->key), "tensors",
-                            tensors_json(&r->key), "options", options_json(&r->key), "other_shapes",
-                            (int)r->key.other_shapes);
+    json_t *row =
+        json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:b}", "op", name, "label", label_json(r->key.label), "device",
+                  amp_device_name(r->key.device), "inputs", inputs_json(&r->key), "tensors", tensors_json(&r->key),
+                  "options", options_json(&r->key), "other_shapes", (int)r->key.other_shapes);
     json_t *times = times_json(r), *way = way_json(&r->key);
     const bool whole = row && json_object_update(row, times) == 0 && json_object_update(row, way) == 0;
     json_decref(times);

@@ -2,8 +2,8 @@
 #ifndef AMP_OPS_RANDOM_RESULTS_H
 #define AMP_OPS_RANDOM_RESULTS_H
 
-#include "cpu/random/random_task.h"
 #include "call/call.h"
+#include "cpu/random/random_task.h"
 
 /* Fills `out`, row by row whatever its strides, as `task` says but for count, dtype, out and place, which are set here.
  * The place is the next one of the generator (NULL: of the device's), and is noted in the call. */

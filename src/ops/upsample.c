@@ -344,7 +344,7 @@ static amp_status upsample(amp_call *call, const char *mode, bool antialias) {
 }
 
 #define DEFINE_UPSAMPLE(op, mode, antialias)                                                                           \
-    amp_status amp_op_upsample_##op(amp_call *call) {                                                                     \
+    amp_status amp_op_upsample_##op(amp_call *call) {                                                                  \
         return upsample(call, mode, antialias);                                                                        \
     }
 DEFINE_UPSAMPLE(nearest, "nearest", false)

@@ -14,13 +14,13 @@
 #define atomic_bool bool
 
 extern "C" {
-#include "core/tensor_impl.h"
-#include "dispatch/arguments.h"
 #include "call/backend.h"
 #include "call/call.h"
+#include "core/tensor_impl.h"
+#include "dispatch/arguments.h"
 #include "dispatch/layers.h"
-#include "policy/cast_cache.h"
 #include "generated/op_ids.h"
+#include "policy/cast_cache.h"
 #include "policy/op_table.h"
 }
 

@@ -6,9 +6,9 @@
 
 #include "amp/amp.h"
 #include "command.h"
-#include "machine/isa.h"
 #include "info_devices.h"
 #include "info_kernels.h"
+#include "machine/isa.h"
 #include "policy/policy.h"
 
 static const char help[] =

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "command.h"
 #include "call/backend.h"
+#include "command.h"
 #include "policy/policy.h"
 #include "policy/user_ops.h"
 

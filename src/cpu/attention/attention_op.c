@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "core/memory.h"
 #include "core/layout.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/attention/attention_problem.h"
 #include "cpu/convert/copy.h"

@@ -7,9 +7,9 @@
 
 #include "amp/ops.h"
 #include "core/parallel.h"
-#include "cpu/registry/choices.h"
 #include "cpu/conv/conv.h"
 #include "cpu/conv/conv_dnnl.h"
+#include "cpu/registry/choices.h"
 #include "machine/isa.h"
 
 enum {

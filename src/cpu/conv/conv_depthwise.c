@@ -4,8 +4,8 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/conv/conv.h"
-#include "cpu/registry/kernels.h"
 #include "cpu/convert/strided_copy.h"
+#include "cpu/registry/kernels.h"
 
 /* Of image and result: below, the processor's own fetching is faster. */
 enum { FAR_BYTES = 4 << 20 };

@@ -14,9 +14,9 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/registry/convert.h"
-#include "cpu/dnnl/dnnl_engine.h"
 #include "cpu/convert/strided_copy.h"
+#include "cpu/dnnl/dnnl_engine.h"
+#include "cpu/registry/convert.h"
 
 enum {
     ENTRIES = 256,             /* above, the entry unused for longest goes */

@@ -5,10 +5,10 @@
 #include "core/memory.h"
 #include "cpu/conv/conv.h"
 #include "cpu/conv/conv_dnnl.h"
-#include "cpu/registry/gemm.h"
-#include "cpu/product/matmul.h"
 #include "cpu/convert/strided_copy.h"
 #include "cpu/cpu_steps.h"
+#include "cpu/product/matmul.h"
+#include "cpu/registry/gemm.h"
 #include "policy/cast_cache.h"
 
 enum { RANK = 2 + AMP_CONV_AXES };

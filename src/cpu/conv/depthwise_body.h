@@ -11,9 +11,9 @@
 #ifndef AMP_CPU_DEPTHWISE_BODY_H
 #define AMP_CPU_DEPTHWISE_BODY_H
 
-#include "cpu/simd/activation_body.h"
 #include "cpu/registry/convert.h"
 #include "cpu/registry/kernels.h"
+#include "cpu/simd/activation_body.h"
 
 #define BODY_NAME_(dtype, isa) amp_depthwise_##dtype##_##isa
 #define BODY_NAME(dtype, isa) BODY_NAME_(dtype, isa)

@@ -3,8 +3,8 @@
  * after. */
 #include "cpu/fft/fft_lines.h"
 
-#include <string.h>
 #include <omp.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "core/parallel.h"

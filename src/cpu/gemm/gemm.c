@@ -7,8 +7,8 @@
 #include "core/hot.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/registry/choices.h"
 #include "cpu/gemm/gemm_isa.h"
+#include "cpu/registry/choices.h"
 #include "cpu/registry/kernels.h"
 
 enum {

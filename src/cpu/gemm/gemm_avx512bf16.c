@@ -11,11 +11,11 @@
  * Source:      Intel SDM volume 2, VDPBF16PS. */
 #include <immintrin.h>
 
-#include "cpu/gemm/window_gemm_avx512.h"
 #include "cpu/gemm/gemm_finish_simd.h"
 #include "cpu/gemm/gemm_isa.h"
 #include "cpu/gemm/gemm_simd.h"
 #include "cpu/gemm/gemm_store_avx512.h"
+#include "cpu/gemm/window_gemm_avx512.h"
 
 /* `pairs` pairs of k from one block: rows · panels · vectors accumulators, at most 28, so that two vectors of B and one
  * broadcast of A fit the 32 registers. */

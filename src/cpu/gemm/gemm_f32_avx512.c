@@ -8,9 +8,9 @@
  * Source:      Intel SDM volume 2, VFMADD231PS. */
 #include <immintrin.h>
 
-#include "cpu/gemm/window_gemm_avx512.h"
 #include "cpu/gemm/gemm_fma_avx512.h"
 #include "cpu/gemm/gemm_simd.h"
+#include "cpu/gemm/window_gemm_avx512.h"
 
 static void pack_a(const amp_gemm_pack_a *p, void *dst) {
     simd_pack_a(p, dst, SIMD_A_EXACT);

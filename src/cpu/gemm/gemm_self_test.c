@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/registry/convert.h"
 #include "cpu/gemm/gemm_isa.h"
+#include "cpu/registry/convert.h"
 
 /* Small sizes with tails in every direction, in few enough products that no kernel starts threads. */
 enum { MAX_M = 35, MAX_N = 67, MAX_K = 67 };

@@ -6,9 +6,9 @@
 
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
-#include "cpu/registry/convert.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/index/index_walk.h"
+#include "cpu/registry/convert.h"
 #include "steps/constants.h"
 
 typedef double _Complex complex128;

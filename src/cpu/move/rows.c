@@ -3,8 +3,8 @@
 
 #include <omp.h>
 
-#include "core/parallel.h"
 #include "call/backend.h"
+#include "core/parallel.h"
 
 /* The dimensions of `mask` last. */
 static amp_tensor with_rows_last(const amp_tensor *t, unsigned mask) {

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "call/call.h"
 #include "core/layout.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
-#include "call/call.h"
 #include "steps/row_rules.h"
 
 enum {

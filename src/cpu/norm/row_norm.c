@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "call/call.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/simd/unroll.h"
-#include "call/call.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
 

@@ -10,8 +10,8 @@
  * Source:      philox.h; Box and Muller, A Note on the Generation of Random Normal Deviates, 1958. */
 #include <string.h>
 
-#include "cpu/registry/kernels.h"
 #include "cpu/random/random_formula.h"
+#include "cpu/registry/kernels.h"
 #include "cpu/simd/unroll.h"
 
 #define PASTE_(name, isa) amp_##name##_f32_##isa

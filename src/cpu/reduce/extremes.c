@@ -6,9 +6,9 @@
 
 #include "amp/ops.h"
 #include "core/parallel.h"
-#include "cpu/registry/kernels.h"
-#include "cpu/reduce/reduce.h"
 #include "cpu/move/rows.h"
+#include "cpu/reduce/reduce.h"
+#include "cpu/registry/kernels.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
 

@@ -7,8 +7,8 @@
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
-#include "cpu/registry/kernels.h"
 #include "cpu/product/matmul.h"
+#include "cpu/registry/kernels.h"
 #include "cpu/rnn/rnn.h"
 
 enum {

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "steps/activation.h"
 #include "cpu/simd/vmath_more_body.h"
+#include "steps/activation.h"
 
 static inline __attribute__((always_inline)) vf v_activated(vf x, const amp_gemm_activation activation,
                                                             const float *numbers) {

@@ -3,8 +3,8 @@
 #ifndef AMP_CUDA_BLOCK_MATRIX_H
 #define AMP_CUDA_BLOCK_MATRIX_H
 
-#include "cuda/kernels/number.h"
 #include "cuda/args/matrix_args.h"
+#include "cuda/kernels/number.h"
 
 template <class T>
 struct matrix {

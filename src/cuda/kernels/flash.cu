@@ -9,9 +9,9 @@
  * weights 2^((score − max) / ln 2). Weights are rounded to the inputs' dtype before they meet the values, and summed in
  * f32 before that, first each lane's own, then the four lanes' of a row. A row of which no key is left gives 0. Every
  * sum has one order. */
+#include "cuda/args/flash_args.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/warp_matrix.h"
-#include "cuda/args/flash_args.h"
 
 #if defined(AMP_FAKE_THREADS) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
 #define LOG2_E 1.44269504f

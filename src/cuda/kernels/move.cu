@@ -1,7 +1,7 @@
 /* Copies from strides to strides, of units as wide as both allow; and by tiles in shared memory where neighbours in one
  * are not neighbours in the other, so that both are read and written in whole lines. */
-#include "cuda/kernels/kernel.h"
 #include "cuda/args/move_args.h"
+#include "cuda/kernels/kernel.h"
 
 /* Of `rank` dimensions; of several there are fewer than 2³¹ units. */
 AMP_DEVICE void locate(const amp_cuda_move &a, int rank, int64_t i, int64_t *in, int64_t *out) {

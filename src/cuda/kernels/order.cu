@@ -1,8 +1,8 @@
 /* Sorting: tiles in shared memory, then runs merged two by two. Every element finds its place in the merged run by
  * bisecting the other one, so there is no order of threads to it, and equal elements stay in theirs. Long rows by their
  * keys' digits, the last one first. Quantiles and searches beside it. */
-#include "cuda/kernels/kernel.h"
 #include "cuda/args/index_args.h"
+#include "cuda/kernels/kernel.h"
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 /* Bits of a float of `width` bits, ordered: −0 is 0, and a NaN comes behind everything. */

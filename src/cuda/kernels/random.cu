@@ -1,7 +1,7 @@
 /* Random numbers: a thread makes one block of Philox's words, and of each word what the CPU makes of it, by the same
  * formulas (cpu/random): the bits are the same. Neighbouring threads write neighbouring elements. */
-#include "cuda/kernels/kernel.h"
 #include "cuda/args/random_args.h"
+#include "cuda/kernels/kernel.h"
 
 /* The vocabulary of cpu/simd/simd_ref.h: a vector is one float. */
 typedef float vf;

@@ -1,8 +1,8 @@
 /* Elements written where indices say, and rows that indices put together. Nothing here is added atomically: elements
  * that belong to one result are one thread's, in the order of the index, so results are the same every time. Those of
  * scatter, index_add and index_put are the CPU's; the others agree with it up to rounding. */
-#include "cuda/kernels/kernel.h"
 #include "cuda/args/index_args.h"
+#include "cuda/kernels/kernel.h"
 
 extern "C" {
 #include "steps/scatter_kinds.h"

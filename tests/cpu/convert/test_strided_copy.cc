@@ -15,8 +15,8 @@
 #include "guard.h"
 
 extern "C" {
-#include "cpu/registry/convert.h"
 #include "cpu/convert/strided_copy.h"
+#include "cpu/registry/convert.h"
 }
 
 namespace {
