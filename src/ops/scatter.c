@@ -58,7 +58,7 @@ static amp_status write_table(const amp_call *call, const amp_tensor *table, amp
     const amp_tensor index = amp_index_at_least_vector(&w->index), values = amp_index_at_least_vector(&w->values);
     const amp_dtype compute = table->dtype == AMP_BOOL ? AMP_BOOL : amp_compute_dtype(table->dtype);
     const amp_constant constant = amp_constant_of(&w->number, compute);
-    char number[16];
+    char number[16] = {0}; /* a kernel gets all of it */
     amp_block_store(compute, &constant, table->dtype, number, 0, 1);
     return amp_steps_of(call)->write_by_index(call, &(const amp_writing){.table = &t,
                                                                          .index = &index,

@@ -4,6 +4,10 @@
 
 #include "amp/explain.h"
 #include "cuda_test.h"
+extern "C" {
+#include "cuda/args/cuda_module.h"
+const amp_cuda_module *amp_cuda_loaded(void); // cuda/cuda_backend.h, whose atomics are C
+}
 
 using namespace amp_test;
 
@@ -226,20 +230,24 @@ TEST_F(CudaFlash, AgreesWithTheCpu) {
     }
 }
 
-// The fake GPUs 0 to 2 are of compute capability 9.0, 8.0 and 7.5.
+// The fake GPUs 0 to 2 are of compute capability 9.0, 8.0 and 7.5; a module built for fewer runs less there.
 TEST_F(CudaFlash, KernelsAreThoseOfTheGpu) {
-    const int capabilities[] = {90, 80, 75};
+    const int gpus[] = {90, 80, 75};
+    std::string without;
     for (int device = 0; device < 3; device++) {
         ASSERT_EQ(amp_cuda_set_device(device), AMP_OK);
+        const int capability = amp_cuda_loaded()->capability();
+        if (capability != gpus[device]) without += " " + std::to_string(gpus[device]);
         for (const Problem &p : flash_problems) {
             if (p.keys != 129) continue;
-            SCOPED_TRACE(std::string(p.name) + ", capability " + std::to_string(capabilities[device]));
+            SCOPED_TRACE(std::string(p.name) + ", capability " + std::to_string(capability));
             const Scope scope;
             const Inputs in = inputs_of(p, AMP_F16);
-            agree_by(kernel_of(p, AMP_F16, false, capabilities[device]), p, AMP_F16, in, all_sent(in));
+            agree_by(kernel_of(p, AMP_F16, false, capability), p, AMP_F16, in, all_sent(in));
         }
     }
     EXPECT_EQ(amp_cuda_set_device(0), AMP_OK);
+    if (!without.empty()) GTEST_SKIP() << "the rest passes; the module was not built for" << without;
 }
 
 // [batch, length, 3, heads, depth], as one projection leaves queries, keys and values.

@@ -39,16 +39,6 @@ amp_status note_plan(amp_call *call) {
     return amp_call_output(call, 0, AMP_F32, 0, nullptr) ? AMP_OK : amp_pending_error();
 }
 
-// These five samples were recorded with recompute_scale_factor=True, which their inputs do not say: PyTorch's default
-// reads input 0 0 1 1 2 2 for a factor of 1.7 and four elements, the recording 0 0 1 2 2 3.
-bool misses_its_option(const json_t *test_case) {
-    const std::string name = replay::text_field(test_case, "name");
-    for (const char *sample : {"nearest-4", "nearest-12", "nearest-exact-4", "nearest-exact-12", "linear-10"}) {
-        if (name.rfind(std::string("interpolate/") + sample + "/", 0) == 0) return true;
-    }
-    return false;
-}
-
 class CudaCases : public fake_device::Test {
   protected:
     void SetUp() override {
@@ -129,7 +119,6 @@ class CudaCases : public fake_device::Test {
     static bool expect_values(const replay::CaseFile &file, const json_t *test_case, replay::Arguments *arguments) {
         const json_t *expected = replay::require(test_case, "outputs", JSON_ARRAY);
         std::vector<amp_argument> given = carry_out(arguments);
-        if (misses_its_option(test_case)) given.push_back({"recompute_scale_factor", Value(true).v});
         std::vector<amp_tensor *> outputs(json_array_size(expected) + 8);
         const amp_status status = amp_call_op(op_of(test_case).c_str(), given.data(), int(given.size()), outputs.data(),
                                               int(outputs.size()), nullptr);

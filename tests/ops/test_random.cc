@@ -159,6 +159,7 @@ TEST_F(Random, LargeRangesAreEquallyLikely) {
     for (const bool all : {false, true}) {
         const int64_t low = all ? INT64_MIN : -(int64_t(3) << 40), high = all ? INT64_MAX : int64_t(3) << 40;
         amp_tensor *t = op("randint", {low, high, AMP_DIMS(64000)});
+        ASSERT_NE(t, nullptr) << amp_last_error();
         const auto *v = static_cast<const int64_t *>(amp_data(t));
         std::vector<int64_t> counts(8), low_bits(16);
         for (int i = 0; i < 64000; i++) {

@@ -4,8 +4,9 @@
 
 #include "amp/types.h"
 
-/* A required number that is left out: every op refuses it with a sentence. C++ has it as the member's default. */
-#define AMP_MISSING_INT_ INT64_MIN
+/* A required number that is left out: every op refuses it with a sentence. C++ has it as the member's default. The
+ * integer is one that no program means, as the least of all might be. */
+#define AMP_MISSING_INT_ (-INT64_C(0x6d697373696e6721))
 #define AMP_MISSING_FLOAT_ (-__builtin_inf())
 #ifdef __cplusplus
 #define AMP_REQUIRED_INT_ = AMP_MISSING_INT_
