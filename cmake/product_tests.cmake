@@ -17,6 +17,10 @@ set_tests_properties(dlpack npy_numpy PROPERTIES LABELS fast SKIP_RETURN_CODE 77
 add_test(NAME readme COMMAND python3 tests/examples/check_readme.py README.md examples $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(readme PROPERTIES LABELS fast)
 
+# The documents: their C compiles, their links, paths and names exist, their picture of the floors is the one that holds.
+add_test(NAME docs COMMAND python3 tests/docs/check_docs.py ${CMAKE_C_COMPILER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(docs PROPERTIES LABELS fast)
+
 # The tool's commands, options and mistakes.
 add_test(NAME tool COMMAND tests/tool/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> $<TARGET_FILE:plugin>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
