@@ -1,10 +1,11 @@
 """What the documents say of the code is true of it.
 
-    check_docs.py [COMPILER]    from the root of the sources
+    check_docs.py [COMPILER]        from the root of the sources
+    check_docs.py --links FOLDER    of documents elsewhere, only that their links lead somewhere
 
-- C blocks of the README, the guide and coming_from_torch.md are a piece of an example, or compile; so does each call in
+- C blocks of the README and of what users read are a piece of an example, or compile; so does each call in
   the columns `here` of coming_from_torch.md.
-- Links and headings they lead to, paths, and names of the API and of the environment exist.
+- Links and headings they lead to, paths, and names of the API and of the environment exist; those of the man pages too.
 - The floors that docs/architecture.md draws are those of scripts/check-floors.
 """
 import pathlib
@@ -13,16 +14,18 @@ import runpy
 import subprocess
 import sys
 
-COMPILED = ["README.md", "docs/guide.md", "docs/coming_from_torch.md"]
+COMPILED = ["README.md", "docs/guide.md", "docs/coming_from_torch.md", "docs/cuda.md"]
 # What the snippets use and do not declare.
 PRELUDE = """#include <amp/amp.h>
 #include <stdio.h>
 static amp_tensor *x, *y, *z, *w, *b, *q, *k, *v, *mask, *mean, *var, *grad, *found_inf, *inv_scale, *residual, *scale, *shift;
-static amp_tensor *gamma_, *beta, *running_mean, *running_var, *grads[2], *tensors[2];
+static amp_tensor *weights, *input, *gamma_, *beta, *running_mean, *running_var, *grads[2], *tensors[2];
 static float values[6];
 static const char *names[2], *why;
 static bool flag;
-static void *stream;
+static void *stream, *mine;
+int cudaStreamCreate(void **stream);
+int cudaStreamDestroy(void *stream);
 static size_t free_bytes, all_bytes;
 static amp_autocast_state state;
 static amp_generator *generator;
@@ -139,7 +142,23 @@ def words_of(*patterns):
     return {w for f in files for w in re.findall(r"\b(?:amp|AMP)_\w+", pathlib.Path(f).read_text("utf-8", "replace"))}
 
 
+def check_man(page, api):
+    """Names of the API, and the example, which is one of ours."""
+    text = page.read_text("utf-8").replace("\\e", "\\").replace("\\-", "-")
+    for name in sorted(set(re.findall(r"\b(?:amp|AMP)_[a-zA-Z]\w+", text))):
+        if name not in api:
+            fail(f"{page}: there is no {name}")
+    for example in re.findall(r"^\.EX\n(.*?)^\.EE", text, re.S | re.M):
+        if not any(example in p.read_text("utf-8") for p in pathlib.Path("examples").glob("*.c")):
+            fail(f"{page}: its example is none of examples/")
+
+
 def main():
+    if sys.argv[1:2] == ["--links"]:
+        for document in sorted(pathlib.Path(sys.argv[2]).glob("*.md")):
+            check_links(document)
+        print("\n".join(failures) or "every link leads somewhere")
+        return 1 if failures else 0
     count = compile_all(sys.argv[1] if len(sys.argv) > 1 else "gcc")
     skipped = {".git", "build", ".deps"}
     known = {p.name for top in pathlib.Path(".").iterdir() if top.name not in skipped for p in [top, *top.rglob("*")]}
@@ -149,6 +168,8 @@ def main():
         check_links(document)
         check_paths(document, known)
         check_names(document, api, code)
+    check_man(pathlib.Path("docs/libamp.3"), code)
+    check_man(pathlib.Path("tools/amp/amp.1"), code)
     check_floors()
     print("\n".join(failures) or f"{count} pieces of C and {len(documents())} documents")
     return 1 if failures else 0
