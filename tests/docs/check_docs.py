@@ -40,6 +40,7 @@ NO_FILES = {"program.c", "ops.c", "cublasLt.h", "cuda.h", "report.txt", "NAME.js
             "model.safetensors", "x.npy", "gemm_avx512fp16.c", "src/cpu/gemm/gemm_avx512fp16.c"}
 NO_NAMES = {"amp_verb_noun", "amp_C", "amp_gemm_bf16_avx512fp16"}
 SUFFIXES = "c|cc|h|hpp|cu|def|py|sh|md|txt|svg|html|cmake|inc|json|safetensors|npy"
+SOURCES = "c|cc|h|hpp|cu|def|py|sh|cmake|inc|in|map|txt"
 failures = []
 
 
@@ -135,11 +136,11 @@ def check_floors():
         fail(f"docs/architecture.md draws {len(drawn)} floors, scripts/check-floors has {len(floors)}")
 
 
-def words_of(*patterns):
-    files = subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True).stdout.split()
-    if not files:  # not a checkout
-        files = [p for pattern in patterns for p in pathlib.Path(".").glob(pattern.rstrip("/") + "/**/*") if p.is_file()]
-    return {w for f in files for w in re.findall(r"\b(?:amp|AMP)_\w+", pathlib.Path(f).read_text("utf-8", "replace"))}
+def words_of(*folders):
+    files = [p for folder in folders for p in [pathlib.Path(folder), *pathlib.Path(folder).rglob("*")]]
+    wanted = re.compile(rf".*\.({SOURCES})|check-\w+|gpu-check|setup")
+    texts = (p.read_text("utf-8", "replace") for p in files if p.is_file() and wanted.fullmatch(p.name))
+    return {word for text in texts for word in re.findall(r"\b(?:amp|AMP)_\w+", text)}
 
 
 def check_man(page, api):
