@@ -1,4 +1,4 @@
-# `cmake --install`: headers, both libraries, a CMake package, amp.pc, the tool and its manual.
+# `cmake --install`: headers, both libraries, a CMake package, amp.pc, the tool. Documents: docs.cmake.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/amp)
@@ -42,7 +42,4 @@ if(TARGET amp_tool)
     file(RELATIVE_PATH tool_to_private ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/amp)
     set_target_properties(amp_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${tool_to_private};$ORIGIN/${tool_to_private}/..")
     install(TARGETS amp_tool DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
-if(EXISTS ${PROJECT_SOURCE_DIR}/tools/amp/amp.1)
-    install(FILES tools/amp/amp.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

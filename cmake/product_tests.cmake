@@ -17,6 +17,12 @@ set_tests_properties(dlpack npy_numpy PROPERTIES LABELS fast SKIP_RETURN_CODE 77
 add_test(NAME readme COMMAND python3 tests/examples/check_readme.py README.md examples $<TARGET_FILE:first_steps> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(readme PROPERTIES LABELS fast)
 
+# The documents: their C compiles, their links, paths and names exist, their picture of the floors is the one that holds.
+add_test(NAME docs COMMAND python3 tests/docs/check_docs.py ${CMAKE_C_COMPILER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+add_test(NAME man_pages COMMAND tests/docs/check_man.sh $<TARGET_FILE:amp_tool> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+add_test(NAME completion COMMAND tests/tool/check_completion.sh $<TARGET_FILE:amp_tool> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(docs man_pages completion PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # The tool's commands, options and mistakes.
 add_test(NAME tool COMMAND tests/tool/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> $<TARGET_FILE:plugin>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -82,6 +88,9 @@ else()
 endif()
 set_tests_properties(library.cuda gpu_check cuda_kernels PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 set_tests_properties(install PROPERTIES FIXTURES_SETUP prefix)
+add_test(NAME installed_docs COMMAND tests/docs/check_installed.sh ${prefix} ${CMAKE_INSTALL_MANDIR} ${CMAKE_INSTALL_DOCDIR}
+    ${CMAKE_INSTALL_DATADIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(installed_docs PROPERTIES LABELS fast FIXTURES_REQUIRED prefix)
 
 set(static 0)
 foreach(library amp amp_static)

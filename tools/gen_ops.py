@@ -3,6 +3,7 @@
 
     tools/gen_ops.py            rewrite the generated files (they are committed)
     tools/gen_ops.py --check    exit 1 and name the files that are stale
+    tools/gen_ops.py --html F   only write the searchable page of ops to F (the build does; it is not committed)
 
 The notation of ops.def is described at its head. Standard library only.
 """
@@ -677,7 +678,7 @@ def html_page(ops, families):
 def outputs(ops, families):
     files = {"include/amp/ops.h": ops_header(families), "src/generated/op_ids.h": ids_header(ops),
              "src/generated/op_table.c": table_source(ops), "src/generated/ops_generated.c": functions_source(ops),
-             "docs/ops.md": docs_page(ops, families), "docs/ops.html": html_page(ops, families)}
+             "docs/ops.md": docs_page(ops, families)}
     for family, title in families:
         files[f"include/amp/ops/{family}_ops.h"] = family_header(ops, family, title)
     files.update(gen_cxx.headers(ops, families))
@@ -685,8 +686,8 @@ def outputs(ops, families):
 
 
 def main():
-    check = sys.argv[1:] == ["--check"]
-    if sys.argv[1:] and not check:
+    check, page = sys.argv[1:] == ["--check"], len(sys.argv) == 3 and sys.argv[1] == "--html"
+    if sys.argv[1:] and not check and not page:
         print(__doc__.strip(), file=sys.stderr)
         return 2
     try:
@@ -694,6 +695,9 @@ def main():
     except DefError as error:
         print(error, file=sys.stderr)
         return 1
+    if page:
+        Path(sys.argv[2]).write_text("\n".join(html_page(ops, families)) + "\n", "utf-8")
+        return 0
     wanted = outputs(ops, families)
     known = {str(p.relative_to(ROOT)) for p in (ROOT / "include/amp/ops").glob("*_ops.h*")}
     stale = [p for p, text in wanted.items() if not (ROOT / p).exists() or (ROOT / p).read_text("utf-8") != text]

@@ -1,0 +1,73 @@
+#!/bin/sh
+# check_completion.sh AMP: the completion for bash knows the commands, options and ops of the tool, and its man page their
+# options: neither less nor more than --help. Exit 77: no bash.
+command -v bash >/dev/null || { echo "skipped: there is no bash"; exit 77; }
+exec bash -s "$1" <<'BASH'
+set -u
+bash -n tools/amp/completion.bash || exit 1
+. tools/amp/completion.bash
+amp=$1
+failed=0
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# complete_words WORD…: what is offered for the last one, a line each
+complete_words() {
+    COMP_WORDS=("$amp" "$@")
+    COMP_CWORD=$#
+    COMPREPLY=()
+    _amp 2>/dev/null
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+# offers EXPECTED WORD…: just these words are offered
+offers() {
+    local expected=$1 got
+    shift
+    got=$(complete_words "$@" | LC_ALL=C sort | tr '\n' ' ')
+    [ "$got" = "$expected " ] || fail "'amp $*' offers '$got', expected '$expected'"
+}
+# has WORD WORDS…: this one is among them
+has() {
+    local wanted=$1
+    shift
+    complete_words "$@" | grep -q -x -F -e "$wanted" || fail "'amp $*' does not offer '$wanted'"
+}
+help_options() {
+    "$amp" "$@" --help | grep -o -e '--[a-z][a-z-]*' | LC_ALL=C sort -u
+}
+
+offers info i
+offers "explain" exp
+offers "--help --version" --
+has replay ""
+has explain ""
+offers "cpu cuda" replay --device ""
+offers cuda replay --device cu
+has linear info --ops lin
+has layer_norm replay --filter layer
+offers "--strided" replay --s
+offers "tools/amp/completion.bash" explain tools/amp/compl
+offers "tools/amp/completion.bash" replay tools/amp/compl
+offers "tools/amp/completion.bash" info --load tools/amp/compl
+has "$(command -v sort)" explain -- "$(command -v sort)"
+offers "tools/amp/completion.bash" explain -- cat tools/amp/compl
+[ -z "$(complete_words nonsense info)" ] || fail "a command that does not exist has arguments"
+
+all=
+for command in info explain replay; do
+    options=$(help_options $command)
+    all="$all $options"
+    offered=$(complete_words $command -- | grep -v -x -e -- | LC_ALL=C sort -u)
+    [ "$options" = "$offered" ] || fail "amp $command --help has" $options ", the completion" $offered
+done
+page=$(sed 's/\\-/-/g' tools/amp/amp.1)
+for option in $all; do
+    case $page in *"$option"*) ;; *) fail "amp.1 does not know $option" ;; esac
+done
+for option in $(printf '%s' "$page" | sed '/^\.SH EXAMPLES/,$d' | grep -o -e '--[a-z][a-z-]*' | LC_ALL=C sort -u); do
+    case " $(help_options) --version $all " in *[[:space:]]"$option"[[:space:]]*) ;; *) fail "amp.1 has $option, amp has not" ;; esac
+done
+exit $failed
+BASH

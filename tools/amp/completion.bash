@@ -1,0 +1,61 @@
+# Completion of amp(1) for bash.
+
+# Options of a command, or of `amp` itself.
+_amp_options() {
+    case $1 in
+    info) echo --kernels --ops --load --json --help ;;
+    explain) echo --json --all --help -- ;;
+    replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;
+    *) echo --help --version ;;
+    esac
+}
+
+# The words that begin as the one before the cursor does.
+_amp_words() {
+    mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+}
+
+_amp_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
+# A program and its arguments, which have completions of their own where those are loaded.
+_amp_program() {
+    local at=$1
+    if declare -F _command_offset >/dev/null; then
+        _command_offset "$at"
+    elif [ "$COMP_CWORD" = "$at" ]; then
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -c -f -- "${COMP_WORDS[COMP_CWORD]}")
+    else
+        _amp_files "${COMP_WORDS[COMP_CWORD]}"
+    fi
+}
+
+_amp() {
+    local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
+    COMPREPLY=()
+    if [ "$COMP_CWORD" = 1 ]; then
+        _amp_words "info explain replay $(_amp_options amp)" "$word"
+        return
+    fi
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        if [ "$command ${COMP_WORDS[i]}" = "explain --" ]; then
+            _amp_program $((i + 1))
+            return
+        fi
+    done
+    case "$command $before" in
+    "info --ops" | "replay --filter")
+        [[ $word == -* ]] || _amp_words "$("${COMP_WORDS[0]}" info --ops 2>/dev/null | awk 'NR > 1 { print $1 }')" "$word" ;;
+    "replay --device") _amp_words "cpu cuda" "$word" ;;
+    "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
+    "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "$word" ;;
+    esac
+    if [[ $word == -* ]] || { [ -z "$word" ] && [ "$command $before" = "info info" ]; }; then
+        _amp_words "$(_amp_options "$command")" "$word"
+    fi
+}
+
+complete -F _amp amp
