@@ -254,7 +254,7 @@ def probe(amp, chosen, dtype):
         report = folder / "explain.json"
         (folder / "cases").mkdir()
         write_folder(folder / "cases", chosen, dtype)
-        done = subprocess.run([amp, "replay", folder / "cases"], env={**os.environ, "AMP_EXPLAIN": str(report), "AMP_TUNE": "off"},
+        done = subprocess.run([amp, "replay", folder / "cases"], env={**os.environ, "AMP_EXPLAIN": str(report)},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode not in (0, 1):
             raise SystemExit(f"probe_ops: amp replay failed in {dtype}:\n{done.stdout.decode()[-2000:]}")

@@ -6,8 +6,7 @@
 #define LOCKS                                                                                                          \
     {                                                                                                                  \
         [AMP_LOCK_USER_FUNCTIONS] = OPEN, [AMP_LOCK_USER_OPS] = OPEN, [AMP_LOCK_SAFETENSORS] = OPEN,                   \
-        [AMP_LOCK_EXPLAIN] = OPEN, [AMP_LOCK_CHOICES] = OPEN,                                                          \
-        [AMP_LOCK_KERNELS] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, [AMP_LOCK_TUNING] = OPEN,                         \
+        [AMP_LOCK_EXPLAIN] = OPEN, [AMP_LOCK_KERNELS] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,                        \
         [AMP_LOCK_DNNL_MAKING] = OPEN, [AMP_LOCK_DNNL] = OPEN, [AMP_LOCK_FFT] = OPEN, [AMP_LOCK_ISA] = OPEN,           \
         [AMP_LOCK_GENERATORS] = OPEN, [AMP_LOCK_CASTS] = OPEN, [AMP_LOCK_HEADERS] = OPEN, [AMP_LOCK_MEMORY] = OPEN,    \
         [AMP_LOCK_ERROR_HOOK] = OPEN,                                                                                  \

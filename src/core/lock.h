@@ -10,9 +10,7 @@ typedef enum amp_lock_name {
     AMP_LOCK_USER_OPS,
     AMP_LOCK_SAFETENSORS, /* the tensors that files have given out */
     AMP_LOCK_EXPLAIN,
-    AMP_LOCK_CHOICES, /* held while kernels are timed */
-    AMP_LOCK_KERNELS, /* recursive: a self-test may select kernels of other families */
-    AMP_LOCK_TUNING,
+    AMP_LOCK_KERNELS,     /* recursive: a self-test may select kernels of other families */
     AMP_LOCK_DNNL_MAKING, /* held while oneDNN makes a primitive: it has locks of its own */
     AMP_LOCK_DNNL,
     AMP_LOCK_FFT,

@@ -5,7 +5,6 @@
 
 #include "call/backend.h"
 #include "core/hot.h"
-#include "cpu/registry/choices.h"
 #include "dispatch/arguments.h"
 #include "dispatch/layers.h"
 #include "dispatch/results.h"
@@ -83,8 +82,7 @@ static amp_backend_op find_row(const amp_backend *backend, const amp_call *call,
 AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
     const bool is_alias = __builtin_expect(call->op->alias_of != NULL, 0);
-    AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA or AMP_TUNE stops the first op, whichever it is */
-    AMP_TRY(amp_choices_status());
+    AMP_TRY(amp_isa_status()); /* a wrong AMP_MAX_ISA stops the first op, whichever it is */
     const amp_backend_op row = find_row(backend, call, is_alias);
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);

@@ -1,7 +1,7 @@
 // Results of whole ops are bit-identical for any number of threads, whoever computes their products: our kernels or
 // oneDNN.
 #include "amp_test.h"
-#include "choices_file.h"
+#include "dnnl_use.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,12 +9,6 @@
 using namespace amp_test;
 
 namespace {
-
-int64_t power_of_two(int64_t x) {
-    int64_t power = 1;
-    while (power < x) power *= 2;
-    return power;
-}
 
 class ThreadCount : public Test {
   protected:
@@ -29,18 +23,9 @@ class ThreadCount : public Test {
         return {data, data + amp_tensor_numel(dense) * static_cast<int64_t>(amp_dtype_size(amp_tensor_dtype(dense)))};
     }
 
-    // Records that f32 products of this kind, and small ones, are computed faster by us, or by oneDNN.
-    void record(const Shape &mnk, bool ours) {
-        const char *rates = ours ? " 2 1\n" : " 1 2\n";
-        std::string name = "gemm_f32";
-        for (size_t i = 0; i < 3; i++)
-            name += "_" + std::to_string(power_of_two(i == 0 ? std::min<int64_t>(mnk[0], 128) : mnk[i]));
-        file_.write("gemm_f32" + std::string(rates) + name + rates);
-    }
-
-    void expect_same(const std::string &what, const Shape &mnk, const std::function<amp_tensor *()> &run) {
+    void expect_same(const std::string &what, const std::function<amp_tensor *()> &run) {
         for (const bool ours : {true, false}) {
-            record(mnk, ours);
+            const DnnlUse use(ours ? AMP_DNNL_NEVER : AMP_DNNL_ALWAYS);
             std::vector<char> first;
             for (const int count : {1, 2, 3, 8}) {
                 Scope scope;
@@ -60,7 +45,6 @@ class ThreadCount : public Test {
         return t;
     }
 
-    ChoicesFile file_;
     const int threads_ = amp_get_num_threads();
 };
 
@@ -73,9 +57,9 @@ TEST_F(ThreadCount, LinearLayers) {
     for (const Shape &s : shapes) {
         amp_tensor *x = random_tensor(AMP_F32, {s[0], s[2]}, 1), *w = parameter({s[1], s[2]}, 2);
         amp_tensor *bias = parameter({s[1]}, 3);
-        expect_same("linear", s, [&] { return op("linear", {x, w, bias}); });
+        expect_same("linear", [&] { return op("linear", {x, w, bias}); });
         amp_tensor *part = op("narrow", {random_tensor(AMP_F32, {s[0], s[2] + 3}, 4), 1, 1, s[2]});
-        expect_same("linear of a view", s, [&] { return op("linear", {part, w, bias}); });
+        expect_same("linear of a view", [&] { return op("linear", {part, w, bias}); });
     }
 }
 
@@ -83,37 +67,35 @@ TEST_F(ThreadCount, ProductsOfActivations) {
     for (const Shape &s : shapes) {
         amp_tensor *a = random_tensor(AMP_F32, {s[0], s[2]}, 1), *b = random_tensor(AMP_F32, {s[2], s[1]}, 2);
         amp_tensor *bt = random_tensor(AMP_F32, {s[1], s[2]}, 3), *c = random_tensor(AMP_F32, {s[0], s[1]}, 4);
-        expect_same("mm", s, [&] { return op("mm", {a, b}); });
-        expect_same("mm of a transposed", s, [&] { return op("mm", {a, op("t", {bt})}); });
+        expect_same("mm", [&] { return op("mm", {a, b}); });
+        expect_same("mm of a transposed", [&] { return op("mm", {a, op("t", {bt})}); });
         amp_tensor *part = op("narrow", {random_tensor(AMP_F32, {s[0], s[2] + 3}, 5), 1, 1, s[2]});
-        expect_same("mm of a view", s, [&] { return op("mm", {part, b}); });
-        expect_same("mm of a view and a transposed", s, [&] { return op("mm", {part, op("t", {bt})}); });
-        expect_same("addmm", s, [&] { return op("addmm", {c, a, b}, {{"beta", 0.5}, {"alpha", 2.0}}); });
+        expect_same("mm of a view", [&] { return op("mm", {part, b}); });
+        expect_same("mm of a view and a transposed", [&] { return op("mm", {part, op("t", {bt})}); });
+        expect_same("addmm", [&] { return op("addmm", {c, a, b}, {{"beta", 0.5}, {"alpha", 2.0}}); });
     }
     amp_tensor *a = random_tensor(AMP_F32, {6, 70, 2000}, 5), *b = random_tensor(AMP_F32, {6, 2000, 130}, 6);
-    expect_same("bmm", {70, 130, 2000}, [&] { return op("bmm", {a, b}); });
+    expect_same("bmm", [&] { return op("bmm", {a, b}); });
     for (const int64_t depth : {513, 1990})
         for (const int64_t rows : {4, 69}) { /* as few rows as are computed where they lie */
             amp_tensor *left = op("narrow", {op("narrow", {a, 2, 3, depth}), 1, 0, rows});
             amp_tensor *bt = op("transpose", {random_tensor(AMP_F32, {6, 130, depth}, 7), 1, 2});
-            expect_same("bmm of views", {rows, 130, depth}, [&] {
-                return op("bmm", {left, op("narrow", {b, 1, 0, depth})});
-            });
-            expect_same("bmm of a transposed view", {rows, 130, depth}, [&] { return op("bmm", {left, bt}); });
+            expect_same("bmm of views", [&] { return op("bmm", {left, op("narrow", {b, 1, 0, depth})}); });
+            expect_same("bmm of a transposed view", [&] { return op("bmm", {left, bt}); });
         }
     amp_tensor *one = random_tensor(AMP_F32, {2000, 130}, 7);
-    expect_same("matmul", {420, 130, 2000}, [&] { return op("matmul", {a, one}); });
+    expect_same("matmul", [&] { return op("matmul", {a, one}); });
 }
 
 TEST_F(ThreadCount, Convolutions) {
     amp_tensor *x = random_tensor(AMP_F32, {2, 33, 28, 30}, 1), *w = parameter({70, 33, 3, 3}, 2);
-    expect_same("conv2d", {128, 70, 297}, [&] { return op("conv2d", {x, w}); });
+    expect_same("conv2d", [&] { return op("conv2d", {x, w}); });
     amp_tensor *point = parameter({96, 33, 1, 1}, 3);
-    expect_same("conv2d 1×1", {128, 96, 33}, [&] { return op("conv2d", {x, point}); });
+    expect_same("conv2d 1×1", [&] { return op("conv2d", {x, point}); });
     amp_tensor *line = random_tensor(AMP_F32, {3, 65, 400}, 4), *w1 = parameter({48, 65, 5}, 5);
-    expect_same("conv1d", {128, 48, 325}, [&] { return op("conv1d", {line, w1}); });
+    expect_same("conv1d", [&] { return op("conv1d", {line, w1}); });
     amp_tensor *up = parameter({33, 40, 4, 4}, 6);
-    expect_same("conv_transpose2d", {128, 640, 33}, [&] { return op("conv_transpose2d", {x, up}); });
+    expect_same("conv_transpose2d", [&] { return op("conv_transpose2d", {x, up}); });
 }
 
 TEST_F(ThreadCount, RecurrentLayers) {
@@ -125,10 +107,8 @@ TEST_F(ThreadCount, RecurrentLayers) {
                                                   parameter({gates * hidden, hidden}, 4)};
         std::vector<amp_tensor *> hx = {h};
         if (gates == 4) hx.push_back(h);
-        for (const int64_t rows : {steps * batch, batch}) /* of all steps, and of each */
-            expect_same(kind, {rows, gates * hidden, rows == batch ? hidden : inputs},
-                        [&, name = std::string(kind), hx] {
-                            return op(name, {x, hx, params, false, 1, 0.0, false, false, false});
-                        });
+        expect_same(kind, [&, name = std::string(kind), hx] {
+            return op(name, {x, hx, params, false, 1, 0.0, false, false, false});
+        });
     }
 }

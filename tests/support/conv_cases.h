@@ -41,9 +41,9 @@ inline Shape output_shape(const Config &c) {
     return s;
 }
 
-// A layer that the table of choices may give to oneDNN, and what its kind is called there.
-struct ChosenLayer {
-    const char *kind;
+// A layer that oneDNN can compute too.
+struct SharedLayer {
+    const char *name;
     int64_t groups, in, out, batch, height, width, kernel, stride, pad;
 
     Config config() const {
@@ -55,12 +55,12 @@ struct ChosenLayer {
     }
 };
 
-const ChosenLayer chosen_layers[] = {
-    {"conv_300_300_3x3_2^5", 1, 300, 300, 1, 8, 7, 3, 1, 1},
-    {"conv_300_300_3x3_by2x2_2^4", 1, 300, 300, 1, 8, 7, 3, 2, 1},
-    {"conv_24_50_1x1_2^11", 1, 24, 50, 2, 40, 30, 1, 1, 0},
-    {"conv_3_30_3x3_by2x2_2^12", 1, 3, 30, 2, 90, 91, 3, 2, 1},
-    {"conv_1_1_3x3_groups90_by2x2_2^9", 90, 1, 1, 1, 60, 40, 3, 2, 1},
+const SharedLayer shared_layers[] = {
+    {"300_300_3x3", 1, 300, 300, 1, 8, 7, 3, 1, 1},
+    {"300_300_3x3_by2x2", 1, 300, 300, 1, 8, 7, 3, 2, 1},
+    {"24_50_1x1", 1, 24, 50, 2, 40, 30, 1, 1, 0},
+    {"3_30_3x3_by2x2", 1, 3, 30, 2, 90, 91, 3, 2, 1},
+    {"1_1_3x3_groups90_by2x2", 90, 1, 1, 1, 60, 40, 3, 2, 1},
 };
 
 // Steps through all indices below `extents`; false at the end.

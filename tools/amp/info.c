@@ -13,14 +13,10 @@
 
 static const char help[] =
     "usage: amp info [--kernels] [--json]\n"
-    "       amp info --choices [GLOB] [--json]\n"
     "       amp info --ops [GLOB] [--load FILE] [--json]\n\n"
     "Prints what libamp found on this machine: processor, caches, each instruction set with the\n"
     "check that failed where it cannot be used, threads, libraries, and the CUDA backend.\n\n"
-    "  --kernels         also which kernel each family runs, why not a faster one, and how often each\n"
-    "                    side won the choices made by timing two ways (AMP_TUNE=off: by fixed rules;\n"
-    "                    AMP_TUNE=fresh: time again)\n"
-    "  --choices [GLOB]  instead, each of those choices (those whose name matches), with both rates\n"
+    "  --kernels         also which kernel each family runs, and why not a faster one\n"
     "  --ops [GLOB]      instead, the ops (those whose name matches): policies, forms, whether they run\n"
     "  --load FILE       a shared object that defines ops of its own (amp/user.h), which are listed too\n"
     "  --json            the same for programs\n"
@@ -72,10 +68,7 @@ static int print_json(bool kernels) {
                              (json_int_t)cpu->cache_bytes[1], "l3_bytes", (json_int_t)cpu->cache_bytes[2], "isas",
                              isas_json(), "best_isa", amp_isa_name(amp_isa_best()), "threads", amp_get_num_threads(),
                              "onednn", amp_onednn_version(), "openmp", amp_openmp_version(), "cuda", amp_cuda_json());
-    if (root && kernels) {
-        json_object_set_new(root, "kernels", amp_kernels_json());
-        json_object_set_new(root, "choices", amp_choices_json());
-    }
+    if (root && kernels) json_object_set_new(root, "kernels", amp_kernels_json());
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     if (!text) {
@@ -88,7 +81,7 @@ static int print_json(bool kernels) {
 }
 
 typedef struct info_options {
-    bool json, kernels, choices, ops, help;
+    bool json, kernels, ops, help;
     const char *pattern;
 } info_options;
 
@@ -108,8 +101,6 @@ static int parse(int argc, char **argv, info_options *options) {
             options->json = true;
         } else if (strcmp(word, "--kernels") == 0) {
             options->kernels = true;
-        } else if (strcmp(word, "--choices") == 0) {
-            options->choices = true;
         } else if (strcmp(word, "--ops") == 0) {
             options->ops = true;
         } else if (strcmp(word, "--load") == 0) {
@@ -117,7 +108,7 @@ static int parse(int argc, char **argv, info_options *options) {
             if (!amp_tool_load("info", argv[i])) return AMP_EXIT_USAGE;
         } else if (*word == '-') {
             return usage("there is no option '%s'", word);
-        } else if (!(options->ops || options->choices) || options->pattern) {
+        } else if (!options->ops || options->pattern) {
             return usage("takes no argument, not '%s'", word);
         } else {
             options->pattern = word;
@@ -139,11 +130,8 @@ int amp_command_info(int argc, char **argv) {
         fprintf(stderr, "amp info: %s\n", amp_last_error());
         return AMP_EXIT_USAGE;
     }
-    if (options.choices) return amp_list_choices(options.pattern, options.json);
     if (options.json) return print_json(options.kernels);
     print_people();
-    if (!options.kernels) return AMP_EXIT_OK;
-    amp_print_kernels();
-    amp_print_choices();
+    if (options.kernels) amp_print_kernels();
     return AMP_EXIT_OK;
 }

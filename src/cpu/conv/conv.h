@@ -69,8 +69,7 @@ amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype 
  * are y->axis[2] apart. */
 amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
-/* Whether the table of choices gives a convolution to oneDNN, whose it can be: a measurement at the first layer of its
- * kind. */
+/* Whether oneDNN can compute a convolution, and does so faster: a rule by its extents (conv_choice.c). */
 bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
 /* A convolution that is not transposed, by either of these; one of no taps or no channels is its bias. The operands are

@@ -1,41 +1,46 @@
-/* Whose convolution of bf16 runs: our own, or oneDNN's. Which is faster depends on channels, window and size in ways
- * that no rule holds, so both compute the first layer of each kind, and the table of choices (cpu/registry/choices.h) keeps what
- * the clock said. */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "amp/ops.h"
-#include "core/parallel.h"
+/* Whose convolution of bf16 runs: our own, or oneDNN's. Classes of layers, from measurements. */
 #include "cpu/conv/conv.h"
 #include "cpu/conv/conv_dnnl.h"
-#include "cpu/registry/choices.h"
+#include "cpu/dnnl/dnnl_engine.h"
 #include "machine/isa.h"
 
 enum {
-    LEAST_BYTES = 256 * 1024,  /* read and written, or … */
-    LEAST_PRODUCTS = 2000000,  /* … of which a layer that is worth a measurement has one */
-    MOST_BYTES = 64 << 20,     /* of one that is not too large for it, … */
-    MOST_PRODUCTS = 2000000000 /* … for its first caller waits for eight runs */
+    LEAST_BYTES = 256 * 1024, /* read and written, or … */
+    LEAST_PRODUCTS = 2000000, /* … of which a layer has one that is worth the way through oneDNN */
+    MB = 1 << 20
 };
 
-/* A measurement says who computes its layers. */
-static __thread enum { EITHER, OURS, THEIRS } forced;
-
-/* Layers that share an answer: images of one power of two of pixels. */
-typedef struct kind {
-    int32_t in, out, groups, kernel[2], stride[2], dilation[2], size;
-} kind;
-
-_Static_assert(sizeof(kind) <= sizeof(((amp_choice_kind *)0)->key), "a kind fits the key");
+/* Layers that oneDNN computes faster; a bound of 0 is none. Our speed over oneDNN's, on one core of a Zen 4 with
+ * AVX512_BF16, oneDNN 3.2, 329 layers timed three times each (docs/benchmarks.md, "Convolution"); AMX was not
+ * measured. */
+static const struct layer_class {
+    int64_t least_in, most_in, most_out, least_taps, most_taps;
+    int64_t most_pixels;               /* of one result's image */
+    int64_t most_bytes;                /* of the images read */
+    int64_t least_weights;             /* bytes of them */
+    enum { ANY, DENSE, GATHERED } way; /* gathered: windows or strides leave gaps between the pixels of a tap */
+} classes[] = {
+    /* few channels in: 0.48 … 1.02, most 0.65 to 0.93; from 96 on 0.95 and above */
+    {.most_in = 80, .most_taps = 1, .way = DENSE},
+    /* windows over few channels: 0.46 … 0.95; 7 × 7 of 1 and 3 channels 0.96 … 1.5, so not below 4 */
+    {.most_in = 16, .least_taps = 2, .most_taps = 9},
+    {.least_in = 4, .most_in = 16, .least_taps = 10},
+    /* few channels out: 16 of them 0.73 … 0.86, 42 of them 0.84 … 0.95, beyond the caches 1.04 … 1.34 */
+    {.most_out = 48, .most_bytes = 4 * MB},
+    /* small images under much weight: 0.55 … 0.85; from 100 pixels on 0.93 to 1.05, dense ones 1.01 to 1.04 */
+    {.most_pixels = 63, .least_weights = MB, .way = GATHERED},
+};
 
 static int64_t products_of(const amp_conv *c) {
     return c->batch * c->groups * amp_conv_pixels(c) * c->out_channels * c->in_channels * amp_conv_taps(c);
 }
 
+static int64_t bytes_read(const amp_conv *c) {
+    return 2 * c->batch * c->groups * c->in_channels * c->axis[1].in * c->axis[2].in;
+}
+
 static int64_t bytes_of(const amp_conv *c) {
-    return 2 * c->batch * c->groups *
-           (c->in_channels * c->axis[1].in * c->axis[2].in + c->out_channels * amp_conv_pixels(c));
+    return bytes_read(c) + 2 * c->batch * c->groups * c->out_channels * amp_conv_pixels(c);
 }
 
 static bool is_dense_output(const amp_conv *c, const amp_conv_plane *y) {
@@ -64,98 +69,28 @@ static bool is_theirs_too(const amp_conv *c, const amp_conv_operands *o, const a
            amp_isa_best() >= AMP_ISA_AVX512BF16 && amp_conv_dnnl_cuts(c);
 }
 
-static kind kind_of(const amp_conv *c) {
-    kind k = {.in = (int32_t)c->in_channels, .out = (int32_t)c->out_channels, .groups = (int32_t)c->groups};
-    for (int i = 0; i < 2; i++) {
-        const amp_conv_axis *a = &c->axis[i + 1];
-        k.kernel[i] = (int32_t)a->kernel;
-        k.stride[i] = (int32_t)a->stride;
-        k.dilation[i] = (int32_t)a->dilation;
-    }
-    for (int64_t pixels = c->batch * amp_conv_pixels(c); pixels > 1; pixels /= 2) k.size++;
-    return k;
+static bool is_within(int64_t value, int64_t least, int64_t most) {
+    return value >= least && (most == 0 || value <= most);
 }
 
-/* ---- Measurement ---------------------------------------------------------------------------------------------- */
-
-/* ± 0.125 … 0.5 */
-static amp_tensor *random_tensor(int rank, const int64_t *shape) {
-    amp_tensor *t = amp_tensor_new("conv", AMP_BF16, rank, shape);
-    if (!t) return NULL;
-    uint16_t *values = amp_tensor_pointer(t);
-    uint32_t random = 1;
-    for (int64_t i = 0, n = amp_tensor_elements(t); i < n; i++) {
-        random = random * 1664525u + 1013904223u;
-        values[i] = (uint16_t)((random >> 16 & 0x80ffu) | 0x3e00u);
-    }
-    return t;
+static bool is_in(const struct layer_class *l, const amp_conv *c) {
+    const int64_t taps = amp_conv_taps(c);
+    const bool gathered = taps > 1 || c->axis[1].stride > 1 || c->axis[2].stride > 1;
+    return is_within(c->in_channels, l->least_in, l->most_in) && is_within(c->out_channels, 0, l->most_out) &&
+           is_within(taps, l->least_taps, l->most_taps) && is_within(amp_conv_pixels(c), 0, l->most_pixels) &&
+           is_within(bytes_read(c), 0, l->most_bytes) &&
+           is_within(2 * c->in_channels * c->out_channels * taps, l->least_weights, 0) &&
+           (l->way == ANY || (l->way == GATHERED) == gathered);
 }
 
-/* A layer to be timed, and the operands made for it. */
-typedef struct trial {
-    const amp_conv *conv;
-    amp_tensor *x, *w;
-} trial;
-
-static double seconds_of(const void *context, bool ours) {
-    const trial *t = context;
-    const amp_conv *c = t->conv;
-    const amp_conv_axis *h = &c->axis[1], *v = &c->axis[2];
-    forced = ours ? OURS : THEIRS;
-    const double start = amp_choice_seconds();
-    amp_tensor *y =
-        amp_conv2d(t->x, t->w, NULL, .stride = AMP_DIMS(h->stride, v->stride), .padding = AMP_DIMS(h->pad, v->pad),
-                   .dilation = AMP_DIMS(h->dilation, v->dilation), .groups = AMP_SET(c->groups));
-    const double spent = amp_choice_seconds() - start;
-    forced = EITHER;
-    if (!y) return -1.0;
-    amp_tensor_drop(y);
-    return spent;
-}
-
-/* On one thread, by its own clock: other programs of the machine disturb a team more. No result depends on how many run
- * meanwhile. */
-static void measure(const void *context, double *ours, double *theirs) {
-    const amp_conv *c = context;
-    const int64_t in = c->groups * c->in_channels, height = c->axis[1].in, width = c->axis[2].in;
-    const int64_t image[] = {c->batch, in, height, width}, lines = width * in;
-    const int64_t weights[] = {c->groups * c->out_channels, c->in_channels, c->axis[1].kernel, c->axis[2].kernel};
-    amp_tensor *base = random_tensor(4, image), *w = base ? random_tensor(4, weights) : NULL;
-    amp_tensor *x =
-        w ? amp_tensor_view("conv", base, 4, image, (const int64_t[]){height * lines, 1, lines, in}, 0) : NULL;
-    const int limit = amp_parallel_limit(1);
-    if (x) {
-        atomic_store(&w->storage->parameter, true); /* so that its packed forms are kept */
-        const trial t = {c, x, w};
-        amp_choice_time(seconds_of, &t, 2.0 * (double)products_of(c), ours, theirs);
-        amp_tensor_drop(x);
-    }
-    amp_parallel_limit(limit);
-    if (w) amp_tensor_drop(w);
-    if (base) amp_tensor_drop(base);
-}
-
-/* "24_48_1x1_2^14": groups, strides and dilations where there are any. */
-static void name_kind(const int32_t *key, char *name, size_t size) {
-    const kind *k = (const kind *)(const void *)key;
-    char more[48] = "";
-    int n = 0;
-    if (k->groups > 1) n += snprintf(more + n, sizeof more - (size_t)n, "_groups%d", k->groups);
-    if (k->stride[0] != 1 || k->stride[1] != 1)
-        n += snprintf(more + n, sizeof more - (size_t)n, "_by%dx%d", k->stride[0], k->stride[1]);
-    if (k->dilation[0] != 1 || k->dilation[1] != 1)
-        snprintf(more + n, sizeof more - (size_t)n, "_apart%dx%d", k->dilation[0], k->dilation[1]);
-    snprintf(name, size, "%d_%d_%dx%d%s_2^%d", k->in, k->out, k->kernel[0], k->kernel[1], more, k->size);
+static bool is_in_a_class(const amp_conv *c) {
+    if (c->groups > 1 || (bytes_of(c) < LEAST_BYTES && products_of(c) < LEAST_PRODUCTS)) return false;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (is_in(&classes[i], c)) return true;
+    return false;
 }
 
 bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
-    if (forced == OURS || !is_theirs_too(c, o, y)) return false;
-    if (forced == THEIRS) return true;
-    if ((bytes_of(c) < LEAST_BYTES && products_of(c) < LEAST_PRODUCTS) || bytes_of(c) > MOST_BYTES ||
-        products_of(c) > MOST_PRODUCTS)
-        return false;
-    const kind k = kind_of(c);
-    amp_choice_kind choice = {.family = AMP_CHOICE_CONV, .name = name_kind, .measure = measure, .context = c};
-    memcpy(choice.key, &k, sizeof k);
-    return !amp_choose_kind(&choice);
+    const amp_dnnl_use use = amp_dnnl_use_now();
+    return use != AMP_DNNL_NEVER && is_theirs_too(c, o, y) && (use == AMP_DNNL_ALWAYS || is_in_a_class(c));
 }

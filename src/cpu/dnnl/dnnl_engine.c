@@ -2,6 +2,7 @@
 #include "cpu/dnnl/dnnl_engine.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -41,6 +42,16 @@ const char *amp_dnnl_name(const_dnnl_primitive_desc_t descriptor) {
     made->next = state.names;
     state.names = made;
     return made->text;
+}
+
+static atomic_int use;
+
+amp_dnnl_use amp_dnnl_use_now(void) {
+    return (amp_dnnl_use)atomic_load_explicit(&use, memory_order_relaxed);
+}
+
+void amp_dnnl_use_for_test(amp_dnnl_use wanted) {
+    atomic_store(&use, (int)wanted);
 }
 
 static dnnl_status_t make_reorder(const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to,

@@ -101,8 +101,7 @@ typedef void amp_gemm_pack_function(uint16_t *dst, const void *src, amp_dtype sr
 
 /* Predicates of rows; they take an amp_gemm, or NULL: is there any shape? */
 bool amp_gemm_suits_tiles(const void *problem); /* enough rows and products for AMX */
-bool amp_gemm_dot_pays(
-    const void *problem); /* vdpbf16ps is not slower than up-conversion and FMA (cpu/registry/choices.h) */
+bool amp_gemm_dot_pays(const void *problem);    /* vdpbf16ps is not slower here than up-conversion and FMA */
 
 /* Runs the bf16 product with the best kernel for it. `kernel_name`, if not NULL, receives the static name of the kernel
  * that ran ("gemm_bf16_amx"). */

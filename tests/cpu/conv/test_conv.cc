@@ -1,7 +1,7 @@
 // Convolutions: random configurations against plain f64 loops, in every dtype and layout; what lies outside of a window
 // does not count; layouts, casts, and what bad input is told.
-#include "choices_file.h"
 #include "conv_cases.h"
+#include "dnnl_use.h"
 #include "layouts.h"
 #include "machine/isa.h"
 
@@ -208,18 +208,17 @@ TEST_F(Conv, TransposedKernelsDilatedBeyondTheImage) {
     amp_autocast(AMP_DEVICE_CPU) EXPECT_EQ(numbers_of(run(c, x, w, nullptr)), numbers_of(want));
 }
 
-// oneDNN has no convolution that cuts its image, whatever the table of choices gives it.
+// oneDNN has no convolution that cuts its image, whoever asks.
 TEST_F(Conv, TransposedWithPaddingBeyondTheKernel) {
-    ChoicesFile file;
-    std::string rows;
-    for (int size = 4; size < 10; size++)
-        rows += "conv_64_64_3x3_2^" + std::to_string(size) + " 1000000000 2000000000\n";
-    ChoicesFile::write(rows);
     amp_tensor *x = channels_last(random_tensor(AMP_BF16, {1, 64, 20, 20}, 1));
     amp_tensor *w = random_tensor(AMP_BF16, {64, 64, 3, 3}, 2);
-    amp_tensor *y = op("conv_transpose2d", {x, w}, {{"padding", AMP_DIMS(4, 4)}});
+    amp_tensor *y = nullptr;
+    {
+        const DnnlUse use(AMP_DNNL_ALWAYS);
+        y = op("conv_transpose2d", {x, w}, {{"padding", AMP_DIMS(4, 4)}});
+    }
     ASSERT_NE(y, nullptr) << amp_last_error();
-    ChoicesFile::use(file.folder.c_str(), "off");
+    const DnnlUse use(AMP_DNNL_NEVER);
     EXPECT_EQ(numbers_of(y), numbers_of(op("conv_transpose2d", {x, w}, {{"padding", AMP_DIMS(4, 4)}})));
 }
 
@@ -307,47 +306,27 @@ TEST_F(Conv, ResultsDoNotDependOnTheThreads) {
     EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
 }
 
-/* Layers that the table of choices may give to oneDNN, as it does here and as it does not. */
+// Layers that oneDNN can compute too, by it and by our kernel.
 TEST_F(Conv, MatchesF64OnAnyThreadsWhoeverComputesIt) {
     const int threads = amp_get_num_threads();
-    const ChoicesFile file;
-    for (const ChosenLayer &l : chosen_layers) {
+    for (const SharedLayer &l : shared_layers) {
         const Config c = l.config();
         amp_tensor *x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
         amp_tensor *w = random_tensor(AMP_BF16, weight_shape(c), 2);
         amp_tensor *b = random_tensor(AMP_BF16, {l.groups * l.out}, 3);
         const Expected expected = reference(c, numbers_of(x), numbers_of(w), numbers_of(b));
-        for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
-            ChoicesFile::write(l.kind + std::string(rates));
+        for (const amp_dnnl_use who : {AMP_DNNL_ALWAYS, AMP_DNNL_NEVER}) {
+            const DnnlUse use(who);
             EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
             amp_tensor *y = run(c, x, w, b);
             expect_close(y, expected, l.in * l.kernel * l.kernel);
             for (int more : {2, 3}) {
                 EXPECT_EQ(amp_set_num_threads(more), AMP_OK);
-                EXPECT_EQ(numbers_of(run(c, x, w, b)), numbers_of(y)) << l.kind;
+                EXPECT_EQ(numbers_of(run(c, x, w, b)), numbers_of(y)) << l.name;
             }
-            amp_choice_report known = {}, other = {};
-            ASSERT_TRUE(amp_choice_explain_kind(0, &known));
-            EXPECT_STREQ(known.name, l.kind);
-            EXPECT_FALSE(amp_choice_explain_kind(1, &other)) << other.name; /* the row was the layer's */
         }
     }
     EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
-}
-
-TEST_F(Conv, ALayerIsMeasuredAtItsFirstUse) {
-    if (amp_isa_best() < AMP_ISA_AVX512BF16) GTEST_SKIP() << "the CPU has no AVX512_BF16: nothing to choose from";
-    const ChoicesFile file;
-    amp_tensor *x = channels_last(random_tensor(AMP_BF16, {1, 24, 50, 50}, 1));
-    amp_tensor *w = random_tensor(AMP_BF16, {48, 24, 1, 1}, 2);
-    ASSERT_NE(op("conv2d", {x, w}), nullptr);
-    amp_choice_report r = {};
-    ASSERT_TRUE(amp_choice_explain_kind(0, &r));
-    EXPECT_STREQ(r.name, "conv_24_48_1x1_2^11");
-    EXPECT_EQ(r.origin, AMP_CHOICE_MEASURED);
-    EXPECT_GT(r.yes_rate, 1e8);
-    EXPECT_GT(r.no_rate, 1e8);
-    EXPECT_NE(ChoicesFile::read().find("conv_24_48_1x1_2^11 "), std::string::npos);
 }
 
 TEST_F(Conv, BadInputIsToldInASentence) {

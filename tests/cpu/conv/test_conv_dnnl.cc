@@ -1,5 +1,5 @@
-// Convolutions that the table of choices gives to oneDNN: their bits follow from the layer, not from what ran before or
-// on how many threads; forks; the measurements behind the table.
+// Convolutions by oneDNN: their bits follow from the layer, not from what ran before or on how many threads; forks; which
+// layers the rule gives to it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "amp_test.h"
-#include "choices_file.h"
+#include "dnnl_use.h"
 #include "machine/isa.h"
 
 using namespace amp_test;
@@ -21,15 +21,11 @@ struct Layer {
     int64_t extent(int64_t size) const {
         return (size + 2 * (kernel / 2) - kernel) / stride + 1;
     }
-    // Its row of the file of choices.
     std::string name() const {
-        const std::string window = std::to_string(kernel) + "x" + std::to_string(kernel);
-        const std::string step = std::to_string(stride) + "x" + std::to_string(stride);
-        std::string s = "conv_" + std::to_string(in / groups) + "_" + std::to_string(out / groups) + "_" + window;
-        if (groups > 1) s += "_groups" + std::to_string(groups);
-        if (stride > 1) s += "_by" + step;
-        const int64_t pixels = batch * extent(height) * extent(width);
-        return s + "_2^" + std::to_string(63 - __builtin_clzll(static_cast<unsigned long long>(pixels)));
+        std::string s;
+        for (int64_t number : {in, out, height, width, kernel, stride, batch, groups})
+            s += std::to_string(number) + " ";
+        return s;
     }
 };
 
@@ -63,26 +59,14 @@ const std::vector<Layer> layers = {odd,
                                    {16, 48, 50, 40, 3, 1, 2},
                                    {96, 96, 60, 41, 3, 2, 2, 96}};
 
-// A table of choices that gives every layer here to oneDNN.
 class ConvDnnl : public Test {
   protected:
-    void SetUp() override {
-        Test::SetUp();
-        threads_ = amp_get_num_threads();
-        choose_all("1 2");
-    }
     void TearDown() override {
         EXPECT_EQ(amp_set_num_threads(threads_), AMP_OK);
         Test::TearDown();
     }
-    static void choose_all(const std::string &rates) {
-        std::string text = "gemm_dot 2 1\n";
-        for (const Layer &l : layers) text += l.name() + " " + rates + "\n";
-        for (int64_t i = 0; i < 12; i++) text += Layer{300, 300, int64_t{1} << i, 1, 3, 1}.name() + " 1 2\n";
-        ChoicesFile::write(text);
-    }
-    int threads_ = 1;
-    ChoicesFile file_;
+    const DnnlUse use_{AMP_DNNL_ALWAYS};
+    const int threads_ = amp_get_num_threads();
 };
 
 // By a process that has computed nothing else.
@@ -177,51 +161,22 @@ bool is_theirs(const Layer &l) {
     return report_of(l).find("dnnl:") != std::string::npos;
 }
 
-TEST_F(ConvDnnl, TheTableDecidesAndWithoutItsMeasurementsTheRule) {
+TEST_F(ConvDnnl, TheRuleGoesByTheLayersExtents) {
     if (amp_isa_best() < AMP_ISA_AVX512BF16) GTEST_SKIP() << "the CPU has no AVX512_BF16: nothing to choose from";
     for (const Layer &l : layers) EXPECT_TRUE(is_theirs(l)) << l.name();
-    choose_all("2 1");
-    std::vector<std::vector<double>> ours;
-    for (const Layer &l : layers) {
-        EXPECT_FALSE(is_theirs(l)) << l.name();
-        ours.push_back(convolve(l));
-    }
-    choose_all("1 2");
-    ChoicesFile::use(file_.folder.c_str(), "off");
-    for (size_t i = 0; i < layers.size(); i++) EXPECT_EQ(convolve(layers[i]), ours[i]) << layers[i].name();
-    amp_choice_report r = {};
-    ASSERT_TRUE(amp_choice_explain_kind(0, &r));
-    EXPECT_EQ(r.origin, AMP_CHOICE_BY_RULE);
-    EXPECT_TRUE(r.answer);
-}
-
-// It used to set it to 1 for a while, and back to what it was.
-TEST_F(ConvDnnl, AMeasurementLeavesTheNumberOfThreadsAlone) {
-    ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
-    ChoicesFile::use(file_.folder.c_str(), "memory");
-    std::atomic<bool> done{false}, changed{false};
-    std::thread watcher([&] {
-        while (!done) changed = changed || amp_get_num_threads() != 3;
-    });
-    EXPECT_FALSE(convolve(layers[1]).empty());
-    done = true;
-    watcher.join();
-    EXPECT_FALSE(changed);
-    amp_choice_report r = {};
-    EXPECT_EQ(amp_choice_explain_kind(0, &r), amp_isa_best() >= AMP_ISA_AVX512BF16);
-}
-
-// Threads that meet a kind for the first time at once agree on who computes it.
-TEST_F(ConvDnnl, ManyThreadsAgree) {
-    ChoicesFile::use(file_.folder.c_str(), "memory");
-    const Layer l = {24, 144, 40, 50, 1, 1};
-    std::vector<std::vector<double>> results(4);
-    std::vector<std::thread> callers;
-    for (auto &y : results) callers.emplace_back([&y, &l] { y = convolve(l); });
-    for (auto &t : callers) t.join();
-    for (const auto &y : results) EXPECT_EQ(y, results[0]);
-    amp_choice_report r = {};
-    EXPECT_FALSE(amp_choice_explain_kind(1, &r)) << r.name;
+    const DnnlUse rule(AMP_DNNL_BY_RULE);
+    const Layer theirs[] = {{24, 144, 40, 50, 1, 1}, // few channels in
+                            {3, 32, 90, 91, 3, 2},   // few channels, windows
+                            {8, 64, 60, 60, 7, 2},   // few channels, large windows
+                            {192, 42, 40, 40, 1, 1}, // few channels out
+                            {512, 512, 7, 7, 3, 1},  // small images under much weight
+                            {1024, 1024, 14, 14, 1, 2}};
+    const Layer ours[] = {{128, 144, 40, 50, 1, 1},      {3, 64, 60, 60, 7, 2}, {256, 256, 14, 14, 3, 1},
+                          {96, 96, 60, 41, 3, 2, 2, 96}, {24, 144, 4, 4, 1, 1}, {960, 320, 7, 7, 1, 1}};
+    for (const Layer &l : theirs) EXPECT_TRUE(is_theirs(l)) << l.name();
+    for (const Layer &l : ours) EXPECT_FALSE(is_theirs(l)) << l.name();
+    const DnnlUse never(AMP_DNNL_NEVER);
+    for (const Layer &l : theirs) EXPECT_FALSE(is_theirs(l)) << l.name();
 }
 
 } // namespace

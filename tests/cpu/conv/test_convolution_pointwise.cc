@@ -1,7 +1,7 @@
 // Convolutions with an epilogue, in every driver, against the definition in f64: dtypes, layouts, groups, depthwise,
 // transposed; threads; oneDNN's; what bad input is told.
-#include "choices_file.h"
 #include "conv_epilogues.h"
+#include "dnnl_use.h"
 #include "layouts.h"
 #include "machine/isa.h"
 
@@ -109,11 +109,10 @@ TEST_F(ConvolutionPointwise, NanAndInfinityGoThrough) {
     }
 }
 
-// Layers that the table of choices may give to oneDNN, as it does here and as it does not; also its slices of channels.
+// Layers that oneDNN can compute too, by it and by our kernel; also its slices of channels.
 TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
     const int threads = amp_get_num_threads();
-    const ChoicesFile file;
-    for (const ChosenLayer &l : chosen_layers) {
+    for (const SharedLayer &l : shared_layers) {
         const Config c = l.config();
         Operands all = {};
         all.x = channels_last(random_tensor(AMP_BF16, input_shape(c), 1));
@@ -123,7 +122,7 @@ TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
         all.other = channels_last(random_tensor(AMP_BF16, output_shape(c), 5));
         const Expected sums = sums_of(c, all);
         for (size_t i = 0; i < 20; i++) {
-            SCOPED_TRACE(std::string(l.kind) + ", case " + std::to_string(i));
+            SCOPED_TRACE(std::string(l.name) + ", case " + std::to_string(i));
             const Scope scope;
             Operands o = all;
             if (i % 2) o.scale = nullptr;
@@ -131,8 +130,8 @@ TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
             if (i % 5 == 2) o.other = nullptr;
             const Activation &a = activations[i % 10];
             const Expected want = finished(sums, c, o, a);
-            for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
-                ChoicesFile::write(l.kind + std::string(rates));
+            for (const amp_dnnl_use who : {AMP_DNNL_ALWAYS, AMP_DNNL_NEVER}) {
+                const DnnlUse use(who);
                 EXPECT_EQ(amp_set_num_threads(1), AMP_OK);
                 amp_tensor *y = run(c, o, a);
                 expect_close(y, want, l.in * l.kernel * l.kernel + 8);
@@ -148,19 +147,18 @@ TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
 }
 
 TEST_F(ConvolutionPointwise, NanGoesThroughWhoeverComputesIt) {
-    const ChoicesFile file;
     std::vector<double> pixels(2 * 24 * 40 * 30, -1.0);
     pixels[100] = NAN; // one channel of one pixel
     amp_tensor *x = channels_last(tensor(AMP_BF16, {2, 24, 40, 30}, pixels)),
                *w = random_tensor(AMP_BF16, {50, 24, 1, 1}, 2);
-    for (const char *rates : {" 1e9 2e9\n", " 2e9 1e9\n"}) {
-        ChoicesFile::write("conv_24_50_1x1_2^11" + std::string(rates));
+    for (const amp_dnnl_use who : {AMP_DNNL_ALWAYS, AMP_DNNL_NEVER}) {
+        const DnnlUse use(who);
         for (const Activation &a : activations) {
             std::vector<Named> named = {{"attr", a.attr}, {"algorithm", a.algorithm}};
             if (a.numbers.count > 0) named.push_back({"scalars", a.numbers});
             int nans = 0;
             for (double y : numbers_of(op("convolution_pointwise", {x, w}, named))) nans += std::isnan(y);
-            EXPECT_EQ(nans, 50) << a.attr << rates;
+            EXPECT_EQ(nans, 50) << a.attr << ", " << int(who);
         }
     }
 }
