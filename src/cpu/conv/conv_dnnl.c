@@ -1,25 +1,20 @@
-/* oneDNN's convolutions: primitives are made once per shape and kept, scratchpads are ours.
- *
- * oneDNN blocks a convolution, and so orders its sums, by the number of threads that it is to run on. Here that is
- * always one: the layer is cut into slices, by its extents alone, which our threads share out. */
+/* oneDNN's convolutions of bf16, cut into slices by their extents alone, each for one thread; scratchpads are ours. Where
+ * oneDNN fails, whatever it says, the layer is not served, and our own kernel computes it. */
 #include "cpu/conv/conv_dnnl.h"
 
 #include <assert.h>
 #include <omp.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/fail.h"
-#include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/convert/strided_copy.h"
+#include "cpu/dnnl/dnnl_cache.h"
 #include "cpu/dnnl/dnnl_engine.h"
 #include "cpu/registry/convert.h"
 
 enum {
-    ENTRIES = 256,             /* above, the entry unused for longest goes */
     SLICE = 64,                /* most output channels of one */
     LANES = 16,                /* oneDNN computes whole ones: the last slice is as wide as the others */
     LINE = 64,                 /* bytes */
@@ -31,7 +26,7 @@ enum {
     WHOLE_BYTES = 4 << 20      /* of images */
 };
 
-/* What the primitive of a slice depends on; compared as bytes. */
+/* What the primitive of a slice depends on. */
 typedef struct key {
     int64_t batch, groups, in, out; /* of the slice; channels of one group */
     amp_conv_axis axis[2];
@@ -40,37 +35,12 @@ typedef struct key {
     int64_t activation, numbers[2]; /* of the epilogue, the numbers' bits */
 } key;
 
-/* Weights of one description get a number, for the cast cache; never freed, for packed weights rely on it. */
-typedef struct format {
-    struct format *next;
-    int number;
-    dnnl_memory_desc_t weights;
-} format;
-
-typedef struct operands operands;
-
-typedef struct entry {
-    struct entry *next; /* used less recently */
-    key key;
-    int users;
-    dnnl_primitive_t primitive; /* NULL: oneDNN has none for this layer */
-    dnnl_primitive_desc_t descriptor;
-    const format *format;
-    size_t weight_bytes, scratch_bytes;
-    const char *name;
-    _Atomic(struct operands *) idle; /* of a run that ended, for the next one */
-} entry;
-
-/* Under AMP_LOCK_DNNL. */
-static struct {
-    entry *entries;
-    int count;
-    format *formats;
-} state;
+_Static_assert(sizeof(key) <= AMP_DNNL_KEY_WORDS * sizeof(uint64_t), "a key fits the table of primitives");
 
 /* A layer, and the slices that compute it. */
 typedef struct layer {
-    entry *entry, *lower; /* lower: NULL, or of the second slice of two unlike ones */
+    amp_dnnl_primitive *primitive, *lower; /* lower: NULL, or of the second slice of two unlike ones */
+    const key *key;                        /* of the first */
     int64_t slices;
     int64_t out, pixels; /* slices of output channels, which `deep` layers have: of all */
     bool deep;
@@ -78,14 +48,6 @@ typedef struct layer {
 } layer;
 
 /* ---- Primitives ----------------------------------------------------------------------------------------------- */
-
-static dnnl_status_t check(dnnl_status_t status, const char *what) {
-    if (status == dnnl_out_of_memory)
-        amp_fail(AMP_ERROR_MEMORY, "conv: oneDNN: no memory to %s", what);
-    else if (status != dnnl_success)
-        amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot %s (status %d)", what, (int)status);
-    return status;
-}
 
 static dnnl_status_t describe(dnnl_memory_desc_t *d, int rank, const dnnl_dims_t dims, amp_dtype dtype,
                               dnnl_format_tag_t tag) {
@@ -122,7 +84,8 @@ static dnnl_status_t append_activation(dnnl_post_ops_t ops, const key *k) {
                                         list[k->activation].beta);
 }
 
-/* Scale, bias, residual, activation, in this order, as far as there are any; their places are those of add_late. */
+/* Scale, bias, residual, activation, in this order, as far as there are any; their places are those of
+ * list_arguments. */
 static dnnl_status_t append_operands(dnnl_post_ops_t ops, const key *k, const_dnnl_memory_desc_t y) {
     const dnnl_dims_t channels = {1, k->groups * k->out, 1, 1};
     dnnl_memory_desc_t scale = NULL, bias = NULL;
@@ -190,203 +153,53 @@ static void destroy_descriptors(descriptors *d) {
     if (d->attributes) dnnl_primitive_attr_destroy(d->attributes);
 }
 
-/* Under the lock; NULL: no memory. */
-static const format *find_format(const_dnnl_memory_desc_t weights) {
-    format *f = state.formats;
-    while (f && !dnnl_memory_desc_equal(f->weights, weights)) f = f->next;
-    if (f) return f;
-    f = amp_alloc_zeroed(sizeof *f);
-    if (!f || dnnl_memory_desc_clone(&f->weights, weights) != dnnl_success) {
-        amp_free(f);
-        return NULL;
-    }
-    f->number = state.formats ? state.formats->number + 1 : 0;
-    f->next = state.formats;
-    return state.formats = f;
-}
-
 enum { SRC, WEIGHTS, DST, SCRATCHPAD, BIAS, SCALE, RESIDUAL, MEMORIES };
 
-/* Memory objects of one thread. */
-struct operands {
-    dnnl_stream_t stream;
-    int count;
-    int which[MEMORIES]; /* of the above */
-    dnnl_exec_arg_t list[MEMORIES];
-};
-
-static void destroy_operands(operands *o) {
-    for (int i = 0; i < o->count; i++) dnnl_memory_destroy(o->list[i].memory);
-    if (o->stream) dnnl_stream_destroy(o->stream);
-    amp_free(o);
-}
-
-static void destroy_entry(entry *e) {
-    operands *idle = atomic_load(&e->idle);
-    if (idle) destroy_operands(idle);
-    if (e->primitive) dnnl_primitive_destroy(e->primitive);
-    if (e->descriptor) dnnl_primitive_desc_destroy(e->descriptor);
-    amp_free(e);
-}
-
-/* Its loops for what its kernels lack, such as some epilogue. */
-static bool is_slow(const entry *e) {
-    const char *implementation = "";
-    dnnl_primitive_desc_query(e->descriptor, dnnl_query_impl_info_str, 0, &implementation);
-    return strncmp(implementation, "ref", strlen("ref")) == 0;
-}
-
-/* dnnl_unimplemented if oneDNN has no such convolution that is worth its while. */
-static dnnl_status_t make_primitive(entry *e) {
+static dnnl_status_t describe_convolution(const void *words, dnnl_primitive_desc_t *descriptor) {
     descriptors d = {0};
-    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
-    amp_lock(AMP_LOCK_DNNL_MAKING);
-    dnnl_status_t s = make_descriptor(&e->key, &d, &e->descriptor);
-    if (s == dnnl_success && is_slow(e)) s = dnnl_unimplemented;
-    if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
-    amp_unlock(AMP_LOCK_DNNL_MAKING);
-    amp_parallel_leave_library(previous);
-    amp_parallel_limit(limit);
+    const dnnl_status_t s = make_descriptor(words, &d, descriptor);
     destroy_descriptors(&d);
     return s;
 }
+
+/* As DNNL_ARG_…, and as the above; those of the epilogue in the order of append_operands. */
+static int list_operands(const key *k, int list[AMP_DNNL_OPERANDS], int which[AMP_DNNL_OPERANDS]) {
+    const int plain[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD, DNNL_ARG_BIAS};
+    const struct {
+        bool there;
+        int which;
+    } late[] = {{k->scaled, SCALE}, {is_bias_late(k), BIAS}, {k->added, RESIDUAL}};
+    int count = 0, place = 0;
+    for (int i = 0; i < (k->bias_dtype >= 0 && !is_bias_late(k) ? BIAS + 1 : BIAS); i++) {
+        which[count] = i;
+        list[count++] = plain[i];
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!late[i].there) continue;
+        which[count] = late[i].which;
+        list[count++] = DNNL_ARG_ATTR_MULTIPLE_POST_OP(place++) | DNNL_ARG_SRC_1;
+    }
+    return count;
+}
+
+static int list_arguments(const void *words, int list[AMP_DNNL_OPERANDS]) {
+    int which[AMP_DNNL_OPERANDS];
+    return list_operands(words, list, which);
+}
+
+/* Loops for what its kernels lack, such as some epilogue, are not worth their while. */
+static bool refuses_loops(const void *words) {
+    (void)words;
+    return true;
+}
+
+static const amp_dnnl_kind convolutions = {sizeof(key), describe_convolution, list_arguments, refuses_loops};
 
 static size_t whole_lines(size_t bytes) {
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-static dnnl_status_t fill_entry(entry *e) {
-    const dnnl_status_t s = make_primitive(e);
-    if (s != dnnl_success) return s == dnnl_unimplemented ? dnnl_success : s;
-    const const_dnnl_memory_desc_t weights = dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 0);
-    e->weight_bytes = whole_lines(dnnl_memory_desc_get_size(weights));
-    e->scratch_bytes =
-        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_scratchpad_md, 0));
-    amp_lock(AMP_LOCK_DNNL);
-    e->name = amp_dnnl_name(e->descriptor);
-    e->format = find_format(weights);
-    amp_unlock(AMP_LOCK_DNNL);
-    return e->format ? dnnl_success : dnnl_out_of_memory;
-}
-
-/* NULL with an error. */
-static entry *make_entry(const key *k) {
-    const amp_conv_axis *h = &k->axis[0], *w = &k->axis[1];
-    char what[240];
-    entry *e = amp_alloc_zeroed(sizeof *e);
-    if (e) e->key = *k;
-    snprintf(what, sizeof what,
-             "make a convolution of bf16 from [%lld, %lld, %lld, %lld] to %lld channels, kernel %lldx%lld, stride "
-             "%lldx%lld, "
-             "padding %lldx%lld, dilation %lldx%lld, %lld groups",
-             (long long)k->batch, (long long)(k->groups * k->in), (long long)h->in, (long long)w->in,
-             (long long)(k->groups * k->out), (long long)h->kernel, (long long)w->kernel, (long long)h->stride,
-             (long long)w->stride, (long long)h->pad, (long long)w->pad, (long long)h->dilation, (long long)w->dilation,
-             (long long)k->groups);
-    if (check(e ? fill_entry(e) : dnnl_out_of_memory, what) == dnnl_success) return e;
-    if (e) destroy_entry(e);
-    return NULL;
-}
-
-/* ---- The table ------------------------------------------------------------------------------------------------ */
-
-/* The entry of a key becomes the first of the list. */
-static entry *find_entry(const key *k) {
-    entry **at = &state.entries;
-    while (*at && memcmp(&(*at)->key, k, sizeof *k) != 0) at = &(*at)->next;
-    entry *e = *at;
-    if (!e) return NULL;
-    *at = e->next;
-    e->next = state.entries;
-    return state.entries = e;
-}
-
-static void evict_oldest(void) {
-    entry **oldest = NULL;
-    for (entry **at = &state.entries; *at; at = &(*at)->next)
-        if (!(*at)->users) oldest = at;
-    if (!oldest) return;
-    entry *e = *oldest;
-    *oldest = e->next;
-    destroy_entry(e);
-    state.count--;
-}
-
-/* With the caller among its users; made outside the lock, for that takes long. NULL with an error. */
-static entry *take_entry(const key *k) {
-    entry *made = NULL;
-    amp_lock(AMP_LOCK_DNNL);
-    entry *e = find_entry(k);
-    if (!e) {
-        amp_unlock(AMP_LOCK_DNNL);
-        made = make_entry(k);
-        if (!made) return NULL;
-        amp_lock(AMP_LOCK_DNNL);
-        e = find_entry(k); /* another thread may have been faster */
-    }
-    if (!e) {
-        if (state.count >= ENTRIES) evict_oldest();
-        state.count++;
-        made->next = state.entries;
-        state.entries = e = made;
-        made = NULL;
-    }
-    e->users++;
-    amp_unlock(AMP_LOCK_DNNL);
-    if (made) destroy_entry(made);
-    return e;
-}
-
-static void give_entry_back(entry *e) {
-    amp_lock(AMP_LOCK_DNNL);
-    e->users--;
-    amp_unlock(AMP_LOCK_DNNL);
-}
-
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
-
-static dnnl_status_t add_operand(operands *o, int which, int argument, const_dnnl_memory_desc_t d) {
-    const dnnl_status_t s = dnnl_memory_create(&o->list[o->count].memory, d, amp_dnnl_engine(), DNNL_MEMORY_NONE);
-    if (s != dnnl_success) return s;
-    o->list[o->count].arg = argument;
-    o->which[o->count++] = which;
-    return s;
-}
-
-/* Those of the epilogue, in the order of append_operands. */
-static dnnl_status_t add_late(const entry *e, operands *o) {
-    const key *k = &e->key;
-    const bool there[] = {k->scaled, is_bias_late(k), k->added};
-    const int which[] = {SCALE, BIAS, RESIDUAL};
-    int place = 0;
-    for (int i = 0; i < 3; i++) {
-        if (!there[i]) continue;
-        const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(place++) | DNNL_ARG_SRC_1;
-        const const_dnnl_memory_desc_t d =
-            dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_exec_arg_md, argument);
-        const dnnl_status_t s = add_operand(o, which[i], argument, d);
-        if (s != dnnl_success) return s;
-    }
-    return dnnl_success;
-}
-
-static dnnl_status_t make_operands(const entry *e, operands *o) {
-    static const struct {
-        int argument;
-        dnnl_query_t query;
-        int index;
-    } list[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
-                {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-                {DNNL_ARG_DST, dnnl_query_dst_md, 0},
-                {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
-                {DNNL_ARG_BIAS, dnnl_query_weights_md, 1}};
-    const int count = e->key.bias_dtype >= 0 && !is_bias_late(&e->key) ? BIAS + 1 : BIAS;
-    dnnl_status_t s = dnnl_stream_create(&o->stream, amp_dnnl_engine(), dnnl_stream_default_flags);
-    for (int i = 0; s == dnnl_success && i < count; i++)
-        s = add_operand(o, i, list[i].argument,
-                        dnnl_primitive_desc_query_md(e->descriptor, list[i].query, list[i].index));
-    return s == dnnl_success ? add_late(e, o) : s;
-}
 
 /* One call's operands. */
 typedef struct work {
@@ -396,81 +209,67 @@ typedef struct work {
     char *residual;     /* laid out as y */
     char *own;          /* own_bytes for each thread: its slice of the result, and a scratchpad */
     size_t slice_bytes, own_bytes;
+    int operands, which[AMP_DNNL_OPERANDS];
 } work;
 
-static dnnl_status_t execute(const entry *e, const operands *o, char *const data[MEMORIES]) {
-    for (int i = 0; i < o->count; i++) dnnl_memory_set_data_handle(o->list[i].memory, data[o->which[i]]);
-    const dnnl_status_t s = dnnl_primitive_execute(e->primitive, o->stream, o->count, o->list);
-    return s == dnnl_success ? dnnl_stream_wait(o->stream) : s;
+/* A run on the memory of `all`, by the names above. */
+static dnnl_status_t execute(const work *w, const amp_dnnl_primitive *p, const amp_dnnl_operands *o,
+                             char *const all[MEMORIES]) {
+    void *data[AMP_DNNL_OPERANDS];
+    for (int i = 0; i < w->operands; i++) data[i] = all[w->which[i]];
+    return amp_dnnl_execute(p, o, data);
 }
 
-static entry *entry_of(const layer *l, int64_t slice) {
-    return slice > 0 && l->lower ? l->lower : l->entry;
+static amp_dnnl_primitive *primitive_of(const layer *l, int64_t slice) {
+    return slice > 0 && l->lower ? l->lower : l->primitive;
 }
 
-static dnnl_status_t run_pixels(const work *w, const operands *o, int64_t slice, char *own) {
+static dnnl_status_t run_pixels(const work *w, const amp_dnnl_operands *o, int64_t slice, char *own) {
     const layer *l = w->layer;
     char *const residual = w->residual ? w->residual + slice * l->y_step : NULL;
-    return execute(entry_of(l, slice), o,
+    return execute(w, primitive_of(l, slice), o,
                    (char *const[MEMORIES]){w->x + slice * l->x_step, w->w, w->y + slice * l->y_step, own, w->bias,
                                            w->scale, residual});
 }
 
-static dnnl_status_t run_channels(const work *w, const operands *o, int64_t slice, char *own) {
+static dnnl_status_t run_channels(const work *w, const amp_dnnl_operands *o, int64_t slice, char *own) {
     const layer *l = w->layer;
-    const entry *e = l->entry;
-    const int64_t first = slice * e->key.out, width = l->out - first < e->key.out ? l->out - first : e->key.out;
+    const key *k = l->key;
+    const int64_t first = slice * k->out, width = l->out - first < k->out ? l->out - first : k->out;
     char *const residual = own + w->slice_bytes, *const scratch = residual + (w->residual ? w->slice_bytes : 0);
     char *const data[MEMORIES] = {
         w->x,
-        w->w + (size_t)slice * e->weight_bytes,
+        w->w + (size_t)slice * l->primitive->weight_bytes,
         own,
         scratch,
-        e->key.bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)e->key.bias_dtype),
+        k->bias_dtype < 0 ? NULL : w->bias + (size_t)first * amp_dtype_size((amp_dtype)k->bias_dtype),
         w->scale ? w->scale + (size_t)first * sizeof(float) : NULL,
         residual};
     const size_t value = sizeof(uint16_t);
     for (int64_t i = 0; w->residual && i < l->pixels; i++) /* beyond `width` it is added to what nobody reads */
-        memcpy(residual + (size_t)(i * e->key.out) * value, w->residual + (size_t)(i * l->out + first) * value,
+        memcpy(residual + (size_t)(i * k->out) * value, w->residual + (size_t)(i * l->out + first) * value,
                (size_t)width * value);
-    const dnnl_status_t s = execute(e, o, data);
+    const dnnl_status_t s = execute(w, l->primitive, o, data);
     if (s != dnnl_success) return s;
     for (int64_t i = 0; i < l->pixels; i++)
-        memcpy(w->y + (size_t)(i * l->out + first) * value, own + (size_t)(i * e->key.out) * value,
-               (size_t)width * value);
+        memcpy(w->y + (size_t)(i * l->out + first) * value, own + (size_t)(i * k->out) * value, (size_t)width * value);
     return s;
-}
-
-/* With the operands of an earlier run, if it left any. */
-static operands *take_operands(entry *e) {
-    operands *o = atomic_exchange_explicit(&e->idle, NULL, memory_order_acquire);
-    if (o) return o;
-    o = amp_alloc_zeroed(sizeof *o);
-    if (!o || make_operands(e, o) == dnnl_success) return o;
-    destroy_operands(o);
-    return NULL;
-}
-
-static void give_operands_back(entry *e, operands *o) {
-    operands *none = NULL;
-    if (!atomic_compare_exchange_strong_explicit(&e->idle, &none, o, memory_order_release, memory_order_relaxed))
-        destroy_operands(o);
 }
 
 static dnnl_status_t run_part(const work *w, amp_range part, char *own) {
     const layer *l = w->layer;
     dnnl_status_t s = dnnl_success;
-    operands *o = NULL;
-    entry *e = NULL; /* whose operands they are */
+    amp_dnnl_operands *o = NULL;
+    amp_dnnl_primitive *p = NULL; /* whose operands they are */
     for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++) {
-        if (entry_of(l, i) != e) {
-            if (o) give_operands_back(e, o);
-            e = entry_of(l, i);
-            o = take_operands(e);
+        if (primitive_of(l, i) != p) {
+            if (o) amp_dnnl_give_operands_back(p, o);
+            p = primitive_of(l, i);
+            o = amp_dnnl_take_operands(p);
         }
         s = o ? (l->deep ? run_channels : run_pixels)(w, o, i, own) : dnnl_out_of_memory;
     }
-    if (o) give_operands_back(e, o);
+    if (o) amp_dnnl_give_operands_back(p, o);
     return s;
 }
 
@@ -495,8 +294,8 @@ static char *pad_channels(char *to, size_t bytes, const char *from, size_t size)
     return to + bytes;
 }
 
-static amp_status run(const layer *l, const amp_conv_operands *o, const void *weights, void *y) {
-    const key *k = &l->entry->key;
+static dnnl_status_t run(const layer *l, const amp_conv_operands *o, const void *weights, void *y) {
+    const key *k = l->key;
     const size_t value = l->deep && k->bias_dtype >= 0 ? amp_dtype_size((amp_dtype)k->bias_dtype) : 0;
     const size_t bias_bytes = whole_lines((size_t)(l->slices * k->out) * value);
     const size_t scale_bytes = l->deep && k->scaled ? whole_lines((size_t)(l->slices * k->out) * sizeof(float)) : 0;
@@ -505,12 +304,13 @@ static amp_status run(const layer *l, const amp_conv_operands *o, const void *we
     w.bias = o->bias.data;
     w.scale = o->scale.data;
     w.residual = o->residual.data;
+    w.operands = list_operands(k, (int[AMP_DNNL_OPERANDS]){0}, w.which);
     w.slice_bytes = l->deep ? whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t)) : 0;
-    const size_t scratch = l->entry->scratch_bytes, lower = l->lower ? l->lower->scratch_bytes : 0;
-    w.own_bytes = (w.residual ? 2 : 1) * w.slice_bytes + whole_lines(scratch > lower ? scratch : lower);
+    const size_t scratch = l->primitive->scratch_bytes, lower = l->lower ? l->lower->scratch_bytes : 0;
+    w.own_bytes = (w.residual ? 2 : 1) * w.slice_bytes + (scratch > lower ? scratch : lower);
     const size_t bytes = bias_bytes + scale_bytes + (size_t)threads * w.own_bytes;
     char *const memory = bytes ? amp_alloc(bytes) : NULL;
-    if (bytes && !memory) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for oneDNN's scratchpads");
+    if (bytes && !memory) return dnnl_out_of_memory;
     w.own = memory;
     if (memory && bias_bytes) {
         w.own = pad_channels(w.own, bias_bytes, w.bias, (size_t)l->out * value);
@@ -525,7 +325,7 @@ static amp_status run(const layer *l, const amp_conv_operands *o, const void *we
     amp_parallel_leave_library(previous);
     amp_parallel_limit(limit);
     amp_free(memory);
-    return check(s, "run a convolution") == dnnl_success ? AMP_OK : amp_last_status();
+    return s;
 }
 
 /* ---- Weights -------------------------------------------------------------------------------------------------- */
@@ -537,25 +337,25 @@ typedef struct job {
 } job;
 
 static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
-    const key *k = &l->entry->key;
+    const key *k = l->key;
     dnnl_dims_t extents;
     const int rank = weight_extents(k, extents);
     const size_t step = (size_t)(k->groups * k->out * k->in * k->axis[0].kernel * k->axis[1].kernel) * sizeof(uint16_t);
     const const_dnnl_memory_desc_t wanted =
-        dnnl_primitive_desc_query_md(l->entry->descriptor, dnnl_query_weights_md, 0);
+        dnnl_primitive_desc_query_md(l->primitive->descriptor, dnnl_query_weights_md, 0);
     dnnl_memory_desc_t plain = NULL;
     const int64_t slices = l->deep ? l->slices : 1;
     dnnl_status_t s = describe(&plain, rank, extents, AMP_BF16, rank == 4 ? dnnl_oihw : dnnl_goihw);
     for (int64_t i = 0; s == dnnl_success && i < slices; i++)
-        s = amp_dnnl_reorder(plain, from + (size_t)i * step, wanted, to + (size_t)i * l->entry->weight_bytes);
+        s = amp_dnnl_reorder(plain, from + (size_t)i * step, wanted, to + (size_t)i * l->primitive->weight_bytes);
     if (plain) dnnl_memory_desc_destroy(plain);
     return s;
 }
 
 static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void *context) {
     const layer *l = ((const job *)context)->layer;
-    const key *k = &l->entry->key;
-    const int64_t slices = l->deep ? l->slices : 1, bytes = slices * (int64_t)l->entry->weight_bytes;
+    const key *k = l->key;
+    const int64_t slices = l->deep ? l->slices : 1, bytes = slices * (int64_t)l->primitive->weight_bytes;
     const int64_t shape[] = {k->groups, l->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
     const int64_t from[] = {source->strides[0], source->strides[1], source->strides[5], source->strides[3],
                             source->strides[4]};
@@ -568,8 +368,8 @@ static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void
         dense ? amp_strided_copy(dense, dtype, to, amp_tensor_pointer(source), source->dtype, from, 5, shape)
               : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
     const int previous = amp_parallel_enter_library();
-    if (status == AMP_OK && check(pack_slices(l, dense, made->storage->data), "pack weights") != dnnl_success)
-        status = amp_last_status();
+    if (status == AMP_OK && pack_slices(l, dense, made->storage->data) != dnnl_success)
+        status = amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot pack weights");
     amp_parallel_leave_library(previous);
     amp_free(dense);
     if (status == AMP_OK) return made;
@@ -686,33 +486,38 @@ bool amp_conv_dnnl_cuts(const amp_conv *c) {
     return l.deep || (products_of(&k) <= WHOLE_PRODUCTS && l.x_step + l.y_step <= WHOLE_BYTES);
 }
 
-static amp_status take_layer(layer *l, const amp_conv *c, const amp_conv_operands *o) {
-    key k = key_of(c, o), lower;
-    const bool unlike = cut(l, &k, &lower);
-    l->entry = take_entry(&k);
-    if (!l->entry) return amp_last_status();
-    if (unlike) l->lower = take_entry(&lower);
-    if (!unlike || l->lower) return AMP_OK;
-    give_entry_back(l->entry);
-    return amp_last_status();
+/* False: oneDNN has no such layer, both of whose slices, if there are two, take one form of the weights. What was taken
+ * is given back in any case. */
+static bool take_layer(layer *l, key *k, const amp_conv *c, const amp_conv_operands *o) {
+    key lower;
+    dnnl_status_t s = dnnl_success;
+    *k = key_of(c, o);
+    l->key = k;
+    const bool unlike = cut(l, k, &lower);
+    l->primitive = amp_dnnl_take(&convolutions, k, &s);
+    if (!l->primitive || !l->primitive->primitive || l->primitive->format < 0) return false;
+    if (!unlike) return true;
+    l->lower = amp_dnnl_take(&convolutions, &lower, &s);
+    return l->lower && l->lower->primitive && l->lower->format == l->primitive->format;
 }
 
-/* Both slices, if there are two, and with one form of the weights. */
-static bool is_there(const layer *l) {
-    if (!l->entry->primitive || !l->lower) return l->entry->primitive;
-    return l->lower->primitive && l->lower->format == l->entry->format;
+/* Of the cast cache: by how oneDNN blocks the weights, and into slices of how many channels. */
+static amp_layout layout_of(const layer *l) {
+    const int widths = SLICE / LANES + 1, width = l->deep ? (int)(l->key->out / LANES) : 0;
+    return (amp_layout)(AMP_LAYOUT_CONV_DNNL + l->primitive->format * widths + width);
 }
 
 static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_operands *o,
-                          const amp_conv_plane *y) {
+                          const amp_conv_plane *y, bool *served) {
     const job j = {.conv = *c, .layer = l};
-    const amp_layout layout = (amp_layout)(AMP_LAYOUT_CONV_DNNL + l->entry->format->number);
     amp_cast *weights = NULL;
-    AMP_TRY(amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout, build_weights, &weights));
-    call->note.kernel = l->entry->name;
-    const amp_status status = run(l, o, weights->memory->data, y->data);
+    const amp_status status = amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout_of(l), build_weights, &weights);
+    if (status == AMP_ERROR_INTERNAL) amp_clear_error(); /* oneDNN's */
+    if (status != AMP_OK) return status == AMP_ERROR_INTERNAL ? AMP_OK : status;
+    *served = run(l, o, weights->memory->data, y->data) == dnnl_success;
+    if (*served) call->note.kernel = l->primitive->name;
     amp_cast_release(weights);
-    return status;
+    return AMP_OK;
 }
 
 /* Its relu and clip take a bound for NaN; a leaky relu of slope 0 is that relu. */
@@ -724,12 +529,11 @@ static bool loses_nan(const amp_epilogue *e) {
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
                          bool *served) {
     layer l = {0};
+    key k;
     *served = false;
     if (loses_nan(&c->epilogue) || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
-    AMP_TRY(take_layer(&l, c, o));
-    *served = is_there(&l);
-    const amp_status status = *served ? compute(call, c, &l, o, y) : AMP_OK;
-    if (l.lower) give_entry_back(l.lower);
-    give_entry_back(l.entry);
+    const amp_status status = take_layer(&l, &k, c, o) ? compute(call, c, &l, o, y, served) : AMP_OK;
+    amp_dnnl_give_back(l.lower);
+    amp_dnnl_give_back(l.primitive);
     return status;
 }

@@ -1,67 +1,33 @@
-/* f32 products through oneDNN: descriptors and primitives are made once per shape and kept, for making one costs more
- * than a small product; scratchpads are ours, so that a primitive can run on several threads at a time.
- *
- * oneDNN orders its sums by the number of threads that it is to run on. Here that is always one: the product is cut
- * into slices, by its extents alone, which our threads share out. */
+/* f32 products through oneDNN, cut into slices by their extents alone, each for one thread; scratchpads are ours. */
 #include <assert.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "core/fail.h"
-#include "core/lock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/dnnl/dnnl_cache.h"
 #include "cpu/dnnl/dnnl_engine.h"
 #include "cpu/dnnl/dnnl_matmul.h"
 
 enum {
-    CACHE_BUCKETS = 1024,
-    CACHE_ENTRIES = 2048,     /* above, the entry unused for longest goes */
     SLICES = 64,              /* most of a product; with packed weights at least one for each matrix of a batch */
     SLICE_PRODUCTS = 1 << 21, /* least of one … */
     SLICE_ROWS = 128,         /* … and of its rows, */
     LEAST_ROWS = 64,          /* but so many if there would be FEW slices or less: each reads all of B */
     FEW = 4,
-    SLICE_COLUMNS = 128, /* columns are cut at multiples of it */
-    LINE = 64
+    SLICE_COLUMNS = 128 /* columns are cut at multiples of it */
 };
 
-/* What a primitive depends on; compared as bytes, so made by make_key alone. */
+/* What a primitive depends on. */
 typedef struct key {
     int64_t m, n, k, batch;
     int64_t a_row, a_column, a_batch, b_row, b_column, b_batch, c_row, c_batch;
     int32_t has_bias, packed;
 } key;
 
-/* Memory objects of one execution; pooled by their entry. */
-typedef struct operands {
-    struct operands *next;
-    dnnl_stream_t stream;
-    dnnl_memory_t a, b, c, bias, scratchpad;
-} operands;
-
-typedef struct entry {
-    struct entry *next;
-    key key;
-    dnnl_primitive_t primitive;
-    dnnl_primitive_desc_t descriptor;
-    size_t scratchpad_bytes;
-    const char *name;
-    operands *idle;
-    int users;
-    uint64_t last_use;
-} entry;
-
-static struct {
-    entry *buckets[CACHE_BUCKETS];
-    uint64_t clock;
-    amp_dnnl_cache_stats stats;
-} state;
-
-static amp_status ready(void) {
-    return amp_dnnl_engine() ? AMP_OK : amp_fail(AMP_ERROR_INTERNAL, "matmul: oneDNN has no CPU engine");
-}
+_Static_assert(sizeof(key) <= AMP_DNNL_KEY_WORDS * sizeof(uint64_t), "a key fits the table of primitives");
 
 static amp_status check(dnnl_status_t status, const char *what) {
     if (status == dnnl_success) return AMP_OK;
@@ -121,125 +87,26 @@ static dnnl_status_t make_matmul(const key *q, descriptors *d, dnnl_primitive_de
     return s;
 }
 
-/* ---- The cache ------------------------------------------------------------------------------------------------ */
-
-static void destroy_operands(operands *o) {
-    if (o->stream) dnnl_stream_destroy(o->stream);
-    if (o->a) dnnl_memory_destroy(o->a);
-    if (o->b) dnnl_memory_destroy(o->b);
-    if (o->c) dnnl_memory_destroy(o->c);
-    if (o->bias) dnnl_memory_destroy(o->bias);
-    if (o->scratchpad) dnnl_memory_destroy(o->scratchpad);
-    amp_free(o);
-}
-
-static void destroy_entry(entry *e) {
-    while (e->idle) {
-        operands *o = e->idle;
-        e->idle = o->next;
-        destroy_operands(o);
-    }
-    if (e->primitive) dnnl_primitive_destroy(e->primitive);
-    if (e->descriptor) dnnl_primitive_desc_destroy(e->descriptor);
-    amp_free(e);
-}
-
-/* Without a primitive where oneDNN has none: not every version takes packed weights on every CPU. */
-static entry *make_entry(const key *q) {
-    entry *e = amp_alloc_zeroed(sizeof *e);
-    if (!e) {
-        amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for a primitive");
-        return NULL;
-    }
-    e->key = *q;
+static dnnl_status_t describe_product(const void *words, dnnl_primitive_desc_t *descriptor) {
     descriptors d = {0};
-    amp_lock(AMP_LOCK_DNNL_MAKING);
-    dnnl_status_t s = make_matmul(q, &d, &e->descriptor);
+    const dnnl_status_t s = make_matmul(words, &d, descriptor);
     destroy_descriptors(&d);
-    if (s == dnnl_success) s = dnnl_primitive_create(&e->primitive, e->descriptor);
-    amp_unlock(AMP_LOCK_DNNL_MAKING);
-    if (s == dnnl_unimplemented) return e;
-    if (check(s, "make a product") != AMP_OK) {
-        destroy_entry(e);
-        return NULL;
-    }
-    e->scratchpad_bytes =
-        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_scratchpad_md, 0));
-    return e;
+    return s;
 }
 
-static uint64_t hash(const key *q) {
-    uint64_t words[sizeof *q / 8], h = 0x9e3779b97f4a7c15u;
-    memcpy(words, q, sizeof *q);
-    for (size_t i = 0; i < sizeof words / 8; i++) {
-        h = (h ^ words[i]) * 0xff51afd7ed558ccdu;
-        h ^= h >> 32;
-    }
-    return h;
+static int list_arguments(const void *words, int list[AMP_DNNL_OPERANDS]) {
+    const int all[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD, DNNL_ARG_BIAS};
+    const int count = ((const key *)words)->has_bias ? 5 : 4;
+    memcpy(list, all, (size_t)count * sizeof *all);
+    return count;
 }
 
-static entry *find_entry(entry *bucket, const key *q) {
-    while (bucket && memcmp(&bucket->key, q, sizeof *q)) bucket = bucket->next;
-    return bucket;
+/* Plain loops over packed weights: then the weights as they lie. */
+static bool refuses_loops(const void *words) {
+    return ((const key *)words)->packed != 0;
 }
 
-static void evict_oldest(void) {
-    entry **oldest = NULL;
-    for (int i = 0; i < CACHE_BUCKETS; i++)
-        for (entry **e = &state.buckets[i]; *e; e = &(*e)->next)
-            if (!(*e)->users && (!oldest || (*e)->last_use < (*oldest)->last_use)) oldest = e;
-    if (!oldest) return;
-    entry *e = *oldest;
-    *oldest = e->next;
-    destroy_entry(e);
-    state.stats.entries--;
-    state.stats.evictions++;
-}
-
-/* The entry of a key, with the caller among its users; made outside the lock, for that takes long. NULL with an
- * error. */
-static entry *take_entry(const key *q) {
-    entry **bucket = &state.buckets[hash(q) % CACHE_BUCKETS], *made = NULL;
-    amp_lock(AMP_LOCK_DNNL);
-    entry *e = find_entry(*bucket, q);
-    if (!e) {
-        state.stats.misses++;
-        amp_unlock(AMP_LOCK_DNNL);
-        made = make_entry(q);
-        if (!made) return NULL;
-        amp_lock(AMP_LOCK_DNNL);
-        e = find_entry(*bucket, q); /* another thread may have been faster */
-    } else {
-        state.stats.hits++;
-    }
-    if (!e) {
-        if (state.stats.entries >= CACHE_ENTRIES) evict_oldest();
-        if (made->primitive) made->name = amp_dnnl_name(made->descriptor);
-        made->next = *bucket;
-        *bucket = e = made;
-        made = NULL;
-        state.stats.entries++;
-    }
-    e->users++;
-    e->last_use = ++state.clock;
-    amp_unlock(AMP_LOCK_DNNL);
-    if (made) destroy_entry(made);
-    return e;
-}
-
-static void give_entry_back(entry *e) {
-    if (!e) return;
-    amp_lock(AMP_LOCK_DNNL);
-    e->users--;
-    amp_unlock(AMP_LOCK_DNNL);
-}
-
-amp_dnnl_cache_stats amp_dnnl_cache_statistics(void) {
-    amp_lock(AMP_LOCK_DNNL);
-    const amp_dnnl_cache_stats stats = state.stats;
-    amp_unlock(AMP_LOCK_DNNL);
-    return stats;
-}
+static const amp_dnnl_kind products = {sizeof(key), describe_product, list_arguments, refuses_loops};
 
 /* ---- Slices --------------------------------------------------------------------------------------------------- */
 
@@ -248,7 +115,7 @@ enum { BATCH, ROWS, COLUMNS, DIMENSIONS, EDGES = 1 << DIMENSIONS };
 /* A product cut by its extents alone: slices of `step`, of which the last along a dimension may be smaller. */
 typedef struct slices {
     int64_t whole[DIMENSIONS], step[DIMENSIONS], count[DIMENSIONS], all;
-    entry *entries[EDGES]; /* by the dimensions whose last slice it is, where that differs; else NULL */
+    amp_dnnl_primitive *primitives[EDGES]; /* by the dimensions whose last slice it is, where that differs; else NULL */
 } slices;
 
 static void cut_dimension(slices *s, int dimension, int64_t whole, int64_t count, int64_t unit) {
@@ -286,7 +153,7 @@ static void cut(slices *s, const amp_dnnl_matmul *p) {
     s->all = s->count[BATCH] * s->count[ROWS] * s->count[COLUMNS];
 }
 
-/* Whose entry slice `at` has, and its extents. */
+/* Whose primitive slice `at` has, and its extents. */
 static int edge_of(const slices *s, const int64_t at[DIMENSIONS], int64_t extent[DIMENSIONS]) {
     int edge = 0;
     for (int d = 0; d < DIMENSIONS; d++) {
@@ -318,58 +185,10 @@ static int slice_of(const slices *s, const amp_dnnl_matmul *p, int64_t index, am
 
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
 
-static operands *make_operands(const entry *e) {
-    operands *o = amp_alloc_zeroed(sizeof *o);
-    if (!o) return NULL;
-    const struct {
-        dnnl_memory_t *memory;
-        dnnl_query_t what;
-    } list[] = {{&o->a, dnnl_query_src_md},
-                {&o->b, dnnl_query_weights_md},
-                {&o->c, dnnl_query_dst_md},
-                {&o->scratchpad, dnnl_query_scratchpad_md}};
-    dnnl_status_t s = dnnl_stream_create(&o->stream, amp_dnnl_engine(), dnnl_stream_default_flags);
-    for (int i = 0; s == dnnl_success && i < 4; i++)
-        s = dnnl_memory_create(list[i].memory, dnnl_primitive_desc_query_md(e->descriptor, list[i].what, 0),
-                               amp_dnnl_engine(), DNNL_MEMORY_NONE);
-    if (s == dnnl_success && e->key.has_bias)
-        s = dnnl_memory_create(&o->bias, dnnl_primitive_desc_query_md(e->descriptor, dnnl_query_weights_md, 1),
-                               amp_dnnl_engine(), DNNL_MEMORY_NONE);
-    if (s == dnnl_success) return o;
-    destroy_operands(o);
-    return NULL;
-}
-
-/* Those of an earlier run, if it left any. */
-static operands *take_operands(entry *e) {
-    amp_lock(AMP_LOCK_DNNL);
-    operands *o = e->idle;
-    if (o) e->idle = o->next;
-    amp_unlock(AMP_LOCK_DNNL);
-    return o ? o : make_operands(e);
-}
-
-static void give_operands_back(entry *e, operands *o) {
-    amp_lock(AMP_LOCK_DNNL);
-    o->next = e->idle;
-    e->idle = o;
-    amp_unlock(AMP_LOCK_DNNL);
-}
-
-static dnnl_status_t execute(const entry *e, const operands *o, const amp_dnnl_matmul *p, void *scratchpad) {
+static dnnl_status_t execute(const amp_dnnl_primitive *d, const amp_dnnl_operands *o, const amp_dnnl_matmul *p,
+                             void *scratchpad) {
     const void *b = p->packed_b ? p->packed_b : p->b;
-    dnnl_memory_set_data_handle(o->a, (void *)p->a);
-    dnnl_memory_set_data_handle(o->b, (void *)b);
-    dnnl_memory_set_data_handle(o->c, p->c);
-    dnnl_memory_set_data_handle(o->scratchpad, scratchpad);
-    dnnl_exec_arg_t arguments[5] = {
-        {DNNL_ARG_SRC, o->a}, {DNNL_ARG_WEIGHTS, o->b}, {DNNL_ARG_DST, o->c}, {DNNL_ARG_SCRATCHPAD, o->scratchpad}};
-    if (p->bias) {
-        dnnl_memory_set_data_handle(o->bias, (void *)p->bias);
-        arguments[4] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, o->bias};
-    }
-    const dnnl_status_t status = dnnl_primitive_execute(e->primitive, o->stream, p->bias ? 5 : 4, arguments);
-    return status == dnnl_success ? dnnl_stream_wait(o->stream) : status;
+    return amp_dnnl_execute(d, o, (void *[]){(void *)p->a, (void *)b, p->c, scratchpad, (void *)p->bias});
 }
 
 static key make_key(const amp_dnnl_matmul *p) {
@@ -396,50 +215,43 @@ static key make_key(const amp_dnnl_matmul *p) {
     return q;
 }
 
-/* With a primitive, or NULL, with an error or, where oneDNN has none, without; plain loops over packed weights are
- * none. */
-static entry *usable_entry(const amp_dnnl_matmul *slice) {
-    const key q = make_key(slice);
-    entry *e = take_entry(&q);
-    if (!e || (e->primitive && !(q.packed && strstr(e->name, "ref")))) return e;
-    give_entry_back(e);
-    return NULL;
-}
-
-/* In the calling thread, whose errors they are. */
-static bool take_entries(slices *s, const amp_dnnl_matmul *p) {
+/* dnnl_unimplemented: it has none. */
+static dnnl_status_t take_primitives(slices *s, const amp_dnnl_matmul *p) {
+    dnnl_status_t status = dnnl_success;
     for (int64_t i = 0; i < s->all; i++) {
         amp_dnnl_matmul slice;
         const int edge = slice_of(s, p, i, &slice);
-        if (s->entries[edge]) continue;
-        s->entries[edge] = usable_entry(&slice);
-        if (!s->entries[edge]) return false;
+        if (s->primitives[edge]) continue;
+        const key q = make_key(&slice);
+        s->primitives[edge] = amp_dnnl_take(&products, &q, &status);
+        if (!s->primitives[edge]) return status;
+        if (!s->primitives[edge]->primitive) return dnnl_unimplemented;
     }
-    return true;
+    return status;
 }
 
 static size_t scratch_bytes(const slices *s) {
     size_t most = 0;
     for (int i = 0; i < EDGES; i++)
-        if (s->entries[i] && s->entries[i]->scratchpad_bytes > most) most = s->entries[i]->scratchpad_bytes;
-    return (most + LINE - 1) / LINE * LINE;
+        if (s->primitives[i] && s->primitives[i]->scratch_bytes > most) most = s->primitives[i]->scratch_bytes;
+    return most;
 }
 
 static dnnl_status_t run_part(const slices *s, const amp_dnnl_matmul *p, amp_range part, void *scratchpad) {
     dnnl_status_t status = dnnl_success;
-    operands *o = NULL;
-    entry *e = NULL; /* whose operands they are */
+    amp_dnnl_operands *o = NULL;
+    amp_dnnl_primitive *e = NULL; /* whose operands they are */
     for (int64_t i = part.begin; status == dnnl_success && i < part.end; i++) {
         amp_dnnl_matmul slice;
-        entry *const needed = s->entries[slice_of(s, p, i, &slice)];
+        amp_dnnl_primitive *const needed = s->primitives[slice_of(s, p, i, &slice)];
         if (needed != e) {
-            if (o) give_operands_back(e, o);
+            if (o) amp_dnnl_give_operands_back(e, o);
             e = needed;
-            o = take_operands(e);
+            o = amp_dnnl_take_operands(e);
         }
         status = o ? execute(e, o, &slice, scratchpad) : dnnl_out_of_memory;
     }
-    if (o) give_operands_back(e, o);
+    if (o) amp_dnnl_give_operands_back(e, o);
     return status;
 }
 
@@ -467,21 +279,20 @@ static dnnl_status_t run_slices(const slices *s, const amp_dnnl_matmul *p, int t
     return failed;
 }
 
-/* Primitives are made, and run, as if there were one thread. Not served: oneDNN has none for packed weights. */
+/* As if there were one thread. Not served, without an error: oneDNN has no product with packed weights. */
 static amp_status run_dnnl(const amp_dnnl_matmul *p, bool *served, const char **name) {
     slices s;
-    AMP_TRY(ready());
     cut(&s, p);
     const int threads = amp_parallel_threads(s.all, 1);
     const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
-    *served = take_entries(&s, p);
-    const dnnl_status_t status = *served ? run_slices(&s, p, threads) : dnnl_unimplemented;
+    dnnl_status_t status = take_primitives(&s, p);
+    *served = status == dnnl_success;
+    if (*served) status = run_slices(&s, p, threads);
     amp_parallel_leave_library(previous);
     amp_parallel_limit(limit);
-    if (*served && name && s.entries[0]) *name = s.entries[0]->name;
-    for (int i = 0; i < EDGES; i++) give_entry_back(s.entries[i]);
-    if (!*served && amp_failed()) return amp_last_status();
-    return !*served && p->packed_b ? AMP_OK : check(status, "run a product");
+    if (*served && name && s.primitives[0]) *name = s.primitives[0]->name;
+    for (int i = 0; i < EDGES; i++) amp_dnnl_give_back(s.primitives[i]);
+    return status == dnnl_unimplemented && p->packed_b ? AMP_OK : check(status, "compute a product");
 }
 
 /* ---- What oneDNN's product does not do ------------------------------------------------------------------------ */

@@ -40,12 +40,6 @@ amp_status amp_dnnl_matmul_f32(const amp_dnnl_matmul *p, const char **kernel_nam
 /* Whether several threads would compute it, or it is too small for that. */
 bool amp_dnnl_matmul_is_shared(const amp_dnnl_matmul *p);
 
-/* Figures of the cache of oneDNN primitives, for reports and tests. */
-typedef struct amp_dnnl_cache_stats {
-    int64_t hits, misses, entries, evictions;
-} amp_dnnl_cache_stats;
-amp_dnnl_cache_stats amp_dnnl_cache_statistics(void);
-
 #ifdef __cplusplus
 }
 #endif

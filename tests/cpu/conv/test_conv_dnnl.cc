@@ -1,5 +1,7 @@
 // Convolutions by oneDNN: their bits follow from the layer, not from what ran before or on how many threads; forks; which
 // layers the rule gives to it.
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,27 @@
 #include "machine/isa.h"
 
 using namespace amp_test;
+
+namespace {
+std::atomic<bool> make_fails{false}, run_fails{false};
+
+template <class Function>
+Function *next(const char *name) {
+    return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
+}
+} // namespace
+
+// In the place of oneDNN's own: fail where a test says so.
+extern "C" dnnl_status_t dnnl_primitive_create(dnnl_primitive_t *made, const_dnnl_primitive_desc_t description) {
+    static const auto create = next<decltype(dnnl_primitive_create)>("dnnl_primitive_create");
+    return make_fails ? dnnl_runtime_error : create(made, description);
+}
+
+extern "C" dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
+                                                const dnnl_exec_arg_t *list) {
+    static const auto execute = next<decltype(dnnl_primitive_execute)>("dnnl_primitive_execute");
+    return run_fails ? dnnl_runtime_error : execute(primitive, stream, count, list);
+}
 
 namespace {
 
@@ -166,7 +189,7 @@ TEST_F(ConvDnnl, TheRuleGoesByTheLayersExtents) {
     for (const Layer &l : layers) EXPECT_TRUE(is_theirs(l)) << l.name();
     const DnnlUse rule(AMP_DNNL_BY_RULE);
     const Layer theirs[] = {{24, 144, 40, 50, 1, 1}, // few channels in
-                            {3, 32, 90, 91, 3, 2},   // few channels, windows
+                            {3, 32, 120, 121, 3, 2}, // few channels, windows
                             {8, 64, 60, 60, 7, 2},   // few channels, large windows
                             {192, 42, 40, 40, 1, 1}, // few channels out
                             {512, 512, 7, 7, 3, 1},  // small images under much weight
@@ -177,6 +200,23 @@ TEST_F(ConvDnnl, TheRuleGoesByTheLayersExtents) {
     for (const Layer &l : ours) EXPECT_FALSE(is_theirs(l)) << l.name();
     const DnnlUse never(AMP_DNNL_NEVER);
     for (const Layer &l : theirs) EXPECT_FALSE(is_theirs(l)) << l.name();
+}
+
+// Its failure is no failure of the op: our kernel computes the layer, and oneDNN is asked again the next time.
+TEST_F(ConvDnnl, WhereItFailsOurKernelRuns) {
+    if (amp_isa_best() < AMP_ISA_AVX512BF16) GTEST_SKIP() << "the CPU has no AVX512_BF16: oneDNN is not asked";
+    const Layer l = {40, 72, 45, 50, 1, 1};
+    amp_dnnl_use_for_test(AMP_DNNL_NEVER);
+    const std::vector<double> ours = convolve(l);
+    amp_dnnl_use_for_test(AMP_DNNL_ALWAYS);
+    for (std::atomic<bool> *fails : {&make_fails, &run_fails}) {
+        *fails = true;
+        EXPECT_FALSE(is_theirs(l));
+        EXPECT_EQ(convolve(l), ours);
+        *fails = false;
+        EXPECT_EQ(amp_last_status(), AMP_OK) << amp_last_error();
+        EXPECT_TRUE(is_theirs(l));
+    }
 }
 
 } // namespace

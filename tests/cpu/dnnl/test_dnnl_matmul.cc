@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "amp/system.h"
+#include "cpu/dnnl/dnnl_cache.h"
 #include "cpu/dnnl/dnnl_matmul.h"
 #include "cpu/registry/gemm.h"
 
