@@ -30,9 +30,8 @@ enum {
 typedef struct key {
     int64_t batch, groups, in, out; /* of the slice; channels of one group */
     amp_conv_axis axis[2];
-    int64_t bias_dtype;             /* -1: none */
-    int64_t scaled, added;          /* 1: there is a scale, a residual */
-    int64_t activation, numbers[2]; /* of the epilogue, the numbers' bits */
+    int64_t bias_dtype;    /* -1: none */
+    int64_t scaled, added; /* 1: there is a scale, a residual */
 } key;
 
 _Static_assert(sizeof(key) <= AMP_DNNL_KEY_WORDS * sizeof(uint64_t), "a key fits the table of primitives");
@@ -64,27 +63,7 @@ static bool is_bias_late(const key *k) {
     return k->scaled && k->bias_dtype >= 0;
 }
 
-static dnnl_status_t append_activation(dnnl_post_ops_t ops, const key *k) {
-    float numbers[2];
-    for (int i = 0; i < 2; i++) numbers[i] = amp_f32_bits((uint32_t)k->numbers[i]);
-    const struct {
-        dnnl_alg_kind_t kind;
-        float alpha, beta;
-    } list[AMP_GEMM_ACTIVATION_COUNT] = {
-        [AMP_GEMM_GELU_ERF] = {dnnl_eltwise_gelu_erf, 0, 0},
-        [AMP_GEMM_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0, 0},
-        [AMP_GEMM_SILU] = {dnnl_eltwise_swish, 1, 0},
-        [AMP_GEMM_TANH] = {dnnl_eltwise_tanh, 0, 0},
-        [AMP_GEMM_SIGMOID] = {dnnl_eltwise_logistic, 0, 0},
-        [AMP_GEMM_HARDSWISH] = {dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f},
-        [AMP_GEMM_LEAKY_RELU] = {dnnl_eltwise_relu, numbers[0], 0},
-    };
-    if (k->activation == AMP_GEMM_NONE) return dnnl_success;
-    return dnnl_post_ops_append_eltwise(ops, list[k->activation].kind, list[k->activation].alpha,
-                                        list[k->activation].beta);
-}
-
-/* Scale, bias, residual, activation, in this order, as far as there are any; their places are those of
+/* Scale, bias, residual, in this order, as far as there are any; their places are those of
  * list_arguments. */
 static dnnl_status_t append_operands(dnnl_post_ops_t ops, const key *k, const_dnnl_memory_desc_t y) {
     const dnnl_dims_t channels = {1, k->groups * k->out, 1, 1};
@@ -105,7 +84,6 @@ static dnnl_status_t set_epilogue(dnnl_primitive_attr_t attributes, const key *k
     dnnl_post_ops_t ops = NULL;
     dnnl_status_t s = dnnl_post_ops_create(&ops);
     if (s == dnnl_success) s = append_operands(ops, k, y);
-    if (s == dnnl_success) s = append_activation(ops, k);
     if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attributes, ops);
     if (ops) dnnl_post_ops_destroy(ops);
     return s;
@@ -137,7 +115,7 @@ static dnnl_status_t make_descriptor(const key *k, descriptors *d, dnnl_primitiv
     if (s == dnnl_success) s = describe(&d->x, 4, x, AMP_BF16, dnnl_nhwc);
     if (s == dnnl_success) s = describe(&d->w, rank, weights, AMP_BF16, dnnl_format_tag_any);
     if (s == dnnl_success) s = describe(&d->y, 4, y, AMP_BF16, dnnl_nhwc);
-    if (s == dnnl_success && (k->scaled || k->added || k->activation)) s = set_epilogue(d->attributes, k, d->y);
+    if (s == dnnl_success && (k->scaled || k->added)) s = set_epilogue(d->attributes, k, d->y);
     if (s == dnnl_success && k->bias_dtype >= 0 && !k->scaled)
         s = describe(&d->bias, 1, bias, (amp_dtype)k->bias_dtype, dnnl_a);
     if (s != dnnl_success) return s;
@@ -391,8 +369,6 @@ static key key_of(const amp_conv *c, const amp_conv_operands *o) {
     k.bias_dtype = o->bias.data ? (int64_t)o->bias.dtype : -1;
     k.scaled = o->scale.data != NULL;
     k.added = o->residual.data != NULL;
-    k.activation = c->epilogue.activation;
-    for (int i = 0; i < 2; i++) k.numbers[i] = amp_bits_f32((float)c->epilogue.numbers[i]);
     return k;
 }
 
@@ -520,18 +496,12 @@ static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, con
     return AMP_OK;
 }
 
-/* Its relu and clip take a bound for NaN; a leaky relu of slope 0 is that relu. */
-static bool loses_nan(const amp_epilogue *e) {
-    return e->activation == AMP_GEMM_RELU || e->activation == AMP_GEMM_HARDTANH ||
-           (e->activation == AMP_GEMM_LEAKY_RELU && e->numbers[0] == 0.0);
-}
-
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
                          bool *served) {
     layer l = {0};
     key k;
     *served = false;
-    if (loses_nan(&c->epilogue) || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
+    if (c->epilogue.activation != AMP_GEMM_NONE || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
     const amp_status status = take_layer(&l, &k, c, o) ? compute(call, c, &l, o, y, served) : AMP_OK;
     amp_dnnl_give_back(l.lower);
     amp_dnnl_give_back(l.primitive);

@@ -6,7 +6,8 @@
 
 /* Runs a layer and says so, where the rule gives it to oneDNN, oneDNN has the convolution, and it can be
  * cut into slices for several threads, or is small; that follows from the layer alone. The weights are packed once, as
- * it wants them, by the cast cache. Sums are f32, in oneDNN's order: the same for any number of threads. */
+ * it wants them, by the cast cache. Activations are ours alone: its relu and clip take a bound for NaN, and its other
+ * functions differ from our ops in bits. Sums are f32, in oneDNN's order: the same for any number of threads. */
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
                          bool *served);
 
