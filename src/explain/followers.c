@@ -54,6 +54,7 @@ static struct watched {
     amp_record *record;         /* of the call that made it */
     const amp_op_info *reader;  /* the activation that read it; NULL: nobody yet */
 } watched[WATCHED];
+static int watching; /* places taken */
 
 static struct watched *find(const amp_storage *storage) {
     for (int i = 0; i < WATCHED; i++)
@@ -61,9 +62,14 @@ static struct watched *find(const amp_storage *storage) {
     return NULL;
 }
 
+static void leave(struct watched *w) {
+    w->storage = NULL;
+    watching--;
+}
+
 static void count(struct watched *w) {
     amp_record *r = w->record;
-    w->storage = NULL;
+    leave(w);
     if (!r->follower) r->follower = w->reader;
     r->followed += r->follower == w->reader;
 }
@@ -71,8 +77,7 @@ static void count(struct watched *w) {
 static void end_of_storage(amp_storage *storage) {
     amp_lock(AMP_LOCK_EXPLAIN);
     struct watched *w = find(storage);
-    if (w && w->reader) count(w);
-    if (w) w->storage = NULL;
+    if (w) (w->reader ? count : leave)(w);
     amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
@@ -86,22 +91,34 @@ static void watch(amp_storage *storage, amp_record *record) {
     if (!w) return; /* many are alive at a time: some are not looked at */
     pthread_once(&once, tell_us);
     *w = (struct watched){.storage = storage, .record = record};
+    watching++;
     amp_storage_watch(storage, AMP_KEEPER_EXPLAIN);
+}
+
+/* It is, or it was. */
+static bool is_watched(const amp_storage *storage) {
+    return atomic_load_explicit(&storage->kept_by, memory_order_relaxed) & 1u << AMP_KEEPER_EXPLAIN;
 }
 
 static void read_by(const amp_call *call, const amp_tensor *t) {
     const amp_storage *storage = t ? amp_tensor_memory(t)->storage : NULL;
-    const unsigned bit = 1u << AMP_KEEPER_EXPLAIN;
-    if (!storage || !(atomic_load_explicit(&storage->kept_by, memory_order_relaxed) & bit)) return;
+    if (!storage || !is_watched(storage)) return;
     struct watched *w = find(storage);
     if (!w) return;
     const bool alone = !w->reader && attr_of(call->op) && call->form != AMP_FORM_OUT;
     w->reader = call->op;
-    if (alone && call->form == AMP_FORM_INPLACE) count(w); /* what others read from now on is the activation's */
-    if (!alone) w->storage = NULL;
+    if (!alone) {
+        leave(w);
+    } else if (call->form == AMP_FORM_INPLACE) {
+        count(w); /* what others read from now on is the activation's */
+    }
 }
 
-void amp_followers_note(const amp_call *call, amp_record *record) {
+bool amp_follower_may_have(const amp_record_key *key) {
+    return key->form == AMP_FORM_FUNCTION && !key->other_shapes && fused_of(key->op);
+}
+
+static void note_readers(const amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_TENSOR) read_by(call, *amp_call_tensor(call, arg));
@@ -109,11 +126,16 @@ void amp_followers_note(const amp_call *call, amp_record *record) {
         const amp_tensor_list *list = amp_call_tensor_list(call, arg);
         for (int64_t k = 0; k < list->count; k++) read_by(call, list->items[k]);
     }
-    if (!record || record->key.other_shapes || call->form != AMP_FORM_FUNCTION || !fused_of(call->op)) return;
+}
+
+void amp_followers_note(const amp_call *call, amp_record *record) {
+    if (watching) note_readers(call);
+    if (!record || !record->may_have_follower) return;
     const amp_tensor *result = call->outputs[0];
-    if (result && result->storage && !find(result->storage)) watch(result->storage, record);
+    if (result && result->storage && !is_watched(result->storage)) watch(result->storage, record);
 }
 
 void amp_followers_forget(void) {
     memset(watched, 0, sizeof watched);
+    watching = 0;
 }

@@ -8,6 +8,8 @@
 
 /* A call that succeeded, with its record (NULL: no memory for one): what it reads, and what it made. */
 void amp_followers_note(const amp_call *call, amp_record *record);
+/* Whether results of such calls are watched. */
+bool amp_follower_may_have(const amp_record_key *key);
 /* The records are about to go. */
 void amp_followers_forget(void);
 /* The op that does both at once ("linear_pointwise") and what its argument `attr` is then; NULL: there is none. */

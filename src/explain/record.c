@@ -167,13 +167,19 @@ static bool same_inputs(const amp_record_key *a, const amp_record_key *b) {
            memcmp(a->options, b->options, (size_t)a->option_words * sizeof *a->options) == 0;
 }
 
+static bool same_parts(const amp_call_note *a, const amp_call_note *b) {
+    bool same = true;
+    for (int i = 0; i < AMP_NOTE_PARTS; i++) same &= a->parts[i] == b->parts[i];
+    return same;
+}
+
 static bool same(const amp_record_key *r, const amp_record_key *key) {
     const amp_call_note *a = &r->note, *b = &key->note;
     return r->hash == key->hash && r->op == key->op && r->other_shapes == key->other_shapes && r->form == key->form &&
            r->device == key->device && a->policy == b->policy && a->in_region == b->in_region &&
            a->region == b->region && a->target == b->target && a->bypass == b->bypass &&
-           a->overridden == b->overridden && a->kernel == b->kernel &&
-           memcmp(a->parts, b->parts, sizeof a->parts) == 0 && strcmp(r->label, key->label) == 0 && same_inputs(r, key);
+           a->overridden == b->overridden && a->kernel == b->kernel && same_parts(a, b) &&
+           strcmp(r->label, key->label) == 0 && same_inputs(r, key);
 }
 
 static amp_record *find(const amp_record_key *key) {
@@ -190,6 +196,7 @@ static amp_record *add_record(const amp_record_key *key) {
     r->key.note.casts_made = r->key.note.casts_cached = r->key.note.casts_fused = 0;
     r->next = *bucket;
     r->operations = -1;
+    r->may_have_follower = amp_follower_may_have(key);
     record_count++;
     return *bucket = r;
 }

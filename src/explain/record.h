@@ -50,6 +50,7 @@ typedef struct amp_record {
     double operations;                    /* of one call; 0: not known; below 0: not asked for yet */
     const amp_op_info *follower;          /* the activation that alone read results of such calls … */
     uint64_t followed;                    /* … so many times */
+    bool may_have_follower;
     uint64_t random;
     /* Of the calls behind the first: all, then so many of them drawn with equal chances. */
     float samples[AMP_RECORD_SAMPLES];
