@@ -46,7 +46,12 @@ foreach(library amp amp_static)
     target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:${amp_libraries}>)
     set_target_properties(${library} PROPERTIES OUTPUT_NAME amp LINKER_LANGUAGE C)
 endforeach()
-set_target_properties(amp PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# What the CMake package says too (SameMinorVersion): before 1.0 a minor version may break programs.
+set(amp_soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(amp_soversion 0.${PROJECT_VERSION_MINOR})
+endif()
+set_target_properties(amp PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${amp_soversion})
 # The library's own calls of its public functions go straight, not through the table that lets programs replace them.
 # It stays where it is after dlclose: threads that used it give back what they hold when they end, and OpenMP's wait in it.
 target_link_options(amp PRIVATE -Wl,-z,nodelete -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,-Bsymbolic-functions)

@@ -61,6 +61,10 @@ foreach(compiler gcc clang)
     set_tests_properties(ops.macros.${compiler} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 endforeach()
 
+# No field of a public struct has moved since the last release.
+add_test(NAME api.offsets COMMAND python3 tests/api/check_offsets.py ${CMAKE_C_COMPILER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(api.offsets PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # The C++ header, and a call of every op in it.
 foreach(compiler g++ clang++)
     add_test(NAME ops.cxx.${compiler} COMMAND tests/api/check_cxx.sh ${compiler} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -30,6 +30,9 @@ C_TYPES = {
     "OPT_BOOL": "amp_opt_bool ", "DIMS": "amp_dims ", "FLOATS": "amp_floats ", "DTYPE": "amp_dtype ", "STRING": "const char *",
     "GENERATOR": "amp_generator *", "OUTPUT": "amp_tensor **",
 }
+# Size and alignment of a field on x86-64; op_table.c compares with the compiler.
+C_SIZES = {"TENSOR_LIST": (24, 8), "SCALAR": (32, 8), "BOOL": (1, 1), "OPT_FLOAT": (16, 8), "OPT_INT": (16, 8),
+           "OPT_BOOL": (8, 4), "DIMS": (72, 8), "FLOATS": (72, 8), "DTYPE": (4, 4)}
 # Words that cannot be the name of a field in C or C++, and macros of the standard headers.
 RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int
 long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
@@ -414,6 +417,20 @@ def op_macro(op, name, function, targets=()):
     return f"#define amp_{name}({', '.join([*targets, *before, '...'])}) {body}"
 
 
+def fields(op):
+    """The arguments in the order of the struct: further results stand first, where a new option at the end leaves them."""
+    return [a for a in op.args if a.kind == "OUTPUT"] + [a for a in op.args if a.kind != "OUTPUT"]
+
+
+def used_and_whole(op):
+    """Bytes of the struct up to the end of its last field, and all of it."""
+    offset = 8
+    for a in fields(op):
+        size, alignment = C_SIZES.get(a.kind, (8, 8))
+        offset = -(-offset // alignment) * alignment + size
+    return offset, -(-offset // 8) * 8
+
+
 def declare_op(op):
     """The part of a family's header that belongs to one overload."""
     out = wrap("/* ", op.doc, " * ")
@@ -422,7 +439,10 @@ def declare_op(op):
                 + (f" No gradient: {op.no_grad}." if op.no_grad else "") + " */", " * ")
     out.append(f"typedef struct amp_{op.c_name}_args {{")
     out.append(f"    size_t struct_size AMP_SIZE_OF_(amp_{op.c_name}_args);")
-    out += [f"    {C_TYPES[a.kind]}{a.field} {absent(a)};" for a in op.args]
+    out += [f"    {C_TYPES[a.kind]}{a.field} {absent(a)};" for a in fields(op)]
+    used, whole = used_and_whole(op)
+    if used < whole:
+        out.append(f"    unsigned char reserved_[{whole - used}] AMP_ABSENT_;")
     out.append(f"}} amp_{op.c_name}_args;")
     args = f"const amp_{op.c_name}_args *args"
     out.append(f"AMP_API {result_type(op)}amp_{op.c_name}_call({args});")
@@ -460,7 +480,8 @@ def ops_header(families):
         " * C++17 has the functions of amp/amp.hpp; or fill the struct and pass it: amp_relu_args args{}; args.input = x;",
         " * y = amp_relu_call(&args). Names, arguments and defaults are PyTorch's; `amp_add_` writes its first argument,",
         " * `amp_add_out` the tensor given first, `amp_sort_out` one for each result; they return the (first) target, which stays",
-        " * its owner's. An argument left out has its default; further results go through the pointers at the end of the struct.",
+        " * its owner's. An argument left out has its default; further results go through the pointers that stand first in the struct.",
+        " * Options that later versions add stand at its end: nothing moves. What is reserved is 0.",
         " * Every op returns NULL (an empty list) with an error; amp/error.h says more.",
         " */", f"/* {BANNER} */", "#ifndef AMP_OPS_H", "#define AMP_OPS_H", ""]
     out += [f'#include "amp/ops/{family}_ops.h"' for family in sorted(f for f, _ in families)]
@@ -524,7 +545,7 @@ def op_row(op):
                         [op.cell(table, device) for device in DEVICES]) + "}" for table in TABLES)
     return [f"    {{AMP_OP_ID_{op.c_name}, {c_string(op.name)}, {c_string(op.overload)}, {c_string(op.c_name)},",
             f"     {c_string(op.schema)},", f"     {c_string(op.doc)},",
-            f"     {c_string(op.alias)}, sizeof(amp_{op.c_name}_args), args_{op.c_name}, {len(op.args)}, "
+            f"     {c_string(op.alias)}, sizeof(amp_{op.c_name}_args), {used_and_whole(op)[0]}, args_{op.c_name}, {len(op.args)}, "
             f"{0 if op.returns_list else len(op.outputs)}, {c_string(out_names(op)[0] if op.outputs else 'list')},",
             f"     {' | '.join(forms)}, {' | '.join(flags) or '0'}, {c_string(op.banned)}, {c_string(op.no_grad)},",
             f"     {{{cells}}}}},"]
@@ -537,6 +558,7 @@ def table_source(ops):
     for op in ops:
         out.append(f"static const amp_arg_info args_{op.c_name}[] = {{")
         out += [arg_row(op, a) for a in op.args] + ["};"]
+        out.append(f"_Static_assert(sizeof(amp_{op.c_name}_args) == {used_and_whole(op)[1]}, \"C_SIZES of gen_ops.py\");")
         if op.alias:
             out.append(f"_Static_assert(sizeof(amp_{op.c_name}_args) == sizeof(amp_{op.alias}_args), \"alias\");")
     out += ["", "const amp_op_info amp_op_table[] = {"]
@@ -603,7 +625,7 @@ def docs_page(ops, families):
            "`not implemented on cpu yet`.", "",
            "An overload `name.variant` is `amp_name_variant` in C. `int[]` is given as `AMP_DIMS(…)`, `float[]` as `AMP_FLOATS(…)`, `Scalar` as",
            "`amp_float(…)` or `amp_int(…)`, `Tensor[]` as `AMP_LIST(a, b)` (in C++: `{items, count}`). A float, int or bool option whose default is not 0",
-           "or false is written `AMP_SET(…)`, any other plainly. Second results go through the pointers at the end of the",
+           "or false is written `AMP_SET(…)`, any other plainly. Second results go through the pointers that stand first in the",
            "argument struct.", "",
            "Signatures are PyTorch's, with the names of its Python documentation, but for these. Overloads that differ in one argument",
            "are one row with that argument: `return_indices` of pools, `reduce` of `scatter`, `stable` of `sort`, `rounding_mode` of `div`,",

@@ -21,6 +21,7 @@ typedef struct amp_autocast_args {
      * where the outer one is. */
     bool strict;
     bool allow_banned; /* banned ops run in f32; so where the outer region allows them */
+    unsigned char reserved[6];
     const char *table; /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
 } amp_autocast_args;
 
@@ -66,12 +67,18 @@ typedef struct amp_autocast_state {
         bool enabled, cache_enabled, strict, allow_banned;
         amp_dtype dtype;
         int table;
+        int reserved[5]; /* 0 */
     } device[AMP_DEVICE_COUNT];
 } amp_autocast_state;
 
-AMP_API amp_autocast_state amp_autocast_capture(void);
-/* Enters a region, for all devices, with a captured state; leave it with amp_autocast_restore_end. */
-AMP_API amp_status amp_autocast_restore(const amp_autocast_state *state);
+/* Fills the first `bytes` of *state, which is sizeof(amp_autocast_state): what this libamp does not know is 0.
+ * AMP_ERROR_INVALID: state is NULL; bytes is 0. */
+AMP_API amp_status amp_autocast_get_state(amp_autocast_state *state, size_t bytes);
+/* Enters a region, for all devices, with a captured state; leave it with amp_autocast_restore_end. Where `bytes` tells
+ * less than this libamp knows (an older header), the rest is as if no region were open. AMP_ERROR_INVALID: state is
+ * NULL, bytes is no size; no state that was captured; something is set that this libamp does not know. Like every
+ * enter it needs its exit even then. */
+AMP_API amp_status amp_autocast_enter_state(const amp_autocast_state *state, size_t bytes);
 AMP_API amp_status amp_autocast_restore_end(void);
 
 /* ---- Policies ---- */
@@ -106,7 +113,8 @@ typedef struct amp_cast_cache_stats {
     size_t bytes, budget, entries;
 } amp_cast_cache_stats;
 
-AMP_API amp_cast_cache_stats amp_cast_cache_statistics(void);
+/* Fills the first `bytes` of *stats, which is sizeof(amp_cast_cache_stats), as amp_memory_get_statistics does. */
+AMP_API amp_status amp_cast_cache_get_statistics(amp_cast_cache_stats *stats, size_t bytes);
 /* Most bytes that cached casts may take; the least recently used go first. Default: no limit (SIZE_MAX). */
 AMP_API void amp_cast_cache_set_budget(size_t bytes);
 /* Drops every cached cast. */
@@ -130,6 +138,21 @@ static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtyp
     return amp_autocast_open(&args);
 }
 #endif
+
+/* The three with structs as values, of the size that the program was compiled with. */
+static inline amp_autocast_state amp_autocast_capture(void) {
+    amp_autocast_state state;
+    (void)amp_autocast_get_state(&state, sizeof state);
+    return state;
+}
+static inline amp_status amp_autocast_restore(const amp_autocast_state *state) {
+    return amp_autocast_enter_state(state, sizeof *state);
+}
+static inline amp_cast_cache_stats amp_cast_cache_statistics(void) {
+    amp_cast_cache_stats stats;
+    (void)amp_cast_cache_get_statistics(&stats, sizeof stats);
+    return stats;
+}
 
 /* The region of a declaration and that of a block, see above. */
 #define amp_autocast_here(...) AMP_REGION_HERE_(AMP_AUTOCAST_OPEN_(__VA_ARGS__), amp_autocast_close)

@@ -63,11 +63,12 @@ AMP_API double amp_cuda_event_elapsed_time(amp_cuda_event *start, amp_cuda_event
 typedef struct amp_cuda_device_properties {
     char name[128];
     int major, minor; /* compute capability */
-    int multiprocessors;
+    int multiprocessors, reserved;
     size_t total_memory; /* bytes */
 } amp_cuda_device_properties;
-/* AMP_ERROR_INVALID if there is no such device; *properties is all zero then. */
-AMP_API amp_status amp_cuda_get_device_properties(int index, amp_cuda_device_properties *properties);
+/* Fills the first `bytes` of *properties, which is sizeof(amp_cuda_device_properties); all zero with an error.
+ * AMP_ERROR_INVALID if there is no such device. */
+AMP_API amp_status amp_cuda_read_device_properties(int index, amp_cuda_device_properties *properties, size_t bytes);
 /* Bytes of this thread's device that nobody has, and all of it (torch.cuda.mem_get_info). What libamp keeps for reuse
  * (amp_cuda_trim_memory) and what other processes have is not free. Zeros with an error. */
 AMP_API amp_status amp_cuda_mem_get_info(size_t *free_bytes, size_t *total_bytes);
@@ -90,10 +91,21 @@ typedef struct amp_cuda_counts {
     size_t live_blocks, live_bytes; /* of device memory, now */
 } amp_cuda_counts;
 
-AMP_API amp_cuda_counts amp_cuda_counters(void);
+/* Fills the first `bytes` of *counts, which is sizeof(amp_cuda_counts): what this libamp does not know of them is 0. */
+AMP_API amp_status amp_cuda_get_counters(amp_cuda_counts *counts, size_t bytes);
 
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+/* The two of the size that the program was compiled with. */
+static inline amp_status amp_cuda_get_device_properties(int index, amp_cuda_device_properties *properties) {
+    return amp_cuda_read_device_properties(index, properties, sizeof *properties);
+}
+static inline amp_cuda_counts amp_cuda_counters(void) {
+    amp_cuda_counts counts;
+    (void)amp_cuda_get_counters(&counts, sizeof counts);
+    return counts;
+}
 
 #endif /* AMP_CUDA_H */

@@ -47,9 +47,13 @@ typedef enum amp_explain_format {
 } amp_explain_format;
 
 /* The report so far, as a string that the caller frees with amp_explain_free; NULL with an error. Per label, op, shape
- * and layout of its inputs: calls, time of all of them, of the first, and the median of the others; the region's dtype,
- * policy, input dtypes, the widest of them once cast, casts made and avoided, bypasses, kernel and instruction set, the
- * kernels that were refused and why. The median of more than 129 calls is that of 128 drawn from them. Of calls on CUDA
+ * and layout of its inputs: calls, time of all of them, of the first, and the median of the others; of products,
+ * convolutions, attention and recurrent layers their operations and the rate of them in the median call; the region's
+ * dtype, policy, input dtypes, the widest of them once cast, casts made and avoided, bypasses, kernel and instruction
+ * set (of an op that is made of others, the kernels of those), the kernels that were refused and why. Besides: the
+ * clock's time while it recorded and the sum of all rows, totals per op and per label, each instruction set that could
+ * not be used, and advice where the rows prove it. `amp explain` adds each rate's share of what the machine can do,
+ * which it probes. The median of more than 129 calls is that of 128 drawn from them. Of calls on CUDA
  * the times are the device's, between a mark before and one behind each (and the host's until the call returned,
  * host_nanoseconds): recording waits for nothing, the report waits for the device. */
 AMP_API char *amp_explain_report(amp_explain_format format);

@@ -20,7 +20,7 @@ typedef struct amp_allocator {
  * they came from, each when it is freed next: `context` must live until then. The struct is copied. */
 AMP_API amp_status amp_set_allocator(const amp_allocator *allocator);
 
-/* Counters of the process since its start. */
+/* Counters of the process since its start. A later libamp may add some at the end. */
 typedef struct amp_memory_stats {
     size_t live_bytes;         /* handed out now, to the explain report and other records too */
     size_t cached_bytes;       /* free blocks kept for reuse */
@@ -28,12 +28,21 @@ typedef struct amp_memory_stats {
     size_t live_tensors;       /* tensors not yet released */
 } amp_memory_stats;
 
-AMP_API amp_memory_stats amp_memory_statistics(void);
+/* Fills the first `bytes` of *stats, which is sizeof(amp_memory_stats): what this libamp does not know of them is 0.
+ * AMP_ERROR_INVALID: stats is NULL; bytes is 0. */
+AMP_API amp_status amp_memory_get_statistics(amp_memory_stats *stats, size_t bytes);
 /* Gives free blocks back to the system: those that this thread keeps, and those of threads that ended. */
 AMP_API void amp_memory_trim(void);
 
 #ifdef __cplusplus
 }
 #endif
+
+/* The same as a value, of the size that the program was compiled with. */
+static inline amp_memory_stats amp_memory_statistics(void) {
+    amp_memory_stats stats;
+    (void)amp_memory_get_statistics(&stats, sizeof stats);
+    return stats;
+}
 
 #endif /* AMP_MEMORY_H */

@@ -17,6 +17,7 @@ AMP_API amp_status amp_scope_exit(void);
  * whose errors stand as amp/error.h says. */
 typedef struct amp_region {
     amp_device device;
+    int reserved[3];
 } amp_region;
 
 AMP_API amp_region amp_scope_open(void);

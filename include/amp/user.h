@@ -33,7 +33,7 @@ typedef enum amp_function_rule {
 /* The casts that were made for a function; the macros keep it. */
 typedef struct amp_function_casts {
     amp_tensor *made[AMP_FUNCTION_TENSORS];
-    int count;
+    int count, reserved[7];
 } amp_function_casts;
 
 /* What the macros call: casts *arguments[0 … count - 1] in place. Errors stand as every error does. */
@@ -72,8 +72,8 @@ AMP_API amp_status amp_init(const amp_init_args *args);
  * @uncast: no policy casts it. Results: `Tensor`, `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads:
  * `swiglu.scalar(…)`, a definition of its own.
  *
- * Argument struct: `size_t struct_size`, then a field for each argument in the order of the schema, then an `amp_tensor
- * **` for each result after the first:
+ * Argument struct: `size_t struct_size`, then an `amp_tensor **` for each result after the first, then a field for each
+ * argument in the order of the schema:
  *     Tensor amp_tensor *, Tensor[] amp_tensor_list, Scalar amp_scalar, int[] amp_dims, float[] amp_floats,
  *     ScalarType amp_dtype, str const char *, Generator amp_generator *; float, int, bool: amp_opt_float, amp_opt_int,
  *     amp_opt_bool where the default is not 0 (None, 1.0, True), else double, int64_t, bool.
@@ -107,6 +107,7 @@ typedef struct amp_op_definition {
     amp_op_device cpu, cuda; /* the same policy in every table */
     bool in_place, out;      /* the op also has the form `name_`, which writes the first argument, and `name_out` */
     bool elementwise; /* element i of the result needs element i of the inputs only: in-place forms need no copy */
+    unsigned char reserved[5]; /* 0 */
 } amp_op_definition;
 
 /* Adds an op for the rest of the process; the texts are copied. NULL with an error: a schema that cannot be read; a

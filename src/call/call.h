@@ -8,20 +8,23 @@
 #include "core/thread.h"
 #include "policy/op_table.h"
 
+enum { AMP_NOTE_PARTS = 4 };
+
 /* What the layers and the kernel noted, for the explain report. */
 typedef struct amp_call_note {
     amp_policy policy;
-    bool in_region;          /* an enabled region of the call's device looked at it */
-    amp_dtype region;        /* … of this dtype; AMP_DTYPE_NONE: there is none */
-    bool overridden;         /* the policy came from an override */
-    amp_dtype target;        /* dtype that autocast chose; AMP_DTYPE_NONE: it left the arguments alone */
-    const char *bypass;      /* why autocast did not look at it: static text, or NULL */
-    bool weight_of_op;       /* a weight was cast for this call only, because an op made it */
-    int casts_made;          /* arguments converted for this call */
-    int casts_cached;        /* … taken from the cast cache instead */
-    int casts_fused;         /* … read in their own type by a kernel that converts on the way */
-    const char *kernel;      /* the kernel row that ran, static text: "gemm_bf16_amx", "dnnl:brg_matmul:avx512_core" */
-    bool is_random;          /* it took random numbers … */
+    bool in_region;     /* an enabled region of the call's device looked at it */
+    amp_dtype region;   /* … of this dtype; AMP_DTYPE_NONE: there is none */
+    bool overridden;    /* the policy came from an override */
+    amp_dtype target;   /* dtype that autocast chose; AMP_DTYPE_NONE: it left the arguments alone */
+    const char *bypass; /* why autocast did not look at it: static text, or NULL */
+    bool weight_of_op;  /* a weight was cast for this call only, because an op made it */
+    int casts_made;     /* arguments converted for this call */
+    int casts_cached;   /* … taken from the cast cache instead */
+    int casts_fused;    /* … read in their own type by a kernel that converts on the way */
+    const char *kernel; /* the kernel row that ran, static text: "gemm_bf16_amx", "dnnl:brg_matmul:avx512_core" */
+    const char *parts[AMP_NOTE_PARTS]; /* … by the ops that it called, the first few in their order; NULL behind */
+    bool is_random;                    /* it took random numbers … */
     amp_random_place random; /* … from here: what a gradient makes the same mask from (ops/random_results.h) */
 } amp_call_note;
 

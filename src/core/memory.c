@@ -20,6 +20,7 @@
 #include "core/hot.h"
 #include "core/large_blocks.h"
 #include "core/lock.h"
+#include "core/struct_size.h"
 #include "core/thread.h"
 
 enum {
@@ -249,12 +250,12 @@ amp_status amp_set_allocator(const amp_allocator *allocator) {
     return AMP_OK;
 }
 
-amp_memory_stats amp_memory_statistics(void) {
-    const amp_memory_stats stats = {
+amp_status amp_memory_get_statistics(amp_memory_stats *stats, size_t bytes) {
+    const amp_memory_stats now = {
         .live_bytes = amp_counters_sum(offsetof(amp_counters, live_bytes)),
         .cached_bytes = amp_counters_sum(offsetof(amp_counters, cached_bytes)),
         .system_allocations = atomic_load_explicit(&system_allocations, memory_order_relaxed),
         .live_tensors = amp_counters_sum(offsetof(amp_counters, live_tensors)),
     };
-    return stats;
+    return amp_struct_write("memory_get_statistics", stats, bytes, &now, sizeof now);
 }

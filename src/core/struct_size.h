@@ -23,4 +23,12 @@ static inline void amp_copy_words(void *to, const void *from, size_t bytes) {
  * does not know. The sentence begins with `what` ("init") and names the struct's type. */
 amp_status amp_struct_read(const char *what, const char *type, void *to, size_t known, size_t least, const void *given);
 
+/* What a newer header may use is 0. */
+amp_status amp_struct_reserved(const char *what, const void *bytes, size_t count);
+
+/* The same of a struct whose size, `bytes`, is an argument of its own: what the caller fills … */
+amp_status amp_struct_take(const char *what, const char *type, void *to, size_t known, const void *given, size_t bytes);
+/* … and what libamp does: the first `bytes` of the `known` at `from`, and zeros behind those. */
+amp_status amp_struct_write(const char *what, void *to, size_t bytes, const void *from, size_t known);
+
 #endif /* AMP_CORE_STRUCT_SIZE_H */

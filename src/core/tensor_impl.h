@@ -9,7 +9,7 @@
 #include "core/fail.h"
 
 /* Who above this floor keeps something for a storage: their places in amp_storage.kept, and drop hooks. */
-typedef enum amp_keeper { AMP_KEEPER_CASTS, AMP_KEEPERS } amp_keeper;
+typedef enum amp_keeper { AMP_KEEPER_CASTS, AMP_KEEPER_EXPLAIN, AMP_KEEPERS } amp_keeper;
 
 /* How long the cast of a tensor stays in the cast cache. */
 typedef enum amp_cast_life {

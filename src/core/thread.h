@@ -28,6 +28,7 @@ typedef struct amp_thread {
     amp_status error; /* of the failure that stands */
     amp_scope_frame *scope;
     struct amp_counters *counters; /* core/counters.h; NULL until the first use */
+    struct amp_call_note *note;    /* of the call whose implementation runs (call/call.h); NULL: none does */
     bool watches_end;              /* amp_thread_watch was called */
 } amp_thread;
 

@@ -6,6 +6,7 @@
 #include "amp/cuda.h"
 #include "amp/ops.h"
 #include "core/memory.h"
+#include "core/struct_size.h"
 #include "cuda/cuda_lent.h"
 #include "cuda/ops/cuda_unscale.h"
 #include "generated/op_ids.h"
@@ -347,16 +348,17 @@ amp_status amp_cuda_trim_memory(void) {
     return amp_cuda_status("cuda_trim_memory", module->trim());
 }
 
-amp_cuda_counts amp_cuda_counters(void) {
+amp_status amp_cuda_get_counters(amp_cuda_counts *counts, size_t bytes) {
     amp_cuda_statistics s = {0};
     if (amp_cuda_loaded()) amp_cuda_loaded()->statistics(&s);
-    return (amp_cuda_counts){.launches = s.launches,
-                             .products = s.products,
-                             .uploads = s.uploads,
-                             .downloads = s.downloads,
-                             .synchronizations = s.synchronizations,
-                             .stream_waits = s.stream_waits,
-                             .allocations = s.allocations,
-                             .live_blocks = s.live_blocks,
-                             .live_bytes = s.live_bytes};
+    const amp_cuda_counts known = {.launches = s.launches,
+                                   .products = s.products,
+                                   .uploads = s.uploads,
+                                   .downloads = s.downloads,
+                                   .synchronizations = s.synchronizations,
+                                   .stream_waits = s.stream_waits,
+                                   .allocations = s.allocations,
+                                   .live_blocks = s.live_blocks,
+                                   .live_bytes = s.live_bytes};
+    return amp_struct_write("cuda_get_counters", counts, bytes, &known, sizeof known);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "amp/cuda.h"
+#include "core/struct_size.h"
 #include "cuda/cuda_backend.h"
 
 /* The module, and no argument that is NULL. */
@@ -62,19 +63,20 @@ double amp_cuda_event_elapsed_time(amp_cuda_event *start, amp_cuda_event *end) {
 }
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
-amp_status amp_cuda_get_device_properties(int index, amp_cuda_device_properties *properties) {
+amp_status amp_cuda_read_device_properties(int index, amp_cuda_device_properties *properties, size_t bytes) {
     static const char what[] = "cuda_get_device_properties";
     const amp_cuda_module *module;
-    if (properties) *properties = (amp_cuda_device_properties){.major = 0};
+    amp_cuda_device_properties known = {.major = 0};
+    AMP_TRY(amp_struct_write(what, properties, bytes, &known, sizeof known));
     AMP_TRY(need(what, properties, properties, &module));
     amp_cuda_facts facts = {.major = 0};
     AMP_TRY(amp_cuda_status(what, module->describe_device(index, &facts)));
-    *properties = (amp_cuda_device_properties){.major = facts.major,
-                                               .minor = facts.minor,
-                                               .multiprocessors = facts.multiprocessors,
-                                               .total_memory = facts.memory};
-    memcpy(properties->name, facts.name, sizeof facts.name);
-    return AMP_OK;
+    known = (amp_cuda_device_properties){.major = facts.major,
+                                         .minor = facts.minor,
+                                         .multiprocessors = facts.multiprocessors,
+                                         .total_memory = facts.memory};
+    memcpy(known.name, facts.name, sizeof facts.name);
+    return amp_struct_write(what, properties, bytes, &known, sizeof known);
 }
 
 amp_status amp_cuda_mem_get_info(size_t *free_bytes, size_t *total_bytes) {

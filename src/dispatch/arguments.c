@@ -166,13 +166,26 @@ static amp_status complete_argument(amp_call *call, const amp_arg_info *arg) {
     return __builtin_expect(arg->flags & AMP_ARG_REQUIRED, 0) ? missing(call, arg) : AMP_OK;
 }
 
+/* Whether one of the bytes behind the last field is set, of which there are less than a word. */
+static bool has_reserved(const amp_call *call) {
+    const size_t bytes = call->op->args_size - call->op->args_used;
+    uint64_t word;
+    memcpy(&word, (const char *)call->args + call->op->args_size - sizeof word, sizeof word);
+    return bytes != 0 && word >> (8 * (sizeof word - bytes)) != 0; /* the last byte is the highest */
+}
+
+static amp_status fail_reserved(const amp_call *call) {
+    const size_t used = call->op->args_used;
+    return amp_struct_reserved(amp_call_name(call), (const char *)call->args + used, call->op->args_size - used);
+}
+
 /* Nearly always a struct of the size that this libamp knows. */
 static amp_status copy_struct(amp_call *call, const void *given) {
     size_t size = 0;
     if (given) memcpy(&size, given, sizeof size);
     if (__builtin_expect(size == call->op->args_size, 1)) {
         amp_copy_words(call->args, given, size);
-        return AMP_OK;
+        return has_reserved(call) ? fail_reserved(call) : AMP_OK;
     }
     char type[80] = "the op's struct";
     if (!amp_op_is_user(call->op)) snprintf(type, sizeof type, "amp_%s_args", call->op->c_name);

@@ -78,6 +78,26 @@ static amp_backend_op find_row(const amp_backend *backend, const amp_call *call,
     return backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);
 }
 
+static void add_part(amp_call_note *whole, const char *kernel) {
+    for (int i = 0; kernel && i < AMP_NOTE_PARTS; i++) {
+        if (whole->parts[i] == kernel) return;
+        if (whole->parts[i]) continue;
+        whole->parts[i] = kernel;
+        return;
+    }
+}
+
+/* An op that others call is a part of them: their report names its kernels, and counts its casts. */
+static void note_part(amp_call_note *whole, const amp_call_note *part) {
+    add_part(whole, part->kernel);
+    for (int i = 0; i < AMP_NOTE_PARTS && !part->kernel; i++) add_part(whole, part->parts[i]);
+    whole->casts_made += part->casts_made;
+    whole->casts_cached += part->casts_cached;
+    whole->casts_fused += part->casts_fused;
+    whole->weight_of_op |= part->weight_of_op;
+    if (whole->policy == AMP_POLICY_PARTS && whole->target == AMP_DTYPE_NONE) whole->target = part->target;
+}
+
 /* What happens between the backend's begin and end. */
 AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     /* An alias keeps its name and runs the op that it stands for: their argument structs are laid out alike. */
@@ -90,9 +110,13 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(amp_call_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it, unless autocast left the op to its parts. */
     const unsigned layers = amp_this_thread.layers;
+    amp_call_note *const whole = amp_this_thread.note;
     amp_this_thread.layers = AMP_INSIDE_OP | call->inner_layers << AMP_INNER_LAYERS;
+    amp_this_thread.note = &call->note;
     amp_status status = row.run(call);
+    amp_this_thread.note = whole;
     amp_this_thread.layers = layers;
+    if (__builtin_expect(whole != NULL, 0)) note_part(whole, &call->note);
     if (status == AMP_OK) status = amp_pending_error();
     if (__builtin_expect(status != AMP_OK, 0)) {
         amp_results_written(call); /* as far as it came */

@@ -11,6 +11,8 @@
 #include "core/memory.h"
 #include "dispatch/layers.h"
 #include "explain/device_time.h"
+#include "explain/followers.h"
+#include "explain/operations.h"
 #include "policy/promotion.h"
 
 /* A program whose shapes change at every call must not fill memory with its records: MOST rows are 6 MB. */
@@ -18,7 +20,8 @@ enum { BUCKETS = 1024, MOST = 4096 };
 
 static amp_record *buckets[BUCKETS];
 static int record_count;
-static int recording; /* nested begins */
+static int recording;                      /* nested begins */
+static uint64_t recorded, recording_since; /* nanoseconds of the clock: before now, and the start of what runs now */
 
 static uint64_t now(void) {
     struct timespec t;
@@ -66,13 +69,19 @@ static void add_input(inputs *in, int arg, const amp_tensor *t) {
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
-/* Only of ops with windows (an argument of fixed length, int[2] stride say, or a stride of any) or an activation: these
- * decide how much work a call is. Places and sizes of other ops (narrow, select) would make a row of each call. */
+static bool is_half_of_the_work(const amp_arg_info *arg) {
+    return arg->kind == AMP_ARG_BOOL && strcmp(arg->name, "is_causal") == 0;
+}
+
+/* Only of ops with windows (an argument of fixed length, int[2] stride say, or a stride of any), an activation or a
+ * causal mask: these decide how much work a call is. Places and sizes of other ops (narrow, select) would make a row of
+ * each call. */
 static bool has_options(const amp_op_info *op) {
     for (int i = 0; i < op->arg_count; i++) {
         const amp_arg_info *arg = &op->args[i];
         if (arg->kind == AMP_ARG_DIMS && (arg->dims > 0 || strcmp(arg->name, "stride") == 0)) return true;
         if (arg->kind == AMP_ARG_STRING && strcmp(arg->name, "attr") == 0) return true;
+        if (is_half_of_the_work(arg)) return true;
     }
     return false;
 }
@@ -116,6 +125,9 @@ static void note_options(const amp_call *call, amp_record_key *key) {
         } else if (arg->kind == AMP_ARG_OPT_INT) {
             const amp_opt_int *number = amp_call_field(call, arg);
             add_option(key, i, arg->has_default, arg->default_number, number->set != 0, &number->value);
+        } else if (is_half_of_the_work(arg)) {
+            const int64_t set = *(const bool *)amp_call_field(call, arg);
+            add_option(key, i, true, 0, 1, &set);
         } else if (arg->kind == AMP_ARG_STRING) {
             add_text(key, i, *(const char *const *)amp_call_field(call, arg), arg->default_string);
         }
@@ -155,13 +167,19 @@ static bool same_inputs(const amp_record_key *a, const amp_record_key *b) {
            memcmp(a->options, b->options, (size_t)a->option_words * sizeof *a->options) == 0;
 }
 
+static bool same_parts(const amp_call_note *a, const amp_call_note *b) {
+    bool same = true;
+    for (int i = 0; i < AMP_NOTE_PARTS; i++) same &= a->parts[i] == b->parts[i];
+    return same;
+}
+
 static bool same(const amp_record_key *r, const amp_record_key *key) {
     const amp_call_note *a = &r->note, *b = &key->note;
     return r->hash == key->hash && r->op == key->op && r->other_shapes == key->other_shapes && r->form == key->form &&
            r->device == key->device && a->policy == b->policy && a->in_region == b->in_region &&
            a->region == b->region && a->target == b->target && a->bypass == b->bypass &&
-           a->overridden == b->overridden && a->kernel == b->kernel && strcmp(r->label, key->label) == 0 &&
-           same_inputs(r, key);
+           a->overridden == b->overridden && a->kernel == b->kernel && same_parts(a, b) &&
+           strcmp(r->label, key->label) == 0 && same_inputs(r, key);
 }
 
 static amp_record *find(const amp_record_key *key) {
@@ -177,6 +195,8 @@ static amp_record *add_record(const amp_record_key *key) {
     r->key = *key;
     r->key.note.casts_made = r->key.note.casts_cached = r->key.note.casts_fused = 0;
     r->next = *bucket;
+    r->operations = -1;
+    r->may_have_follower = amp_follower_may_have(key);
     record_count++;
     return *bucket = r;
 }
@@ -218,7 +238,7 @@ void amp_record_add_time(amp_record *r, uint64_t nanoseconds) {
     if (place < AMP_RECORD_SAMPLES) r->samples[place] = (float)nanoseconds;
 }
 
-static void add(const amp_record_key *key, bool failed, uint64_t nanoseconds, void *timing) {
+static void add(const amp_record_key *key, const amp_call *call, bool failed, uint64_t nanoseconds, void *timing) {
     amp_lock(AMP_LOCK_EXPLAIN);
     amp_record *r = find_or_add(key);
     if (timing) amp_device_time_end(key->device, timing, r, nanoseconds);
@@ -228,11 +248,13 @@ static void add(const amp_record_key *key, bool failed, uint64_t nanoseconds, vo
         if (!timing) amp_record_add_time(r, nanoseconds);
         r->host_nanoseconds += nanoseconds;
         r->failures += failed;
+        if (r->operations < 0 && !failed) r->operations = r->key.other_shapes ? 0 : amp_call_operations(call);
         sum->weight_of_op |= key->note.weight_of_op;
         sum->casts_made += key->note.casts_made;
         sum->casts_cached += key->note.casts_cached;
         sum->casts_fused += key->note.casts_fused;
     }
+    if (!failed) amp_followers_note(call, r);
     amp_unlock(AMP_LOCK_EXPLAIN);
 }
 
@@ -250,14 +272,20 @@ amp_status amp_explain_layer(amp_call *call) {
     key.device = call->device;
     key.note = call->note;
     if (key.note.target != AMP_DTYPE_NONE) key.runs_in = key.note.target;
-    add(&key, status != AMP_OK, elapsed, timing);
+    add(&key, call, status != AMP_OK, elapsed, timing);
     return status;
 }
 
 /* ---- Control --------------------------------------------------------------------------------------------------- */
 static void set_recording(int change) {
     amp_lock(AMP_LOCK_EXPLAIN);
+    const bool before = recording > 0;
     if (recording + change >= 0) recording += change;
+    if (!before && recording > 0) recording_since = now();
+    if (before && recording == 0) {
+        recorded += now() - recording_since;
+        amp_followers_forget(); /* others may read what they watch now */
+    }
     const unsigned bit = recording > 0 ? AMP_LAYER_EXPLAIN : 0;
     atomic_store_explicit(&amp_process_layers, bit, memory_order_relaxed);
     amp_unlock(AMP_LOCK_EXPLAIN);
@@ -282,7 +310,17 @@ void amp_explain_reset(void) {
         }
     }
     record_count = 0;
+    recorded = 0;
+    recording_since = now();
+    amp_followers_forget();
     amp_unlock(AMP_LOCK_EXPLAIN);
+}
+
+uint64_t amp_records_wall_time(void) {
+    amp_lock(AMP_LOCK_EXPLAIN);
+    const uint64_t time = recorded + (recording > 0 ? now() - recording_since : 0);
+    amp_unlock(AMP_LOCK_EXPLAIN);
+    return time;
 }
 
 void amp_records_for_each(void (*visit)(const amp_record *record, void *context), void *context) {

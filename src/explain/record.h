@@ -47,10 +47,17 @@ typedef struct amp_record {
     uint64_t calls, failures;
     uint64_t nanoseconds, fastest, first; /* of all calls, of the fastest, of the first: on their device */
     uint64_t host_nanoseconds;            /* of all calls, until they returned */
+    double operations;                    /* of one call; 0: not known; below 0: not asked for yet */
+    const amp_op_info *follower;          /* the activation that alone read results of such calls … */
+    uint64_t followed;                    /* … so many times */
+    bool may_have_follower;
     uint64_t random;
     /* Of the calls behind the first: all, then so many of them drawn with equal chances. */
     float samples[AMP_RECORD_SAMPLES];
 } amp_record;
+
+/* Nanoseconds of the clock during which calls were recorded, since the start or the last reset. */
+uint64_t amp_records_wall_time(void);
 
 /* Calls `visit` on every record under the lock of the report. */
 void amp_records_for_each(void (*visit)(const amp_record *record, void *context), void *context);

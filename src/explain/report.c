@@ -8,7 +8,9 @@
 #include "amp/explain.h"
 #include "amp/system.h"
 #include "cpu/registry/kernels.h"
+#include "explain/followers.h"
 #include "explain/record.h"
+#include "explain/summary.h"
 #include "explain/table.h"
 #include "policy/policy.h"
 
@@ -107,7 +109,7 @@ static json_t *numbers_json(const int64_t *values, int64_t count) {
     return list;
 }
 
-/* {"stride": [2, 2], "groups": [4], "attr": "relu"} */
+/* {"stride": [2, 2], "groups": [4], "attr": "relu", "is_causal": true} */
 static json_t *options_json(const amp_record_key *key) {
     json_t *options = json_object();
     for (int at = 0; at < key->option_words;) {
@@ -115,25 +117,53 @@ static json_t *options_json(const amp_record_key *key) {
         const int64_t count = key->options[at + 1], words = count < 0 ? -count : count, *values = key->options + at + 2;
         const char *text = (const char *)values;
         json_object_set_new(options, name,
-                            count < 0 ? json_stringn(text, strnlen(text, (size_t)words * sizeof *values))
-                                      : numbers_json(values, count));
+                            key->op->args[key->options[at]].kind == AMP_ARG_BOOL ? json_true()
+                            : count < 0 ? json_stringn(text, strnlen(text, (size_t)words * sizeof *values))
+                                        : numbers_json(values, count));
         at += 2 + (int)words;
     }
     return options;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
-static json_t *refusals_json(const char *kernel_name) {
-    amp_kernel_refusal refusals[8];
-    json_t *list = json_array();
+/* The instruction set, where it is that which cannot be used, and not the kernel that does not fit. */
+static const char *refused_isa(const amp_kernel_refusal *refusal) {
+    const amp_isa isa = refusal->kernel->isa;
+    return strcmp(refusal->reason, amp_isa_reason(isa)) == 0 ? amp_isa_name(isa) : NULL;
+}
+
+static void add_refusals(json_t *list, const char *kernel_name) {
+    enum { MOST = 8 };
+    amp_kernel_refusal refusals[MOST];
     const amp_kernel *kernel = kernel_name ? amp_kernel_find(kernel_name) : NULL;
-    if (!kernel) return list;
-    int count = amp_kernel_passed_over(kernel, refusals, 8);
-    for (int i = 0; i < count && i < 8; i++) {
-        json_array_append_new(
-            list, json_pack("{s:s, s:s}", "kernel", refusals[i].kernel->name, "reason", refusals[i].reason));
+    const int count = kernel ? amp_kernel_passed_over(kernel, refusals, MOST) : 0;
+    for (int i = 0; i < count && i < MOST; i++) {
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s?}", "kernel", refusals[i].kernel->name, "reason",
+                                              refusals[i].reason, "isa", refused_isa(&refusals[i])));
     }
+}
+
+/* Those above the kernel that ran, or above those of the ops below. */
+static json_t *refusals_json(const amp_call_note *note) {
+    json_t *list = json_array();
+    add_refusals(list, note->kernel);
+    for (int i = 0; !note->kernel && i < AMP_NOTE_PARTS; i++) add_refusals(list, note->parts[i]);
     return list;
+}
+
+static json_t *parts_json(const amp_call_note *note) {
+    json_t *list = json_array();
+    for (int i = 0; !note->kernel && i < AMP_NOTE_PARTS && note->parts[i]; i++)
+        json_array_append_new(list, json_string(note->parts[i]));
+    return list;
+}
+
+/* The activation that alone reads the results, and the op that does both. */
+static json_t *follower_json(const amp_record *r) {
+    const char *attr = NULL, *fused = amp_follower_fused(r->key.op, r->follower, &attr);
+    if (!fused) return json_null();
+    return json_pack("{s:s, s:I, s:s, s:s}", "op", r->follower->c_name, "calls", (json_int_t)r->followed, "fused",
+                     fused, "attr", attr);
 }
 
 static const char *kernel_isa(const char *kernel_name) {
@@ -166,12 +196,12 @@ static json_t *times_json(amp_record *r) {
 
 static json_t *way_json(const amp_record_key *key) {
     const amp_call_note *n = &key->note;
-    return json_pack("{s:o, s:s?, s:b, s:o, s:s?, s:I, s:I, s:I, s:b, s:s?, s:s?, s:o}", "region",
+    return json_pack("{s:o, s:s?, s:b, s:o, s:s?, s:I, s:I, s:I, s:b, s:s?, s:o, s:s?, s:o}", "region",
                      name_or_null(n->region), "policy", n->in_region ? amp_policy_name(n->policy) : NULL, "overridden",
                      (int)n->overridden, "runs_in", name_or_null(key->runs_in), "bypass", n->bypass, "casts_made",
                      (json_int_t)n->casts_made, "casts_cached", (json_int_t)n->casts_cached, "casts_fused",
-                     (json_int_t)n->casts_fused, "weight_of_op", (int)n->weight_of_op, "kernel", n->kernel, "isa",
-                     kernel_isa(n->kernel), "refused", refusals_json(n->kernel));
+                     (json_int_t)n->casts_fused, "weight_of_op", (int)n->weight_of_op, "kernel", n->kernel, "parts",
+                     parts_json(n), "isa", kernel_isa(n->kernel), "refused", refusals_json(n));
 }
 
 /* A name that is no UTF-8, which JSON cannot hold, is only known to be there. */
@@ -183,10 +213,11 @@ static json_t *label_json(const char *label) {
 static json_t *record_json(amp_record *r) {
     char name[80];
     snprintf(name, sizeof name, "%s%s", r->key.op->c_name, form_suffix(r->key.form));
-    json_t *row =
-        json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:b}", "op", name, "label", label_json(r->key.label), "device",
-                  amp_device_name(r->key.device), "inputs", inputs_json(&r->key), "tensors", tensors_json(&r->key),
-                  "options", options_json(&r->key), "other_shapes", (int)r->key.other_shapes);
+    json_t *row = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:o}", "op", name, "label",
+                            label_json(r->key.label), "device", amp_device_name(r->key.device), "inputs",
+                            inputs_json(&r->key), "tensors", tensors_json(&r->key), "options", options_json(&r->key),
+                            "other_shapes", (int)r->key.other_shapes, "operations",
+                            r->operations > 0 ? json_real(r->operations) : json_null(), "follower", follower_json(r));
     json_t *times = times_json(r), *way = way_json(&r->key);
     const bool whole = row && json_object_update(row, times) == 0 && json_object_update(row, way) == 0;
     json_decref(times);
@@ -211,9 +242,10 @@ static json_t *report_json(record_list *list) {
     const amp_cast_cache_stats cache = amp_cast_cache_statistics();
     json_t *ops = json_array();
     for (size_t i = 0; i < list->count; i++) json_array_append_new(ops, record_json(&list->items[i]));
-    return json_pack("{s:s, s:s, s:s, s:i, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:o}", "libamp", amp_version_string(),
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:o}", "libamp", amp_version_string(),
                      "cpu", amp_cpu()->model, "isa", amp_isa_name(amp_isa_best()), "threads", amp_get_num_threads(),
-                     "cast_cache", "hits", (json_int_t)cache.hits, "misses", (json_int_t)cache.misses, "evictions",
+                     "wall_nanoseconds", (json_int_t)amp_records_wall_time(), "cast_cache", "hits",
+                     (json_int_t)cache.hits, "misses", (json_int_t)cache.misses, "evictions",
                      (json_int_t)cache.evictions, "entries", (json_int_t)cache.entries, "bytes",
                      (json_int_t)cache.bytes, "quarantined", quarantine_json(), "ops", ops);
 }
@@ -224,7 +256,8 @@ char *amp_explain_report(amp_explain_format format) {
     amp_records_for_each(collect, &list);
     if (list.count > 1) qsort(list.items, list.count, sizeof *list.items, slower_first);
     json_t *report = list.failed ? NULL : report_json(&list);
-    if (report) text = format == AMP_EXPLAIN_JSON ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report, 0);
+    const bool whole = report && amp_explain_complete(report);
+    if (whole) text = format == AMP_EXPLAIN_JSON ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report, 0, 0);
     json_decref(report);
     free(list.items);
     if (!text) amp_fail(AMP_ERROR_MEMORY, "explain_report: no memory for the report");

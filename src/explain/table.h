@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
-/* A malloc'ed text; NULL without memory. Fields that the JSON lacks are left blank: it may be any file. Rows that took
- * less than `least_share` of the time, 0 to 1, are counted in one line. */
-char *amp_explain_table(const json_t *report, double least_share);
+/* A malloc'ed text; NULL without memory. Fields that the JSON lacks are left blank: it may be any file; what follows
+ * from its rows is added (summary.h). Rows that took less than `least_share` of the time, 0 to 1, are counted in one
+ * line. Lines are `width` columns long at most, 0: 120; what the table has no room for stands below its row. */
+char *amp_explain_table(json_t *report, double least_share, int width);
 
 #ifdef __cplusplus
 }

@@ -13,27 +13,32 @@ static const amp_arg_info args_zeros[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_zeros_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_zeros_args, device), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_zeros_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ones[] = {
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_ones_args, size), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_ones_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_ones_args, device), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ones_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_empty[] = {
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_empty_args, size), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_empty_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_empty_args, device), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_empty_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_full[] = {
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_full_args, size), 0, NO_DEFAULT},
     {"fill_value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_full_args, fill_value), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_full_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_full_args, device), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_full_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_arange[] = {
     {"end", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_arange_args, end), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_arange_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_arange_args, device), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_arange_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_arange_start[] = {
     {"start", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_arange_start_args, start), 0, NO_DEFAULT},
     {"end", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_arange_start_args, end), 0, NO_DEFAULT},
@@ -41,39 +46,47 @@ static const amp_arg_info args_arange_start[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_arange_start_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_arange_start_args, device), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_arange_start_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_zeros_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_zeros_like_args, input), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_zeros_like_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_zeros_like_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ones_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ones_like_args, input), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_ones_like_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ones_like_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_empty_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_empty_like_args, input), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_empty_like_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_empty_like_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_full_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_full_like_args, input), 0, NO_DEFAULT},
     {"fill_value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_full_like_args, fill_value), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_full_like_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_full_like_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_one_hot[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_one_hot_args, input), 0, NO_DEFAULT},
     {"num_classes", AMP_ARG_OPT_INT, 0, offsetof(amp_one_hot_args, num_classes), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_one_hot_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rand[] = {
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_rand_args, size), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_rand_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_rand_args, device), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_rand_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rand_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randn[] = {
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_randn_args, size), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_randn_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_randn_args, device), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randn_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randn_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randint[] = {
     {"high", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_randint_args, high), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_randint_args, size), 0, NO_DEFAULT},
@@ -81,6 +94,7 @@ static const amp_arg_info args_randint[] = {
     {"device", AMP_ARG_INT, 0, offsetof(amp_randint_args, device), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randint_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randint_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randint_low[] = {
     {"low", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_randint_low_args, low), 0, NO_DEFAULT},
     {"high", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_randint_low_args, high), 0, NO_DEFAULT},
@@ -89,28 +103,33 @@ static const amp_arg_info args_randint_low[] = {
     {"device", AMP_ARG_INT, 0, offsetof(amp_randint_low_args, device), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randint_low_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randint_low_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randperm[] = {
     {"n", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_randperm_args, n), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_randperm_args, dtype), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, 0, offsetof(amp_randperm_args, device), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randperm_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randperm_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rand_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rand_like_args, input), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_rand_like_args, dtype), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_rand_like_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rand_like_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randn_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_randn_like_args, input), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_randn_like_args, dtype), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randn_like_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randn_like_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randint_like[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_randint_like_args, input), 0, NO_DEFAULT},
     {"high", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_randint_like_args, high), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_randint_like_args, dtype), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randint_like_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randint_like_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_randint_like_low_dtype[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_randint_like_low_dtype_args, input), 0, NO_DEFAULT},
     {"low", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_randint_like_low_dtype_args, low), 0, NO_DEFAULT},
@@ -118,101 +137,121 @@ static const amp_arg_info args_randint_like_low_dtype[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_randint_like_low_dtype_args, dtype), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_randint_like_low_dtype_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_randint_like_low_dtype_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_uniform[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_uniform_args, input), 0, NO_DEFAULT},
     {"from", AMP_ARG_FLOAT, 0, offsetof(amp_uniform_args, from), 0, NO_DEFAULT},
     {"to", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_uniform_args, to), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_uniform_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_uniform_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_normal[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_normal_args, input), 0, NO_DEFAULT},
     {"mean", AMP_ARG_FLOAT, 0, offsetof(amp_normal_args, mean), 0, NO_DEFAULT},
     {"std", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_normal_args, std), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_normal_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_normal_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bernoulli[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bernoulli_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_bernoulli_args, p), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_bernoulli_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_bernoulli_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bernoulli_tensor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bernoulli_tensor_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bernoulli_tensor_args, p), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_bernoulli_tensor_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_bernoulli_tensor_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_multinomial[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multinomial_args, input), 0, NO_DEFAULT},
     {"num_samples", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_multinomial_args, num_samples), 0, NO_DEFAULT},
     {"replacement", AMP_ARG_BOOL, 0, offsetof(amp_multinomial_args, replacement), 0, NO_DEFAULT},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_multinomial_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_multinomial_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_dropout[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dropout_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_dropout_args, p), 0, 1, 0.5, AMP_SCALAR_NONE, NULL},
     {"training", AMP_ARG_OPT_BOOL, 0, offsetof(amp_dropout_args, training), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_dropout_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_dropout_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_feature_dropout[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_feature_dropout_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_feature_dropout_args, p), 0, 1, 0.5, AMP_SCALAR_NONE, NULL},
     {"training", AMP_ARG_OPT_BOOL, 0, offsetof(amp_feature_dropout_args, training), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_feature_dropout_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_feature_dropout_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_alpha_dropout[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_alpha_dropout_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_alpha_dropout_args, p), 0, 1, 0.5, AMP_SCALAR_NONE, NULL},
     {"training", AMP_ARG_OPT_BOOL, 0, offsetof(amp_alpha_dropout_args, training), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_alpha_dropout_args, generator), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_alpha_dropout_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_view[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_view_args, size), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_view_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_reshape[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_reshape_args, input), 0, NO_DEFAULT},
     {"shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_reshape_args, shape), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_reshape_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_permute[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_permute_args, input), 0, NO_DEFAULT},
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_permute_args, dims), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_permute_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_transpose[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, input), 0, NO_DEFAULT},
     {"dim0", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, dim0), 0, NO_DEFAULT},
     {"dim1", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, dim1), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_transpose_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_t[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_t_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_t_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_squeeze[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_squeeze_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_squeeze_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_squeeze_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_unsqueeze[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unsqueeze_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unsqueeze_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_unsqueeze_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_flatten[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_flatten_args, input), 0, NO_DEFAULT},
     {"start_dim", AMP_ARG_INT, 0, offsetof(amp_flatten_args, start_dim), 0, NO_DEFAULT},
     {"end_dim", AMP_ARG_OPT_INT, 0, offsetof(amp_flatten_args, end_dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_flatten_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_expand[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_expand_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_expand_args, size), 0, NO_DEFAULT},
     {"implicit", AMP_ARG_BOOL, 0, offsetof(amp_expand_args, implicit), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_expand_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_select[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_select_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_select_args, dim), 0, NO_DEFAULT},
     {"index", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_select_args, index), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_select_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_narrow[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, dim), 0, NO_DEFAULT},
     {"start", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, start), 0, NO_DEFAULT},
     {"length", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, length), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_narrow_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_slice[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_slice_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_slice_args, dim), 0, NO_DEFAULT},
@@ -220,178 +259,217 @@ static const amp_arg_info args_slice[] = {
     {"end", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_slice_args, end), 0, NO_DEFAULT},
     {"step", AMP_ARG_OPT_INT, 0, offsetof(amp_slice_args, step), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_slice_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_diagonal[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diagonal_args, input), 0, NO_DEFAULT},
     {"offset", AMP_ARG_INT, 0, offsetof(amp_diagonal_args, offset), 0, NO_DEFAULT},
     {"dim1", AMP_ARG_INT, 0, offsetof(amp_diagonal_args, dim1), 0, NO_DEFAULT},
     {"dim2", AMP_ARG_OPT_INT, 0, offsetof(amp_diagonal_args, dim2), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_diagonal_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_unfold[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unfold_args, input), 0, NO_DEFAULT},
     {"dimension", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_args, dimension), 0, NO_DEFAULT},
     {"size", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_args, size), 0, NO_DEFAULT},
     {"step", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_args, step), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_unfold_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_view_as_complex[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_as_complex_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_view_as_complex_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_chunk[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_chunk_args, input), 0, NO_DEFAULT},
     {"chunks", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_chunk_args, chunks), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_chunk_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_chunk_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_split[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_split_args, input), 0, NO_DEFAULT},
     {"split_size_or_sections", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_split_args, split_size_or_sections), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_split_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_split_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_unbind[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unbind_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_unbind_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_unbind_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_clone[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_clone_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_clone_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_contiguous[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_contiguous_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_contiguous_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_to[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_to_args, input), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_REQUIRED, offsetof(amp_to_args, dtype), 0, NO_DEFAULT},
     {"copy", AMP_ARG_BOOL, 0, offsetof(amp_to_args, copy), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_to_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_to_device[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_to_device_args, input), 0, NO_DEFAULT},
     {"device", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_to_device_args, device), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_to_device_args, dtype), 0, NO_DEFAULT},
     {"copy", AMP_ARG_BOOL, 0, offsetof(amp_to_device_args, copy), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_to_device_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fill[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_args, input), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_fill_args, value), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fill_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fill_tensor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_tensor_args, input), 0, NO_DEFAULT},
     {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_tensor_args, value), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fill_tensor_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cat[] = {
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_cat_args, tensors), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_cat_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cat_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_stack[] = {
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_stack_args, tensors), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_stack_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_stack_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_repeat[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_repeat_args, input), 0, NO_DEFAULT},
     {"repeats", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_repeat_args, repeats), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_repeat_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_tile[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tile_args, input), 0, NO_DEFAULT},
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_tile_args, dims), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_tile_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_flip[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_flip_args, input), 0, NO_DEFAULT},
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_flip_args, dims), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_flip_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_roll[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_roll_args, input), 0, NO_DEFAULT},
     {"shifts", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_roll_args, shifts), 0, NO_DEFAULT},
     {"dims", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_roll_args, dims), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_roll_args) == 160, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_tril[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tril_args, input), 0, NO_DEFAULT},
     {"diagonal", AMP_ARG_INT, 0, offsetof(amp_tril_args, diagonal), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_tril_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_triu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triu_args, input), 0, NO_DEFAULT},
     {"diagonal", AMP_ARG_INT, 0, offsetof(amp_triu_args, diagonal), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_triu_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pixel_shuffle[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pixel_shuffle_args, input), 0, NO_DEFAULT},
     {"upscale_factor", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_pixel_shuffle_args, upscale_factor), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_pixel_shuffle_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pixel_unshuffle[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pixel_unshuffle_args, input), 0, NO_DEFAULT},
     {"downscale_factor", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_pixel_unshuffle_args, downscale_factor), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_pixel_unshuffle_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_constant_pad_nd[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_constant_pad_nd_args, input), 0, NO_DEFAULT},
     {"pad", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_constant_pad_nd_args, pad), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, 0, offsetof(amp_constant_pad_nd_args, value), 0, 1, 0.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_constant_pad_nd_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_reflection_pad1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_reflection_pad1d_args, input), 0, NO_DEFAULT},
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_reflection_pad1d_args, padding), 2, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_reflection_pad1d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_reflection_pad2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_reflection_pad2d_args, input), 0, NO_DEFAULT},
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_reflection_pad2d_args, padding), 4, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_reflection_pad2d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_replication_pad1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_replication_pad1d_args, input), 0, NO_DEFAULT},
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_replication_pad1d_args, padding), 2, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_replication_pad1d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_replication_pad2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_replication_pad2d_args, input), 0, NO_DEFAULT},
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_replication_pad2d_args, padding), 4, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_replication_pad2d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_replication_pad3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_replication_pad3d_args, input), 0, NO_DEFAULT},
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_replication_pad3d_args, padding), 6, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_replication_pad3d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_where_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where_scalar_other[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_other_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_other_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_other_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_where_scalar_other_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where_scalar_self[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_self_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_self_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_self_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_where_scalar_self_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where_scalar[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_where_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_where_scalar_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_masked_fill[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_args, input), 0, NO_DEFAULT},
     {"mask", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_args, mask), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_args, value), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_masked_fill_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_masked_fill_tensor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_tensor_args, input), 0, NO_DEFAULT},
     {"mask", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_tensor_args, mask), 0, NO_DEFAULT},
     {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_tensor_args, value), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_masked_fill_tensor_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gather[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gather_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_gather_args, dim), 0, NO_DEFAULT},
     {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gather_args, index), 0, NO_DEFAULT},
     {"sparse_grad", AMP_ARG_BOOL, 0, offsetof(amp_gather_args, sparse_grad), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_gather_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_take_along_dim[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_take_along_dim_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_take_along_dim_args, indices), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_take_along_dim_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_take_along_dim_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_index_select[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_select_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_select_args, dim), 0, NO_DEFAULT},
     {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_select_args, index), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_index_select_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_index_put[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_put_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_NULLABLE, offsetof(amp_index_put_args, indices), 0, NO_DEFAULT},
     {"values", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_put_args, values), 0, NO_DEFAULT},
     {"accumulate", AMP_ARG_BOOL, 0, offsetof(amp_index_put_args, accumulate), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_index_put_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_index_add[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_add_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_add_args, dim), 0, NO_DEFAULT},
@@ -399,12 +477,14 @@ static const amp_arg_info args_index_add[] = {
     {"source", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_add_args, source), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_index_add_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_index_add_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_index_copy[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_copy_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_copy_args, dim), 0, NO_DEFAULT},
     {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_copy_args, index), 0, NO_DEFAULT},
     {"source", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_copy_args, source), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_index_copy_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_scatter[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_scatter_args, dim), 0, NO_DEFAULT},
@@ -412,6 +492,7 @@ static const amp_arg_info args_scatter[] = {
     {"src", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_args, src), 0, NO_DEFAULT},
     {"reduce", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_scatter_args, reduce), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_scatter_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_scatter_value[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_value_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_scatter_value_args, dim), 0, NO_DEFAULT},
@@ -419,12 +500,14 @@ static const amp_arg_info args_scatter_value[] = {
     {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_scatter_value_args, value), 0, NO_DEFAULT},
     {"reduce", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_scatter_value_args, reduce), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_scatter_value_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_scatter_add[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_add_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_scatter_add_args, dim), 0, NO_DEFAULT},
     {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_add_args, index), 0, NO_DEFAULT},
     {"src", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_add_args, src), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_scatter_add_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_embedding[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT | AMP_ARG_UNCAST, offsetof(amp_embedding_args, weight), 0, NO_DEFAULT},
@@ -434,6 +517,7 @@ static const amp_arg_info args_embedding[] = {
     {"scale_grad_by_freq", AMP_ARG_BOOL, 0, offsetof(amp_embedding_args, scale_grad_by_freq), 0, NO_DEFAULT},
     {"sparse", AMP_ARG_BOOL, 0, offsetof(amp_embedding_args, sparse), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_embedding_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_embedding_bag[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_bag_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT | AMP_ARG_UNCAST, offsetof(amp_embedding_bag_args, weight), 0, NO_DEFAULT},
@@ -447,6 +531,7 @@ static const amp_arg_info args_embedding_bag[] = {
     {"include_last_offset", AMP_ARG_BOOL, 0, offsetof(amp_embedding_bag_args, include_last_offset), 0, NO_DEFAULT},
     {"padding_idx", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_embedding_bag_args, padding_idx), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_embedding_bag_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sort[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sort_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_sort_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
@@ -454,6 +539,7 @@ static const amp_arg_info args_sort[] = {
     {"stable", AMP_ARG_BOOL, 0, offsetof(amp_sort_args, stable), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_sort_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sort_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_topk[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_topk_args, input), 0, NO_DEFAULT},
     {"k", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_topk_args, k), 0, NO_DEFAULT},
@@ -462,28 +548,33 @@ static const amp_arg_info args_topk[] = {
     {"sorted", AMP_ARG_OPT_BOOL, 0, offsetof(amp_topk_args, sorted), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_topk_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_topk_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_argmax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_argmax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_argmax_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_argmax_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_argmax_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_argmin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_argmin_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_argmin_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_argmin_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_argmin_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bucketize[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bucketize_args, input), 0, NO_DEFAULT},
     {"boundaries", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bucketize_args, boundaries), 0, NO_DEFAULT},
     {"out_int32", AMP_ARG_BOOL, 0, offsetof(amp_bucketize_args, out_int32), 0, NO_DEFAULT},
     {"right", AMP_ARG_BOOL, 0, offsetof(amp_bucketize_args, right), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_bucketize_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bucketize_scalar[] = {
     {"input", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_bucketize_scalar_args, input), 0, NO_DEFAULT},
     {"boundaries", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bucketize_scalar_args, boundaries), 0, NO_DEFAULT},
     {"out_int32", AMP_ARG_BOOL, 0, offsetof(amp_bucketize_scalar_args, out_int32), 0, NO_DEFAULT},
     {"right", AMP_ARG_BOOL, 0, offsetof(amp_bucketize_scalar_args, right), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_bucketize_scalar_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_searchsorted[] = {
     {"sorted_sequence", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_searchsorted_args, sorted_sequence), 0, NO_DEFAULT},
     {"values", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_searchsorted_args, values), 0, NO_DEFAULT},
@@ -492,6 +583,7 @@ static const amp_arg_info args_searchsorted[] = {
     {"side", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_searchsorted_args, side), 0, NO_DEFAULT},
     {"sorter", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_searchsorted_args, sorter), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_searchsorted_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_searchsorted_scalar[] = {
     {"sorted_sequence", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_searchsorted_scalar_args, sorted_sequence), 0, NO_DEFAULT},
     {"values", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_searchsorted_scalar_args, values), 0, NO_DEFAULT},
@@ -500,305 +592,385 @@ static const amp_arg_info args_searchsorted_scalar[] = {
     {"side", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_searchsorted_scalar_args, side), 0, NO_DEFAULT},
     {"sorter", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_searchsorted_scalar_args, sorter), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_searchsorted_scalar_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_add[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_add_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_add_args, other), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_add_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_add_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_add_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_add_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_add_scalar_args, other), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_add_scalar_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_add_scalar_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sub[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sub_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sub_args, other), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_sub_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_sub_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sub_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sub_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_sub_scalar_args, other), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_sub_scalar_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_sub_scalar_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mul[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mul_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mul_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_mul_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mul_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mul_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_mul_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_mul_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_div[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_div_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_div_args, other), 0, NO_DEFAULT},
     {"rounding_mode", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_div_args, rounding_mode), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_div_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_div_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_div_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_div_scalar_args, other), 0, NO_DEFAULT},
     {"rounding_mode", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_div_scalar_args, rounding_mode), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_div_scalar_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_floor_divide[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_floor_divide_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_floor_divide_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_floor_divide_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_floor_divide_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_floor_divide_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_floor_divide_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_floor_divide_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_remainder[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_remainder_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_remainder_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_remainder_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_remainder_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_remainder_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_remainder_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_remainder_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fmod[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmod_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmod_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fmod_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fmod_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmod_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_fmod_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fmod_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pow[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pow_args, input), 0, NO_DEFAULT},
     {"exponent", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pow_args, exponent), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_pow_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pow_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pow_scalar_args, input), 0, NO_DEFAULT},
     {"exponent", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_pow_scalar_args, exponent), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_pow_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pow_scalar_base[] = {
     {"input", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_pow_scalar_base_args, input), 0, NO_DEFAULT},
     {"exponent", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pow_scalar_base_args, exponent), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_pow_scalar_base_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_atan2[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_atan2_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_atan2_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_atan2_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_maximum[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_maximum_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_maximum_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_maximum_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_minimum[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_minimum_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_minimum_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_minimum_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logaddexp[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logaddexp_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logaddexp_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logaddexp_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lerp[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_args, input), 0, NO_DEFAULT},
     {"end", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_args, end), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_args, weight), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lerp_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lerp_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_scalar_args, input), 0, NO_DEFAULT},
     {"end", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_scalar_args, end), 0, NO_DEFAULT},
     {"weight", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_lerp_scalar_args, weight), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lerp_scalar_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addcmul[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addcmul_args, input), 0, NO_DEFAULT},
     {"tensor1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addcmul_args, tensor1), 0, NO_DEFAULT},
     {"tensor2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addcmul_args, tensor2), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, 0, offsetof(amp_addcmul_args, value), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_addcmul_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addcdiv[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addcdiv_args, input), 0, NO_DEFAULT},
     {"tensor1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addcdiv_args, tensor1), 0, NO_DEFAULT},
     {"tensor2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addcdiv_args, tensor2), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, 0, offsetof(amp_addcdiv_args, value), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_addcdiv_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_clamp[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_clamp_args, input), 0, NO_DEFAULT},
     {"min", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_clamp_args, min), 0, NO_DEFAULT},
     {"max", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_clamp_args, max), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_clamp_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_clamp_tensor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_clamp_tensor_args, input), 0, NO_DEFAULT},
     {"min", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_clamp_tensor_args, min), 0, NO_DEFAULT},
     {"max", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_clamp_tensor_args, max), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_clamp_tensor_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_eq[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_eq_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_eq_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_eq_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_eq_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_eq_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_eq_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_eq_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ne[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ne_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ne_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ne_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ne_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ne_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_ne_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ne_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lt[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lt_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lt_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lt_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lt_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lt_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_lt_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lt_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_le[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_le_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_le_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_le_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_le_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_le_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_le_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_le_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gt[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gt_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gt_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_gt_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gt_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gt_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_gt_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_gt_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ge[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ge_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ge_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ge_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ge_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ge_scalar_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_ge_scalar_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ge_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_equal[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_equal_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_equal_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_equal_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logical_and[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_and_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_and_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logical_and_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logical_or[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_or_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_or_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logical_or_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logical_xor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_xor_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_xor_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logical_xor_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logical_not[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_not_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logical_not_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_abs[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_abs_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_abs_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_neg[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_neg_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_neg_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sign[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sign_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sign_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ceil[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ceil_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ceil_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_floor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_floor_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_floor_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_trunc[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trunc_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_trunc_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_round[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_round_args, input), 0, NO_DEFAULT},
     {"decimals", AMP_ARG_INT, 0, offsetof(amp_round_args, decimals), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_round_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sqrt[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sqrt_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sqrt_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rsqrt[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rsqrt_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rsqrt_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_square[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_square_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_square_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_reciprocal[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_reciprocal_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_reciprocal_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_exp[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_exp_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_exp_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_expm1[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_expm1_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_expm1_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_log[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_log_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_log2[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log2_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_log2_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_log10[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log10_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_log10_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_log1p[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log1p_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_log1p_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sin_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sin_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cos[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cos_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cos_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_tan[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tan_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_tan_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_asin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_asin_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_asin_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_acos[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_acos_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_acos_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_atan[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_atan_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_atan_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sinh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sinh_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sinh_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cosh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosh_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cosh_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_tanh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tanh_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_tanh_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sinc[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sinc_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sinc_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_erf[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_erf_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_erf_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_erfinv[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_erfinv_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_erfinv_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sigmoid[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sigmoid_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sigmoid_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_nan_to_num[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nan_to_num_args, input), 0, NO_DEFAULT},
     {"nan", AMP_ARG_FLOAT, 0, offsetof(amp_nan_to_num_args, nan), 0, NO_DEFAULT},
     {"posinf", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_nan_to_num_args, posinf), 0, NO_DEFAULT},
     {"neginf", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_nan_to_num_args, neginf), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_nan_to_num_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_isnan[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_isnan_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_isnan_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_isinf[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_isinf_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_isinf_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_isfinite[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_isfinite_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_isfinite_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_polar[] = {
     {"abs", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_polar_args, abs), 0, NO_DEFAULT},
     {"angle", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_polar_args, angle), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_polar_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fake_quantize_per_tensor_affine[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_args, input), 0, NO_DEFAULT},
     {"scale", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_args, scale), 0, NO_DEFAULT},
@@ -806,6 +978,7 @@ static const amp_arg_info args_fake_quantize_per_tensor_affine[] = {
     {"quant_min", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_args, quant_min), 0, NO_DEFAULT},
     {"quant_max", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_args, quant_max), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fake_quantize_per_tensor_affine_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fake_quantize_per_tensor_affine_tensor_qparams[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args, input), 0, NO_DEFAULT},
     {"scale", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args, scale), 0, NO_DEFAULT},
@@ -813,87 +986,109 @@ static const amp_arg_info args_fake_quantize_per_tensor_affine_tensor_qparams[] 
     {"quant_min", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args, quant_min), 0, NO_DEFAULT},
     {"quant_max", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args, quant_max), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_relu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_relu_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_relu_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_relu6[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_relu6_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_relu6_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_leaky_relu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_leaky_relu_args, input), 0, NO_DEFAULT},
     {"negative_slope", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_leaky_relu_args, negative_slope), 0, 1, 0.01, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_leaky_relu_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_prelu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_prelu_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_prelu_args, weight), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_prelu_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_elu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_elu_args, input), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_elu_args, alpha), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_elu_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_celu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_celu_args, input), 0, NO_DEFAULT},
     {"alpha", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_celu_args, alpha), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_celu_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_selu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_selu_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_selu_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gelu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gelu_args, input), 0, NO_DEFAULT},
     {"approximate", AMP_ARG_STRING, 0, offsetof(amp_gelu_args, approximate), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
 };
+_Static_assert(sizeof(amp_gelu_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_silu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_silu_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_silu_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mish[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mish_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_mish_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_softplus[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softplus_args, input), 0, NO_DEFAULT},
     {"beta", AMP_ARG_SCALAR, 0, offsetof(amp_softplus_args, beta), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"threshold", AMP_ARG_SCALAR, 0, offsetof(amp_softplus_args, threshold), 0, 1, 20.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_softplus_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_softsign[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softsign_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_softsign_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logsigmoid[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logsigmoid_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logsigmoid_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_hardsigmoid[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardsigmoid_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_hardsigmoid_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_hardswish[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardswish_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_hardswish_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_hardtanh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardtanh_args, input), 0, NO_DEFAULT},
     {"min_val", AMP_ARG_SCALAR, 0, offsetof(amp_hardtanh_args, min_val), 0, 1, -1.0, AMP_SCALAR_FLOAT, NULL},
     {"max_val", AMP_ARG_SCALAR, 0, offsetof(amp_hardtanh_args, max_val), 0, 1, 1.0, AMP_SCALAR_FLOAT, NULL},
 };
+_Static_assert(sizeof(amp_hardtanh_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_threshold[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_threshold_args, input), 0, NO_DEFAULT},
     {"threshold", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_threshold_args, threshold), 0, NO_DEFAULT},
     {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_threshold_args, value), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_threshold_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_glu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_glu_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_glu_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_glu_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_softmax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softmax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_softmax_args, dim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_softmax_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_softmax_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_log_softmax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_args, dim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_log_softmax_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_log_softmax_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_softmin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softmin_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_softmin_args, dim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_softmin_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_softmin_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_layer_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_args, input), 0, NO_DEFAULT},
     {"normalized_shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_args, normalized_shape), 0, NO_DEFAULT},
@@ -901,12 +1096,14 @@ static const amp_arg_info args_layer_norm[] = {
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_layer_norm_args, bias), 0, NO_DEFAULT},
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_layer_norm_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_layer_norm_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rms_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rms_norm_args, input), 0, NO_DEFAULT},
     {"normalized_shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_rms_norm_args, normalized_shape), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rms_norm_args, weight), 0, NO_DEFAULT},
     {"eps", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_rms_norm_args, eps), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rms_norm_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_group_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_group_norm_args, input), 0, NO_DEFAULT},
     {"num_groups", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_group_norm_args, num_groups), 0, NO_DEFAULT},
@@ -914,6 +1111,7 @@ static const amp_arg_info args_group_norm[] = {
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_group_norm_args, bias), 0, NO_DEFAULT},
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_group_norm_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_group_norm_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_batch_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_batch_norm_args, input), 0, NO_DEFAULT},
     {"running_mean", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_args, running_mean), 0, NO_DEFAULT},
@@ -924,6 +1122,7 @@ static const amp_arg_info args_batch_norm[] = {
     {"momentum", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_batch_norm_args, momentum), 0, 1, 0.1, AMP_SCALAR_NONE, NULL},
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_batch_norm_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_batch_norm_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_instance_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_instance_norm_args, input), 0, NO_DEFAULT},
     {"running_mean", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_instance_norm_args, running_mean), 0, NO_DEFAULT},
@@ -934,6 +1133,7 @@ static const amp_arg_info args_instance_norm[] = {
     {"momentum", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_instance_norm_args, momentum), 0, 1, 0.1, AMP_SCALAR_NONE, NULL},
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_instance_norm_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_instance_norm_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_local_response_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_local_response_norm_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_local_response_norm_args, size), 0, NO_DEFAULT},
@@ -941,78 +1141,93 @@ static const amp_arg_info args_local_response_norm[] = {
     {"beta", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_local_response_norm_args, beta), 0, 1, 0.75, AMP_SCALAR_NONE, NULL},
     {"k", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_local_response_norm_args, k), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_local_response_norm_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_normalize[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_normalize_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_normalize_args, p), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_normalize_args, dim), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_normalize_args, eps), 0, 1, 1e-12, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_normalize_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_renorm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_renorm_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_renorm_args, p), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_renorm_args, dim), 0, NO_DEFAULT},
     {"maxnorm", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_renorm_args, maxnorm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_renorm_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cosine_similarity[] = {
     {"x1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_similarity_args, x1), 0, NO_DEFAULT},
     {"x2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_similarity_args, x2), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_cosine_similarity_args, dim), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_cosine_similarity_args, eps), 0, 1, 1e-08, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_cosine_similarity_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sum[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sum_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_sum_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_sum_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_sum_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_sum_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mean[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mean_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_mean_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_mean_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_mean_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_mean_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_prod[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_prod_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_prod_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_prod_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_prod_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_prod_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_amax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_amax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_amax_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_amax_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_amax_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_amin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_amin_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_amin_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_amin_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_amin_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_dim[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_dim_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_max_dim_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_max_dim_args, keepdim), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_max_dim_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_dim_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_other[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_other_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_other_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_other_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_min[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_min_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_min_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_min_dim[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_min_dim_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_min_dim_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_min_dim_args, keepdim), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_min_dim_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_min_dim_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_min_other[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_min_other_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_min_other_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_min_other_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_var[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_var_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_var_args, dim), 0, NO_DEFAULT},
@@ -1020,6 +1235,7 @@ static const amp_arg_info args_var[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_var_args, keepdim), 0, NO_DEFAULT},
     {"correction", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_var_args, correction), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_var_args) == 136, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_std[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_std_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_std_args, dim), 0, NO_DEFAULT},
@@ -1027,6 +1243,7 @@ static const amp_arg_info args_std[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_std_args, keepdim), 0, NO_DEFAULT},
     {"correction", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_std_args, correction), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_std_args) == 136, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_var_mean[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_var_mean_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_var_mean_args, dim), 0, NO_DEFAULT},
@@ -1035,6 +1252,7 @@ static const amp_arg_info args_var_mean[] = {
     {"correction", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_var_mean_args, correction), 0, NO_DEFAULT},
     {"mean", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_var_mean_args, mean), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_var_mean_args) == 144, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_std_mean[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_std_mean_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_std_mean_args, dim), 0, NO_DEFAULT},
@@ -1043,11 +1261,13 @@ static const amp_arg_info args_std_mean[] = {
     {"correction", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_std_mean_args, correction), 0, NO_DEFAULT},
     {"mean", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_std_mean_args, mean), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_std_mean_args) == 144, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_logsumexp[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logsumexp_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_logsumexp_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_logsumexp_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_logsumexp_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_norm_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_SCALAR, 0, offsetof(amp_norm_args, p), 0, 1, 2.0, AMP_SCALAR_INT, NULL},
@@ -1055,6 +1275,7 @@ static const amp_arg_info args_norm[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_norm_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_norm_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_norm_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_norm_str[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_norm_str_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_norm_str_args, p), 0, NO_DEFAULT},
@@ -1062,21 +1283,25 @@ static const amp_arg_info args_norm_str[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_norm_str_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_norm_str_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_norm_str_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_frobenius_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_frobenius_norm_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_frobenius_norm_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_frobenius_norm_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_frobenius_norm_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_nuclear_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nuclear_norm_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_nuclear_norm_args, dim), 0, NO_DEFAULT},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nuclear_norm_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_nuclear_norm_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_dist[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dist_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dist_args, other), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_dist_args, p), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_dist_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_quantile[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_quantile_args, input), 0, NO_DEFAULT},
     {"q", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_quantile_args, q), 0, NO_DEFAULT},
@@ -1084,6 +1309,7 @@ static const amp_arg_info args_quantile[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_quantile_args, keepdim), 0, NO_DEFAULT},
     {"interpolation", AMP_ARG_STRING, 0, offsetof(amp_quantile_args, interpolation), 0, 1, 0.0, AMP_SCALAR_NONE, "linear"},
 };
+_Static_assert(sizeof(amp_quantile_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_quantile_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_quantile_scalar_args, input), 0, NO_DEFAULT},
     {"q", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_quantile_scalar_args, q), 0, NO_DEFAULT},
@@ -1091,6 +1317,7 @@ static const amp_arg_info args_quantile_scalar[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_quantile_scalar_args, keepdim), 0, NO_DEFAULT},
     {"interpolation", AMP_ARG_STRING, 0, offsetof(amp_quantile_scalar_args, interpolation), 0, 1, 0.0, AMP_SCALAR_NONE, "linear"},
 };
+_Static_assert(sizeof(amp_quantile_scalar_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_nanquantile[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanquantile_args, input), 0, NO_DEFAULT},
     {"q", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanquantile_args, q), 0, NO_DEFAULT},
@@ -1098,6 +1325,7 @@ static const amp_arg_info args_nanquantile[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nanquantile_args, keepdim), 0, NO_DEFAULT},
     {"interpolation", AMP_ARG_STRING, 0, offsetof(amp_nanquantile_args, interpolation), 0, 1, 0.0, AMP_SCALAR_NONE, "linear"},
 };
+_Static_assert(sizeof(amp_nanquantile_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_nanquantile_scalar[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanquantile_scalar_args, input), 0, NO_DEFAULT},
     {"q", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_nanquantile_scalar_args, q), 0, NO_DEFAULT},
@@ -1105,34 +1333,41 @@ static const amp_arg_info args_nanquantile_scalar[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nanquantile_scalar_args, keepdim), 0, NO_DEFAULT},
     {"interpolation", AMP_ARG_STRING, 0, offsetof(amp_nanquantile_scalar_args, interpolation), 0, 1, 0.0, AMP_SCALAR_NONE, "linear"},
 };
+_Static_assert(sizeof(amp_nanquantile_scalar_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_trace[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trace_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_trace_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cumsum[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cumsum_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_cumsum_args, dim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_cumsum_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cumsum_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cumprod[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cumprod_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_cumprod_args, dim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_cumprod_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cumprod_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cummax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cummax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_cummax_args, dim), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_cummax_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cummax_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cummin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cummin_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_cummin_args, dim), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_cummin_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cummin_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linear[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_linear_args, weight), 0, NO_DEFAULT},
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_linear_args, bias), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linear_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linear_pointwise[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_linear_pointwise_args, weight), 0, NO_DEFAULT},
@@ -1141,6 +1376,7 @@ static const amp_arg_info args_linear_pointwise[] = {
     {"scalars", AMP_ARG_FLOATS, AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, scalars), 0, NO_DEFAULT},
     {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
 };
+_Static_assert(sizeof(amp_linear_pointwise_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linear_pointwise_binary[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, other), 0, NO_DEFAULT},
@@ -1148,39 +1384,48 @@ static const amp_arg_info args_linear_pointwise_binary[] = {
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_binary_args, bias), 0, NO_DEFAULT},
     {"attr", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_binary_args, attr), 0, 1, 0.0, AMP_SCALAR_NONE, "add"},
 };
+_Static_assert(sizeof(amp_linear_pointwise_binary_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_matmul[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_matmul_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_matmul_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_matmul_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mm_args, input), 0, NO_DEFAULT},
     {"mat2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_mm_args, mat2), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_mm_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bmm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bmm_args, input), 0, NO_DEFAULT},
     {"mat2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bmm_args, mat2), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_bmm_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mv[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_mv_args, input), 0, NO_DEFAULT},
     {"vec", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mv_args, vec), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_mv_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_dot[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dot_args, input), 0, NO_DEFAULT},
     {"tensor", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dot_args, tensor), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_dot_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_vdot[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_vdot_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_vdot_args, other), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_vdot_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_vecdot[] = {
     {"x", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_vecdot_args, x), 0, NO_DEFAULT},
     {"y", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_vecdot_args, y), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_linalg_vecdot_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_linalg_vecdot_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_outer[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_outer_args, input), 0, NO_DEFAULT},
     {"vec2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_outer_args, vec2), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_outer_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addmm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addmm_args, input), 0, NO_DEFAULT},
     {"mat1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addmm_args, mat1), 0, NO_DEFAULT},
@@ -1188,6 +1433,7 @@ static const amp_arg_info args_addmm[] = {
     {"beta", AMP_ARG_SCALAR, 0, offsetof(amp_addmm_args, beta), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_addmm_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_addmm_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addmm_activation[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addmm_activation_args, input), 0, NO_DEFAULT},
     {"mat1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addmm_activation_args, mat1), 0, NO_DEFAULT},
@@ -1196,6 +1442,7 @@ static const amp_arg_info args_addmm_activation[] = {
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_addmm_activation_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"use_gelu", AMP_ARG_BOOL, 0, offsetof(amp_addmm_activation_args, use_gelu), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_addmm_activation_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addmv[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addmv_args, input), 0, NO_DEFAULT},
     {"mat", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_addmv_args, mat), 0, NO_DEFAULT},
@@ -1203,6 +1450,7 @@ static const amp_arg_info args_addmv[] = {
     {"beta", AMP_ARG_SCALAR, 0, offsetof(amp_addmv_args, beta), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_addmv_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_addmv_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addr[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addr_args, input), 0, NO_DEFAULT},
     {"vec1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addr_args, vec1), 0, NO_DEFAULT},
@@ -1210,6 +1458,7 @@ static const amp_arg_info args_addr[] = {
     {"beta", AMP_ARG_SCALAR, 0, offsetof(amp_addr_args, beta), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_addr_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_addr_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_addbmm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addbmm_args, input), 0, NO_DEFAULT},
     {"batch1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_addbmm_args, batch1), 0, NO_DEFAULT},
@@ -1217,6 +1466,7 @@ static const amp_arg_info args_addbmm[] = {
     {"beta", AMP_ARG_SCALAR, 0, offsetof(amp_addbmm_args, beta), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_addbmm_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_addbmm_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_baddbmm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_baddbmm_args, input), 0, NO_DEFAULT},
     {"batch1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_baddbmm_args, batch1), 0, NO_DEFAULT},
@@ -1224,47 +1474,57 @@ static const amp_arg_info args_baddbmm[] = {
     {"beta", AMP_ARG_SCALAR, 0, offsetof(amp_baddbmm_args, beta), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
     {"alpha", AMP_ARG_SCALAR, 0, offsetof(amp_baddbmm_args, alpha), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
 };
+_Static_assert(sizeof(amp_baddbmm_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_multi_dot[] = {
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_linalg_multi_dot_args, tensors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_multi_dot_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_chain_matmul[] = {
     {"matrices", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_chain_matmul_args, matrices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_chain_matmul_args) == 32, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_chain_matmul_args) == sizeof(amp_linalg_multi_dot_args), "alias");
 static const amp_arg_info args_chain_matmul_tensors[] = {
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_chain_matmul_tensors_args, tensors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_chain_matmul_tensors_args) == 32, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_chain_matmul_tensors_args) == sizeof(amp_linalg_multi_dot_args), "alias");
 static const amp_arg_info args_einsum[] = {
     {"equation", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_einsum_args, equation), 0, NO_DEFAULT},
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_einsum_args, tensors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_einsum_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_tensordot[] = {
     {"a", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensordot_args, a), 0, NO_DEFAULT},
     {"b", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensordot_args, b), 0, NO_DEFAULT},
     {"dims", AMP_ARG_DIMS, 0, offsetof(amp_tensordot_args, dims), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_tensordot_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bilinear[] = {
     {"input1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bilinear_args, input1), 0, NO_DEFAULT},
     {"input2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bilinear_args, input2), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_bilinear_args, weight), 0, NO_DEFAULT},
     {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_bilinear_args, bias), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_bilinear_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cross[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_args, other), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_cross_args, dim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cross_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cdist[] = {
     {"x1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cdist_args, x1), 0, NO_DEFAULT},
     {"x2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cdist_args, x2), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_cdist_args, p), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
     {"compute_mode", AMP_ARG_STRING, 0, offsetof(amp_cdist_args, compute_mode), 0, 1, 0.0, AMP_SCALAR_NONE, "use_mm_for_euclid_dist_if_necessary"},
 };
+_Static_assert(sizeof(amp_cdist_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pdist[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pdist_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pdist_args, p), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_pdist_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pairwise_distance[] = {
     {"x1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pairwise_distance_args, x1), 0, NO_DEFAULT},
     {"x2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pairwise_distance_args, x2), 0, NO_DEFAULT},
@@ -1272,6 +1532,7 @@ static const amp_arg_info args_pairwise_distance[] = {
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pairwise_distance_args, eps), 0, 1, 1e-06, AMP_SCALAR_NONE, NULL},
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_pairwise_distance_args, keepdim), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_pairwise_distance_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv1d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv1d_args, weight), 0, NO_DEFAULT},
@@ -1281,6 +1542,7 @@ static const amp_arg_info args_conv1d[] = {
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv1d_args, dilation), 1, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv1d_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv1d_args) == 264, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv1d_padding[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv1d_padding_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv1d_padding_args, weight), 0, NO_DEFAULT},
@@ -1290,6 +1552,7 @@ static const amp_arg_info args_conv1d_padding[] = {
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv1d_padding_args, dilation), 1, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv1d_padding_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv1d_padding_args) == 200, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv2d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv2d_args, weight), 0, NO_DEFAULT},
@@ -1299,6 +1562,7 @@ static const amp_arg_info args_conv2d[] = {
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv2d_args, dilation), 2, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv2d_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv2d_args) == 264, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv2d_padding[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv2d_padding_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv2d_padding_args, weight), 0, NO_DEFAULT},
@@ -1308,6 +1572,7 @@ static const amp_arg_info args_conv2d_padding[] = {
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv2d_padding_args, dilation), 2, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv2d_padding_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv2d_padding_args) == 200, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv3d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv3d_args, weight), 0, NO_DEFAULT},
@@ -1317,6 +1582,7 @@ static const amp_arg_info args_conv3d[] = {
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv3d_args, dilation), 3, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv3d_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv3d_args) == 264, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv3d_padding[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv3d_padding_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv3d_padding_args, weight), 0, NO_DEFAULT},
@@ -1326,6 +1592,7 @@ static const amp_arg_info args_conv3d_padding[] = {
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv3d_padding_args, dilation), 3, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv3d_padding_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv3d_padding_args) == 200, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv_transpose1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_transpose1d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_transpose1d_args, weight), 0, NO_DEFAULT},
@@ -1336,6 +1603,7 @@ static const amp_arg_info args_conv_transpose1d[] = {
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv_transpose1d_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv_transpose1d_args, dilation), 1, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv_transpose1d_args) == 336, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv_transpose2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_transpose2d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_transpose2d_args, weight), 0, NO_DEFAULT},
@@ -1346,6 +1614,7 @@ static const amp_arg_info args_conv_transpose2d[] = {
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv_transpose2d_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv_transpose2d_args, dilation), 2, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv_transpose2d_args) == 336, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv_transpose3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_transpose3d_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_transpose3d_args, weight), 0, NO_DEFAULT},
@@ -1356,6 +1625,7 @@ static const amp_arg_info args_conv_transpose3d[] = {
     {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv_transpose3d_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"dilation", AMP_ARG_DIMS, 0, offsetof(amp_conv_transpose3d_args, dilation), 3, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_conv_transpose3d_args) == 336, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_convolution_pointwise[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_convolution_pointwise_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_convolution_pointwise_args, weight), 0, NO_DEFAULT},
@@ -1369,6 +1639,7 @@ static const amp_arg_info args_convolution_pointwise[] = {
     {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_convolution_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
     {"scale", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_args, scale), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_convolution_pointwise_args) == 360, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_convolution_pointwise_binary[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_convolution_pointwise_binary_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_convolution_pointwise_binary_args, other), 0, NO_DEFAULT},
@@ -1383,6 +1654,7 @@ static const amp_arg_info args_convolution_pointwise_binary[] = {
     {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_convolution_pointwise_binary_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
     {"scale", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_binary_args, scale), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_convolution_pointwise_binary_args) == 368, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_convolution_transpose_pointwise[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_convolution_transpose_pointwise_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_convolution_transpose_pointwise_args, weight), 0, NO_DEFAULT},
@@ -1397,12 +1669,14 @@ static const amp_arg_info args_convolution_transpose_pointwise[] = {
     {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_convolution_transpose_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
     {"scale", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_transpose_pointwise_args, scale), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_convolution_transpose_pointwise_args) == 432, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv_tbc[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_tbc_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_tbc_args, weight), 0, NO_DEFAULT},
     {"bias", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_tbc_args, bias), 0, NO_DEFAULT},
     {"pad", AMP_ARG_INT, 0, offsetof(amp_conv_tbc_args, pad), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_conv_tbc_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_avg_pool1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_avg_pool1d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_avg_pool1d_args, kernel_size), 1, NO_DEFAULT},
@@ -1411,6 +1685,7 @@ static const amp_arg_info args_avg_pool1d[] = {
     {"ceil_mode", AMP_ARG_BOOL, 0, offsetof(amp_avg_pool1d_args, ceil_mode), 0, NO_DEFAULT},
     {"count_include_pad", AMP_ARG_OPT_BOOL, 0, offsetof(amp_avg_pool1d_args, count_include_pad), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_avg_pool1d_args) == 248, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_avg_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_avg_pool2d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_avg_pool2d_args, kernel_size), 2, NO_DEFAULT},
@@ -1420,6 +1695,7 @@ static const amp_arg_info args_avg_pool2d[] = {
     {"count_include_pad", AMP_ARG_OPT_BOOL, 0, offsetof(amp_avg_pool2d_args, count_include_pad), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"divisor_override", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_avg_pool2d_args, divisor_override), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_avg_pool2d_args) == 264, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_avg_pool3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_avg_pool3d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_avg_pool3d_args, kernel_size), 3, NO_DEFAULT},
@@ -1429,6 +1705,7 @@ static const amp_arg_info args_avg_pool3d[] = {
     {"count_include_pad", AMP_ARG_OPT_BOOL, 0, offsetof(amp_avg_pool3d_args, count_include_pad), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"divisor_override", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_avg_pool3d_args, divisor_override), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_avg_pool3d_args) == 264, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_pool1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_pool1d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_max_pool1d_args, kernel_size), 1, NO_DEFAULT},
@@ -1439,6 +1716,7 @@ static const amp_arg_info args_max_pool1d[] = {
     {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_max_pool1d_args, return_indices), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_max_pool1d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_pool1d_args) == 320, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_pool2d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_max_pool2d_args, kernel_size), 2, NO_DEFAULT},
@@ -1449,6 +1727,7 @@ static const amp_arg_info args_max_pool2d[] = {
     {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_max_pool2d_args, return_indices), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_max_pool2d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_pool2d_args) == 320, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_pool3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_pool3d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_max_pool3d_args, kernel_size), 3, NO_DEFAULT},
@@ -1459,30 +1738,36 @@ static const amp_arg_info args_max_pool3d[] = {
     {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_max_pool3d_args, return_indices), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_max_pool3d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_pool3d_args) == 320, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_avg_pool1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool1d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool1d_args, output_size), 1, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_adaptive_avg_pool1d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_avg_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool2d_args, output_size), 2, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_adaptive_avg_pool2d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_avg_pool3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool3d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool3d_args, output_size), 3, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_adaptive_avg_pool3d_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_max_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool2d_args, output_size), 2, NO_DEFAULT},
     {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_adaptive_max_pool2d_args, return_indices), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_adaptive_max_pool2d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_adaptive_max_pool2d_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_max_pool3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool3d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool3d_args, output_size), 3, NO_DEFAULT},
     {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_adaptive_max_pool3d_args, return_indices), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_adaptive_max_pool3d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_adaptive_max_pool3d_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fractional_max_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fractional_max_pool2d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_fractional_max_pool2d_args, kernel_size), 2, NO_DEFAULT},
@@ -1491,6 +1776,7 @@ static const amp_arg_info args_fractional_max_pool2d[] = {
     {"random_samples", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_fractional_max_pool2d_args, random_samples), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_fractional_max_pool2d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fractional_max_pool2d_args) == 184, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fractional_max_pool3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fractional_max_pool3d_args, input), 0, NO_DEFAULT},
     {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_fractional_max_pool3d_args, kernel_size), 3, NO_DEFAULT},
@@ -1499,6 +1785,7 @@ static const amp_arg_info args_fractional_max_pool3d[] = {
     {"random_samples", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_fractional_max_pool3d_args, random_samples), 0, NO_DEFAULT},
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_fractional_max_pool3d_args, indices), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fractional_max_pool3d_args) == 184, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_unpool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool2d_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool2d_args, indices), 0, NO_DEFAULT},
@@ -1507,6 +1794,7 @@ static const amp_arg_info args_max_unpool2d[] = {
     {"padding", AMP_ARG_DIMS, 0, offsetof(amp_max_unpool2d_args, padding), 2, 1, 0.0, AMP_SCALAR_NONE, NULL},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_max_unpool2d_args, output_size), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_unpool2d_args) == 312, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_unpool3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool3d_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool3d_args, indices), 0, NO_DEFAULT},
@@ -1515,6 +1803,7 @@ static const amp_arg_info args_max_unpool3d[] = {
     {"padding", AMP_ARG_DIMS, 0, offsetof(amp_max_unpool3d_args, padding), 3, 1, 0.0, AMP_SCALAR_NONE, NULL},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_max_unpool3d_args, output_size), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_max_unpool3d_args) == 312, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_interpolate[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_interpolate_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_interpolate_args, size), 0, NO_DEFAULT},
@@ -1524,17 +1813,20 @@ static const amp_arg_info args_interpolate[] = {
     {"recompute_scale_factor", AMP_ARG_OPT_BOOL, AMP_ARG_NULLABLE, offsetof(amp_interpolate_args, recompute_scale_factor), 0, NO_DEFAULT},
     {"antialias", AMP_ARG_BOOL, 0, offsetof(amp_interpolate_args, antialias), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_interpolate_args) == 192, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_nearest1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest1d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest1d_args, output_size), 1, NO_DEFAULT},
     {"scales", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest1d_args, scales), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_nearest1d_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_nearest2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest2d_args, output_size), 2, NO_DEFAULT},
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest2d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest2d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_nearest2d_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_nearest3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest3d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest3d_args, output_size), 3, NO_DEFAULT},
@@ -1542,17 +1834,20 @@ static const amp_arg_info args_upsample_nearest3d[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest3d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest3d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_nearest3d_args) == 136, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_nearest_exact1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest_exact1d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest_exact1d_args, output_size), 1, NO_DEFAULT},
     {"scales", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest_exact1d_args, scales), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_nearest_exact1d_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_nearest_exact2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest_exact2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest_exact2d_args, output_size), 2, NO_DEFAULT},
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest_exact2d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest_exact2d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_nearest_exact2d_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_nearest_exact3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest_exact3d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_nearest_exact3d_args, output_size), 3, NO_DEFAULT},
@@ -1560,12 +1855,14 @@ static const amp_arg_info args_upsample_nearest_exact3d[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest_exact3d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_nearest_exact3d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_nearest_exact3d_args) == 136, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_linear1d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_linear1d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_linear1d_args, output_size), 1, NO_DEFAULT},
     {"align_corners", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_upsample_linear1d_args, align_corners), 0, NO_DEFAULT},
     {"scales", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_linear1d_args, scales), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_linear1d_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_bilinear2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_bilinear2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_bilinear2d_args, output_size), 2, NO_DEFAULT},
@@ -1573,6 +1870,7 @@ static const amp_arg_info args_upsample_bilinear2d[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bilinear2d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bilinear2d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_bilinear2d_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_trilinear3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_trilinear3d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_trilinear3d_args, output_size), 3, NO_DEFAULT},
@@ -1581,6 +1879,7 @@ static const amp_arg_info args_upsample_trilinear3d[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_trilinear3d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_trilinear3d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_trilinear3d_args) == 144, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_bicubic2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_bicubic2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_bicubic2d_args, output_size), 2, NO_DEFAULT},
@@ -1588,6 +1887,7 @@ static const amp_arg_info args_upsample_bicubic2d[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bicubic2d_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bicubic2d_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_bicubic2d_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_bilinear2d_aa[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_bilinear2d_aa_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_bilinear2d_aa_args, output_size), 2, NO_DEFAULT},
@@ -1595,6 +1895,7 @@ static const amp_arg_info args_upsample_bilinear2d_aa[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bilinear2d_aa_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bilinear2d_aa_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_bilinear2d_aa_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_upsample_bicubic2d_aa[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_bicubic2d_aa_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_bicubic2d_aa_args, output_size), 2, NO_DEFAULT},
@@ -1602,6 +1903,7 @@ static const amp_arg_info args_upsample_bicubic2d_aa[] = {
     {"scales_h", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bicubic2d_aa_args, scales_h), 0, NO_DEFAULT},
     {"scales_w", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_upsample_bicubic2d_aa_args, scales_w), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_upsample_bicubic2d_aa_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_grid_sampler[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_args, input), 0, NO_DEFAULT},
     {"grid", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_args, grid), 0, NO_DEFAULT},
@@ -1609,6 +1911,7 @@ static const amp_arg_info args_grid_sampler[] = {
     {"padding_mode", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_args, padding_mode), 0, NO_DEFAULT},
     {"align_corners", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_args, align_corners), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_grid_sampler_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_grid_sampler_2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_2d_args, input), 0, NO_DEFAULT},
     {"grid", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_2d_args, grid), 0, NO_DEFAULT},
@@ -1616,6 +1919,7 @@ static const amp_arg_info args_grid_sampler_2d[] = {
     {"padding_mode", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_2d_args, padding_mode), 0, NO_DEFAULT},
     {"align_corners", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_2d_args, align_corners), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_grid_sampler_2d_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_grid_sampler_3d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_3d_args, input), 0, NO_DEFAULT},
     {"grid", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_3d_args, grid), 0, NO_DEFAULT},
@@ -1623,6 +1927,7 @@ static const amp_arg_info args_grid_sampler_3d[] = {
     {"padding_mode", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_3d_args, padding_mode), 0, NO_DEFAULT},
     {"align_corners", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_3d_args, align_corners), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_grid_sampler_3d_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_scaled_dot_product_attention[] = {
     {"query", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_args, query), 0, NO_DEFAULT},
     {"key", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_args, key), 0, NO_DEFAULT},
@@ -1633,6 +1938,7 @@ static const amp_arg_info args_scaled_dot_product_attention[] = {
     {"scale", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_scaled_dot_product_attention_args, scale), 0, NO_DEFAULT},
     {"enable_gqa", AMP_ARG_BOOL, 0, offsetof(amp_scaled_dot_product_attention_args, enable_gqa), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_scaled_dot_product_attention_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_native_multi_head_attention[] = {
     {"query", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_native_multi_head_attention_args, query), 0, NO_DEFAULT},
     {"key", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_native_multi_head_attention_args, key), 0, NO_DEFAULT},
@@ -1649,6 +1955,7 @@ static const amp_arg_info args_native_multi_head_attention[] = {
     {"mask_type", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_native_multi_head_attention_args, mask_type), 0, NO_DEFAULT},
     {"attn_weights", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_native_multi_head_attention_args, attn_weights), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_native_multi_head_attention_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lstm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lstm_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_lstm_args, hx), 0, NO_DEFAULT},
@@ -1662,6 +1969,7 @@ static const amp_arg_info args_lstm[] = {
     {"hn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lstm_args, hn), 0, NO_DEFAULT},
     {"cn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lstm_args, cn), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lstm_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gru[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gru_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_gru_args, hx), 0, NO_DEFAULT},
@@ -1674,6 +1982,7 @@ static const amp_arg_info args_gru[] = {
     {"batch_first", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_gru_args, batch_first), 0, NO_DEFAULT},
     {"hn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_gru_args, hn), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_gru_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rnn_tanh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_tanh_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_rnn_tanh_args, hx), 0, NO_DEFAULT},
@@ -1686,6 +1995,7 @@ static const amp_arg_info args_rnn_tanh[] = {
     {"batch_first", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_rnn_tanh_args, batch_first), 0, NO_DEFAULT},
     {"hn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_tanh_args, hn), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rnn_tanh_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rnn_relu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_relu_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_rnn_relu_args, hx), 0, NO_DEFAULT},
@@ -1698,6 +2008,7 @@ static const amp_arg_info args_rnn_relu[] = {
     {"batch_first", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_rnn_relu_args, batch_first), 0, NO_DEFAULT},
     {"hn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_relu_args, hn), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rnn_relu_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rnn_layer[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_layer_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_rnn_layer_args, hx), 0, NO_DEFAULT},
@@ -1712,6 +2023,7 @@ static const amp_arg_info args_rnn_layer[] = {
     {"hn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_layer_args, hn), 0, NO_DEFAULT},
     {"cn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_layer_args, cn), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rnn_layer_args) == 120, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lstm_cell[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lstm_cell_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_lstm_cell_args, hx), 0, NO_DEFAULT},
@@ -1721,6 +2033,7 @@ static const amp_arg_info args_lstm_cell[] = {
     {"b_hh", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_lstm_cell_args, b_hh), 0, NO_DEFAULT},
     {"c", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lstm_cell_args, c), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lstm_cell_args) == 80, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gru_cell[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gru_cell_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_gru_cell_args, hx), 0, NO_DEFAULT},
@@ -1729,6 +2042,7 @@ static const amp_arg_info args_gru_cell[] = {
     {"b_ih", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_gru_cell_args, b_ih), 0, NO_DEFAULT},
     {"b_hh", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_gru_cell_args, b_hh), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_gru_cell_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rnn_tanh_cell[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_tanh_cell_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_rnn_tanh_cell_args, hx), 0, NO_DEFAULT},
@@ -1737,6 +2051,7 @@ static const amp_arg_info args_rnn_tanh_cell[] = {
     {"b_ih", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_tanh_cell_args, b_ih), 0, NO_DEFAULT},
     {"b_hh", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_tanh_cell_args, b_hh), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rnn_tanh_cell_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_rnn_relu_cell[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_relu_cell_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_rnn_relu_cell_args, hx), 0, NO_DEFAULT},
@@ -1745,28 +2060,33 @@ static const amp_arg_info args_rnn_relu_cell[] = {
     {"b_ih", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_relu_cell_args, b_ih), 0, NO_DEFAULT},
     {"b_hh", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_relu_cell_args, b_hh), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_rnn_relu_cell_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_mse_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mse_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mse_loss_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_mse_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_mse_loss_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_l1_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_l1_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_l1_loss_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_l1_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_l1_loss_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_smooth_l1_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_smooth_l1_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_smooth_l1_loss_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_smooth_l1_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"beta", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_smooth_l1_loss_args, beta), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_smooth_l1_loss_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_huber_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_huber_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_huber_loss_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_huber_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"delta", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_huber_loss_args, delta), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_huber_loss_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cross_entropy[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_args, target), 0, NO_DEFAULT},
@@ -1775,6 +2095,7 @@ static const amp_arg_info args_cross_entropy[] = {
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_cross_entropy_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"label_smoothing", AMP_ARG_FLOAT, 0, offsetof(amp_cross_entropy_args, label_smoothing), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cross_entropy_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cross_entropy_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_loss_args, target), 0, NO_DEFAULT},
@@ -1783,6 +2104,7 @@ static const amp_arg_info args_cross_entropy_loss[] = {
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_cross_entropy_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"label_smoothing", AMP_ARG_FLOAT, 0, offsetof(amp_cross_entropy_loss_args, label_smoothing), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cross_entropy_loss_args) == 64, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_cross_entropy_loss_args) == sizeof(amp_cross_entropy_args), "alias");
 static const amp_arg_info args_nll_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nll_loss_args, input), 0, NO_DEFAULT},
@@ -1791,6 +2113,7 @@ static const amp_arg_info args_nll_loss[] = {
     {"ignore_index", AMP_ARG_OPT_INT, 0, offsetof(amp_nll_loss_args, ignore_index), 0, 1, -100.0, AMP_SCALAR_NONE, NULL},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_nll_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_nll_loss_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_nll_loss2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nll_loss2d_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nll_loss2d_args, target), 0, NO_DEFAULT},
@@ -1798,6 +2121,7 @@ static const amp_arg_info args_nll_loss2d[] = {
     {"ignore_index", AMP_ARG_OPT_INT, 0, offsetof(amp_nll_loss2d_args, ignore_index), 0, 1, -100.0, AMP_SCALAR_NONE, NULL},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_nll_loss2d_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_nll_loss2d_args) == 56, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_nll_loss2d_args) == sizeof(amp_nll_loss_args), "alias");
 static const amp_arg_info args_binary_cross_entropy[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_binary_cross_entropy_args, input), 0, NO_DEFAULT},
@@ -1805,6 +2129,7 @@ static const amp_arg_info args_binary_cross_entropy[] = {
     {"weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_binary_cross_entropy_args, weight), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_binary_cross_entropy_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_binary_cross_entropy_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_binary_cross_entropy_with_logits[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_binary_cross_entropy_with_logits_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_binary_cross_entropy_with_logits_args, target), 0, NO_DEFAULT},
@@ -1812,12 +2137,14 @@ static const amp_arg_info args_binary_cross_entropy_with_logits[] = {
     {"pos_weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_binary_cross_entropy_with_logits_args, pos_weight), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_binary_cross_entropy_with_logits_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_binary_cross_entropy_with_logits_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_kl_div[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kl_div_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kl_div_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_kl_div_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"log_target", AMP_ARG_BOOL, 0, offsetof(amp_kl_div_args, log_target), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_kl_div_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_poisson_nll_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_poisson_nll_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_poisson_nll_loss_args, target), 0, NO_DEFAULT},
@@ -1826,6 +2153,7 @@ static const amp_arg_info args_poisson_nll_loss[] = {
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_poisson_nll_loss_args, eps), 0, 1, 1e-08, AMP_SCALAR_NONE, NULL},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_poisson_nll_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_poisson_nll_loss_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cosine_embedding_loss[] = {
     {"input1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_embedding_loss_args, input1), 0, NO_DEFAULT},
     {"input2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_embedding_loss_args, input2), 0, NO_DEFAULT},
@@ -1833,12 +2161,14 @@ static const amp_arg_info args_cosine_embedding_loss[] = {
     {"margin", AMP_ARG_FLOAT, 0, offsetof(amp_cosine_embedding_loss_args, margin), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_cosine_embedding_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_cosine_embedding_loss_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_hinge_embedding_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hinge_embedding_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hinge_embedding_loss_args, target), 0, NO_DEFAULT},
     {"margin", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_hinge_embedding_loss_args, margin), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_hinge_embedding_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_hinge_embedding_loss_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_margin_ranking_loss[] = {
     {"input1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_margin_ranking_loss_args, input1), 0, NO_DEFAULT},
     {"input2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_margin_ranking_loss_args, input2), 0, NO_DEFAULT},
@@ -1846,11 +2176,13 @@ static const amp_arg_info args_margin_ranking_loss[] = {
     {"margin", AMP_ARG_FLOAT, 0, offsetof(amp_margin_ranking_loss_args, margin), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_margin_ranking_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_margin_ranking_loss_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_soft_margin_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_soft_margin_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_soft_margin_loss_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_soft_margin_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_soft_margin_loss_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_triplet_margin_loss[] = {
     {"anchor", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triplet_margin_loss_args, anchor), 0, NO_DEFAULT},
     {"positive", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triplet_margin_loss_args, positive), 0, NO_DEFAULT},
@@ -1861,6 +2193,7 @@ static const amp_arg_info args_triplet_margin_loss[] = {
     {"swap", AMP_ARG_BOOL, 0, offsetof(amp_triplet_margin_loss_args, swap), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_triplet_margin_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_triplet_margin_loss_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_multi_margin_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multi_margin_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multi_margin_loss_args, target), 0, NO_DEFAULT},
@@ -1869,17 +2202,20 @@ static const amp_arg_info args_multi_margin_loss[] = {
     {"weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_multi_margin_loss_args, weight), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_multi_margin_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_multi_margin_loss_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_multilabel_margin_loss[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_margin_loss_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_margin_loss_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_multilabel_margin_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
+_Static_assert(sizeof(amp_multilabel_margin_loss_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_multilabel_margin_loss_forward[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_margin_loss_forward_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_margin_loss_forward_args, target), 0, NO_DEFAULT},
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_multilabel_margin_loss_forward_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"is_target", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_multilabel_margin_loss_forward_args, is_target), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_multilabel_margin_loss_forward_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ctc_loss[] = {
     {"log_probs", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ctc_loss_args, log_probs), 0, NO_DEFAULT},
     {"targets", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ctc_loss_args, targets), 0, NO_DEFAULT},
@@ -1889,14 +2225,17 @@ static const amp_arg_info args_ctc_loss[] = {
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_ctc_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
     {"zero_infinity", AMP_ARG_BOOL, 0, offsetof(amp_ctc_loss_args, zero_infinity), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ctc_loss_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_cholesky[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_cholesky_args, input), 0, NO_DEFAULT},
     {"upper", AMP_ARG_BOOL, 0, offsetof(amp_linalg_cholesky_args, upper), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_cholesky_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cholesky[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cholesky_args, input), 0, NO_DEFAULT},
     {"upper", AMP_ARG_BOOL, 0, offsetof(amp_cholesky_args, upper), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cholesky_args) == 24, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_cholesky_args) == sizeof(amp_linalg_cholesky_args), "alias");
 static const amp_arg_info args_linalg_cholesky_ex[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_cholesky_ex_args, input), 0, NO_DEFAULT},
@@ -1904,41 +2243,50 @@ static const amp_arg_info args_linalg_cholesky_ex[] = {
     {"check_errors", AMP_ARG_BOOL, 0, offsetof(amp_linalg_cholesky_ex_args, check_errors), 0, NO_DEFAULT},
     {"info", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_cholesky_ex_args, info), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_cholesky_ex_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cholesky_inverse[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cholesky_inverse_args, input), 0, NO_DEFAULT},
     {"upper", AMP_ARG_BOOL, 0, offsetof(amp_cholesky_inverse_args, upper), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cholesky_inverse_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cholesky_solve[] = {
     {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cholesky_solve_args, B), 0, NO_DEFAULT},
     {"L", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cholesky_solve_args, L), 0, NO_DEFAULT},
     {"upper", AMP_ARG_BOOL, 0, offsetof(amp_cholesky_solve_args, upper), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_cholesky_solve_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_inv[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_inv_args, A), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_inv_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_inverse[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_inverse_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_inverse_args) == 16, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_inverse_args) == sizeof(amp_linalg_inv_args), "alias");
 static const amp_arg_info args_linalg_inv_ex[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_inv_ex_args, A), 0, NO_DEFAULT},
     {"check_errors", AMP_ARG_BOOL, 0, offsetof(amp_linalg_inv_ex_args, check_errors), 0, NO_DEFAULT},
     {"info", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_inv_ex_args, info), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_inv_ex_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pinverse[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pinverse_args, input), 0, NO_DEFAULT},
     {"rcond", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pinverse_args, rcond), 0, 1, 1e-15, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_pinverse_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_solve[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_args, A), 0, NO_DEFAULT},
     {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_args, B), 0, NO_DEFAULT},
     {"left", AMP_ARG_OPT_BOOL, 0, offsetof(amp_linalg_solve_args, left), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_linalg_solve_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lu_solve[] = {
     {"b", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, b), 0, NO_DEFAULT},
     {"LU_data", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, LU_data), 0, NO_DEFAULT},
     {"LU_pivots", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, LU_pivots), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lu_solve_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lu_with_info[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_with_info_args, input), 0, NO_DEFAULT},
     {"pivot", AMP_ARG_OPT_BOOL, 0, offsetof(amp_lu_with_info_args, pivot), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
@@ -1946,6 +2294,7 @@ static const amp_arg_info args_lu_with_info[] = {
     {"pivots", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lu_with_info_args, pivots), 0, NO_DEFAULT},
     {"info", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lu_with_info_args, info), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lu_with_info_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_triangular_solve[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triangular_solve_args, input), 0, NO_DEFAULT},
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triangular_solve_args, A), 0, NO_DEFAULT},
@@ -1954,6 +2303,7 @@ static const amp_arg_info args_triangular_solve[] = {
     {"unitriangular", AMP_ARG_BOOL, 0, offsetof(amp_triangular_solve_args, unitriangular), 0, NO_DEFAULT},
     {"cloned_coefficient", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_triangular_solve_args, cloned_coefficient), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_triangular_solve_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_lstsq[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lstsq_args, A), 0, NO_DEFAULT},
     {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lstsq_args, B), 0, NO_DEFAULT},
@@ -1963,58 +2313,70 @@ static const amp_arg_info args_linalg_lstsq[] = {
     {"rank", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_lstsq_args, rank), 0, NO_DEFAULT},
     {"singular_values", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_lstsq_args, singular_values), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_lstsq_args) == 72, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lstsq[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lstsq_args, input), 0, NO_DEFAULT},
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lstsq_args, A), 0, NO_DEFAULT},
     {"QR", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lstsq_args, QR), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_lstsq_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_matrix_rank[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_rank_args, input), 0, NO_DEFAULT},
     {"atol", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_rank_args, atol), 0, NO_DEFAULT},
     {"rtol", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_rank_args, rtol), 0, NO_DEFAULT},
     {"hermitian", AMP_ARG_BOOL, 0, offsetof(amp_linalg_matrix_rank_args, hermitian), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_matrix_rank_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_matrix_rank_tensor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_rank_tensor_args, input), 0, NO_DEFAULT},
     {"atol", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_rank_tensor_args, atol), 0, NO_DEFAULT},
     {"rtol", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_rank_tensor_args, rtol), 0, NO_DEFAULT},
     {"hermitian", AMP_ARG_BOOL, 0, offsetof(amp_linalg_matrix_rank_tensor_args, hermitian), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_matrix_rank_tensor_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_matrix_rank[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_matrix_rank_args, input), 0, NO_DEFAULT},
     {"tol", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_matrix_rank_args, tol), 0, NO_DEFAULT},
     {"symmetric", AMP_ARG_BOOL, 0, offsetof(amp_matrix_rank_args, symmetric), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_matrix_rank_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_cond[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_cond_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_linalg_cond_args, p), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_cond_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_cond_str[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_cond_str_args, input), 0, NO_DEFAULT},
     {"p", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_linalg_cond_str_args, p), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_cond_str_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_qr[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_qr_args, A), 0, NO_DEFAULT},
     {"mode", AMP_ARG_STRING, 0, offsetof(amp_linalg_qr_args, mode), 0, 1, 0.0, AMP_SCALAR_NONE, "reduced"},
     {"R", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_qr_args, R), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_qr_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_qr[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_qr_args, input), 0, NO_DEFAULT},
     {"some", AMP_ARG_OPT_BOOL, 0, offsetof(amp_qr_args, some), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"R", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_qr_args, R), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_qr_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_geqrf[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_geqrf_args, input), 0, NO_DEFAULT},
     {"tau", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_geqrf_args, tau), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_geqrf_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_householder_product[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_householder_product_args, input), 0, NO_DEFAULT},
     {"tau", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_householder_product_args, tau), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_householder_product_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_orgqr[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_orgqr_args, input), 0, NO_DEFAULT},
     {"tau", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_orgqr_args, tau), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_orgqr_args) == 24, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_orgqr_args) == sizeof(amp_linalg_householder_product_args), "alias");
 static const amp_arg_info args_ormqr[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ormqr_args, input), 0, NO_DEFAULT},
@@ -2023,6 +2385,7 @@ static const amp_arg_info args_ormqr[] = {
     {"left", AMP_ARG_OPT_BOOL, 0, offsetof(amp_ormqr_args, left), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"transpose", AMP_ARG_BOOL, 0, offsetof(amp_ormqr_args, transpose), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_ormqr_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_svd[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_svd_args, A), 0, NO_DEFAULT},
     {"full_matrices", AMP_ARG_OPT_BOOL, 0, offsetof(amp_linalg_svd_args, full_matrices), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
@@ -2030,6 +2393,7 @@ static const amp_arg_info args_linalg_svd[] = {
     {"S", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_svd_args, S), 0, NO_DEFAULT},
     {"Vh", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_svd_args, Vh), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_svd_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_svd[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_svd_args, input), 0, NO_DEFAULT},
     {"some", AMP_ARG_OPT_BOOL, 0, offsetof(amp_svd_args, some), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
@@ -2037,46 +2401,56 @@ static const amp_arg_info args_svd[] = {
     {"S", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_svd_args, S), 0, NO_DEFAULT},
     {"V", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_svd_args, V), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_svd_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_svdvals[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_svdvals_args, A), 0, NO_DEFAULT},
     {"driver", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_linalg_svdvals_args, driver), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_svdvals_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_eig[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_eig_args, input), 0, NO_DEFAULT},
     {"eigenvectors", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_eig_args, eigenvectors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_eig_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_eig[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_eig_args, input), 0, NO_DEFAULT},
     {"eigenvectors", AMP_ARG_BOOL, 0, offsetof(amp_eig_args, eigenvectors), 0, NO_DEFAULT},
     {"out_eigenvectors", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_eig_args, out_eigenvectors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_eig_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_eigvals[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_eigvals_args, input), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_eigvals_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_eigh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_eigh_args, input), 0, NO_DEFAULT},
     {"UPLO", AMP_ARG_STRING, 0, offsetof(amp_linalg_eigh_args, UPLO), 0, 1, 0.0, AMP_SCALAR_NONE, "L"},
     {"eigenvectors", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_eigh_args, eigenvectors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_eigh_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_symeig[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_symeig_args, input), 0, NO_DEFAULT},
     {"eigenvectors", AMP_ARG_BOOL, 0, offsetof(amp_symeig_args, eigenvectors), 0, NO_DEFAULT},
     {"upper", AMP_ARG_OPT_BOOL, 0, offsetof(amp_symeig_args, upper), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
     {"out_eigenvectors", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_symeig_args, out_eigenvectors), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_symeig_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_eigvalsh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_eigvalsh_args, input), 0, NO_DEFAULT},
     {"UPLO", AMP_ARG_STRING, 0, offsetof(amp_linalg_eigvalsh_args, UPLO), 0, 1, 0.0, AMP_SCALAR_NONE, "L"},
 };
+_Static_assert(sizeof(amp_linalg_eigvalsh_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_tensorinv[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_tensorinv_args, A), 0, NO_DEFAULT},
     {"ind", AMP_ARG_OPT_INT, 0, offsetof(amp_linalg_tensorinv_args, ind), 0, 1, 2.0, AMP_SCALAR_NONE, NULL},
 };
+_Static_assert(sizeof(amp_linalg_tensorinv_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_tensorsolve[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_tensorsolve_args, A), 0, NO_DEFAULT},
     {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_tensorsolve_args, B), 0, NO_DEFAULT},
     {"dims", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_linalg_tensorsolve_args, dims), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_tensorsolve_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_vector_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_vector_norm_args, input), 0, NO_DEFAULT},
     {"ord", AMP_ARG_SCALAR, 0, offsetof(amp_linalg_vector_norm_args, ord), 0, 1, 2.0, AMP_SCALAR_INT, NULL},
@@ -2084,6 +2458,7 @@ static const amp_arg_info args_linalg_vector_norm[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_linalg_vector_norm_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linalg_vector_norm_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_vector_norm_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_matrix_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_norm_args, input), 0, NO_DEFAULT},
     {"ord", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_norm_args, ord), 0, NO_DEFAULT},
@@ -2091,6 +2466,7 @@ static const amp_arg_info args_linalg_matrix_norm[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_linalg_matrix_norm_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_norm_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_matrix_norm_args) == 128, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_matrix_norm_str[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_norm_str_args, input), 0, NO_DEFAULT},
     {"ord", AMP_ARG_STRING, 0, offsetof(amp_linalg_matrix_norm_str_args, ord), 0, 1, 0.0, AMP_SCALAR_NONE, "fro"},
@@ -2098,90 +2474,105 @@ static const amp_arg_info args_linalg_matrix_norm_str[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_linalg_matrix_norm_str_args, keepdim), 0, NO_DEFAULT},
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_norm_str_args, dtype), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_linalg_matrix_norm_str_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_fft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_fft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_fft_args, n), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_fft_fft_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_fft_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_fft_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_ifft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ifft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_ifft_args, n), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_fft_ifft_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ifft_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_ifft_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_rfft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_rfft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_rfft_args, n), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_fft_rfft_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_rfft_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_rfft_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_irfft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_irfft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_irfft_args, n), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_fft_irfft_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_irfft_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_irfft_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_hfft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_hfft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft_args, n), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_fft_hfft_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_hfft_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_ihfft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ihfft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft_args, n), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_fft_ihfft_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_ihfft_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_fft2[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_fft2_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_fft2_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_fft2_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_fft2_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_fft2_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_ifft2[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ifft2_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ifft2_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ifft2_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ifft2_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_ifft2_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_rfft2[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_rfft2_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_rfft2_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_rfft2_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_rfft2_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_rfft2_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_irfft2[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_irfft2_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_irfft2_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_irfft2_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_irfft2_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_irfft2_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_fftn[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_fftn_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_fftn_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_fftn_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_fftn_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_fftn_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_ifftn[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ifftn_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ifftn_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ifftn_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ifftn_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_ifftn_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_rfftn[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_rfftn_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_rfftn_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_rfftn_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_rfftn_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_rfftn_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_irfftn[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_irfftn_args, input), 0, NO_DEFAULT},
     {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_irfftn_args, s), 0, NO_DEFAULT},
     {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_irfftn_args, dim), 0, NO_DEFAULT},
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_irfftn_args, norm), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_fft_irfftn_args) == 168, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_stft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_stft_args, input), 0, NO_DEFAULT},
     {"n_fft", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_stft_args, n_fft), 0, NO_DEFAULT},
@@ -2195,2358 +2586,2359 @@ static const amp_arg_info args_stft[] = {
     {"return_complex", AMP_ARG_OPT_BOOL, AMP_ARG_NULLABLE, offsetof(amp_stft_args, return_complex), 0, NO_DEFAULT},
     {"align_to_window", AMP_ARG_OPT_BOOL, AMP_ARG_NULLABLE, offsetof(amp_stft_args, align_to_window), 0, NO_DEFAULT},
 };
+_Static_assert(sizeof(amp_stft_args) == 112, "C_SIZES of gen_ops.py");
 
 const amp_op_info amp_op_table[] = {
     {AMP_OP_ID_zeros, "zeros", "", "zeros",
      "zeros(int[] size, *, ScalarType? dtype=None, int device=0) -> Tensor",
      "A new tensor full of zeros; f32 unless a dtype is given.",
-     NULL, sizeof(amp_zeros_args), args_zeros, 3, 1, "out",
+     NULL, sizeof(amp_zeros_args), 96, args_zeros, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ones, "ones", "", "ones",
      "ones(int[] size, *, ScalarType? dtype=None, int device=0) -> Tensor",
      "A new tensor full of ones; f32 unless a dtype is given.",
-     NULL, sizeof(amp_ones_args), args_ones, 3, 1, "out",
+     NULL, sizeof(amp_ones_args), 96, args_ones, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_empty, "empty", "", "empty",
      "empty(int[] size, *, ScalarType? dtype=None, int device=0) -> Tensor",
      "A new tensor whose memory is not initialised; f32 unless a dtype is given.",
-     NULL, sizeof(amp_empty_args), args_empty, 3, 1, "out",
+     NULL, sizeof(amp_empty_args), 96, args_empty, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_full, "full", "", "full",
      "full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, int device=0) -> Tensor",
      "A new tensor full of one value; its dtype follows the value's category unless one is given.",
-     NULL, sizeof(amp_full_args), args_full, 4, 1, "out",
+     NULL, sizeof(amp_full_args), 128, args_full, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_arange, "arange", "", "arange",
      "arange(Scalar end, *, ScalarType? dtype=None, int device=0) -> Tensor",
      "The numbers 0, 1, … below end; i64 if end is an integer, f32 otherwise.",
-     NULL, sizeof(amp_arange_args), args_arange, 3, 1, "out",
+     NULL, sizeof(amp_arange_args), 56, args_arange, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_arange_start, "arange", "start", "arange_start",
      "arange.start(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, int device=0) -> Tensor",
      "The numbers start, start + step, … up to but without end.",
-     NULL, sizeof(amp_arange_start_args), args_arange_start, 5, 1, "out",
+     NULL, sizeof(amp_arange_start_args), 120, args_arange_start, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_zeros_like, "zeros_like", "", "zeros_like",
      "zeros_like(Tensor input, *, ScalarType? dtype=None) -> Tensor",
      "Zeros in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_zeros_like_args), args_zeros_like, 2, 1, "out",
+     NULL, sizeof(amp_zeros_like_args), 20, args_zeros_like, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ones_like, "ones_like", "", "ones_like",
      "ones_like(Tensor input, *, ScalarType? dtype=None) -> Tensor",
      "Ones in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_ones_like_args), args_ones_like, 2, 1, "out",
+     NULL, sizeof(amp_ones_like_args), 20, args_ones_like, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_empty_like, "empty_like", "", "empty_like",
      "empty_like(Tensor input, *, ScalarType? dtype=None) -> Tensor",
      "Memory not initialised, in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_empty_like_args), args_empty_like, 2, 1, "out",
+     NULL, sizeof(amp_empty_like_args), 20, args_empty_like, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_full_like, "full_like", "", "full_like",
      "full_like(Tensor input, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor",
      "One value in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_full_like_args), args_full_like, 3, 1, "out",
+     NULL, sizeof(amp_full_like_args), 52, args_full_like, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_one_hot, "one_hot", "", "one_hot",
      "one_hot(Tensor input, int num_classes=-1) -> Tensor",
      "A new last dimension with 1 at the class index and 0 elsewhere; -1 counts classes from the largest index.",
-     NULL, sizeof(amp_one_hot_args), args_one_hot, 2, 1, "out",
+     NULL, sizeof(amp_one_hot_args), 32, args_one_hot, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_rand, "rand", "", "rand",
      "rand(int[] size, *, ScalarType? dtype=None, int device=0, Generator? generator=None) -> Tensor",
      "Numbers from [0, 1), each equally likely: multiples of 2⁻²⁴, in f64 2⁻⁵³, f16 2⁻¹¹, bf16 2⁻⁸; f32 unless a dtype is given. Of complex ones both parts.",
-     NULL, sizeof(amp_rand_args), args_rand, 4, 1, "out",
+     NULL, sizeof(amp_rand_args), 104, args_rand, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randn, "randn", "", "randn",
      "randn(int[] size, *, ScalarType? dtype=None, int device=0, Generator? generator=None) -> Tensor",
      "Normally distributed numbers of mean 0 and variance 1; f32 unless a dtype is given. The parts of complex ones have variance ½.",
-     NULL, sizeof(amp_randn_args), args_randn, 4, 1, "out",
+     NULL, sizeof(amp_randn_args), 104, args_randn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randint, "randint", "", "randint",
      "randint(int high, int[] size, *, ScalarType? dtype=None, int device=0, Generator? generator=None) -> Tensor",
      "Integers from 0 up to but without high; i64 unless a dtype is given.",
-     NULL, sizeof(amp_randint_args), args_randint, 5, 1, "out",
+     NULL, sizeof(amp_randint_args), 112, args_randint, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randint_low, "randint", "low", "randint_low",
      "randint.low(int low, int high, int[] size, *, ScalarType? dtype=None, int device=0, Generator? generator=None) -> Tensor",
      "Integers from low up to but without high.",
-     NULL, sizeof(amp_randint_low_args), args_randint_low, 6, 1, "out",
+     NULL, sizeof(amp_randint_low_args), 120, args_randint_low, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randperm, "randperm", "", "randperm",
      "randperm(int n, *, ScalarType? dtype=None, int device=0, Generator? generator=None) -> Tensor",
      "0, 1, … n − 1 in random order; i64 unless a dtype is given.",
-     NULL, sizeof(amp_randperm_args), args_randperm, 4, 1, "out",
+     NULL, sizeof(amp_randperm_args), 40, args_randperm, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_PLACED | AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from no tensor",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_rand_like, "rand_like", "", "rand_like",
      "rand_like(Tensor input, *, ScalarType? dtype=None, Generator? generator=None) -> Tensor",
      "As rand, in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_rand_like_args), args_rand_like, 3, 1, "out",
+     NULL, sizeof(amp_rand_like_args), 32, args_rand_like, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randn_like, "randn_like", "", "randn_like",
      "randn_like(Tensor input, *, ScalarType? dtype=None, Generator? generator=None) -> Tensor",
      "As randn, in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_randn_like_args), args_randn_like, 3, 1, "out",
+     NULL, sizeof(amp_randn_like_args), 32, args_randn_like, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randint_like, "randint_like", "", "randint_like",
      "randint_like(Tensor input, int high, *, ScalarType? dtype=None, Generator? generator=None) -> Tensor",
      "Integers from 0 up to but without high, in the shape, and unless given the dtype, of input.",
-     NULL, sizeof(amp_randint_like_args), args_randint_like, 4, 1, "out",
+     NULL, sizeof(amp_randint_like_args), 40, args_randint_like, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_randint_like_low_dtype, "randint_like", "low_dtype", "randint_like_low_dtype",
      "randint_like.low_dtype(Tensor input, int low, int high, *, ScalarType? dtype=None, Generator? generator=None) -> Tensor",
      "Integers from low up to but without high, in the shape of input.",
-     NULL, sizeof(amp_randint_like_low_dtype_args), args_randint_like_low_dtype, 5, 1, "out",
+     NULL, sizeof(amp_randint_like_low_dtype_args), 48, args_randint_like_low_dtype, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_uniform, "uniform", "", "uniform",
      "uniform(Tensor input, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
      "Numbers from [from, to), each equally likely, in the shape and dtype of input, whose elements are not read.",
-     NULL, sizeof(amp_uniform_args), args_uniform, 4, 1, "out",
+     NULL, sizeof(amp_uniform_args), 48, args_uniform, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_normal, "normal", "", "normal",
      "normal(Tensor input, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
      "Normally distributed numbers in the shape and dtype of input, whose elements are not read: PyTorch's normal_, and its normal_functional. std is of complex numbers, mean of each of their parts. Where each element has its own mean: amp_add(mean, amp_mul(std, amp_randn_like(mean))).",
-     NULL, sizeof(amp_normal_args), args_normal, 4, 1, "out",
+     NULL, sizeof(amp_normal_args), 48, args_normal, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "takes only the shape",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_bernoulli, "bernoulli", "", "bernoulli",
      "bernoulli(Tensor input, float? p=None, *, Generator? generator=None) -> Tensor",
      "1 with probability p, else 0, in the shape and dtype of input. Without p the elements of input are the probabilities, but in place p is 0.5, as PyTorch has it.",
-     NULL, sizeof(amp_bernoulli_args), args_bernoulli, 3, 1, "out",
+     NULL, sizeof(amp_bernoulli_args), 40, args_bernoulli, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "a step has none",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_bernoulli_tensor, "bernoulli", "tensor", "bernoulli_tensor",
      "bernoulli.tensor(Tensor input, Tensor p, *, Generator? generator=None) -> Tensor",
      "1 with the probability that p, which broadcasts, has there, else 0, in the shape and dtype of input.",
-     NULL, sizeof(amp_bernoulli_tensor_args), args_bernoulli_tensor, 3, 1, "out",
+     NULL, sizeof(amp_bernoulli_tensor_args), 32, args_bernoulli_tensor, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "a step has none",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_multinomial, "multinomial", "", "multinomial",
      "multinomial(Tensor input, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
      "Indices into the last dimension of input (rank 1 or 2), drawn with its elements as weights, which need not sum to 1.",
-     NULL, sizeof(amp_multinomial_args), args_multinomial, 4, 1, "out",
+     NULL, sizeof(amp_multinomial_args), 40, args_multinomial, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_dropout, "dropout", "", "dropout",
      "dropout(Tensor input, float p=0.5, bool training=True, *, Generator? generator=None) -> Tensor",
      "input with elements multiplied by 0, with probability p, or else by 1/(1 − p); input itself if not training.",
-     NULL, sizeof(amp_dropout_args), args_dropout, 4, 1, "out",
+     NULL, sizeof(amp_dropout_args), 48, args_dropout, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_feature_dropout, "feature_dropout", "", "feature_dropout",
      "feature_dropout(Tensor input, float p=0.5, bool training=True, *, Generator? generator=None) -> Tensor",
      "dropout of whole channels of (N, C, …): PyTorch's dropout1d, dropout2d and dropout3d.",
-     NULL, sizeof(amp_feature_dropout_args), args_feature_dropout, 4, 1, "out",
+     NULL, sizeof(amp_feature_dropout_args), 48, args_feature_dropout, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_alpha_dropout, "alpha_dropout", "", "alpha_dropout",
      "alpha_dropout(Tensor input, float p=0.5, bool training=True, *, Generator? generator=None) -> Tensor",
      "dropout for selu: elements become −1.758 with probability p, and all are scaled to keep mean 0 and variance 1.",
-     NULL, sizeof(amp_alpha_dropout_args), args_alpha_dropout, 4, 1, "out",
+     NULL, sizeof(amp_alpha_dropout_args), 48, args_alpha_dropout, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_view, "view", "", "view",
      "view(Tensor input, int[] size) -> Tensor",
      "The same elements under another shape, without copying; fails where strides do not allow it; one extent may be -1.",
-     NULL, sizeof(amp_view_args), args_view, 2, 1, "out",
+     NULL, sizeof(amp_view_args), 88, args_view, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_reshape, "reshape", "", "reshape",
      "reshape(Tensor input, int[] shape) -> Tensor",
      "The same elements under another shape, a view where strides allow it, else a copy; one extent may be -1.",
-     NULL, sizeof(amp_reshape_args), args_reshape, 2, 1, "out",
+     NULL, sizeof(amp_reshape_args), 88, args_reshape, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_permute, "permute", "", "permute",
      "permute(Tensor input, int[] dims) -> Tensor",
      "Dimensions in the given order.",
-     NULL, sizeof(amp_permute_args), args_permute, 2, 1, "out",
+     NULL, sizeof(amp_permute_args), 88, args_permute, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_transpose, "transpose", "", "transpose",
      "transpose(Tensor input, int dim0, int dim1) -> Tensor",
      "Two dimensions swapped.",
-     NULL, sizeof(amp_transpose_args), args_transpose, 3, 1, "out",
+     NULL, sizeof(amp_transpose_args), 32, args_transpose, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_t, "t", "", "t",
      "t(Tensor input) -> Tensor",
      "The transpose of a matrix; vectors and 0-dim tensors stay as they are.",
-     NULL, sizeof(amp_t_args), args_t, 1, 1, "out",
+     NULL, sizeof(amp_t_args), 16, args_t, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_squeeze, "squeeze", "", "squeeze",
      "squeeze(Tensor input, int[]? dim=None) -> Tensor",
      "Without the dimensions of extent 1: all of them, or those named.",
-     NULL, sizeof(amp_squeeze_args), args_squeeze, 2, 1, "out",
+     NULL, sizeof(amp_squeeze_args), 88, args_squeeze, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_unsqueeze, "unsqueeze", "", "unsqueeze",
      "unsqueeze(Tensor input, int dim) -> Tensor",
      "A dimension of extent 1 inserted before dim.",
-     NULL, sizeof(amp_unsqueeze_args), args_unsqueeze, 2, 1, "out",
+     NULL, sizeof(amp_unsqueeze_args), 24, args_unsqueeze, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_flatten, "flatten", "", "flatten",
      "flatten(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor",
      "The dimensions from start_dim to end_dim merged into one; a copy where strides do not allow a view.",
-     NULL, sizeof(amp_flatten_args), args_flatten, 3, 1, "out",
+     NULL, sizeof(amp_flatten_args), 40, args_flatten, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_expand, "expand", "", "expand",
      "expand(Tensor input, int[] size, *, bool implicit=False) -> Tensor",
      "Dimensions of extent 1 repeated to the given size without copying; -1 keeps an extent; implicit says nothing here.",
-     NULL, sizeof(amp_expand_args), args_expand, 3, 1, "out",
+     NULL, sizeof(amp_expand_args), 89, args_expand, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_select, "select", "", "select",
      "select(Tensor input, int dim, int index) -> Tensor",
      "One index of a dimension; that dimension disappears.",
-     NULL, sizeof(amp_select_args), args_select, 3, 1, "out",
+     NULL, sizeof(amp_select_args), 32, args_select, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_narrow, "narrow", "", "narrow",
      "narrow(Tensor input, int dim, int start, int length) -> Tensor",
      "length elements of a dimension from start on.",
-     NULL, sizeof(amp_narrow_args), args_narrow, 4, 1, "out",
+     NULL, sizeof(amp_narrow_args), 40, args_narrow, 4, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_slice, "slice", "", "slice",
      "slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
      "Every step-th element of a dimension from start up to but without end; out-of-range bounds are clipped.",
-     NULL, sizeof(amp_slice_args), args_slice, 5, 1, "out",
+     NULL, sizeof(amp_slice_args), 72, args_slice, 5, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_diagonal, "diagonal", "", "diagonal",
      "diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor",
      "The diagonal of two dimensions as a new last dimension.",
-     NULL, sizeof(amp_diagonal_args), args_diagonal, 4, 1, "out",
+     NULL, sizeof(amp_diagonal_args), 48, args_diagonal, 4, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_unfold, "unfold", "", "unfold",
      "unfold(Tensor input, int dimension, int size, int step) -> Tensor",
      "All windows of a dimension, size wide and step apart; the window becomes the last dimension.",
-     NULL, sizeof(amp_unfold_args), args_unfold, 4, 1, "out",
+     NULL, sizeof(amp_unfold_args), 40, args_unfold, 4, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_view_as_complex, "view_as_complex", "", "view_as_complex",
      "view_as_complex(Tensor input) -> Tensor",
      "A last dimension of 2 (real, imaginary) read as complex numbers.",
-     NULL, sizeof(amp_view_as_complex_args), args_view_as_complex, 1, 1, "out",
+     NULL, sizeof(amp_view_as_complex_args), 16, args_view_as_complex, 1, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_chunk, "chunk", "", "chunk",
      "chunk(Tensor input, int chunks, int dim=0) -> Tensor[]",
      "At most chunks views of equal length along dim; the last may be shorter.",
-     NULL, sizeof(amp_chunk_args), args_chunk, 3, 0, "list",
+     NULL, sizeof(amp_chunk_args), 32, args_chunk, 3, 0, "list",
      AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_split, "split", "", "split",
      "split(Tensor input, int[] split_size_or_sections, int dim=0) -> Tensor[]",
      "Views along dim: one number is the length of each, several are the lengths one by one.",
-     NULL, sizeof(amp_split_args), args_split, 3, 0, "list",
+     NULL, sizeof(amp_split_args), 96, args_split, 3, 0, "list",
      AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_unbind, "unbind", "", "unbind",
      "unbind(Tensor input, int dim=0) -> Tensor[]",
      "One view for each index of dim.",
-     NULL, sizeof(amp_unbind_args), args_unbind, 2, 0, "list",
+     NULL, sizeof(amp_unbind_args), 24, args_unbind, 2, 0, "list",
      AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_clone, "clone", "", "clone",
      "clone(Tensor input) -> Tensor",
      "A copy with its own memory.",
-     NULL, sizeof(amp_clone_args), args_clone, 1, 1, "out",
+     NULL, sizeof(amp_clone_args), 16, args_clone, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_contiguous, "contiguous", "", "contiguous",
      "contiguous(Tensor input) -> Tensor",
      "The same elements stored row by row: a view of input, without a copy, where it is so already.",
-     NULL, sizeof(amp_contiguous_args), args_contiguous, 1, 1, "out",
+     NULL, sizeof(amp_contiguous_args), 16, args_contiguous, 1, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_to, "to", "", "to",
      "to(Tensor input, ScalarType dtype, *, bool copy=False) -> Tensor",
      "The elements converted to a dtype; a view of input where it has it already, unless copy is set.",
-     NULL, sizeof(amp_to_args), args_to, 3, 1, "out",
+     NULL, sizeof(amp_to_args), 21, args_to, 3, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_to_device, "to", "device", "to_device",
      "to.device(Tensor input, int device, *, ScalarType? dtype=None, bool copy=False) -> Tensor",
      "The elements on a device (AMP_DEVICE_CPU, AMP_DEVICE_CUDA), converted where a dtype is given; a view of input where it is there already, unless copy is set. From the device to the cpu, the call waits for the result.",
-     NULL, sizeof(amp_to_device_args), args_to_device, 4, 1, "out",
+     NULL, sizeof(amp_to_device_args), 29, args_to_device, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fill, "fill", "", "fill",
      "fill(Tensor input, Scalar value) -> Tensor",
      "One value in the shape and dtype of input.",
-     NULL, sizeof(amp_fill_args), args_fill, 2, 1, "out",
+     NULL, sizeof(amp_fill_args), 48, args_fill, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fill_tensor, "fill", "tensor", "fill_tensor",
      "fill.tensor(Tensor input, Tensor value) -> Tensor",
      "The value of a 0-dim tensor in the shape and dtype of input.",
-     NULL, sizeof(amp_fill_tensor_args), args_fill_tensor, 2, 1, "out",
+     NULL, sizeof(amp_fill_tensor_args), 24, args_fill_tensor, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cat, "cat", "", "cat",
      "cat(Tensor[] tensors, int dim=0) -> Tensor",
      "Tensors joined along an existing dimension.",
-     NULL, sizeof(amp_cat_args), args_cat, 2, 1, "out",
+     NULL, sizeof(amp_cat_args), 40, args_cat, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_stack, "stack", "", "stack",
      "stack(Tensor[] tensors, int dim=0) -> Tensor",
      "Tensors of one shape joined along a new dimension.",
-     NULL, sizeof(amp_stack_args), args_stack, 2, 1, "out",
+     NULL, sizeof(amp_stack_args), 40, args_stack, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_repeat, "repeat", "", "repeat",
      "repeat(Tensor input, int[] repeats) -> Tensor",
      "input copied repeats times along each dimension, new dimensions first.",
-     NULL, sizeof(amp_repeat_args), args_repeat, 2, 1, "out",
+     NULL, sizeof(amp_repeat_args), 88, args_repeat, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_tile, "tile", "", "tile",
      "tile(Tensor input, int[] dims) -> Tensor",
      "As repeat, with missing counts taken as 1.",
-     NULL, sizeof(amp_tile_args), args_tile, 2, 1, "out",
+     NULL, sizeof(amp_tile_args), 88, args_tile, 2, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_flip, "flip", "", "flip",
      "flip(Tensor input, int[] dims) -> Tensor",
      "The order of the elements reversed along the named dimensions.",
-     NULL, sizeof(amp_flip_args), args_flip, 2, 1, "out",
+     NULL, sizeof(amp_flip_args), 88, args_flip, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_roll, "roll", "", "roll",
      "roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor",
      "Elements moved cyclically along dimensions, or in flattened order where none is named.",
-     NULL, sizeof(amp_roll_args), args_roll, 3, 1, "out",
+     NULL, sizeof(amp_roll_args), 160, args_roll, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_tril, "tril", "", "tril",
      "tril(Tensor input, int diagonal=0) -> Tensor",
      "The lower triangle of each matrix, zeros above the given diagonal.",
-     NULL, sizeof(amp_tril_args), args_tril, 2, 1, "out",
+     NULL, sizeof(amp_tril_args), 24, args_tril, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_triu, "triu", "", "triu",
      "triu(Tensor input, int diagonal=0) -> Tensor",
      "The upper triangle of each matrix, zeros below the given diagonal.",
-     NULL, sizeof(amp_triu_args), args_triu, 2, 1, "out",
+     NULL, sizeof(amp_triu_args), 24, args_triu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_pixel_shuffle, "pixel_shuffle", "", "pixel_shuffle",
      "pixel_shuffle(Tensor input, int upscale_factor) -> Tensor",
      "(N, C·r², H, W) rearranged to (N, C, H·r, W·r).",
-     NULL, sizeof(amp_pixel_shuffle_args), args_pixel_shuffle, 2, 1, "out",
+     NULL, sizeof(amp_pixel_shuffle_args), 24, args_pixel_shuffle, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_pixel_unshuffle, "pixel_unshuffle", "", "pixel_unshuffle",
      "pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor",
      "(N, C, H·r, W·r) rearranged to (N, C·r², H, W).",
-     NULL, sizeof(amp_pixel_unshuffle_args), args_pixel_unshuffle, 2, 1, "out",
+     NULL, sizeof(amp_pixel_unshuffle_args), 24, args_pixel_unshuffle, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_constant_pad_nd, "constant_pad_nd", "", "constant_pad_nd",
      "constant_pad_nd(Tensor input, int[] pad, Scalar value=0) -> Tensor",
      "Padding with a constant: pairs (before, after) from the last dimension on; negative ones crop.",
-     NULL, sizeof(amp_constant_pad_nd_args), args_constant_pad_nd, 3, 1, "out",
+     NULL, sizeof(amp_constant_pad_nd_args), 120, args_constant_pad_nd, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_reflection_pad1d, "reflection_pad1d", "", "reflection_pad1d",
      "reflection_pad1d(Tensor input, int[2] padding) -> Tensor",
      "Padding (left, right) by reflection at the borders, which are not repeated.",
-     NULL, sizeof(amp_reflection_pad1d_args), args_reflection_pad1d, 2, 1, "out",
+     NULL, sizeof(amp_reflection_pad1d_args), 88, args_reflection_pad1d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_reflection_pad2d, "reflection_pad2d", "", "reflection_pad2d",
      "reflection_pad2d(Tensor input, int[4] padding) -> Tensor",
      "Padding (left, right, top, bottom) by reflection at the borders, which are not repeated.",
-     NULL, sizeof(amp_reflection_pad2d_args), args_reflection_pad2d, 2, 1, "out",
+     NULL, sizeof(amp_reflection_pad2d_args), 88, args_reflection_pad2d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_replication_pad1d, "replication_pad1d", "", "replication_pad1d",
      "replication_pad1d(Tensor input, int[2] padding) -> Tensor",
      "Padding (left, right) with the border's value.",
-     NULL, sizeof(amp_replication_pad1d_args), args_replication_pad1d, 2, 1, "out",
+     NULL, sizeof(amp_replication_pad1d_args), 88, args_replication_pad1d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_replication_pad2d, "replication_pad2d", "", "replication_pad2d",
      "replication_pad2d(Tensor input, int[4] padding) -> Tensor",
      "Padding (left, right, top, bottom) with the border's value.",
-     NULL, sizeof(amp_replication_pad2d_args), args_replication_pad2d, 2, 1, "out",
+     NULL, sizeof(amp_replication_pad2d_args), 88, args_replication_pad2d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_replication_pad3d, "replication_pad3d", "", "replication_pad3d",
      "replication_pad3d(Tensor input, int[6] padding) -> Tensor",
      "Padding (left, right, top, bottom, front, back) with the border's value.",
-     NULL, sizeof(amp_replication_pad3d_args), args_replication_pad3d, 2, 1, "out",
+     NULL, sizeof(amp_replication_pad3d_args), 88, args_replication_pad3d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where, "where", "", "where",
      "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
      "input where the condition holds, other elsewhere.",
-     NULL, sizeof(amp_where_args), args_where, 3, 1, "out",
+     NULL, sizeof(amp_where_args), 32, args_where, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where_scalar_other, "where", "scalar_other", "where_scalar_other",
      "where.scalar_other(Tensor condition, Tensor input, Scalar other) -> Tensor",
      "input where the condition holds, a number elsewhere.",
-     NULL, sizeof(amp_where_scalar_other_args), args_where_scalar_other, 3, 1, "out",
+     NULL, sizeof(amp_where_scalar_other_args), 56, args_where_scalar_other, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where_scalar_self, "where", "scalar_self", "where_scalar_self",
      "where.scalar_self(Tensor condition, Scalar input, Tensor other) -> Tensor",
      "A number where the condition holds, other elsewhere.",
-     NULL, sizeof(amp_where_scalar_self_args), args_where_scalar_self, 3, 1, "out",
+     NULL, sizeof(amp_where_scalar_self_args), 56, args_where_scalar_self, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where_scalar, "where", "scalar", "where_scalar",
      "where.scalar(Tensor condition, Scalar input, Scalar other) -> Tensor",
      "One number where the condition holds, another elsewhere.",
-     NULL, sizeof(amp_where_scalar_args), args_where_scalar, 3, 1, "out",
+     NULL, sizeof(amp_where_scalar_args), 80, args_where_scalar, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "made from numbers only",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_masked_fill, "masked_fill", "", "masked_fill",
      "masked_fill(Tensor input, Tensor mask, Scalar value) -> Tensor",
      "input with a number where the mask holds.",
-     NULL, sizeof(amp_masked_fill_args), args_masked_fill, 3, 1, "out",
+     NULL, sizeof(amp_masked_fill_args), 56, args_masked_fill, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_masked_fill_tensor, "masked_fill", "tensor", "masked_fill_tensor",
      "masked_fill.tensor(Tensor input, Tensor mask, Tensor value) -> Tensor",
      "input with the value of a 0-dim tensor where the mask holds.",
-     NULL, sizeof(amp_masked_fill_tensor_args), args_masked_fill_tensor, 3, 1, "out",
+     NULL, sizeof(amp_masked_fill_tensor_args), 32, args_masked_fill_tensor, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_gather, "gather", "", "gather",
      "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
      "The elements that index picks along dim. sparse_grad matters to gradients only.",
-     NULL, sizeof(amp_gather_args), args_gather, 4, 1, "out",
+     NULL, sizeof(amp_gather_args), 33, args_gather, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_take_along_dim, "take_along_dim", "", "take_along_dim",
      "take_along_dim(Tensor input, Tensor indices, int? dim=None) -> Tensor",
      "The elements that indices pick along dim, both broadcast; of the flattened input without dim.",
-     NULL, sizeof(amp_take_along_dim_args), args_take_along_dim, 3, 1, "out",
+     NULL, sizeof(amp_take_along_dim_args), 40, args_take_along_dim, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_index_select, "index_select", "", "index_select",
      "index_select(Tensor input, int dim, Tensor index) -> Tensor",
      "The slices of dim that a vector of indices names.",
-     NULL, sizeof(amp_index_select_args), args_index_select, 3, 1, "out",
+     NULL, sizeof(amp_index_select_args), 32, args_index_select, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_index_put, "index_put", "", "index_put",
      "index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      "input with values written (or added) at the indices; a NULL index stands for a whole dimension.",
-     NULL, sizeof(amp_index_put_args), args_index_put, 4, 1, "out",
+     NULL, sizeof(amp_index_put_args), 49, args_index_put, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_index_add, "index_add", "", "index_add",
      "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
      "input with alpha * source added at the indices of dim.",
-     NULL, sizeof(amp_index_add_args), args_index_add, 5, 1, "out",
+     NULL, sizeof(amp_index_add_args), 72, args_index_add, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_index_copy, "index_copy", "", "index_copy",
      "index_copy(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
      "input with the slices of source written at the indices of dim.",
-     NULL, sizeof(amp_index_copy_args), args_index_copy, 4, 1, "out",
+     NULL, sizeof(amp_index_copy_args), 40, args_index_copy, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_scatter, "scatter", "", "scatter",
      "scatter(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=None) -> Tensor",
      "input with src written at the indices of dim; reduce may be \"add\" or \"multiply\".",
-     NULL, sizeof(amp_scatter_args), args_scatter, 5, 1, "out",
+     NULL, sizeof(amp_scatter_args), 48, args_scatter, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_scatter_value, "scatter", "value", "scatter_value",
      "scatter.value(Tensor input, int dim, Tensor index, Scalar value, *, str? reduce=None) -> Tensor",
      "input with a number written at the indices of dim.",
-     NULL, sizeof(amp_scatter_value_args), args_scatter_value, 5, 1, "out",
+     NULL, sizeof(amp_scatter_value_args), 72, args_scatter_value, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_scatter_add, "scatter_add", "", "scatter_add",
      "scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
      "input with src added at the indices of dim.",
-     NULL, sizeof(amp_scatter_add_args), args_scatter_add, 4, 1, "out",
+     NULL, sizeof(amp_scatter_add_args), 40, args_scatter_add, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_embedding, "embedding", "", "embedding",
      "embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
      "The rows of weight that integer indices name; with max_norm, rows used are first renormalised in place. scale_grad_by_freq and sparse matter to gradients only.",
-     NULL, sizeof(amp_embedding_args), args_embedding, 7, 1, "out",
+     NULL, sizeof(amp_embedding_args), 74, args_embedding, 7, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_embedding_bag, "embedding_bag", "", "embedding_bag",
      "embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, str mode=\"mean\", bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
      "Sum, mean or maximum of the rows of weight in each bag of indices. scale_grad_by_freq and sparse matter to gradients only.",
-     NULL, sizeof(amp_embedding_bag_args), args_embedding_bag, 11, 1, "out",
+     NULL, sizeof(amp_embedding_bag_args), 120, args_embedding_bag, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sort, "sort", "", "sort",
      "sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
      "Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.",
-     NULL, sizeof(amp_sort_args), args_sort, 5, 2, "values",
+     NULL, sizeof(amp_sort_args), 42, args_sort, 5, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_topk, "topk", "", "topk",
      "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
      "The k largest or smallest elements along dim, always in order, and where they stood (i64).",
-     NULL, sizeof(amp_topk_args), args_topk, 6, 2, "values",
+     NULL, sizeof(amp_topk_args), 64, args_topk, 6, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_argmax, "argmax", "", "argmax",
      "argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor",
      "The index of the largest element along dim, or of the flattened input.",
-     NULL, sizeof(amp_argmax_args), args_argmax, 3, 1, "out",
+     NULL, sizeof(amp_argmax_args), 33, args_argmax, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_argmin, "argmin", "", "argmin",
      "argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor",
      "The index of the smallest element along dim, or of the flattened input.",
-     NULL, sizeof(amp_argmin_args), args_argmin, 3, 1, "out",
+     NULL, sizeof(amp_argmin_args), 33, args_argmin, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_bucketize, "bucketize", "", "bucketize",
      "bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
      "The index of the bucket that each element falls into.",
-     NULL, sizeof(amp_bucketize_args), args_bucketize, 4, 1, "out",
+     NULL, sizeof(amp_bucketize_args), 26, args_bucketize, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_bucketize_scalar, "bucketize", "scalar", "bucketize_scalar",
      "bucketize.scalar(Scalar input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
      "The index of the bucket that a number falls into.",
-     NULL, sizeof(amp_bucketize_scalar_args), args_bucketize_scalar, 4, 1, "out",
+     NULL, sizeof(amp_bucketize_scalar_args), 50, args_bucketize_scalar, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_searchsorted, "searchsorted", "", "searchsorted",
      "searchsorted(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
      "Where each value would be inserted into the sorted last dimension.",
-     NULL, sizeof(amp_searchsorted_args), args_searchsorted, 6, 1, "out",
+     NULL, sizeof(amp_searchsorted_args), 48, args_searchsorted, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_searchsorted_scalar, "searchsorted", "scalar", "searchsorted_scalar",
      "searchsorted.scalar(Tensor sorted_sequence, Scalar values, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
      "Where a number would be inserted into a sorted vector.",
-     NULL, sizeof(amp_searchsorted_scalar_args), args_searchsorted_scalar, 6, 1, "out",
+     NULL, sizeof(amp_searchsorted_scalar_args), 72, args_searchsorted_scalar, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_add, "add", "", "add",
      "add(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor",
      "input + alpha * other.",
-     NULL, sizeof(amp_add_args), args_add, 3, 1, "out",
+     NULL, sizeof(amp_add_args), 56, args_add, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_add_scalar, "add", "scalar", "add_scalar",
      "add.scalar(Tensor input, Scalar other, *, Scalar alpha=1) -> Tensor",
      "input + alpha * other, other a number.",
-     NULL, sizeof(amp_add_scalar_args), args_add_scalar, 3, 1, "out",
+     NULL, sizeof(amp_add_scalar_args), 80, args_add_scalar, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sub, "sub", "", "sub",
      "sub(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor",
      "input - alpha * other.",
-     NULL, sizeof(amp_sub_args), args_sub, 3, 1, "out",
+     NULL, sizeof(amp_sub_args), 56, args_sub, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_sub_scalar, "sub", "scalar", "sub_scalar",
      "sub.scalar(Tensor input, Scalar other, *, Scalar alpha=1) -> Tensor",
      "input - alpha * other, other a number.",
-     NULL, sizeof(amp_sub_scalar_args), args_sub_scalar, 3, 1, "out",
+     NULL, sizeof(amp_sub_scalar_args), 80, args_sub_scalar, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_mul, "mul", "", "mul",
      "mul(Tensor input, Tensor other) -> Tensor",
      "input * other.",
-     NULL, sizeof(amp_mul_args), args_mul, 2, 1, "out",
+     NULL, sizeof(amp_mul_args), 24, args_mul, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_mul_scalar, "mul", "scalar", "mul_scalar",
      "mul.scalar(Tensor input, Scalar other) -> Tensor",
      "input * other, other a number.",
-     NULL, sizeof(amp_mul_scalar_args), args_mul_scalar, 2, 1, "out",
+     NULL, sizeof(amp_mul_scalar_args), 48, args_mul_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_div, "div", "", "div",
      "div(Tensor input, Tensor other, *, str? rounding_mode=None) -> Tensor",
      "input / other; rounding_mode \"trunc\" or \"floor\" rounds the quotient.",
-     NULL, sizeof(amp_div_args), args_div, 3, 1, "out",
+     NULL, sizeof(amp_div_args), 32, args_div, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_div_scalar, "div", "scalar", "div_scalar",
      "div.scalar(Tensor input, Scalar other, *, str? rounding_mode=None) -> Tensor",
      "input / other, other a number; rounding_mode \"trunc\" or \"floor\" rounds the quotient.",
-     NULL, sizeof(amp_div_scalar_args), args_div_scalar, 3, 1, "out",
+     NULL, sizeof(amp_div_scalar_args), 56, args_div_scalar, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_floor_divide, "floor_divide", "", "floor_divide",
      "floor_divide(Tensor input, Tensor other) -> Tensor",
      "The quotient rounded down.",
-     NULL, sizeof(amp_floor_divide_args), args_floor_divide, 2, 1, "out",
+     NULL, sizeof(amp_floor_divide_args), 24, args_floor_divide, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "constant between jumps",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_floor_divide_scalar, "floor_divide", "scalar", "floor_divide_scalar",
      "floor_divide.scalar(Tensor input, Scalar other) -> Tensor",
      "The quotient by a number rounded down.",
-     NULL, sizeof(amp_floor_divide_scalar_args), args_floor_divide_scalar, 2, 1, "out",
+     NULL, sizeof(amp_floor_divide_scalar_args), 48, args_floor_divide_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "constant between jumps",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_remainder, "remainder", "", "remainder",
      "remainder(Tensor input, Tensor other) -> Tensor",
      "The remainder with the sign of the divisor.",
-     NULL, sizeof(amp_remainder_args), args_remainder, 2, 1, "out",
+     NULL, sizeof(amp_remainder_args), 24, args_remainder, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_remainder_scalar, "remainder", "scalar", "remainder_scalar",
      "remainder.scalar(Tensor input, Scalar other) -> Tensor",
      "The remainder by a number, with the sign of the divisor.",
-     NULL, sizeof(amp_remainder_scalar_args), args_remainder_scalar, 2, 1, "out",
+     NULL, sizeof(amp_remainder_scalar_args), 48, args_remainder_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fmod, "fmod", "", "fmod",
      "fmod(Tensor input, Tensor other) -> Tensor",
      "The remainder with the sign of the dividend.",
-     NULL, sizeof(amp_fmod_args), args_fmod, 2, 1, "out",
+     NULL, sizeof(amp_fmod_args), 24, args_fmod, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fmod_scalar, "fmod", "scalar", "fmod_scalar",
      "fmod.scalar(Tensor input, Scalar other) -> Tensor",
      "The remainder by a number, with the sign of the dividend.",
-     NULL, sizeof(amp_fmod_scalar_args), args_fmod_scalar, 2, 1, "out",
+     NULL, sizeof(amp_fmod_scalar_args), 48, args_fmod_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_pow, "pow", "", "pow",
      "pow(Tensor input, Tensor exponent) -> Tensor",
      "input to the power of exponent.",
-     NULL, sizeof(amp_pow_args), args_pow, 2, 1, "out",
+     NULL, sizeof(amp_pow_args), 24, args_pow, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_pow_scalar, "pow", "scalar", "pow_scalar",
      "pow.scalar(Tensor input, Scalar exponent) -> Tensor",
      "input to the power of a number.",
-     NULL, sizeof(amp_pow_scalar_args), args_pow_scalar, 2, 1, "out",
+     NULL, sizeof(amp_pow_scalar_args), 48, args_pow_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_pow_scalar_base, "pow", "scalar_base", "pow_scalar_base",
      "pow.scalar_base(Scalar input, Tensor exponent) -> Tensor",
      "A number to the power of exponent.",
-     NULL, sizeof(amp_pow_scalar_base_args), args_pow_scalar_base, 2, 1, "out",
+     NULL, sizeof(amp_pow_scalar_base_args), 48, args_pow_scalar_base, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_atan2, "atan2", "", "atan2",
      "atan2(Tensor input, Tensor other) -> Tensor",
      "The angle of the point (other, input), in radians from -pi to pi.",
-     NULL, sizeof(amp_atan2_args), args_atan2, 2, 1, "out",
+     NULL, sizeof(amp_atan2_args), 24, args_atan2, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_maximum, "maximum", "", "maximum",
      "maximum(Tensor input, Tensor other) -> Tensor",
      "The larger of two elements; NaN if one is NaN.",
-     NULL, sizeof(amp_maximum_args), args_maximum, 2, 1, "out",
+     NULL, sizeof(amp_maximum_args), 24, args_maximum, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_minimum, "minimum", "", "minimum",
      "minimum(Tensor input, Tensor other) -> Tensor",
      "The smaller of two elements; NaN if one is NaN.",
-     NULL, sizeof(amp_minimum_args), args_minimum, 2, 1, "out",
+     NULL, sizeof(amp_minimum_args), 24, args_minimum, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_logaddexp, "logaddexp", "", "logaddexp",
      "logaddexp(Tensor input, Tensor other) -> Tensor",
      "log(exp(input) + exp(other)) without overflow.",
-     NULL, sizeof(amp_logaddexp_args), args_logaddexp, 2, 1, "out",
+     NULL, sizeof(amp_logaddexp_args), 24, args_logaddexp, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lerp, "lerp", "", "lerp",
      "lerp(Tensor input, Tensor end, Tensor weight) -> Tensor",
      "input + weight * (end - input).",
-     NULL, sizeof(amp_lerp_args), args_lerp, 3, 1, "out",
+     NULL, sizeof(amp_lerp_args), 32, args_lerp, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lerp_scalar, "lerp", "scalar", "lerp_scalar",
      "lerp.scalar(Tensor input, Tensor end, Scalar weight) -> Tensor",
      "input + weight * (end - input), weight a number.",
-     NULL, sizeof(amp_lerp_scalar_args), args_lerp_scalar, 3, 1, "out",
+     NULL, sizeof(amp_lerp_scalar_args), 56, args_lerp_scalar, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_addcmul, "addcmul", "", "addcmul",
      "addcmul(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
      "input + value * tensor1 * tensor2.",
-     NULL, sizeof(amp_addcmul_args), args_addcmul, 4, 1, "out",
+     NULL, sizeof(amp_addcmul_args), 64, args_addcmul, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_addcdiv, "addcdiv", "", "addcdiv",
      "addcdiv(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
      "input + value * tensor1 / tensor2.",
-     NULL, sizeof(amp_addcdiv_args), args_addcdiv, 4, 1, "out",
+     NULL, sizeof(amp_addcdiv_args), 64, args_addcdiv, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_clamp, "clamp", "", "clamp",
      "clamp(Tensor input, Scalar? min=None, Scalar? max=None) -> Tensor",
      "Each element kept between two numbers, either of which may be absent.",
-     NULL, sizeof(amp_clamp_args), args_clamp, 3, 1, "out",
+     NULL, sizeof(amp_clamp_args), 80, args_clamp, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_clamp_tensor, "clamp", "tensor", "clamp_tensor",
      "clamp.tensor(Tensor input, Tensor? min=None, Tensor? max=None) -> Tensor",
      "Each element kept between the elements of two tensors, either of which may be absent.",
-     NULL, sizeof(amp_clamp_tensor_args), args_clamp_tensor, 3, 1, "out",
+     NULL, sizeof(amp_clamp_tensor_args), 32, args_clamp_tensor, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_eq, "eq", "", "eq",
      "eq(Tensor input, Tensor other) -> Tensor",
      "input == other.",
-     NULL, sizeof(amp_eq_args), args_eq, 2, 1, "out",
+     NULL, sizeof(amp_eq_args), 24, args_eq, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_eq_scalar, "eq", "scalar", "eq_scalar",
      "eq.scalar(Tensor input, Scalar other) -> Tensor",
      "input == other, other a number.",
-     NULL, sizeof(amp_eq_scalar_args), args_eq_scalar, 2, 1, "out",
+     NULL, sizeof(amp_eq_scalar_args), 48, args_eq_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ne, "ne", "", "ne",
      "ne(Tensor input, Tensor other) -> Tensor",
      "input != other.",
-     NULL, sizeof(amp_ne_args), args_ne, 2, 1, "out",
+     NULL, sizeof(amp_ne_args), 24, args_ne, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_ne_scalar, "ne", "scalar", "ne_scalar",
      "ne.scalar(Tensor input, Scalar other) -> Tensor",
      "input != other, other a number.",
-     NULL, sizeof(amp_ne_scalar_args), args_ne_scalar, 2, 1, "out",
+     NULL, sizeof(amp_ne_scalar_args), 48, args_ne_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lt, "lt", "", "lt",
      "lt(Tensor input, Tensor other) -> Tensor",
      "input < other.",
-     NULL, sizeof(amp_lt_args), args_lt, 2, 1, "out",
+     NULL, sizeof(amp_lt_args), 24, args_lt, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_lt_scalar, "lt", "scalar", "lt_scalar",
      "lt.scalar(Tensor input, Scalar other) -> Tensor",
      "input < other, other a number.",
-     NULL, sizeof(amp_lt_scalar_args), args_lt_scalar, 2, 1, "out",
+     NULL, sizeof(amp_lt_scalar_args), 48, args_lt_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_le, "le", "", "le",
      "le(Tensor input, Tensor other) -> Tensor",
      "input <= other.",
-     NULL, sizeof(amp_le_args), args_le, 2, 1, "out",
+     NULL, sizeof(amp_le_args), 24, args_le, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_le_scalar, "le", "scalar", "le_scalar",
      "le.scalar(Tensor input, Scalar other) -> Tensor",
      "input <= other, other a number.",
-     NULL, sizeof(amp_le_scalar_args), args_le_scalar, 2, 1, "out",
+     NULL, sizeof(amp_le_scalar_args), 48, args_le_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_gt, "gt", "", "gt",
      "gt(Tensor input, Tensor other) -> Tensor",
      "input > other.",
-     NULL, sizeof(amp_gt_args), args_gt, 2, 1, "out",
+     NULL, sizeof(amp_gt_args), 24, args_gt, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_gt_scalar, "gt", "scalar", "gt_scalar",
      "gt.scalar(Tensor input, Scalar other) -> Tensor",
      "input > other, other a number.",
-     NULL, sizeof(amp_gt_scalar_args), args_gt_scalar, 2, 1, "out",
+     NULL, sizeof(amp_gt_scalar_args), 48, args_gt_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ge, "ge", "", "ge",
      "ge(Tensor input, Tensor other) -> Tensor",
      "input >= other.",
-     NULL, sizeof(amp_ge_args), args_ge, 2, 1, "out",
+     NULL, sizeof(amp_ge_args), 24, args_ge, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_ge_scalar, "ge", "scalar", "ge_scalar",
      "ge.scalar(Tensor input, Scalar other) -> Tensor",
      "input >= other, other a number.",
-     NULL, sizeof(amp_ge_scalar_args), args_ge_scalar, 2, 1, "out",
+     NULL, sizeof(amp_ge_scalar_args), 48, args_ge_scalar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_equal, "equal", "", "equal",
      "equal(Tensor input, Tensor other) -> Tensor",
      "A 0-dim bool: same shape and all elements equal.",
-     NULL, sizeof(amp_equal_args), args_equal, 2, 1, "out",
+     NULL, sizeof(amp_equal_args), 24, args_equal, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_logical_and, "logical_and", "", "logical_and",
      "logical_and(Tensor input, Tensor other) -> Tensor",
      "Both are not zero.",
-     NULL, sizeof(amp_logical_and_args), args_logical_and, 2, 1, "out",
+     NULL, sizeof(amp_logical_and_args), 24, args_logical_and, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_logical_or, "logical_or", "", "logical_or",
      "logical_or(Tensor input, Tensor other) -> Tensor",
      "At least one is not zero.",
-     NULL, sizeof(amp_logical_or_args), args_logical_or, 2, 1, "out",
+     NULL, sizeof(amp_logical_or_args), 24, args_logical_or, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_logical_xor, "logical_xor", "", "logical_xor",
      "logical_xor(Tensor input, Tensor other) -> Tensor",
      "Exactly one is not zero.",
-     NULL, sizeof(amp_logical_xor_args), args_logical_xor, 2, 1, "out",
+     NULL, sizeof(amp_logical_xor_args), 24, args_logical_xor, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_logical_not, "logical_not", "", "logical_not",
      "logical_not(Tensor input) -> Tensor",
      "The element is zero.",
-     NULL, sizeof(amp_logical_not_args), args_logical_not, 1, 1, "out",
+     NULL, sizeof(amp_logical_not_args), 16, args_logical_not, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_abs, "abs", "", "abs",
      "abs(Tensor input) -> Tensor",
      "The absolute value; the modulus of complex numbers.",
-     NULL, sizeof(amp_abs_args), args_abs, 1, 1, "out",
+     NULL, sizeof(amp_abs_args), 16, args_abs, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_neg, "neg", "", "neg",
      "neg(Tensor input) -> Tensor",
      "The element with its sign changed.",
-     NULL, sizeof(amp_neg_args), args_neg, 1, 1, "out",
+     NULL, sizeof(amp_neg_args), 16, args_neg, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sign, "sign", "", "sign",
      "sign(Tensor input) -> Tensor",
      "-1, 0 or 1.",
-     NULL, sizeof(amp_sign_args), args_sign, 1, 1, "out",
+     NULL, sizeof(amp_sign_args), 16, args_sign, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ceil, "ceil", "", "ceil",
      "ceil(Tensor input) -> Tensor",
      "Rounded up.",
-     NULL, sizeof(amp_ceil_args), args_ceil, 1, 1, "out",
+     NULL, sizeof(amp_ceil_args), 16, args_ceil, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_floor, "floor", "", "floor",
      "floor(Tensor input) -> Tensor",
      "Rounded down.",
-     NULL, sizeof(amp_floor_args), args_floor, 1, 1, "out",
+     NULL, sizeof(amp_floor_args), 16, args_floor, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_trunc, "trunc", "", "trunc",
      "trunc(Tensor input) -> Tensor",
      "Rounded towards zero.",
-     NULL, sizeof(amp_trunc_args), args_trunc, 1, 1, "out",
+     NULL, sizeof(amp_trunc_args), 16, args_trunc, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_round, "round", "", "round",
      "round(Tensor input, *, int decimals=0) -> Tensor",
      "Rounded to nearest, ties to even, at the given number of decimals.",
-     NULL, sizeof(amp_round_args), args_round, 2, 1, "out",
+     NULL, sizeof(amp_round_args), 24, args_round, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sqrt, "sqrt", "", "sqrt",
      "sqrt(Tensor input) -> Tensor",
      "The square root.",
-     NULL, sizeof(amp_sqrt_args), args_sqrt, 1, 1, "out",
+     NULL, sizeof(amp_sqrt_args), 16, args_sqrt, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_rsqrt, "rsqrt", "", "rsqrt",
      "rsqrt(Tensor input) -> Tensor",
      "One over the square root.",
-     NULL, sizeof(amp_rsqrt_args), args_rsqrt, 1, 1, "out",
+     NULL, sizeof(amp_rsqrt_args), 16, args_rsqrt, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_square, "square", "", "square",
      "square(Tensor input) -> Tensor",
      "input * input.",
-     NULL, sizeof(amp_square_args), args_square, 1, 1, "out",
+     NULL, sizeof(amp_square_args), 16, args_square, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_reciprocal, "reciprocal", "", "reciprocal",
      "reciprocal(Tensor input) -> Tensor",
      "1 / input.",
-     NULL, sizeof(amp_reciprocal_args), args_reciprocal, 1, 1, "out",
+     NULL, sizeof(amp_reciprocal_args), 16, args_reciprocal, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_exp, "exp", "", "exp",
      "exp(Tensor input) -> Tensor",
      "e to the power of input.",
-     NULL, sizeof(amp_exp_args), args_exp, 1, 1, "out",
+     NULL, sizeof(amp_exp_args), 16, args_exp, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_expm1, "expm1", "", "expm1",
      "expm1(Tensor input) -> Tensor",
      "exp(input) - 1, exact near zero.",
-     NULL, sizeof(amp_expm1_args), args_expm1, 1, 1, "out",
+     NULL, sizeof(amp_expm1_args), 16, args_expm1, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_log, "log", "", "log",
      "log(Tensor input) -> Tensor",
      "The natural logarithm.",
-     NULL, sizeof(amp_log_args), args_log, 1, 1, "out",
+     NULL, sizeof(amp_log_args), 16, args_log, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_log2, "log2", "", "log2",
      "log2(Tensor input) -> Tensor",
      "The logarithm to base 2.",
-     NULL, sizeof(amp_log2_args), args_log2, 1, 1, "out",
+     NULL, sizeof(amp_log2_args), 16, args_log2, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_log10, "log10", "", "log10",
      "log10(Tensor input) -> Tensor",
      "The logarithm to base 10.",
-     NULL, sizeof(amp_log10_args), args_log10, 1, 1, "out",
+     NULL, sizeof(amp_log10_args), 16, args_log10, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_log1p, "log1p", "", "log1p",
      "log1p(Tensor input) -> Tensor",
      "log(1 + input), exact near zero.",
-     NULL, sizeof(amp_log1p_args), args_log1p, 1, 1, "out",
+     NULL, sizeof(amp_log1p_args), 16, args_log1p, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_sin, "sin", "", "sin",
      "sin(Tensor input) -> Tensor",
      "The sine of radians.",
-     NULL, sizeof(amp_sin_args), args_sin, 1, 1, "out",
+     NULL, sizeof(amp_sin_args), 16, args_sin, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cos, "cos", "", "cos",
      "cos(Tensor input) -> Tensor",
      "The cosine of radians.",
-     NULL, sizeof(amp_cos_args), args_cos, 1, 1, "out",
+     NULL, sizeof(amp_cos_args), 16, args_cos, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_tan, "tan", "", "tan",
      "tan(Tensor input) -> Tensor",
      "The tangent of radians.",
-     NULL, sizeof(amp_tan_args), args_tan, 1, 1, "out",
+     NULL, sizeof(amp_tan_args), 16, args_tan, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_asin, "asin", "", "asin",
      "asin(Tensor input) -> Tensor",
      "The inverse sine.",
-     NULL, sizeof(amp_asin_args), args_asin, 1, 1, "out",
+     NULL, sizeof(amp_asin_args), 16, args_asin, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_acos, "acos", "", "acos",
      "acos(Tensor input) -> Tensor",
      "The inverse cosine.",
-     NULL, sizeof(amp_acos_args), args_acos, 1, 1, "out",
+     NULL, sizeof(amp_acos_args), 16, args_acos, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_atan, "atan", "", "atan",
      "atan(Tensor input) -> Tensor",
      "The inverse tangent.",
-     NULL, sizeof(amp_atan_args), args_atan, 1, 1, "out",
+     NULL, sizeof(amp_atan_args), 16, args_atan, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sinh, "sinh", "", "sinh",
      "sinh(Tensor input) -> Tensor",
      "The hyperbolic sine.",
-     NULL, sizeof(amp_sinh_args), args_sinh, 1, 1, "out",
+     NULL, sizeof(amp_sinh_args), 16, args_sinh, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cosh, "cosh", "", "cosh",
      "cosh(Tensor input) -> Tensor",
      "The hyperbolic cosine.",
-     NULL, sizeof(amp_cosh_args), args_cosh, 1, 1, "out",
+     NULL, sizeof(amp_cosh_args), 16, args_cosh, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_tanh, "tanh", "", "tanh",
      "tanh(Tensor input) -> Tensor",
      "The hyperbolic tangent.",
-     NULL, sizeof(amp_tanh_args), args_tanh, 1, 1, "out",
+     NULL, sizeof(amp_tanh_args), 16, args_tanh, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sinc, "sinc", "", "sinc",
      "sinc(Tensor input) -> Tensor",
      "sin(pi x) / (pi x), 1 at zero.",
-     NULL, sizeof(amp_sinc_args), args_sinc, 1, 1, "out",
+     NULL, sizeof(amp_sinc_args), 16, args_sinc, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_erf, "erf", "", "erf",
      "erf(Tensor input) -> Tensor",
      "The error function.",
-     NULL, sizeof(amp_erf_args), args_erf, 1, 1, "out",
+     NULL, sizeof(amp_erf_args), 16, args_erf, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_erfinv, "erfinv", "", "erfinv",
      "erfinv(Tensor input) -> Tensor",
      "The inverse of the error function.",
-     NULL, sizeof(amp_erfinv_args), args_erfinv, 1, 1, "out",
+     NULL, sizeof(amp_erfinv_args), 16, args_erfinv, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_sigmoid, "sigmoid", "", "sigmoid",
      "sigmoid(Tensor input) -> Tensor",
      "1 / (1 + exp(-input)).",
-     NULL, sizeof(amp_sigmoid_args), args_sigmoid, 1, 1, "out",
+     NULL, sizeof(amp_sigmoid_args), 16, args_sigmoid, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_nan_to_num, "nan_to_num", "", "nan_to_num",
      "nan_to_num(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor",
      "NaN and infinities replaced; the infinities by the dtype's extremes where no number is given.",
-     NULL, sizeof(amp_nan_to_num_args), args_nan_to_num, 4, 1, "out",
+     NULL, sizeof(amp_nan_to_num_args), 56, args_nan_to_num, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_isnan, "isnan", "", "isnan",
      "isnan(Tensor input) -> Tensor",
      "The element is NaN.",
-     NULL, sizeof(amp_isnan_args), args_isnan, 1, 1, "out",
+     NULL, sizeof(amp_isnan_args), 16, args_isnan, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_isinf, "isinf", "", "isinf",
      "isinf(Tensor input) -> Tensor",
      "The element is an infinity.",
-     NULL, sizeof(amp_isinf_args), args_isinf, 1, 1, "out",
+     NULL, sizeof(amp_isinf_args), 16, args_isinf, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_isfinite, "isfinite", "", "isfinite",
      "isfinite(Tensor input) -> Tensor",
      "The element is neither an infinity nor NaN.",
-     NULL, sizeof(amp_isfinite_args), args_isfinite, 1, 1, "out",
+     NULL, sizeof(amp_isfinite_args), 16, args_isfinite, 1, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_polar, "polar", "", "polar",
      "polar(Tensor abs, Tensor angle) -> Tensor",
      "Complex numbers from modulus and angle.",
-     NULL, sizeof(amp_polar_args), args_polar, 2, 1, "out",
+     NULL, sizeof(amp_polar_args), 24, args_polar, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fake_quantize_per_tensor_affine, "fake_quantize_per_tensor_affine", "", "fake_quantize_per_tensor_affine",
      "fake_quantize_per_tensor_affine(Tensor input, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
      "input rounded to the grid of an affine integer quantisation, and back.",
-     NULL, sizeof(amp_fake_quantize_per_tensor_affine_args), args_fake_quantize_per_tensor_affine, 5, 1, "out",
+     NULL, sizeof(amp_fake_quantize_per_tensor_affine_args), 48, args_fake_quantize_per_tensor_affine, 5, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fake_quantize_per_tensor_affine_tensor_qparams, "fake_quantize_per_tensor_affine", "tensor_qparams", "fake_quantize_per_tensor_affine_tensor_qparams",
      "fake_quantize_per_tensor_affine.tensor_qparams(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor",
      "As above, with scale and zero point in one-element tensors.",
-     NULL, sizeof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args), args_fake_quantize_per_tensor_affine_tensor_qparams, 5, 1, "out",
+     NULL, sizeof(amp_fake_quantize_per_tensor_affine_tensor_qparams_args), 48, args_fake_quantize_per_tensor_affine_tensor_qparams, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_relu, "relu", "", "relu",
      "relu(Tensor input) -> Tensor",
      "max(input, 0).",
-     NULL, sizeof(amp_relu_args), args_relu, 1, 1, "out",
+     NULL, sizeof(amp_relu_args), 16, args_relu, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_relu6, "relu6", "", "relu6",
      "relu6(Tensor input) -> Tensor",
      "input kept between 0 and 6.",
-     NULL, sizeof(amp_relu6_args), args_relu6, 1, 1, "out",
+     NULL, sizeof(amp_relu6_args), 16, args_relu6, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_leaky_relu, "leaky_relu", "", "leaky_relu",
      "leaky_relu(Tensor input, float negative_slope=0.01) -> Tensor",
      "input, times negative_slope below zero.",
-     NULL, sizeof(amp_leaky_relu_args), args_leaky_relu, 2, 1, "out",
+     NULL, sizeof(amp_leaky_relu_args), 32, args_leaky_relu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_prelu, "prelu", "", "prelu",
      "prelu(Tensor input, Tensor weight) -> Tensor",
      "input, times a learnt slope (one, or one for each channel) below zero.",
-     NULL, sizeof(amp_prelu_args), args_prelu, 2, 1, "out",
+     NULL, sizeof(amp_prelu_args), 24, args_prelu, 2, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_elu, "elu", "", "elu",
      "elu(Tensor input, float alpha=1.0) -> Tensor",
      "input above zero, alpha * (exp(input) - 1) below.",
-     NULL, sizeof(amp_elu_args), args_elu, 2, 1, "out",
+     NULL, sizeof(amp_elu_args), 32, args_elu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_celu, "celu", "", "celu",
      "celu(Tensor input, float alpha=1.0) -> Tensor",
      "input above zero, alpha * (exp(input / alpha) - 1) below.",
-     NULL, sizeof(amp_celu_args), args_celu, 2, 1, "out",
+     NULL, sizeof(amp_celu_args), 32, args_celu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_selu, "selu", "", "selu",
      "selu(Tensor input) -> Tensor",
      "The self-normalising ELU with its fixed scale and alpha.",
-     NULL, sizeof(amp_selu_args), args_selu, 1, 1, "out",
+     NULL, sizeof(amp_selu_args), 16, args_selu, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_gelu, "gelu", "", "gelu",
      "gelu(Tensor input, *, str approximate=\"none\") -> Tensor",
      "x times the normal distribution function of x; approximate \"tanh\" uses the tanh formula.",
-     NULL, sizeof(amp_gelu_args), args_gelu, 2, 1, "out",
+     NULL, sizeof(amp_gelu_args), 24, args_gelu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_silu, "silu", "", "silu",
      "silu(Tensor input) -> Tensor",
      "input * sigmoid(input).",
-     NULL, sizeof(amp_silu_args), args_silu, 1, 1, "out",
+     NULL, sizeof(amp_silu_args), 16, args_silu, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_mish, "mish", "", "mish",
      "mish(Tensor input) -> Tensor",
      "input * tanh(softplus(input)).",
-     NULL, sizeof(amp_mish_args), args_mish, 1, 1, "out",
+     NULL, sizeof(amp_mish_args), 16, args_mish, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_softplus, "softplus", "", "softplus",
      "softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
      "log(1 + exp(beta * input)) / beta; input itself where beta * input is above threshold.",
-     NULL, sizeof(amp_softplus_args), args_softplus, 3, 1, "out",
+     NULL, sizeof(amp_softplus_args), 80, args_softplus, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_softsign, "softsign", "", "softsign",
      "softsign(Tensor input) -> Tensor",
      "input / (1 + |input|).",
-     NULL, sizeof(amp_softsign_args), args_softsign, 1, 1, "out",
+     NULL, sizeof(amp_softsign_args), 16, args_softsign, 1, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_logsigmoid, "logsigmoid", "", "logsigmoid",
      "logsigmoid(Tensor input) -> Tensor",
      "log(sigmoid(input)).",
-     NULL, sizeof(amp_logsigmoid_args), args_logsigmoid, 1, 1, "out",
+     NULL, sizeof(amp_logsigmoid_args), 16, args_logsigmoid, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_hardsigmoid, "hardsigmoid", "", "hardsigmoid",
      "hardsigmoid(Tensor input) -> Tensor",
      "relu6(input + 3) / 6.",
-     NULL, sizeof(amp_hardsigmoid_args), args_hardsigmoid, 1, 1, "out",
+     NULL, sizeof(amp_hardsigmoid_args), 16, args_hardsigmoid, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_hardswish, "hardswish", "", "hardswish",
      "hardswish(Tensor input) -> Tensor",
      "input * relu6(input + 3) / 6.",
-     NULL, sizeof(amp_hardswish_args), args_hardswish, 1, 1, "out",
+     NULL, sizeof(amp_hardswish_args), 16, args_hardswish, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_hardtanh, "hardtanh", "", "hardtanh",
      "hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor",
      "input kept between two numbers.",
-     NULL, sizeof(amp_hardtanh_args), args_hardtanh, 3, 1, "out",
+     NULL, sizeof(amp_hardtanh_args), 80, args_hardtanh, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_threshold, "threshold", "", "threshold",
      "threshold(Tensor input, Scalar threshold, Scalar value) -> Tensor",
      "input above the threshold, value elsewhere.",
-     NULL, sizeof(amp_threshold_args), args_threshold, 3, 1, "out",
+     NULL, sizeof(amp_threshold_args), 80, args_threshold, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_glu, "glu", "", "glu",
      "glu(Tensor input, int dim=-1) -> Tensor",
      "The first half of dim times the sigmoid of the second half.",
-     NULL, sizeof(amp_glu_args), args_glu, 2, 1, "out",
+     NULL, sizeof(amp_glu_args), 32, args_glu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_softmax, "softmax", "", "softmax",
      "softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor",
      "exp(x - max) / sum along dim; with dtype, input is converted first.",
-     NULL, sizeof(amp_softmax_args), args_softmax, 3, 1, "out",
+     NULL, sizeof(amp_softmax_args), 28, args_softmax, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_log_softmax, "log_softmax", "", "log_softmax",
      "log_softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor",
      "The logarithm of softmax along dim; with dtype, input is converted first.",
-     NULL, sizeof(amp_log_softmax_args), args_log_softmax, 3, 1, "out",
+     NULL, sizeof(amp_log_softmax_args), 28, args_log_softmax, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_softmin, "softmin", "", "softmin",
      "softmin(Tensor input, int dim, ScalarType? dtype=None) -> Tensor",
      "The softmax of -input along dim.",
-     NULL, sizeof(amp_softmin_args), args_softmin, 3, 1, "out",
+     NULL, sizeof(amp_softmin_args), 28, args_softmin, 3, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_layer_norm, "layer_norm", "", "layer_norm",
      "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
      "Mean 0 and variance 1 over the last dimensions, then times weight plus bias.",
-     NULL, sizeof(amp_layer_norm_args), args_layer_norm, 5, 1, "out",
+     NULL, sizeof(amp_layer_norm_args), 120, args_layer_norm, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_rms_norm, "rms_norm", "", "rms_norm",
      "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
      "input over its root mean square across the last dimensions; eps is the epsilon of the type that is computed in unless given: f32's for 16-bit floats.",
-     NULL, sizeof(amp_rms_norm_args), args_rms_norm, 4, 1, "out",
+     NULL, sizeof(amp_rms_norm_args), 112, args_rms_norm, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_group_norm, "group_norm", "", "group_norm",
      "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
      "Mean 0 and variance 1 over each group of channels, then times weight plus bias.",
-     NULL, sizeof(amp_group_norm_args), args_group_norm, 5, 1, "out",
+     NULL, sizeof(amp_group_norm_args), 56, args_group_norm, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_batch_norm, "batch_norm", "", "batch_norm",
      "batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
      "Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones.",
-     NULL, sizeof(amp_batch_norm_args), args_batch_norm, 8, 1, "out",
+     NULL, sizeof(amp_batch_norm_args), 88, args_batch_norm, 8, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_MUTATES, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_instance_norm, "instance_norm", "", "instance_norm",
      "instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
      "Each channel of each sample normalised by its own statistics, or by the running ones.",
-     NULL, sizeof(amp_instance_norm_args), args_instance_norm, 8, 1, "out",
+     NULL, sizeof(amp_instance_norm_args), 88, args_instance_norm, 8, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_MUTATES, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_local_response_norm, "local_response_norm", "", "local_response_norm",
      "local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor",
      "input over (k + alpha * mean of squares of size neighbouring channels) to the power of beta.",
-     NULL, sizeof(amp_local_response_norm_args), args_local_response_norm, 5, 1, "out",
+     NULL, sizeof(amp_local_response_norm_args), 72, args_local_response_norm, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_normalize, "normalize", "", "normalize",
      "normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12) -> Tensor",
      "input over max(its p-norm along dim, eps).",
-     NULL, sizeof(amp_normalize_args), args_normalize, 4, 1, "out",
+     NULL, sizeof(amp_normalize_args), 64, args_normalize, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_renorm, "renorm", "", "renorm",
      "renorm(Tensor input, Scalar p, int dim, Scalar maxnorm) -> Tensor",
      "The slices of dim whose p-norm exceeds maxnorm scaled down to it.",
-     NULL, sizeof(amp_renorm_args), args_renorm, 4, 1, "out",
+     NULL, sizeof(amp_renorm_args), 88, args_renorm, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cosine_similarity, "cosine_similarity", "", "cosine_similarity",
      "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
      "The dot product along dim over the product of the norms, which are at least eps.",
-     NULL, sizeof(amp_cosine_similarity_args), args_cosine_similarity, 4, 1, "out",
+     NULL, sizeof(amp_cosine_similarity_args), 56, args_cosine_similarity, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_sum, "sum", "", "sum",
      "sum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The sum over the named dimensions, or all.",
-     NULL, sizeof(amp_sum_args), args_sum, 4, 1, "out",
+     NULL, sizeof(amp_sum_args), 96, args_sum, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_mean, "mean", "", "mean",
      "mean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The mean over the named dimensions, or all.",
-     NULL, sizeof(amp_mean_args), args_mean, 4, 1, "out",
+     NULL, sizeof(amp_mean_args), 96, args_mean, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_prod, "prod", "", "prod",
      "prod(Tensor input, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The product over one dimension, or all.",
-     NULL, sizeof(amp_prod_args), args_prod, 4, 1, "out",
+     NULL, sizeof(amp_prod_args), 40, args_prod, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_amax, "amax", "", "amax",
      "amax(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
      "The largest element over the named dimensions, or all; equal ones share the gradient.",
-     NULL, sizeof(amp_amax_args), args_amax, 3, 1, "out",
+     NULL, sizeof(amp_amax_args), 89, args_amax, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_amin, "amin", "", "amin",
      "amin(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
      "The smallest element over the named dimensions, or all; equal ones share the gradient.",
-     NULL, sizeof(amp_amin_args), args_amin, 3, 1, "out",
+     NULL, sizeof(amp_amin_args), 89, args_amin, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max, "max", "", "max",
      "max(Tensor input) -> Tensor",
      "The largest element of all.",
-     NULL, sizeof(amp_max_args), args_max, 1, 1, "out",
+     NULL, sizeof(amp_max_args), 16, args_max, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_dim, "max", "dim", "max_dim",
      "max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      "The largest element along dim, and where it stands.",
-     NULL, sizeof(amp_max_dim_args), args_max_dim, 4, 2, "values",
+     NULL, sizeof(amp_max_dim_args), 33, args_max_dim, 4, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_other, "max", "other", "max_other",
      "max.other(Tensor input, Tensor other) -> Tensor",
      "The larger of two elements, as maximum.",
-     NULL, sizeof(amp_max_other_args), args_max_other, 2, 1, "out",
+     NULL, sizeof(amp_max_other_args), 24, args_max_other, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_min, "min", "", "min",
      "min(Tensor input) -> Tensor",
      "The smallest element of all.",
-     NULL, sizeof(amp_min_args), args_min, 1, 1, "out",
+     NULL, sizeof(amp_min_args), 16, args_min, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_min_dim, "min", "dim", "min_dim",
      "min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      "The smallest element along dim, and where it stands.",
-     NULL, sizeof(amp_min_dim_args), args_min_dim, 4, 2, "values",
+     NULL, sizeof(amp_min_dim_args), 33, args_min_dim, 4, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_min_other, "min", "other", "min_other",
      "min.other(Tensor input, Tensor other) -> Tensor",
      "The smaller of two elements, as minimum.",
-     NULL, sizeof(amp_min_other_args), args_min_other, 2, 1, "out",
+     NULL, sizeof(amp_min_other_args), 24, args_min_other, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_var, "var", "", "var",
      "var(Tensor input, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> Tensor",
      "The variance, over N - correction; correction is 1, or 0 where unbiased is false.",
-     NULL, sizeof(amp_var_args), args_var, 5, 1, "out",
+     NULL, sizeof(amp_var_args), 136, args_var, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_std, "std", "", "std",
      "std(Tensor input, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> Tensor",
      "The standard deviation: the root of var.",
-     NULL, sizeof(amp_std_args), args_std, 5, 1, "out",
+     NULL, sizeof(amp_std_args), 136, args_std, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_var_mean, "var_mean", "", "var_mean",
      "var_mean(Tensor input, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> (Tensor var, Tensor mean)",
      "The variance and the mean.",
-     NULL, sizeof(amp_var_mean_args), args_var_mean, 6, 2, "var",
+     NULL, sizeof(amp_var_mean_args), 144, args_var_mean, 6, 2, "var",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_std_mean, "std_mean", "", "std_mean",
      "std_mean(Tensor input, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> (Tensor std, Tensor mean)",
      "The standard deviation and the mean.",
-     NULL, sizeof(amp_std_mean_args), args_std_mean, 6, 2, "std",
+     NULL, sizeof(amp_std_mean_args), 144, args_std_mean, 6, 2, "std",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_logsumexp, "logsumexp", "", "logsumexp",
      "logsumexp(Tensor input, int[] dim, bool keepdim=False) -> Tensor",
      "log(sum(exp(input))) over the named dimensions, without overflow.",
-     NULL, sizeof(amp_logsumexp_args), args_logsumexp, 3, 1, "out",
+     NULL, sizeof(amp_logsumexp_args), 89, args_logsumexp, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_norm, "norm", "", "norm",
      "norm(Tensor input, Scalar p=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The p-norm of the elements over the named dimensions, or all.",
-     NULL, sizeof(amp_norm_args), args_norm, 5, 1, "out",
+     NULL, sizeof(amp_norm_args), 128, args_norm, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_APPEND_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_APPEND_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_norm_str, "norm", "str", "norm_str",
      "norm.str(Tensor input, str p, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The matrix norm \"fro\" or \"nuc\" over two dimensions (\"fro\" over any).",
-     NULL, sizeof(amp_norm_str_args), args_norm_str, 5, 1, "out",
+     NULL, sizeof(amp_norm_str_args), 104, args_norm_str, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_APPEND_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_APPEND_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_frobenius_norm, "frobenius_norm", "", "frobenius_norm",
      "frobenius_norm(Tensor input, int[] dim, bool keepdim=False) -> Tensor",
      "The root of the sum of squares over the named dimensions; all if the list is empty.",
-     NULL, sizeof(amp_frobenius_norm_args), args_frobenius_norm, 3, 1, "out",
+     NULL, sizeof(amp_frobenius_norm_args), 89, args_frobenius_norm, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_nuclear_norm, "nuclear_norm", "", "nuclear_norm",
      "nuclear_norm(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
      "The sum of the singular values over two dimensions (the last two unless named).",
-     NULL, sizeof(amp_nuclear_norm_args), args_nuclear_norm, 3, 1, "out",
+     NULL, sizeof(amp_nuclear_norm_args), 89, args_nuclear_norm, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_dist, "dist", "", "dist",
      "dist(Tensor input, Tensor other, float p=2.0) -> Tensor",
      "The p-norm of input - other.",
-     NULL, sizeof(amp_dist_args), args_dist, 3, 1, "out",
+     NULL, sizeof(amp_dist_args), 40, args_dist, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_quantile, "quantile", "", "quantile",
      "quantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
      "The quantiles q of input along dim, or of the flattened input.",
-     NULL, sizeof(amp_quantile_args), args_quantile, 5, 1, "out",
+     NULL, sizeof(amp_quantile_args), 56, args_quantile, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_quantile_scalar, "quantile", "scalar", "quantile_scalar",
      "quantile.scalar(Tensor input, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
      "The quantile q, a number, of input along dim, or of the flattened input.",
-     NULL, sizeof(amp_quantile_scalar_args), args_quantile_scalar, 5, 1, "out",
+     NULL, sizeof(amp_quantile_scalar_args), 56, args_quantile_scalar, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_nanquantile, "nanquantile", "", "nanquantile",
      "nanquantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
      "As quantile, without the elements that are NaN.",
-     NULL, sizeof(amp_nanquantile_args), args_nanquantile, 5, 1, "out",
+     NULL, sizeof(amp_nanquantile_args), 56, args_nanquantile, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_nanquantile_scalar, "nanquantile", "scalar", "nanquantile_scalar",
      "nanquantile.scalar(Tensor input, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
      "As quantile.scalar, without the elements that are NaN.",
-     NULL, sizeof(amp_nanquantile_scalar_args), args_nanquantile_scalar, 5, 1, "out",
+     NULL, sizeof(amp_nanquantile_scalar_args), 56, args_nanquantile_scalar, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_trace, "trace", "", "trace",
      "trace(Tensor input) -> Tensor",
      "The sum of a matrix's diagonal.",
-     NULL, sizeof(amp_trace_args), args_trace, 1, 1, "out",
+     NULL, sizeof(amp_trace_args), 16, args_trace, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cumsum, "cumsum", "", "cumsum",
      "cumsum(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor",
      "The running sum along dim.",
-     NULL, sizeof(amp_cumsum_args), args_cumsum, 3, 1, "out",
+     NULL, sizeof(amp_cumsum_args), 28, args_cumsum, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cumprod, "cumprod", "", "cumprod",
      "cumprod(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor",
      "The running product along dim.",
-     NULL, sizeof(amp_cumprod_args), args_cumprod, 3, 1, "out",
+     NULL, sizeof(amp_cumprod_args), 28, args_cumprod, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cummax, "cummax", "", "cummax",
      "cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)",
      "The largest element so far along dim, and where it stands.",
-     NULL, sizeof(amp_cummax_args), args_cummax, 3, 2, "values",
+     NULL, sizeof(amp_cummax_args), 32, args_cummax, 3, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cummin, "cummin", "", "cummin",
      "cummin(Tensor input, int dim) -> (Tensor values, Tensor indices)",
      "The smallest element so far along dim, and where it stands.",
-     NULL, sizeof(amp_cummin_args), args_cummin, 3, 2, "values",
+     NULL, sizeof(amp_cummin_args), 32, args_cummin, 3, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linear, "linear", "", "linear",
      "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
      "input @ weight^T + bias, weight (out, in).",
-     NULL, sizeof(amp_linear_args), args_linear, 3, 1, "out",
+     NULL, sizeof(amp_linear_args), 32, args_linear, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_linear_pointwise, "linear_pointwise", "", "linear_pointwise",
      "linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\") -> Tensor",
      "linear and an activation, on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).",
-     NULL, sizeof(amp_linear_pointwise_args), args_linear_pointwise, 6, 1, "out",
+     NULL, sizeof(amp_linear_pointwise_args), 120, args_linear_pointwise, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_linear_pointwise_binary, "linear_pointwise", "binary", "linear_pointwise_binary",
      "linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr=\"add\") -> Tensor",
      "linear, then add, sub, mul or div with other, which broadcasts to the result; outside of regions as that op promotes, in one other is cast too. On the CPU rounded once.",
-     NULL, sizeof(amp_linear_pointwise_binary_args), args_linear_pointwise_binary, 5, 1, "out",
+     NULL, sizeof(amp_linear_pointwise_binary_args), 48, args_linear_pointwise_binary, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_matmul, "matmul", "", "matmul",
      "matmul(Tensor input, Tensor other) -> Tensor",
      "The matrix product over the last two dimensions, the others broadcast; vectors as rows and columns.",
-     NULL, sizeof(amp_matmul_args), args_matmul, 2, 1, "out",
+     NULL, sizeof(amp_matmul_args), 24, args_matmul, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_mm, "mm", "", "mm",
      "mm(Tensor input, Tensor mat2) -> Tensor",
      "The product of two matrices.",
-     NULL, sizeof(amp_mm_args), args_mm, 2, 1, "out",
+     NULL, sizeof(amp_mm_args), 24, args_mm, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_bmm, "bmm", "", "bmm",
      "bmm(Tensor input, Tensor mat2) -> Tensor",
      "The products of two batches of matrices, one by one.",
-     NULL, sizeof(amp_bmm_args), args_bmm, 2, 1, "out",
+     NULL, sizeof(amp_bmm_args), 24, args_bmm, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_mv, "mv", "", "mv",
      "mv(Tensor input, Tensor vec) -> Tensor",
      "The product of a matrix and a vector.",
-     NULL, sizeof(amp_mv_args), args_mv, 2, 1, "out",
+     NULL, sizeof(amp_mv_args), 24, args_mv, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_dot, "dot", "", "dot",
      "dot(Tensor input, Tensor tensor) -> Tensor",
      "The dot product of two vectors.",
-     NULL, sizeof(amp_dot_args), args_dot, 2, 1, "out",
+     NULL, sizeof(amp_dot_args), 24, args_dot, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_vdot, "vdot", "", "vdot",
      "vdot(Tensor input, Tensor other) -> Tensor",
      "The dot product of two vectors, the first conjugated.",
-     NULL, sizeof(amp_vdot_args), args_vdot, 2, 1, "out",
+     NULL, sizeof(amp_vdot_args), 24, args_vdot, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_vecdot, "linalg_vecdot", "", "linalg_vecdot",
      "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
      "The dot products along dim, x conjugated.",
-     NULL, sizeof(amp_linalg_vecdot_args), args_linalg_vecdot, 3, 1, "out",
+     NULL, sizeof(amp_linalg_vecdot_args), 40, args_linalg_vecdot, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_outer, "outer", "", "outer",
      "outer(Tensor input, Tensor vec2) -> Tensor",
      "The products of all pairs of elements of two vectors.",
-     NULL, sizeof(amp_outer_args), args_outer, 2, 1, "out",
+     NULL, sizeof(amp_outer_args), 24, args_outer, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_addmm, "addmm", "", "addmm",
      "addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      "beta * input + alpha * (mat1 @ mat2).",
-     NULL, sizeof(amp_addmm_args), args_addmm, 5, 1, "out",
+     NULL, sizeof(amp_addmm_args), 96, args_addmm, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_addmm_activation, "addmm_activation", "", "addmm_activation",
      "addmm_activation(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
      "relu, or gelu where use_gelu, of addmm.",
-     NULL, sizeof(amp_addmm_activation_args), args_addmm_activation, 6, 1, "out",
+     NULL, sizeof(amp_addmm_activation_args), 97, args_addmm_activation, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_addmv, "addmv", "", "addmv",
      "addmv(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      "beta * input + alpha * (mat @ vec).",
-     NULL, sizeof(amp_addmv_args), args_addmv, 5, 1, "out",
+     NULL, sizeof(amp_addmv_args), 96, args_addmv, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_addr, "addr", "", "addr",
      "addr(Tensor input, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      "beta * input + alpha * outer(vec1, vec2).",
-     NULL, sizeof(amp_addr_args), args_addr, 5, 1, "out",
+     NULL, sizeof(amp_addr_args), 96, args_addr, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_addbmm, "addbmm", "", "addbmm",
      "addbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      "beta * input + alpha * the sum of the batch's products.",
-     NULL, sizeof(amp_addbmm_args), args_addbmm, 5, 1, "out",
+     NULL, sizeof(amp_addbmm_args), 96, args_addbmm, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_baddbmm, "baddbmm", "", "baddbmm",
      "baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      "beta * input + alpha * (batch1 @ batch2), matrix by matrix.",
-     NULL, sizeof(amp_baddbmm_args), args_baddbmm, 5, 1, "out",
+     NULL, sizeof(amp_baddbmm_args), 96, args_baddbmm, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_multi_dot, "linalg_multi_dot", "", "linalg_multi_dot",
      "linalg_multi_dot(Tensor[] tensors) -> Tensor",
      "The product of several matrices in the order that costs least; the first and last may be vectors.",
-     NULL, sizeof(amp_linalg_multi_dot_args), args_linalg_multi_dot, 1, 1, "out",
+     NULL, sizeof(amp_linalg_multi_dot_args), 32, args_linalg_multi_dot, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_chain_matmul, "chain_matmul", "", "chain_matmul",
      "chain_matmul(Tensor[] matrices) -> Tensor",
      "The product of several matrices.",
-     "linalg_multi_dot", sizeof(amp_chain_matmul_args), args_chain_matmul, 1, 1, "out",
+     "linalg_multi_dot", sizeof(amp_chain_matmul_args), 32, args_chain_matmul, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_chain_matmul_tensors, "chain_matmul", "tensors", "chain_matmul_tensors",
      "chain_matmul.tensors(Tensor[] tensors) -> Tensor",
      "The same, with the name that the recorded cases give the list.",
-     "linalg_multi_dot", sizeof(amp_chain_matmul_tensors_args), args_chain_matmul_tensors, 1, 1, "out",
+     "linalg_multi_dot", sizeof(amp_chain_matmul_tensors_args), 32, args_chain_matmul_tensors, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_einsum, "einsum", "", "einsum",
      "einsum(str equation, Tensor[] tensors) -> Tensor",
      "Sums of products named by subscripts: \"ij,jk->ik\" is a matrix product.",
-     NULL, sizeof(amp_einsum_args), args_einsum, 2, 1, "out",
+     NULL, sizeof(amp_einsum_args), 40, args_einsum, 2, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_tensordot, "tensordot", "", "tensordot",
      "tensordot(Tensor a, Tensor b, int[] dims=2) -> Tensor",
      "Contraction: one number n pairs a's last with b's first n dimensions; 2n numbers are n of a, then n of b.",
-     NULL, sizeof(amp_tensordot_args), args_tensordot, 3, 1, "out",
+     NULL, sizeof(amp_tensordot_args), 96, args_tensordot, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_bilinear, "bilinear", "", "bilinear",
      "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
      "x1 A x2 + b for each matrix A of weight, over the last dimension.",
-     NULL, sizeof(amp_bilinear_args), args_bilinear, 4, 1, "out",
+     NULL, sizeof(amp_bilinear_args), 40, args_bilinear, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_cross, "cross", "", "cross",
      "cross(Tensor input, Tensor other, int? dim=None) -> Tensor",
      "The vector product along dim, the first of extent 3 unless named.",
-     NULL, sizeof(amp_cross_args), args_cross, 3, 1, "out",
+     NULL, sizeof(amp_cross_args), 40, args_cross, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_cdist, "cdist", "", "cdist",
      "cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor",
      "The p-norm distance of every row of x1 from every row of x2.",
-     NULL, sizeof(amp_cdist_args), args_cdist, 4, 1, "out",
+     NULL, sizeof(amp_cdist_args), 48, args_cdist, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_pdist, "pdist", "", "pdist",
      "pdist(Tensor input, float p=2.0) -> Tensor",
      "The p-norm distances of all pairs of rows, as a vector.",
-     NULL, sizeof(amp_pdist_args), args_pdist, 2, 1, "out",
+     NULL, sizeof(amp_pdist_args), 32, args_pdist, 2, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_pairwise_distance, "pairwise_distance", "", "pairwise_distance",
      "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor",
      "The p-norm over the last dimension of x1 - x2 + eps.",
-     NULL, sizeof(amp_pairwise_distance_args), args_pairwise_distance, 5, 1, "out",
+     NULL, sizeof(amp_pairwise_distance_args), 57, args_pairwise_distance, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_conv1d, "conv1d", "", "conv1d",
      "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
      "Cross-correlation of (N, C, L) with weight (O, C / groups, K).",
-     NULL, sizeof(amp_conv1d_args), args_conv1d, 7, 1, "out",
+     NULL, sizeof(amp_conv1d_args), 264, args_conv1d, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv1d_padding, "conv1d", "padding", "conv1d_padding",
      "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding=\"valid\", int[1] dilation=1, int groups=1) -> Tensor",
      "As conv1d, with padding \"same\" or \"valid\".",
-     NULL, sizeof(amp_conv1d_padding_args), args_conv1d_padding, 7, 1, "out",
+     NULL, sizeof(amp_conv1d_padding_args), 200, args_conv1d_padding, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv2d, "conv2d", "", "conv2d",
      "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
      "Cross-correlation of (N, C, H, W) with weight (O, C / groups, KH, KW).",
-     NULL, sizeof(amp_conv2d_args), args_conv2d, 7, 1, "out",
+     NULL, sizeof(amp_conv2d_args), 264, args_conv2d, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv2d_padding, "conv2d", "padding", "conv2d_padding",
      "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding=\"valid\", int[2] dilation=1, int groups=1) -> Tensor",
      "As conv2d, with padding \"same\" or \"valid\".",
-     NULL, sizeof(amp_conv2d_padding_args), args_conv2d_padding, 7, 1, "out",
+     NULL, sizeof(amp_conv2d_padding_args), 200, args_conv2d_padding, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv3d, "conv3d", "", "conv3d",
      "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] dilation=1, int groups=1) -> Tensor",
      "Cross-correlation of (N, C, D, H, W) with weight (O, C / groups, KD, KH, KW).",
-     NULL, sizeof(amp_conv3d_args), args_conv3d, 7, 1, "out",
+     NULL, sizeof(amp_conv3d_args), 264, args_conv3d, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv3d_padding, "conv3d", "padding", "conv3d_padding",
      "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding=\"valid\", int[3] dilation=1, int groups=1) -> Tensor",
      "As conv3d, with padding \"same\" or \"valid\".",
-     NULL, sizeof(amp_conv3d_padding_args), args_conv3d_padding, 7, 1, "out",
+     NULL, sizeof(amp_conv3d_padding_args), 200, args_conv3d_padding, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv_transpose1d, "conv_transpose1d", "", "conv_transpose1d",
      "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
      "The gradient of conv1d as an op: weight (C, O / groups, K).",
-     NULL, sizeof(amp_conv_transpose1d_args), args_conv_transpose1d, 8, 1, "out",
+     NULL, sizeof(amp_conv_transpose1d_args), 336, args_conv_transpose1d, 8, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv_transpose2d, "conv_transpose2d", "", "conv_transpose2d",
      "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
      "The gradient of conv2d as an op: weight (C, O / groups, KH, KW).",
-     NULL, sizeof(amp_conv_transpose2d_args), args_conv_transpose2d, 8, 1, "out",
+     NULL, sizeof(amp_conv_transpose2d_args), 336, args_conv_transpose2d, 8, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv_transpose3d, "conv_transpose3d", "", "conv_transpose3d",
      "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
      "The gradient of conv3d as an op: weight (C, O / groups, KD, KH, KW).",
-     NULL, sizeof(amp_conv_transpose3d_args), args_conv_transpose3d, 8, 1, "out",
+     NULL, sizeof(amp_conv_transpose3d_args), 336, args_conv_transpose3d, 8, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_convolution_pointwise, "convolution_pointwise", "", "convolution_pointwise",
      "convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, Tensor? scale=None) -> Tensor",
      "attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight / sqrt(running_var + eps); bias is then bias - running_mean · scale. Mind the order: padding stands before stride. Absent are padding 0, stride and dilation 1; one number is for every dimension.",
-     NULL, sizeof(amp_convolution_pointwise_args), args_convolution_pointwise, 11, 1, "out",
+     NULL, sizeof(amp_convolution_pointwise_args), 360, args_convolution_pointwise, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_convolution_pointwise_binary, "convolution_pointwise", "binary", "convolution_pointwise_binary",
      "convolution_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, Tensor? scale=None) -> Tensor",
      "attr(scale · conv(input, weight) + bias + other), rounded once; other broadcasts to the result, and is cast in a region, as the result is of its dtype.",
-     NULL, sizeof(amp_convolution_pointwise_binary_args), args_convolution_pointwise_binary, 12, 1, "out",
+     NULL, sizeof(amp_convolution_pointwise_binary_args), 368, args_convolution_pointwise_binary, 12, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_convolution_transpose_pointwise, "convolution_transpose_pointwise", "", "convolution_transpose_pointwise",
      "convolution_transpose_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? output_padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, Tensor? scale=None) -> Tensor",
      "As convolution_pointwise, of a transposed convolution: weight is (C, O / groups, K…).",
-     NULL, sizeof(amp_convolution_transpose_pointwise_args), args_convolution_transpose_pointwise, 12, 1, "out",
+     NULL, sizeof(amp_convolution_transpose_pointwise_args), 432, args_convolution_transpose_pointwise, 12, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_conv_tbc, "conv_tbc", "", "conv_tbc",
      "conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor",
      "Convolution over time of (T, B, C) with weight (K, C, O).",
-     NULL, sizeof(amp_conv_tbc_args), args_conv_tbc, 4, 1, "out",
+     NULL, sizeof(amp_conv_tbc_args), 40, args_conv_tbc, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_avg_pool1d, "avg_pool1d", "", "avg_pool1d",
      "avg_pool1d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
      "The mean of each window; the stride is the window unless given.",
-     NULL, sizeof(amp_avg_pool1d_args), args_avg_pool1d, 6, 1, "out",
+     NULL, sizeof(amp_avg_pool1d_args), 244, args_avg_pool1d, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_avg_pool2d, "avg_pool2d", "", "avg_pool2d",
      "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
      "The mean of each window; the stride is the window unless given.",
-     NULL, sizeof(amp_avg_pool2d_args), args_avg_pool2d, 7, 1, "out",
+     NULL, sizeof(amp_avg_pool2d_args), 264, args_avg_pool2d, 7, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_avg_pool3d, "avg_pool3d", "", "avg_pool3d",
      "avg_pool3d(Tensor input, int[3] kernel_size, int[3]? stride=None, int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
      "The mean of each window; the stride is the window unless given.",
-     NULL, sizeof(amp_avg_pool3d_args), args_avg_pool3d, 7, 1, "out",
+     NULL, sizeof(amp_avg_pool3d_args), 264, args_avg_pool3d, 7, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_pool1d, "max_pool1d", "", "max_pool1d",
      "max_pool1d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[1] dilation=1, bool ceil_mode=False, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The largest element of each window, and where it stands.",
-     NULL, sizeof(amp_max_pool1d_args), args_max_pool1d, 8, 2, "out",
+     NULL, sizeof(amp_max_pool1d_args), 314, args_max_pool1d, 8, 2, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_pool2d, "max_pool2d", "", "max_pool2d",
      "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The largest element of each window, and where it stands.",
-     NULL, sizeof(amp_max_pool2d_args), args_max_pool2d, 8, 2, "out",
+     NULL, sizeof(amp_max_pool2d_args), 314, args_max_pool2d, 8, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_pool3d, "max_pool3d", "", "max_pool3d",
      "max_pool3d(Tensor input, int[3] kernel_size, int[3]? stride=None, int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The largest element of each window, and where it stands.",
-     NULL, sizeof(amp_max_pool3d_args), args_max_pool3d, 8, 2, "out",
+     NULL, sizeof(amp_max_pool3d_args), 314, args_max_pool3d, 8, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_avg_pool1d, "adaptive_avg_pool1d", "", "adaptive_avg_pool1d",
      "adaptive_avg_pool1d(Tensor input, int[1] output_size) -> Tensor",
      "The mean over windows chosen to give the output size.",
-     NULL, sizeof(amp_adaptive_avg_pool1d_args), args_adaptive_avg_pool1d, 2, 1, "out",
+     NULL, sizeof(amp_adaptive_avg_pool1d_args), 88, args_adaptive_avg_pool1d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_avg_pool2d, "adaptive_avg_pool2d", "", "adaptive_avg_pool2d",
      "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
      "The mean over windows chosen to give the output size; -1 keeps the input's extent.",
-     NULL, sizeof(amp_adaptive_avg_pool2d_args), args_adaptive_avg_pool2d, 2, 1, "out",
+     NULL, sizeof(amp_adaptive_avg_pool2d_args), 88, args_adaptive_avg_pool2d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_avg_pool3d, "adaptive_avg_pool3d", "", "adaptive_avg_pool3d",
      "adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor",
      "The mean over windows chosen to give the output size; -1 keeps the input's extent.",
-     NULL, sizeof(amp_adaptive_avg_pool3d_args), args_adaptive_avg_pool3d, 2, 1, "out",
+     NULL, sizeof(amp_adaptive_avg_pool3d_args), 88, args_adaptive_avg_pool3d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_max_pool2d, "adaptive_max_pool2d", "", "adaptive_max_pool2d",
      "adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The maximum over windows chosen to give the output size; -1 keeps the input's extent.",
-     NULL, sizeof(amp_adaptive_max_pool2d_args), args_adaptive_max_pool2d, 4, 2, "out",
+     NULL, sizeof(amp_adaptive_max_pool2d_args), 97, args_adaptive_max_pool2d, 4, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_max_pool3d, "adaptive_max_pool3d", "", "adaptive_max_pool3d",
      "adaptive_max_pool3d(Tensor input, int[3] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The maximum over windows chosen to give the output size; -1 keeps the input's extent.",
-     NULL, sizeof(amp_adaptive_max_pool3d_args), args_adaptive_max_pool3d, 4, 2, "out",
+     NULL, sizeof(amp_adaptive_max_pool3d_args), 97, args_adaptive_max_pool3d, 4, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fractional_max_pool2d, "fractional_max_pool2d", "", "fractional_max_pool2d",
      "fractional_max_pool2d(Tensor input, int[2] kernel_size, int[2] output_size, bool return_indices=False, Tensor? random_samples=None) -> (Tensor out, Tensor indices)",
      "The maximum over windows placed by random samples (N, C, 2) to give the output size.",
-     NULL, sizeof(amp_fractional_max_pool2d_args), args_fractional_max_pool2d, 6, 2, "out",
+     NULL, sizeof(amp_fractional_max_pool2d_args), 184, args_fractional_max_pool2d, 6, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fractional_max_pool3d, "fractional_max_pool3d", "", "fractional_max_pool3d",
      "fractional_max_pool3d(Tensor input, int[3] kernel_size, int[3] output_size, bool return_indices=False, Tensor? random_samples=None) -> (Tensor out, Tensor indices)",
      "The maximum over windows placed by random samples (N, C, 3) to give the output size.",
-     NULL, sizeof(amp_fractional_max_pool3d_args), args_fractional_max_pool3d, 6, 2, "out",
+     NULL, sizeof(amp_fractional_max_pool3d_args), 184, args_fractional_max_pool3d, 6, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_unpool2d, "max_unpool2d", "", "max_unpool2d",
      "max_unpool2d(Tensor input, Tensor indices, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[]? output_size=None) -> Tensor",
      "Values put back where max_pool2d took them from, zeros elsewhere.",
-     NULL, sizeof(amp_max_unpool2d_args), args_max_unpool2d, 6, 1, "out",
+     NULL, sizeof(amp_max_unpool2d_args), 312, args_max_unpool2d, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_unpool3d, "max_unpool3d", "", "max_unpool3d",
      "max_unpool3d(Tensor input, Tensor indices, int[3] kernel_size, int[3]? stride=None, int[3] padding=0, int[]? output_size=None) -> Tensor",
      "Values put back where max_pool3d took them from, zeros elsewhere.",
-     NULL, sizeof(amp_max_unpool3d_args), args_max_unpool3d, 6, 1, "out",
+     NULL, sizeof(amp_max_unpool3d_args), 312, args_max_unpool3d, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_interpolate, "interpolate", "", "interpolate",
      "interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode=\"nearest\", bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor",
      "input resampled to a size, or by a factor or one for each dimension; mode names the method as in PyTorch.",
-     NULL, sizeof(amp_interpolate_args), args_interpolate, 7, 1, "out",
+     NULL, sizeof(amp_interpolate_args), 185, args_interpolate, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, "mode", "area", true}, {AMP_POLICY_FP32, "mode", "area", false}}, {{AMP_POLICY_PARTS, "mode", "area", true}, {AMP_POLICY_FP32, "mode", "area", false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_nearest1d, "upsample_nearest1d", "", "upsample_nearest1d",
      "upsample_nearest1d(Tensor input, int[1] output_size, float? scales=None) -> Tensor",
      "interpolate to a size with mode \"nearest\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_nearest1d_args), args_upsample_nearest1d, 3, 1, "out",
+     NULL, sizeof(amp_upsample_nearest1d_args), 104, args_upsample_nearest1d, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_nearest2d, "upsample_nearest2d", "", "upsample_nearest2d",
      "upsample_nearest2d(Tensor input, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"nearest\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_nearest2d_args), args_upsample_nearest2d, 4, 1, "out",
+     NULL, sizeof(amp_upsample_nearest2d_args), 120, args_upsample_nearest2d, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_nearest3d, "upsample_nearest3d", "", "upsample_nearest3d",
      "upsample_nearest3d(Tensor input, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"nearest\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_nearest3d_args), args_upsample_nearest3d, 5, 1, "out",
+     NULL, sizeof(amp_upsample_nearest3d_args), 136, args_upsample_nearest3d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_nearest_exact1d, "upsample_nearest_exact1d", "", "upsample_nearest_exact1d",
      "upsample_nearest_exact1d(Tensor input, int[1] output_size, float? scales=None) -> Tensor",
      "interpolate to a size with mode \"nearest-exact\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_nearest_exact1d_args), args_upsample_nearest_exact1d, 3, 1, "out",
+     NULL, sizeof(amp_upsample_nearest_exact1d_args), 104, args_upsample_nearest_exact1d, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_nearest_exact2d, "upsample_nearest_exact2d", "", "upsample_nearest_exact2d",
      "upsample_nearest_exact2d(Tensor input, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"nearest-exact\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_nearest_exact2d_args), args_upsample_nearest_exact2d, 4, 1, "out",
+     NULL, sizeof(amp_upsample_nearest_exact2d_args), 120, args_upsample_nearest_exact2d, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_nearest_exact3d, "upsample_nearest_exact3d", "", "upsample_nearest_exact3d",
      "upsample_nearest_exact3d(Tensor input, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"nearest-exact\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_nearest_exact3d_args), args_upsample_nearest_exact3d, 5, 1, "out",
+     NULL, sizeof(amp_upsample_nearest_exact3d_args), 136, args_upsample_nearest_exact3d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_linear1d, "upsample_linear1d", "", "upsample_linear1d",
      "upsample_linear1d(Tensor input, int[1] output_size, bool align_corners, float? scales=None) -> Tensor",
      "interpolate to a size with mode \"linear\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_linear1d_args), args_upsample_linear1d, 4, 1, "out",
+     NULL, sizeof(amp_upsample_linear1d_args), 112, args_upsample_linear1d, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_bilinear2d, "upsample_bilinear2d", "", "upsample_bilinear2d",
      "upsample_bilinear2d(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"bilinear\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_bilinear2d_args), args_upsample_bilinear2d, 5, 1, "out",
+     NULL, sizeof(amp_upsample_bilinear2d_args), 128, args_upsample_bilinear2d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_trilinear3d, "upsample_trilinear3d", "", "upsample_trilinear3d",
      "upsample_trilinear3d(Tensor input, int[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"trilinear\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_trilinear3d_args), args_upsample_trilinear3d, 6, 1, "out",
+     NULL, sizeof(amp_upsample_trilinear3d_args), 144, args_upsample_trilinear3d, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_bicubic2d, "upsample_bicubic2d", "", "upsample_bicubic2d",
      "upsample_bicubic2d(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"bicubic\"; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_bicubic2d_args), args_upsample_bicubic2d, 5, 1, "out",
+     NULL, sizeof(amp_upsample_bicubic2d_args), 128, args_upsample_bicubic2d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_bilinear2d_aa, "upsample_bilinear2d_aa", "", "upsample_bilinear2d_aa",
      "upsample_bilinear2d_aa(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"bilinear\" and antialias; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_bilinear2d_aa_args), args_upsample_bilinear2d_aa, 5, 1, "out",
+     NULL, sizeof(amp_upsample_bilinear2d_aa_args), 128, args_upsample_bilinear2d_aa, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_upsample_bicubic2d_aa, "upsample_bicubic2d_aa", "", "upsample_bicubic2d_aa",
      "upsample_bicubic2d_aa(Tensor input, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
      "interpolate to a size with mode \"bicubic\" and antialias; a scale replaces the quotient of the sizes.",
-     NULL, sizeof(amp_upsample_bicubic2d_aa_args), args_upsample_bicubic2d_aa, 5, 1, "out",
+     NULL, sizeof(amp_upsample_bicubic2d_aa_args), 128, args_upsample_bicubic2d_aa, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_grid_sampler, "grid_sampler", "", "grid_sampler",
      "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
      "grid_sampler_2d or grid_sampler_3d by the rank of input.",
-     NULL, sizeof(amp_grid_sampler_args), args_grid_sampler, 5, 1, "out",
+     NULL, sizeof(amp_grid_sampler_args), 41, args_grid_sampler, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_grid_sampler_2d, "grid_sampler_2d", "", "grid_sampler_2d",
      "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
      "(N, C, H, W) read at (N, H', W', 2): mode 0 bilinear, 1 nearest, 2 bicubic; padding 0 zeros, 1 border, 2 mirror.",
-     NULL, sizeof(amp_grid_sampler_2d_args), args_grid_sampler_2d, 5, 1, "out",
+     NULL, sizeof(amp_grid_sampler_2d_args), 41, args_grid_sampler_2d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_grid_sampler_3d, "grid_sampler_3d", "", "grid_sampler_3d",
      "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
      "(N, C, D, H, W) read at (N, D', H', W', 3): mode 0 trilinear, 1 nearest; padding 0 zeros, 1 border, 2 mirror.",
-     NULL, sizeof(amp_grid_sampler_3d_args), args_grid_sampler_3d, 5, 1, "out",
+     NULL, sizeof(amp_grid_sampler_3d_args), 41, args_grid_sampler_3d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
     {AMP_OP_ID_scaled_dot_product_attention, "scaled_dot_product_attention", "", "scaled_dot_product_attention",
      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
      "softmax(query @ key^T * scale + mask) @ value; a bool mask keeps where true; scale is 1 / sqrt(E) unless given.",
-     NULL, sizeof(amp_scaled_dot_product_attention_args), args_scaled_dot_product_attention, 8, 1, "out",
+     NULL, sizeof(amp_scaled_dot_product_attention_args), 73, args_scaled_dot_product_attention, 8, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_native_multi_head_attention, "native_multi_head_attention", "", "native_multi_head_attention",
      "native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor out, Tensor attn_weights)",
      "Multi-head attention with its projections; the second result only where need_weights.",
-     NULL, sizeof(amp_native_multi_head_attention_args), args_native_multi_head_attention, 14, 2, "out",
+     NULL, sizeof(amp_native_multi_head_attention_args), 128, args_native_multi_head_attention, 14, 2, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_lstm, "lstm", "", "lstm",
      "lstm(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hn, Tensor cn)",
      "LSTM layers over a sequence; hx is {h0, c0}, params w_ih, w_hh, b_ih, b_hh for each layer and direction.",
-     NULL, sizeof(amp_lstm_args), args_lstm, 11, 3, "output",
+     NULL, sizeof(amp_lstm_args), 107, args_lstm, 11, 3, "output",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_gru, "gru", "", "gru",
      "gru(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hn)",
      "GRU layers over a sequence; hx is {h0}, params as for lstm.",
-     NULL, sizeof(amp_gru_args), args_gru, 10, 2, "output",
+     NULL, sizeof(amp_gru_args), 99, args_gru, 10, 2, "output",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_rnn_tanh, "rnn_tanh", "", "rnn_tanh",
      "rnn_tanh(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hn)",
      "Elman layers with tanh over a sequence; hx is {h0}, params as for lstm.",
-     NULL, sizeof(amp_rnn_tanh_args), args_rnn_tanh, 10, 2, "output",
+     NULL, sizeof(amp_rnn_tanh_args), 99, args_rnn_tanh, 10, 2, "output",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_rnn_relu, "rnn_relu", "", "rnn_relu",
      "rnn_relu(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hn)",
      "Elman layers with relu over a sequence; hx is {h0}, params as for lstm.",
-     NULL, sizeof(amp_rnn_relu_args), args_rnn_relu, 10, 2, "output",
+     NULL, sizeof(amp_rnn_relu_args), 99, args_rnn_relu, 10, 2, "output",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_rnn_layer, "rnn_layer", "", "rnn_layer",
      "rnn_layer(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first, str mode=\"lstm\") -> (Tensor output, Tensor hn, Tensor cn)",
      "lstm, gru, rnn_tanh or rnn_relu by mode.",
-     NULL, sizeof(amp_rnn_layer_args), args_rnn_layer, 12, 3, "output",
+     NULL, sizeof(amp_rnn_layer_args), 120, args_rnn_layer, 12, 3, "output",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_lstm_cell, "lstm_cell", "", "lstm_cell",
      "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor h, Tensor c)",
      "One step of an LSTM; hx is {h, c}.",
-     NULL, sizeof(amp_lstm_cell_args), args_lstm_cell, 7, 2, "h",
+     NULL, sizeof(amp_lstm_cell_args), 80, args_lstm_cell, 7, 2, "h",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_gru_cell, "gru_cell", "", "gru_cell",
      "gru_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
      "One step of a GRU; hx is {h}.",
-     NULL, sizeof(amp_gru_cell_args), args_gru_cell, 6, 1, "out",
+     NULL, sizeof(amp_gru_cell_args), 72, args_gru_cell, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_rnn_tanh_cell, "rnn_tanh_cell", "", "rnn_tanh_cell",
      "rnn_tanh_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
      "One step of an Elman network with tanh; hx is {h}.",
-     NULL, sizeof(amp_rnn_tanh_cell_args), args_rnn_tanh_cell, 6, 1, "out",
+     NULL, sizeof(amp_rnn_tanh_cell_args), 72, args_rnn_tanh_cell, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_rnn_relu_cell, "rnn_relu_cell", "", "rnn_relu_cell",
      "rnn_relu_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
      "One step of an Elman network with relu; hx is {h}.",
-     NULL, sizeof(amp_rnn_relu_cell_args), args_rnn_relu_cell, 6, 1, "out",
+     NULL, sizeof(amp_rnn_relu_cell_args), 72, args_rnn_relu_cell, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_mse_loss, "mse_loss", "", "mse_loss",
      "mse_loss(Tensor input, Tensor target, str reduction=\"mean\") -> Tensor",
      "(input - target) squared.",
-     NULL, sizeof(amp_mse_loss_args), args_mse_loss, 3, 1, "out",
+     NULL, sizeof(amp_mse_loss_args), 32, args_mse_loss, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_l1_loss, "l1_loss", "", "l1_loss",
      "l1_loss(Tensor input, Tensor target, str reduction=\"mean\") -> Tensor",
      "|input - target|.",
-     NULL, sizeof(amp_l1_loss_args), args_l1_loss, 3, 1, "out",
+     NULL, sizeof(amp_l1_loss_args), 32, args_l1_loss, 3, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_smooth_l1_loss, "smooth_l1_loss", "", "smooth_l1_loss",
      "smooth_l1_loss(Tensor input, Tensor target, str reduction=\"mean\", float beta=1.0) -> Tensor",
      "Squared below beta, absolute above.",
-     NULL, sizeof(amp_smooth_l1_loss_args), args_smooth_l1_loss, 4, 1, "out",
+     NULL, sizeof(amp_smooth_l1_loss_args), 48, args_smooth_l1_loss, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_huber_loss, "huber_loss", "", "huber_loss",
      "huber_loss(Tensor input, Tensor target, str reduction=\"mean\", float delta=1.0) -> Tensor",
      "Squared below delta, delta times absolute above.",
-     NULL, sizeof(amp_huber_loss_args), args_huber_loss, 4, 1, "out",
+     NULL, sizeof(amp_huber_loss_args), 48, args_huber_loss, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cross_entropy, "cross_entropy", "", "cross_entropy",
      "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction=\"mean\", float label_smoothing=0.0) -> Tensor",
      "The negative log likelihood of log_softmax; target holds class indices or probabilities.",
-     NULL, sizeof(amp_cross_entropy_args), args_cross_entropy, 6, 1, "out",
+     NULL, sizeof(amp_cross_entropy_args), 64, args_cross_entropy, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cross_entropy_loss, "cross_entropy_loss", "", "cross_entropy_loss",
      "cross_entropy_loss(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction=\"mean\", float label_smoothing=0.0) -> Tensor",
      "cross_entropy under its name in PyTorch's operator library.",
-     "cross_entropy", sizeof(amp_cross_entropy_loss_args), args_cross_entropy_loss, 6, 1, "out",
+     "cross_entropy", sizeof(amp_cross_entropy_loss_args), 64, args_cross_entropy_loss, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_nll_loss, "nll_loss", "", "nll_loss",
      "nll_loss(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction=\"mean\") -> Tensor",
      "-weight * input at the target class.",
-     NULL, sizeof(amp_nll_loss_args), args_nll_loss, 5, 1, "out",
+     NULL, sizeof(amp_nll_loss_args), 56, args_nll_loss, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_nll_loss2d, "nll_loss2d", "", "nll_loss2d",
      "nll_loss2d(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction=\"mean\") -> Tensor",
      "nll_loss of (N, C, H, W).",
-     "nll_loss", sizeof(amp_nll_loss2d_args), args_nll_loss2d, 5, 1, "out",
+     "nll_loss", sizeof(amp_nll_loss2d_args), 56, args_nll_loss2d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_binary_cross_entropy, "binary_cross_entropy", "", "binary_cross_entropy",
      "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction=\"mean\") -> Tensor",
      "The cross entropy of probabilities with targets from 0 to 1.",
-     NULL, sizeof(amp_binary_cross_entropy_args), args_binary_cross_entropy, 4, 1, "out",
+     NULL, sizeof(amp_binary_cross_entropy_args), 40, args_binary_cross_entropy, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, "use binary_cross_entropy_with_logits, which joins the sigmoid and is safe to autocast", NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_BANNED, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_BANNED, NULL, NULL, false}}, {{AMP_POLICY_BANNED, NULL, NULL, false}, {AMP_POLICY_BANNED, NULL, NULL, false}}}},
     {AMP_OP_ID_binary_cross_entropy_with_logits, "binary_cross_entropy_with_logits", "", "binary_cross_entropy_with_logits",
      "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction=\"mean\") -> Tensor",
      "binary_cross_entropy of sigmoid(input), in a stable form.",
-     NULL, sizeof(amp_binary_cross_entropy_with_logits_args), args_binary_cross_entropy_with_logits, 5, 1, "out",
+     NULL, sizeof(amp_binary_cross_entropy_with_logits_args), 48, args_binary_cross_entropy_with_logits, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_kl_div, "kl_div", "", "kl_div",
      "kl_div(Tensor input, Tensor target, str reduction=\"mean\", *, bool log_target=False) -> Tensor",
      "target * (log(target) - input); input holds log probabilities.",
-     NULL, sizeof(amp_kl_div_args), args_kl_div, 4, 1, "out",
+     NULL, sizeof(amp_kl_div_args), 33, args_kl_div, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_poisson_nll_loss, "poisson_nll_loss", "", "poisson_nll_loss",
      "poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, float eps=1e-08, str reduction=\"mean\") -> Tensor",
      "The negative log likelihood of Poisson counts.",
-     NULL, sizeof(amp_poisson_nll_loss_args), args_poisson_nll_loss, 6, 1, "out",
+     NULL, sizeof(amp_poisson_nll_loss_args), 64, args_poisson_nll_loss, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_cosine_embedding_loss, "cosine_embedding_loss", "", "cosine_embedding_loss",
      "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction=\"mean\") -> Tensor",
      "1 - cosine for pairs labelled 1, cosine above the margin for pairs labelled -1.",
-     NULL, sizeof(amp_cosine_embedding_loss_args), args_cosine_embedding_loss, 5, 1, "out",
+     NULL, sizeof(amp_cosine_embedding_loss_args), 48, args_cosine_embedding_loss, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_hinge_embedding_loss, "hinge_embedding_loss", "", "hinge_embedding_loss",
      "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, str reduction=\"mean\") -> Tensor",
      "input for labels 1, max(0, margin - input) for labels -1.",
-     NULL, sizeof(amp_hinge_embedding_loss_args), args_hinge_embedding_loss, 4, 1, "out",
+     NULL, sizeof(amp_hinge_embedding_loss_args), 48, args_hinge_embedding_loss, 4, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_margin_ranking_loss, "margin_ranking_loss", "", "margin_ranking_loss",
      "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction=\"mean\") -> Tensor",
      "max(0, -target * (input1 - input2) + margin).",
-     NULL, sizeof(amp_margin_ranking_loss_args), args_margin_ranking_loss, 5, 1, "out",
+     NULL, sizeof(amp_margin_ranking_loss_args), 48, args_margin_ranking_loss, 5, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_soft_margin_loss, "soft_margin_loss", "", "soft_margin_loss",
      "soft_margin_loss(Tensor input, Tensor target, str reduction=\"mean\") -> Tensor",
      "log(1 + exp(-target * input)).",
-     NULL, sizeof(amp_soft_margin_loss_args), args_soft_margin_loss, 3, 1, "out",
+     NULL, sizeof(amp_soft_margin_loss_args), 32, args_soft_margin_loss, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_triplet_margin_loss, "triplet_margin_loss", "", "triplet_margin_loss",
      "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, str reduction=\"mean\") -> Tensor",
      "max(0, distance to the positive - distance to the negative + margin).",
-     NULL, sizeof(amp_triplet_margin_loss_args), args_triplet_margin_loss, 8, 1, "out",
+     NULL, sizeof(amp_triplet_margin_loss_args), 96, args_triplet_margin_loss, 8, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_multi_margin_loss, "multi_margin_loss", "", "multi_margin_loss",
      "multi_margin_loss(Tensor input, Tensor target, Scalar p=1, Scalar margin=1.0, Tensor? weight=None, str reduction=\"mean\") -> Tensor",
      "max(0, margin - x[target] + x[i]) to the power p, averaged over the other classes i.",
-     NULL, sizeof(amp_multi_margin_loss_args), args_multi_margin_loss, 6, 1, "out",
+     NULL, sizeof(amp_multi_margin_loss_args), 104, args_multi_margin_loss, 6, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_multilabel_margin_loss, "multilabel_margin_loss", "", "multilabel_margin_loss",
      "multilabel_margin_loss(Tensor input, Tensor target, str reduction=\"mean\") -> Tensor",
      "The hinge loss between the classes that target lists (up to the first -1) and all others.",
-     NULL, sizeof(amp_multilabel_margin_loss_args), args_multilabel_margin_loss, 3, 1, "out",
+     NULL, sizeof(amp_multilabel_margin_loss_args), 32, args_multilabel_margin_loss, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_multilabel_margin_loss_forward, "multilabel_margin_loss_forward", "", "multilabel_margin_loss_forward",
      "multilabel_margin_loss_forward(Tensor input, Tensor target, str reduction=\"mean\") -> (Tensor output, Tensor is_target)",
      "multilabel_margin_loss and the mask of target classes.",
-     NULL, sizeof(amp_multilabel_margin_loss_forward_args), args_multilabel_margin_loss_forward, 4, 2, "output",
+     NULL, sizeof(amp_multilabel_margin_loss_forward_args), 40, args_multilabel_margin_loss_forward, 4, 2, "output",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ctc_loss, "ctc_loss", "", "ctc_loss",
      "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, str reduction=\"mean\", bool zero_infinity=False) -> Tensor",
      "Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).",
-     NULL, sizeof(amp_ctc_loss_args), args_ctc_loss, 7, 1, "out",
+     NULL, sizeof(amp_ctc_loss_args), 57, args_ctc_loss, 7, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_cholesky, "linalg_cholesky", "", "linalg_cholesky",
      "linalg_cholesky(Tensor input, *, bool upper=False) -> Tensor",
      "The Cholesky factor L of L L^H; upper gives its conjugate transpose.",
-     NULL, sizeof(amp_linalg_cholesky_args), args_linalg_cholesky, 2, 1, "out",
+     NULL, sizeof(amp_linalg_cholesky_args), 17, args_linalg_cholesky, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cholesky, "cholesky", "", "cholesky",
      "cholesky(Tensor input, bool upper=False) -> Tensor",
      "The Cholesky factor.",
-     "linalg_cholesky", sizeof(amp_cholesky_args), args_cholesky, 2, 1, "out",
+     "linalg_cholesky", sizeof(amp_cholesky_args), 17, args_cholesky, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_cholesky_ex, "linalg_cholesky_ex", "", "linalg_cholesky_ex",
      "linalg_cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
      "linalg_cholesky that reports failure by matrix in info instead of an error.",
-     NULL, sizeof(amp_linalg_cholesky_ex_args), args_linalg_cholesky_ex, 4, 2, "L",
+     NULL, sizeof(amp_linalg_cholesky_ex_args), 26, args_linalg_cholesky_ex, 4, 2, "L",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cholesky_inverse, "cholesky_inverse", "", "cholesky_inverse",
      "cholesky_inverse(Tensor input, bool upper=False) -> Tensor",
      "The inverse of a matrix from its Cholesky factor.",
-     NULL, sizeof(amp_cholesky_inverse_args), args_cholesky_inverse, 2, 1, "out",
+     NULL, sizeof(amp_cholesky_inverse_args), 17, args_cholesky_inverse, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cholesky_solve, "cholesky_solve", "", "cholesky_solve",
      "cholesky_solve(Tensor B, Tensor L, bool upper=False) -> Tensor",
      "X of A X = B from the Cholesky factor L of A.",
-     NULL, sizeof(amp_cholesky_solve_args), args_cholesky_solve, 3, 1, "out",
+     NULL, sizeof(amp_cholesky_solve_args), 25, args_cholesky_solve, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_inv, "linalg_inv", "", "linalg_inv",
      "linalg_inv(Tensor A) -> Tensor",
      "The inverse of each matrix.",
-     NULL, sizeof(amp_linalg_inv_args), args_linalg_inv, 1, 1, "out",
+     NULL, sizeof(amp_linalg_inv_args), 16, args_linalg_inv, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_inverse, "inverse", "", "inverse",
      "inverse(Tensor input) -> Tensor",
      "The inverse of each matrix.",
-     "linalg_inv", sizeof(amp_inverse_args), args_inverse, 1, 1, "out",
+     "linalg_inv", sizeof(amp_inverse_args), 16, args_inverse, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_inv_ex, "linalg_inv_ex", "", "linalg_inv_ex",
      "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
      "linalg_inv that reports failure by matrix in info instead of an error.",
-     NULL, sizeof(amp_linalg_inv_ex_args), args_linalg_inv_ex, 3, 2, "inverse",
+     NULL, sizeof(amp_linalg_inv_ex_args), 25, args_linalg_inv_ex, 3, 2, "inverse",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_pinverse, "pinverse", "", "pinverse",
      "pinverse(Tensor input, float rcond=1e-15) -> Tensor",
      "The pseudo-inverse; singular values below rcond times the largest count as zero.",
-     NULL, sizeof(amp_pinverse_args), args_pinverse, 2, 1, "out",
+     NULL, sizeof(amp_pinverse_args), 32, args_pinverse, 2, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_solve, "linalg_solve", "", "linalg_solve",
      "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
      "X of A X = B, or of X A = B where left is false.",
-     NULL, sizeof(amp_linalg_solve_args), args_linalg_solve, 3, 1, "out",
+     NULL, sizeof(amp_linalg_solve_args), 32, args_linalg_solve, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lu_solve, "lu_solve", "", "lu_solve",
      "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
      "x of A x = b from the LU factors of A.",
-     NULL, sizeof(amp_lu_solve_args), args_lu_solve, 3, 1, "out",
+     NULL, sizeof(amp_lu_solve_args), 32, args_lu_solve, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lu_with_info, "lu_with_info", "", "lu_with_info",
      "lu_with_info(Tensor input, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
      "The LU factors in one matrix, the pivots, and the status of each matrix.",
-     NULL, sizeof(amp_lu_with_info_args), args_lu_with_info, 5, 3, "LU",
+     NULL, sizeof(amp_lu_with_info_args), 48, args_lu_with_info, 5, 3, "LU",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_triangular_solve, "triangular_solve", "", "triangular_solve",
      "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
      "X of A X = input with triangular A, and a copy of A.",
-     NULL, sizeof(amp_triangular_solve_args), args_triangular_solve, 6, 2, "solution",
+     NULL, sizeof(amp_triangular_solve_args), 42, args_triangular_solve, 6, 2, "solution",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_lstsq, "linalg_lstsq", "", "linalg_lstsq",
      "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
      "X that minimises |A X - B|; drivers gelsy, gels, gelsd, gelss.",
-     NULL, sizeof(amp_linalg_lstsq_args), args_linalg_lstsq, 7, 4, "solution",
+     NULL, sizeof(amp_linalg_lstsq_args), 72, args_linalg_lstsq, 7, 4, "solution",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lstsq, "lstsq", "", "lstsq",
      "lstsq(Tensor input, Tensor A) -> (Tensor solution, Tensor QR)",
      "X that minimises |A X - input| and the QR factors of A: torch.lstsq's arguments.",
-     NULL, sizeof(amp_lstsq_args), args_lstsq, 3, 2, "solution",
+     NULL, sizeof(amp_lstsq_args), 32, args_lstsq, 3, 2, "solution",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_matrix_rank, "linalg_matrix_rank", "", "linalg_matrix_rank",
      "linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
      "The number of singular values above max(atol, rtol * the largest).",
-     NULL, sizeof(amp_linalg_matrix_rank_args), args_linalg_matrix_rank, 4, 1, "out",
+     NULL, sizeof(amp_linalg_matrix_rank_args), 49, args_linalg_matrix_rank, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an integer",
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_matrix_rank_tensor, "linalg_matrix_rank", "tensor", "linalg_matrix_rank_tensor",
      "linalg_matrix_rank.tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
      "As above, with a tolerance for each matrix.",
-     NULL, sizeof(amp_linalg_matrix_rank_tensor_args), args_linalg_matrix_rank_tensor, 4, 1, "out",
+     NULL, sizeof(amp_linalg_matrix_rank_tensor_args), 33, args_linalg_matrix_rank_tensor, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an integer",
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_matrix_rank, "matrix_rank", "", "matrix_rank",
      "matrix_rank(Tensor input, float? tol=None, bool symmetric=False) -> Tensor",
      "The number of singular values above tol.",
-     NULL, sizeof(amp_matrix_rank_args), args_matrix_rank, 3, 1, "out",
+     NULL, sizeof(amp_matrix_rank_args), 33, args_matrix_rank, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an integer",
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_cond, "linalg_cond", "", "linalg_cond",
      "linalg_cond(Tensor input, Scalar? p=None) -> Tensor",
      "The condition number in the norm p; 2 unless given.",
-     NULL, sizeof(amp_linalg_cond_args), args_linalg_cond, 2, 1, "out",
+     NULL, sizeof(amp_linalg_cond_args), 48, args_linalg_cond, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_cond_str, "linalg_cond", "str", "linalg_cond_str",
      "linalg_cond.str(Tensor input, str p) -> Tensor",
      "The condition number in the norm \"fro\" or \"nuc\".",
-     NULL, sizeof(amp_linalg_cond_str_args), args_linalg_cond_str, 2, 1, "out",
+     NULL, sizeof(amp_linalg_cond_str_args), 24, args_linalg_cond_str, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_qr, "linalg_qr", "", "linalg_qr",
      "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
      "A = Q R; modes reduced, complete, r.",
-     NULL, sizeof(amp_linalg_qr_args), args_linalg_qr, 3, 2, "Q",
+     NULL, sizeof(amp_linalg_qr_args), 32, args_linalg_qr, 3, 2, "Q",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_qr, "qr", "", "qr",
      "qr(Tensor input, bool some=True) -> (Tensor Q, Tensor R)",
      "input = Q R, reduced where some, else complete.",
-     NULL, sizeof(amp_qr_args), args_qr, 3, 2, "Q",
+     NULL, sizeof(amp_qr_args), 32, args_qr, 3, 2, "Q",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_geqrf, "geqrf", "", "geqrf",
      "geqrf(Tensor input) -> (Tensor a, Tensor tau)",
      "R and the Householder reflectors of a QR factorisation.",
-     NULL, sizeof(amp_geqrf_args), args_geqrf, 2, 2, "a",
+     NULL, sizeof(amp_geqrf_args), 24, args_geqrf, 2, 2, "a",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "reflectors have no derivative here; use linalg_qr",
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_householder_product, "linalg_householder_product", "", "linalg_householder_product",
      "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
      "The first columns of the product of Householder reflectors.",
-     NULL, sizeof(amp_linalg_householder_product_args), args_linalg_householder_product, 2, 1, "out",
+     NULL, sizeof(amp_linalg_householder_product_args), 24, args_linalg_householder_product, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_orgqr, "orgqr", "", "orgqr",
      "orgqr(Tensor input, Tensor tau) -> Tensor",
      "The first columns of the product of Householder reflectors.",
-     "linalg_householder_product", sizeof(amp_orgqr_args), args_orgqr, 2, 1, "out",
+     "linalg_householder_product", sizeof(amp_orgqr_args), 24, args_orgqr, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_ormqr, "ormqr", "", "ormqr",
      "ormqr(Tensor input, Tensor tau, Tensor other, bool left=True, bool transpose=False) -> Tensor",
      "other multiplied by the Q of Householder reflectors.",
-     NULL, sizeof(amp_ormqr_args), args_ormqr, 5, 1, "out",
+     NULL, sizeof(amp_ormqr_args), 41, args_ormqr, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_svd, "linalg_svd", "", "linalg_svd",
      "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
      "A = U diag(S) Vh.",
-     NULL, sizeof(amp_linalg_svd_args), args_linalg_svd, 5, 3, "U",
+     NULL, sizeof(amp_linalg_svd_args), 48, args_linalg_svd, 5, 3, "U",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_svd, "svd", "", "svd",
      "svd(Tensor input, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
      "input = U diag(S) V^H, reduced where some.",
-     NULL, sizeof(amp_svd_args), args_svd, 5, 3, "U",
+     NULL, sizeof(amp_svd_args), 48, args_svd, 5, 3, "U",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_svdvals, "linalg_svdvals", "", "linalg_svdvals",
      "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
      "The singular values, largest first.",
-     NULL, sizeof(amp_linalg_svdvals_args), args_linalg_svdvals, 2, 1, "out",
+     NULL, sizeof(amp_linalg_svdvals_args), 24, args_linalg_svdvals, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_eig, "linalg_eig", "", "linalg_eig",
      "linalg_eig(Tensor input) -> (Tensor eigenvalues, Tensor eigenvectors)",
      "The eigenvalues and eigenvectors of square matrices, complex.",
-     NULL, sizeof(amp_linalg_eig_args), args_linalg_eig, 2, 2, "eigenvalues",
+     NULL, sizeof(amp_linalg_eig_args), 24, args_linalg_eig, 2, 2, "eigenvalues",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_eig, "eig", "", "eig",
      "eig(Tensor input, bool eigenvectors=False) -> (Tensor eigenvalues, Tensor eigenvectors)",
      "Eigenvalues as (real, imaginary) pairs, and eigenvectors if asked for: torch.eig's form.",
-     NULL, sizeof(amp_eig_args), args_eig, 3, 2, "eigenvalues",
+     NULL, sizeof(amp_eig_args), 25, args_eig, 3, 2, "eigenvalues",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_eigvals, "linalg_eigvals", "", "linalg_eigvals",
      "linalg_eigvals(Tensor input) -> Tensor",
      "The eigenvalues of square matrices, complex.",
-     NULL, sizeof(amp_linalg_eigvals_args), args_linalg_eigvals, 1, 1, "out",
+     NULL, sizeof(amp_linalg_eigvals_args), 16, args_linalg_eigvals, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_eigh, "linalg_eigh", "", "linalg_eigh",
      "linalg_eigh(Tensor input, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
      "The eigenvalues, ascending, and eigenvectors of Hermitian matrices, read from one triangle.",
-     NULL, sizeof(amp_linalg_eigh_args), args_linalg_eigh, 3, 2, "eigenvalues",
+     NULL, sizeof(amp_linalg_eigh_args), 32, args_linalg_eigh, 3, 2, "eigenvalues",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_symeig, "symeig", "", "symeig",
      "symeig(Tensor input, bool eigenvectors=False, bool upper=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
      "Eigenvalues, and eigenvectors if asked for, of symmetric matrices: torch.symeig's form.",
-     NULL, sizeof(amp_symeig_args), args_symeig, 4, 2, "eigenvalues",
+     NULL, sizeof(amp_symeig_args), 36, args_symeig, 4, 2, "eigenvalues",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_eigvalsh, "linalg_eigvalsh", "", "linalg_eigvalsh",
      "linalg_eigvalsh(Tensor input, str UPLO=\"L\") -> Tensor",
      "The eigenvalues of Hermitian matrices, ascending.",
-     NULL, sizeof(amp_linalg_eigvalsh_args), args_linalg_eigvalsh, 2, 1, "out",
+     NULL, sizeof(amp_linalg_eigvalsh_args), 24, args_linalg_eigvalsh, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_tensorinv, "linalg_tensorinv", "", "linalg_tensorinv",
      "linalg_tensorinv(Tensor A, int ind=2) -> Tensor",
      "The inverse under tensordot with ind dimensions.",
-     NULL, sizeof(amp_linalg_tensorinv_args), args_linalg_tensorinv, 2, 1, "out",
+     NULL, sizeof(amp_linalg_tensorinv_args), 32, args_linalg_tensorinv, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_tensorsolve, "linalg_tensorsolve", "", "linalg_tensorsolve",
      "linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor",
      "X of tensordot(A, X) = B; dims of A are moved to its end first.",
-     NULL, sizeof(amp_linalg_tensorsolve_args), args_linalg_tensorsolve, 3, 1, "out",
+     NULL, sizeof(amp_linalg_tensorsolve_args), 96, args_linalg_tensorsolve, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_vector_norm, "linalg_vector_norm", "", "linalg_vector_norm",
      "linalg_vector_norm(Tensor input, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The norm of order ord over the named dimensions, or all.",
-     NULL, sizeof(amp_linalg_vector_norm_args), args_linalg_vector_norm, 5, 1, "out",
+     NULL, sizeof(amp_linalg_vector_norm_args), 128, args_linalg_vector_norm, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_matrix_norm, "linalg_matrix_norm", "", "linalg_matrix_norm",
      "linalg_matrix_norm(Tensor input, Scalar ord, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The matrix norm 1, -1, 2, -2, inf or -inf over two dimensions (the last two unless named).",
-     NULL, sizeof(amp_linalg_matrix_norm_args), args_linalg_matrix_norm, 5, 1, "out",
+     NULL, sizeof(amp_linalg_matrix_norm_args), 128, args_linalg_matrix_norm, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_matrix_norm_str, "linalg_matrix_norm", "str", "linalg_matrix_norm_str",
      "linalg_matrix_norm.str(Tensor input, str ord=\"fro\", int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      "The matrix norm \"fro\" or \"nuc\" over two dimensions (the last two unless named).",
-     NULL, sizeof(amp_linalg_matrix_norm_str_args), args_linalg_matrix_norm_str, 5, 1, "out",
+     NULL, sizeof(amp_linalg_matrix_norm_str_args), 104, args_linalg_matrix_norm_str, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_fft, "fft_fft", "", "fft_fft",
      "fft_fft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The Fourier transform along dim, cut or padded to n.",
-     NULL, sizeof(amp_fft_fft_args), args_fft_fft, 4, 1, "out",
+     NULL, sizeof(amp_fft_fft_args), 56, args_fft_fft, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_ifft, "fft_ifft", "", "fft_ifft",
      "fft_ifft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The inverse Fourier transform along dim, cut or padded to n.",
-     NULL, sizeof(amp_fft_ifft_args), args_fft_ifft, 4, 1, "out",
+     NULL, sizeof(amp_fft_ifft_args), 56, args_fft_ifft, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_rfft, "fft_rfft", "", "fft_rfft",
      "fft_rfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The non-negative frequencies of a real signal along dim, cut or padded to n.",
-     NULL, sizeof(amp_fft_rfft_args), args_fft_rfft, 4, 1, "out",
+     NULL, sizeof(amp_fft_rfft_args), 56, args_fft_rfft, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_irfft, "fft_irfft", "", "fft_irfft",
      "fft_irfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The real signal of a one-sided spectrum along dim, cut or padded to n.",
-     NULL, sizeof(amp_fft_irfft_args), args_fft_irfft, 4, 1, "out",
+     NULL, sizeof(amp_fft_irfft_args), 56, args_fft_irfft, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_hfft, "fft_hfft", "", "fft_hfft",
      "fft_hfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The real spectrum of a one-sided Hermitian signal along dim, cut or padded to n.",
-     NULL, sizeof(amp_fft_hfft_args), args_fft_hfft, 4, 1, "out",
+     NULL, sizeof(amp_fft_hfft_args), 56, args_fft_hfft, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_ihfft, "fft_ihfft", "", "fft_ihfft",
      "fft_ihfft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The one-sided inverse transform of a real spectrum along dim, cut or padded to n.",
-     NULL, sizeof(amp_fft_ihfft_args), args_fft_ihfft, 4, 1, "out",
+     NULL, sizeof(amp_fft_ihfft_args), 56, args_fft_ihfft, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_fft2, "fft_fft2", "", "fft_fft2",
      "fft_fft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The Fourier transform over two dimensions (the last two unless named), cut or padded to s.",
-     NULL, sizeof(amp_fft_fft2_args), args_fft_fft2, 4, 1, "out",
+     NULL, sizeof(amp_fft_fft2_args), 168, args_fft_fft2, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_ifft2, "fft_ifft2", "", "fft_ifft2",
      "fft_ifft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The inverse Fourier transform over two dimensions (the last two unless named), cut or padded to s.",
-     NULL, sizeof(amp_fft_ifft2_args), args_fft_ifft2, 4, 1, "out",
+     NULL, sizeof(amp_fft_ifft2_args), 168, args_fft_ifft2, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_rfft2, "fft_rfft2", "", "fft_rfft2",
      "fft_rfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The non-negative frequencies of a real signal over two dimensions (the last two unless named), cut or padded to s.",
-     NULL, sizeof(amp_fft_rfft2_args), args_fft_rfft2, 4, 1, "out",
+     NULL, sizeof(amp_fft_rfft2_args), 168, args_fft_rfft2, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_irfft2, "fft_irfft2", "", "fft_irfft2",
      "fft_irfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The real signal of a one-sided spectrum over two dimensions (the last two unless named), cut or padded to s.",
-     NULL, sizeof(amp_fft_irfft2_args), args_fft_irfft2, 4, 1, "out",
+     NULL, sizeof(amp_fft_irfft2_args), 168, args_fft_irfft2, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_fftn, "fft_fftn", "", "fft_fftn",
      "fft_fftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The Fourier transform over the named dimensions, or all; cut or padded to s.",
-     NULL, sizeof(amp_fft_fftn_args), args_fft_fftn, 4, 1, "out",
+     NULL, sizeof(amp_fft_fftn_args), 168, args_fft_fftn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_ifftn, "fft_ifftn", "", "fft_ifftn",
      "fft_ifftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The inverse Fourier transform over the named dimensions, or all; cut or padded to s.",
-     NULL, sizeof(amp_fft_ifftn_args), args_fft_ifftn, 4, 1, "out",
+     NULL, sizeof(amp_fft_ifftn_args), 168, args_fft_ifftn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_rfftn, "fft_rfftn", "", "fft_rfftn",
      "fft_rfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The non-negative frequencies of a real signal over the named dimensions, or all; cut or padded to s.",
-     NULL, sizeof(amp_fft_rfftn_args), args_fft_rfftn, 4, 1, "out",
+     NULL, sizeof(amp_fft_rfftn_args), 168, args_fft_rfftn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_irfftn, "fft_irfftn", "", "fft_irfftn",
      "fft_irfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
      "The real signal of a one-sided spectrum over the named dimensions, or all; cut or padded to s.",
-     NULL, sizeof(amp_fft_irfftn_args), args_fft_irfftn, 4, 1, "out",
+     NULL, sizeof(amp_fft_irfftn_args), 168, args_fft_irfftn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_stft, "stft", "", "stft",
      "stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
      "The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.",
-     NULL, sizeof(amp_stft_args), args_stft, 11, 1, "out",
+     NULL, sizeof(amp_stft_args), 108, args_stft, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
 };

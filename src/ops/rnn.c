@@ -57,11 +57,12 @@ static amp_status check_extents(const amp_call *call, const amp_tensor *input, c
 
 /* ---- Layers ----------------------------------------------------------------------------------------------------- */
 
-/* What the layers' ops have in common: the fields of amp_lstm_args, whose beginning all of them share. */
+/* What the layers' ops have in common: the fields of amp_lstm_args from the input to batch_first, which all of them
+ * share; where they begin depends on the number of results. */
 typedef struct stack {
     amp_call *call;
     amp_rnn_kind kind;
-    const amp_lstm_args *a;
+    amp_lstm_args a;
     int64_t layers, directions, steps, batch, hidden, width;
     int per_layer; /* tensors of params for each layer and direction */
     bool projected;
@@ -69,11 +70,19 @@ typedef struct stack {
     amp_tensor *out, *hn, *cn;
 } stack;
 
-_Static_assert(offsetof(amp_lstm_args, batch_first) == offsetof(amp_gru_args, batch_first) &&
-                   offsetof(amp_lstm_args, batch_first) == offsetof(amp_rnn_tanh_args, batch_first) &&
-                   offsetof(amp_lstm_args, batch_first) == offsetof(amp_rnn_relu_args, batch_first) &&
-                   offsetof(amp_lstm_args, batch_first) == offsetof(amp_rnn_layer_args, batch_first),
+#define SPAN(op, last) (offsetof(amp_##op##_args, last) - offsetof(amp_##op##_args, input))
+_Static_assert(SPAN(lstm, batch_first) == SPAN(gru, batch_first) &&
+                   SPAN(lstm, batch_first) == SPAN(rnn_tanh, batch_first) &&
+                   SPAN(lstm, batch_first) == SPAN(rnn_relu, batch_first) &&
+                   SPAN(lstm, batch_first) == SPAN(rnn_layer, batch_first),
                "one struct for all");
+
+static amp_lstm_args layers_args(const amp_call *call) {
+    amp_lstm_args a = {.struct_size = sizeof a};
+    memcpy(&a.input, (const char *)call->args + call->op->args[0].offset,
+           SPAN(lstm, batch_first) + sizeof a.batch_first);
+    return a;
+}
 
 static amp_status check_options(const amp_call *call, const amp_lstm_args *a) {
     if (a->input->rank != 3) {
@@ -95,16 +104,16 @@ static amp_status check_options(const amp_call *call, const amp_lstm_args *a) {
 }
 
 static amp_status check_state(const stack *s, int index, int64_t extent) {
-    const amp_tensor *t = s->a->hx.items[index];
+    const amp_tensor *t = s->a.hx.items[index];
     const int64_t shape[3] = {s->layers * s->directions, s->batch, extent};
-    AMP_TRY(amp_call_check_same_dtype(s->call, "input", s->a->input, "hx", t));
+    AMP_TRY(amp_call_check_same_dtype(s->call, "input", s->a.input, "hx", t));
     if (amp_has_shape(t, 3, shape)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: tensor %d of 'hx' is %s; expected %s: one for each layer and direction",
                     amp_call_name(s->call), index, amp_describe(t), amp_describe_shape(3, shape));
 }
 
 static amp_status check_stack(stack *s) {
-    const amp_lstm_args *a = s->a;
+    const amp_lstm_args *a = &s->a;
     const bool lstm = s->kind == AMP_RNN_LSTM;
     AMP_TRY(check_input(s->call, a->input));
     AMP_TRY(check_options(s->call, a));
@@ -132,12 +141,12 @@ static amp_sequence sequence_of(amp_tensor *t, bool batch_first) {
 
 static amp_rnn_pass layer_at(const stack *s, int64_t layer, int64_t direction) {
     const int64_t index = layer * s->directions + direction;
-    amp_tensor *const *params = s->a->params.items + index * s->per_layer;
-    const bool biases = s->a->has_biases;
+    amp_tensor *const *params = s->a.params.items + index * s->per_layer;
+    const bool biases = s->a.has_biases;
     return (amp_rnn_pass){.kind = s->kind,
                           .steps = s->steps,
                           .batch = s->batch,
-                          .inputs = layer == 0 ? s->a->input->shape[2] : s->directions * s->width,
+                          .inputs = layer == 0 ? s->a.input->shape[2] : s->directions * s->width,
                           .hidden = s->hidden,
                           .width = s->width,
                           .w_ih = params[0],
@@ -156,11 +165,11 @@ static amp_status run_direction(const stack *s, int64_t layer, int64_t direction
     l.in = in;
     l.out = out;
     l.out.tensor = &part;
-    l.h0 = amp_select(s->a->hx.items[0], 0, index);
+    l.h0 = amp_select(s->a.hx.items[0], 0, index);
     l.hn = amp_select(s->hn, 0, index);
     if (!l.h0 || !l.hn) return amp_pending_error();
     if (s->cn) {
-        l.c0 = amp_select(s->a->hx.items[1], 0, index);
+        l.c0 = amp_select(s->a.hx.items[1], 0, index);
         l.cn = amp_select(s->cn, 0, index);
         if (!l.c0 || !l.cn) return amp_pending_error();
     }
@@ -168,9 +177,9 @@ static amp_status run_direction(const stack *s, int64_t layer, int64_t direction
 }
 
 static amp_status make_results(stack *s) {
-    const amp_dtype dtype = s->a->input->dtype;
+    const amp_dtype dtype = s->a.input->dtype;
     const int64_t states = s->layers * s->directions, wide = s->directions * s->width;
-    const int64_t out[3] = {s->a->batch_first ? s->batch : s->steps, s->a->batch_first ? s->steps : s->batch, wide};
+    const int64_t out[3] = {s->a.batch_first ? s->batch : s->steps, s->a.batch_first ? s->steps : s->batch, wide};
     s->out = amp_call_output(s->call, 0, dtype, 3, out);
     s->hn = s->out ? amp_call_output(s->call, 1, dtype, 3, (const int64_t[]){states, s->batch, s->width}) : NULL;
     if (!s->hn) return amp_pending_error();
@@ -188,7 +197,7 @@ static amp_status make_results(stack *s) {
 
 /* `self`: the op itself, for f16. */
 static amp_status run_stack(stack *s, amp_op_function self) {
-    const amp_lstm_args *a = s->a;
+    const amp_lstm_args *a = &s->a;
     AMP_TRY(check_stack(s));
     for (int64_t layer = 0; layer < s->layers; layer++) {
         for (int64_t d = 0; d < s->directions; d++) {
@@ -215,7 +224,7 @@ static amp_status run_stack(stack *s, amp_op_function self) {
 /* DEFINE_LAYERS(op, kind) */
 #define DEFINE_LAYERS(op, kind_of)                                                                                     \
     amp_status amp_op_##op(amp_call *call) {                                                                           \
-        stack s = {.call = call, .kind = kind_of, .a = call->args};                                                    \
+        stack s = {.call = call, .kind = kind_of, .a = layers_args(call)};                                             \
         return run_stack(&s, amp_op_##op);                                                                             \
     }
 DEFINE_LAYERS(lstm, AMP_RNN_LSTM)
@@ -239,10 +248,15 @@ amp_status amp_op_rnn_layer(amp_call *call) {
 
 /* ---- Cells ------------------------------------------------------------------------------------------------------ */
 
-_Static_assert(offsetof(amp_lstm_cell_args, b_hh) == offsetof(amp_gru_cell_args, b_hh) &&
-                   offsetof(amp_lstm_cell_args, b_hh) == offsetof(amp_rnn_tanh_cell_args, b_hh) &&
-                   offsetof(amp_lstm_cell_args, b_hh) == offsetof(amp_rnn_relu_cell_args, b_hh),
+_Static_assert(SPAN(lstm_cell, b_hh) == SPAN(gru_cell, b_hh) && SPAN(lstm_cell, b_hh) == SPAN(rnn_tanh_cell, b_hh) &&
+                   SPAN(lstm_cell, b_hh) == SPAN(rnn_relu_cell, b_hh),
                "one struct for all");
+
+static amp_lstm_cell_args cell_args(const amp_call *call) {
+    amp_lstm_cell_args a = {.struct_size = sizeof a};
+    memcpy(&a.input, (const char *)call->args + call->op->args[0].offset, SPAN(lstm_cell, b_hh) + sizeof a.b_hh);
+    return a;
+}
 
 static amp_status check_cell_state(const amp_call *call, const amp_tensor *input, const amp_tensor *first,
                                    const amp_tensor *t) {
@@ -299,7 +313,7 @@ amp_tensor *amp_rnn_step(amp_rnn_kind kind, amp_tensor *x, amp_tensor *h, amp_te
 
 /* In a region, by its parts: linear is cast, the state keeps its type. */
 static amp_status run_parts(amp_call *call, amp_rnn_kind kind) {
-    const amp_lstm_cell_args *a = call->args;
+    const amp_lstm_cell_args args = cell_args(call), *const a = &args;
     amp_tensor *x = amp_linear(a->input, a->w_ih, a->b_ih), *h = amp_linear(a->hx.items[0], a->w_hh, a->b_hh);
     if (!x || !h) return amp_pending_error();
     amp_tensor *state = a->hx.items[kind == AMP_RNN_LSTM ? 1 : 0];
@@ -309,7 +323,7 @@ static amp_status run_parts(amp_call *call, amp_rnn_kind kind) {
 
 /* A cell is a layer of one step. */
 static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function self) {
-    const amp_lstm_cell_args *a = call->args;
+    const amp_lstm_cell_args args = cell_args(call), *const a = &args;
     const bool lstm = kind == AMP_RNN_LSTM;
     AMP_TRY(check_cell(call, a, lstm));
     for (int64_t i = 0; i < a->hx.count; i++) AMP_TRY(amp_call_materialize(call, a->hx.items[i]));

@@ -10,6 +10,7 @@
 #include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/struct_size.h"
 
 static void forget(amp_storage *storage);
 
@@ -270,9 +271,9 @@ void amp_cast_cache_set_budget(size_t bytes) {
     release_chain(chain);
 }
 
-amp_cast_cache_stats amp_cast_cache_statistics(void) {
+amp_status amp_cast_cache_get_statistics(amp_cast_cache_stats *wanted, size_t bytes) {
     amp_lock(AMP_LOCK_CASTS);
     const amp_cast_cache_stats copy = stats;
     amp_unlock(AMP_LOCK_CASTS);
-    return copy;
+    return amp_struct_write("cast_cache_get_statistics", wanted, bytes, &copy, sizeof copy);
 }

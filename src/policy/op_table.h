@@ -103,8 +103,9 @@ typedef struct amp_op_info {
     const char *doc;      /* one line */
     const char *alias_of; /* c_name of the op that runs instead (seed names); NULL for most */
     size_t args_size;     /* sizeof the argument struct */
+    size_t args_used;     /* … up to its reserved bytes, which are 0 */
     const amp_arg_info *args;
-    int arg_count; /* AMP_ARG_OUTPUT fields included, last */
+    int arg_count; /* AMP_ARG_OUTPUT fields included: last here, first in the struct */
     int output_count;
     const char *result;         /* what the first result is called as an out= tensor: "out", "values" */
     unsigned forms;             /* AMP_FORM_* that exist */

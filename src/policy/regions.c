@@ -120,6 +120,7 @@ amp_status amp_autocast_enter(const amp_autocast_args *given) {
         push(given ? (int)given->device : AMP_DEVICE_CPU)); /* whatever else is wrong: the exit asks for the device */
     const size_t least = offsetof(amp_autocast_args, dtype);
     AMP_TRY(amp_struct_read("autocast", "amp_autocast_args", &args, sizeof args, least, given));
+    AMP_TRY(amp_struct_reserved("autocast", args.reserved, sizeof args.reserved));
     AMP_TRY(amp_device_check("autocast", args.device));
     amp_region_state state = amp_region_states[args.device];
     state.enabled = false;
@@ -168,7 +169,7 @@ int amp_autocast_nesting(void) {
     return nesting;
 }
 
-amp_autocast_state amp_autocast_capture(void) {
+amp_status amp_autocast_get_state(amp_autocast_state *state, size_t bytes) {
     amp_autocast_state captured;
     memset(&captured, 0, sizeof captured);
     for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
@@ -180,25 +181,35 @@ amp_autocast_state amp_autocast_capture(void) {
         captured.device[d].dtype = s->dtype;
         captured.device[d].table = (int)s->table;
     }
-    return captured;
+    return amp_struct_write("autocast_get_state", state, bytes, &captured, sizeof captured);
 }
 
-amp_status amp_autocast_restore(const amp_autocast_state *state) {
-    AMP_TRY(push(ALL_DEVICES));
-    if (!state) return amp_fail(AMP_ERROR_INVALID, "autocast_restore: the state is NULL");
+static bool is_reserved_zero(const amp_autocast_state *state, int device) {
+    static const int zero[sizeof state->device[0].reserved / sizeof(int)];
+    return memcmp(state->device[device].reserved, zero, sizeof zero) == 0;
+}
+
+amp_status amp_autocast_enter_state(const amp_autocast_state *given, size_t bytes) {
+    amp_autocast_state state;
     amp_region_state restored[AMP_DEVICE_COUNT];
+    AMP_TRY(push(ALL_DEVICES));
+    AMP_TRY(amp_struct_take("autocast_restore", "amp_autocast_state", &state, sizeof state, given, bytes));
     for (int d = 0; d < AMP_DEVICE_COUNT; d++) {
-        if ((unsigned)state->device[d].table >= AMP_TABLE_COUNT) {
+        if ((size_t)(d + 1) * sizeof state.device[d] > bytes) { /* a device that the program does not know */
+            restored[d] = (amp_region_state){.cache_enabled = true, .dtype = lower_dtypes[d][0]};
+            continue;
+        }
+        if ((unsigned)state.device[d].table >= AMP_TABLE_COUNT || !is_reserved_zero(&state, d)) {
             return amp_fail(AMP_ERROR_INVALID, "autocast_restore: the state was not made by amp_autocast_capture");
         }
         restored[d] = (amp_region_state){
-            .enabled = state->device[d].enabled,
-            .cache_enabled = state->device[d].cache_enabled,
-            .strict = state->device[d].strict,
-            .allow_banned = state->device[d].allow_banned,
-            .table = (amp_table)state->device[d].table,
+            .enabled = state.device[d].enabled,
+            .cache_enabled = state.device[d].cache_enabled,
+            .strict = state.device[d].strict,
+            .allow_banned = state.device[d].allow_banned,
+            .table = (amp_table)state.device[d].table,
         };
-        AMP_TRY(lower_dtype((amp_device)d, state->device[d].dtype, &restored[d].dtype));
+        AMP_TRY(lower_dtype((amp_device)d, state.device[d].dtype, &restored[d].dtype));
     }
     memcpy(amp_region_states, restored, sizeof restored);
     publish();

@@ -347,10 +347,16 @@ static amp_status read_key(reader *r) {
     return take(r, "(") ? AMP_OK : unreadable(r, "'('");
 }
 
+/* Argument number `i` in the order of the struct: further results, which are the last arguments, stand first. */
+static int nth_field(const amp_schema *schema, int i) {
+    const int further = schema->output_count > 1 ? schema->output_count - 1 : 0;
+    return i < further ? schema->arg_count - further + i : i - further;
+}
+
 static void lay_out(amp_schema *schema) {
     size_t offset = sizeof(size_t), align = _Alignof(size_t);
     for (int i = 0; i < schema->arg_count; i++) {
-        amp_arg_info *arg = &schema->args[i];
+        amp_arg_info *arg = &schema->args[nth_field(schema, i)];
         const size_t unit = fields[arg->kind].align;
         arg->offset = (offset + unit - 1) / unit * unit;
         offset = arg->offset + fields[arg->kind].size;
@@ -391,8 +397,8 @@ amp_status amp_schema_parse(const char *schema, char *room, amp_schema *parsed) 
 void amp_schema_struct(const amp_schema *schema, char *text, size_t bytes) {
     size_t used = (size_t)snprintf(text, bytes, "struct { size_t struct_size;");
     for (int i = 0; i <= schema->arg_count && used < bytes; i++) {
-        const amp_arg_info *arg = &schema->args[i];
         const bool last = i == schema->arg_count;
+        const amp_arg_info *arg = last ? NULL : &schema->args[nth_field(schema, i)];
         const char *type = last ? "" : fields[arg->kind].type;
         const bool pointer = !last && type[strlen(type) - 1] == '*';
         used += (size_t)snprintf(text + used, bytes - used,

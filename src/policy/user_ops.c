@@ -145,7 +145,7 @@ static void fill_info(user_op *op, const amp_op_definition *d, const char *doc) 
     info->c_name = schema->name;
     info->schema = schema->text;
     info->doc = doc;
-    info->args_size = schema->args_size;
+    info->args_size = info->args_used = schema->args_size;
     info->args = schema->args;
     info->arg_count = schema->arg_count;
     info->output_count = schema->output_count;
@@ -194,6 +194,7 @@ static amp_status define(user_op **made, const amp_op_definition *d) {
 
 static amp_status read_definition(const amp_op_definition *given, amp_op_definition *d) {
     AMP_TRY(amp_struct_read("define_op", "amp_op_definition", d, sizeof *d, offsetof(amp_op_definition, cuda), given));
+    AMP_TRY(amp_struct_reserved("define_op", d->reserved, sizeof d->reserved));
     return d->schema ? AMP_OK : amp_fail(AMP_ERROR_INVALID, "define_op: the schema is NULL");
 }
 

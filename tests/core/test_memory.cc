@@ -498,6 +498,28 @@ TEST_F(Debug, ReleasedMemoryIsNaN) {
         testing::ExitedWithCode(0), "");
 }
 
+// ---- Programs compiled with older and newer headers ------------------------------------------------------------------
+TEST(MemoryStatistics, AnOlderProgramGetsWhatItKnowsAndANewerOneZeros) {
+    const Scope scope;
+    ASSERT_NE(tensor(AMP_F32, {3}), nullptr);
+    struct Newer {
+        amp_memory_stats known;
+        size_t more = 7;
+    } newer;
+    ASSERT_EQ(amp_memory_get_statistics(&newer.known, sizeof newer), AMP_OK);
+    EXPECT_EQ(newer.known.live_tensors, amp_memory_statistics().live_tensors);
+    EXPECT_EQ(newer.more, 0u);
+    amp_memory_stats older;
+    older.live_tensors = 12345;
+    ASSERT_EQ(amp_memory_get_statistics(&older, offsetof(amp_memory_stats, live_tensors)), AMP_OK);
+    EXPECT_EQ(older.system_allocations, newer.known.system_allocations);
+    EXPECT_EQ(older.live_tensors, 12345u) << "behind the end of the older struct";
+    EXPECT_EQ(amp_memory_get_statistics(nullptr, sizeof older), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"memory_get_statistics", "NULL"}));
+    EXPECT_EQ(amp_memory_get_statistics(&older, 0), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"memory_get_statistics", "bytes is 0"}));
+}
+
 // 0, or the number of what was not as it should be.
 int write_lent_memory() {
     static float numbers[2 * 64 * 64];

@@ -221,6 +221,33 @@ TEST_F(Structs, ANewerCallersLongerStructWorksUntilItAsksForMore) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"linear", "does not know"}));
 }
 
+// A newer caller's option of one byte may stand where this libamp has padding.
+TEST_F(Structs, WhatIsReservedIsZero) {
+    amp_sort_args args{};
+    args.input = tensor(AMP_F32, {2, 3});
+    ASSERT_NE(amp_sort_call(&args), nullptr) << amp_last_error();
+    args.reserved_[sizeof args.reserved_ - 1] = 1;
+    EXPECT_EQ(amp_sort_call(&args), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"sort", "does not know"}));
+}
+
+// An option that is added at the end moves no result's place.
+TEST_F(Structs, FurtherResultsStandBeforeTheArguments) {
+    for (int i = 0; i < amp_op_count; i++) {
+        const amp_op_info &op = amp_op_table[i];
+        for (int a = 0; a < op.arg_count; a++) {
+            const bool is_output = op.args[a].kind == AMP_ARG_OUTPUT;
+            EXPECT_EQ(is_output, op.args[a].offset < op.args[0].offset) << op.c_name << ": " << op.args[a].name;
+        }
+    }
+    amp_tensor *indices = nullptr;
+    amp_sort_args args{};
+    args.input = tensor(AMP_F32, {2, 3});
+    args.indices = &indices;
+    ASSERT_NE(amp_sort_call(&args), nullptr) << amp_last_error();
+    EXPECT_NE(indices, nullptr);
+}
+
 TEST_F(Structs, NonsenseSizesAndNullAreErrors) {
     for (size_t size : {size_t(0), size_t(7), size_t(100000), SIZE_MAX}) {
         amp_linear_args args = {size, x_, w_, nullptr};

@@ -18,8 +18,8 @@ struct Args {
 
 struct TwoArgs {
     size_t struct_size = sizeof(TwoArgs);
-    amp_tensor *input = nullptr;
     amp_tensor **second = nullptr;
+    amp_tensor *input = nullptr;
 };
 
 amp_dtype seen; // of the argument
@@ -126,7 +126,7 @@ TEST_F(Implementation, ResultsThatRunOutOfMemoryAreNoneAtAll) {
         [](amp_call *call, const void *args) {
             const int64_t shape[] = {4};
             amp_call_output(call, swapped, AMP_F32, 1, shape);
-            const amp_status status = amp_call_return(call, !swapped, input_of(args));
+            const amp_status status = amp_call_return(call, !swapped, static_cast<const TwoArgs *>(args)->input);
             NoMemory::begin();
             return status;
         },

@@ -14,6 +14,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "explain/summary.h"
 #include "explain/table.h"
 
 using namespace amp_test;
@@ -272,11 +273,11 @@ TEST_F(Explain, TheTableShowsTheInputsTypeWhereAutocastLeftTheArgumentsAlone) {
 }
 
 // ---- The table of a report that a program read from a file ---------------------------------------------------------
-static std::string table_of(const std::string &ops, double least_share = 0) {
+static std::string table_of(const std::string &ops, double least_share = 0, int width = 0) {
     json_error_t error;
     json_t *root = json_loads(("{\"ops\": [" + ops + "]}").c_str(), 0, &error);
     EXPECT_NE(root, nullptr) << error.text;
-    char *text = amp_explain_table(root, least_share);
+    char *text = amp_explain_table(root, least_share, width);
     const std::string copy = text ? text : "";
     std::free(text);
     json_decref(root);
@@ -320,7 +321,8 @@ TEST(ExplainTable, GroupsRowsByRegionWithSubtotals) {
         words.push_back(joined);
     }
     EXPECT_EQ(words,
-              (std::vector<std::string>{"outside of autocast 6 4.500 45.0", "gelu 3 2.500 25.0", "linear 3 2.000 20.0",
+              (std::vector<std::string>{"linear 9 6.500 65.0", "gelu 3 2.500 25.0", "add 3 1.000 10.0",
+                                        "outside of autocast 6 4.500 45.0", "gelu 3 2.500 25.0", "linear 3 2.000 20.0",
                                         "autocast to bf16 6 4.000 40.0", "linear 3 3.000 30.0", "add 3 1.000 10.0",
                                         "autocast to f16 3 1.500 15.0", "linear 3 1.500 15.0", "all 15 10.000 100.0"}))
         << table;
@@ -353,10 +355,80 @@ TEST(ExplainTable, SaysInOneSentenceWhyABetterKernelDidNotRun) {
     const std::string table = table_of(R"({"op": "mm", "kernel": "fair", "calls": 1,
         "refused": [{"kernel": "best", "reason": "the CPU has no AMX"},
                     {"kernel": "good", "reason": "it runs only where K is even"}]})");
-    EXPECT_NE(table.find("\nfair ran instead of best, because the CPU has no AMX\n"
-                         "fair ran instead of good, because it runs only where K is even\n"),
+    EXPECT_NE(table.find("\n  fair ran instead of best, because the CPU has no AMX\n"
+                         "  fair ran instead of good, because it runs only where K is even\n"),
               std::string::npos)
         << table;
+}
+
+TEST(ExplainTable, NamesEachRefusedInstructionSetOnce) {
+    const std::string refused = R"("calls": 1, "refused": [{"kernel": "best_amx", "reason": "the CPU has no AMX",
+                                   "isa": "amx"}]})";
+    const std::string table =
+        table_of(R"({"op": "mm", "kernel": "fair", )" + refused + R"(, {"op": "bmm", "kernel": "good", )" + refused);
+    const std::string sentence = "  amx is not used: the CPU has no AMX; that would be best_amx\n";
+    EXPECT_NE(table.find(sentence), std::string::npos) << table;
+    EXPECT_EQ(table.find("the CPU has no AMX"), table.rfind("the CPU has no AMX")) << table;
+}
+
+TEST(ExplainTable, HoldsTheWidthAndLosesNothing) {
+    const std::string label = "encoder/layer1/attention", kernel = "gemm_bf16_avx512bf16";
+    const std::string row = R"({"op": "native_multi_head_attention", "label": ")" + label + R"(", "calls": 12,
+        "nanoseconds": 3000000, "first_nanoseconds": 150000, "median_nanoseconds": 100000, "runs_in": "bf16",
+        "region": "bf16", "policy": "lower", "operations": 5e6, "casts_made": 3, "parts": [")" +
+                            kernel + R"(", "attention_bf16_avx512bf16"], "inputs": "f32[8, 64, 384], f32[1152, 384]"})";
+    for (const int width : {80, 120, 140}) {
+        const std::string table = table_of(row, 0, width);
+        EXPECT_LE(longest_line(table), size_t(width)) << table;
+        for (const std::string &fact :
+             {label, kernel, std::string("attention_bf16_avx512bf16"), std::string("lower"), std::string("3/0/0"),
+              std::string("150.00"), std::string("100.00"), std::string("50.0"), std::string("f32[1152, 384]")})
+            EXPECT_NE(table.find(fact), std::string::npos) << fact << " at " << width << "\n" << table;
+    }
+}
+
+TEST(ExplainTable, ColumnsAreCountedInCharacters) {
+    const std::string table = table_of(R"({"op": "mm", "label": "größe", "calls": 1, "runs_in": "f32"},
+                                          {"op": "mm", "label": "gross", "calls": 1, "runs_in": "f32"})");
+    std::vector<size_t> places;
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+        const size_t label = line.find("  mm     "), dtype = line.find("f32");
+        if (label == 0 && dtype != std::string::npos) places.push_back(dtype);
+    }
+    ASSERT_EQ(places.size(), 2u) << table;
+    EXPECT_EQ(std::max(places[0], places[1]) - std::min(places[0], places[1]), 2u) << "bytes of ö and ß\n" << table;
+}
+
+// 2 µs for 4,000 operations are 2 GFLOP/s, half of a peak of 4 in bf16.
+TEST(ExplainTable, RatesAndSharesOfThePeak) {
+    json_error_t error;
+    json_t *root = json_loads(R"({"threads": 1, "peak": {"threads": 1, "dtypes": {"f32": 1e9, "bf16": 4e9}}, "ops": [
+        {"op": "mm", "calls": 3, "nanoseconds": 12000, "median_nanoseconds": 2000, "first_nanoseconds": 8000,
+         "operations": 4000, "runs_in": "bf16"},
+        {"op": "mm", "calls": 1, "nanoseconds": 4000, "first_nanoseconds": 4000, "median_nanoseconds": null,
+         "operations": 4000, "runs_in": "bf16"},
+        {"op": "bmm", "calls": 1, "nanoseconds": 4000, "first_nanoseconds": 4000, "operations": 4000, "runs_in": "bf16",
+         "device": "cuda"},
+        {"op": "add", "calls": 1, "nanoseconds": 4000, "first_nanoseconds": 4000, "runs_in": "bf16"}]})",
+                              0, &error);
+    ASSERT_NE(root, nullptr) << error.text;
+    ASSERT_TRUE(amp_explain_complete(root));
+    json_t *rows = json_object_get(root, "ops"), *totals = json_object_get(root, "totals");
+    const auto number = [](json_t *list, size_t i, const char *key) {
+        json_t *value = json_object_get(json_array_get(list, i), key);
+        return json_is_number(value) ? json_number_value(value) : -1;
+    };
+    EXPECT_EQ(number(rows, 0, "gflops"), 2);
+    EXPECT_EQ(number(rows, 0, "peak_share"), 0.5);
+    EXPECT_EQ(number(rows, 1, "gflops"), 1) << "the only call";
+    EXPECT_EQ(number(rows, 2, "gflops"), 1);
+    EXPECT_EQ(number(rows, 2, "peak_share"), -1) << "what was probed is the CPU";
+    EXPECT_EQ(number(rows, 3, "gflops"), -1);
+    EXPECT_EQ(number(totals, 0, "calls"), 4);
+    EXPECT_EQ(number(totals, 0, "gflops"), 1) << "16,000 operations in 16 µs";
+    EXPECT_EQ(number(totals, 0, "peak_share"), 0.25);
+    json_decref(root);
 }
 
 TEST(ExplainTable, OfAnOlderReportShowsWhatThereIs) {
@@ -565,6 +637,183 @@ TEST_F(Explain, ThreadsShareOneReport) {
     }
     for (std::thread &thread : threads) thread.join();
     EXPECT_EQ(Report::number(Report().row("add"), "calls"), 100);
+}
+
+// ---- What follows from the rows ------------------------------------------------------------------------------------
+TEST_F(Explain, OperationsFollowFromTheShapes) {
+    amp_tensor *image = tensor(AMP_F32, {2, 4, 9, 9}), *kernels = tensor(AMP_F32, {6, 2, 3, 3});
+    amp_tensor *batch = tensor(AMP_F32, {5, 2, 3}), *q = tensor(AMP_F32, {2, 4, 6, 8}),
+               *k = tensor(AMP_F32, {2, 4, 5, 8});
+    amp_tensor *hidden = tensor(AMP_F32, {2, 4}), *gates = tensor(AMP_F32, {12, 3}), *own = tensor(AMP_F32, {12, 4});
+    op("linear", {x_, w_});
+    op("bmm", {batch, tensor(AMP_F32, {5, 3, 7})});
+    op("addbmm", {tensor(AMP_F32, {2, 7}), batch, tensor(AMP_F32, {5, 3, 7})});
+    op("tensordot", {batch, tensor(AMP_F32, {3, 7}), AMP_DIMS(1)});
+    op("conv2d", {image, kernels}, {{"stride", AMP_DIMS(2)}, {"groups", int64_t(2)}});
+    op("conv_transpose2d", {image, tensor(AMP_F32, {4, 6, 3, 3})});
+    op("scaled_dot_product_attention", {q, k, k});
+    op("gru_cell", {x_, std::vector<amp_tensor *>{hidden}, gates, own});
+    op("add", {x_, x_});
+    op("mm", {x_, x_}); // fails
+    amp_clear_error();
+    const Report r;
+    const auto operations = [&](const char *name) {
+        return json_number_value(json_object_get(r.row(name), "operations"));
+    };
+    EXPECT_EQ(operations("linear"), 2 * 2 * 3 * 4);
+    EXPECT_EQ(operations("bmm"), 2 * 5 * 2 * 3 * 7);
+    EXPECT_EQ(operations("addbmm"), 2 * 5 * 2 * 3 * 7);
+    EXPECT_EQ(operations("tensordot"), 2 * 5 * 2 * 3 * 7);
+    EXPECT_EQ(operations("conv2d"), 2 * (2 * 6 * 4 * 4) * (2 * 3 * 3));
+    EXPECT_EQ(operations("conv_transpose2d"), 2 * (2 * 4 * 9 * 9) * (6 * 3 * 3));
+    EXPECT_EQ(operations("scaled_dot_product_attention"), 2 * (2 * 4) * (6 * 5) * (8 + 8));
+    EXPECT_EQ(operations("gru_cell"), 2 * 2 * (12 * 3 + 12 * 4));
+    EXPECT_TRUE(json_is_null(json_object_get(r.row("add"), "operations")));
+    EXPECT_TRUE(json_is_null(json_object_get(r.row("mm"), "operations")));
+    EXPECT_TRUE(json_is_null(json_object_get(r.row("mm"), "gflops")));
+    EXPECT_GT(json_number_value(json_object_get(r.row("linear"), "gflops")), 0);
+}
+
+TEST_F(Explain, CausalAttentionIsARowOfItsOwnWithHalfTheWork) {
+    amp_tensor *q = tensor(AMP_F32, {1, 4, 8});
+    op("scaled_dot_product_attention", {q, q, q});
+    op("scaled_dot_product_attention", {q, q, q}, {{"is_causal", true}});
+    const Report r;
+    EXPECT_EQ(r.rows(), 2u);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *row = r.row("scaled_dot_product_attention", i);
+        const bool causal = json_is_true(json_object_get(json_object_get(row, "options"), "is_causal"));
+        EXPECT_EQ(json_number_value(json_object_get(row, "operations")), 2 * (causal ? 10 : 16) * 16);
+    }
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("; is_causal"), std::string::npos);
+}
+
+TEST_F(Explain, TotalsPerOpAndLabelAndTheClock) {
+    amp_label("one") {
+        op("add", {x_, x_});
+        op("add", {w_, w_});
+    }
+    amp_label("two") op("exp", {x_});
+    op("exp", {x_});
+    const Report r;
+    int64_t sum = 0;
+    for (size_t i = 0; i < 2; i++) {
+        sum += Report::number(r.row("add", i), "nanoseconds") + Report::number(r.row("exp", i), "nanoseconds");
+    }
+    EXPECT_EQ(Report::number(r.root(), "nanoseconds"), sum);
+    EXPECT_GE(Report::number(r.root(), "wall_nanoseconds"), sum);
+    size_t i = 0;
+    json_t *total = nullptr;
+    std::map<std::string, int64_t> calls;
+    json_array_foreach(json_object_get(r.root(), "totals"), i, total) calls[Report::text(total, "op")] =
+        Report::number(total, "calls");
+    EXPECT_EQ(calls, (std::map<std::string, int64_t>{{"add", 2}, {"exp", 2}}));
+    calls.clear();
+    json_array_foreach(json_object_get(r.root(), "labels"), i, total) calls[Report::text(total, "label")] =
+        Report::number(total, "calls");
+    EXPECT_EQ(calls, (std::map<std::string, int64_t>{{"one", 2}, {"two", 1}, {"", 1}}));
+    const std::string table = report(AMP_EXPLAIN_TABLE);
+    for (const char *title : {"\nrecorded for ", "\nper op", "\nper label", "  (none) "})
+        EXPECT_NE(table.find(title), std::string::npos) << title << "\n" << table;
+}
+
+TEST_F(Explain, TheClockStandsWhileNothingIsRecorded) {
+    amp_explain_end();
+    const int64_t before = Report::number(Report().root(), "wall_nanoseconds");
+    usleep(2000);
+    EXPECT_EQ(Report::number(Report().root(), "wall_nanoseconds"), before);
+    amp_explain_begin();
+}
+
+TEST_F(Explain, AnOpThatIsMadeOfOthersShowsTheirKernels) {
+    amp_tensor *hidden = tensor(AMP_F32, {2, 4}), *gates = tensor(AMP_F32, {16, 3}), *own = tensor(AMP_F32, {16, 4});
+    {
+        Region region;
+        op("lstm_cell", {x_, std::vector<amp_tensor *>{hidden, hidden}, gates, own});
+    }
+    const Report r;
+    json_t *row = r.row("lstm_cell"), *parts = json_object_get(row, "parts");
+    EXPECT_EQ(r.rows(), 1u) << "what it calls are no rows";
+    ASSERT_GE(json_array_size(parts), 2u);
+    EXPECT_EQ(std::string(json_string_value(json_array_get(parts, 0))).rfind("gemm_bf16_", 0), 0u);
+    EXPECT_GT(Report::number(row, "casts_made"), 0) << "those of its products";
+    EXPECT_EQ(Report::text(row, "runs_in"), "bf16");
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("; kernels gemm_bf16_"), std::string::npos);
+}
+
+// ---- Advice ----------------------------------------------------------------------------------------------------------
+static std::vector<std::string> advice() {
+    const Report r;
+    std::vector<std::string> kinds;
+    size_t i = 0;
+    json_t *item = nullptr;
+    json_array_foreach(json_object_get(r.root(), "advice"), i, item) kinds.push_back(Report::text(item, "kind"));
+    return kinds;
+}
+
+using Kinds = std::vector<std::string>;
+
+TEST_F(Explain, ImagesThatAreLaidOutAnewAreNamed) {
+    amp_tensor *image = tensor(AMP_F32, {2, 3, 6, 6}), *weight = tensor(AMP_F32, {4, 3, 3, 3});
+    amp_tensor *last = amp_channels_last(image);
+    amp_explain_reset();
+    op("conv2d", {last, weight});
+    op("conv2d", {tensor(AMP_F32, {2, 3, 1, 1}), tensor(AMP_F32, {4, 3, 1, 1})});
+    op("conv2d", {tensor(AMP_F32, {2, 1, 6, 6}), tensor(AMP_F32, {4, 1, 3, 3})});
+    EXPECT_EQ(advice(), Kinds{}) << "one pixel or one channel lies as it must";
+    op("conv2d", {image, weight});
+    EXPECT_EQ(advice(), Kinds{"channels_last"});
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("amp_channels_last"), std::string::npos);
+}
+
+TEST_F(Explain, AnActivationThatAloneReadsAProductIsNamed) {
+    for (int i = 0; i < 3; i++) {
+        Scope scope;
+        op("gelu", {op("linear", {x_, w_})});
+    }
+    EXPECT_EQ(advice(), Kinds{"fuse"});
+    json_t *follower = nullptr;
+    const Report r;
+    follower = json_object_get(r.row("linear"), "follower");
+    EXPECT_EQ(Report::text(follower, "op"), "gelu");
+    EXPECT_EQ(Report::number(follower, "calls"), 3);
+    EXPECT_NE(report(AMP_EXPLAIN_TABLE).find("amp_linear_pointwise(…, .attr = \"gelu\")"), std::string::npos)
+        << report(AMP_EXPLAIN_TABLE);
+}
+
+TEST_F(Explain, AnActivationInPlaceIsNamedToo) {
+    Scope scope;
+    op("relu_", {op("linear", {x_, w_})});
+    EXPECT_EQ(advice(), Kinds{"fuse"});
+}
+
+TEST_F(Explain, AProductThatOthersReadIsNotFused) {
+    const auto once = [&](auto &&read) {
+        amp_explain_reset();
+        {
+            Scope scope;
+            amp_tensor *y = op("linear", {x_, w_});
+            read(y);
+        }
+        return advice();
+    };
+    EXPECT_EQ(once([](amp_tensor *y) { op("add", {op("gelu", {y}), y}); }), Kinds{});
+    EXPECT_EQ(once([](amp_tensor *y) { op("gelu", {op("view", {y, AMP_DIMS(-1)})}); }), Kinds{});
+    EXPECT_EQ(once([](amp_tensor *y) { op("softplus", {y}); }), Kinds{}) << "no activation that can be fused";
+    EXPECT_EQ(once([](amp_tensor *y) { (void)y; }), Kinds{});
+    EXPECT_EQ(once([](amp_tensor *y) { op("relu", {y}); }), Kinds{"fuse"});
+    amp_explain_reset();
+    amp_tensor *kept = op("linear", {x_, w_});
+    op("relu", {kept});
+    EXPECT_EQ(advice(), Kinds{}) << "it lives: others may read it yet";
+}
+
+TEST_F(Explain, HalfPrecisionWithoutKernelsIsNamed) {
+    amp_tensor *x = tensor(AMP_F16, {2, 3}), *w = tensor(AMP_F16, {4, 3});
+    op("add", {x, x});
+    EXPECT_EQ(advice(), Kinds{});
+    op("linear", {x, w});
+    EXPECT_EQ(advice(), Kinds{"f16"});
 }
 
 // ---- AMP_EXPLAIN=FILE, in a child process --------------------------------------------------------------------------

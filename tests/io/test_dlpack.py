@@ -80,7 +80,10 @@ class Stats(ctypes.Structure):
     ]
 
 
-amp.amp_memory_statistics.restype = Stats
+def live_tensors():
+    stats = Stats()
+    amp.amp_memory_get_statistics(ctypes.byref(stats), ctypes.c_size_t(ctypes.sizeof(stats)))
+    return stats.live_tensors
 
 
 class DLTensor(ctypes.Structure):
@@ -154,12 +157,12 @@ SUFFIXES = ("", "_unversioned") if NUMPY_HAS_VERSIONED else ("_unversioned",)
 class DLPack(unittest.TestCase):
     def setUp(self):
         gc.collect()
-        self.live = amp.amp_memory_statistics().live_tensors
+        self.live = live_tensors()
 
     def tearDown(self):
         amp.amp_clear_error()
         gc.collect()
-        self.assertEqual(amp.amp_memory_statistics().live_tensors, self.live)
+        self.assertEqual(live_tensors(), self.live)
 
     def test_every_dtype_reaches_numpy_without_a_copy(self):
         for suffix in SUFFIXES:

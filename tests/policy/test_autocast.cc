@@ -342,6 +342,47 @@ TEST_F(Autocast, RestoringWhatWasNotCapturedIsAnError) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"without an open region"}));
 }
 
+TEST_F(Autocast, AStateOfAnOlderOrNewerProgramIsRestored) {
+    Region region;
+    struct Newer {
+        amp_autocast_state known;
+        int more = 7;
+    } newer;
+    ASSERT_EQ(amp_autocast_get_state(&newer.known, sizeof newer), AMP_OK);
+    EXPECT_EQ(newer.more, 0);
+    const size_t one_device = sizeof newer.known.device[0];
+    for (const size_t bytes : {one_device, sizeof newer.known, sizeof newer}) {
+        amp_autocast_state off;
+        ASSERT_EQ(amp_autocast_get_state(&off, sizeof off), AMP_OK);
+        off.device[0].enabled = false;
+        ASSERT_EQ(amp_autocast_enter_state(&off, one_device), AMP_OK);
+        EXPECT_FALSE(amp_autocast_is_enabled(AMP_DEVICE_CPU));
+        EXPECT_EQ(amp_autocast_enter_state(&newer.known, bytes), AMP_OK);
+        EXPECT_TRUE(amp_autocast_is_enabled(AMP_DEVICE_CPU));
+        EXPECT_FALSE(amp_autocast_is_enabled(AMP_DEVICE_CUDA)) << "what the program does not know is off";
+        EXPECT_EQ(amp_autocast_dtype(AMP_DEVICE_CUDA), AMP_F16);
+        EXPECT_EQ(amp_autocast_restore_end(), AMP_OK);
+        EXPECT_EQ(amp_autocast_restore_end(), AMP_OK);
+    }
+    newer.more = 1;
+    EXPECT_EQ(amp_autocast_enter_state(&newer.known, sizeof newer), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"does not know"}));
+    EXPECT_EQ(amp_autocast_restore_end(), AMP_OK);
+    newer.known.device[0].reserved[4] = 1;
+    EXPECT_EQ(amp_autocast_restore(&newer.known), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"amp_autocast_capture"}));
+    EXPECT_EQ(amp_autocast_restore_end(), AMP_OK);
+}
+
+TEST_F(Autocast, WhatIsReservedIsZero) {
+    amp_autocast_args args = {};
+    args.struct_size = sizeof args;
+    args.reserved[5] = 1;
+    EXPECT_EQ(amp_autocast_enter(&args), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"autocast", "does not know"}));
+    EXPECT_EQ(amp_autocast_exit(AMP_DEVICE_CPU), AMP_OK);
+}
+
 // ---- Asking --------------------------------------------------------------------------------------------------------
 TEST_F(Autocast, DtypeForTellsTheDtypeAndWhy) {
     const char *reason = nullptr;

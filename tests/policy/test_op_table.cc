@@ -290,12 +290,16 @@ TEST(OpTable, FieldsLieApartInsideTheirStruct) {
         const amp_op_info &op = rows()[i];
         ASSERT_GT(op.arg_count, 0);
         ASSERT_LE(op.arg_count, AMP_MAX_ARGS);
-        size_t end = sizeof(size_t); // struct_size comes first
-        for (int a = 0; a < op.arg_count; a++) {
-            EXPECT_GE(op.args[a].offset, end) << key(op) << " " << op.args[a].name;
-            end = op.args[a].offset + field_size(op.args[a].kind);
+        size_t end = sizeof(size_t); // struct_size comes first, then further results, then the arguments
+        for (const bool outputs : {true, false}) {
+            for (int a = 0; a < op.arg_count; a++) {
+                if ((op.args[a].kind == AMP_ARG_OUTPUT) != outputs) continue;
+                EXPECT_GE(op.args[a].offset, end) << key(op) << " " << op.args[a].name;
+                end = op.args[a].offset + field_size(op.args[a].kind);
+            }
         }
         EXPECT_LE(end, op.args_size) << key(op);
+        EXPECT_EQ(end, op.args_used) << key(op);
         EXPECT_LT(op.args_size - end, alignof(std::max_align_t)) << key(op);
     }
 }

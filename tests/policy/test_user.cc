@@ -389,8 +389,8 @@ TEST_F(UserOp, ReturnsItsArgumentAsAView) {
 TEST_F(UserOp, HasSeveralResultsOrAList) {
     struct Args {
         size_t struct_size = sizeof(Args);
-        amp_tensor *input = nullptr;
         amp_tensor **second = nullptr;
+        amp_tensor *input = nullptr;
     };
     amp_op_definition d = {};
     d.struct_size = sizeof d;

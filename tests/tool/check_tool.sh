@@ -51,6 +51,13 @@ expect 2 "must be one of ref, avx2" env AMP_MAX_ISA=nonsense "$amp" info
 expect 0 "AMP_MAX_ISA=avx2 forbids it" env AMP_MAX_ISA=avx2 "$amp" info
 expect 0 "linear" "$amp" explain -- "$program"
 expect 0 '"casts_made"' "$amp" explain --json -- "$program"
+expect 0 "GFLOP/s" "$amp" explain -- "$program"
+expect 0 "amp_linear_pointwise" "$amp" explain -- "$program"
+expect 0 '"advice"' "$amp" explain --json -- "$program"
+expect 2 "'--width' needs a value" "$amp" explain --width
+expect 2 "a width is 60 to 1000, not '20'" "$amp" explain --width 20 -- "$program"
+columns=$("$amp" explain --width 70 -- "$program" 2>/dev/null | LC_ALL=C.UTF-8 wc -L)
+[ "$columns" -le 70 ] || { echo "FAILED: lines are $columns columns long, not --width 70"; failed=1; }
 expect 1 "recorded nothing" "$amp" explain -- true
 expect 1 "amp explain: cannot run '$folder/absent': No such file or directory" "$amp" explain -- "$folder/absent"
 [ "$(printf '%s\n' "$output" | wc -l)" = 1 ] || { echo "FAILED: more than one line for a program that is not there: $output"; failed=1; }

@@ -8,29 +8,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "explain/summary.h"
 #include "explain/table.h"
+#include "explain_peak.h"
 
 static const char help[] =
-    "usage: amp explain [--json | --all] FILE\n"
-    "       amp explain [--json | --all] -- PROGRAM [ARGUMENT…]\n\n"
-    "Per region, op, shape, layout and window: calls, time, that of the first call and the median of the\n"
-    "others, the widest type among its arguments once cast, casts and packings made, cached and\n"
-    "avoided, the policy that decided, and the kernel that ran. Below: better kernels that could\n"
-    "not run, and why.\n\n"
+    "usage: amp explain [--json | --all] [--width N] FILE\n"
+    "       amp explain [--json | --all] [--width N] -- PROGRAM [ARGUMENT…]\n\n"
+    "Totals per op and per label. Then, per region, label, op, shape, layout and window: calls, time,\n"
+    "that of the first call and the median of the others, operations a second and their share of what\n"
+    "the machine can do (probed when the program has ended), the widest type among the arguments once\n"
+    "cast, casts and packings made, cached and avoided, the policy that decided, and the kernel that\n"
+    "ran. Below: advice where the rows prove it; faster kernels that could not run, and why.\n\n"
     "FILE is what a program that uses libamp wrote under AMP_EXPLAIN=FILE. With PROGRAM the tool runs\n"
     "it so itself; the program's own output goes to standard error. The report is printed also where\n"
     "the program fails, and the exit code is then 1.\n\n"
-    "  --json   the report as it was recorded\n"
-    "  --all    also the rows that took less than 0.1 % of the time\n"
-    "  --help   this text\n";
+    "  --json     the report for programs\n"
+    "  --all      also the rows that took less than 0.1 % of the time\n"
+    "  --width N  columns of a line (that of the terminal, else 120); what finds no room stands below\n"
+    "  --help     this text\n";
 
 typedef struct options {
     bool json, all, help;
+    int width; /* 0: as it comes */
     const char *file;
     char **program; /* argv after "--" */
 } options;
@@ -55,6 +61,10 @@ static int parse(int argc, char **argv, options *o) {
             o->all = true;
         } else if (strcmp(argv[i], "--help") == 0) {
             o->help = true;
+        } else if (strcmp(argv[i], "--width") == 0) {
+            if (++i == argc) return usage_error("'--width' needs a value", "");
+            o->width = atoi(argv[i]);
+            if (o->width < 60 || o->width > 1000) return usage_error("a width is 60 to 1000, not", argv[i]);
         } else if (argv[i][0] == '-' && argv[i][1]) {
             return usage_error("there is no option", argv[i]);
         } else if (o->file) {
@@ -144,10 +154,23 @@ static json_t *load(const char *path) {
     return report;
 }
 
+/* Of the terminal that it goes to; 0: it goes elsewhere. Below 60 columns lines run on. */
+static int terminal_width(void) {
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
+    return size.ws_col < 60 ? 60 : size.ws_col;
+}
+
+static char *text_of(json_t *report, const options *o) {
+    if (o->json) return amp_explain_complete(report) ? json_dumps(report, JSON_INDENT(1)) : NULL;
+    return amp_explain_table(report, o->all ? 0 : 0.001, o->width ? o->width : terminal_width());
+}
+
 static int print(const char *path, const options *o) {
     json_t *report = load(path);
     if (!report) return AMP_EXIT_USAGE;
-    char *text = o->json ? json_dumps(report, JSON_INDENT(1)) : amp_explain_table(report, o->all ? 0 : 0.001);
+    amp_explain_add_peak(report);
+    char *text = text_of(report, o);
     json_decref(report);
     if (!text) {
         fprintf(stderr, "amp explain: no memory for the report\n");

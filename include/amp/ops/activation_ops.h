@@ -300,6 +300,7 @@ typedef struct amp_softmax_args {
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_softmax_args;
 AMP_API amp_tensor *amp_softmax_call(const amp_softmax_args *args);
 AMP_API amp_tensor *amp_softmax_out_call(amp_tensor *out, const amp_softmax_args *args);
@@ -316,6 +317,7 @@ typedef struct amp_log_softmax_args {
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_log_softmax_args;
 AMP_API amp_tensor *amp_log_softmax_call(const amp_log_softmax_args *args);
 AMP_API amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_softmax_args *args);
@@ -332,6 +334,7 @@ typedef struct amp_softmin_args {
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_softmin_args;
 AMP_API amp_tensor *amp_softmin_call(const amp_softmin_args *args);
 #ifndef __cplusplus

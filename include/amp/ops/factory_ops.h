@@ -116,6 +116,7 @@ typedef struct amp_zeros_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_zeros_like_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_zeros_like_args;
 AMP_API amp_tensor *amp_zeros_like_call(const amp_zeros_like_args *args);
 AMP_API amp_tensor *amp_zeros_like_out_call(amp_tensor *out, const amp_zeros_like_args *args);
@@ -131,6 +132,7 @@ typedef struct amp_ones_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_ones_like_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_ones_like_args;
 AMP_API amp_tensor *amp_ones_like_call(const amp_ones_like_args *args);
 AMP_API amp_tensor *amp_ones_like_out_call(amp_tensor *out, const amp_ones_like_args *args);
@@ -146,6 +148,7 @@ typedef struct amp_empty_like_args {
     size_t struct_size AMP_SIZE_OF_(amp_empty_like_args);
     amp_tensor *input AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_empty_like_args;
 AMP_API amp_tensor *amp_empty_like_call(const amp_empty_like_args *args);
 AMP_API amp_tensor *amp_empty_like_out_call(amp_tensor *out, const amp_empty_like_args *args);
@@ -162,6 +165,7 @@ typedef struct amp_full_like_args {
     amp_tensor *input AMP_ABSENT_;
     amp_scalar fill_value AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_full_like_args;
 AMP_API amp_tensor *amp_full_like_call(const amp_full_like_args *args);
 AMP_API amp_tensor *amp_full_like_out_call(amp_tensor *out, const amp_full_like_args *args);

@@ -266,6 +266,7 @@ typedef struct amp_stft_args {
     amp_opt_bool onesided AMP_ABSENT_;
     amp_opt_bool return_complex AMP_ABSENT_;
     amp_opt_bool align_to_window AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_stft_args;
 AMP_API amp_tensor *amp_stft_call(const amp_stft_args *args);
 #ifndef __cplusplus

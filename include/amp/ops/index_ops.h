@@ -119,6 +119,7 @@ typedef struct amp_gather_args {
     int64_t dim AMP_REQUIRED_INT_;
     amp_tensor *index AMP_ABSENT_;
     bool sparse_grad AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_gather_args;
 AMP_API amp_tensor *amp_gather_call(const amp_gather_args *args);
 AMP_API amp_tensor *amp_gather_out_call(amp_tensor *out, const amp_gather_args *args);
@@ -168,6 +169,7 @@ typedef struct amp_index_put_args {
     amp_tensor_list indices AMP_ABSENT_;
     amp_tensor *values AMP_ABSENT_;
     bool accumulate AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_index_put_args;
 AMP_API amp_tensor *amp_index_put_call(const amp_index_put_args *args);
 AMP_API amp_tensor *amp_index_put_inplace_call(const amp_index_put_args *args);
@@ -290,6 +292,7 @@ typedef struct amp_embedding_args {
     amp_opt_float norm_type AMP_ABSENT_;
     bool scale_grad_by_freq AMP_ABSENT_;
     bool sparse AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_embedding_args;
 AMP_API amp_tensor *amp_embedding_call(const amp_embedding_args *args);
 AMP_API amp_tensor *amp_embedding_out_call(amp_tensor *out, const amp_embedding_args *args);
@@ -328,11 +331,12 @@ AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_sort_args {
     size_t struct_size AMP_SIZE_OF_(amp_sort_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_opt_int dim AMP_ABSENT_;
     bool descending AMP_ABSENT_;
     bool stable AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_sort_args;
 AMP_API amp_tensor *amp_sort_call(const amp_sort_args *args);
 AMP_API amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, const amp_sort_args *args);
@@ -346,12 +350,12 @@ AMP_API amp_tensor *amp_sort_out_call(amp_tensor *values, amp_tensor *indices, c
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_topk_args {
     size_t struct_size AMP_SIZE_OF_(amp_topk_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     int64_t k AMP_REQUIRED_INT_;
     amp_opt_int dim AMP_ABSENT_;
     amp_opt_bool largest AMP_ABSENT_;
     amp_opt_bool sorted AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
 } amp_topk_args;
 AMP_API amp_tensor *amp_topk_call(const amp_topk_args *args);
 AMP_API amp_tensor *amp_topk_out_call(amp_tensor *values, amp_tensor *indices, const amp_topk_args *args);
@@ -368,6 +372,7 @@ typedef struct amp_argmax_args {
     amp_tensor *input AMP_ABSENT_;
     amp_opt_int dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_argmax_args;
 AMP_API amp_tensor *amp_argmax_call(const amp_argmax_args *args);
 AMP_API amp_tensor *amp_argmax_out_call(amp_tensor *out, const amp_argmax_args *args);
@@ -384,6 +389,7 @@ typedef struct amp_argmin_args {
     amp_tensor *input AMP_ABSENT_;
     amp_opt_int dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_argmin_args;
 AMP_API amp_tensor *amp_argmin_call(const amp_argmin_args *args);
 AMP_API amp_tensor *amp_argmin_out_call(amp_tensor *out, const amp_argmin_args *args);
@@ -401,6 +407,7 @@ typedef struct amp_bucketize_args {
     amp_tensor *boundaries AMP_ABSENT_;
     bool out_int32 AMP_ABSENT_;
     bool right AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_bucketize_args;
 AMP_API amp_tensor *amp_bucketize_call(const amp_bucketize_args *args);
 AMP_API amp_tensor *amp_bucketize_out_call(amp_tensor *out, const amp_bucketize_args *args);
@@ -418,6 +425,7 @@ typedef struct amp_bucketize_scalar_args {
     amp_tensor *boundaries AMP_ABSENT_;
     bool out_int32 AMP_ABSENT_;
     bool right AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_bucketize_scalar_args;
 AMP_API amp_tensor *amp_bucketize_scalar_call(const amp_bucketize_scalar_args *args);
 AMP_API amp_tensor *amp_bucketize_scalar_out_call(amp_tensor *out, const amp_bucketize_scalar_args *args);

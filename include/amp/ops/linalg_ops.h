@@ -17,6 +17,7 @@ typedef struct amp_linalg_cholesky_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_cholesky_args);
     amp_tensor *input AMP_ABSENT_;
     bool upper AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_linalg_cholesky_args;
 AMP_API amp_tensor *amp_linalg_cholesky_call(const amp_linalg_cholesky_args *args);
 AMP_API amp_tensor *amp_linalg_cholesky_out_call(amp_tensor *out, const amp_linalg_cholesky_args *args);
@@ -32,6 +33,7 @@ typedef struct amp_cholesky_args {
     size_t struct_size AMP_SIZE_OF_(amp_cholesky_args);
     amp_tensor *input AMP_ABSENT_;
     bool upper AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_cholesky_args;
 AMP_API amp_tensor *amp_cholesky_call(const amp_cholesky_args *args);
 AMP_API amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_args *args);
@@ -45,10 +47,11 @@ AMP_API amp_tensor *amp_cholesky_out_call(amp_tensor *out, const amp_cholesky_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_cholesky_ex_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_cholesky_ex_args);
+    amp_tensor **info AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     bool upper AMP_ABSENT_;
     bool check_errors AMP_ABSENT_;
-    amp_tensor **info AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_linalg_cholesky_ex_args;
 AMP_API amp_tensor *amp_linalg_cholesky_ex_call(const amp_linalg_cholesky_ex_args *args);
 AMP_API amp_tensor *amp_linalg_cholesky_ex_out_call(amp_tensor *L, amp_tensor *info, const amp_linalg_cholesky_ex_args *args);
@@ -64,6 +67,7 @@ typedef struct amp_cholesky_inverse_args {
     size_t struct_size AMP_SIZE_OF_(amp_cholesky_inverse_args);
     amp_tensor *input AMP_ABSENT_;
     bool upper AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_cholesky_inverse_args;
 AMP_API amp_tensor *amp_cholesky_inverse_call(const amp_cholesky_inverse_args *args);
 AMP_API amp_tensor *amp_cholesky_inverse_out_call(amp_tensor *out, const amp_cholesky_inverse_args *args);
@@ -80,6 +84,7 @@ typedef struct amp_cholesky_solve_args {
     amp_tensor *B AMP_ABSENT_;
     amp_tensor *L AMP_ABSENT_;
     bool upper AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_cholesky_solve_args;
 AMP_API amp_tensor *amp_cholesky_solve_call(const amp_cholesky_solve_args *args);
 AMP_API amp_tensor *amp_cholesky_solve_out_call(amp_tensor *out, const amp_cholesky_solve_args *args);
@@ -121,9 +126,10 @@ AMP_API amp_tensor *amp_inverse_out_call(amp_tensor *out, const amp_inverse_args
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_inv_ex_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_inv_ex_args);
+    amp_tensor **info AMP_ABSENT_;
     amp_tensor *A AMP_ABSENT_;
     bool check_errors AMP_ABSENT_;
-    amp_tensor **info AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_linalg_inv_ex_args;
 AMP_API amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args);
 AMP_API amp_tensor *amp_linalg_inv_ex_out_call(amp_tensor *inverse, amp_tensor *info, const amp_linalg_inv_ex_args *args);
@@ -182,11 +188,11 @@ AMP_API amp_tensor *amp_lu_solve_out_call(amp_tensor *out, const amp_lu_solve_ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lu_with_info_args {
     size_t struct_size AMP_SIZE_OF_(amp_lu_with_info_args);
+    amp_tensor **pivots AMP_ABSENT_;
+    amp_tensor **info AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_opt_bool pivot AMP_ABSENT_;
     amp_opt_bool check_errors AMP_ABSENT_;
-    amp_tensor **pivots AMP_ABSENT_;
-    amp_tensor **info AMP_ABSENT_;
 } amp_lu_with_info_args;
 AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
 #ifndef __cplusplus
@@ -199,12 +205,13 @@ AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_triangular_solve_args {
     size_t struct_size AMP_SIZE_OF_(amp_triangular_solve_args);
+    amp_tensor **cloned_coefficient AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *A AMP_ABSENT_;
     amp_opt_bool upper AMP_ABSENT_;
     bool transpose AMP_ABSENT_;
     bool unitriangular AMP_ABSENT_;
-    amp_tensor **cloned_coefficient AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_triangular_solve_args;
 AMP_API amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args);
 AMP_API amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tensor *cloned_coefficient, const amp_triangular_solve_args *args);
@@ -219,13 +226,13 @@ AMP_API amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tens
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_lstsq_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_lstsq_args);
+    amp_tensor **residuals AMP_ABSENT_;
+    amp_tensor **rank AMP_ABSENT_;
+    amp_tensor **singular_values AMP_ABSENT_;
     amp_tensor *A AMP_ABSENT_;
     amp_tensor *B AMP_ABSENT_;
     amp_opt_float rcond AMP_ABSENT_;
     const char *driver AMP_ABSENT_;
-    amp_tensor **residuals AMP_ABSENT_;
-    amp_tensor **rank AMP_ABSENT_;
-    amp_tensor **singular_values AMP_ABSENT_;
 } amp_linalg_lstsq_args;
 AMP_API amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args);
 AMP_API amp_tensor *amp_linalg_lstsq_out_call(amp_tensor *solution, amp_tensor *residuals, amp_tensor *rank, amp_tensor *singular_values, const amp_linalg_lstsq_args *args);
@@ -239,9 +246,9 @@ AMP_API amp_tensor *amp_linalg_lstsq_out_call(amp_tensor *solution, amp_tensor *
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lstsq_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstsq_args);
+    amp_tensor **QR AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *A AMP_ABSENT_;
-    amp_tensor **QR AMP_ABSENT_;
 } amp_lstsq_args;
 AMP_API amp_tensor *amp_lstsq_call(const amp_lstsq_args *args);
 #ifndef __cplusplus
@@ -257,6 +264,7 @@ typedef struct amp_linalg_matrix_rank_args {
     amp_opt_float atol AMP_ABSENT_;
     amp_opt_float rtol AMP_ABSENT_;
     bool hermitian AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_linalg_matrix_rank_args;
 AMP_API amp_tensor *amp_linalg_matrix_rank_call(const amp_linalg_matrix_rank_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_rank_out_call(amp_tensor *out, const amp_linalg_matrix_rank_args *args);
@@ -274,6 +282,7 @@ typedef struct amp_linalg_matrix_rank_tensor_args {
     amp_tensor *atol AMP_ABSENT_;
     amp_tensor *rtol AMP_ABSENT_;
     bool hermitian AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_linalg_matrix_rank_tensor_args;
 AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_call(const amp_linalg_matrix_rank_tensor_args *args);
 AMP_API amp_tensor *amp_linalg_matrix_rank_tensor_out_call(amp_tensor *out, const amp_linalg_matrix_rank_tensor_args *args);
@@ -290,6 +299,7 @@ typedef struct amp_matrix_rank_args {
     amp_tensor *input AMP_ABSENT_;
     amp_opt_float tol AMP_ABSENT_;
     bool symmetric AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_matrix_rank_args;
 AMP_API amp_tensor *amp_matrix_rank_call(const amp_matrix_rank_args *args);
 #ifndef __cplusplus
@@ -331,9 +341,9 @@ AMP_API amp_tensor *amp_linalg_cond_str_out_call(amp_tensor *out, const amp_lina
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_qr_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_qr_args);
+    amp_tensor **R AMP_ABSENT_;
     amp_tensor *A AMP_ABSENT_;
     const char *mode AMP_ABSENT_;
-    amp_tensor **R AMP_ABSENT_;
 } amp_linalg_qr_args;
 AMP_API amp_tensor *amp_linalg_qr_call(const amp_linalg_qr_args *args);
 AMP_API amp_tensor *amp_linalg_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_linalg_qr_args *args);
@@ -347,9 +357,9 @@ AMP_API amp_tensor *amp_linalg_qr_out_call(amp_tensor *Q, amp_tensor *R, const a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_qr_args {
     size_t struct_size AMP_SIZE_OF_(amp_qr_args);
+    amp_tensor **R AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_opt_bool some AMP_ABSENT_;
-    amp_tensor **R AMP_ABSENT_;
 } amp_qr_args;
 AMP_API amp_tensor *amp_qr_call(const amp_qr_args *args);
 AMP_API amp_tensor *amp_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_qr_args *args);
@@ -363,8 +373,8 @@ AMP_API amp_tensor *amp_qr_out_call(amp_tensor *Q, amp_tensor *R, const amp_qr_a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: reflectors have no derivative here; use linalg_qr. */
 typedef struct amp_geqrf_args {
     size_t struct_size AMP_SIZE_OF_(amp_geqrf_args);
-    amp_tensor *input AMP_ABSENT_;
     amp_tensor **tau AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
 } amp_geqrf_args;
 AMP_API amp_tensor *amp_geqrf_call(const amp_geqrf_args *args);
 AMP_API amp_tensor *amp_geqrf_out_call(amp_tensor *a, amp_tensor *tau, const amp_geqrf_args *args);
@@ -413,6 +423,7 @@ typedef struct amp_ormqr_args {
     amp_tensor *other AMP_ABSENT_;
     amp_opt_bool left AMP_ABSENT_;
     bool transpose AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_ormqr_args;
 AMP_API amp_tensor *amp_ormqr_call(const amp_ormqr_args *args);
 AMP_API amp_tensor *amp_ormqr_out_call(amp_tensor *out, const amp_ormqr_args *args);
@@ -426,11 +437,11 @@ AMP_API amp_tensor *amp_ormqr_out_call(amp_tensor *out, const amp_ormqr_args *ar
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_svd_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_svd_args);
+    amp_tensor **S AMP_ABSENT_;
+    amp_tensor **Vh AMP_ABSENT_;
     amp_tensor *A AMP_ABSENT_;
     amp_opt_bool full_matrices AMP_ABSENT_;
     const char *driver AMP_ABSENT_;
-    amp_tensor **S AMP_ABSENT_;
-    amp_tensor **Vh AMP_ABSENT_;
 } amp_linalg_svd_args;
 AMP_API amp_tensor *amp_linalg_svd_call(const amp_linalg_svd_args *args);
 AMP_API amp_tensor *amp_linalg_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *Vh, const amp_linalg_svd_args *args);
@@ -444,11 +455,11 @@ AMP_API amp_tensor *amp_linalg_svd_out_call(amp_tensor *U, amp_tensor *S, amp_te
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_svd_args {
     size_t struct_size AMP_SIZE_OF_(amp_svd_args);
+    amp_tensor **S AMP_ABSENT_;
+    amp_tensor **V AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_opt_bool some AMP_ABSENT_;
     amp_opt_bool compute_uv AMP_ABSENT_;
-    amp_tensor **S AMP_ABSENT_;
-    amp_tensor **V AMP_ABSENT_;
 } amp_svd_args;
 AMP_API amp_tensor *amp_svd_call(const amp_svd_args *args);
 AMP_API amp_tensor *amp_svd_out_call(amp_tensor *U, amp_tensor *S, amp_tensor *V, const amp_svd_args *args);
@@ -477,8 +488,8 @@ AMP_API amp_tensor *amp_linalg_svdvals_out_call(amp_tensor *out, const amp_linal
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eig_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_eig_args);
-    amp_tensor *input AMP_ABSENT_;
     amp_tensor **eigenvectors AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
 } amp_linalg_eig_args;
 AMP_API amp_tensor *amp_linalg_eig_call(const amp_linalg_eig_args *args);
 AMP_API amp_tensor *amp_linalg_eig_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eig_args *args);
@@ -492,9 +503,10 @@ AMP_API amp_tensor *amp_linalg_eig_out_call(amp_tensor *eigenvalues, amp_tensor 
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_eig_args {
     size_t struct_size AMP_SIZE_OF_(amp_eig_args);
+    amp_tensor **out_eigenvectors AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     bool eigenvectors AMP_ABSENT_;
-    amp_tensor **out_eigenvectors AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_eig_args;
 AMP_API amp_tensor *amp_eig_call(const amp_eig_args *args);
 #ifndef __cplusplus
@@ -520,9 +532,9 @@ AMP_API amp_tensor *amp_linalg_eigvals_out_call(amp_tensor *out, const amp_linal
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_linalg_eigh_args {
     size_t struct_size AMP_SIZE_OF_(amp_linalg_eigh_args);
+    amp_tensor **eigenvectors AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     const char *UPLO AMP_ABSENT_;
-    amp_tensor **eigenvectors AMP_ABSENT_;
 } amp_linalg_eigh_args;
 AMP_API amp_tensor *amp_linalg_eigh_call(const amp_linalg_eigh_args *args);
 AMP_API amp_tensor *amp_linalg_eigh_out_call(amp_tensor *eigenvalues, amp_tensor *eigenvectors, const amp_linalg_eigh_args *args);
@@ -536,10 +548,11 @@ AMP_API amp_tensor *amp_linalg_eigh_out_call(amp_tensor *eigenvalues, amp_tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_symeig_args {
     size_t struct_size AMP_SIZE_OF_(amp_symeig_args);
+    amp_tensor **out_eigenvectors AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     bool eigenvectors AMP_ABSENT_;
     amp_opt_bool upper AMP_ABSENT_;
-    amp_tensor **out_eigenvectors AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_symeig_args;
 AMP_API amp_tensor *amp_symeig_call(const amp_symeig_args *args);
 #ifndef __cplusplus

@@ -191,6 +191,7 @@ typedef struct amp_kl_div_args {
     amp_tensor *target AMP_ABSENT_;
     const char *reduction AMP_ABSENT_;
     bool log_target AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_kl_div_args;
 AMP_API amp_tensor *amp_kl_div_call(const amp_kl_div_args *args);
 #ifndef __cplusplus
@@ -341,10 +342,10 @@ AMP_API amp_tensor *amp_multilabel_margin_loss_out_call(amp_tensor *out, const a
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_multilabel_margin_loss_forward_args {
     size_t struct_size AMP_SIZE_OF_(amp_multilabel_margin_loss_forward_args);
+    amp_tensor **is_target AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor *target AMP_ABSENT_;
     const char *reduction AMP_ABSENT_;
-    amp_tensor **is_target AMP_ABSENT_;
 } amp_multilabel_margin_loss_forward_args;
 AMP_API amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_loss_forward_args *args);
 AMP_API amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *output, amp_tensor *is_target, const amp_multilabel_margin_loss_forward_args *args);
@@ -366,6 +367,7 @@ typedef struct amp_ctc_loss_args {
     int64_t blank AMP_ABSENT_;
     const char *reduction AMP_ABSENT_;
     bool zero_infinity AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_ctc_loss_args;
 AMP_API amp_tensor *amp_ctc_loss_call(const amp_ctc_loss_args *args);
 #ifndef __cplusplus

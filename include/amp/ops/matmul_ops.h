@@ -219,6 +219,7 @@ typedef struct amp_addmm_activation_args {
     amp_scalar beta AMP_ABSENT_;
     amp_scalar alpha AMP_ABSENT_;
     bool use_gelu AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_addmm_activation_args;
 AMP_API amp_tensor *amp_addmm_activation_call(const amp_addmm_activation_args *args);
 AMP_API amp_tensor *amp_addmm_activation_out_call(amp_tensor *out, const amp_addmm_activation_args *args);
@@ -447,6 +448,7 @@ typedef struct amp_pairwise_distance_args {
     amp_opt_float p AMP_ABSENT_;
     amp_opt_float eps AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_pairwise_distance_args;
 AMP_API amp_tensor *amp_pairwise_distance_call(const amp_pairwise_distance_args *args);
 #ifndef __cplusplus

@@ -22,6 +22,7 @@ typedef struct amp_avg_pool1d_args {
     amp_dims padding AMP_ABSENT_;
     bool ceil_mode AMP_ABSENT_;
     amp_opt_bool count_include_pad AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_avg_pool1d_args;
 AMP_API amp_tensor *amp_avg_pool1d_call(const amp_avg_pool1d_args *args);
 AMP_API amp_tensor *amp_avg_pool1d_out_call(amp_tensor *out, const amp_avg_pool1d_args *args);
@@ -78,6 +79,7 @@ AMP_API amp_tensor *amp_avg_pool3d_out_call(amp_tensor *out, const amp_avg_pool3
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_pool1d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_pool1d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims kernel_size AMP_ABSENT_;
     amp_dims stride AMP_ABSENT_;
@@ -85,7 +87,7 @@ typedef struct amp_max_pool1d_args {
     amp_dims dilation AMP_ABSENT_;
     bool ceil_mode AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_max_pool1d_args;
 AMP_API amp_tensor *amp_max_pool1d_call(const amp_max_pool1d_args *args);
 #ifndef __cplusplus
@@ -98,6 +100,7 @@ AMP_API amp_tensor *amp_max_pool1d_call(const amp_max_pool1d_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_pool2d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims kernel_size AMP_ABSENT_;
     amp_dims stride AMP_ABSENT_;
@@ -105,7 +108,7 @@ typedef struct amp_max_pool2d_args {
     amp_dims dilation AMP_ABSENT_;
     bool ceil_mode AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_max_pool2d_args;
 AMP_API amp_tensor *amp_max_pool2d_call(const amp_max_pool2d_args *args);
 AMP_API amp_tensor *amp_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool2d_args *args);
@@ -120,6 +123,7 @@ AMP_API amp_tensor *amp_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_max_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_pool3d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims kernel_size AMP_ABSENT_;
     amp_dims stride AMP_ABSENT_;
@@ -127,7 +131,7 @@ typedef struct amp_max_pool3d_args {
     amp_dims dilation AMP_ABSENT_;
     bool ceil_mode AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
 } amp_max_pool3d_args;
 AMP_API amp_tensor *amp_max_pool3d_call(const amp_max_pool3d_args *args);
 AMP_API amp_tensor *amp_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_max_pool3d_args *args);
@@ -186,10 +190,11 @@ AMP_API amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_adaptive_max_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool2d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_adaptive_max_pool2d_args;
 AMP_API amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args);
 AMP_API amp_tensor *amp_adaptive_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool2d_args *args);
@@ -203,10 +208,11 @@ AMP_API amp_tensor *amp_adaptive_max_pool2d_out_call(amp_tensor *out, amp_tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_adaptive_max_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool3d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_adaptive_max_pool3d_args;
 AMP_API amp_tensor *amp_adaptive_max_pool3d_call(const amp_adaptive_max_pool3d_args *args);
 AMP_API amp_tensor *amp_adaptive_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_adaptive_max_pool3d_args *args);
@@ -221,12 +227,12 @@ AMP_API amp_tensor *amp_adaptive_max_pool3d_out_call(amp_tensor *out, amp_tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fractional_max_pool2d_args {
     size_t struct_size AMP_SIZE_OF_(amp_fractional_max_pool2d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims kernel_size AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
     amp_tensor *random_samples AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
 } amp_fractional_max_pool2d_args;
 AMP_API amp_tensor *amp_fractional_max_pool2d_call(const amp_fractional_max_pool2d_args *args);
 AMP_API amp_tensor *amp_fractional_max_pool2d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool2d_args *args);
@@ -241,12 +247,12 @@ AMP_API amp_tensor *amp_fractional_max_pool2d_out_call(amp_tensor *out, amp_tens
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_fractional_max_pool3d_args {
     size_t struct_size AMP_SIZE_OF_(amp_fractional_max_pool3d_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims kernel_size AMP_ABSENT_;
     amp_dims output_size AMP_ABSENT_;
     bool return_indices AMP_ABSENT_;
     amp_tensor *random_samples AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
 } amp_fractional_max_pool3d_args;
 AMP_API amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args *args);
 AMP_API amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool3d_args *args);
@@ -308,6 +314,7 @@ typedef struct amp_interpolate_args {
     amp_opt_bool align_corners AMP_ABSENT_;
     amp_opt_bool recompute_scale_factor AMP_ABSENT_;
     bool antialias AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_interpolate_args;
 AMP_API amp_tensor *amp_interpolate_call(const amp_interpolate_args *args);
 #ifndef __cplusplus
@@ -541,6 +548,7 @@ typedef struct amp_grid_sampler_args {
     int64_t interpolation_mode AMP_REQUIRED_INT_;
     int64_t padding_mode AMP_REQUIRED_INT_;
     bool align_corners AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_grid_sampler_args;
 AMP_API amp_tensor *amp_grid_sampler_call(const amp_grid_sampler_args *args);
 #ifndef __cplusplus
@@ -557,6 +565,7 @@ typedef struct amp_grid_sampler_2d_args {
     int64_t interpolation_mode AMP_REQUIRED_INT_;
     int64_t padding_mode AMP_REQUIRED_INT_;
     bool align_corners AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_grid_sampler_2d_args;
 AMP_API amp_tensor *amp_grid_sampler_2d_call(const amp_grid_sampler_2d_args *args);
 AMP_API amp_tensor *amp_grid_sampler_2d_out_call(amp_tensor *out, const amp_grid_sampler_2d_args *args);
@@ -575,6 +584,7 @@ typedef struct amp_grid_sampler_3d_args {
     int64_t interpolation_mode AMP_REQUIRED_INT_;
     int64_t padding_mode AMP_REQUIRED_INT_;
     bool align_corners AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_grid_sampler_3d_args;
 AMP_API amp_tensor *amp_grid_sampler_3d_call(const amp_grid_sampler_3d_args *args);
 AMP_API amp_tensor *amp_grid_sampler_3d_out_call(amp_tensor *out, const amp_grid_sampler_3d_args *args);

@@ -69,6 +69,7 @@ typedef struct amp_amax_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_amax_args;
 AMP_API amp_tensor *amp_amax_call(const amp_amax_args *args);
 AMP_API amp_tensor *amp_amax_out_call(amp_tensor *out, const amp_amax_args *args);
@@ -85,6 +86,7 @@ typedef struct amp_amin_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_amin_args;
 AMP_API amp_tensor *amp_amin_call(const amp_amin_args *args);
 AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args);
@@ -112,10 +114,11 @@ AMP_API amp_tensor *amp_max_out_call(amp_tensor *out, const amp_max_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_max_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_max_dim_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     bool keepdim AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_max_dim_args;
 AMP_API amp_tensor *amp_max_dim_call(const amp_max_dim_args *args);
 AMP_API amp_tensor *amp_max_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_max_dim_args *args);
@@ -158,10 +161,11 @@ AMP_API amp_tensor *amp_min_out_call(amp_tensor *out, const amp_min_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_min_dim_args {
     size_t struct_size AMP_SIZE_OF_(amp_min_dim_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     bool keepdim AMP_ABSENT_;
-    amp_tensor **indices AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_min_dim_args;
 AMP_API amp_tensor *amp_min_dim_call(const amp_min_dim_args *args);
 AMP_API amp_tensor *amp_min_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_min_dim_args *args);
@@ -227,12 +231,12 @@ AMP_API amp_tensor *amp_std_out_call(amp_tensor *out, const amp_std_args *args);
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_var_mean_args {
     size_t struct_size AMP_SIZE_OF_(amp_var_mean_args);
+    amp_tensor **mean AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     amp_opt_bool unbiased AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
     amp_scalar correction AMP_ABSENT_;
-    amp_tensor **mean AMP_ABSENT_;
 } amp_var_mean_args;
 AMP_API amp_tensor *amp_var_mean_call(const amp_var_mean_args *args);
 AMP_API amp_tensor *amp_var_mean_out_call(amp_tensor *var, amp_tensor *mean, const amp_var_mean_args *args);
@@ -247,12 +251,12 @@ AMP_API amp_tensor *amp_var_mean_out_call(amp_tensor *var, amp_tensor *mean, con
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_std_mean_args {
     size_t struct_size AMP_SIZE_OF_(amp_std_mean_args);
+    amp_tensor **mean AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     amp_opt_bool unbiased AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
     amp_scalar correction AMP_ABSENT_;
-    amp_tensor **mean AMP_ABSENT_;
 } amp_std_mean_args;
 AMP_API amp_tensor *amp_std_mean_call(const amp_std_mean_args *args);
 AMP_API amp_tensor *amp_std_mean_out_call(amp_tensor *std, amp_tensor *mean, const amp_std_mean_args *args);
@@ -269,6 +273,7 @@ typedef struct amp_logsumexp_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_logsumexp_args;
 AMP_API amp_tensor *amp_logsumexp_call(const amp_logsumexp_args *args);
 AMP_API amp_tensor *amp_logsumexp_out_call(amp_tensor *out, const amp_logsumexp_args *args);
@@ -321,6 +326,7 @@ typedef struct amp_frobenius_norm_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_frobenius_norm_args;
 AMP_API amp_tensor *amp_frobenius_norm_call(const amp_frobenius_norm_args *args);
 AMP_API amp_tensor *amp_frobenius_norm_out_call(amp_tensor *out, const amp_frobenius_norm_args *args);
@@ -337,6 +343,7 @@ typedef struct amp_nuclear_norm_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dims dim AMP_ABSENT_;
     bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_nuclear_norm_args;
 AMP_API amp_tensor *amp_nuclear_norm_call(const amp_nuclear_norm_args *args);
 AMP_API amp_tensor *amp_nuclear_norm_out_call(amp_tensor *out, const amp_nuclear_norm_args *args);
@@ -456,6 +463,7 @@ typedef struct amp_cumsum_args {
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_cumsum_args;
 AMP_API amp_tensor *amp_cumsum_call(const amp_cumsum_args *args);
 AMP_API amp_tensor *amp_cumsum_inplace_call(const amp_cumsum_args *args);
@@ -474,6 +482,7 @@ typedef struct amp_cumprod_args {
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_cumprod_args;
 AMP_API amp_tensor *amp_cumprod_call(const amp_cumprod_args *args);
 AMP_API amp_tensor *amp_cumprod_inplace_call(const amp_cumprod_args *args);
@@ -489,9 +498,9 @@ AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cummax_args {
     size_t struct_size AMP_SIZE_OF_(amp_cummax_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
-    amp_tensor **indices AMP_ABSENT_;
 } amp_cummax_args;
 AMP_API amp_tensor *amp_cummax_call(const amp_cummax_args *args);
 AMP_API amp_tensor *amp_cummax_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummax_args *args);
@@ -505,9 +514,9 @@ AMP_API amp_tensor *amp_cummax_out_call(amp_tensor *values, amp_tensor *indices,
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
 typedef struct amp_cummin_args {
     size_t struct_size AMP_SIZE_OF_(amp_cummin_args);
+    amp_tensor **indices AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     int64_t dim AMP_REQUIRED_INT_;
-    amp_tensor **indices AMP_ABSENT_;
 } amp_cummin_args;
 AMP_API amp_tensor *amp_cummin_call(const amp_cummin_args *args);
 AMP_API amp_tensor *amp_cummin_out_call(amp_tensor *values, amp_tensor *indices, const amp_cummin_args *args);

@@ -24,6 +24,7 @@ typedef struct amp_scaled_dot_product_attention_args {
     bool is_causal AMP_ABSENT_;
     amp_opt_float scale AMP_ABSENT_;
     bool enable_gqa AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_scaled_dot_product_attention_args;
 AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_product_attention_args *args);
 #ifndef __cplusplus
@@ -37,6 +38,7 @@ AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_p
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_native_multi_head_attention_args {
     size_t struct_size AMP_SIZE_OF_(amp_native_multi_head_attention_args);
+    amp_tensor **attn_weights AMP_ABSENT_;
     amp_tensor *query AMP_ABSENT_;
     amp_tensor *key AMP_ABSENT_;
     amp_tensor *value AMP_ABSENT_;
@@ -50,7 +52,6 @@ typedef struct amp_native_multi_head_attention_args {
     amp_opt_bool need_weights AMP_ABSENT_;
     amp_opt_bool average_attn_weights AMP_ABSENT_;
     amp_opt_int mask_type AMP_ABSENT_;
-    amp_tensor **attn_weights AMP_ABSENT_;
 } amp_native_multi_head_attention_args;
 AMP_API amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_head_attention_args *args);
 #ifndef __cplusplus
@@ -63,6 +64,8 @@ AMP_API amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_lstm_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstm_args);
+    amp_tensor **hn AMP_ABSENT_;
+    amp_tensor **cn AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
@@ -72,8 +75,7 @@ typedef struct amp_lstm_args {
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
-    amp_tensor **hn AMP_ABSENT_;
-    amp_tensor **cn AMP_ABSENT_;
+    unsigned char reserved_[5] AMP_ABSENT_;
 } amp_lstm_args;
 AMP_API amp_tensor *amp_lstm_call(const amp_lstm_args *args);
 #ifndef __cplusplus
@@ -86,6 +88,7 @@ AMP_API amp_tensor *amp_lstm_call(const amp_lstm_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_gru_args {
     size_t struct_size AMP_SIZE_OF_(amp_gru_args);
+    amp_tensor **hn AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
@@ -95,7 +98,7 @@ typedef struct amp_gru_args {
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
-    amp_tensor **hn AMP_ABSENT_;
+    unsigned char reserved_[5] AMP_ABSENT_;
 } amp_gru_args;
 AMP_API amp_tensor *amp_gru_call(const amp_gru_args *args);
 #ifndef __cplusplus
@@ -108,6 +111,7 @@ AMP_API amp_tensor *amp_gru_call(const amp_gru_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_tanh_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_tanh_args);
+    amp_tensor **hn AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
@@ -117,7 +121,7 @@ typedef struct amp_rnn_tanh_args {
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
-    amp_tensor **hn AMP_ABSENT_;
+    unsigned char reserved_[5] AMP_ABSENT_;
 } amp_rnn_tanh_args;
 AMP_API amp_tensor *amp_rnn_tanh_call(const amp_rnn_tanh_args *args);
 #ifndef __cplusplus
@@ -130,6 +134,7 @@ AMP_API amp_tensor *amp_rnn_tanh_call(const amp_rnn_tanh_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_relu_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_relu_args);
+    amp_tensor **hn AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
@@ -139,7 +144,7 @@ typedef struct amp_rnn_relu_args {
     bool train AMP_ABSENT_;
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
-    amp_tensor **hn AMP_ABSENT_;
+    unsigned char reserved_[5] AMP_ABSENT_;
 } amp_rnn_relu_args;
 AMP_API amp_tensor *amp_rnn_relu_call(const amp_rnn_relu_args *args);
 #ifndef __cplusplus
@@ -152,6 +157,8 @@ AMP_API amp_tensor *amp_rnn_relu_call(const amp_rnn_relu_args *args);
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_rnn_layer_args {
     size_t struct_size AMP_SIZE_OF_(amp_rnn_layer_args);
+    amp_tensor **hn AMP_ABSENT_;
+    amp_tensor **cn AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor_list params AMP_ABSENT_;
@@ -162,8 +169,6 @@ typedef struct amp_rnn_layer_args {
     bool bidirectional AMP_ABSENT_;
     bool batch_first AMP_ABSENT_;
     const char *mode AMP_ABSENT_;
-    amp_tensor **hn AMP_ABSENT_;
-    amp_tensor **cn AMP_ABSENT_;
 } amp_rnn_layer_args;
 AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
 #ifndef __cplusplus
@@ -176,13 +181,13 @@ AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
  * Autocast policy, CPU: parts; CUDA: lower. */
 typedef struct amp_lstm_cell_args {
     size_t struct_size AMP_SIZE_OF_(amp_lstm_cell_args);
+    amp_tensor **c AMP_ABSENT_;
     amp_tensor *input AMP_ABSENT_;
     amp_tensor_list hx AMP_ABSENT_;
     amp_tensor *w_ih AMP_ABSENT_;
     amp_tensor *w_hh AMP_ABSENT_;
     amp_tensor *b_ih AMP_ABSENT_;
     amp_tensor *b_hh AMP_ABSENT_;
-    amp_tensor **c AMP_ABSENT_;
 } amp_lstm_cell_args;
 AMP_API amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args);
 #ifndef __cplusplus

@@ -131,6 +131,7 @@ typedef struct amp_expand_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dims size AMP_ABSENT_;
     bool implicit AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_expand_args;
 AMP_API amp_tensor *amp_expand_call(const amp_expand_args *args);
 #ifndef __cplusplus
@@ -299,6 +300,7 @@ typedef struct amp_to_args {
     amp_tensor *input AMP_ABSENT_;
     amp_dtype dtype AMP_ABSENT_;
     bool copy AMP_ABSENT_;
+    unsigned char reserved_[3] AMP_ABSENT_;
 } amp_to_args;
 AMP_API amp_tensor *amp_to_call(const amp_to_args *args);
 #ifndef __cplusplus
@@ -315,6 +317,7 @@ typedef struct amp_to_device_args {
     int64_t device AMP_REQUIRED_INT_;
     amp_dtype dtype AMP_ABSENT_;
     bool copy AMP_ABSENT_;
+    unsigned char reserved_[3] AMP_ABSENT_;
 } amp_to_device_args;
 AMP_API amp_tensor *amp_to_device_call(const amp_to_device_args *args);
 #ifndef __cplusplus
