@@ -8,6 +8,7 @@
 #include "core/hot.h"
 #include "core/memory.h"
 #include "core/thread.h"
+#include "dispatch/arguments.h"
 #include "dispatch/layers.h"
 #include "generated/op_ids.h"
 #include "policy/cast_cache.h"
@@ -100,9 +101,9 @@ AMP_HOT static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->flags & (AMP_ARG_MUTATED | AMP_ARG_UNCAST)) continue;
         const bool weight = (arg->flags & AMP_ARG_WEIGHT) != 0;
-        if (arg->kind == AMP_ARG_TENSOR) AMP_TRY(cast_slot(call, amp_call_tensor(call, arg), dtype, weight));
+        if (arg->kind == AMP_ARG_TENSOR) AMP_TRY(cast_slot(call, amp_call_slot(call, arg), dtype, weight));
         if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
-        AMP_TRY(cast_list(call, amp_call_tensor_list(call, arg), dtype, weight));
+        AMP_TRY(cast_list(call, amp_call_slot(call, arg), dtype, weight));
     }
     return AMP_OK;
 }
@@ -140,7 +141,7 @@ static const amp_tensor *first_tensor(const amp_call *call) {
 static amp_dtype *dtype_option(const amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind == AMP_ARG_DTYPE && strcmp(arg->name, "dtype") == 0) return amp_call_field(call, arg);
+        if (arg->kind == AMP_ARG_DTYPE && strcmp(arg->name, "dtype") == 0) return amp_call_slot(call, arg);
     }
     return NULL;
 }

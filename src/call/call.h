@@ -32,11 +32,13 @@ struct amp_call {
     const amp_op_info *op;
     unsigned form; /* one AMP_FORM_* */
     amp_device device;
-    void *args;         /* the op's argument struct: a copy that belongs to the call, defaults filled in */
+    const void *args;   /* the op's argument struct: a copy that belongs to the call, defaults filled in; autocast may
+                           replace tensors in it, below that nobody writes it */
     amp_tensor *target; /* the tensor that an in-place or out= call of an op with one result writes; else NULL */
     amp_tensor *const
         *outs;             /* those that an out= call of an op with several results writes, in the results' order; else
                                 NULL. The implementation makes fresh results, which are copied over once all fit. */
+    bool may_cache;        /* packed forms of arguments may be kept for later calls */
     unsigned layers;       /* AMP_LAYER_* still to run */
     unsigned inner_layers; /* those of the implementation's own calls: 0, but of an op that autocast leaves to its
                               parts; its arguments' dtypes may differ then */
@@ -104,14 +106,14 @@ amp_status amp_call_check_shape(const amp_call *call, const char *name, const am
                                 const int64_t *shape);
 
 /* The field of an argument in the call's struct. */
-static inline void *amp_call_field(const amp_call *call, const amp_arg_info *arg) {
-    return (char *)call->args + arg->offset;
+static inline const void *amp_call_field(const amp_call *call, const amp_arg_info *arg) {
+    return (const char *)call->args + arg->offset;
 }
-static inline amp_tensor **amp_call_tensor(const amp_call *call, const amp_arg_info *arg) {
-    return (amp_tensor **)amp_call_field(call, arg);
+static inline amp_tensor *const *amp_call_tensor(const amp_call *call, const amp_arg_info *arg) {
+    return (amp_tensor *const *)amp_call_field(call, arg);
 }
-static inline amp_tensor_list *amp_call_tensor_list(const amp_call *call, const amp_arg_info *arg) {
-    return (amp_tensor_list *)amp_call_field(call, arg);
+static inline const amp_tensor_list *amp_call_tensor_list(const amp_call *call, const amp_arg_info *arg) {
+    return (const amp_tensor_list *)amp_call_field(call, arg);
 }
 
 #endif /* AMP_DISPATCH_CALL_H */

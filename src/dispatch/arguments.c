@@ -107,7 +107,7 @@ static amp_status complete_scalar(amp_call *call, const amp_arg_info *arg, amp_s
 
 /* Any argument but a tensor. Never inlined: a call of tensors alone keeps its few lines. */
 AMP_HOT __attribute__((noinline)) static amp_status complete_value(amp_call *call, const amp_arg_info *arg) {
-    void *field = amp_call_field(call, arg);
+    void *field = amp_call_slot(call, arg);
     switch (arg->kind) {
     case AMP_ARG_TENSOR_LIST: return check_list(call, arg, field);
     case AMP_ARG_SCALAR: return complete_scalar(call, arg, field);
@@ -184,12 +184,13 @@ static amp_status copy_struct(amp_call *call, const void *given) {
     size_t size = 0;
     if (given) memcpy(&size, given, sizeof size);
     if (__builtin_expect(size == call->op->args_size, 1)) {
-        amp_copy_words(call->args, given, size);
+        amp_copy_words((void *)(uintptr_t)call->args, given, size);
         return has_reserved(call) ? fail_reserved(call) : AMP_OK;
     }
     char type[80] = "the op's struct";
     if (!amp_op_is_user(call->op)) snprintf(type, sizeof type, "amp_%s_args", call->op->c_name);
-    return amp_struct_read(amp_call_name(call), type, call->args, call->op->args_size, sizeof size, given);
+    return amp_struct_read(amp_call_name(call), type, (void *)(uintptr_t)call->args, call->op->args_size, sizeof size,
+                           given);
 }
 
 /* An op that makes tensors of nothing runs on the device that it is told. */

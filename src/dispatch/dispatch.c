@@ -10,6 +10,7 @@
 #include "dispatch/results.h"
 #include "dispatch/user_calls.h"
 #include "machine/isa.h"
+#include "policy/regions.h"
 
 _Atomic unsigned amp_process_layers;
 
@@ -135,9 +136,11 @@ static amp_status run_elsewhere(amp_call *call) {
     return status;
 }
 
-static amp_status run_on_device(amp_call *call) {
-    if (__builtin_expect(call->device != AMP_DEVICE_CPU, 0)) return run_elsewhere(call);
-    return run_row(call, &amp_cpu_backend);
+/* Results are finished here, before any layer sees them: copied over, or the target's new geometry, versions stepped. */
+AMP_HOT static amp_status run_on_device(amp_call *call) {
+    AMP_TRY(__builtin_expect(call->device != AMP_DEVICE_CPU, 0) ? run_elsewhere(call)
+                                                                : run_row(call, &amp_cpu_backend));
+    return amp_results_finish(call);
 }
 
 AMP_HOT amp_status amp_call_next(amp_call *call) {
@@ -153,8 +156,7 @@ AMP_HOT amp_status amp_call_next(amp_call *call) {
 static amp_status run_call(amp_call *call, const void *args) {
     AMP_TRY(amp_arguments_prepare(call, args));
     AMP_TRY(amp_results_check_targets(call));
-    AMP_TRY(amp_call_next(call));
-    return amp_results_finish(call);
+    return amp_call_next(call);
 }
 
 AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args) {
@@ -170,6 +172,7 @@ AMP_HOT static amp_status run(amp_call *call, unsigned layers, const void *args)
     amp_tensor casts[AMP_CALL_CASTS];
     call->args = &copy;
     call->casts = casts;
+    call->may_cache = amp_region_states[AMP_DEVICE_CPU].cache_enabled;
     call->layers = layers;
     amp_scope_push(&frame);
     call->frame = &frame;

@@ -10,6 +10,7 @@
 #include "core/layout.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
+#include "dispatch/arguments.h"
 #include "policy/user_ops.h"
 
 static bool is_target(const amp_call *call, const amp_tensor *t) {
@@ -49,7 +50,7 @@ static amp_status place_like_target(amp_call *call) {
     if (call->device == AMP_DEVICE_CPU) call->device = call->target->storage->device;
     for (int i = 0; i < call->op->arg_count; i++) {
         if (call->op->args[i].kind != AMP_ARG_DTYPE) continue;
-        amp_dtype *dtype = amp_call_field(call, &call->op->args[i]);
+        amp_dtype *dtype = amp_call_slot(call, &call->op->args[i]);
         if (*dtype == AMP_DTYPE_NONE) *dtype = call->target->dtype;
         AMP_TRY(amp_call_check_target_dtype(call, *dtype));
     }
@@ -216,7 +217,7 @@ static void find_wanted(const amp_call *call, amp_tensor **wanted[AMP_MAX_OUTPUT
     int index = 0;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind == AMP_ARG_OUTPUT) wanted[index++] = *(amp_tensor ***)amp_call_field(call, arg);
+        if (arg->kind == AMP_ARG_OUTPUT) wanted[index++] = *(amp_tensor * *const *)amp_call_field(call, arg);
     }
 }
 

@@ -60,8 +60,8 @@ static amp_status read_options(const amp_call *call, const amp_embedding_bag_arg
 
 amp_status amp_op_embedding_bag(amp_call *call) {
     const amp_embedding_bag_args *a = call->args;
-    amp_bag_mode mode;
-    int64_t padding;
+    amp_bag_mode mode = (amp_bag_mode)0;
+    int64_t padding = -1;
     AMP_TRY(amp_check_table(call, a->input, a->weight));
     AMP_TRY(read_options(call, a, &mode, &padding));
     AMP_TRY(check_offsets(call, a));

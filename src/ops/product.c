@@ -171,8 +171,9 @@ read_layer(amp_call *call, const layer *l, amp_dtype dtype,
 }
 
 AMP_HOT amp_status amp_op_linear(amp_call *call) {
-    amp_linear_args *args = call->args;
-    const layer l = {args->input, args->weight, &args->bias};
+    const amp_linear_args *args = call->args;
+    amp_tensor *bias = args->bias;
+    const layer l = {args->input, args->weight, &bias};
     AMP_TRY(check_linear(call, &l));
     if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_linear);
     amp_matmul p;
@@ -183,8 +184,9 @@ AMP_HOT amp_status amp_op_linear(amp_call *call) {
 /* ---- linear_pointwise ------------------------------------------------------------------------------------------ */
 
 amp_status amp_op_linear_pointwise(amp_call *call) {
-    amp_linear_pointwise_args *args = call->args;
-    const layer l = {args->input, args->weight, &args->bias};
+    const amp_linear_pointwise_args *args = call->args;
+    amp_tensor *bias = args->bias;
+    const layer l = {args->input, args->weight, &bias};
     const amp_epilogue_words words = {"attr", args->attr, args->scalars, args->algorithm};
     amp_epilogue epilogue;
     AMP_TRY(check_linear(call, &l));
@@ -245,8 +247,9 @@ static amp_status join_by_op(amp_call *call, const layer *l, amp_join join, amp_
 
 /* What is added is taken along where the result is of the product's dtype, or f32 and the product of bf16. */
 amp_status amp_op_linear_pointwise_binary(amp_call *call) {
-    amp_linear_pointwise_binary_args *args = call->args;
-    const layer l = {args->input, args->weight, &args->bias};
+    const amp_linear_pointwise_binary_args *args = call->args;
+    amp_tensor *bias = args->bias;
+    const layer l = {args->input, args->weight, &bias};
     amp_join join;
     AMP_TRY(check_linear(call, &l));
     AMP_TRY(amp_read_join(call, "attr", args->attr, &join));
@@ -327,7 +330,7 @@ static amp_tensor *as_matrix(amp_tensor *t, bool left) {
 }
 
 amp_status amp_op_matmul(amp_call *call) {
-    amp_matmul_args *args = call->args;
+    const amp_matmul_args *args = call->args;
     amp_tensor *a = args->input, *b = args->other;
     if (a->rank == 0 || b->rank == 0) {
         return amp_fail(AMP_ERROR_INVALID, "matmul: 'input' is %s, 'other' is %s; both need at least 1 dimension",
@@ -352,7 +355,7 @@ amp_status amp_op_matmul(amp_call *call) {
 }
 
 amp_status amp_op_mm(amp_call *call) {
-    amp_mm_args *args = call->args;
+    const amp_mm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_rank(call, "input", args->input, 2));
     AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
@@ -371,7 +374,7 @@ static amp_status check_bmm(const amp_call *call, const char *name_a, const amp_
 }
 
 amp_status amp_op_bmm(amp_call *call) {
-    amp_bmm_args *args = call->args;
+    const amp_bmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "input", args->input, "mat2", args->mat2));
     if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_bmm);
@@ -401,7 +404,7 @@ static amp_status check_addmm(const amp_call *call, const amp_tensor *input, con
 }
 
 amp_status amp_op_addmm(amp_call *call) {
-    amp_addmm_args *args = call->args;
+    const amp_addmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
     if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, amp_op_addmm);
@@ -411,7 +414,7 @@ amp_status amp_op_addmm(amp_call *call) {
 }
 
 amp_status amp_op_addmm_activation(amp_call *call) {
-    amp_addmm_activation_args *args = call->args;
+    const amp_addmm_activation_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_addmm(call, args->input, args->mat1, args->mat2));
     if (is_widened(call, args->mat1)) return amp_cpu_run_widened(call, amp_op_addmm_activation);
@@ -422,7 +425,7 @@ amp_status amp_op_addmm_activation(amp_call *call) {
 }
 
 amp_status amp_op_baddbmm(amp_call *call) {
-    amp_baddbmm_args *args = call->args;
+    const amp_baddbmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
@@ -434,7 +437,7 @@ amp_status amp_op_baddbmm(amp_call *call) {
 
 /* The products of a batch are one product along a longer inner extent: (m, b·k) by (b·k, n), laid out so first. */
 amp_status amp_op_addbmm(amp_call *call) {
-    amp_addbmm_args *args = call->args;
+    const amp_addbmm_args *args = call->args;
     amp_matmul p = {0};
     AMP_TRY(check_bmm(call, "batch1", args->batch1, "batch2", args->batch2));
     AMP_TRY(amp_call_check_same_dtype(call, "input", args->input, "batch1", args->batch1));
@@ -471,7 +474,7 @@ static amp_status vector_product(amp_call *call, const char *name_mat, amp_tenso
 }
 
 amp_status amp_op_mv(amp_call *call) {
-    amp_mv_args *args = call->args;
+    const amp_mv_args *args = call->args;
     amp_matmul p;
     AMP_TRY(check_rank(call, "input", args->input, 2));
     AMP_TRY(check_rank(call, "vec", args->vec, 1));
@@ -481,7 +484,7 @@ amp_status amp_op_mv(amp_call *call) {
 }
 
 amp_status amp_op_addmv(amp_call *call) {
-    amp_addmv_args *args = call->args;
+    const amp_addmv_args *args = call->args;
     amp_matmul p;
     AMP_TRY(check_rank(call, "mat", args->mat, 2));
     AMP_TRY(check_rank(call, "vec", args->vec, 1));

@@ -1,4 +1,7 @@
 /* f16 on CPUs that have no f16 arithmetic: compute in f32, round once. */
+#include <stddef.h>
+#include <string.h>
+
 #include "amp/ops.h"
 #include "cpu/product/matmul.h"
 
@@ -24,22 +27,31 @@ static amp_status widen_list(amp_call *call, amp_tensor_list *list) {
     return AMP_OK;
 }
 
-static amp_status widen_arguments(amp_call *call) {
+static amp_status widen_arguments(amp_call *call, char *args) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind == AMP_ARG_TENSOR) AMP_TRY(widen(call, amp_call_tensor(call, arg)));
-        if (arg->kind == AMP_ARG_TENSOR_LIST) AMP_TRY(widen_list(call, amp_call_tensor_list(call, arg)));
+        void *field = args + arg->offset;
+        if (arg->kind == AMP_ARG_TENSOR) AMP_TRY(widen(call, field));
+        if (arg->kind == AMP_ARG_TENSOR_LIST) AMP_TRY(widen_list(call, field));
     }
     return AMP_OK;
 }
 
 amp_status amp_cpu_run_widened(amp_call *call, amp_op_function implementation) {
     amp_tensor *target = call->target;
+    const void *args = call->args;
+    union {
+        char bytes[AMP_MAX_ARGS_BYTES];
+        max_align_t align;
+    } wide;
     AMP_TRY(amp_call_check_target_dtype(call, AMP_F16));
-    AMP_TRY(widen_arguments(call));
+    memcpy(wide.bytes, args, call->op->args_size);
+    AMP_TRY(widen_arguments(call, wide.bytes));
+    call->args = &wide;
     call->target = NULL; /* it gets the rounded result */
     const amp_status status = implementation(call);
     call->target = target;
+    call->args = args;
     AMP_TRY(status);
     for (int i = 0; i < call->op->output_count; i++) {
         if (!call->outputs[i] || call->outputs[i]->dtype != AMP_F32) continue;

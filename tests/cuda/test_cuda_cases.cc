@@ -25,7 +25,7 @@ amp_status note_plan(amp_call *call) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_DTYPE && std::string(arg->name) == "dtype") {
             plan.has_option = true;
-            plan.option = *static_cast<amp_dtype *>(amp_call_field(call, arg));
+            plan.option = *static_cast<const amp_dtype *>(amp_call_field(call, arg));
         }
         const bool is_list = arg->kind == AMP_ARG_TENSOR_LIST;
         if (!is_list && arg->kind != AMP_ARG_TENSOR) continue;

@@ -145,7 +145,7 @@ amp_status spy(amp_call *call) {
     seen.target = call->target;
     for (int i = 0; i < op->arg_count; i++) {
         const amp_arg_info *arg = &op->args[i];
-        if (arg->kind == AMP_ARG_DTYPE) seen.dtype_option = *static_cast<amp_dtype *>(amp_call_field(call, arg));
+        if (arg->kind == AMP_ARG_DTYPE) seen.dtype_option = *static_cast<const amp_dtype *>(amp_call_field(call, arg));
         if (arg->flags & (AMP_ARG_UNCAST | AMP_ARG_MUTATED)) continue;
         if (arg->kind == AMP_ARG_TENSOR && *amp_call_tensor(call, arg)) {
             seen.dtypes.emplace_back(arg->name, (*amp_call_tensor(call, arg))->dtype);

@@ -45,7 +45,7 @@ inline amp_status run(amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_TENSOR) note(call, *amp_call_tensor(call, arg));
-        if (arg->kind == AMP_ARG_DTYPE) seen.option = *static_cast<amp_dtype *>(amp_call_field(call, arg));
+        if (arg->kind == AMP_ARG_DTYPE) seen.option = *static_cast<const amp_dtype *>(amp_call_field(call, arg));
         if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
         const amp_tensor_list *list = amp_call_tensor_list(call, arg);
         for (int64_t k = 0; k < list->count; k++) note(call, list->items[k]);

@@ -4,7 +4,7 @@
 _amp_options() {
     case $1 in
     info) echo --kernels --ops --load --json --help ;;
-    explain) echo --json --all --help -- ;;
+    explain) echo --json --all --width --help -- ;;
     replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;
     *) echo --help --version ;;
     esac

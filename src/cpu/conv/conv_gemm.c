@@ -197,7 +197,8 @@ amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype 
                                    amp_cast_builder build, amp_cast **cast) {
     bool cached = false;
     const amp_tensor key = weight_key(c);
-    *cast = amp_cast_obtain(&key, dtype, layout, amp_cpu_weight_life(c->w.tensor, true), build, (void *)c, &cached);
+    *cast =
+        amp_cast_obtain(&key, dtype, layout, amp_cpu_weight_life(call, c->w.tensor, true), build, (void *)c, &cached);
     if (!*cast) return amp_pending_error();
     call->note.casts_cached += cached;
     call->note.casts_made += !cached;

@@ -13,7 +13,6 @@
 #include "cpu/registry/gemm.h"
 #include "machine/isa.h"
 #include "policy/cast_cache.h"
-#include "policy/regions.h"
 
 /* ---- Operands -------------------------------------------------------------------------------------------------- */
 
@@ -115,18 +114,18 @@ static amp_tensor *build_packed(const amp_tensor *source, amp_dtype dtype, void 
 }
 
 /* Not at all where the region keeps no casts. */
-amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position) {
+amp_cast_life amp_cpu_weight_life(const amp_call *call, const amp_tensor *weight, bool weight_position) {
     if (weight->source) return weight->cast_life;
     /* Without a cast, nobody expects a copy: one of memory that its owner may write unseen is not kept. */
     const amp_storage *storage = weight->storage;
     if (storage->user_memory && !atomic_load_explicit(&storage->parameter, memory_order_relaxed)) return AMP_CAST_ONCE;
-    return amp_region_states[AMP_DEVICE_CPU].cache_enabled ? amp_cast_life_of(weight, weight_position) : AMP_CAST_ONCE;
+    return call->may_cache ? amp_cast_life_of(weight, weight_position) : AMP_CAST_ONCE;
 }
 
 /* Not at all where a batch has several B. */
-AMP_HOT static amp_cast_life life_of_b(const amp_matmul *p) {
+AMP_HOT static amp_cast_life life_of_b(const amp_call *call, const amp_matmul *p) {
     if (p->batch_rank > 0 || p->n == 0 || p->k == 0) return AMP_CAST_ONCE;
-    return amp_cpu_weight_life(p->b.tensor, p->b_is_weight);
+    return amp_cpu_weight_life(call, p->b.tensor, p->b_is_weight);
 }
 
 /* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree.
@@ -191,7 +190,7 @@ static bool has_kernel(const amp_matmul *p) {
 amp_status amp_cpu_matmul_pack(amp_call *call, const amp_matmul *p, amp_packed_b *packed) {
     *packed = (amp_packed_b){0};
     if (!has_kernel(p) || p->n == 0 || p->k == 0) return AMP_OK;
-    const amp_cast_life life = life_of_b(p);
+    const amp_cast_life life = life_of_b(call, p);
     const packing *packing = packing_of(p);
     const amp_status status =
         life == AMP_CAST_ONCE ? fresh_b(call, p, packing, 0, packed) : cached_b(call, p, packing, life, packed);
@@ -283,7 +282,7 @@ static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
     const amp_packed_b *b = p->packed ? p->packed : &own;
     call->note.casts_fused += p->a.tensor->storage == NULL;
     merge_batches(p);
-    const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(p);
+    const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(call, p);
     amp_status status = life != AMP_CAST_ONCE ? cached_b(call, p, &bf16_packing, life, &own) : AMP_OK;
     const int64_t outer = outer_batches(p);
     for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
@@ -314,7 +313,7 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     amp_packed_b own = {0};
     const amp_packed_b *b = p->packed ? p->packed : &own;
     merge_batches(p);
-    const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(p);
+    const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(call, p);
     if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, packing_of(p), life, &own));
     const int64_t outer = outer_batches(p);
     bool ours = b->data != NULL;
@@ -379,13 +378,13 @@ amp_status amp_cpu_check_product_dtype(const amp_call *call, const char *name, c
 /* ---- One row, or one column ------------------------------------------------------------------------------------ */
 
 /* A vector against a matrix that is not kept packed: each result is a dot product, of operands as they lie. */
-static bool is_vector_product(const amp_matmul *p) {
+static bool is_vector_product(const amp_call *call, const amp_matmul *p) {
     const amp_tensor *r = p->residual.tensor, *c = p->c.tensor;
     if ((p->m != 1 && p->n != 1) || p->packed || !p->a.tensor->storage || !p->b.tensor->storage) return false;
     const bool plain = p->alpha == 1 && !r && !p->bias && p->epilogue.activation == AMP_GEMM_NONE;
     const bool scaled = c->dtype == AMP_F32 && p->batch_rank == 0 && !p->bias &&
                         p->epilogue.activation == AMP_GEMM_NONE && !(r && amp_tensor_overlaps(r, c));
-    return (plain || scaled) && life_of_b(p) == AMP_CAST_ONCE && p->batch_rank + 3 <= AMP_MAX_RANK;
+    return (plain || scaled) && life_of_b(call, p) == AMP_CAST_ONCE && p->batch_rank + 3 <= AMP_MAX_RANK;
 }
 
 /* The operand as (batch…, m, n, k), for the header of a dot product; `row` and `column` are steps along m and n. */
@@ -422,7 +421,7 @@ static amp_status vector_product(amp_call *call, const amp_matmul *p) {
 }
 
 AMP_HOT amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
-    if (is_vector_product(p)) return vector_product(call, p);
+    if (is_vector_product(call, p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);
     return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);
 }

@@ -13,7 +13,7 @@ amp_status amp_cpu_matmul_operand(amp_call *call, amp_tensor *tensor, bool is_b)
 amp_status amp_cpu_dense_bias(amp_call *call, amp_tensor **bias);
 
 /* How long a packed form of `weight` (memory, or a pending cast) may be kept by the cast cache. */
-amp_cast_life amp_cpu_weight_life(const amp_tensor *weight, bool weight_position);
+amp_cast_life amp_cpu_weight_life(const amp_call *call, const amp_tensor *weight, bool weight_position);
 
 /* Runs it, and may change it; `c.tensor` has the operands' dtype, or is f32 where they are bf16. Sets the call's
  * note. */
