@@ -267,6 +267,65 @@ bool amp_columns_self_test(const amp_kernel *kernel, const amp_kernel *reference
     return true;
 }
 
+/* Rows of a matrix, one in each of `rows`, with something of its own in every column. */
+enum { COLUMN_ROWS = 70 }; /* more than are summed in f32, and than are about one maximum */
+static void fill_rows(elements *rows, amp_dtype dtype, int seed) {
+    float values[LENGTH];
+    for (int r = 0; r < COLUMN_ROWS; r++) {
+        fill_plain(values, seed + r);
+        if (r % 9 == 4) values[5] = NAN;
+        if (r % 9 == 5) values[11] = -INFINITY;
+        values[17] = -INFINITY;
+        pack(&rows[r], dtype, values, LENGTH);
+    }
+}
+
+bool amp_softmax_columns_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    elements in[COLUMN_ROWS], got[COLUMN_ROWS], want[COLUMN_ROWS];
+    float terms[COLUMN_ROWS * AMP_SOFTMAX_COLUMNS], values[LENGTH + GUARD], got_values[LENGTH + GUARD],
+        want_values[LENGTH + GUARD];
+    const float guard = kernel->out == AMP_BF16 ? 12288.0f : guard_value;
+    prepare(values);
+    for (int n = 1; n <= LENGTH; n++) {
+        const int rows = 1 + n % 7 * 11;
+        fill_rows(in, kernel->in, n);
+        for (int r = 0; r < COLUMN_ROWS; r++) pack(&got[r], kernel->out, values, LENGTH + GUARD);
+        ((amp_softmax_columns_function *)kernel->function)(got, sizeof *got, in, sizeof *in, rows, n, terms);
+        ((amp_softmax_columns_function *)reference->function)(want, sizeof *want, in, sizeof *in, rows, n, terms);
+        for (int r = 0; r < rows; r++) {
+            unpack(got_values, &got[r], kernel->out);
+            unpack(want_values, &want[r], kernel->out);
+            for (int i = n; i < LENGTH + GUARD; i++) got_values[i] = got_values[i] == guard ? guard_value : NAN;
+            if (!agree_by(kernel->out == AMP_BF16 ? near_bf16 : near, got_values, want_values, n, message, size))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool amp_exponentials_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    elements in[COLUMN_ROWS];
+    for (int n = 1; n <= LENGTH; n++) {
+        const int rows = 1 + n % 7 * 11, before = n % 2 ? rows / 2 : 0;
+        float max[2][LENGTH + 1];
+        double sum[2][LENGTH + 1];
+        fill_rows(in, kernel->in, n);
+        for (int k = 0; k < 2; k++) {
+            amp_exponentials_function *f = (amp_exponentials_function *)(k ? reference : kernel)->function;
+            for (int i = 0; i <= LENGTH; i++) sum[k][i] = max[k][i] = guard_value;
+            if (before) f(max[k], sum[k], in, sizeof *in, before, n, true);
+            f(max[k], sum[k], in + before, sizeof *in, rows - before, n, !before);
+        }
+        for (int i = 0; i <= LENGTH; i++) {
+            if (same(max[0][i], max[1][i]) && near((float)sum[0][i], (float)sum[1][i])) continue;
+            snprintf(message, size, "column %d of %d, %d rows, gives %a and %a, the reference %a and %a", i, n, rows,
+                     (double)max[0][i], sum[0][i], (double)max[1][i], sum[1][i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- f32 only ------------------------------------------------------------------------------------------------- */
 
 bool amp_dot_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {

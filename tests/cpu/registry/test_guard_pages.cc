@@ -148,6 +148,20 @@ void run(amp_columns_function *f, const amp_kernel &k, Operands &m, int64_t n) {
     const void *in = m.input((rows - 1) * step + n, k.in);
     f(m.sums(n), in, step * int64_t(amp_dtype_size(k.in)), rows, n);
 }
+void run(amp_softmax_columns_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t rows = 5, step = n + 1, size = int64_t(amp_dtype_size(k.in));
+    const void *in = m.input((rows - 1) * step + n, k.in);
+    float *terms = m.output(rows * AMP_SOFTMAX_COLUMNS);
+    f(m.output((rows - 1) * step + n, size_t(size)), step * size, in, step * size, rows, n, terms);
+}
+void run(amp_exponentials_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t rows = 5, step = n + 1;
+    const void *in = m.input((rows - 1) * step + n, k.in);
+    float *max = m.output(n);
+    double *sum = m.output<double>(n);
+    f(max, sum, in, step * int64_t(amp_dtype_size(k.in)), rows, n, true);
+    f(max, sum, in, step * int64_t(amp_dtype_size(k.in)), rows, n, false);
+}
 void run(amp_moments_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const float *in = m.input(n);
     f(reinterpret_cast<amp_moments *>(m.sums(3)), in, n);
