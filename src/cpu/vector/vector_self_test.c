@@ -380,18 +380,72 @@ bool amp_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, 
     return true;
 }
 
-bool amp_argmax_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float lines[LINES][LENGTH], got[2][LENGTH + GUARD], want[2][LENGTH + GUARD];
-    const float *in[LINES] = {lines[0], lines[1], lines[2], lines[1], lines[3]};
-    for (int k = 0; k < LINES; k++) fill(lines[k], k);
+/* Maxima are compared as they lie: of any dtype, with its bits. */
+typedef struct line_set {
+    elements lines[4];
+    const void *in[LINES];
+} line_set;
+
+static void fill_lines(line_set *set, amp_dtype dtype) {
+    static const int order[LINES] = {0, 1, 2, 1, 3}; /* equal ones too */
+    float values[LENGTH];
+    for (int k = 0; k < 4; k++) {
+        fill(values, k);
+        pack(&set->lines[k], dtype, values, LENGTH); /* of f16 the upper half of f32: any values do */
+    }
+    for (int k = 0; k < LINES; k++) set->in[k] = &set->lines[order[k]];
+}
+
+static bool is_nan_of(amp_dtype dtype, const elements *e, int i) {
+    const int bits = e->bf16[i] & 0x7fff;
+    return dtype == AMP_F32 ? e->f32[i] != e->f32[i] : bits > (dtype == AMP_BF16 ? 0x7f80 : 0x7c00);
+}
+
+static bool same_elements(amp_dtype dtype, const elements *got, const elements *want, int n, char *message,
+                          size_t size) {
+    for (int i = 0; i < LENGTH + GUARD; i++) {
+        const bool equal = dtype == AMP_F32 ? same(got->f32[i], want->f32[i]) : got->bf16[i] == want->bf16[i];
+        if (equal || (is_nan_of(dtype, got, i) && is_nan_of(dtype, want, i))) continue;
+        snprintf(message, size, "element %d of %d differs from the reference's", i, n);
+        return false;
+    }
+    return true;
+}
+
+static void prepare_elements(elements *out) {
+    memset(out, 0x5a, sizeof *out);
+}
+
+bool amp_max_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    line_set set;
+    elements got, want;
+    fill_lines(&set, kernel->in == AMP_F32 ? AMP_F32 : AMP_BF16);
     for (int n = 0; n <= LENGTH; n++) {
         const int64_t count = 1 + n % LINES;
-        for (int i = 0; i < 2; i++) prepare(got[i]);
-        ((amp_argmax_lines_function *)kernel->function)(got[0], got[1], in, count, n);
-        ((amp_argmax_lines_function *)reference->function)(want[0], want[1], in, count, n);
-        for (int i = 0; i < 2; i++) {
-            if (!agree(got[i], want[i], n, true, message, size)) return false;
-        }
+        prepare_elements(&got);
+        prepare_elements(&want);
+        ((amp_max_lines_function *)kernel->function)(&got, set.in, count, n);
+        ((amp_max_lines_function *)reference->function)(&want, set.in, count, n);
+        if (!same_elements(kernel->in, &got, &want, n, message, size)) return false;
+    }
+    return true;
+}
+
+bool amp_argmax_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    line_set set;
+    elements got, want;
+    float got_which[LENGTH + GUARD], want_which[LENGTH + GUARD];
+    fill_lines(&set, kernel->in == AMP_F32 ? AMP_F32 : AMP_BF16);
+    for (int n = 0; n <= LENGTH; n++) {
+        const int64_t count = 1 + n % LINES;
+        prepare_elements(&got);
+        prepare_elements(&want);
+        prepare(got_which);
+        ((amp_argmax_lines_function *)kernel->function)(&got, got_which, set.in, count, n);
+        ((amp_argmax_lines_function *)reference->function)(&want, want_which, set.in, count, n);
+        if (!same_elements(kernel->in, &got, &want, n, message, size) ||
+            !agree(got_which, want_which, n, true, message, size))
+            return false;
     }
     return true;
 }

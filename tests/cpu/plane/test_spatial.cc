@@ -141,7 +141,7 @@ TEST_F(Spatial, ChannelsLastInAndOut) {
 }
 
 TEST_F(Spatial, StridesChangeNothing) {
-    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16}) {
+    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
         for (const Shaped &shaped : everything(dtype)) {
             for (const Call &c : shaped.calls) {
                 SCOPED_TRACE(c.name);
@@ -225,7 +225,7 @@ TEST_F(Spatial, EmptyBatches) {
 TEST_F(Spatial, MaximumIsTheFirstOfEqualOnesAndTheLastNan) {
     const std::vector<double> values = {1, kNan, 2, kNan, kNan, 1, 1, 5, 3, -kInf, kNan, 1, 1, 1, 1, 1};
     const std::vector<double> nan_places = {4, 4, 3, 3, 4, 10, 10, 10, 4, 10, 10, 10};
-    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16}) {
+    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
         std::vector<amp_tensor *> out;
         amp_tensor *x = op("to", {tensor(AMP_F64, {1, 1, 4, 4}, values), dtype});
         ASSERT_EQ(call("max_pool2d", {x, AMP_DIMS(3), AMP_DIMS(1), AMP_DIMS(1)}, {{"return_indices", true}}, &out),
@@ -257,6 +257,43 @@ TEST_F(Spatial, WindowsThatLieInThePaddingAreLeast) {
     ASSERT_EQ(call("max_pool1d", values, {{"return_indices", true}}, &out), AMP_OK);
     EXPECT_EQ(numbers_of(out[0]), std::vector<double>{-kInf});
     EXPECT_EQ(numbers_of(op("max_pool1d", values)), std::vector<double>{-kInf});
+}
+
+// A maximum is one of its elements, and none of them is rounded or copied on the way: values, NaN and places of bf16 and
+// f16 are those of f32, in each layout, for windows that go through the kernels and for others.
+TEST_F(Spatial, MaximaOfSixteenBitsAreThoseOfF32) {
+    const Named indices = {"return_indices", true};
+    const std::vector<Call> calls = {
+        {"max_pool2d", {AMP_DIMS(2)}, {}},
+        {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(2), AMP_DIMS(1)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(3), AMP_DIMS(1)}, {}},
+        {"max_pool2d", {AMP_DIMS(5, 2), AMP_DIMS(1, 4), AMP_DIMS(2, 1), AMP_DIMS(2, 3)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(2), AMP_DIMS(1, 9)}, {indices}, true}, // a stride that no kernel takes
+        {"adaptive_max_pool2d", {AMP_DIMS(5, 3)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(1)}, {}},
+    };
+    for (const amp_dtype dtype : {AMP_BF16, AMP_F16}) {
+        for (const Shape &shape : {Shape{2, 3, 40, 70}, Shape{1, 35, 13, 17}}) {
+            amp_tensor *x = random_tensor(dtype, shape, 7);
+            auto *bits = static_cast<uint16_t *>(amp_data_mut(x));
+            const uint16_t infinity = dtype == AMP_BF16 ? 0x7f80 : 0x7c00;
+            for (int64_t i = 0; i < amp_tensor_numel(x); i += 37) bits[i] = uint16_t(infinity + (i % 2 ? 3 : 0x8001));
+            for (int64_t i = 5; i < amp_tensor_numel(x); i += 101) bits[i] = uint16_t(infinity | 0x8000);
+            for (amp_tensor *layout : {x, channels_last(x)}) {
+                for (const Call &c : calls) {
+                    SCOPED_TRACE(c.name + " of " + amp_dtype_name(dtype));
+                    const std::vector<amp_tensor *> got = run(c, layout);
+                    const std::vector<amp_tensor *> want = run(c, op("to", {layout, AMP_F32}));
+                    for (size_t o = 0; o < got.size(); o++) {
+                        const std::vector<double> g = numbers_of(got[o]), w = numbers_of(want[o]);
+                        ASSERT_EQ(g.size(), w.size());
+                        for (size_t i = 0; i < g.size(); i++)
+                            ASSERT_TRUE(g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i]))) << o << ", " << i;
+                    }
+                }
+            }
+        }
+    }
 }
 
 TEST_F(Spatial, IntegersPool) {

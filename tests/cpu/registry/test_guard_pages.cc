@@ -196,9 +196,13 @@ void run(amp_lines_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const float *const in[] = {m.input(n), m.input(n), m.input(n)}, *weights = m.input(3);
     f(m.output(n), in, weights, 3, n);
 }
-void run(amp_argmax_lines_function *f, const amp_kernel &, Operands &m, int64_t n) {
-    const float *const in[] = {m.input(n), m.input(n), m.input(n)};
-    float *out = m.output(n);
+void run(amp_max_lines_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *const in[] = {m.input(n, k.in), m.input(n, k.in), m.input(n, k.in)};
+    f(m.output(n, amp_dtype_size(k.out)), in, 3, n);
+}
+void run(amp_argmax_lines_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *const in[] = {m.input(n, k.in), m.input(n, k.in), m.input(n, k.in)};
+    void *out = m.output(n, amp_dtype_size(k.out));
     f(out, m.output(n), in, 3, n);
 }
 void run(amp_gather_taps_function *f, const amp_kernel &, Operands &m, int64_t n) {
