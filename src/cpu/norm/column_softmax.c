@@ -11,7 +11,7 @@
 #include "cpu/registry/kernels.h"
 
 enum {
-    WHOLE_ROWS = 2048,      /* of columns whose elements are kept between the passes, */
+    WHOLE_ROWS = 4096,      /* of columns whose elements are kept between the passes, */
     BLOCK_ELEMENTS = 16384, /* and as many elements at once where they are converted */
     LONG_WIDTH = 512,
     LONG_ROWS = 1024, /* a block of longer columns */
