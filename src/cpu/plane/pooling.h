@@ -30,9 +30,6 @@ typedef void amp_pool_line_function(const amp_pool_line *line);
 /* For f32, bf16, f16, f64 or i64. */
 amp_pool_line_function *amp_pool_maximum(amp_dtype dtype);
 
-/* Which of these elements of `dtype` are pooled as: a maximum of 16-bit floats is one of them. */
-amp_dtype amp_pool_maximum_dtype(amp_dtype dtype);
-
 /* The pixels of a window, channels last, and, unless NULL, their numbers in the plane; returns how many. */
 int64_t amp_pool_pixels(const amp_pool_line *line, const amp_window *columns, const void **pixels, int64_t *places);
 

@@ -80,20 +80,20 @@ amp_status amp_cpu_pool_fractional(amp_call *call, const amp_spatial *s, amp_ten
                                    const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places) {
     fractional f = {.s = s};
     memcpy(f.kernel, kernel, sizeof f.kernel);
-    const amp_dtype compute = amp_compute_dtype(input->dtype), dtype = amp_pool_maximum_dtype(input->dtype);
+    const amp_dtype compute = amp_compute_dtype(input->dtype);
     const amp_spatial numbers = {.dims = 1, .rank = 3}; /* dense */
     amp_spatial_result result, places = {0};
     const void *in;
-    AMP_TRY(amp_spatial_write(call, s, 0, input->dtype, dtype, &result));
+    AMP_TRY(amp_spatial_write(call, s, 0, input->dtype, compute, &result));
     if (with_places) AMP_TRY(amp_spatial_write(call, s, 1, AMP_I64, AMP_I64, &places));
-    AMP_TRY(amp_spatial_read(call, s, input, dtype, &in));
+    AMP_TRY(amp_spatial_read(call, s, input, compute, &in));
     AMP_TRY(amp_spatial_read(call, &numbers, samples, compute, &f.samples));
-    f.function = amp_pool_maximum(dtype);
+    f.function = amp_pool_maximum(compute);
     f.in = in;
     f.out = result.data;
     f.indices = places.data;
     f.is_double = compute == AMP_F64;
-    f.size = (int64_t)amp_dtype_size(dtype);
+    f.size = (int64_t)amp_dtype_size(compute);
     const int64_t cost = s->out[0] * s->out[1] * s->out[2] * f.kernel[0] * f.kernel[1] * f.kernel[2];
     AMP_TRY(amp_spatial_run(call, s->outer, cost, (size_t)(s->out[0] + s->out[1] + s->out[2]) * sizeof(amp_window),
                             pool_planes, &f));

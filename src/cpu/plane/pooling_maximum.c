@@ -5,6 +5,7 @@
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
 #include "core/half.h"
+#include "cpu/convert/element.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/plane/pooling.h"
 #include "cpu/registry/kernels.h"
@@ -42,7 +43,8 @@ enum { LEAST_BF16 = 0xff80, LEAST_F16 = 0xfc00 }; /* −∞ */
 #define NAME(x) x##_i64
 #include "cpu/plane/pooling_maximum_body.h"
 
-amp_dtype amp_pool_maximum_dtype(amp_dtype dtype) {
+/* A maximum of 16-bit floats is one of them. */
+static amp_dtype maximum_dtype(amp_dtype dtype) {
     return dtype == AMP_BF16 || dtype == AMP_F16 ? dtype : amp_compute_dtype(dtype);
 }
 
@@ -63,7 +65,7 @@ typedef struct maximum {
     amp_pool_line_function *function; /* for what follows does not fit */
     amp_max_lines_function *max;
     amp_argmax_lines_function *argmax;
-    bool by_pixels, by_columns;
+    bool by_pixels, by_columns, by_lines;
     const char *in;
     char *out;
     int64_t *indices;
@@ -253,6 +255,83 @@ static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
     }
 }
 
+/* ---- One channel, windows that differ ------------------------------------------------------------------------- */
+
+/* Not where the windows leave out most of a line. */
+static bool suits_lines(const amp_pool *p) {
+    return amp_pool_most_lines(p) < 1 << 20 && p->s.out[2] * p->most[2] >= p->s.in[2] / 4;
+}
+
+/* Lines down into one, in which each window is a run: the elements of one are taken one by one, but only there. */
+typedef struct lines_scratch {
+    const void **lines;
+    float *which, *numbers, *results; /* numbers: the maxima of the columns, results: those of the windows, in f32 */
+    void *line;                       /* in the dtype */
+} lines_scratch;
+
+static lines_scratch divide_lines(const maximum *m, void *scratch) {
+    const amp_pool *p = m->pool;
+    lines_scratch s = {.lines = scratch};
+    s.which = (float *)(void *)(s.lines + amp_pool_most_lines(p));
+    s.numbers = s.which + p->s.in[2];
+    s.results = s.numbers + p->s.in[2];
+    s.line = s.results + p->s.out[2];
+    return s;
+}
+
+static int64_t lines_bytes(const maximum *m) {
+    const amp_pool *p = m->pool;
+    return amp_pool_most_lines(p) * (int64_t)sizeof(void *) + (2 * p->s.in[2] + p->s.out[2]) * (int64_t)sizeof(float) +
+           p->s.in[2] * m->size;
+}
+
+static float window_maximum(const float *x, const amp_window *w, int64_t step) {
+    float best = -INFINITY;
+    for (int64_t c = 0; c < w->count; c++, x += step) best = *x > best || isnan(*x) ? *x : best;
+    return best;
+}
+
+/* The first of equal ones, the last NaN, in the order of the plane. */
+static float window_place(const maximum *m, const amp_pool_line *l, const lines_scratch *s, const amp_window *w,
+                          int64_t *place) {
+    const int64_t step = m->pool->step[2];
+    float best = -INFINITY;
+    *place = ((const char *)s->lines[0] - (const char *)l->in) / m->size + w->start;
+    for (int64_t c = w->start, end = w->start + w->count * step; c < end; c += step) {
+        const float x = s->numbers[c];
+        const int64_t at = ((const char *)s->lines[(int64_t)s->which[c]] - (const char *)l->in) / m->size + c;
+        const bool equal = x == best || (isnan(x) && isnan(best)), later = isnan(x) ? at > *place : at < *place;
+        if (!(equal ? later : x > best || isnan(x))) continue;
+        best = x;
+        *place = at;
+    }
+    return best;
+}
+
+static void maximum_lines(const maximum *m, const amp_pool_line *l) {
+    const amp_pool *p = l->pool;
+    const lines_scratch s = divide_lines(m, l->scratch);
+    const int64_t width = p->s.in[2], n = p->s.out[2];
+    const int64_t count = amp_pool_lines(l, s.lines);
+    if (count == 0) { /* windows in the padding */
+        m->function(l);
+        return;
+    }
+    if (l->indices)
+        m->argmax(s.line, s.which, s.lines, count, width);
+    else
+        m->max(s.line, s.lines, count, width);
+    amp_block_load(AMP_F32, s.numbers, m->dtype, s.line, m->size, width);
+    for (int64_t i = 0; i < n; i++) {
+        const amp_window *w = &p->windows[2][i];
+        if (l->indices)
+            s.results[i] = window_place(m, l, &s, w, &l->indices[i]);
+        else
+            s.results[i] = window_maximum(s.numbers + w->start, w, p->step[2]);
+    }
+    amp_block_store(AMP_F32, s.results, m->dtype, l->out, m->size, n);
+}
+
 /* ---- Any type ------------------------------------------------------------------------------------------------- */
 
 static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratch) {
@@ -263,6 +342,8 @@ static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratc
             maximum_pixels(m, &line);
         else if (m->by_columns)
             (m->indices ? maximum_columns_placed : maximum_columns)(m, &line);
+        else if (m->by_lines)
+            maximum_lines(m, &line);
         else
             m->function(&line);
     }
@@ -274,10 +355,12 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
     *scratch = 0;
     m->by_pixels = p->s.inner > 1 && window_elements(p) < 1 << 20;
     m->by_columns = p->s.inner == 1 && suits_columns(p);
-    if (amp_compute_dtype(m->dtype) != AMP_F32 || (!m->by_pixels && !m->by_columns)) {
-        m->by_pixels = m->by_columns = false;
+    m->by_lines = p->s.inner == 1 && !m->by_columns && suits_lines(p);
+    if (amp_compute_dtype(m->dtype) != AMP_F32 || (!m->by_pixels && !m->by_columns && !m->by_lines)) {
+        m->by_pixels = m->by_columns = m->by_lines = false;
         return AMP_OK;
     }
+    amp_block_prepare();
     const amp_kernel *max = amp_kernel_select(AMP_KERNEL_MAX_LINES, m->dtype, m->dtype);
     const amp_kernel *argmax = max ? amp_kernel_select(AMP_KERNEL_ARGMAX_LINES, m->dtype, m->dtype) : NULL;
     if (!argmax) return amp_pending_error();
@@ -286,12 +369,12 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
     call->note.kernel = m->indices ? argmax->name : max->name;
     const int64_t pixels =
         (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * (int64_t)sizeof(float);
-    *scratch = (size_t)(m->by_pixels ? pixels : columns_bytes(m));
+    *scratch = (size_t)(m->by_pixels ? pixels : m->by_columns ? columns_bytes(m) : lines_bytes(m));
     return AMP_OK;
 }
 
 amp_status amp_cpu_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices) {
-    const amp_dtype dtype = amp_pool_maximum_dtype(input->dtype);
+    const amp_dtype dtype = maximum_dtype(input->dtype);
     amp_spatial_result result, places = {0};
     const void *in;
     AMP_TRY(amp_spatial_write(call, &p->s, 0, input->dtype, dtype, &result));

@@ -259,6 +259,31 @@ TEST_F(Spatial, WindowsThatLieInThePaddingAreLeast) {
     EXPECT_EQ(numbers_of(op("max_pool1d", values)), std::vector<double>{-kInf});
 }
 
+// The loops of f64 go through the plane in order: what f32's kernels do line by line gives the same values and places,
+// with equal elements and NaN in many columns.
+TEST_F(Spatial, MaximaOfF32AreInThePlacesOfF64) {
+    const Named indices = {"return_indices", true};
+    const std::vector<Call> calls = {
+        {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(2), AMP_DIMS(1)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(9), AMP_DIMS(9), AMP_DIMS(4)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(4, 12), AMP_DIMS(3, 10), AMP_DIMS(1, 2), AMP_DIMS(2)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(5, 3)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(1)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(9, 40)}, {indices}, true},
+    };
+    amp_tensor *x = op("round", {op("mul", {random_tensor(AMP_F32, {3, 4, 37, 41}, 8), 2.0})}); // −2 … 2
+    auto *numbers = static_cast<float *>(amp_data_mut(x));
+    for (int64_t i = 0; i < 2 * 4 * 37 * 41; i += 11 + i % 7) numbers[i] = i % 3 ? float(-kInf) : float(kNan);
+    for (int64_t i = 0; i < 37 * 41; i++) numbers[i] = float(-kInf);
+    for (const Call &c : calls) {
+        SCOPED_TRACE(c.name);
+        const std::vector<amp_tensor *> got = run(c, x), want = run(c, op("to", {x, AMP_F64}));
+        EXPECT_EQ(numbers_of(got[1]), numbers_of(want[1]));
+        const std::vector<double> g = numbers_of(got[0]), w = numbers_of(want[0]);
+        for (size_t i = 0; i < g.size(); i++) ASSERT_TRUE(g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i]))) << i;
+    }
+}
+
 // A maximum is one of its elements, and none of them is rounded or copied on the way: values, NaN and places of bf16 and
 // f16 are those of f32, in each layout, for windows that go through the kernels and for others.
 TEST_F(Spatial, MaximaOfSixteenBitsAreThoseOfF32) {
@@ -270,7 +295,10 @@ TEST_F(Spatial, MaximaOfSixteenBitsAreThoseOfF32) {
         {"max_pool2d", {AMP_DIMS(5, 2), AMP_DIMS(1, 4), AMP_DIMS(2, 1), AMP_DIMS(2, 3)}, {indices}, true},
         {"max_pool2d", {AMP_DIMS(2), AMP_DIMS(1, 9)}, {indices}, true}, // a stride that no kernel takes
         {"adaptive_max_pool2d", {AMP_DIMS(5, 3)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(9, 9), AMP_DIMS(9), AMP_DIMS(4)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(9, 11)}, {indices}, true},
         {"adaptive_max_pool2d", {AMP_DIMS(1)}, {}},
+        {"adaptive_max_pool2d", {AMP_DIMS(1)}, {indices}, true},
     };
     for (const amp_dtype dtype : {AMP_BF16, AMP_F16}) {
         for (const Shape &shape : {Shape{2, 3, 40, 70}, Shape{1, 35, 13, 17}}) {
