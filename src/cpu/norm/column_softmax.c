@@ -81,6 +81,25 @@ static void repeat(float *to, const float *from, int64_t n, int64_t times) {
     for (int64_t k = 0; k < times; k++) memcpy(to + k * n, from, (size_t)n * sizeof *to);
 }
 
+/* Where those rows lie as an array of f32 themselves, or NULL. */
+static float *as_array(const amp_columns *c, const amp_column_block *b) {
+    const bool together = b->rows == 1 || c->row_stride == b->n * c->size;
+    if (!c->dense || c->dtype != AMP_F32 || !together) return NULL;
+    return (float *)(void *)amp_columns_at(c, b->outer, b->row, b->column);
+}
+
+/* e^(x − max)·factor, or x − max − factor, of `n` elements by way of `between`. */
+static void normalise(const softmax *s, float *out, float *between, const float *in, const float *max,
+                      const float *factor, int64_t n) {
+    s->subtract(between, in, max, n, 0.0f);
+    if (s->logarithm) {
+        s->subtract(out, between, factor, n, 0.0f);
+    } else {
+        s->exponential(between, between, n);
+        s->multiply(out, between, factor, n, 0.0f);
+    }
+}
+
 static void long_block(void *context, const amp_column_block *b, void *scratch) {
     const softmax *s = context;
     const int64_t at = b->outer * s->in.inner + b->column, together = rows_together(b->n);
@@ -91,16 +110,11 @@ static void long_block(void *context, const amp_column_block *b, void *scratch) 
     for (int64_t r = 0; r < b->rows; r += together) {
         some.row = b->row + r;
         some.rows = b->rows - r < together ? b->rows - r : together;
-        const int64_t n = some.rows * b->n;
-        amp_columns_load(&s->in, AMP_F32, x, &some);
-        s->subtract(x, x, max, n, 0.0f);
-        if (s->logarithm) {
-            s->subtract(x, x, factor, n, 0.0f);
-        } else {
-            s->exponential(x, x, n);
-            s->multiply(x, x, factor, n, 0.0f);
-        }
-        amp_columns_store(&s->out, AMP_F32, x, &some);
+        const float *in = as_array(&s->in, &some);
+        float *out = as_array(&s->out, &some);
+        if (!in) amp_columns_load(&s->in, AMP_F32, x, &some);
+        normalise(s, out ? out : x, x, in ? in : x, max, factor, some.rows * b->n);
+        if (!out) amp_columns_store(&s->out, AMP_F32, x, &some);
     }
 }
 
