@@ -6,11 +6,12 @@
 int64_t amp_pool_lines(const amp_pool_line *l, const void **lines) {
     const amp_pool *p = l->pool;
     const int64_t bytes = p->s.in[2] * p->s.inner * l->size;
+    const char *in = l->in;
     int64_t count = 0;
     for (int64_t a = 0; a < l->d->count; a++) {
         for (int64_t b = 0; b < l->h->count; b++) {
             const int64_t d = l->d->start + a * p->step[0], h = l->h->start + b * p->step[1];
-            lines[count++] = (const char *)l->in + (d * p->s.in[1] + h) * bytes;
+            lines[count++] = in + (d * p->s.in[1] + h) * bytes;
         }
     }
     return count;
@@ -18,14 +19,16 @@ int64_t amp_pool_lines(const amp_pool_line *l, const void **lines) {
 
 int64_t amp_pool_pixels(const amp_pool_line *l, const amp_window *w, const void **pixels, int64_t *places) {
     const amp_pool *p = l->pool;
+    const int64_t bytes = p->s.inner * l->size, step = p->step[2], columns = w->count;
     int64_t count = 0;
     for (int64_t a = 0; a < l->d->count; a++) {
         for (int64_t b = 0; b < l->h->count; b++) {
             const int64_t d = l->d->start + a * p->step[0], h = l->h->start + b * p->step[1];
-            int64_t place = (d * p->s.in[1] + h) * p->s.in[2] + w->start;
-            for (int64_t c = 0; c < w->count; c++, place += p->step[2]) {
-                if (places) places[count] = place;
-                pixels[count++] = (const char *)l->in + place * p->s.inner * l->size;
+            const int64_t first = (d * p->s.in[1] + h) * p->s.in[2] + w->start;
+            const char *at = (const char *)l->in + first * bytes;
+            for (int64_t c = 0; c < columns; c++, at += step * bytes) {
+                if (places) places[count] = first + c * step;
+                pixels[count++] = at;
             }
         }
     }

@@ -60,6 +60,8 @@ amp_pool_line_function *amp_pool_maximum(amp_dtype dtype) {
 
 /* ---- Floats of 16 and 32 bits, through the kernels on lines --------------------------------------------------- */
 
+enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
+
 typedef struct maximum {
     const amp_pool *pool;
     amp_pool_line_function *function; /* for what follows does not fit */
@@ -71,6 +73,7 @@ typedef struct maximum {
     int64_t *indices;
     amp_dtype dtype;
     int64_t size;
+    int64_t width, part, taps[MOST_COLUMNS]; /* by columns: the padded line, a stride's part of it, in elements */
 } maximum;
 
 /* n elements of −∞. */
@@ -112,8 +115,6 @@ static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
         for (int64_t c = 0; l->indices && c < inner; c++) l->indices[i * inner + c] = places[(int64_t)which[c]];
     }
 }
-
-enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
 
 /* One channel, windows all alike: lines down into one with its padding, then that one shifted by each column of the
  * window against itself. With a stride of s, every s-th element of it, from 0 … s − 1, is a line of its own first. */
@@ -179,40 +180,52 @@ static columns_scratch divide_scratch(const maximum *m, void *scratch) {
     c.values = c.lines + most;
     c.which = (float *)(void *)(c.values + most);
     c.line = (char *)(c.which + (most + 1) * p->s.out[2]);
-    c.parts = c.line + padded_width(p) * m->size;
-    c.rows = c.parts + part_width(p) * p->stride * m->size;
+    c.parts = c.line + m->width * m->size;
+    c.rows = c.parts + m->part * p->stride * m->size;
     return c;
 }
 
 static int64_t columns_bytes(const maximum *m) {
     const amp_pool *p = m->pool;
     const int64_t most = amp_pool_most_lines(p);
-    const int64_t elements = padded_width(p) + part_width(p) * p->stride + most * p->s.out[2];
+    const int64_t elements = m->width + m->part * p->stride + most * p->s.out[2];
     return 2 * most * (int64_t)sizeof(void *) + (most + 1) * p->s.out[2] * (int64_t)sizeof(float) + elements * m->size;
 }
 
-static int64_t used_columns(const amp_pool *p) {
-    const int64_t room = padded_width(p) - p->padding;
+static int64_t used_columns(const maximum *m) {
+    const amp_pool *p = m->pool;
+    const int64_t room = m->width - p->padding;
     return room < p->s.in[2] ? room : p->s.in[2];
+}
+
+/* Where in the line, or in its parts one behind the other, each column of the windows begins. */
+static void place_taps(maximum *m) {
+    const amp_pool *p = m->pool;
+    m->width = padded_width(p);
+    m->part = part_width(p);
+    for (int64_t k = 0; k < p->kernel; k++) {
+        const int64_t shift = k * p->step[2];
+        m->taps[k] = shift % p->stride * m->part + shift / p->stride;
+    }
 }
 
 /* Pads and splits c->line, which has its columns already; the taps of every output column. */
 static void find_taps(const maximum *m, const columns_scratch *c, const void **taps) {
     const amp_pool *p = m->pool;
-    const int64_t width = padded_width(p), part = part_width(p), stride = p->stride, end = p->padding + used_columns(p);
-    fill_least(m, c->line, p->padding);
-    fill_least(m, c->line + end * m->size, width - end);
-    if (stride > 1) (m->dtype == AMP_F32 ? split_32 : split_16)(c->parts, c->line, width, stride, part);
-    for (int64_t k = 0; k < p->kernel; k++) {
-        const int64_t shift = k * p->step[2];
-        taps[k] =
-            stride > 1 ? c->parts + (shift % stride * part + shift / stride) * m->size : c->line + shift * m->size;
-    }
+    const int64_t end = p->padding + used_columns(m);
+    const char *from = p->stride > 1 ? c->parts : c->line;
+    if (p->padding) fill_least(m, c->line, p->padding);
+    if (end < m->width) fill_least(m, c->line + end * m->size, m->width - end);
+    if (p->stride > 1 && m->dtype == AMP_F32)
+        split_32(c->parts, c->line, m->width, p->stride, m->part);
+    else if (p->stride > 1)
+        split_16(c->parts, c->line, m->width, p->stride, m->part);
+    for (int64_t k = 0; k < p->kernel; k++) taps[k] = from + m->taps[k] * m->size;
 }
 
 static void maximum_columns(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
-    const int64_t columns = used_columns(p);
+    const int64_t columns = used_columns(m);
     const columns_scratch c = divide_scratch(m, l->scratch);
     const void *taps[MOST_COLUMNS];
     char *line = c.line + p->padding * m->size;
@@ -236,7 +249,7 @@ static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
     const void *taps[MOST_COLUMNS];
     const int64_t count = amp_pool_lines(l, c.lines);
     for (int64_t k = 0; k < count; k++) {
-        memcpy(c.line + p->padding * m->size, c.lines[k], (size_t)(used_columns(p) * m->size));
+        memcpy(c.line + p->padding * m->size, c.lines[k], (size_t)(used_columns(m) * m->size));
         find_taps(m, &c, taps);
         c.values[k] = c.rows + k * n * m->size;
         m->argmax(c.rows + k * n * m->size, c.which + (k + 1) * n, taps, p->kernel, n);
@@ -361,6 +374,7 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
         return AMP_OK;
     }
     amp_block_prepare();
+    if (m->by_columns) place_taps(m);
     const amp_kernel *max = amp_kernel_select(AMP_KERNEL_MAX_LINES, m->dtype, m->dtype);
     const amp_kernel *argmax = max ? amp_kernel_select(AMP_KERNEL_ARGMAX_LINES, m->dtype, m->dtype) : NULL;
     if (!argmax) return amp_pending_error();
