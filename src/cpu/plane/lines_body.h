@@ -110,9 +110,9 @@ static inline best better(best b, vf x, int64_t k) {
 #define LOAD v_load_bf16
 #define LOAD_FIRST v_load_bf16_first
 #define LOAD_PAIR v_load_bf16_pair
-#define STORE v_store_bf16
-#define STORE_FIRST v_store_bf16_first
-#define STORE_PAIR v_store_bf16_pair
+#define STORE v_cut_bf16 /* a maximum is one of its elements */
+#define STORE_FIRST v_cut_bf16_first
+#define STORE_PAIR v_cut_bf16_pair
 #include "cpu/plane/max_lines_body.h"
 #define DTYPE f16
 #define ELEMENT uint16_t

@@ -77,6 +77,19 @@ static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
     v_store_bf16(p, even);
     v_store_bf16(p + 1, odd);
 }
+/* The same of numbers that are bf16 already. */
+static inline void v_cut_bf16(uint16_t *p, vf x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    *p = (uint16_t)(bits >> 16);
+}
+static inline void v_cut_bf16_first(uint16_t *p, vf x, int64_t n) {
+    if (n > 0) v_cut_bf16(p, x);
+}
+static inline void v_cut_bf16_pair(uint16_t *p, vf even, vf odd) {
+    v_cut_bf16(p, even);
+    v_cut_bf16(p + 1, odd);
+}
 /* f16, as bf16. */
 static inline vf v_load_f16(const uint16_t *p) {
     return amp_f32_from_f16(*p);
