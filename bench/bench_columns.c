@@ -22,9 +22,6 @@ static amp_tensor *run_logsumexp(amp_tensor *x, int64_t dim) {
 static amp_tensor *run_max_pool2d(amp_tensor *x, int64_t dim) {
     return dim ? amp_max_pool2d(x, AMP_DIMS(2)) : amp_max_pool2d(x, AMP_DIMS(3), AMP_DIMS(2), AMP_DIMS(1));
 }
-static amp_tensor *run_max_pool2d_last(amp_tensor *x, int64_t dim) {
-    return run_max_pool2d(x, dim);
-}
 
 static const struct {
     const char *name;
@@ -33,7 +30,7 @@ static const struct {
            {"log_softmax", run_log_softmax},
            {"logsumexp", run_logsumexp},
            {"max_pool2d", run_max_pool2d},
-           {"max_pool2d channels-last", run_max_pool2d_last}};
+           {"max_pool2d channels-last", run_max_pool2d}};
 enum { ROW_OPS = 3, OPS = sizeof ops / sizeof *ops };
 
 static const struct {

@@ -91,8 +91,8 @@ static void move_runs(transfer *t, const amp_merged_dims *m, char *row, int64_t 
 static void move_block(const amp_columns *c, transfer *t, const amp_column_block *b) {
     const amp_merged_dims *m = &c->inner_dims;
     char *row = amp_columns_at(c, b->outer, b->row, 0);
-    if (c->dense && c->row_stride == b->n * c->size) { /* whole rows, one behind the other */
-        move(t, row, c->size, b->rows * b->n);
+    if (c->dense && c->row_stride == b->n * c->size) { /* one behind the other */
+        move(t, row + b->column * c->size, c->size, b->rows * b->n);
         return;
     }
     for (int64_t r = 0; r < b->rows; r++, row += c->row_stride) {

@@ -146,6 +146,24 @@ TEST_F(ColumnSoftmax, LayoutsDoNotChangeABit) {
     }
 }
 
+// Rows that overlap by as much as a block of columns is wide, and dimensions without a stride.
+TEST_F(ColumnSoftmax, RowsMayOverlap) {
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = random_columns(dtype, {5000 * 16 + 1024}, 7);
+        amp_tensor *once = random_columns(dtype, {3, 1, 5, 7}, 8);
+        amp_tensor *few = op("narrow", {op("unfold", {x, 0, 1536, 768}), 0, 0, 20});
+        for (amp_tensor *t : {few, op("unfold", {x, 0, 32, 16})}) {
+            ASSERT_NE(t, nullptr) << amp_last_error();
+            for (const char *name : kNames)
+                EXPECT_EQ(bits_of(op(name, {t, 0})), bits_of(op(name, {op("contiguous", {t}), 0}))) << name;
+        }
+        amp_tensor *wide = op("expand", {once, AMP_DIMS(3, 21, 5, 7)});
+        for (const char *name : kNames)
+            for (int d : {0, 1, 2})
+                EXPECT_EQ(bits_of(op(name, {wide, d})), bits_of(op(name, {op("contiguous", {wide}), d}))) << name;
+    }
+}
+
 // Column c of a matrix gives what it gives alone among others.
 TEST_F(ColumnSoftmax, NeighboursDoNotChangeABit) {
     for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {

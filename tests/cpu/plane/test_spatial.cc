@@ -183,14 +183,16 @@ TEST_F(Spatial, F32AgreesWithF64) {
 
 TEST_F(Spatial, ThreadsDoNotChangeABit) {
     const int before = amp_get_num_threads();
-    amp_tensor *input = random_tensor(AMP_F32, {2, 5, 130, 170}, 1);
-    amp_tensor *grid = random_tensor(AMP_F32, {2, 90, 210, 2}, 3);
-    for (const Call &c : calls_2d(grid)) {
-        SCOPED_TRACE(c.name);
-        ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
-        const std::vector<amp_tensor *> one = run(c, input);
-        ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
-        expect_same(run(c, input), one, 0);
+    for (const amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        amp_tensor *input = random_tensor(dtype, {2, 5, 130, 170}, 1);
+        for (Call c : calls_2d(random_tensor(dtype, {2, 90, 210, 2}, 3))) {
+            SCOPED_TRACE(c.name + " of " + amp_dtype_name(dtype));
+            if (c.name == "fractional_max_pool2d") c.more[3] = op("to", {c.more[3].v.as.tensor, dtype});
+            ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
+            const std::vector<amp_tensor *> one = run(c, input);
+            ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
+            expect_same(run(c, input), one, 0);
+        }
     }
     ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
 }
