@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "call/backend.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "cpu/convert/copy.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/move/rows.h"
 #include "cpu/reduce/column_walk.h"
@@ -297,8 +297,9 @@ static amp_status sum_columns(amp_call *call, const amp_tensor *input, int first
     l.log = (amp_unary_function *)amp_kernel_get(AMP_KERNEL_LOG, AMP_F32, AMP_F32);
     if (!l.log) return amp_pending_error();
     if (!amp_columns_of(&c, input, first, end)) {
-        const amp_tensor *dense = amp_cpu_dense(call->op->name, input, input->dtype, 0);
+        amp_tensor *dense = amp_backend_tensor(call->device, call->op->name, input->dtype, input->rank, input->shape);
         if (!dense) return amp_pending_error();
+        AMP_TRY(amp_copy_tensor(dense, input));
         amp_columns_of(&c, dense, first, end);
     }
     const int64_t count = c.outer * c.inner * amp_exponentials_parts(&c);
