@@ -1,5 +1,6 @@
 /* softmax, log_softmax, softmin, layer_norm, rms_norm: ops on rows. Rows of f32, f16 and bf16 run in the row
- * kernels; f64 and complex numbers in the loops here. Integers become floats only where a dtype asks for it. */
+ * kernels, or, where the elements of several rows lie side by side, as columns; f64 and complex numbers in the loops
+ * here. Integers become floats only where a dtype asks for it. */
 #include <complex.h>
 #include <float.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
+#include "cpu/norm/column_softmax.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/simd/unroll.h"
 #include "steps/row_rules.h"
@@ -126,6 +128,12 @@ static amp_status softmax(amp_call *call, amp_tensor *input, int64_t dim, amp_dt
     rows r = {.in = input};
     AMP_TRY(amp_read_softmax(call, input, dim, given, &r.dim, &dtype));
     r.compute = amp_compute_dtype(dtype);
+    const bool negate = kernel_loop == softmin_f32;
+    if (r.compute == AMP_F32 && amp_suits_columns(input, r.dim, negate)) {
+        const amp_column_softmax columns = {input, amp_call_output(call, 0, dtype, input->rank, input->shape), r.dim,
+                                            family == AMP_KERNEL_LOG_SOFTMAX, negate};
+        return columns.out ? amp_cpu_column_softmax(call, &columns) : amp_pending_error();
+    }
     r.length = input->rank ? input->shape[r.dim] : 1;
     r.loop = r.compute == AMP_F32 ? kernel_loop : f64;
     if (kernel_loop == softmax_row && dtype == input->dtype && r.compute == AMP_F32)

@@ -38,21 +38,11 @@ static inline vf end_sum_lines(vf sum, vf w) {
     return sum / w;
 }
 
-static inline vf begin_max_lines(vf x, vf w) {
-    return (void)w, x;
-}
-static inline vf step_max_lines(vf most, vf x, vf w) {
-    return (void)w, v_select(v_unordered(most, most), most, v_max(most, x)); /* v_max gives x where x is NaN */
-}
-static inline vf end_max_lines(vf most, vf w) {
-    return (void)w, most;
-}
-
-enum { WEIGHTS_combine_lines = 1, WEIGHTS_sum_lines = 0, WEIGHTS_max_lines = -1 }; /* one each, one for all, none */
+enum { WEIGHTS_combine_lines = 1, WEIGHTS_sum_lines = 0 }; /* one each, one for all */
 
 #define DEFINE_LINES(NAME, name)                                                                                       \
     static inline vf weight_##name(const float *weights, int64_t k) {                                                  \
-        return WEIGHTS_##name < 0 ? v_set1(0.0f) : v_set1(weights[WEIGHTS_##name ? k : 0]);                            \
+        return v_set1(weights[WEIGHTS_##name ? k : 0]);                                                                \
     }                                                                                                                  \
     static inline void some_##name(float *out, const float *const *in, const float *weights, int64_t count,            \
                                    int64_t i) {                                                                        \
@@ -89,7 +79,12 @@ enum { WEIGHTS_combine_lines = 1, WEIGHTS_sum_lines = 0, WEIGHTS_max_lines = -1 
     }
 AMP_LINES(DEFINE_LINES)
 
-/* ---- With the place ------------------------------------------------------------------------------------------- */
+/* ---- Maxima --------------------------------------------------------------------------------------------------- */
+
+/* v_max gives x where x is NaN. */
+static inline vf larger(vf most, vf x) {
+    return v_select(v_unordered(most, most), most, v_max(most, x));
+}
 
 typedef struct best {
     vf value, which;
@@ -103,20 +98,29 @@ static inline best better(best b, vf x, int64_t k) {
     return b;
 }
 
-void KERNEL(argmax_lines)(float *out, float *which, const float *const *in, int64_t count, int64_t n) {
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) {
-        best b = {v_load(in[0] + i), v_set1(0.0f)};
-        for (int64_t k = 1; k < count; k++) b = better(b, v_load(in[k] + i), k);
-        v_store(out + i, b.value);
-        v_store(which + i, b.which);
-    }
-    if (i == n) return;
-    best b = {v_load_first(in[0] + i, n - i), v_set1(0.0f)};
-    for (int64_t k = 1; k < count; k++) b = better(b, v_load_first(in[k] + i, n - i), k);
-    v_store_first(out + i, b.value, n - i);
-    v_store_first(which + i, b.which, n - i);
-}
+#define DTYPE f32
+#define ELEMENT float
+#define LOAD v_load
+#define LOAD_FIRST v_load_first
+#define STORE v_store
+#define STORE_FIRST v_store_first
+#include "cpu/plane/max_lines_body.h"
+#define DTYPE bf16
+#define ELEMENT uint16_t
+#define LOAD v_load_bf16
+#define LOAD_FIRST v_load_bf16_first
+#define LOAD_PAIR v_load_bf16_pair
+#define STORE v_cut_bf16 /* a maximum is one of its elements */
+#define STORE_FIRST v_cut_bf16_first
+#define STORE_PAIR v_cut_bf16_pair
+#include "cpu/plane/max_lines_body.h"
+#define DTYPE f16
+#define ELEMENT uint16_t
+#define LOAD v_load_f16
+#define LOAD_FIRST v_load_f16_first
+#define STORE v_store_f16
+#define STORE_FIRST v_store_f16_first
+#include "cpu/plane/max_lines_body.h"
 
 /* ---- By index ------------------------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@ typedef struct amp_pool_line {
     void *out;        /* the line */
     int64_t *indices; /* NULL: not wanted */
     void *scratch;
+    int64_t size; /* of an element */
 } amp_pool_line;
 
 /* Number `index` of all output lines; `in`, `out` and `indices` are whole tensors of elements of `size` bytes. */
@@ -26,14 +27,14 @@ amp_pool_line amp_pool_line_at(const amp_pool *p, int64_t index, const char *in,
 
 typedef void amp_pool_line_function(const amp_pool_line *line);
 
-/* For f32, f64 or i64. */
-amp_pool_line_function *amp_pool_maximum(amp_dtype compute);
+/* For f32, bf16, f16, f64 or i64. */
+amp_pool_line_function *amp_pool_maximum(amp_dtype dtype);
 
 /* The pixels of a window, channels last, and, unless NULL, their numbers in the plane; returns how many. */
-int64_t amp_pool_pixels(const amp_pool_line *line, const amp_window *columns, const float **pixels, int64_t *places);
+int64_t amp_pool_pixels(const amp_pool_line *line, const amp_window *columns, const void **pixels, int64_t *places);
 
 /* The same for whole lines of the input under one of the output. */
-int64_t amp_pool_lines(const amp_pool_line *line, const float **lines);
+int64_t amp_pool_lines(const amp_pool_line *line, const void **lines);
 
 /* How many there are at most. */
 static inline int64_t amp_pool_most_lines(const amp_pool *p) {

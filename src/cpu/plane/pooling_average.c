@@ -122,21 +122,22 @@ static void average_pixels(const average *a, const amp_pool_line *l) {
     const int64_t inner = p->s.inner;
     double *sums = l->scratch;
     float *part = (float *)(void *)(sums + inner);
-    const float **pixels = (const float **)(void *)(part + (inner + inner % 2)), *const one_by_one =
-                                                                                     &(const float){1.0f};
+    const void **pixels = (const void **)(void *)(part + (inner + inner % 2));
+    const float *const *lines = (const void *)pixels;
+    const float *const one_by_one = &(const float){1.0f};
     for (int64_t i = 0; i < p->s.out[2]; i++) {
         const amp_window *w = &p->windows[2][i];
         const double divisor = (double)divisor_of(a, l, w);
         const int64_t count = amp_pool_pixels(l, w, pixels, NULL);
         float *out = (float *)l->out + i * inner;
         if (count > 0 && count <= PIXELS_AT_ONCE) {
-            a->sum_lines(out, pixels, &(const float){(float)divisor}, count, inner);
+            a->sum_lines(out, lines, &(const float){(float)divisor}, count, inner);
             continue;
         }
         memset(sums, 0, (size_t)inner * sizeof *sums);
         for (int64_t k = 0; k < count; k += PIXELS_AT_ONCE) {
             const int64_t some = count - k < PIXELS_AT_ONCE ? count - k : PIXELS_AT_ONCE;
-            a->sum_lines(part, pixels + k, one_by_one, some, inner);
+            a->sum_lines(part, lines + k, one_by_one, some, inner);
             a->add_f32(sums, part, inner);
         }
         for (int64_t c = 0; c < inner; c++) out[c] = (float)(sums[c] / divisor);
@@ -147,8 +148,8 @@ static void average_pixels(const average *a, const amp_pool_line *l) {
  * ones. */
 static void average_wide(const average *a, const amp_pool_line *l) {
     const amp_pool *p = a->pool;
-    const float **lines = l->scratch;
-    const int64_t count = amp_pool_lines(l, lines);
+    const float *const *lines = l->scratch;
+    const int64_t count = amp_pool_lines(l, l->scratch);
     for (int64_t i = 0; i < p->s.out[2]; i++) {
         const amp_window *w = &p->windows[2][i];
         double sum = 0.0;

@@ -4,42 +4,87 @@
 
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
+#include "core/half.h"
+#include "cpu/convert/element.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/plane/pooling.h"
 #include "cpu/registry/kernels.h"
 
+enum { LEAST_BF16 = 0xff80, LEAST_F16 = 0xfc00 }; /* −∞ */
+
 #define TYPE float
+#define VALUE(x) (x)
 #define IS_NAN(x) isnan(x)
 #define LEAST (-INFINITY)
 #define NAME(x) x##_f32
 #include "cpu/plane/pooling_maximum_body.h"
+#define TYPE uint16_t
+#define VALUE(x) amp_f32_from_bf16(x)
+#define IS_NAN(x) isnan(x)
+#define LEAST LEAST_BF16
+#define NAME(x) x##_bf16
+#include "cpu/plane/pooling_maximum_body.h"
+#define TYPE uint16_t
+#define VALUE(x) amp_f32_from_f16(x)
+#define IS_NAN(x) isnan(x)
+#define LEAST LEAST_F16
+#define NAME(x) x##_f16
+#include "cpu/plane/pooling_maximum_body.h"
 #define TYPE double
+#define VALUE(x) (x)
 #define IS_NAN(x) isnan(x)
 #define LEAST (-INFINITY)
 #define NAME(x) x##_f64
 #include "cpu/plane/pooling_maximum_body.h"
 #define TYPE int64_t
+#define VALUE(x) (x)
 #define IS_NAN(x) false
 #define LEAST INT64_MIN
 #define NAME(x) x##_i64
 #include "cpu/plane/pooling_maximum_body.h"
-amp_pool_line_function *amp_pool_maximum(amp_dtype compute) {
-    return compute == AMP_F32 ? line_f32 : compute == AMP_F64 ? line_f64 : line_i64;
+
+/* A maximum of 16-bit floats is one of them. */
+static amp_dtype maximum_dtype(amp_dtype dtype) {
+    return dtype == AMP_BF16 || dtype == AMP_F16 ? dtype : amp_compute_dtype(dtype);
 }
 
-/* ---- f32, through the kernels on lines ------------------------------------------------------------------------ */
+amp_pool_line_function *amp_pool_maximum(amp_dtype dtype) {
+    switch (dtype) {
+    case AMP_F32: return line_f32;
+    case AMP_BF16: return line_bf16;
+    case AMP_F16: return line_f16;
+    case AMP_F64: return line_f64;
+    default: return line_i64;
+    }
+}
+
+/* ---- Floats of 16 and 32 bits, through the kernels on lines --------------------------------------------------- */
+
+enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
 
 typedef struct maximum {
     const amp_pool *pool;
     amp_pool_line_function *function; /* for what follows does not fit */
-    amp_lines_function *max;
+    amp_max_lines_function *max;
     amp_argmax_lines_function *argmax;
-    bool by_pixels, by_columns;
+    bool by_pixels, by_columns, by_lines;
     const char *in;
     char *out;
     int64_t *indices;
+    amp_dtype dtype;
     int64_t size;
+    int64_t width, part, taps[MOST_COLUMNS]; /* by columns: the padded line, a stride's part of it, in elements */
 } maximum;
+
+/* n elements of −∞. */
+static void fill_least(const maximum *m, void *to, int64_t n) {
+    if (m->dtype == AMP_F32) {
+        for (int64_t i = 0; i < n; i++) ((float *)to)[i] = -INFINITY;
+    } else {
+        const uint16_t least = m->dtype == AMP_BF16 ? LEAST_BF16 : LEAST_F16;
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = least;
+    }
+}
 
 /* Channels last: the pixels of a window are lines of channels. */
 static int64_t window_elements(const amp_pool *p) {
@@ -50,19 +95,19 @@ static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
     const int64_t inner = p->s.inner, most = window_elements(p);
     int64_t *places = l->scratch;
-    const float **pixels = (const float **)(void *)(places + most);
-    float *which = (float *)(void *)(pixels + most);
+    const void **pixels = (const void **)(void *)(places + most + 1);
+    float *which = (float *)(void *)(pixels + most + 1);
     for (int64_t i = 0; i < p->s.out[2]; i++) {
         const amp_window *w = &p->windows[2][i];
-        float *out = (float *)l->out + i * inner;
+        char *out = (char *)l->out + i * inner * m->size;
         const int64_t count = amp_pool_pixels(l, w, pixels, places);
         if (!l->indices && count) {
-            m->max(out, pixels, NULL, count, inner);
+            m->max(out, pixels, count, inner);
             continue;
         }
         if (!count) { /* a window in the padding */
             places[0] = (l->d->start * p->s.in[1] + l->h->start) * p->s.in[2] + w->start;
-            for (int64_t c = 0; c < inner; c++) out[c] = -INFINITY;
+            fill_least(m, out, inner);
             for (int64_t c = 0; c < inner; c++) which[c] = 0.0f;
         } else {
             m->argmax(out, which, pixels, count, inner);
@@ -70,8 +115,6 @@ static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
         for (int64_t c = 0; l->indices && c < inner; c++) l->indices[i * inner + c] = places[(int64_t)which[c]];
     }
 }
-
-enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
 
 /* One channel, windows all alike: lines down into one with its padding, then that one shifted by each column of the
  * window against itself. With a stride of s, every s-th element of it, from 0 … s − 1, is a line of its own first. */
@@ -89,76 +132,112 @@ static bool suits_columns(const amp_pool *p) {
     return padded_width(p) <= 4 * p->s.in[2] + 256 && amp_pool_most_lines(p) < 1 << 20;
 }
 
-static void split(float *parts, const float *line, int64_t width, int64_t stride, int64_t part) {
-    if (stride == 2) {
-        for (int64_t i = 0; i < width / 2; i++) {
-            parts[i] = line[2 * i];
-            parts[part + i] = line[2 * i + 1];
-        }
-        if (width % 2) parts[width / 2] = line[width - 1];
-        return;
+/* Pairs of 16 bits are taken apart in registers, which is quicker than element by element. */
+static void halve_16(uint16_t *parts, const uint16_t *line, int64_t width, int64_t part) {
+    typedef uint32_t pair __attribute__((aligned(2), may_alias));
+    const pair *pairs = (const pair *)line;
+    for (int64_t i = 0; i < width / 2; i++) {
+        parts[i] = (uint16_t)pairs[i];
+        parts[part + i] = (uint16_t)(pairs[i] >> 16);
     }
-    for (int64_t r = 0; r < stride; r++) {
-        for (int64_t i = 0; r + i * stride < width; i++) parts[r * part + i] = line[r + i * stride];
-    }
+    if (width % 2) parts[width / 2] = line[width - 1];
 }
+
+static void halve_32(uint32_t *parts, const uint32_t *line, int64_t width, int64_t part) {
+    for (int64_t i = 0; i < width / 2; i++) {
+        parts[i] = line[2 * i];
+        parts[part + i] = line[2 * i + 1];
+    }
+    if (width % 2) parts[width / 2] = line[width - 1];
+}
+
+#define DEFINE_SPLIT(bits)                                                                                             \
+    static void split_##bits(void *to, const void *from, int64_t width, int64_t stride, int64_t part) {                \
+        uint##bits##_t *parts = to;                                                                                    \
+        const uint##bits##_t *line = from;                                                                             \
+        if (stride == 2) {                                                                                             \
+            halve_##bits(parts, line, width, part);                                                                    \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t r = 0; r < stride; r++) {                                                                         \
+            for (int64_t i = 0; r + i * stride < width; i++) parts[r * part + i] = line[r + i * stride];               \
+        }                                                                                                              \
+    }
+DEFINE_SPLIT(32)
+DEFINE_SPLIT(16)
 
 /* What a thread has for that. */
 typedef struct columns_scratch {
-    const float **lines, **values; /* of the input; their maxima along the row */
-    float *line, *parts, *rows, *which;
+    const void **lines, **values; /* of the input; their maxima along the row */
+    float *which;                 /* one for all lines together, and one each */
+    char *line, *parts, *rows;    /* of elements */
 } columns_scratch;
 
-static columns_scratch divide_scratch(const amp_pool *p, void *scratch) {
+static columns_scratch divide_scratch(const maximum *m, void *scratch) {
+    const amp_pool *p = m->pool;
     const int64_t most = amp_pool_most_lines(p);
     columns_scratch c = {.lines = scratch};
     c.values = c.lines + most;
-    c.line = (float *)(void *)(c.values + most);
-    c.parts = c.line + padded_width(p);
-    c.which = c.parts + part_width(p) * p->stride; /* one for all lines together, and one each */
-    c.rows = c.which + (most + 1) * p->s.out[2];
+    c.which = (float *)(void *)(c.values + most);
+    c.line = (char *)(c.which + (most + 1) * p->s.out[2]);
+    c.parts = c.line + m->width * m->size;
+    c.rows = c.parts + m->part * p->stride * m->size;
     return c;
 }
 
-static int64_t columns_bytes(const amp_pool *p) {
+static int64_t columns_bytes(const maximum *m) {
+    const amp_pool *p = m->pool;
     const int64_t most = amp_pool_most_lines(p);
-    const int64_t floats = padded_width(p) + part_width(p) * p->stride + (2 * most + 1) * p->s.out[2];
-    return 2 * most * (int64_t)sizeof(void *) + floats * (int64_t)sizeof(float);
+    const int64_t elements = m->width + m->part * p->stride + most * p->s.out[2];
+    return 2 * most * (int64_t)sizeof(void *) + (most + 1) * p->s.out[2] * (int64_t)sizeof(float) + elements * m->size;
 }
 
-static int64_t used_columns(const amp_pool *p) {
-    const int64_t room = padded_width(p) - p->padding;
+static int64_t used_columns(const maximum *m) {
+    const amp_pool *p = m->pool;
+    const int64_t room = m->width - p->padding;
     return room < p->s.in[2] ? room : p->s.in[2];
 }
 
-/* Pads and splits c->line, which has its columns already; the taps of every output column. */
-static void find_taps(const amp_pool *p, const columns_scratch *c, const float **taps) {
-    const int64_t width = padded_width(p), part = part_width(p), stride = p->stride;
-    for (int64_t i = 0; i < p->padding; i++) c->line[i] = -INFINITY;
-    for (int64_t i = p->padding + used_columns(p); i < width; i++) c->line[i] = -INFINITY;
-    if (stride > 1) split(c->parts, c->line, width, stride, part);
+/* Where in the line, or in its parts one behind the other, each column of the windows begins. */
+static void place_taps(maximum *m) {
+    const amp_pool *p = m->pool;
+    m->width = padded_width(p);
+    m->part = part_width(p);
     for (int64_t k = 0; k < p->kernel; k++) {
         const int64_t shift = k * p->step[2];
-        taps[k] = stride > 1 ? c->parts + shift % stride * part + shift / stride : c->line + shift;
+        m->taps[k] = shift % p->stride * m->part + shift / p->stride;
     }
+}
+
+/* Pads and splits c->line, which has its columns already; the taps of every output column. */
+static void find_taps(const maximum *m, const columns_scratch *c, const void **taps) {
+    const amp_pool *p = m->pool;
+    const int64_t end = p->padding + used_columns(m);
+    const char *from = p->stride > 1 ? c->parts : c->line;
+    if (p->padding) fill_least(m, c->line, p->padding);
+    if (end < m->width) fill_least(m, c->line + end * m->size, m->width - end);
+    if (p->stride > 1 && m->dtype == AMP_F32)
+        split_32(c->parts, c->line, m->width, p->stride, m->part);
+    else if (p->stride > 1)
+        split_16(c->parts, c->line, m->width, p->stride, m->part);
+    for (int64_t k = 0; k < p->kernel; k++) taps[k] = from + m->taps[k] * m->size;
 }
 
 static void maximum_columns(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
-    const int64_t columns = used_columns(p);
-    const columns_scratch c = divide_scratch(p, l->scratch);
-    const float *taps[MOST_COLUMNS];
-    float *line = c.line + p->padding;
+    const int64_t columns = used_columns(m);
+    const columns_scratch c = divide_scratch(m, l->scratch);
+    const void *taps[MOST_COLUMNS];
+    char *line = c.line + p->padding * m->size;
     const int64_t count = amp_pool_lines(l, c.lines);
-    if (count == 0) {
-        for (int64_t i = 0; i < columns; i++) line[i] = -INFINITY;
-    } else if (count == 1) {
-        memcpy(line, c.lines[0], (size_t)columns * sizeof *line);
-    } else {
-        m->max(line, c.lines, NULL, count, columns);
-    }
-    find_taps(p, &c, taps);
-    m->max(l->out, taps, NULL, p->kernel, p->s.out[2]);
+    if (count == 0)
+        fill_least(m, line, columns);
+    else if (count == 1)
+        memcpy(line, c.lines[0], (size_t)(columns * m->size));
+    else
+        m->max(line, c.lines, count, columns);
+    find_taps(m, &c, taps);
+    m->max(l->out, taps, p->kernel, p->s.out[2]);
 }
 
 /* With places, each line goes along the row first: then the first of equal ones is the first in the order of the
@@ -166,14 +245,14 @@ static void maximum_columns(const maximum *m, const amp_pool_line *l) {
 static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
     const int64_t n = p->s.out[2];
-    const columns_scratch c = divide_scratch(p, l->scratch);
-    const float *taps[MOST_COLUMNS];
+    const columns_scratch c = divide_scratch(m, l->scratch);
+    const void *taps[MOST_COLUMNS];
     const int64_t count = amp_pool_lines(l, c.lines);
     for (int64_t k = 0; k < count; k++) {
-        memcpy(c.line + p->padding, c.lines[k], (size_t)used_columns(p) * sizeof *c.line);
-        find_taps(p, &c, taps);
-        m->argmax(c.rows + k * n, c.which + (k + 1) * n, taps, p->kernel, n);
-        c.values[k] = c.rows + k * n;
+        memcpy(c.line + p->padding * m->size, c.lines[k], (size_t)(used_columns(m) * m->size));
+        find_taps(m, &c, taps);
+        c.values[k] = c.rows + k * n * m->size;
+        m->argmax(c.rows + k * n * m->size, c.which + (k + 1) * n, taps, p->kernel, n);
     }
     if (count == 0) { /* windows in the padding */
         m->function(l);
@@ -183,9 +262,87 @@ static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
     for (int64_t i = 0; i < n; i++) {
         const int64_t k = (int64_t)c.which[i], tap = (int64_t)c.which[(k + 1) * n + i];
         const int64_t column = i * p->stride - p->padding + tap * p->step[2], first = p->windows[2][i].start;
+        const int64_t line = ((const char *)c.lines[k] - (const char *)l->in) / m->size;
         /* in the padding only if everything is −inf */
-        l->indices[i] = c.lines[k] - (const float *)l->in + (column < first ? first : column);
+        l->indices[i] = line + (column < first ? first : column);
     }
+}
+
+/* ---- One channel, windows that differ ------------------------------------------------------------------------- */
+
+/* Not where the windows leave out most of a line. */
+static bool suits_lines(const amp_pool *p) {
+    return amp_pool_most_lines(p) < 1 << 20 && p->s.out[2] * p->most[2] >= p->s.in[2] / 4;
+}
+
+/* Lines down into one, in which each window is a run: the elements of one are taken one by one, but only there. */
+typedef struct lines_scratch {
+    const void **lines;
+    float *which, *numbers, *results; /* numbers: the maxima of the columns, results: those of the windows, in f32 */
+    void *line;                       /* in the dtype */
+} lines_scratch;
+
+static lines_scratch divide_lines(const maximum *m, void *scratch) {
+    const amp_pool *p = m->pool;
+    lines_scratch s = {.lines = scratch};
+    s.which = (float *)(void *)(s.lines + amp_pool_most_lines(p));
+    s.numbers = s.which + p->s.in[2];
+    s.results = s.numbers + p->s.in[2];
+    s.line = s.results + p->s.out[2];
+    return s;
+}
+
+static int64_t lines_bytes(const maximum *m) {
+    const amp_pool *p = m->pool;
+    return amp_pool_most_lines(p) * (int64_t)sizeof(void *) + (2 * p->s.in[2] + p->s.out[2]) * (int64_t)sizeof(float) +
+           p->s.in[2] * m->size;
+}
+
+static float window_maximum(const float *x, const amp_window *w, int64_t step) {
+    float best = -INFINITY;
+    for (int64_t c = 0; c < w->count; c++, x += step) best = *x > best || isnan(*x) ? *x : best;
+    return best;
+}
+
+/* The first of equal ones, the last NaN, in the order of the plane. */
+static float window_place(const maximum *m, const amp_pool_line *l, const lines_scratch *s, const amp_window *w,
+                          int64_t *place) {
+    const int64_t step = m->pool->step[2];
+    float best = -INFINITY;
+    *place = ((const char *)s->lines[0] - (const char *)l->in) / m->size + w->start;
+    for (int64_t c = w->start, end = w->start + w->count * step; c < end; c += step) {
+        const float x = s->numbers[c];
+        const int64_t at = ((const char *)s->lines[(int64_t)s->which[c]] - (const char *)l->in) / m->size + c;
+        const bool equal = x == best || (isnan(x) && isnan(best)), later = isnan(x) ? at > *place : at < *place;
+        if (!(equal ? later : x > best || isnan(x))) continue;
+        best = x;
+        *place = at;
+    }
+    return best;
+}
+
+static void maximum_lines(const maximum *m, const amp_pool_line *l) {
+    const amp_pool *p = l->pool;
+    const lines_scratch s = divide_lines(m, l->scratch);
+    const int64_t width = p->s.in[2], n = p->s.out[2];
+    const int64_t count = amp_pool_lines(l, s.lines);
+    if (count == 0) { /* windows in the padding */
+        m->function(l);
+        return;
+    }
+    if (l->indices)
+        m->argmax(s.line, s.which, s.lines, count, width);
+    else
+        m->max(s.line, s.lines, count, width);
+    amp_block_load(AMP_F32, s.numbers, m->dtype, s.line, m->size, width);
+    for (int64_t i = 0; i < n; i++) {
+        const amp_window *w = &p->windows[2][i];
+        if (l->indices)
+            s.results[i] = window_place(m, l, &s, w, &l->indices[i]);
+        else
+            s.results[i] = window_maximum(s.numbers + w->start, w, p->step[2]);
+    }
+    amp_block_store(AMP_F32, s.results, m->dtype, l->out, m->size, n);
 }
 
 /* ---- Any type ------------------------------------------------------------------------------------------------- */
@@ -198,6 +355,8 @@ static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratc
             maximum_pixels(m, &line);
         else if (m->by_columns)
             (m->indices ? maximum_columns_placed : maximum_columns)(m, &line);
+        else if (m->by_lines)
+            maximum_lines(m, &line);
         else
             m->function(&line);
     }
@@ -209,33 +368,37 @@ static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
     *scratch = 0;
     m->by_pixels = p->s.inner > 1 && window_elements(p) < 1 << 20;
     m->by_columns = p->s.inner == 1 && suits_columns(p);
-    if (m->size != sizeof(float) || (!m->by_pixels && !m->by_columns)) {
-        m->by_pixels = m->by_columns = false;
+    m->by_lines = p->s.inner == 1 && !m->by_columns && suits_lines(p);
+    if (amp_compute_dtype(m->dtype) != AMP_F32 || (!m->by_pixels && !m->by_columns && !m->by_lines)) {
+        m->by_pixels = m->by_columns = m->by_lines = false;
         return AMP_OK;
     }
-    const amp_kernel *max = amp_kernel_select(AMP_KERNEL_MAX_LINES, AMP_F32, AMP_F32);
-    const amp_kernel *argmax = max ? amp_kernel_select(AMP_KERNEL_ARGMAX_LINES, AMP_F32, AMP_F32) : NULL;
+    amp_block_prepare();
+    if (m->by_columns) place_taps(m);
+    const amp_kernel *max = amp_kernel_select(AMP_KERNEL_MAX_LINES, m->dtype, m->dtype);
+    const amp_kernel *argmax = max ? amp_kernel_select(AMP_KERNEL_ARGMAX_LINES, m->dtype, m->dtype) : NULL;
     if (!argmax) return amp_pending_error();
-    m->max = (amp_lines_function *)max->function;
+    m->max = (amp_max_lines_function *)max->function;
     m->argmax = (amp_argmax_lines_function *)argmax->function;
     call->note.kernel = m->indices ? argmax->name : max->name;
     const int64_t pixels =
-        (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * m->size;
-    *scratch = (size_t)(m->by_pixels ? pixels : columns_bytes(p));
+        (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * (int64_t)sizeof(float);
+    *scratch = (size_t)(m->by_pixels ? pixels : m->by_columns ? columns_bytes(m) : lines_bytes(m));
     return AMP_OK;
 }
 
 amp_status amp_cpu_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices) {
-    const amp_dtype compute = amp_compute_dtype(input->dtype);
+    const amp_dtype dtype = maximum_dtype(input->dtype);
     amp_spatial_result result, places = {0};
     const void *in;
-    AMP_TRY(amp_spatial_write(call, &p->s, 0, input->dtype, compute, &result));
+    AMP_TRY(amp_spatial_write(call, &p->s, 0, input->dtype, dtype, &result));
     if (return_indices) AMP_TRY(amp_spatial_write(call, &p->s, 1, AMP_I64, AMP_I64, &places));
-    AMP_TRY(amp_spatial_read(call, &p->s, input, compute, &in));
-    maximum m = {.pool = p, .function = amp_pool_maximum(compute), .in = in, .out = result.data};
+    AMP_TRY(amp_spatial_read(call, &p->s, input, dtype, &in));
+    maximum m = {.pool = p, .function = amp_pool_maximum(dtype), .in = in, .out = result.data};
     size_t scratch;
     m.indices = places.data;
-    m.size = (int64_t)amp_dtype_size(compute);
+    m.dtype = dtype;
+    m.size = (int64_t)amp_dtype_size(dtype);
     AMP_TRY(find_kernels(call, &m, &scratch));
     const int64_t cost = p->s.out[2] * p->s.inner * (window_elements(p) + 1);
     AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(&p->s), m.by_pixels || m.by_columns ? cost / 4 : cost, scratch,

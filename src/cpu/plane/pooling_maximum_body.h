@@ -1,4 +1,5 @@
-/* Maxima of one output line, for elements of TYPE with the least value LEAST; NAME(x) makes the functions' names.
+/* Maxima of one output line, for elements of TYPE with the least value LEAST; VALUE(x) is the number that an element is,
+ * NAME(x) makes the functions' names.
  *
  * Formula:     the largest element of a window, the first of equal ones; a NaN is larger than all.
  * Accumulator: TYPE; exact.
@@ -22,7 +23,7 @@ static void NAME(columns)(const amp_pool_line *l, int64_t size) {
                 const int64_t line = (d * height + h) * width + w->start;
                 for (int64_t c = 0; c < w->count; c++) {
                     const TYPE x = in[line + c * step];
-                    const bool more = x > best || IS_NAN(x);
+                    const bool more = VALUE(x) > VALUE(best) || IS_NAN(VALUE(x));
                     best = more ? x : best;
                     at = more ? line + c * step : at;
                 }
@@ -36,11 +37,11 @@ static void NAME(columns)(const amp_pool_line *l, int64_t size) {
 /* The channels of one element against the best of those before. */
 static void NAME(take)(TYPE *best, int64_t *at, const TYPE *x, int64_t index, int64_t n) {
     if (!at) {
-        for (int64_t c = 0; c < n; c++) best[c] = x[c] > best[c] || IS_NAN(x[c]) ? x[c] : best[c];
+        for (int64_t c = 0; c < n; c++) best[c] = VALUE(x[c]) > VALUE(best[c]) || IS_NAN(VALUE(x[c])) ? x[c] : best[c];
         return;
     }
     for (int64_t c = 0; c < n; c++) {
-        const bool more = x[c] > best[c] || IS_NAN(x[c]);
+        const bool more = VALUE(x[c]) > VALUE(best[c]) || IS_NAN(VALUE(x[c]));
         best[c] = more ? x[c] : best[c];
         at[c] = more ? index : at[c];
     }
@@ -75,5 +76,6 @@ static void NAME(line)(const amp_pool_line *l) {
 
 #undef IS_NAN
 #undef TYPE
+#undef VALUE
 #undef LEAST
 #undef NAME

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "call/backend.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/move/rows.h"
+#include "cpu/reduce/column_walk.h"
 #include "cpu/registry/kernels.h"
 #include "policy/promotion.h"
 #include "steps/shape_rules.h"
@@ -256,6 +258,68 @@ static void finish_exponentials(const fold *f, int64_t row, const partial *all) 
     amp_block_store(AMP_F64, &result, f->out.dtype, f->out.data + row * f->out.size, 0, 1);
 }
 
+/* Dimensions of the mask that are neighbours, with enough columns behind them: [*first, *end). */
+static bool find_columns(const amp_tensor *t, unsigned mask, int *first, int *end) {
+    int64_t inner = 1, rows = 1;
+    for (*first = 0; *first < t->rank && !(mask & 1u << *first);) ++*first;
+    for (*end = *first; *end < t->rank && mask & 1u << *end; ++*end) rows *= t->shape[*end];
+    for (int d = *end; d < t->rank; d++) inner *= mask & 1u << d ? 0 : t->shape[d];
+    return rows > 0 && inner >= AMP_LEAST_COLUMNS;
+}
+
+typedef struct logarithms {
+    const amp_columns *columns;
+    amp_unary_function *log;
+    float *max; /* of every column */
+    const double *sum;
+    amp_rows out;
+} logarithms;
+
+static void write_logarithms(void *context, const amp_column_block *b, void *scratch) {
+    const logarithms *l = context;
+    const int64_t at = b->outer * l->columns->inner + b->column, n = b->n;
+    float *result = scratch;
+    for (int64_t i = 0; i < n; i++) result[i] = (float)l->sum[at + i];
+    l->log(result, result, n);
+    for (int64_t i = 0; i < n; i++) {
+        const float max = l->max[at + i], both = max + result[i];
+        result[i] = isinf(max) && !isnan(result[i]) ? max : both;
+    }
+    amp_block_store(AMP_F32, result, l->out.dtype, l->out.data + at * l->out.size, l->out.size, n);
+}
+
+/* Of columns that lie side by side; any other strides are made such ones. */
+static amp_status sum_columns(amp_call *call, const amp_tensor *input, int first, int end, amp_tensor *result) {
+    enum { WIDTH = 512 };
+    amp_columns c;
+    logarithms l = {.columns = &c};
+    AMP_TRY(amp_rows_for(call, result, 0, &l.out));
+    l.log = (amp_unary_function *)amp_kernel_get(AMP_KERNEL_LOG, AMP_F32, AMP_F32);
+    if (!l.log) return amp_pending_error();
+    if (!amp_columns_of(&c, input, first, end)) {
+        amp_tensor *dense = amp_backend_tensor(call->device, call->op->name, input->dtype, input->rank, input->shape);
+        if (!dense) return amp_pending_error();
+        AMP_TRY(amp_copy_tensor(dense, input));
+        amp_columns_of(&c, dense, first, end);
+    }
+    const int64_t count = c.outer * c.inner * amp_exponentials_parts(&c);
+    double *sum = amp_alloc((size_t)count * (sizeof(double) + sizeof(float)));
+    if (!sum) return amp_fail(AMP_ERROR_MEMORY, "logsumexp: no memory for %lld partial results", (long long)count);
+    l.sum = sum;
+    l.max = (float *)(void *)(sum + count);
+    amp_status status = amp_column_exponentials(call->op->name, &c, l.max, sum, &call->note.kernel);
+    if (status == AMP_OK) {
+        const amp_column_blocks blocks = amp_columns_blocks(&c, WIDTH, c.rows);
+        status = amp_columns_run(call->op->name, &c, &blocks, 1, WIDTH * sizeof(float), write_logarithms, &l);
+    }
+    amp_free(sum);
+    return status == AMP_OK ? amp_rows_finish(&l.out) : status;
+}
+
+static bool is_narrow(amp_dtype dtype) {
+    return dtype == AMP_F32 || dtype == AMP_BF16 || dtype == AMP_F16;
+}
+
 amp_status cpu_logsumexp(amp_call *call) {
     const amp_logsumexp_args *a = call->args;
     const amp_dtype dtype = amp_floating_result(a->input->dtype);
@@ -269,7 +333,10 @@ amp_status cpu_logsumexp(amp_call *call) {
     int64_t shape[AMP_MAX_RANK];
     const int rank = amp_reduced_shape(a->input, mask, a->keepdim, shape);
     amp_tensor *out = amp_call_output(call, 0, dtype, rank, shape);
+    int first, end;
     if (!out) return amp_pending_error();
+    if (is_narrow(a->input->dtype) && amp_tensor_elements(out) > 0 && find_columns(a->input, mask, &first, &end))
+        return sum_columns(call, a->input, first, end, out);
     AMP_TRY(amp_rows_for(call, out, 0, &f.out));
     AMP_TRY(run(call, &f, a->input, mask));
     return amp_rows_finish(&f.out);

@@ -99,6 +99,36 @@ static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
     const __m256i low = _mm256_srli_epi32(v_rounded_bits(even), 16);
     _mm256_storeu_si256((__m256i *)(void *)p, _mm256_blend_epi16(low, v_rounded_bits(odd), 0xaa));
 }
+static inline void v_cut_bf16(uint16_t *p, vf x) {
+    const __m256i words = _mm256_srli_epi32(_mm256_castps_si256(x), 16);
+    const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm_packus_epi32(low, high));
+}
+static inline void v_cut_bf16_first(uint16_t *p, vf x, int64_t n) {
+    uint16_t all[8];
+    v_cut_bf16(all, x);
+    memcpy(p, all, (size_t)n * sizeof *all);
+}
+static inline void v_cut_bf16_pair(uint16_t *p, vf even, vf odd) {
+    const __m256i low = _mm256_srli_epi32(_mm256_castps_si256(even), 16);
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_blend_epi16(low, _mm256_castps_si256(odd), 0xaa));
+}
+static inline vf v_load_f16(const uint16_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline vf v_load_f16_first(const uint16_t *p, int64_t n) {
+    uint16_t first[8] = {0};
+    memcpy(first, p, (size_t)n * sizeof *first);
+    return v_load_f16(first);
+}
+static inline void v_store_f16(uint16_t *p, vf x) {
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline void v_store_f16_first(uint16_t *p, vf x, int64_t n) {
+    uint16_t all[8];
+    v_store_f16(all, x);
+    memcpy(p, all, (size_t)n * sizeof *all);
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }

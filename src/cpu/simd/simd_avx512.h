@@ -113,6 +113,31 @@ static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
 #endif
     _mm512_storeu_si512(p, v_round_bf16_pair(even, odd));
 }
+static inline __m256i v_upper_halves(vf x) {
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16));
+}
+static inline void v_cut_bf16(uint16_t *p, vf x) {
+    _mm256_storeu_si256((__m256i *)(void *)p, v_upper_halves(x));
+}
+static inline void v_cut_bf16_first(uint16_t *p, vf x, int64_t n) {
+    _mm256_mask_storeu_epi16(p, v_first(n), v_upper_halves(x));
+}
+static inline void v_cut_bf16_pair(uint16_t *p, vf even, vf odd) {
+    const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even), 16);
+    _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xaaaaaaaau, low, _mm512_castps_si512(odd)));
+}
+static inline vf v_load_f16(const uint16_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+static inline vf v_load_f16_first(const uint16_t *p, int64_t n) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
+static inline void v_store_f16(uint16_t *p, vf x) {
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline void v_store_f16_first(uint16_t *p, vf x, int64_t n) {
+    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
 static inline vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }

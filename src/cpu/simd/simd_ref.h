@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/half.h"
+
 #define SIMD_ISA ref
 enum { VL = 1 };
 
@@ -74,6 +76,32 @@ static inline void v_load_bf16_pair(const uint16_t *p, vf *even, vf *odd) {
 static inline void v_store_bf16_pair(uint16_t *p, vf even, vf odd) {
     v_store_bf16(p, even);
     v_store_bf16(p + 1, odd);
+}
+/* The same of numbers that are bf16 already. */
+static inline void v_cut_bf16(uint16_t *p, vf x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    *p = (uint16_t)(bits >> 16);
+}
+static inline void v_cut_bf16_first(uint16_t *p, vf x, int64_t n) {
+    if (n > 0) v_cut_bf16(p, x);
+}
+static inline void v_cut_bf16_pair(uint16_t *p, vf even, vf odd) {
+    v_cut_bf16(p, even);
+    v_cut_bf16(p + 1, odd);
+}
+/* f16, as bf16. */
+static inline vf v_load_f16(const uint16_t *p) {
+    return amp_f32_from_f16(*p);
+}
+static inline vf v_load_f16_first(const uint16_t *p, int64_t n) {
+    return n > 0 ? v_load_f16(p) : 0.0f;
+}
+static inline void v_store_f16(uint16_t *p, vf x) {
+    *p = amp_f16_from_f32(x);
+}
+static inline void v_store_f16_first(uint16_t *p, vf x, int64_t n) {
+    if (n > 0) v_store_f16(p, x);
 }
 static inline vf v_fma(vf a, vf b, vf c) {
     return fmaf(a, b, c);

@@ -2,3 +2,5 @@
  * vmath_body.h. */
 #include "cpu/simd/simd_avx512.h"
 #include "cpu/vector/vector_body.h"
+
+#include "cpu/vector/softmax_columns_body.h"

@@ -3,3 +3,5 @@
 #define VECTOR_BF16
 #include "cpu/simd/simd_avx512.h"
 #include "cpu/vector/vector_body.h"
+
+#include "cpu/vector/softmax_columns_body.h"

@@ -267,6 +267,65 @@ bool amp_columns_self_test(const amp_kernel *kernel, const amp_kernel *reference
     return true;
 }
 
+/* Rows of a matrix, one in each of `rows`, with something of its own in every column. */
+enum { COLUMN_ROWS = 70 }; /* more than are summed in f32, and than are about one maximum */
+static void fill_rows(elements *rows, amp_dtype dtype, int seed) {
+    float values[LENGTH];
+    for (int r = 0; r < COLUMN_ROWS; r++) {
+        fill_plain(values, seed + r);
+        if (r % 9 == 4) values[5] = NAN;
+        if (r % 9 == 5) values[11] = -INFINITY;
+        values[17] = -INFINITY;
+        pack(&rows[r], dtype, values, LENGTH);
+    }
+}
+
+bool amp_softmax_columns_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    elements in[COLUMN_ROWS], got[COLUMN_ROWS], want[COLUMN_ROWS];
+    float terms[COLUMN_ROWS * AMP_SOFTMAX_COLUMNS], values[LENGTH + GUARD], got_values[LENGTH + GUARD],
+        want_values[LENGTH + GUARD];
+    const float guard = kernel->out == AMP_BF16 ? 12288.0f : guard_value;
+    prepare(values);
+    for (int n = 1; n <= LENGTH; n++) {
+        const int rows = 1 + n % 7 * 11;
+        fill_rows(in, kernel->in, n);
+        for (int r = 0; r < COLUMN_ROWS; r++) pack(&got[r], kernel->out, values, LENGTH + GUARD);
+        ((amp_softmax_columns_function *)kernel->function)(got, sizeof *got, in, sizeof *in, rows, n, terms);
+        ((amp_softmax_columns_function *)reference->function)(want, sizeof *want, in, sizeof *in, rows, n, terms);
+        for (int r = 0; r < rows; r++) {
+            unpack(got_values, &got[r], kernel->out);
+            unpack(want_values, &want[r], kernel->out);
+            for (int i = n; i < LENGTH + GUARD; i++) got_values[i] = got_values[i] == guard ? guard_value : NAN;
+            if (!agree_by(kernel->out == AMP_BF16 ? near_bf16 : near, got_values, want_values, n, message, size))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool amp_exponentials_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    elements in[COLUMN_ROWS];
+    for (int n = 1; n <= LENGTH; n++) {
+        const int rows = 1 + n % 7 * 11, before = n % 2 ? rows / 2 : 0;
+        float max[2][LENGTH + 1];
+        double sum[2][LENGTH + 1];
+        fill_rows(in, kernel->in, n);
+        for (int k = 0; k < 2; k++) {
+            amp_exponentials_function *f = (amp_exponentials_function *)(k ? reference : kernel)->function;
+            for (int i = 0; i <= LENGTH; i++) sum[k][i] = max[k][i] = guard_value;
+            if (before) f(max[k], sum[k], in, sizeof *in, before, n, true);
+            f(max[k], sum[k], in + before, sizeof *in, rows - before, n, !before);
+        }
+        for (int i = 0; i <= LENGTH; i++) {
+            if (same(max[0][i], max[1][i]) && near((float)sum[0][i], (float)sum[1][i])) continue;
+            snprintf(message, size, "column %d of %d, %d rows, gives %a and %a, the reference %a and %a", i, n, rows,
+                     (double)max[0][i], sum[0][i], (double)max[1][i], sum[1][i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- f32 only ------------------------------------------------------------------------------------------------- */
 
 bool amp_dot_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
@@ -321,18 +380,72 @@ bool amp_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, 
     return true;
 }
 
-bool amp_argmax_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float lines[LINES][LENGTH], got[2][LENGTH + GUARD], want[2][LENGTH + GUARD];
-    const float *in[LINES] = {lines[0], lines[1], lines[2], lines[1], lines[3]};
-    for (int k = 0; k < LINES; k++) fill(lines[k], k);
+/* Maxima are compared as they lie: of any dtype, with its bits. */
+typedef struct line_set {
+    elements lines[4];
+    const void *in[LINES];
+} line_set;
+
+static void fill_lines(line_set *set, amp_dtype dtype) {
+    static const int order[LINES] = {0, 1, 2, 1, 3}; /* equal ones too */
+    float values[LENGTH];
+    for (int k = 0; k < 4; k++) {
+        fill(values, k);
+        pack(&set->lines[k], dtype, values, LENGTH); /* of f16 the upper half of f32: any values do */
+    }
+    for (int k = 0; k < LINES; k++) set->in[k] = &set->lines[order[k]];
+}
+
+static bool is_nan_of(amp_dtype dtype, const elements *e, int i) {
+    const int bits = e->bf16[i] & 0x7fff;
+    return dtype == AMP_F32 ? e->f32[i] != e->f32[i] : bits > (dtype == AMP_BF16 ? 0x7f80 : 0x7c00);
+}
+
+static bool same_elements(amp_dtype dtype, const elements *got, const elements *want, int n, char *message,
+                          size_t size) {
+    for (int i = 0; i < LENGTH + GUARD; i++) {
+        const bool equal = dtype == AMP_F32 ? same(got->f32[i], want->f32[i]) : got->bf16[i] == want->bf16[i];
+        if (equal || (is_nan_of(dtype, got, i) && is_nan_of(dtype, want, i))) continue;
+        snprintf(message, size, "element %d of %d differs from the reference's", i, n);
+        return false;
+    }
+    return true;
+}
+
+static void prepare_elements(elements *out) {
+    memset(out, 0x5a, sizeof *out);
+}
+
+bool amp_max_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    line_set set;
+    elements got, want;
+    fill_lines(&set, kernel->in == AMP_F32 ? AMP_F32 : AMP_BF16);
     for (int n = 0; n <= LENGTH; n++) {
         const int64_t count = 1 + n % LINES;
-        for (int i = 0; i < 2; i++) prepare(got[i]);
-        ((amp_argmax_lines_function *)kernel->function)(got[0], got[1], in, count, n);
-        ((amp_argmax_lines_function *)reference->function)(want[0], want[1], in, count, n);
-        for (int i = 0; i < 2; i++) {
-            if (!agree(got[i], want[i], n, true, message, size)) return false;
-        }
+        prepare_elements(&got);
+        prepare_elements(&want);
+        ((amp_max_lines_function *)kernel->function)(&got, set.in, count, n);
+        ((amp_max_lines_function *)reference->function)(&want, set.in, count, n);
+        if (!same_elements(kernel->in, &got, &want, n, message, size)) return false;
+    }
+    return true;
+}
+
+bool amp_argmax_lines_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    line_set set;
+    elements got, want;
+    float got_which[LENGTH + GUARD], want_which[LENGTH + GUARD];
+    fill_lines(&set, kernel->in == AMP_F32 ? AMP_F32 : AMP_BF16);
+    for (int n = 0; n <= LENGTH; n++) {
+        const int64_t count = 1 + n % LINES;
+        prepare_elements(&got);
+        prepare_elements(&want);
+        prepare(got_which);
+        ((amp_argmax_lines_function *)kernel->function)(&got, got_which, set.in, count, n);
+        ((amp_argmax_lines_function *)reference->function)(&want, want_which, set.in, count, n);
+        if (!same_elements(kernel->in, &got, &want, n, message, size) ||
+            !agree(got_which, want_which, n, true, message, size))
+            return false;
     }
     return true;
 }

@@ -56,6 +56,35 @@ struct Lines {
     std::vector<const float *> pointers;
 };
 
+// Lines of any dtype for the maxima, in arrays that end where readable memory ends.
+struct TypedLines {
+    TypedLines(amp_dtype type, size_t n) : dtype(type), out(n * amp_dtype_size(type)), length(n) {
+        const Lines numbers(n);
+        for (size_t k = 0; k < kLines; k++) {
+            lines.push_back(std::make_unique<GuardedBuffer>(n * amp_dtype_size(type)));
+            pointers.push_back(lines.back()->data());
+            for (size_t i = 0; i < n; i++) set(k, i, numbers.pointers[k][i]);
+        }
+    }
+    void set(size_t k, size_t i, float x) {
+        const bool nan = std::isnan(x);
+        const uint16_t bf16 = nan ? 0xffc1 : amp_test::to_bf16(x), f16 = nan ? 0xfe01 : amp_test::to_f16(double(x));
+        const void *from = dtype == AMP_F32 ? static_cast<const void *>(&x) : dtype == AMP_BF16 ? &bf16 : &f16;
+        memcpy(lines[k]->data() + i * amp_dtype_size(dtype), from, amp_dtype_size(dtype));
+    }
+    double at(size_t k, size_t i) const {
+        return amp_test::number_at(dtype, pointers[k], int64_t(i));
+    }
+    double result(size_t i) {
+        return amp_test::number_at(dtype, out.data(), int64_t(i));
+    }
+    amp_dtype dtype;
+    GuardedBuffer out;
+    size_t length;
+    std::vector<std::unique_ptr<GuardedBuffer>> lines;
+    std::vector<const void *> pointers;
+};
+
 } // namespace
 
 TEST(Lines, CombineAndSum) {
@@ -89,18 +118,17 @@ TEST(Lines, MaximumSeesNanInItsColumnOnly) {
         SCOPED_TRACE(kernel->name);
         for (const size_t n : kLengths) {
             for (size_t nan_line = 0; nan_line < kLines; nan_line++) {
-                Lines in(n);
-                Floats out(n);
-                for (size_t i = 0; i < n; i += 3) (*in.floats[nan_line])[i] = NAN;
-                reinterpret_cast<amp_lines_function *>(kernel->function)(out.data(), in.pointers.data(), nullptr,
-                                                                         kLines, int64_t(n));
+                TypedLines in(kernel->in, n);
+                for (size_t i = 0; i < n; i += 3) in.set(nan_line, i, NAN);
+                reinterpret_cast<amp_max_lines_function *>(kernel->function)(in.out.data(), in.pointers.data(), kLines,
+                                                                             int64_t(n));
                 for (size_t i = 0; i < n; i++) {
-                    float want = -INFINITY;
-                    for (const float *line : in.pointers) want = std::max(want, line[i]);
+                    double want = -INFINITY;
+                    for (size_t k = 0; k < kLines; k++) want = std::max(want, in.at(k, i));
                     if (i % 3 == 0) {
-                        ASSERT_TRUE(std::isnan(out[i])) << i;
+                        ASSERT_TRUE(std::isnan(in.result(i))) << i;
                     } else {
-                        ASSERT_EQ(out[i], want) << i;
+                        ASSERT_EQ(in.result(i), want) << i;
                     }
                 }
             }
@@ -113,28 +141,28 @@ TEST(Lines, ArgmaxIsTheFirstOfEqualOnesAndTheLastNan) {
         SCOPED_TRACE(kernel->name);
         const auto argmax = reinterpret_cast<amp_argmax_lines_function *>(kernel->function);
         for (const size_t n : kLengths) {
-            Lines in(n);
-            Floats out(n), which(n);
+            TypedLines in(kernel->in, n);
+            Floats which(n);
             for (size_t i = 0; i < n; i++) {
                 for (size_t k = 0; k < kLines; k++) {
                     const bool equal = i % 4 == 0, nan = i % 4 == 1 && (k == 1 || k == 3), least = i % 4 == 2;
-                    if (equal) (*in.floats[k])[i] = k >= 2 ? 7.0F : 1.0F;
-                    if (nan) (*in.floats[k])[i] = NAN;
-                    if (least) (*in.floats[k])[i] = -INFINITY;
+                    if (equal) in.set(k, i, k >= 2 ? 7.0F : 1.0F);
+                    if (nan) in.set(k, i, NAN);
+                    if (least) in.set(k, i, -INFINITY);
                 }
             }
-            argmax(out.data(), which.data(), in.pointers.data(), kLines, int64_t(n));
+            argmax(in.out.data(), which.data(), in.pointers.data(), kLines, int64_t(n));
             for (size_t i = 0; i < n; i++) {
                 size_t want = 0;
                 for (size_t k = 1; k < kLines; k++) {
-                    if (in.pointers[k][i] > in.pointers[want][i]) want = k;
+                    if (in.at(k, i) > in.at(want, i)) want = k;
                 }
                 const size_t expected[] = {2, 3, 0, want};
                 ASSERT_EQ(which[i], float(expected[i % 4])) << i;
                 if (i % 4 != 1) {
-                    ASSERT_EQ(out[i], in.pointers[expected[i % 4]][i]) << i;
+                    ASSERT_EQ(in.result(i), in.at(expected[i % 4], i)) << i;
                 } else {
-                    ASSERT_TRUE(std::isnan(out[i])) << i;
+                    ASSERT_TRUE(std::isnan(in.result(i))) << i;
                 }
             }
         }

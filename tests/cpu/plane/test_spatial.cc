@@ -141,7 +141,7 @@ TEST_F(Spatial, ChannelsLastInAndOut) {
 }
 
 TEST_F(Spatial, StridesChangeNothing) {
-    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16}) {
+    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
         for (const Shaped &shaped : everything(dtype)) {
             for (const Call &c : shaped.calls) {
                 SCOPED_TRACE(c.name);
@@ -183,14 +183,16 @@ TEST_F(Spatial, F32AgreesWithF64) {
 
 TEST_F(Spatial, ThreadsDoNotChangeABit) {
     const int before = amp_get_num_threads();
-    amp_tensor *input = random_tensor(AMP_F32, {2, 5, 130, 170}, 1);
-    amp_tensor *grid = random_tensor(AMP_F32, {2, 90, 210, 2}, 3);
-    for (const Call &c : calls_2d(grid)) {
-        SCOPED_TRACE(c.name);
-        ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
-        const std::vector<amp_tensor *> one = run(c, input);
-        ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
-        expect_same(run(c, input), one, 0);
+    for (const amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        amp_tensor *input = random_tensor(dtype, {2, 5, 130, 170}, 1);
+        for (Call c : calls_2d(random_tensor(dtype, {2, 90, 210, 2}, 3))) {
+            SCOPED_TRACE(c.name + " of " + amp_dtype_name(dtype));
+            if (c.name == "fractional_max_pool2d") c.more[3] = op("to", {c.more[3].v.as.tensor, dtype});
+            ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
+            const std::vector<amp_tensor *> one = run(c, input);
+            ASSERT_EQ(amp_set_num_threads(3), AMP_OK);
+            expect_same(run(c, input), one, 0);
+        }
     }
     ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
 }
@@ -225,7 +227,7 @@ TEST_F(Spatial, EmptyBatches) {
 TEST_F(Spatial, MaximumIsTheFirstOfEqualOnesAndTheLastNan) {
     const std::vector<double> values = {1, kNan, 2, kNan, kNan, 1, 1, 5, 3, -kInf, kNan, 1, 1, 1, 1, 1};
     const std::vector<double> nan_places = {4, 4, 3, 3, 4, 10, 10, 10, 4, 10, 10, 10};
-    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_F16}) {
+    for (const amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16, AMP_F16}) {
         std::vector<amp_tensor *> out;
         amp_tensor *x = op("to", {tensor(AMP_F64, {1, 1, 4, 4}, values), dtype});
         ASSERT_EQ(call("max_pool2d", {x, AMP_DIMS(3), AMP_DIMS(1), AMP_DIMS(1)}, {{"return_indices", true}}, &out),
@@ -257,6 +259,71 @@ TEST_F(Spatial, WindowsThatLieInThePaddingAreLeast) {
     ASSERT_EQ(call("max_pool1d", values, {{"return_indices", true}}, &out), AMP_OK);
     EXPECT_EQ(numbers_of(out[0]), std::vector<double>{-kInf});
     EXPECT_EQ(numbers_of(op("max_pool1d", values)), std::vector<double>{-kInf});
+}
+
+// The loops of f64 go through the plane in order: what f32's kernels do line by line gives the same values and places,
+// with equal elements and NaN in many columns.
+TEST_F(Spatial, MaximaOfF32AreInThePlacesOfF64) {
+    const Named indices = {"return_indices", true};
+    const std::vector<Call> calls = {
+        {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(2), AMP_DIMS(1)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(9), AMP_DIMS(9), AMP_DIMS(4)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(4, 12), AMP_DIMS(3, 10), AMP_DIMS(1, 2), AMP_DIMS(2)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(5, 3)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(1)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(9, 40)}, {indices}, true},
+    };
+    amp_tensor *x = op("round", {op("mul", {random_tensor(AMP_F32, {3, 4, 37, 41}, 8), 2.0})}); // −2 … 2
+    auto *numbers = static_cast<float *>(amp_data_mut(x));
+    for (int64_t i = 0; i < 2 * 4 * 37 * 41; i += 11 + i % 7) numbers[i] = i % 3 ? float(-kInf) : float(kNan);
+    for (int64_t i = 0; i < 37 * 41; i++) numbers[i] = float(-kInf);
+    for (const Call &c : calls) {
+        SCOPED_TRACE(c.name);
+        const std::vector<amp_tensor *> got = run(c, x), want = run(c, op("to", {x, AMP_F64}));
+        EXPECT_EQ(numbers_of(got[1]), numbers_of(want[1]));
+        const std::vector<double> g = numbers_of(got[0]), w = numbers_of(want[0]);
+        for (size_t i = 0; i < g.size(); i++) ASSERT_TRUE(g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i]))) << i;
+    }
+}
+
+// A maximum is one of its elements, and none of them is rounded or copied on the way: values, NaN and places of bf16 and
+// f16 are those of f32, in each layout, for windows that go through the kernels and for others.
+TEST_F(Spatial, MaximaOfSixteenBitsAreThoseOfF32) {
+    const Named indices = {"return_indices", true};
+    const std::vector<Call> calls = {
+        {"max_pool2d", {AMP_DIMS(2)}, {}},
+        {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(2), AMP_DIMS(1)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(3), AMP_DIMS(1)}, {}},
+        {"max_pool2d", {AMP_DIMS(5, 2), AMP_DIMS(1, 4), AMP_DIMS(2, 1), AMP_DIMS(2, 3)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(2), AMP_DIMS(1, 9)}, {indices}, true}, // a stride that no kernel takes
+        {"adaptive_max_pool2d", {AMP_DIMS(5, 3)}, {indices}, true},
+        {"max_pool2d", {AMP_DIMS(9, 9), AMP_DIMS(9), AMP_DIMS(4)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(9, 11)}, {indices}, true},
+        {"adaptive_max_pool2d", {AMP_DIMS(1)}, {}},
+        {"adaptive_max_pool2d", {AMP_DIMS(1)}, {indices}, true},
+    };
+    for (const amp_dtype dtype : {AMP_BF16, AMP_F16}) {
+        for (const Shape &shape : {Shape{2, 3, 40, 70}, Shape{1, 35, 13, 17}}) {
+            amp_tensor *x = random_tensor(dtype, shape, 7);
+            auto *bits = static_cast<uint16_t *>(amp_data_mut(x));
+            const uint16_t infinity = dtype == AMP_BF16 ? 0x7f80 : 0x7c00;
+            for (int64_t i = 0; i < amp_tensor_numel(x); i += 37) bits[i] = uint16_t(infinity + (i % 2 ? 3 : 0x8001));
+            for (int64_t i = 5; i < amp_tensor_numel(x); i += 101) bits[i] = uint16_t(infinity | 0x8000);
+            for (amp_tensor *layout : {x, channels_last(x)}) {
+                for (const Call &c : calls) {
+                    SCOPED_TRACE(c.name + " of " + amp_dtype_name(dtype));
+                    const std::vector<amp_tensor *> got = run(c, layout);
+                    const std::vector<amp_tensor *> want = run(c, op("to", {layout, AMP_F32}));
+                    for (size_t o = 0; o < got.size(); o++) {
+                        const std::vector<double> g = numbers_of(got[o]), w = numbers_of(want[o]);
+                        ASSERT_EQ(g.size(), w.size());
+                        for (size_t i = 0; i < g.size(); i++)
+                            ASSERT_TRUE(g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i]))) << o << ", " << i;
+                    }
+                }
+            }
+        }
+    }
 }
 
 TEST_F(Spatial, IntegersPool) {

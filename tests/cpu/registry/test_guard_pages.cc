@@ -148,6 +148,20 @@ void run(amp_columns_function *f, const amp_kernel &k, Operands &m, int64_t n) {
     const void *in = m.input((rows - 1) * step + n, k.in);
     f(m.sums(n), in, step * int64_t(amp_dtype_size(k.in)), rows, n);
 }
+void run(amp_softmax_columns_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t rows = 5, step = n + 1, size = int64_t(amp_dtype_size(k.in));
+    const void *in = m.input((rows - 1) * step + n, k.in);
+    float *terms = m.output(rows * AMP_SOFTMAX_COLUMNS);
+    f(m.output((rows - 1) * step + n, size_t(size)), step * size, in, step * size, rows, n, terms);
+}
+void run(amp_exponentials_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t rows = 5, step = n + 1;
+    const void *in = m.input((rows - 1) * step + n, k.in);
+    float *max = m.output(n);
+    double *sum = m.output<double>(n);
+    f(max, sum, in, step * int64_t(amp_dtype_size(k.in)), rows, n, true);
+    f(max, sum, in, step * int64_t(amp_dtype_size(k.in)), rows, n, false);
+}
 void run(amp_moments_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const float *in = m.input(n);
     f(reinterpret_cast<amp_moments *>(m.sums(3)), in, n);
@@ -182,9 +196,13 @@ void run(amp_lines_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const float *const in[] = {m.input(n), m.input(n), m.input(n)}, *weights = m.input(3);
     f(m.output(n), in, weights, 3, n);
 }
-void run(amp_argmax_lines_function *f, const amp_kernel &, Operands &m, int64_t n) {
-    const float *const in[] = {m.input(n), m.input(n), m.input(n)};
-    float *out = m.output(n);
+void run(amp_max_lines_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *const in[] = {m.input(n, k.in), m.input(n, k.in), m.input(n, k.in)};
+    f(m.output(n, amp_dtype_size(k.out)), in, 3, n);
+}
+void run(amp_argmax_lines_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *const in[] = {m.input(n, k.in), m.input(n, k.in), m.input(n, k.in)};
+    void *out = m.output(n, amp_dtype_size(k.out));
     f(out, m.output(n), in, 3, n);
 }
 void run(amp_gather_taps_function *f, const amp_kernel &, Operands &m, int64_t n) {
