@@ -93,6 +93,7 @@ WRITTEN = {
     "contiguous": {"input": (2, 3)},
     "convolution_pointwise": {"input": (1, 2, 4, 5), "weight": (3, 2, 2, 2), "bias": (3,), "attr": "none"},
     "convolution_transpose_pointwise": {"input": (1, 2, 4, 5), "weight": (2, 3, 2, 2), "bias": (3,), "attr": "none"},
+    "copy": {"input": (2, 3), "src": (2, 3)},
     "cross_entropy_loss": {"input": (2, 3), "target": (2, "i64")},
     "cummin": {"input": (2, 3), "dim": 1},
     "dropout": {"input": (2, 3)},

@@ -213,6 +213,12 @@ static const amp_arg_info args_narrow[] = {
     {"start", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, start), 0, NO_DEFAULT},
     {"length", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, length), 0, NO_DEFAULT},
 };
+static const amp_arg_info args_narrow_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, dim), 0, NO_DEFAULT},
+    {"start", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, start), 0, NO_DEFAULT},
+    {"length", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, length), 0, NO_DEFAULT},
+};
 static const amp_arg_info args_slice[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_slice_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_slice_args, dim), 0, NO_DEFAULT},
@@ -273,6 +279,10 @@ static const amp_arg_info args_fill[] = {
 static const amp_arg_info args_fill_tensor[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_tensor_args, input), 0, NO_DEFAULT},
     {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_tensor_args, value), 0, NO_DEFAULT},
+};
+static const amp_arg_info args_copy[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copy_args, input), 0, NO_DEFAULT},
+    {"src", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copy_args, src), 0, NO_DEFAULT},
 };
 static const amp_arg_info args_cat[] = {
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_cat_args, tensors), 0, NO_DEFAULT},
@@ -1938,6 +1948,7 @@ static const amp_arg_info args_lu_solve[] = {
     {"b", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, b), 0, NO_DEFAULT},
     {"LU_data", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, LU_data), 0, NO_DEFAULT},
     {"LU_pivots", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, LU_pivots), 0, NO_DEFAULT},
+    {"adjoint", AMP_ARG_BOOL, 0, offsetof(amp_lu_solve_args, adjoint), 0, NO_DEFAULT},
 };
 static const amp_arg_info args_lu_with_info[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_with_info_args, input), 0, NO_DEFAULT},
@@ -2431,6 +2442,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_narrow_args), args_narrow, 4, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_narrow_tensor, "narrow", "tensor", "narrow_tensor",
+     "narrow.tensor(Tensor input, int dim, Tensor start, int length) -> Tensor",
+     "As narrow, from the number on that start holds, a 0-dim tensor of integers, which is read at once.",
+     NULL, sizeof(amp_narrow_tensor_args), args_narrow_tensor, 4, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_slice, "slice", "", "slice",
      "slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
      "Every step-th element of a dimension from start up to but without end; out-of-range bounds are clipped.",
@@ -2508,6 +2525,12 @@ const amp_op_info amp_op_table[] = {
      "The value of a 0-dim tensor in the shape and dtype of input.",
      NULL, sizeof(amp_fill_tensor_args), args_fill_tensor, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_copy, "copy", "", "copy",
+     "copy(Tensor input, Tensor src) -> Tensor",
+     "src, which broadcasts, in the shape and dtype of input, whose elements are not read. In place, src may be any part of input's memory: it is read first.",
+     NULL, sizeof(amp_copy_args), args_copy, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cat, "cat", "", "cat",
      "cat(Tensor[] tensors, int dim=0) -> Tensor",
@@ -4280,9 +4303,9 @@ const amp_op_info amp_op_table[] = {
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lu_solve, "lu_solve", "", "lu_solve",
-     "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-     "x of A x = b from the LU factors of A.",
-     NULL, sizeof(amp_lu_solve_args), args_lu_solve, 3, 1, "out",
+     "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots, *, bool adjoint=False) -> Tensor",
+     "x of A x = b from the LU factors of A; with adjoint of Aᴴ x = b, as torch.linalg.lu_solve.",
+     NULL, sizeof(amp_lu_solve_args), args_lu_solve, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lu_with_info, "lu_with_info", "", "lu_with_info",
@@ -4631,6 +4654,7 @@ const amp_op_name amp_op_names[] = {
     {"convolution_pointwise.binary", AMP_OP_ID_convolution_pointwise_binary},
     {"convolution_pointwise_binary", AMP_OP_ID_convolution_pointwise_binary},
     {"convolution_transpose_pointwise", AMP_OP_ID_convolution_transpose_pointwise},
+    {"copy", AMP_OP_ID_copy},
     {"cos", AMP_OP_ID_cos},
     {"cosh", AMP_OP_ID_cosh},
     {"cosine_embedding_loss", AMP_OP_ID_cosine_embedding_loss},
@@ -4835,6 +4859,8 @@ const amp_op_name amp_op_names[] = {
     {"nanquantile.scalar", AMP_OP_ID_nanquantile_scalar},
     {"nanquantile_scalar", AMP_OP_ID_nanquantile_scalar},
     {"narrow", AMP_OP_ID_narrow},
+    {"narrow.tensor", AMP_OP_ID_narrow_tensor},
+    {"narrow_tensor", AMP_OP_ID_narrow_tensor},
     {"native_multi_head_attention", AMP_OP_ID_native_multi_head_attention},
     {"ne", AMP_OP_ID_ne},
     {"ne.scalar", AMP_OP_ID_ne_scalar},
@@ -4995,4 +5021,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 439;
+const int amp_op_name_count = 442;
