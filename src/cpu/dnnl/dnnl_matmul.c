@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/fail.h"
@@ -144,11 +145,22 @@ static void destroy_entry(entry *e) {
     amp_free(e);
 }
 
+/* While it makes a primitive oneDNN does not expect an allocation to fail: it throws through C, or writes through NULL.
+ * So there must be room for all that it may take (a product and its compiled code, about a megabyte) before it begins. */
+static bool has_room(void) {
+    enum { ROOM = 8 << 20 };
+    void *room = malloc(ROOM);
+    __asm__ volatile("" : : "r"(room) : "memory"); /* no compiler knows better */
+    free(room);
+    return room != NULL;
+}
+
 /* Without a primitive where oneDNN has none: not every version takes packed weights on every CPU. */
 static entry *make_entry(const key *q) {
     entry *e = amp_alloc_zeroed(sizeof *e);
-    if (!e) {
+    if (!e || !has_room()) {
         amp_fail(AMP_ERROR_MEMORY, "matmul: no memory for a primitive");
+        amp_free(e);
         return NULL;
     }
     e->key = *q;
