@@ -14,6 +14,7 @@
 
 extern "C" {
 #include "core/parallel.h"
+#include "cpu/registry/kernels.h"
 #include "machine/isa.h"
 }
 

@@ -194,6 +194,17 @@ void run(amp_gather_taps_function *f, const amp_kernel &, Operands &m, int64_t n
     for (int64_t i = 0; i < count * n; i++) index[i] = int32_t(i % 8) - 1; // each element, and none
     f(m.output(n), in, index, weights, count, n);
 }
+void run(amp_random_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    amp_random_place place = {};
+    place.seed = 7;
+    amp_random_numbers numbers = {};
+    numbers.bits = 24;
+    numbers.low = -1, numbers.width = 2, numbers.below = 0.75F;
+    numbers.mean = 0.5F, numbers.deviation = 2;
+    numbers.last = 0x80000000U, numbers.scale = 2;
+    const float *in = m.input(n);
+    f(m.output(n), in, n, &place, &numbers);
+}
 // Families with tests of their own.
 bool has_own_test(amp_kernel_family family) {
     return family == AMP_KERNEL_GEMM || family == AMP_KERNEL_GEMM_PACK || family == AMP_KERNEL_DEPTHWISE ||
