@@ -101,6 +101,7 @@ WRITTEN = {
     "empty_like": {"input": (2, 3)},
     "equal": {"input": (2, 3), "other": (2, 3)},
     "feature_dropout": {"input": (2, 3)},
+    "foreach_non_finite_check_and_unscale": {"grads": [(2, 3)], "found_inf": (1,), "inv_scale": (1,)},
     "grid_sampler": {"input": (1, 2, 4, 5), "grid": (1, 3, 2, 2), "interpolation_mode": 0, "padding_mode": 0,
                      "align_corners": False},
     "linear_pointwise": {"input": (2, 3), "weight": (4, 3), "bias": (4,), "attr": "none"},

@@ -7,7 +7,6 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "cuda/cuda_lent.h"
-#include "cuda/ops/cuda_unscale.h"
 #include "generated/op_ids.h"
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
@@ -282,7 +281,6 @@ const amp_backend amp_cuda_backend_table = {
     .end = end,
     .send = send,
     .fetch = fetch,
-    .unscale = amp_cuda_unscale,
     .begin_timing = begin_timing,
     .end_timing = end_timing,
     .read_timing = read_timing,

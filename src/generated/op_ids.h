@@ -398,6 +398,7 @@ enum {
     AMP_OP_ID_fft_rfftn,
     AMP_OP_ID_fft_irfftn,
     AMP_OP_ID_stft,
+    AMP_OP_ID_foreach_non_finite_check_and_unscale,
     AMP_OP_ID_COUNT
 };
 

@@ -2206,6 +2206,11 @@ static const amp_arg_info args_stft[] = {
     {"return_complex", AMP_ARG_OPT_BOOL, AMP_ARG_NULLABLE, offsetof(amp_stft_args, return_complex), 0, NO_DEFAULT},
     {"align_to_window", AMP_ARG_OPT_BOOL, AMP_ARG_NULLABLE, offsetof(amp_stft_args, align_to_window), 0, NO_DEFAULT},
 };
+static const amp_arg_info args_foreach_non_finite_check_and_unscale[] = {
+    {"grads", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_foreach_non_finite_check_and_unscale_args, grads), 0, NO_DEFAULT},
+    {"found_inf", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_foreach_non_finite_check_and_unscale_args, found_inf), 0, NO_DEFAULT},
+    {"inv_scale", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_foreach_non_finite_check_and_unscale_args, inv_scale), 0, NO_DEFAULT},
+};
 
 const amp_op_info amp_op_table[] = {
     {AMP_OP_ID_zeros, "zeros", "", "zeros",
@@ -4572,6 +4577,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_stft_args), args_stft, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_foreach_non_finite_check_and_unscale, "foreach_non_finite_check_and_unscale", "", "foreach_non_finite_check_and_unscale",
+     "foreach_non_finite_check_and_unscale(Tensor(a!)[] grads, Tensor(b!) found_inf, Tensor inv_scale) -> Tensor",
+     "The elements of every gradient multiplied, in place, by the number in inv_scale; found_inf becomes 1 if an element was infinite or NaN, else it keeps what it has, so that one flag can gather several calls. Multiplied in f32 (f64 for f64) and rounded once; by 1 nothing changes. Gradients have floating dtypes and any strides, and no two elements of one share memory; one that is there twice is multiplied twice. found_inf and inv_scale have one f32 element each; on the device nothing waits for them. The result is found_inf. After an error no gradient was changed, or, if the device failed or memory ran out, some. PyTorch's torch._amp_foreach_non_finite_check_and_unscale_.",
+     NULL, sizeof(amp_foreach_non_finite_check_and_unscale_args), args_foreach_non_finite_check_and_unscale, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it is for gradients",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
 };
 
 const int amp_op_count = AMP_OP_ID_COUNT;
@@ -4720,6 +4731,7 @@ const amp_op_name amp_op_names[] = {
     {"fmod", AMP_OP_ID_fmod},
     {"fmod.scalar", AMP_OP_ID_fmod_scalar},
     {"fmod_scalar", AMP_OP_ID_fmod_scalar},
+    {"foreach_non_finite_check_and_unscale", AMP_OP_ID_foreach_non_finite_check_and_unscale},
     {"fractional_max_pool2d", AMP_OP_ID_fractional_max_pool2d},
     {"fractional_max_pool3d", AMP_OP_ID_fractional_max_pool3d},
     {"frobenius_norm", AMP_OP_ID_frobenius_norm},
@@ -5021,4 +5033,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 442;
+const int amp_op_name_count = 443;

@@ -2854,3 +2854,7 @@ FITS(stft);
 amp_tensor *amp_stft_call(const amp_stft_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_stft], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(foreach_non_finite_check_and_unscale);
+amp_tensor *amp_foreach_non_finite_check_and_unscale_call(const amp_foreach_non_finite_check_and_unscale_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_foreach_non_finite_check_and_unscale], AMP_FORM_FUNCTION, args, NULL);
+}

@@ -169,6 +169,8 @@ std::vector<Row> rows() {
         {"where", {{"condition", mask}, {"input", m}, {"other", 2}}},
         {"where", {{"condition", mask}, {"input", 1.5}, {"other", m}}},
         {"where", {{"condition", mask}, {"input", 1.5}, {"other", 2}}},
+        {"foreach_non_finite_check_and_unscale",
+         {{"grads", std::vector<Tensor>{m, f32({4})}}, {"found_inf", f32({})}, {"inv_scale", f32({1})}}},
         {"copy", {{"input", m}, {"src", f32({3})}}},
         {"narrow", {{"input", m}, {"dim", 1}, {"start", whole(AMP_I64, {}, 2)}, {"length", 1}}},
         {"masked_fill", {{"input", m}, {"mask", mask}, {"value", f32({})}}},
