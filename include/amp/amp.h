@@ -11,7 +11,6 @@
 #include "amp/memory.h"
 #include "amp/ops.h"
 #include "amp/random.h"
-#include "amp/scaling.h"
 #include "amp/scope.h"
 #include "amp/system.h"
 #include "amp/tensor.h"

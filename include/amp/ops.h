@@ -27,6 +27,7 @@
 #include "amp/ops/pool_ops.h"
 #include "amp/ops/random_ops.h"
 #include "amp/ops/reduction_ops.h"
+#include "amp/ops/scaling_ops.h"
 #include "amp/ops/sequence_ops.h"
 #include "amp/ops/shape_ops.h"
 

@@ -17,6 +17,7 @@
 #include "amp/ops/pool_ops.hpp"
 #include "amp/ops/random_ops.hpp"
 #include "amp/ops/reduction_ops.hpp"
+#include "amp/ops/scaling_ops.hpp"
 #include "amp/ops/sequence_ops.hpp"
 #include "amp/ops/shape_ops.hpp"
 

@@ -51,8 +51,9 @@ AMP_API const amp_cpu_info *amp_cpu(void);
 AMP_API bool amp_device_is_usable(amp_device device, const char **reason);
 
 /* ---- Threads --------------------------------------------------------------------------------------------------
- * Threads that an op may use. Default: OMP_NUM_THREADS where it is set; else one per physical core available, within
- * the control group's quota (hyper-threads share the units that matter here). Small work uses fewer; inside an OpenMP
+ * Threads that an op may use. Default: OMP_NUM_THREADS where it is set (above 4096 it makes every op fail with a
+ * sentence); else one per physical core available, within the control group's quota (hyper-threads share the units that
+ * matter here). Small work uses fewer; inside an OpenMP
  * parallel region of the caller an op uses one, and so does the child of a fork whose parent has run ops (the OpenMP
  * runtime does not survive a fork). Results do not depend on it. */
 AMP_API int amp_get_num_threads(void);

@@ -10,7 +10,8 @@ extern "C" {
 
 /* A CPU tensor over the caller's memory, without a copy.
  * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
- * strides: in elements, NULL for dense row-major; may be 0 or negative. `data` is aligned to the size of an element (of
+ * strides: in elements, NULL for dense row-major; may be 0 or negative. (Where no step is taken, in dimensions of extent 1
+ * and without elements, one that reaches beyond memory becomes that of a dense tensor.) `data` is aligned to the size of an element (of
  * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
  * amp_tensor_mark_dirty afterwards: in a weight position (weight and bias of linear and convolutions, mm's second
  * matrix) in a region the tensor is cast and packed once, and the packed form would be used on. Outside of regions

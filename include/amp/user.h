@@ -66,7 +66,8 @@ AMP_API amp_status amp_init(const amp_init_args *args);
  *
  * Schema: PyTorch's notation, as in src/policy/ops.def.
  *     swiglu(Tensor input, Tensor gate@weight, Tensor? bias=None, *, float beta=1.0, int[2] tile=8) -> Tensor
- * Types: Tensor, Tensor? (may be absent), Tensor(a!) (the op writes it), Tensor[], Tensor?[] (may hold NULL), Scalar,
+ * Types: Tensor, Tensor? (may be absent), Tensor(a!) (the op writes it), Tensor[], Tensor?[] (may hold NULL), Tensor(a!)[] (it
+ * writes each of them, of which there may be none), Scalar,
  * float, int, bool, str, int[] and float[] (at most 8), int[2] (one number stands for both), ScalarType (a dtype),
  * Generator (to be handed to ops inside); `?` with =None: may be absent. @weight: a weight position (amp/tensor.h);
  * @uncast: no policy casts it. Results: `Tensor`, `(Tensor values, Tensor indices)`, `Tensor[]`. Overloads:

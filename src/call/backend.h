@@ -30,9 +30,6 @@ typedef struct amp_backend {
     /* Between dense memory of the host and a dense tensor of the device. What comes back is there on return. */
     amp_status (*send)(const char *op, amp_tensor *destination, const void *source);
     amp_status (*fetch)(const char *op, void *destination, const amp_tensor *source);
-    /* As amp_foreach_non_finite_check_and_unscale, whose arguments have been checked. */
-    amp_status (*unscale)(const char *op, amp_tensor *const *grads, int64_t count, amp_tensor *found,
-                          const amp_tensor *factor);
     /* For explain, where ops return before the device is done: marks before a call and behind it. NULL: no such mark
      * can be made. What is read, with AMP_TIMING_READ or AMP_TIMING_FAILED, is freed; with `wait` that is sure. */
     void *(*begin_timing)(const amp_call *call);

@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/fail.h"
@@ -27,17 +28,35 @@ static void watch_forks(void) {
     (void)pthread_atfork(NULL, NULL, enter_child);
 }
 
+/* The first number of OMP_NUM_THREADS, which is a list for nested regions; 0 where there is none, and where it is nothing
+ * that the OpenMP runtime would take either. */
+static long wished_threads(const char **text) {
+    *text = getenv("OMP_NUM_THREADS");
+    const long wish = *text ? strtol(*text, NULL, 10) : 0;
+    return wish < 0 ? 0 : wish;
+}
+
+void amp_parallel_check(char *sentence, size_t bytes) {
+    const char *text = NULL;
+    if (*sentence || wished_threads(&text) <= MAX_THREADS) return;
+    snprintf(sentence, bytes, "OMP_NUM_THREADS is '%.63s'; it must be 1 to %d", text, MAX_THREADS);
+}
+
+static int within_limits(int threads) {
+    return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+}
+
 /* The control group's quota is rounded up: 1.5 CPUs keep two threads busy most of the time. */
 static int default_threads(void) {
-    const char *wish = getenv("OMP_NUM_THREADS");
-    if (wish && *wish) return omp_get_max_threads();
+    const char *text = NULL;
+    if (wished_threads(&text) > 0) return within_limits(omp_get_max_threads());
     const amp_cpu_info *cpu = amp_cpu();
     int threads = cpu->physical_cores;
     if (cpu->quota > 0 && cpu->quota < threads) {
         threads = (int)cpu->quota;
         if (threads < cpu->quota) threads++;
     }
-    return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+    return within_limits(threads);
 }
 
 int amp_get_num_threads(void) {

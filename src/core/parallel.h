@@ -39,6 +39,9 @@ int amp_parallel_threads(int64_t work, int64_t grain);
  * before, which is to be set again. */
 int amp_parallel_limit(int threads);
 
+/* Writes the sentence about an OMP_NUM_THREADS that is too large, unless there is one already. */
+void amp_parallel_check(char *sentence, size_t bytes);
+
 /* [begin, end) */
 typedef struct amp_range {
     int64_t begin, end;

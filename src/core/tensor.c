@@ -413,7 +413,6 @@ static amp_status check_strides(amp_dtype dtype, int rank, const int64_t *shape,
     int64_t low = 0, high = 0, bytes;
     for (int i = 0; i < rank; i++) {
         int64_t reach = 0;
-        if (shape[i] == 0) return AMP_OK;
         if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
             __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high) ||
             __builtin_mul_overflow(low, size, &bytes) || __builtin_mul_overflow(high, size, &bytes)) {
@@ -424,11 +423,26 @@ static amp_status check_strides(amp_dtype dtype, int rank, const int64_t *shape,
     return AMP_OK;
 }
 
+/* A stride over which no step is taken says nothing, and may be anything (DLPack); but it is read and multiplied like the
+ * others. What reaches further than memory does gives way to the stride of a dense tensor. */
+static bool is_stride_of_memory(int64_t extent, int64_t stride) {
+    const int64_t most = INT64_C(1) << 47;
+    int64_t reach;
+    return !__builtin_mul_overflow(extent > 1 ? extent : 1, stride, &reach) && reach >= -most && reach <= most;
+}
+
+static void take_strides(amp_tensor *t, const int64_t *strides, bool is_empty) {
+    for (int i = 0; i < t->rank; i++) {
+        const bool stepped = t->shape[i] > 1 && !is_empty;
+        if (stepped || is_stride_of_memory(t->shape[i], strides[i])) t->strides[i] = strides[i];
+    }
+}
+
 amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                             void (*deleter)(void *context), void *context) {
     size_t bytes = 0;
     if (amp_failed() || data_bytes("from_memory", dtype, rank, shape, &bytes) != AMP_OK) return NULL;
-    if (strides && check_strides(dtype, rank, shape, strides) != AMP_OK) return NULL;
+    if (strides && bytes > 0 && check_strides(dtype, rank, shape, strides) != AMP_OK) return NULL;
     if (!data && bytes > 0) {
         amp_fail(AMP_ERROR_INVALID, "from_memory: data is NULL, but shape %s of %s has %zu bytes",
                  amp_describe_shape(rank, shape), amp_dtype_name(dtype), bytes);
@@ -443,7 +457,7 @@ amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t
     amp_tensor *t = new_header("from_memory", dtype, rank, shape);
     if (!t) return NULL;
     amp_dense_strides(rank, shape, t->strides);
-    if (strides && rank > 0) memcpy(t->strides, strides, (size_t)rank * sizeof *strides);
+    if (strides) take_strides(t, strides, bytes == 0);
     amp_storage *s = new_storage(bytes, true);
     if (s) {
         s->data = data;

@@ -4,7 +4,6 @@
 #include "generated/op_ids.h"
 
 #include "cpu/convert/copy.h"
-#include "cpu/elementwise/unscale.h"
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
 #define CPU_OP_TAKES_PENDING CPU_OP
@@ -35,5 +34,4 @@ const amp_backend amp_cpu_backend = {
     .find = find,
     .copy = amp_cpu_copy,
     .fill = fill,
-    .unscale = amp_cpu_unscale,
 };

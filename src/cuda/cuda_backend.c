@@ -8,7 +8,6 @@
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "cuda/cuda_lent.h"
-#include "cuda/ops/cuda_unscale.h"
 #include "generated/op_ids.h"
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
@@ -283,7 +282,6 @@ const amp_backend amp_cuda_backend_table = {
     .end = end,
     .send = send,
     .fetch = fetch,
-    .unscale = amp_cuda_unscale,
     .begin_timing = begin_timing,
     .end_timing = end_timing,
     .read_timing = read_timing,

@@ -25,7 +25,8 @@ static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tens
 }
 
 static amp_status check_list(amp_call *call, const amp_arg_info *arg, const amp_tensor_list *list) {
-    if (list->count == 0 && !(arg->flags & AMP_ARG_REQUIRED)) return AMP_OK;
+    const bool may_be_empty = !(arg->flags & AMP_ARG_REQUIRED) || arg->flags & AMP_ARG_MUTATED; /* nothing to write */
+    if (list->count == 0 && may_be_empty) return AMP_OK;
     if (list->count <= 0 || !list->items) {
         return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is an empty list of tensors", amp_call_name(call),
                         arg->name);

@@ -119,7 +119,9 @@ static bool set_field(const amp_arg_info *arg, void *field, const amp_value *v) 
 }
 
 /* ---- All values into one struct -------------------------------------------------------------------------------- */
+/* PyTorch's Python begins some names with _ that are plain in its schemas: _random_samples. */
 static const amp_arg_info *find_argument(const amp_op_info *op, const char *name) {
+    if (*name == '_') name++;
     for (int i = 0; i < op->arg_count; i++) {
         if (op->args[i].kind != AMP_ARG_OUTPUT && strcmp(op->args[i].name, name) == 0) return &op->args[i];
     }

@@ -26,13 +26,17 @@ static bool reshapes_in_place(const amp_call *call) {
     return call->form == AMP_FORM_INPLACE && call->op->flags & AMP_OP_VIEW;
 }
 
-static amp_status check_mutated(const amp_call *call) {
-    for (int i = 0; i < call->op->arg_count; i++) {
-        const amp_arg_info *arg = &call->op->args[i];
-        if (!(arg->flags & AMP_ARG_MUTATED) || arg->kind != AMP_ARG_TENSOR) continue;
-        const amp_tensor *t = *amp_call_tensor(call, arg);
-        if (t) AMP_TRY(amp_tensor_check_writable(amp_call_name(call), arg->name, t));
-    }
+/* Of an argument that the op writes. */
+static amp_status check_mutated(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    const bool in_list = arg->kind == AMP_ARG_TENSOR_LIST;
+    if (!(arg->flags & AMP_ARG_MUTATED)) return AMP_OK;
+    AMP_TRY(amp_tensor_check_writable(amp_call_name(call), arg->name, t));
+    return in_list ? amp_tensor_check_separate(amp_call_name(call), "a tensor of ", arg->name, t) : AMP_OK;
+}
+
+static amp_status tell_mutated(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    (void)call;
+    if (arg->flags & AMP_ARG_MUTATED) amp_tensor_written(t);
     return AMP_OK;
 }
 
@@ -95,7 +99,7 @@ static amp_status check_outs(amp_call *call) {
 }
 
 AMP_HOT amp_status amp_results_check_targets(amp_call *call) {
-    if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(check_mutated(call));
+    if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(amp_call_each_tensor(call, check_mutated));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
     if (!(call->op->forms & call->form)) return no_such_form(call);
     if (call->op->output_count > 1) return check_outs(call);
@@ -153,12 +157,7 @@ static void take_geometry(amp_call *call) {
 
 void amp_results_written(amp_call *call) {
     if (call->target && !reshapes_in_place(call)) amp_tensor_written(call->target);
-    for (int i = 0; i < call->op->arg_count; i++) {
-        const amp_arg_info *arg = &call->op->args[i];
-        if (!(arg->flags & AMP_ARG_MUTATED) || arg->kind != AMP_ARG_TENSOR) continue;
-        amp_tensor *t = *amp_call_tensor(call, arg);
-        if (t) amp_tensor_written(t);
-    }
+    if (call->op->flags & AMP_OP_MUTATES) (void)amp_call_each_tensor(call, tell_mutated);
 }
 
 static amp_status finish_target(amp_call *call) {

@@ -43,6 +43,7 @@ enum {
     AMP_OP_ID_expand,
     AMP_OP_ID_select,
     AMP_OP_ID_narrow,
+    AMP_OP_ID_narrow_tensor,
     AMP_OP_ID_slice,
     AMP_OP_ID_diagonal,
     AMP_OP_ID_unfold,
@@ -56,6 +57,7 @@ enum {
     AMP_OP_ID_to_device,
     AMP_OP_ID_fill,
     AMP_OP_ID_fill_tensor,
+    AMP_OP_ID_copy,
     AMP_OP_ID_cat,
     AMP_OP_ID_stack,
     AMP_OP_ID_repeat,
@@ -396,6 +398,7 @@ enum {
     AMP_OP_ID_fft_rfftn,
     AMP_OP_ID_fft_irfftn,
     AMP_OP_ID_stft,
+    AMP_OP_ID_foreach_non_finite_check_and_unscale,
     AMP_OP_ID_COUNT
 };
 

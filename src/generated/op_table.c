@@ -252,6 +252,13 @@ static const amp_arg_info args_narrow[] = {
     {"length", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_args, length), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_narrow_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_narrow_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, dim), 0, NO_DEFAULT},
+    {"start", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, start), 0, NO_DEFAULT},
+    {"length", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_narrow_tensor_args, length), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_narrow_tensor_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_slice[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_slice_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_slice_args, dim), 0, NO_DEFAULT},
@@ -326,6 +333,11 @@ static const amp_arg_info args_fill_tensor[] = {
     {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fill_tensor_args, value), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_fill_tensor_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_copy[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copy_args, input), 0, NO_DEFAULT},
+    {"src", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copy_args, src), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_copy_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cat[] = {
     {"tensors", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_cat_args, tensors), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_cat_args, dim), 0, NO_DEFAULT},
@@ -2285,8 +2297,9 @@ static const amp_arg_info args_lu_solve[] = {
     {"b", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, b), 0, NO_DEFAULT},
     {"LU_data", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, LU_data), 0, NO_DEFAULT},
     {"LU_pivots", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_solve_args, LU_pivots), 0, NO_DEFAULT},
+    {"adjoint", AMP_ARG_BOOL, 0, offsetof(amp_lu_solve_args, adjoint), 0, NO_DEFAULT},
 };
-_Static_assert(sizeof(amp_lu_solve_args) == 32, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_lu_solve_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lu_with_info[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lu_with_info_args, input), 0, NO_DEFAULT},
     {"pivot", AMP_ARG_OPT_BOOL, 0, offsetof(amp_lu_with_info_args, pivot), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
@@ -2587,6 +2600,12 @@ static const amp_arg_info args_stft[] = {
     {"align_to_window", AMP_ARG_OPT_BOOL, AMP_ARG_NULLABLE, offsetof(amp_stft_args, align_to_window), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_stft_args) == 112, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_foreach_non_finite_check_and_unscale[] = {
+    {"grads", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_foreach_non_finite_check_and_unscale_args, grads), 0, NO_DEFAULT},
+    {"found_inf", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_foreach_non_finite_check_and_unscale_args, found_inf), 0, NO_DEFAULT},
+    {"inv_scale", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_foreach_non_finite_check_and_unscale_args, inv_scale), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_foreach_non_finite_check_and_unscale_args) == 48, "C_SIZES of gen_ops.py");
 
 const amp_op_info amp_op_table[] = {
     {AMP_OP_ID_zeros, "zeros", "", "zeros",
@@ -2823,6 +2842,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_narrow_args), 40, args_narrow, 4, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_narrow_tensor, "narrow", "tensor", "narrow_tensor",
+     "narrow.tensor(Tensor input, int dim, Tensor start, int length) -> Tensor",
+     "As narrow, from the number on that start holds, a 0-dim tensor of integers, which is read at once.",
+     NULL, sizeof(amp_narrow_tensor_args), 40, args_narrow_tensor, 4, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_slice, "slice", "", "slice",
      "slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
      "Every step-th element of a dimension from start up to but without end; out-of-range bounds are clipped.",
@@ -2900,6 +2925,12 @@ const amp_op_info amp_op_table[] = {
      "The value of a 0-dim tensor in the shape and dtype of input.",
      NULL, sizeof(amp_fill_tensor_args), 24, args_fill_tensor, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_copy, "copy", "", "copy",
+     "copy(Tensor input, Tensor src) -> Tensor",
+     "src, which broadcasts, in the shape and dtype of input, whose elements are not read. In place, src may be any part of input's memory: it is read first.",
+     NULL, sizeof(amp_copy_args), 24, args_copy, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_cat, "cat", "", "cat",
      "cat(Tensor[] tensors, int dim=0) -> Tensor",
@@ -4672,9 +4703,9 @@ const amp_op_info amp_op_table[] = {
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lu_solve, "lu_solve", "", "lu_solve",
-     "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-     "x of A x = b from the LU factors of A.",
-     NULL, sizeof(amp_lu_solve_args), 32, args_lu_solve, 3, 1, "out",
+     "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots, *, bool adjoint=False) -> Tensor",
+     "x of A x = b from the LU factors of A; with adjoint of Aᴴ x = b, as torch.linalg.lu_solve.",
+     NULL, sizeof(amp_lu_solve_args), 33, args_lu_solve, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lu_with_info, "lu_with_info", "", "lu_with_info",
@@ -4941,6 +4972,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_stft_args), 108, args_stft, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_foreach_non_finite_check_and_unscale, "foreach_non_finite_check_and_unscale", "", "foreach_non_finite_check_and_unscale",
+     "foreach_non_finite_check_and_unscale(Tensor(a!)[] grads, Tensor(b!) found_inf, Tensor inv_scale) -> Tensor",
+     "The elements of every gradient multiplied, in place, by the number in inv_scale; found_inf becomes 1 if an element was infinite or NaN, else it keeps what it has, so that one flag can gather several calls. Multiplied in f32 (f64 for f64) and rounded once; by 1 nothing changes. Gradients have floating dtypes and any strides, and no two elements of one share memory; one that is there twice is multiplied twice. found_inf and inv_scale have one f32 element each; on the device nothing waits for them. The result is found_inf. After an error no gradient was changed, or, if the device failed or memory ran out, some. PyTorch's torch._amp_foreach_non_finite_check_and_unscale_.",
+     NULL, sizeof(amp_foreach_non_finite_check_and_unscale_args), 48, args_foreach_non_finite_check_and_unscale, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it is for gradients",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
 };
 
 const int amp_op_count = AMP_OP_ID_COUNT;
@@ -5023,6 +5060,7 @@ const amp_op_name amp_op_names[] = {
     {"convolution_pointwise.binary", AMP_OP_ID_convolution_pointwise_binary},
     {"convolution_pointwise_binary", AMP_OP_ID_convolution_pointwise_binary},
     {"convolution_transpose_pointwise", AMP_OP_ID_convolution_transpose_pointwise},
+    {"copy", AMP_OP_ID_copy},
     {"cos", AMP_OP_ID_cos},
     {"cosh", AMP_OP_ID_cosh},
     {"cosine_embedding_loss", AMP_OP_ID_cosine_embedding_loss},
@@ -5088,6 +5126,7 @@ const amp_op_name amp_op_names[] = {
     {"fmod", AMP_OP_ID_fmod},
     {"fmod.scalar", AMP_OP_ID_fmod_scalar},
     {"fmod_scalar", AMP_OP_ID_fmod_scalar},
+    {"foreach_non_finite_check_and_unscale", AMP_OP_ID_foreach_non_finite_check_and_unscale},
     {"fractional_max_pool2d", AMP_OP_ID_fractional_max_pool2d},
     {"fractional_max_pool3d", AMP_OP_ID_fractional_max_pool3d},
     {"frobenius_norm", AMP_OP_ID_frobenius_norm},
@@ -5227,6 +5266,8 @@ const amp_op_name amp_op_names[] = {
     {"nanquantile.scalar", AMP_OP_ID_nanquantile_scalar},
     {"nanquantile_scalar", AMP_OP_ID_nanquantile_scalar},
     {"narrow", AMP_OP_ID_narrow},
+    {"narrow.tensor", AMP_OP_ID_narrow_tensor},
+    {"narrow_tensor", AMP_OP_ID_narrow_tensor},
     {"native_multi_head_attention", AMP_OP_ID_native_multi_head_attention},
     {"ne", AMP_OP_ID_ne},
     {"ne.scalar", AMP_OP_ID_ne_scalar},
@@ -5387,4 +5428,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 439;
+const int amp_op_name_count = 443;

@@ -268,6 +268,10 @@ FITS(narrow);
 amp_tensor *amp_narrow_call(const amp_narrow_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_narrow], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(narrow_tensor);
+amp_tensor *amp_narrow_tensor_call(const amp_narrow_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_narrow_tensor], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(slice);
 amp_tensor *amp_slice_call(const amp_slice_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_slice], AMP_FORM_FUNCTION, args, NULL);
@@ -328,6 +332,16 @@ amp_tensor *amp_fill_tensor_inplace_call(const amp_fill_tensor_args *args) {
 }
 amp_tensor *amp_fill_tensor_out_call(amp_tensor *out, const amp_fill_tensor_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fill_tensor], AMP_FORM_OUT, args, out);
+}
+FITS(copy);
+amp_tensor *amp_copy_call(const amp_copy_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copy], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_copy_inplace_call(const amp_copy_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copy], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_copy_out_call(amp_tensor *out, const amp_copy_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copy], AMP_FORM_OUT, args, out);
 }
 FITS(cat);
 amp_tensor *amp_cat_call(const amp_cat_args *args) {
@@ -2839,4 +2853,8 @@ amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfftn_args *
 FITS(stft);
 amp_tensor *amp_stft_call(const amp_stft_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_stft], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(foreach_non_finite_check_and_unscale);
+amp_tensor *amp_foreach_non_finite_check_and_unscale_call(const amp_foreach_non_finite_check_and_unscale_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_foreach_non_finite_check_and_unscale], AMP_FORM_FUNCTION, args, NULL);
 }

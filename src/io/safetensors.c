@@ -154,6 +154,11 @@ amp_tensor *amp_safetensors_get(amp_safetensors *file, const char *name) {
                  file->path, name, entry->type);
         return NULL;
     }
+    if (entry->rank > AMP_MAX_RANK) {
+        amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s: tensor '%.200s' has %d dimensions, expected at most %d",
+                 file->path, name, entry->rank, AMP_MAX_RANK);
+        return NULL;
+    }
     amp_tensor **slot = &file->tensors[entry - file->header.entries];
     amp_lock(AMP_LOCK_SAFETENSORS);
     if (!*slot) *slot = make_tensor(file, entry);

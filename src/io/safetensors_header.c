@@ -58,20 +58,18 @@ static amp_status fail_entry(const place *at, const char *what) {
     return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s': %s", at->path, at->tensor, what);
 }
 
+/* A tensor may have more dimensions than ours; their first extents are kept, for messages. */
 static amp_status parse_shape(const place *at, const json_t *list, amp_safetensors_entry *entry) {
     if (!json_is_array(list)) return fail_entry(at, "'shape' is missing, expected a list of integers");
-    if (json_array_size(list) > AMP_MAX_RANK) {
-        return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: tensor '%.200s' has %zu dimensions, expected at most %d",
-                        at->path, at->tensor, json_array_size(list), AMP_MAX_RANK);
-    }
-    entry->rank = (int)json_array_size(list);
-    for (int d = 0; d < entry->rank; d++) {
-        const json_t *extent = json_array_get(list, (size_t)d);
+    const size_t rank = json_array_size(list);
+    for (size_t d = 0; d < rank; d++) {
+        const json_t *extent = json_array_get(list, d);
         if (!json_is_integer(extent) || json_integer_value(extent) < 0) {
             return fail_entry(at, "'shape' has an extent that is not an integer from 0 to 2^63-1");
         }
-        entry->shape[d] = json_integer_value(extent);
+        if (d < AMP_MAX_RANK) entry->shape[d] = json_integer_value(extent);
     }
+    entry->rank = (int)rank; /* a header has fewer than 2^27 bytes */
     return AMP_OK;
 }
 
@@ -94,14 +92,15 @@ static amp_status parse_offsets(const place *at, const json_t *list, uint64_t da
 }
 
 /* The bytes between the offsets must be those of the shape. */
-static amp_status check_product(const place *at, const amp_safetensors_entry *entry, int bits) {
+static amp_status check_product(const place *at, const json_t *list, const amp_safetensors_entry *entry, int bits) {
     int64_t product = bits;
     bool empty = false, overflow = false;
-    for (int d = 0; d < entry->rank; d++) {
-        if (entry->shape[d] == 0)
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        const int64_t extent = json_integer_value(json_array_get(list, d));
+        if (extent == 0)
             empty = true;
         else
-            overflow |= __builtin_mul_overflow(product, entry->shape[d], &product);
+            overflow |= __builtin_mul_overflow(product, extent, &product);
     }
     const char *shape = amp_describe_shape(entry->rank, entry->shape);
     if (overflow) {
@@ -126,16 +125,17 @@ static amp_status parse_entry(const place *at, const json_t *object, uint64_t da
     entry->name = at->tensor;
     entry->type = type;
     entry->dtype = row < TYPE_COUNT ? types[row].dtype : AMP_DTYPE_NONE;
-    AMP_TRY(parse_shape(at, json_object_get(object, "shape"), entry));
+    const json_t *shape = json_object_get(object, "shape");
+    AMP_TRY(parse_shape(at, shape, entry));
     AMP_TRY(parse_offsets(at, json_object_get(object, "data_offsets"), data_start, data_bytes, entry));
     /* a type from the future has a size that we cannot know: its bytes are only checked against its neighbours */
-    return row < TYPE_COUNT ? check_product(at, entry, types[row].bits) : AMP_OK;
+    return row < TYPE_COUNT ? check_product(at, shape, entry, types[row].bits) : AMP_OK;
 }
 
 static amp_status parse_metadata(const char *path, const json_t *object, amp_safetensors_header *header) {
     const char *key;
     json_t *value;
-    if (!object) return AMP_OK;
+    if (!object || json_is_null(object)) return AMP_OK;
     if (!json_is_object(object)) {
         return amp_fail(AMP_ERROR_IO, "safetensors_open: %s: '__metadata__' is not an object of strings", path);
     }

@@ -8,7 +8,7 @@ typedef struct amp_safetensors_entry {
     const char *name;
     const char *type; /* as the file spells it */
     amp_dtype dtype;  /* AMP_DTYPE_NONE: libamp has no such type */
-    int rank;
+    int rank;         /* above AMP_MAX_RANK: listed, but not loaded; shape has the first extents */
     int64_t shape[AMP_MAX_RANK];
     uint64_t begin, end; /* bytes from the start of the file */
 } amp_safetensors_entry;

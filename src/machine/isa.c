@@ -13,6 +13,7 @@
 #include "core/fail.h"
 #include "core/hot.h"
 #include "core/lock.h"
+#include "core/parallel.h"
 #include "core/verbose.h"
 
 static const char *const isa_names[AMP_ISA_COUNT] = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
@@ -175,6 +176,7 @@ static void detect(const char *max_isa) {
     amp_isa_facts facts;
     const int cap = max_isa && *max_isa ? isa_from_name(max_isa) : AMP_ISA_COUNT - 1;
     amp_verbose_check(state.refused, sizeof state.refused);
+    amp_parallel_check(state.refused, sizeof state.refused);
     if (cap < 0) {
         snprintf(state.refused, sizeof state.refused,
                  "AMP_MAX_ISA is '%.63s'; it must be one of ref, avx2, avx512, avx512bf16, amx", max_isa);

@@ -25,7 +25,8 @@ enum { AMP_ISA_REASON_SIZE = 160 };
 /* Writes why each set cannot be used, "" for those that can. */
 void amp_isa_judge(const amp_isa_facts *facts, char reasons[AMP_ISA_COUNT][AMP_ISA_REASON_SIZE]);
 
-/* AMP_OK, or AMP_ERROR_INVALID with the sentence about AMP_MAX_ISA. Everything that picks a kernel asks first. */
+/* AMP_OK, or AMP_ERROR_INVALID with the sentence about AMP_MAX_ISA, or another setting of the
+ * machine. Everything that picks a kernel asks first. */
 amp_status amp_isa_status(void);
 
 /* Detects anew, with `max_isa` in the place of AMP_MAX_ISA (NULL: as the environment says). */

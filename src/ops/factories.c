@@ -3,6 +3,7 @@
 
 #include "amp/ops.h"
 #include "call/backend.h"
+#include "core/layout.h"
 #include "steps/constants.h"
 #include "steps/steps.h"
 
@@ -56,6 +57,20 @@ amp_status amp_op_fill_tensor(amp_call *call) {
     const amp_tensor *like = a->input;
     amp_tensor *out = amp_call_output_like(call, 0, like->dtype, like->rank, like->shape, like);
     return out ? amp_copy_tensor(out, a->value) : amp_pending_error();
+}
+
+amp_status amp_op_copy(amp_call *call) {
+    const amp_copy_args *a = call->args;
+    const amp_tensor *like = a->input, *src = a->src;
+    int rank;
+    int64_t shape[AMP_MAX_RANK];
+    if (!amp_broadcast_shapes(like->rank, like->shape, src->rank, src->shape, &rank, shape) ||
+        !amp_has_shape(like, rank, shape)) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'src' is %s, which does not broadcast to the shape of input %s",
+                        amp_call_name(call), amp_describe(src), amp_describe(like));
+    }
+    amp_tensor *out = amp_call_output_like(call, 0, like->dtype, like->rank, like->shape, like);
+    return out ? amp_copy_tensor(out, src) : amp_pending_error();
 }
 
 /* ---- Tensors from numbers ------------------------------------------------------------------------------------- */

@@ -119,7 +119,7 @@ amp_status amp_op_lu_solve(amp_call *call) {
     amp_batch batch;
     AMP_TRY(amp_batch_broadcast(call, "b", &batch_b, "LU_data", &batch_lu, &batch));
     const amp_dtype compute = amp_linalg_compute_dtype(b->dtype, amp_matrix_rows(b), amp_matrix_columns(b));
-    lu_job job = {.lapack = amp_lapack_of(compute), .trans = 'N'};
+    lu_job job = {.lapack = amp_lapack_of(compute), .trans = a->adjoint ? 'C' : 'N'};
     const amp_linalg_loop loop = {
         .run = solve_one,
         .context = &job,

@@ -215,19 +215,38 @@ amp_status amp_op_select(amp_call *call) {
     return return_geometry(call, a->input, &g);
 }
 
-amp_status amp_op_narrow(amp_call *call) {
-    ARGS(narrow);
-    geometry g = geometry_of(a->input);
+static amp_status return_narrow(amp_call *call, amp_tensor *input, int64_t dim, int64_t first, int64_t length) {
+    geometry g = geometry_of(input);
     int d;
-    AMP_TRY(read_dim(call, a->input, a->dim, &d));
-    const int64_t extent = g.shape[d], start = a->start < 0 ? a->start + extent : a->start;
-    if (a->length < 0 || start < 0 || start > extent || a->length > extent - start) {
+    AMP_TRY(read_dim(call, input, dim, &d));
+    const int64_t extent = g.shape[d], start = first < 0 ? first + extent : first;
+    if (length < 0 || start < 0 || start > extent || length > extent - start) {
         return amp_fail(AMP_ERROR_INVALID, "narrow: 'start' %lld and 'length' %lld do not fit dimension %d of input %s",
-                        (long long)a->start, (long long)a->length, d, amp_describe(a->input));
+                        (long long)first, (long long)length, d, amp_describe(input));
     }
     g.offset += start * g.strides[d];
-    g.shape[d] = a->length;
-    return return_geometry(call, a->input, &g);
+    g.shape[d] = length;
+    return return_geometry(call, input, &g);
+}
+
+amp_status amp_op_narrow(amp_call *call) {
+    ARGS(narrow);
+    return return_narrow(call, a->input, a->dim, a->start, a->length);
+}
+
+static bool is_integer(amp_dtype dtype) {
+    return !amp_dtype_is_floating(dtype) && !amp_dtype_is_complex(dtype) && dtype != AMP_BOOL;
+}
+
+amp_status amp_op_narrow_tensor(amp_call *call) {
+    ARGS(narrow_tensor);
+    if (a->start->rank > 0 || !is_integer(a->start->dtype)) {
+        return amp_fail(AMP_ERROR_INVALID, "narrow: 'start' is %s; expected a 0-dim tensor of integers",
+                        amp_describe(a->start));
+    }
+    const amp_tensor *start = amp_to_device(a->start, AMP_DEVICE_CPU, .dtype = AMP_I64);
+    if (!start) return amp_pending_error();
+    return return_narrow(call, a->input, a->dim, *(const int64_t *)amp_tensor_pointer(start), a->length);
 }
 
 static int64_t clip_bound(int64_t bound, int64_t extent) {

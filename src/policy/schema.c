@@ -153,7 +153,6 @@ static amp_status read_type(reader *r, written_type *type) {
         type->holes = true;
         r->at++;
     }
-    if (type->mutated && *r->at == '[') return unreadable(r, "no list: an op writes single tensors, Tensor(a!),");
     AMP_TRY(read_list(r, type));
     type->optional = *r->at == '?';
     r->at += type->optional;

@@ -151,6 +151,10 @@ typedef struct amp_steps {
     amp_status (*unpool)(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *indices);
     amp_status (*sample_grid)(amp_call *call, const amp_spatial *s, const amp_sampling *sampling);
 
+    /* ---- Gradients ---- */
+    /* Each times *factor, in place; *found becomes 1 where an element is not finite. */
+    amp_status (*unscale)(amp_call *call, const amp_tensor_list *grads, amp_tensor *found, const amp_tensor *factor);
+
     /* ---- Indices, order ---- */
     amp_status (*write_by_index)(const amp_call *call, const amp_writing *w);
     amp_status (*read_along)(amp_call *call, const amp_reading *r);

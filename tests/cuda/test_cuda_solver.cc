@@ -114,7 +114,10 @@ TEST_F(CudaSolver, EquationsOfAllSizesAreSolved) {
             expect_agree(inverse, op("linalg_inv", {a}), tolerance);
             const std::vector<amp_tensor *> want = all("lu_with_info", {a}), got = all("lu_with_info", {there});
             for (size_t i = 0; i < 3; i++) expect_agree(got[i], want[i], tolerance * double(n));
-            expect_agree(op("lu_solve", {right, got[0], got[1]}), op("lu_solve", {b, want[0], want[1]}), tolerance);
+            for (bool turned : {false, true}) {
+                expect_agree(op("lu_solve", {right, got[0], got[1], turned}),
+                             op("lu_solve", {b, want[0], want[1], turned}), tolerance);
+            }
             amp_tensor *p = op("add", {a, adjoint(a)}); // its diagonal outweighs all else
             for (bool upper : {false, true}) {
                 amp_tensor *factor = nullptr, *solution = nullptr;

@@ -241,6 +241,30 @@ TEST_F(BadInput, AnIndexOutOfRange) {
     });
 }
 
+TEST_F(BadInput, StridesOverWhichNoStepIsTakenMeanNothing) {
+    for_each_tensor([](Call *call, Tensor *t) {
+        const Tensor original = *t;
+        for (size_t d = 0; d <= original.shape.size(); d++) {
+            for (const int64_t extent : {1, 0}) {
+                *t = original;
+                if (d < original.shape.size()) {
+                    std::vector<int64_t> shape = original.shape;
+                    shape[d] = extent;
+                    op_calls::reshape(t, shape);
+                } else if (extent == 0) { // then all as recorded
+                    continue;
+                }
+                const Result want = op_calls::run(*call, Layout::dense, 1);
+                const Result got = op_calls::run(*call, Layout::unstepped, 1);
+                if (!op_calls::is_unspecified(*call)) {
+                    EXPECT_EQ(op_calls::difference(got, want), "") << op_calls::describe(*call);
+                }
+            }
+        }
+        *t = original;
+    });
+}
+
 TEST_F(BadInput, AValueThatIsNoNumber) {
     for_each_tensor([](Call *call, Tensor *t) {
         if (!amp_dtype_is_floating(t->dtype) || t->bytes.empty()) return;

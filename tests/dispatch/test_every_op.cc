@@ -270,10 +270,11 @@ TEST_F(EveryOp, MissingArgumentOfTheStructIsNamed) {
     for_each_op([&](const amp_op_info &op) {
         alignas(std::max_align_t) char bytes[AMP_MAX_ARGS_BYTES] = {};
         std::memcpy(bytes, &op.args_size, sizeof op.args_size);
-        const amp_arg_info *first = nullptr; // plain numbers cannot be absent in a struct
+        const amp_arg_info *first = nullptr; // plain numbers cannot be absent in a struct, written lists may be empty
         for (int i = 0; i < op.arg_count && !first; i++) {
             const amp_arg_kind kind = op.args[i].kind;
-            const bool plain = kind == AMP_ARG_FLOAT || kind == AMP_ARG_INT || kind == AMP_ARG_BOOL;
+            const bool plain = kind == AMP_ARG_FLOAT || kind == AMP_ARG_INT || kind == AMP_ARG_BOOL ||
+                               (kind == AMP_ARG_TENSOR_LIST && op.args[i].flags & AMP_ARG_MUTATED);
             if ((op.args[i].flags & AMP_ARG_REQUIRED) && !plain) first = &op.args[i];
         }
         if (!first) { // randperm

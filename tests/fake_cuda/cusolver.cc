@@ -310,8 +310,11 @@ EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnPa
                                                numbers(pivots, n, sizeof *pivots, false)};
     return with_type(handle, type, accesses, info, [=](auto t) {
         const std::vector<int> narrow(pivots, pivots + n);
-        *info = getrs(trans == CUBLAS_OP_T ? 'T' : 'N', int(n), int(k), static_cast<decltype(t)>(const_cast<void *>(a)),
-                      int(lda), narrow.data(), static_cast<decltype(t)>(b), int(ldb));
+        *info = getrs(trans == CUBLAS_OP_C   ? 'C'
+                      : trans == CUBLAS_OP_T ? 'T'
+                                             : 'N',
+                      int(n), int(k), static_cast<decltype(t)>(const_cast<void *>(a)), int(lda), narrow.data(),
+                      static_cast<decltype(t)>(b), int(ldb));
     });
 }
 

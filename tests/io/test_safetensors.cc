@@ -280,6 +280,34 @@ TEST_F(Safetensors, TypesThatWeLackAreListedButNotLoaded) {
     amp_safetensors_close(file);
 }
 
+TEST_F(Safetensors, TensorsOfTooManyDimensionsAreListedButNotLoaded) {
+    write(with_length("{" + entry("a", "U8", "[1,1,1,1,1,1,1,1,2]", "[0,2]") + "," + entry("b", "U8", "[1]", "[2,3]") +
+                      "," + entry("c", "U8", "[2,1,1,1,1,1,1,1,0,1]", "[3,3]") + "}") +
+          "aab");
+    amp_safetensors *file = amp_safetensors_open(path().c_str());
+    ASSERT_NE(file, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_safetensors_count(file), 3);
+    for (const auto &[name, part] : {std::pair("a", "tensor 'a' has 9 dimensions, expected at most 8"),
+                                     std::pair("c", "tensor 'c' has 10 dimensions, expected at most 8")}) {
+        EXPECT_EQ(amp_safetensors_get(file, name), nullptr);
+        EXPECT_EQ(amp_last_status(), AMP_ERROR_INVALID);
+        EXPECT_NE(std::string(amp_last_error()).find(part), std::string::npos) << amp_last_error();
+        amp_clear_error();
+    }
+    amp_scope
+        EXPECT_EQ(*static_cast<const char *>(amp_data(amp_safetensors_get(file, "b"))), 'b');
+    amp_safetensors_close(file);
+}
+
+TEST_F(Safetensors, MetadataThatIsNullIsNone) {
+    write(with_length("{\"__metadata__\":null," + entry("a", "U8", "[1]", "[0,1]") + "}") + "x");
+    amp_safetensors *file = amp_safetensors_open(path().c_str());
+    ASSERT_NE(file, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_safetensors_metadata_count(file), 0);
+    EXPECT_EQ(amp_safetensors_count(file), 1);
+    amp_safetensors_close(file);
+}
+
 TEST_F(Safetensors, BoolsBecomeZeroOrOne) {
     write(with_length("{" + entry("a", "BOOL", "[4]", "[0,4]") + "}") + std::string("\0\1\2\xff", 4));
     amp_safetensors *file = amp_safetensors_open(path().c_str());
@@ -317,7 +345,8 @@ TEST_F(Safetensors, MalformedHeadersGiveOneSentence) {
         {"{" + entry("a", "F32", "[1.5]", "[0,4]") + "}", "1234", "not an integer from 0 to 2^63-1"},
         {"{" + entry("a", "F32", "[4294967296,4294967296]", "[0,0]") + "}", "", "above 2^63 bits"},
         {"{" + entry("a", "F32", "[9223372036854775807]", "[0,4]") + "}", "1234", "above 2^63 bits"},
-        {"{" + entry("a", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", "1234", "9 dimensions"},
+        {"{" + entry("a", "F32", "[1,1,1,1,1,1,1,1,-1]", "[0,4]") + "}", "1234", "not an integer from 0 to 2^63-1"},
+        {"{" + entry("a", "F32", "[1,1,1,1,1,1,1,1,2]", "[0,4]") + "}", "1234", "has 4 bytes of data, expected 8"},
         {"{" + a + "," + entry("b", "F32", "[1]", "[2,6]") + "}", "123456", "it overlaps the tensor before it"},
         {"{" + a + "," + entry("b", "F32", "[1]", "[0,4]") + "}", "1234", "it overlaps the tensor before it"},
         {"{" + a + "," + entry("b", "F32", "[1]", "[5,9]") + "}", "123456789", "there is a hole before it"},

@@ -1,7 +1,6 @@
 // Gradients are unscaled in place and looked through for what is not finite, on the CPU and on the tests' CUDA.
 #include <cmath>
 
-#include "amp/scaling.h"
 #include "cuda_test.h"
 
 using namespace amp_test;
@@ -14,7 +13,12 @@ amp_tensor *number(double x) {
     return tensor(AMP_F32, {1}, {x});
 }
 amp_status unscale(const Tensors &grads, amp_tensor *found, amp_tensor *factor) {
-    return amp_foreach_non_finite_check_and_unscale(grads.data(), int64_t(grads.size()), found, factor);
+    amp_foreach_non_finite_check_and_unscale_args args = {};
+    args.struct_size = sizeof args;
+    args.grads = {grads.data(), int64_t(grads.size()), nullptr};
+    args.found_inf = found;
+    args.inv_scale = factor;
+    return amp_foreach_non_finite_check_and_unscale_call(&args) ? AMP_OK : amp_last_status();
 }
 const amp_dtype dtypes[] = {AMP_F16, AMP_BF16, AMP_F32, AMP_F64};
 
@@ -85,7 +89,7 @@ TEST_F(Unscale, BadInputIsASentenceAndChangesNothing) {
     EXPECT_EQ(error(),
               "foreach_non_finite_check_and_unscale: a tensor of 'grads' is [2] i32; expected a floating dtype");
     EXPECT_EQ(unscale({x, nullptr}, found, half), AMP_ERROR_INVALID);
-    EXPECT_EQ(error(), "foreach_non_finite_check_and_unscale: 'grads' is NULL");
+    EXPECT_EQ(error(), "foreach_non_finite_check_and_unscale: tensor 1 of the argument 'grads' is missing");
     EXPECT_EQ(unscale({x}, x, half), AMP_ERROR_INVALID);
     EXPECT_EQ(error(), "foreach_non_finite_check_and_unscale: 'found_inf' is [2] f32; expected one f32 element");
     EXPECT_EQ(unscale({x}, found, tensor(AMP_F64, {1}, {1})), AMP_ERROR_DTYPE);
@@ -93,8 +97,6 @@ TEST_F(Unscale, BadInputIsASentenceAndChangesNothing) {
     amp_tensor *wide = op("expand", {tensor(AMP_F32, {1}, {1}), AMP_DIMS(3)});
     EXPECT_EQ(unscale({x, wide}, found, half), AMP_ERROR_INVALID);
     EXPECT_NE(error().find("share memory"), std::string::npos);
-    EXPECT_EQ(amp_foreach_non_finite_check_and_unscale(nullptr, 2, found, half), AMP_ERROR_INVALID);
-    EXPECT_NE(error().find("'grads' is NULL"), std::string::npos);
     EXPECT_EQ(numbers_of(x), (std::vector<double>{1, 2}));
 }
 
@@ -141,12 +143,12 @@ TEST_F(CudaUnscale, FindsWhatIsNotFiniteInDenseStridedAndUnalignedGradients) {
 TEST_F(CudaUnscale, RefusesTensorsOfSeveralDevices) {
     amp_tensor *x = random_tensor(AMP_F32, {2}, 1), *flag = sent(number(0));
     EXPECT_EQ(unscale({x}, flag, sent(number(1))), AMP_ERROR_DEVICE);
-    EXPECT_TRUE(contains(error(), "'grads' is on cpu, 'found_inf' on cuda"));
+    EXPECT_TRUE(contains(error(), "'grads' is on cpu, another argument on cuda"));
     ASSERT_EQ(amp_cuda_set_device(1), AMP_OK);
     amp_tensor *other = sent(x);
     ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
     EXPECT_EQ(unscale({other}, flag, sent(number(1))), AMP_ERROR_DEVICE);
-    EXPECT_TRUE(contains(error(), "'grads' is on CUDA device 1, 'found_inf' on 0"));
+    EXPECT_TRUE(contains(error(), "'found_inf' is on CUDA device 0, another argument on 1"));
 }
 
 } // namespace

@@ -72,6 +72,23 @@ TEST_F(Views, Parts) {
     expect_view(op("unfold", {op("select", {op("select", {x, 0, 0}), 0, 1}), 0, 2, 2}), x, {2, 2}, {4, 5, 6, 7});
 }
 
+TEST_F(Views, NarrowTakesItsStartFromATensor) {
+    amp_tensor *x = op("reshape", {op("arange", {12.0}), AMP_DIMS(3, 4)});
+    for (amp_dtype dtype : {AMP_I64, AMP_I32, AMP_I8, AMP_U8}) {
+        const amp_tensor *part = op("narrow", {x, 1, tensor(dtype, {}, {2}), 2});
+        ASSERT_NE(part, nullptr) << amp_last_error();
+        EXPECT_EQ(numbers_of(part), (std::vector<double>{2, 3, 6, 7, 10, 11}));
+        EXPECT_EQ(static_cast<const char *>(amp_data(part)), static_cast<const char *>(amp_data(x)) + 8);
+    }
+    EXPECT_EQ(numbers_of(op("narrow", {x, 0, tensor(AMP_I64, {}, {-1}), 1})), (std::vector<double>{8, 9, 10, 11}));
+    for (amp_tensor *start : {tensor(AMP_F32, {}, {1}), tensor(AMP_BOOL, {}, {1}), tensor(AMP_I64, {1}, {1})}) {
+        EXPECT_EQ(op("narrow", {x, 0, start, 1}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"narrow: 'start' is", "expected a 0-dim tensor of integers"}));
+    }
+    EXPECT_EQ(op("narrow", {x, 0, tensor(AMP_I64, {}, {3}), 1}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"'start' 3 and 'length' 1 do not fit dimension 0"}));
+}
+
 TEST_F(Views, ExpandRepeatsWithoutCopying) {
     amp_tensor *x = tensor(AMP_F32, {2, 1}, {5, 7});
     amp_tensor *y = op("expand", {x, AMP_DIMS(3, -1, 2)});

@@ -1,4 +1,4 @@
-// What the environment says: AMP_ALLOW, AMP_DENY, AMP_CLEAR, AMP_TABLE, AMP_MAX_ISA. It is read once per process, so
+// What the environment says: AMP_ALLOW, AMP_DENY, AMP_CLEAR, AMP_TABLE, AMP_MAX_ISA, OMP_NUM_THREADS. It is read once per process, so
 // every case runs in a child: this program again, with a filter and the variables set.
 #include "amp_test.h"
 
@@ -133,4 +133,26 @@ TEST_F(Environment, MaxIsaNonsenseIsASentenceThatListsTheNames) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"AMP_MAX_ISA", "nonsense"}));
     EXPECT_EQ(op("softmax", {x, -1}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"AMP_MAX_ISA", "nonsense"}));
+}
+
+TEST_F(Environment, MoreThreadsThanCanBeAreASentence) {
+    if (!child_with("OMP_NUM_THREADS=99999")) return;
+    amp_tensor *x = tensor(AMP_F32, {512, 512});
+    for (const char *name : {"add", "mm"}) {
+        EXPECT_EQ(op(name, {x, x}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"OMP_NUM_THREADS is '99999'; it must be 1 to 4096"}));
+    }
+    EXPECT_EQ(amp_get_num_threads(), 4096);
+}
+
+TEST_F(Environment, OfAListOfThreadsTheFirstCounts) {
+    if (!child_with("OMP_NUM_THREADS=3,99999")) return;
+    EXPECT_EQ(amp_get_num_threads(), 3);
+    EXPECT_NE(op("add", {tensor(AMP_F32, {2}), 1.0}), nullptr) << amp_last_error();
+}
+
+TEST_F(Environment, ThreadsThatTheRuntimeIgnoresAreTheDefault) {
+    if (!child_with("OMP_NUM_THREADS=many")) return;
+    EXPECT_LE(amp_get_num_threads(), amp_cpu()->physical_cores);
+    EXPECT_NE(op("add", {tensor(AMP_F32, {2}), 1.0}), nullptr) << amp_last_error();
 }

@@ -658,6 +658,46 @@ TEST_F(Schema, OfEveryOpIsReadAsTheGeneratorReadsIt) {
     }
 }
 
+// Each tensor of a list that an op writes is one that it writes.
+TEST_F(UserOp, WritesTheTensorsOfAList) {
+    struct Args {
+        size_t struct_size;
+        amp_tensor_list grads;
+        amp_tensor *factor;
+    };
+    amp_op_definition d = {};
+    d.struct_size = sizeof d;
+    d.schema = "test_scale_all(Tensor(a!)[] grads, Tensor factor) -> Tensor";
+    d.args_size = sizeof(Args);
+    d.cpu.policy = "lower";
+    d.cpu.run = [](amp_call *call, const void *args) {
+        const auto *a = static_cast<const Args *>(args);
+        for (int64_t i = 0; i < a->grads.count; i++)
+            if (!op("mul_", {a->grads.items[i], op("to", {a->factor, AMP_F32})})) return amp_last_status();
+        return amp_call_return(call, 0, a->factor);
+    };
+    ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
+
+    amp_tensor *x = tensor(AMP_F32, {2}, {1, 1 / 3.0}), *y = tensor(AMP_F32, {1}, {3}), *two = tensor(AMP_F32, {}, {2});
+    const uint64_t versions[] = {amp_tensor_version(x), amp_tensor_version(y), amp_tensor_version(two)};
+    const auto list = [](std::vector<amp_tensor *> tensors) { return Value(tensors); };
+    {
+        const Region region; // casts the factor, never what is written
+        ASSERT_NE(op("test_scale_all", {list({x, y}), two}), nullptr) << amp_last_error();
+    }
+    EXPECT_EQ(numbers_of(x), (std::vector<double>{2, double(2 * float(1 / 3.0))}));
+    EXPECT_EQ(numbers_of(y), (std::vector<double>{6}));
+    EXPECT_GT(amp_tensor_version(x), versions[0]);
+    EXPECT_GT(amp_tensor_version(y), versions[1]);
+    EXPECT_EQ(amp_tensor_version(two), versions[2]);
+    EXPECT_NE(op("test_scale_all", {list({}), two}), nullptr) << "nothing to write";
+
+    amp_tensor *wide = op("expand", {tensor(AMP_F32, {1}), AMP_DIMS(3)});
+    EXPECT_EQ(op("test_scale_all", {list({x, wide}), two}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"test_scale_all", "'grads'", "share memory"}));
+    EXPECT_EQ(numbers_of(x)[0], 2) << "nothing was written";
+}
+
 TEST_F(Schema, MarksAreReadAndLeftOut) {
     const char *text = "  marked(Tensor input,\n   Tensor w@weight, Tensor(a!) m@uncast@weight) -> Tensor";
     std::vector<char> room(amp_schema_room(std::strlen(text)));

@@ -188,6 +188,9 @@ static std::unique_ptr<Placed> place(const Tensor &t, Layout layout) {
             index[d] = 0;
         }
     }
+    for (size_t d = 0; d < rank && layout == Layout::unstepped; d++) {
+        if (t.shape[d] <= 1 || t.bytes.empty()) strides[d] = d % 2 ? INT64_MIN / 2 : INT64_MAX / 2;
+    }
     placed->before = placed->memory;
     placed->tensor =
         amp_from_memory(base, t.dtype, static_cast<int>(rank), t.shape.data(), strides.data(), nullptr, nullptr);

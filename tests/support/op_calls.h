@@ -36,8 +36,9 @@ struct Call {
     std::vector<Argument> arguments;
 };
 
-// How the tensors of a call lie in memory.
-enum class Layout { dense, strided, negative, offset, channels_last, count };
+// How the tensors of a call lie in memory; unstepped: dense, with the largest strides where no step is taken, as DLPack
+// allows.
+enum class Layout { dense, strided, negative, offset, channels_last, unstepped, count };
 
 // What a call gives: all of it can be compared.
 struct Result {

@@ -167,14 +167,16 @@ AMP_API amp_tensor *amp_linalg_solve_out_call(amp_tensor *out, const amp_linalg_
 #define amp_linalg_solve_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "A, B", amp_linalg_solve_out_call(out, AMP_ARGS_(linalg_solve, A, r1_, __VA_ARGS__)))
 #endif
 
-/* x of A x = b from the LU factors of A.
- * lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor
+/* x of A x = b from the LU factors of A; with adjoint of Aᴴ x = b, as torch.linalg.lu_solve.
+ * lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots, *, bool adjoint=False) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
 typedef struct amp_lu_solve_args {
     size_t struct_size AMP_SIZE_OF_(amp_lu_solve_args);
     amp_tensor *b AMP_ABSENT_;
     amp_tensor *LU_data AMP_ABSENT_;
     amp_tensor *LU_pivots AMP_ABSENT_;
+    bool adjoint AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
 } amp_lu_solve_args;
 AMP_API amp_tensor *amp_lu_solve_call(const amp_lu_solve_args *args);
 AMP_API amp_tensor *amp_lu_solve_out_call(amp_tensor *out, const amp_lu_solve_args *args);

@@ -66,6 +66,13 @@ struct linalg_solve_options {
     linalg_solve_options &with_left(amp_opt_bool v_) { left = v_; return *this; }
 };
 
+/* lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots, *, bool adjoint=False) -> Tensor */
+struct lu_solve_options {
+    bool adjoint{};
+
+    lu_solve_options &with_adjoint(bool v_) { adjoint = v_; return *this; }
+};
+
 /* lu_with_info(Tensor input, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info) */
 struct lu_with_info_options {
     amp_opt_bool pivot{};
@@ -420,20 +427,22 @@ inline tensor linalg_solve_out(const tensor &out, const tensor &A, const tensor 
     return detail::written(amp_linalg_solve_out_call(out.get(), &args_));
 }
 
-/* x of A x = b from the LU factors of A.
- * lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor */
-inline tensor lu_solve(const tensor &b, const tensor &LU_data, const tensor &LU_pivots) {
+/* x of A x = b from the LU factors of A; with adjoint of Aᴴ x = b, as torch.linalg.lu_solve.
+ * lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots, *, bool adjoint=False) -> Tensor */
+inline tensor lu_solve(const tensor &b, const tensor &LU_data, const tensor &LU_pivots, const lu_solve_options &options = {}) {
     amp_lu_solve_args args_{};
     args_.b = b.get();
     args_.LU_data = LU_data.get();
     args_.LU_pivots = LU_pivots.get();
+    args_.adjoint = options.adjoint;
     return detail::made(amp_lu_solve_call(&args_));
 }
-inline tensor lu_solve_out(const tensor &out, const tensor &b, const tensor &LU_data, const tensor &LU_pivots) {
+inline tensor lu_solve_out(const tensor &out, const tensor &b, const tensor &LU_data, const tensor &LU_pivots, const lu_solve_options &options = {}) {
     amp_lu_solve_args args_{};
     args_.b = b.get();
     args_.LU_data = LU_data.get();
     args_.LU_pivots = LU_pivots.get();
+    args_.adjoint = options.adjoint;
     return detail::written(amp_lu_solve_out_call(out.get(), &args_));
 }
 

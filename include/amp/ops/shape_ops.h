@@ -167,6 +167,21 @@ AMP_API amp_tensor *amp_narrow_call(const amp_narrow_args *args);
 #define amp_narrow(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, start, length", amp_narrow_call(AMP_ARGS_MISSING_(narrow, (.dim = AMP_MISSING_INT_, .start = AMP_MISSING_INT_, .length = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
+/* As narrow, from the number on that start holds, a 0-dim tensor of integers, which is read at once.
+ * narrow.tensor(Tensor input, int dim, Tensor start, int length) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_narrow_tensor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_narrow_tensor_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    amp_tensor *start AMP_ABSENT_;
+    int64_t length AMP_REQUIRED_INT_;
+} amp_narrow_tensor_args;
+AMP_API amp_tensor *amp_narrow_tensor_call(const amp_narrow_tensor_args *args);
+#ifndef __cplusplus
+#define amp_narrow_tensor(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, start, length", amp_narrow_tensor_call(AMP_ARGS_MISSING_(narrow_tensor, (.dim = AMP_MISSING_INT_, .length = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
 /* Every step-th element of a dimension from start up to but without end; out-of-range bounds are clipped.
  * slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -356,6 +371,24 @@ AMP_API amp_tensor *amp_fill_tensor_out_call(amp_tensor *out, const amp_fill_ten
 #define amp_fill_tensor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_tensor_call(AMP_ARGS_(fill_tensor, input, r1_, __VA_ARGS__)))
 #define amp_fill_tensor_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_tensor_inplace_call(AMP_ARGS_(fill_tensor, input, r1_, __VA_ARGS__)))
 #define amp_fill_tensor_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, value", amp_fill_tensor_out_call(out, AMP_ARGS_(fill_tensor, input, r1_, __VA_ARGS__)))
+#endif
+
+/* src, which broadcasts, in the shape and dtype of input, whose elements are not read. In place, src may be any part
+ * of input's memory: it is read first.
+ * copy(Tensor input, Tensor src) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_copy_args {
+    size_t struct_size AMP_SIZE_OF_(amp_copy_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *src AMP_ABSENT_;
+} amp_copy_args;
+AMP_API amp_tensor *amp_copy_call(const amp_copy_args *args);
+AMP_API amp_tensor *amp_copy_inplace_call(const amp_copy_args *args);
+AMP_API amp_tensor *amp_copy_out_call(amp_tensor *out, const amp_copy_args *args);
+#ifndef __cplusplus
+#define amp_copy(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, src", amp_copy_call(AMP_ARGS_(copy, input, r1_, __VA_ARGS__)))
+#define amp_copy_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, src", amp_copy_inplace_call(AMP_ARGS_(copy, input, r1_, __VA_ARGS__)))
+#define amp_copy_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, src", amp_copy_out_call(out, AMP_ARGS_(copy, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Tensors joined along an existing dimension.

@@ -264,6 +264,17 @@ inline tensor narrow(const tensor &input, int64_t dim, int64_t start, int64_t le
     return detail::made(amp_narrow_call(&args_));
 }
 
+/* As narrow, from the number on that start holds, a 0-dim tensor of integers, which is read at once.
+ * narrow.tensor(Tensor input, int dim, Tensor start, int length) -> Tensor */
+inline tensor narrow_tensor(const tensor &input, int64_t dim, const tensor &start, int64_t length) {
+    amp_narrow_tensor_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.start = start.get();
+    args_.length = length;
+    return detail::made(amp_narrow_tensor_call(&args_));
+}
+
 /* Every step-th element of a dimension from start up to but without end; out-of-range bounds are clipped.
  * slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor */
 inline tensor slice(const tensor &input, const slice_options &options = {}) {
@@ -417,6 +428,27 @@ inline tensor fill_tensor_out(const tensor &out, const tensor &input, const tens
     args_.input = input.get();
     args_.value = value.get();
     return detail::written(amp_fill_tensor_out_call(out.get(), &args_));
+}
+
+/* src, which broadcasts, in the shape and dtype of input, whose elements are not read. In place, src may be any part of input's memory: it is read first.
+ * copy(Tensor input, Tensor src) -> Tensor */
+inline tensor copy(const tensor &input, const tensor &src) {
+    amp_copy_args args_{};
+    args_.input = input.get();
+    args_.src = src.get();
+    return detail::made(amp_copy_call(&args_));
+}
+inline tensor copy_(const tensor &input, const tensor &src) {
+    amp_copy_args args_{};
+    args_.input = input.get();
+    args_.src = src.get();
+    return detail::written(amp_copy_inplace_call(&args_));
+}
+inline tensor copy_out(const tensor &out, const tensor &input, const tensor &src) {
+    amp_copy_args args_{};
+    args_.input = input.get();
+    args_.src = src.get();
+    return detail::written(amp_copy_out_call(out.get(), &args_));
 }
 
 /* Tensors joined along an existing dimension.

@@ -1,6 +1,5 @@
 /* Unscaling of gradients: one pass that multiplies and looks for what is not finite. */
-#include "cpu/elementwise/unscale.h"
-
+#include "cpu/cpu_steps.h"
 #include "cpu/elementwise/elementwise.h"
 
 typedef struct unscaling {
@@ -24,11 +23,11 @@ typedef struct unscaling {
 UNSCALE(unscale_f32, float)
 UNSCALE(unscale_f64, double)
 
-amp_status amp_cpu_unscale(const char *op, amp_tensor *const *grads, int64_t count, amp_tensor *found,
-                           const amp_tensor *factor) {
-    (void)op;
+amp_status amp_cpu_unscale(amp_call *call, const amp_tensor_list *list, amp_tensor *found, const amp_tensor *factor) {
+    amp_tensor *const *grads = list->items;
+    (void)call;
     unscaling u = {.factor = *(const float *)amp_tensor_pointer(factor)};
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < list->count; i++) {
         const bool wide = grads[i]->dtype == AMP_F64;
         const amp_dtype compute = wide ? AMP_F64 : AMP_F32;
         const amp_elementwise work = {.function = wide ? unscale_f64 : unscale_f32,

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/linalg/lapack.h"
+#include "machine/blas.h"
 
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 
@@ -65,6 +66,8 @@ static void run_part(const amp_linalg_loop *loop, const work_size *size, char *m
 amp_status amp_cpu_linalg_run(amp_call *call, const amp_linalg_loop *loop) {
     const int64_t count = loop->batch->count, macs = amp_larger(loop->macs, 1);
     work_size size;
+    const char *fault = amp_blas_fault();
+    if (fault) return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: %s", amp_call_name(call), fault);
     AMP_TRY(find_work_size(call, loop, &size));
     const int wanted = amp_parallel_threads(count > INT64_MAX / macs ? INT64_MAX : count * macs, AMP_GRAIN_MACS);
     const int threads = wanted < count ? wanted : (int)count;

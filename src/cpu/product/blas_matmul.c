@@ -10,6 +10,7 @@
 #include "core/fail.h"
 #include "core/parallel.h"
 #include "cpu/convert/element.h"
+#include "machine/blas.h"
 
 /* What alpha and beta are, and how the accumulator's type multiplies. */
 #define REAL_FACTOR(name) p->name
@@ -124,6 +125,7 @@ static bool run_blas(amp_dtype dtype, const amp_loops_matmul *p) {
     if ((double)p->m * (double)p->n * (double)p->k < LEAST_MACS || (p->m > 1 && p->c_row < p->n)) return false;
     if (!as_blas(p->m, p->k, p->a_row, p->a_column, &a) || !as_blas(p->k, p->n, p->b_row, p->b_column, &b))
         return false;
+    if (amp_blas_fault()) return false;
     const int64_t panels = (p->m + PANEL - 1) / PANEL;
     int threads = amp_parallel_threads(p->m * p->n / PANEL * p->k, AMP_GRAIN_MACS / PANEL);
     if (threads > panels) threads = (int)panels;

@@ -85,10 +85,10 @@ AMP_DEVICE bool exchange_rows(matrix<T> b, const int32_t *pivots, int count, boo
 }
 
 template <class T>
-AMP_DEVICE_CALL bool solve_lu(matrix<T> lu, const int32_t *pivots, matrix<T> b, bool transposed) {
-    if (transposed) {
-        solve_triangle(lu.transposed(), true, false, b);
-        solve_triangle(lu.transposed(), false, true, b);
+AMP_DEVICE_CALL bool solve_lu(matrix<T> lu, const int32_t *pivots, matrix<T> b, char trans) {
+    if (trans != 'N') {
+        solve_triangle(lu.transposed(), true, false, b, trans == 'C');
+        solve_triangle(lu.transposed(), false, true, b, trans == 'C');
         return exchange_rows(b, pivots, lu.rows, true);
     }
     const bool right = exchange_rows(b, pivots, lu.rows, false);
@@ -142,7 +142,7 @@ MATRIX_KERNELS(matrix_triangular)
 MATRIX_TASK(matrix_lu_solve) {
     (void)scratch;
     const int32_t *pivots = (const int32_t *)a.stacks[1].data + place(index, a.rank, a.shape, a.stacks[1].strides);
-    const bool right = solve_lu(matrix_at<T>(a, 0, index), pivots, matrix_at<T>(a, 2, index), a.options[0] != 'N');
+    const bool right = solve_lu(matrix_at<T>(a, 0, index), pivots, matrix_at<T>(a, 2, index), (char)a.options[0]);
     if (!right && AMP_THREAD == 0) a.report.faults->index = a.report.op;
     return 0;
 }
@@ -163,7 +163,7 @@ MATRIX_TASK(matrix_solve) {
     const int info = factor_lu(x, pivots, true);
     AMP_BARRIER();
     if (a.options[1]) set_identity(b);
-    (void)solve_lu(x, pivots, b, a.options[0] != 'N');
+    (void)solve_lu(x, pivots, b, (char)a.options[0]);
     return info;
 }
 MATRIX_KERNELS(matrix_solve)

@@ -177,8 +177,8 @@ static cusolverStatus_t execute(const work *w, const amp_cuda_factor *f) {
         return solver.getrf(w->handle, w->params, f->m, f->n, w->type, f->a, f->lda, f->pivots, w->type,
                             w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);
     case AMP_CUDA_GETRS:
-        return solver.getrs(w->handle, w->params, f->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, f->n, f->k, w->type, f->a,
-                            f->lda, f->pivots, w->type, f->b, f->ldb, f->info);
+        return solver.getrs(w->handle, w->params, turn_of(f), f->n, f->k, w->type, f->a, f->lda, f->pivots, w->type,
+                            f->b, f->ldb, f->info);
     case AMP_CUDA_GEQRF:
         return solver.geqrf(w->handle, w->params, f->m, f->n, w->type, f->a, f->lda, w->type, f->b, w->type,
                             w->device_memory, w->device_bytes, w->host_memory, w->host_bytes, f->info);

@@ -194,14 +194,15 @@ static amp_status run_getrf(const job *j, int64_t *pivots, int64_t per_matrix, i
     return amp_cuda_launch_over(j->op, "stack_inside", &inside, amp_cuda_blocks(inside.count * per_matrix));
 }
 /* Its infos only tell of arguments. */
-static amp_status run_getrs(job *j, const amp_cuda_stack *b, int64_t *pivots, bool transposed) {
+static amp_status run_getrs(job *j, const amp_cuda_stack *b, int64_t *pivots, char trans) {
     const amp_cuda_stack *lu = &j->a.stacks[0];
     int32_t *unused = temporary(j, AMP_I32, 1);
     if (!unused) return amp_pending_error();
     for (int64_t i = 0; i < j->a.count; i++) {
         amp_cuda_factor f = factor_of(j, AMP_CUDA_GETRS, i, lu, b);
         f.pivots = pivots + i * lu->rows;
-        f.transposed = transposed;
+        f.transposed = trans != 'N';
+        f.conjugated = trans == 'C';
         f.info = unused;
         AMP_TRY(run(j, &f));
     }
@@ -226,7 +227,7 @@ static amp_status solve_lu(job *j) {
     widen.scratch = temporary(j, AMP_I64, elements);
     if (!widen.scratch) return amp_pending_error();
     AMP_TRY(amp_cuda_launch_over(j->op, "stack_pivots", &widen, amp_cuda_blocks(elements)));
-    return run_getrs(j, &j->a.stacks[2], widen.scratch, j->a.options[0] != 'N');
+    return run_getrs(j, &j->a.stacks[2], widen.scratch, j->a.options[0]);
 }
 
 static amp_status factor_and_solve(job *j) {
@@ -236,7 +237,7 @@ static amp_status factor_and_solve(job *j) {
     int32_t *found;
     AMP_TRY(run_getrf(j, pivots, n, &found));
     if (j->a.options[1]) AMP_TRY(each_element(j, stack_identity, 0, &j->a.stacks[1], NULL));
-    AMP_TRY(run_getrs(j, &j->a.stacks[1], pivots, j->a.options[0] != 'N'));
+    AMP_TRY(run_getrs(j, &j->a.stacks[1], pivots, j->a.options[0]));
     return give_verdict(j, found, 0, NULL, &j->a.stacks[1], NULL);
 }
 

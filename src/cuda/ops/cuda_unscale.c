@@ -1,10 +1,9 @@
 /* Unscaling of gradients: one launch for up to AMP_CUDA_TENSORS of them; the flag is never read here. */
-#include "cuda/ops/cuda_unscale.h"
-
 #include "amp/cuda.h"
 #include "amp/ops.h"
 #include "amp/scope.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_steps.h"
 
 typedef struct batch {
     const char *op;
@@ -55,26 +54,6 @@ static amp_status unscale_all(const char *op, amp_tensor *const *grads, int64_t 
     return AMP_OK;
 }
 
-static amp_status check_index(const char *op, const char *name, const amp_tensor *t, int expected) {
-    const int got = amp_cuda_device_of(t);
-    if (got == expected) return AMP_OK;
-    return amp_fail(AMP_ERROR_DEVICE, "%s: '%s' is on CUDA device %d, 'found_inf' on %d; all must be on one device", op,
-                    name, got, expected);
-}
-
-amp_status amp_cuda_unscale(const char *op, amp_tensor *const *grads, int64_t count, amp_tensor *found,
-                            const amp_tensor *factor) {
-    const amp_cuda_module *module = amp_cuda_loaded();
-    const int device = amp_cuda_device_of(found), before = module->selected();
-    AMP_TRY(check_index(op, "inv_scale", factor, device));
-    for (int64_t i = 0; i < count; i++) AMP_TRY(check_index(op, "grads", grads[i], device));
-    module->begin(op);
-    AMP_TRY(amp_cuda_status(op, module->select(device)));
-    amp_status status = amp_scope_enter(); /* for the copies */
-    if (status == AMP_OK) {
-        status = unscale_all(op, grads, count, found, factor);
-        (void)amp_scope_exit();
-    }
-    (void)module->select(before);
-    return status;
+amp_status amp_cuda_unscale(amp_call *call, const amp_tensor_list *grads, amp_tensor *found, const amp_tensor *factor) {
+    return unscale_all(call->op->name, grads->items, grads->count, found, factor);
 }

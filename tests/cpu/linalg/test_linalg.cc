@@ -141,6 +141,9 @@ TEST_F(Linalg, LuSolveUsesTheFactors) {
         for (amp_tensor *factors : {lu[0], column_major(lu[0]), spread(lu[0])}) {
             const Matrix x = matrix_of(op("lu_solve", {tensor_of(dtype, b), factors, spread(lu[1])}));
             EXPECT_TRUE(near(dtype, a * x, b, 64 * n));
+            amp_tensor *turned = op("lu_solve", {tensor_of(dtype, b), factors, lu[1]}, {{"adjoint", true}});
+            ASSERT_NE(turned, nullptr) << amp_last_error();
+            EXPECT_TRUE(near(dtype, adjoint(a) * matrix_of(turned), b, 64 * n));
         }
     });
 }

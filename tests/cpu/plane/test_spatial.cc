@@ -361,6 +361,15 @@ TEST_F(Spatial, FractionalPoolingWithoutSamplesDrawsThem) {
     EXPECT_TRUE(differs);
 }
 
+TEST_F(Spatial, FractionalPoolingKnowsPythonsNameOfTheSamples) {
+    amp_tensor *x = random_tensor(AMP_F32, {1, 2, 9, 9}, 3),
+               *samples = tensor(AMP_F32, {1, 2, 2}, {0.1, 0.9, 0.4, 0.5});
+    const amp_tensor *want = op("fractional_max_pool2d", {x, AMP_DIMS(2), AMP_DIMS(4)}, {{"random_samples", samples}});
+    const amp_tensor *got = op("fractional_max_pool2d", {x, AMP_DIMS(2), AMP_DIMS(4)}, {{"_random_samples", samples}});
+    ASSERT_NE(got, nullptr) << amp_last_error();
+    EXPECT_EQ(numbers_of(got), numbers_of(want));
+}
+
 TEST_F(Spatial, UnpoolingNamesTheFirstBadIndexHoweverItLies) {
     amp_tensor *x = random_tensor(AMP_F32, {1, 2, 1, 2}, 6), *places = tensor(AMP_I64, {1, 2, 1, 2}, {0, 61, 85, 1});
     for (amp_tensor *layout : {x, channels_last(x)}) {
