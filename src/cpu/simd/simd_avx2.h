@@ -231,34 +231,5 @@ static inline void v_add_to_doubles(double *acc, vf x) {
     _mm256_storeu_pd(acc, _mm256_add_pd(_mm256_loadu_pd(acc), low));
     _mm256_storeu_pd(acc + 4, _mm256_add_pd(_mm256_loadu_pd(acc + 4), high));
 }
-/* A vector's lanes as doubles. */
-typedef struct vd {
-    __m256d low, high;
-} vd;
-
-static inline vd v_no_doubles(void) {
-    return (vd){_mm256_setzero_pd(), _mm256_setzero_pd()};
-}
-static inline vd v_add_doubles(vd a, vd b) {
-    return (vd){_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)};
-}
-static inline vd v_widen(vf x) {
-    return (vd){_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
-}
-static inline vd v_load_doubles(const float *p) {
-    return (vd){_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))};
-}
-static inline vd v_square_doubles(vd x) {
-    return (vd){_mm256_mul_pd(x.low, x.low), _mm256_mul_pd(x.high, x.high)};
-}
-static inline vd v_abs_doubles(vd x) {
-    const __m256d sign = _mm256_set1_pd(-0.0);
-    return (vd){_mm256_andnot_pd(sign, x.low), _mm256_andnot_pd(sign, x.high)};
-}
-static inline double v_sum_doubles(vd x) {
-    const __m256d q = _mm256_add_pd(x.low, x.high);
-    const __m128d d = _mm_add_pd(_mm256_castpd256_pd128(q), _mm256_extractf128_pd(q, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(d, _mm_unpackhi_pd(d, d)));
-}
 
 #endif /* AMP_CPU_SIMD_AVX2_H */

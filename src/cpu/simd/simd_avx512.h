@@ -238,34 +238,5 @@ static inline void v_add_to_doubles(double *acc, vf x) {
     _mm512_storeu_pd(acc, _mm512_add_pd(_mm512_loadu_pd(acc), low));
     _mm512_storeu_pd(acc + 8, _mm512_add_pd(_mm512_loadu_pd(acc + 8), high));
 }
-/* A vector's lanes as doubles. */
-typedef struct vd {
-    __m512d low, high;
-} vd;
-
-static inline vd v_no_doubles(void) {
-    return (vd){_mm512_setzero_pd(), _mm512_setzero_pd()};
-}
-static inline vd v_add_doubles(vd a, vd b) {
-    return (vd){_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)};
-}
-static inline vd v_widen(vf x) {
-    return (vd){_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))};
-}
-static inline vd v_load_doubles(const float *p) {
-    return (vd){_mm512_cvtps_pd(_mm256_loadu_ps(p)), _mm512_cvtps_pd(_mm256_loadu_ps(p + 8))};
-}
-static inline vd v_square_doubles(vd x) {
-    return (vd){_mm512_mul_pd(x.low, x.low), _mm512_mul_pd(x.high, x.high)};
-}
-static inline vd v_abs_doubles(vd x) {
-    return (vd){_mm512_abs_pd(x.low), _mm512_abs_pd(x.high)};
-}
-static inline double v_sum_doubles(vd x) {
-    const __m512d all = _mm512_add_pd(x.low, x.high);
-    const __m256d q = _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_extractf64x4_pd(all, 1));
-    const __m128d d = _mm_add_pd(_mm256_castpd256_pd128(q), _mm256_extractf128_pd(q, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(d, _mm_unpackhi_pd(d, d)));
-}
 
 #endif /* AMP_CPU_SIMD_AVX512_H */

@@ -199,29 +199,5 @@ static inline float v_max_lane(vf x) {
 static inline void v_add_to_doubles(double *acc, vf x) {
     *acc += (double)x;
 }
-/* A vector's lanes as doubles. */
-typedef double vd;
-
-static inline vd v_no_doubles(void) {
-    return 0.0;
-}
-static inline vd v_add_doubles(vd a, vd b) {
-    return a + b;
-}
-static inline vd v_widen(vf x) {
-    return (vd)x;
-}
-static inline vd v_load_doubles(const float *p) {
-    return (vd)*p;
-}
-static inline vd v_square_doubles(vd x) {
-    return x * x;
-}
-static inline vd v_abs_doubles(vd x) {
-    return fabs(x);
-}
-static inline double v_sum_doubles(vd x) {
-    return x;
-}
 
 #endif /* AMP_CPU_SIMD_REF_H */

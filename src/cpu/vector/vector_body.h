@@ -2,12 +2,10 @@
  * for bf16 on both sides, which is widened and rounded in registers; no include guard: one file, one ISA, one dtype.
  *
  * Formula:     vector.h, by the function's name.
- * Accumulator: of sums, also of magnitudes and of squares, f64 lanes; within row functions f32 lanes over blocks of 64
- *              vectors (four accumulators, or two), folded as a tree, and f64 over blocks.
- * Error bound: elementwise in ulp, test_vmath.cc. A sum: n · 2⁻⁵³ · Σ|x|; within row functions 24 · 2⁻²⁴ · Σ|x| for any
- *              n, as at most 18 values meet in a lane, then 2 + log₂ VL sums of lanes; squares and deviations: one more
- *              rounding each. Rows: those of their sums, of e^x and of one product; bf16 results are rounded once on
- *              top.
+ * Accumulator: f32 lanes over blocks of 64 vectors (four accumulators, or two), folded as a tree; f64 over blocks.
+ * Error bound: elementwise in ulp, test_vmath.cc. A sum: 24 · 2⁻²⁴ · Σ|x| for any n, as at most 18 values meet
+ *              in a lane, then 2 + log₂ VL sums of lanes; squares and deviations: one more rounding each. Rows: those
+ *              of their sums, of e^x and of one product; bf16 results are rounded once on top.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
  * Source:      Higham, Accuracy and Stability of Numerical Algorithms, section 4.2 (sums of blocks). */
@@ -243,6 +241,7 @@ static inline vf v_nonzero(vf x) {
     }
 DEFINE_BLOCK_SUM(sum, acc[k] + (x - centre))
 DEFINE_BLOCK_SUM(squares, v_fma(x - centre, x - centre, acc[k]))
+DEFINE_BLOCK_SUM(abs, acc[k] + v_abs(x - centre))
 DEFINE_BLOCK_SUM(count, acc[k] + v_nonzero(x))
 
 /* Both sums of the deviations from the centre in one pass. */
@@ -272,56 +271,19 @@ static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-#define DEFINE_ROW_SUM(name, block)                                                                                    \
-    static inline double name(const element *in, int64_t n) {                                                          \
+#define DEFINE_SUM(name, block)                                                                                        \
+    double KERNEL(name)(const void *elements, int64_t n) {                                                             \
+        const element *in = elements;                                                                                  \
         double total = 0.0;                                                                                            \
         for (int64_t i = 0; i < n; i += SUM_BLOCK) {                                                                   \
             total += (double)block_##block(in + i, least(n - i, SUM_BLOCK), v_set1(0.0f));                             \
         }                                                                                                              \
         return total;                                                                                                  \
     }
-DEFINE_ROW_SUM(sum_of_row, sum) /* within a row that is dense, or made so, wherever it lay */
-DEFINE_ROW_SUM(squares_of_row, squares)
-DEFINE_ROW_SUM(nonzeros_of_row, count)
-
-double KERNEL(count_nonzero)(const void *elements, int64_t n) {
-    return nonzeros_of_row(elements, n);
-}
-
-static inline void load_doubles(const element *in, vd v[4]) {
-#ifdef VECTOR_BF16
-    vf x[4];
-    load_four(in, x);
-    AMP_UNROLL
-    for (int k = 0; k < 4; k++) v[k] = v_widen(x[k]);
-#else
-    AMP_UNROLL
-    for (int k = 0; k < 4; k++) v[k] = v_load_doubles(in + k * VL);
-#endif
-}
-static inline vd v_as_is(vd x) {
-    return x;
-}
-
-/* Each lane's sum in f64, as columns have theirs (columns_body.h): a sum is the same wherever its elements lie. */
-#define DEFINE_SUM(name, term)                                                                                         \
-    double KERNEL(name)(const void *elements, int64_t n) {                                                             \
-        const element *in = elements;                                                                                  \
-        vd acc[4] = {v_no_doubles(), v_no_doubles(), v_no_doubles(), v_no_doubles()};                                  \
-        int64_t i = 0;                                                                                                 \
-        for (; i + 4 * VL <= n; i += 4 * VL) {                                                                         \
-            vd v[4];                                                                                                   \
-            load_doubles(in + i, v);                                                                                   \
-            AMP_UNROLL                                                                                                 \
-            for (int k = 0; k < 4; k++) acc[k] = v_add_doubles(acc[k], term(v[k]));                                    \
-        }                                                                                                              \
-        for (; i + VL <= n; i += VL) acc[0] = v_add_doubles(acc[0], term(v_widen(LOAD(in + i))));                      \
-        if (i < n) acc[1] = v_add_doubles(acc[1], term(v_widen(LOAD_FIRST(in + i, n - i))));                           \
-        return v_sum_doubles(v_add_doubles(v_add_doubles(acc[0], acc[1]), v_add_doubles(acc[2], acc[3])));             \
-    }
-DEFINE_SUM(sum, v_as_is)
-DEFINE_SUM(sum_squares, v_square_doubles)
-DEFINE_SUM(sum_abs, v_abs_doubles)
+DEFINE_SUM(sum, sum)
+DEFINE_SUM(sum_squares, squares)
+DEFINE_SUM(sum_abs, abs)
+DEFINE_SUM(count_nonzero, count)
 
 void KERNEL(sum_deviations)(double *sums, const void *elements, int64_t n, float centre) {
     const element *in = elements;
@@ -508,7 +470,7 @@ static void normalize_row(element *out, const element *in, const float *weight, 
 void KERNEL(layer_norm)(void *out, const void *elements, const float *weight, const float *bias, int64_t n,
                         double eps) {
     const element *in = elements;
-    const float mean = (float)(sum_of_row(in, n) / (double)n);
+    const float mean = (float)(KERNEL(sum)(in, n) / (double)n);
     const vf centre = v_set1(mean);
     double rest = 0.0, squares = 0.0;
     for (int64_t i = 0; i < n; i += SUM_BLOCK) {
@@ -520,7 +482,7 @@ void KERNEL(layer_norm)(void *out, const void *elements, const float *weight, co
 }
 
 void KERNEL(rms_norm)(void *out, const void *in, const float *weight, const float *bias, int64_t n, double eps) {
-    const double scale = 1.0 / sqrt(squares_of_row(in, n) / (double)n + eps);
+    const double scale = 1.0 / sqrt(KERNEL(sum_squares)(in, n) / (double)n + eps);
     (void)bias;
     normalize_row(out, in, weight, NULL, n, 0.0f, (float)scale, 0.0f);
 }
