@@ -153,11 +153,16 @@ TEST_F(MiniLm, FurtherCallsOfAShapeAllocateNothingFromTheSystem) {
 #if defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "nothing is kept under AddressSanitizer";
 #endif
+    // How many threads met in oneDNN at once, each with operands of its own, differs from pass to pass: some are warm-up.
     for (bool bf16 : {false, true}) {
-        for (int i = 0; i < 2; i++) Embed(expected_, bf16);
-        const size_t before = amp_memory_statistics().system_allocations;
-        for (int i = 0; i < 3; i++) Embed(expected_, bf16);
-        EXPECT_EQ(amp_memory_statistics().system_allocations, before) << (bf16 ? "bf16" : "f32");
+        size_t before = 0, after = 1;
+        for (int round = 0; round < 5 && after != before; round++) {
+            for (int i = 0; i < 2; i++) Embed(expected_, bf16);
+            before = amp_memory_statistics().system_allocations;
+            for (int i = 0; i < 3; i++) Embed(expected_, bf16);
+            after = amp_memory_statistics().system_allocations;
+        }
+        EXPECT_EQ(after, before) << (bf16 ? "bf16" : "f32");
     }
 }
 
