@@ -1,6 +1,9 @@
 /* The CPU's table of steps. */
 #include "cpu/cpu_steps.h"
 
+#include "cpu/convert/copy.h"
+#include "cpu/product/matmul.h"
+
 const amp_steps amp_cpu_step_table = {
     .matmul = amp_cpu_matmul,
     .dots = amp_cpu_dots,

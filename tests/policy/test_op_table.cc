@@ -177,9 +177,11 @@ const std::map<std::string, std::string> forms_left_out = {
 
 size_t field_size(amp_arg_kind kind) {
     static const size_t sizes[] = {
-        sizeof(amp_tensor *), sizeof(amp_tensor_list), sizeof(amp_scalar),   sizeof(double),        sizeof(int64_t),
-        sizeof(bool),         sizeof(amp_opt_float),   sizeof(amp_opt_int),  sizeof(amp_opt_bool),  sizeof(amp_dims),
-        sizeof(amp_floats),   sizeof(amp_dtype),       sizeof(const char *), sizeof(amp_tensor **),
+        sizeof(amp_tensor *),  sizeof(amp_tensor_list), sizeof(amp_scalar),
+        sizeof(double),        sizeof(int64_t),         sizeof(bool),
+        sizeof(amp_opt_float), sizeof(amp_opt_int),     sizeof(amp_opt_bool),
+        sizeof(amp_dims),      sizeof(amp_floats),      sizeof(amp_dtype),
+        sizeof(const char *),  sizeof(amp_generator *), sizeof(amp_tensor **),
     };
     return sizes[kind];
 }
