@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "autocast/eligibility.h"
 #include "core/hot.h"
 #include "core/memory.h"
 #include "core/thread.h"
@@ -14,11 +15,6 @@
 #include "policy/cast_cache.h"
 #include "policy/policy.h"
 #include "policy/promotion.h"
-
-bool amp_autocast_eligible(const amp_tensor *t, amp_device device) {
-    if (!t || (t->dtype != AMP_F32 && t->dtype != AMP_F16 && t->dtype != AMP_BF16)) return false;
-    return t->storage->device == device;
-}
 
 /* ---- Casting one argument -------------------------------------------------------------------------------------- */
 
@@ -63,36 +59,6 @@ static amp_status cast_list(amp_call *call, amp_tensor_list *list, amp_dtype dty
     for (int64_t i = 0; i < copy.count; i++) AMP_TRY(cast_slot(call, &items[i], dtype, weight));
     list->items = copy.items;
     return AMP_OK;
-}
-
-typedef bool (*tensor_question)(const amp_call *call, const amp_tensor *t);
-
-/* Whether one of the arguments that a policy may cast is such a tensor. */
-static bool any_argument(const amp_call *call, tensor_question is_such) {
-    for (int i = 0; i < call->op->arg_count; i++) {
-        const amp_arg_info *arg = &call->op->args[i];
-        const bool is_list = arg->kind == AMP_ARG_TENSOR_LIST;
-        if ((!is_list && arg->kind != AMP_ARG_TENSOR) || arg->flags & (AMP_ARG_MUTATED | AMP_ARG_UNCAST)) continue;
-        amp_tensor *const *items = is_list ? amp_call_tensor_list(call, arg)->items : amp_call_tensor(call, arg);
-        const int64_t count = is_list ? amp_call_tensor_list(call, arg)->count : 1;
-        for (int64_t k = 0; k < count; k++) {
-            if (items[k] && is_such(call, items[k])) return true;
-        }
-    }
-    return false;
-}
-
-static bool is_eligible(const amp_call *call, const amp_tensor *t) {
-    return amp_autocast_eligible(t, call->device);
-}
-
-static bool is_f64(const amp_call *call, const amp_tensor *t) {
-    (void)call;
-    return t->dtype == AMP_F64;
-}
-
-static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
-    return t->storage->device != call->device && amp_dtype_is_floating(t->dtype);
 }
 
 AMP_HOT static amp_status cast_arguments(amp_call *call, amp_dtype dtype) {
@@ -206,17 +172,6 @@ static amp_status (*const policies[AMP_POLICY_COUNT])(amp_call *call) = {
 };
 
 /* ---- Bypasses -------------------------------------------------------------------------------------------------- */
-/* Why autocast will leave an argument alone that its policy would cast; NULL if there is none such. */
-static const char *argument_bypass(const amp_call *call) {
-    if (any_argument(call, is_f64)) return "an argument is f64";
-    return any_argument(call, is_elsewhere) ? "an argument is on another device" : NULL;
-}
-
-static const char *form_bypass(const amp_call *call) {
-    if (!any_argument(call, is_eligible)) return argument_bypass(call);
-    return call->form == AMP_FORM_INPLACE ? "in-place forms do not autocast" : "out= forms do not autocast";
-}
-
 static bool casts_arguments(amp_policy policy, const amp_region_state *region) {
     if (policy == AMP_POLICY_BANNED) return region->allow_banned;
     return policy != AMP_POLICY_FALLTHROUGH && policy != AMP_POLICY_PARTS;
@@ -228,7 +183,7 @@ static const amp_region_state *other_region(const amp_call *call) {
         const amp_region_state *region = &amp_region_states[d];
         if (d == (int)call->device || !region->enabled) continue;
         const amp_policy policy = amp_policy_of(call->op, (amp_device)d, region->table, call->args).policy;
-        if (casts_arguments(policy, region) && any_argument(call, is_eligible)) return region;
+        if (casts_arguments(policy, region) && amp_autocast_any_eligible(call)) return region;
     }
     return NULL;
 }
@@ -247,12 +202,6 @@ static bool is_explained(void) {
     return (layers & AMP_LAYER_EXPLAIN) != 0;
 }
 
-/* The report shows the target as the type that the op ran in: not where a cast is without effect. Asked before the
- * casts. */
-static bool runs_as_it_is(const amp_call *call) {
-    return !any_argument(call, is_eligible) || any_argument(call, is_f64);
-}
-
 AMP_HOT amp_status amp_autocast_layer(amp_call *call) {
     const amp_region_state *region = &amp_region_states[call->device];
     if (!region->enabled) {
@@ -267,11 +216,12 @@ AMP_HOT amp_status amp_autocast_layer(amp_call *call) {
     call->note.overridden = choice.overridden;
     const bool casts = casts_arguments(choice.policy, region);
     if (casts && call->form != AMP_FORM_FUNCTION) {
-        AMP_TRY(note_bypass(call, region, form_bypass(call)));
+        AMP_TRY(note_bypass(call, region, amp_autocast_form_bypass(call)));
         return amp_call_next(call);
     }
-    if (casts && (region->strict || is_explained())) AMP_TRY(note_bypass(call, region, argument_bypass(call)));
-    const bool as_it_is = casts && is_explained() && runs_as_it_is(call);
+    if (casts && (region->strict || is_explained()))
+        AMP_TRY(note_bypass(call, region, amp_autocast_argument_bypass(call)));
+    const bool as_it_is = casts && is_explained() && amp_autocast_runs_as_it_is(call);
     AMP_TRY(policies[choice.policy](call));
     if (as_it_is) {
         call->note.target = AMP_DTYPE_NONE;

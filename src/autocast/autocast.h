@@ -5,9 +5,6 @@
 #include "call/call.h"
 #include "policy/regions.h"
 
-/* Defined, on the device, floating point, not f64. */
-bool amp_autocast_eligible(const amp_tensor *tensor, amp_device device);
-
 /* How long the cast of an eligible tensor is kept. */
 amp_cast_life amp_autocast_cast_life(const amp_region_state *region, const amp_tensor *t, amp_dtype dtype, bool weight);
 

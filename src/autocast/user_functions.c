@@ -4,6 +4,7 @@
 
 #include "amp/ops.h"
 #include "autocast/autocast.h"
+#include "autocast/eligibility.h"
 #include "call/pending_casts.h"
 #include "core/lock.h"
 #include "core/struct_size.h"

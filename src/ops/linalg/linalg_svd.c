@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 typedef struct svd_job {
     const amp_lapack *lapack;

@@ -5,7 +5,7 @@
 
 #include "amp/ops.h"
 #include "core/compute_dtype.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 #include "policy/promotion.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"

@@ -2,7 +2,7 @@
  * linalg_tensorsolve; and triangular_solve. */
 #include "amp/ops.h"
 #include "call/backend.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 #include "steps/shape_rules.h"
 
 typedef struct lu_job {

@@ -1,6 +1,6 @@
 /* Cholesky factors: cholesky, linalg_cholesky, linalg_cholesky_ex, cholesky_inverse, cholesky_solve. */
 #include "amp/ops.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 typedef struct cholesky_job {
     const amp_lapack *lapack;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 typedef struct eigen_job {
     const amp_lapack *lapack;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 /* LAPACK's block size is at most 64; ormqr also keeps a triangle of 65 × 64. */
 enum { BLOCK = 64, TRIANGLE = 65 * BLOCK };

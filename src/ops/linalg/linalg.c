@@ -1,6 +1,6 @@
 /* What the linear algebra ops share: batches of matrices laid out for LAPACK, argument checks, and the loop that runs a
  * routine for each. */
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 #include <limits.h>
 #include <omp.h>

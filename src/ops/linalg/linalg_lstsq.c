@@ -4,7 +4,7 @@
 #include "amp/ops.h"
 #include "call/backend.h"
 #include "core/memory.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 typedef struct lstsq_job {
     const amp_lapack *lapack;
