@@ -18,13 +18,6 @@
 
 /* ---- Casting one argument -------------------------------------------------------------------------------------- */
 
-/* Trace and grad must see the cast: then it is a call of its own. */
-static amp_tensor *explicit_cast(amp_call *call, amp_tensor *t, amp_dtype dtype) {
-    const amp_to_args args = {.struct_size = sizeof args, .input = t, .dtype = dtype};
-    call->note.casts_made++;
-    return amp_dispatch_below(call->layers & ~(unsigned)AMP_LAYER_EXPLAIN, &amp_op_table[AMP_OP_ID_to], &args);
-}
-
 amp_cast_life amp_autocast_cast_life(const amp_region_state *region, const amp_tensor *t, amp_dtype dtype,
                                      bool weight) {
     if (!region->cache_enabled) return AMP_CAST_ONCE;
@@ -37,10 +30,6 @@ amp_cast_life amp_autocast_cast_life(const amp_region_state *region, const amp_t
 AMP_HOT static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
     amp_tensor *t = *slot;
     if (!amp_autocast_eligible(t, call->device) || t->dtype == dtype) return AMP_OK;
-    if (call->layers & (AMP_LAYER_TRACE | AMP_LAYER_GRAD)) {
-        *slot = explicit_cast(call, t, dtype);
-        return *slot ? AMP_OK : amp_pending_error();
-    }
     amp_tensor *pending = amp_call_pending_cast(call, t, dtype);
     if (!pending) return amp_pending_error();
     pending->cast_life = amp_autocast_cast_life(&amp_region_states[call->device], t, dtype, weight);
