@@ -28,7 +28,7 @@ static bool is_f64(const amp_call *call, const amp_tensor *t) {
 }
 
 static bool is_elsewhere(const amp_call *call, const amp_tensor *t) {
-    return t->storage->device != call->device && amp_dtype_is_floating(t->dtype);
+    return amp_tensor_memory(t)->storage->device != call->device && amp_dtype_is_floating(t->dtype);
 }
 
 bool amp_autocast_any_eligible(const amp_call *call) {

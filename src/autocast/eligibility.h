@@ -7,7 +7,7 @@
 /* Defined, on the device, floating point, not f64. */
 static inline bool amp_autocast_eligible(const amp_tensor *t, amp_device device) {
     if (!t || (t->dtype != AMP_F32 && t->dtype != AMP_F16 && t->dtype != AMP_BF16)) return false;
-    return t->storage->device == device;
+    return amp_tensor_memory(t)->storage->device == device;
 }
 
 /* Of the arguments that a policy may cast. */

@@ -101,7 +101,8 @@ static bool is_watched(const amp_storage *storage) {
 }
 
 static void read_by(const amp_call *call, const amp_tensor *t) {
-    const amp_storage *storage = t ? amp_tensor_memory(t)->storage : NULL;
+    const amp_tensor *read = t && t->source ? t->source : t; /* a cast that has memory by now was made of it too */
+    const amp_storage *storage = read ? read->storage : NULL;
     if (!storage || !is_watched(storage)) return;
     struct watched *w = find(storage);
     if (!w) return;

@@ -2,7 +2,6 @@
 #include "cpu/dnnl/dnnl_cache.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/lock.h"
@@ -182,29 +181,18 @@ static dnnl_status_t make_primitive(entry *e) {
     return s;
 }
 
-/* While it makes a primitive oneDNN does not expect an allocation to fail: it throws through C, or writes through NULL.
- * So there must be room for all that it may take (a primitive and its compiled code, about a megabyte) before it
- * begins. */
-static bool has_room(void) {
-    enum { ROOM = 8 << 20 };
-    void *room = malloc(ROOM);
-    __asm__ volatile("" : : "r"(room) : "memory"); /* no compiler knows better */
-    free(room);
-    return room != NULL;
-}
-
 /* Without a primitive where oneDNN has none; NULL where it fails. */
 static entry *make_entry(const amp_dnnl_kind *kind, const void *key, dnnl_status_t *status) {
     entry *e = amp_alloc_zeroed(sizeof *e);
     *status = dnnl_out_of_memory;
-    if (!e || !has_room()) {
+    if (!e || !amp_dnnl_has_room()) {
         amp_free(e);
         return NULL;
     }
     e->kind = kind;
     memcpy(e->key, key, kind->key_bytes);
     *status = make_primitive(e);
-    if (*status == dnnl_unimplemented) return e;
+    if (*status == dnnl_unimplemented || *status == dnnl_invalid_arguments) return e;
     if (*status != dnnl_success) {
         destroy_entry(e);
         return NULL;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/lock.h"
@@ -54,9 +55,18 @@ void amp_dnnl_use_for_test(amp_dnnl_use wanted) {
     atomic_store(&use, (int)wanted);
 }
 
+bool amp_dnnl_has_room(void) {
+    enum { ROOM = 8 << 20 };
+    void *room = malloc(ROOM);
+    __asm__ volatile("" : : "r"(room) : "memory"); /* no compiler knows better */
+    free(room);
+    return room != NULL;
+}
+
 static dnnl_status_t make_reorder(const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to,
                                   dnnl_primitive_t *primitive) {
     dnnl_primitive_desc_t descriptor = NULL;
+    if (!amp_dnnl_has_room()) return dnnl_out_of_memory;
     amp_lock(AMP_LOCK_DNNL_MAKING);
     dnnl_status_t s = dnnl_reorder_primitive_desc_create(&descriptor, from, state.engine, to, state.engine, NULL);
     if (s == dnnl_success) s = dnnl_primitive_create(primitive, descriptor);

@@ -3,6 +3,7 @@
 #define AMP_CPU_DNNL_ENGINE_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,6 +14,11 @@ dnnl_engine_t amp_dnnl_engine(void);
 
 /* "dnnl:" and oneDNN's own name of the implementation, kept for ever: there are few. Under AMP_LOCK_DNNL. */
 const char *amp_dnnl_name(const_dnnl_primitive_desc_t descriptor);
+
+/* While it makes a primitive oneDNN does not expect an allocation to fail: it throws through C, or writes through NULL.
+ * So there must be room for all that it may take (a primitive and its compiled code, about a megabyte) before it
+ * begins. */
+bool amp_dnnl_has_room(void);
 
 /* On the threads that OpenMP gives; takes AMP_LOCK_DNNL_MAKING. */
 dnnl_status_t amp_dnnl_reorder(const_dnnl_memory_desc_t from, void *source, const_dnnl_memory_desc_t to, void *target);

@@ -292,7 +292,7 @@ static amp_status run_dnnl(const amp_dnnl_matmul *p, bool *served, const char **
     amp_parallel_limit(limit);
     if (*served && name && s.primitives[0]) *name = s.primitives[0]->name;
     for (int i = 0; i < EDGES; i++) amp_dnnl_give_back(s.primitives[i]);
-    return status == dnnl_unimplemented && p->packed_b ? AMP_OK : check(status, "compute a product");
+    return !*served && status == dnnl_unimplemented && p->packed_b ? AMP_OK : check(status, "compute a product");
 }
 
 /* ---- What oneDNN's product does not do ------------------------------------------------------------------------ */
