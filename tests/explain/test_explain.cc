@@ -802,6 +802,13 @@ TEST_F(Explain, AProductThatOthersReadIsNotFused) {
     EXPECT_EQ(once([](amp_tensor *y) { op("softplus", {y}); }), Kinds{}) << "no activation that can be fused";
     EXPECT_EQ(once([](amp_tensor *y) { (void)y; }), Kinds{});
     EXPECT_EQ(once([](amp_tensor *y) { op("relu", {y}); }), Kinds{"fuse"});
+    {
+        Region region;
+        const auto read_through_a_cast = [](amp_tensor *y) {
+            op("softmax", {op("relu", {y}), -1}), op("softmax", {y, -1});
+        };
+        EXPECT_EQ(once(read_through_a_cast), Kinds{});
+    }
     amp_explain_reset();
     amp_tensor *kept = op("linear", {x_, w_});
     op("relu", {kept});
