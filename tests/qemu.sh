@@ -18,6 +18,8 @@ Nehalem | qemu64) isa=ref ;;
 esac
 run "$build/amp" info | grep "bf16 runs on $isa" || { echo "qemu.sh: on $cpu bf16 should run on $isa" >&2; exit 1; }
 run "$build/examples/first_steps"
+# Masked loads of AVX2 read what the mask leaves out under qemu 7: no tests with unreadable pages.
+pages='*StayInsideTheirArrays:Lines.*'
 status=0
 if [ "$cpu" = qemu64 ]; then # for which OpenBLAS takes kernels that do not run
     run "$build/tests/test_machine" --gtest_brief=1 --gtest_filter='Blas*'
@@ -25,6 +27,7 @@ if [ "$cpu" = qemu64 ]; then # for which OpenBLAS takes kernels that do not run
 fi
 while read -r program filter; do
     case $program in '' | '#'*) continue ;; esac
+    case $filter in *-*) filter=$filter:$pages ;; *) filter=$filter-$pages ;; esac
     echo "== $program --gtest_filter=$filter"
     run "$build/tests/$program" --gtest_brief=1 --gtest_filter="$filter" </dev/null || status=1
 done <"$tour"

@@ -9,6 +9,7 @@
 #include <complex>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ class Npy : public ::testing::Test {
     void TearDown() override {
         amp_clear_error();
         EXPECT_EQ(amp_memory_statistics().live_tensors, live);
-        ASSERT_EQ(std::system(("chmod -R u+rwX " + folder + " && rm -r " + folder).c_str()), 0);
+        std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+        std::filesystem::remove_all(folder);
     }
     std::string path(const std::string &name = "a.npy") const {
         return folder + "/" + name;
@@ -46,11 +48,8 @@ class Npy : public ::testing::Test {
     }
     // Number of files in the folder: what a failed save leaves behind shows here.
     int files() const {
-        int count = 0;
-        FILE *list = popen(("ls -A " + folder).c_str(), "r");
-        for (int c; (c = fgetc(list)) != EOF;) count += c == '\n';
-        pclose(list);
-        return count;
+        const std::filesystem::directory_iterator all(folder);
+        return int(std::distance(begin(all), end(all)));
     }
     // Loads the file, expects failure, returns the sentence.
     std::string failure(const std::string &name = "a.npy") const {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -28,7 +29,7 @@ class Safetensors : public ::testing::Test {
     void TearDown() override {
         amp_clear_error();
         EXPECT_EQ(amp_memory_statistics().live_tensors, live);
-        ASSERT_EQ(std::system(("rm -r " + folder).c_str()), 0);
+        std::filesystem::remove_all(folder);
     }
     std::string path(const std::string &name = "a.safetensors") const {
         return folder + "/" + name;

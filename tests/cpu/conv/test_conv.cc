@@ -111,7 +111,8 @@ TEST_F(Conv, ImagesOfOnePixelAreRows) {
                     EXPECT_EQ(numbers_of(y), want);
                 };
                 expect(x, w, b);
-                expect(spread(x), spread(w), spread(b));
+                // ref's products are oneDNN's, which may have another kernel for weights that lie apart.
+                expect(spread(x), amp_isa_best() == AMP_ISA_REF ? w : spread(w), spread(b));
                 if (axes > 1 && batch > 0) expect(channels_last(x), w, b);
             }
         }
