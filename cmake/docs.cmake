@@ -2,7 +2,7 @@
 # there, and the page of all ops to search. Man pages; the completion of `amp` in bash.
 set(pages ${PROJECT_BINARY_DIR}/docs)
 file(GLOB documents CONFIGURE_DEPENDS docs/*.md *.md)
-file(RELATIVE_PATH to_include ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+file(RELATIVE_PATH to_include ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR}/libamp)
 file(GLOB earlier ${pages}/*.md)
 file(REMOVE ${earlier} ${pages}/none)
 foreach(document IN LISTS documents)

@@ -5,7 +5,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/amp)
 set(private_dir ${CMAKE_INSTALL_LIBDIR}/amp)
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY include/amp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY include/amp DESTINATION ${AMP_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS amp amp_static EXPORT ampTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT ampTargets NAMESPACE amp:: DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ampConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -82,12 +82,13 @@ enum { AMP_PRESENT = 0x5e7 };
     } write;
 #endif
 
-/* An expression whose initialisers are checked: what gcc only warns of, a bare number for one of these types, is an error
- * as it is for clang. What the call needs of compound literals lives until it has returned. */
+/* An expression whose initialisers are checked: what gcc only warns of, a bare number for one of these types or in the place
+ * of a tensor, is an error as it is for clang; but not where these headers are the system's (-isystem). What the call needs of compound literals lives until it has returned. */
 #ifndef __cplusplus
 #define AMP_CHECKED_(before, ...)                                                                                      \
     __extension__({                                                                                                    \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wmissing-braces\"") before __VA_ARGS__;        \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wmissing-braces\"")                            \
+            _Pragma("GCC diagnostic error \"-Wint-conversion\"") before __VA_ARGS__;                                   \
         _Pragma("GCC diagnostic pop")                                                                                  \
     })
 #define AMP_CALL_(...) AMP_CHECKED_(, __VA_ARGS__)

@@ -24,12 +24,13 @@ for standard in c99 gnu17; do
         echo "bare_numbers.c does not compile without a bare number with $compiler" >&2
         exit 1
     }
-    for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do
         if said=$(compile_bare $number $standard); then
             echo "$compiler says nothing of number $number in bare_numbers.c" >&2
             exit 1
         fi
         case $number.$said in
+        1[67].*"without a cast"* | 1[67].*"incompatible integer to pointer"*) ;;
         1[2-5].*"required arguments: "* | 14.*amp_narrow*) ;;
         [0-9].*"missing braces"* | 1[01].*"missing braces"* | *"requires explicit braces"*) ;;
         *) echo "number $number: $said" >&2 && exit 1 ;;

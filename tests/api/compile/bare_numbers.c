@@ -1,5 +1,5 @@
-/* Calls that are errors, one by one (BARE, from 1): numbers without a mark of presence, and from 12 on required numbers
- * left out. By tests/api/check_ops.sh, without a warning switched on. */
+/* Calls that are errors, one by one (BARE, from 1): numbers without a mark of presence, from 12 on required numbers
+ * left out, from 16 on numbers in the place of tensors. By tests/api/check_ops.sh, without a warning switched on. */
 #include "amp/amp.h"
 
 amp_tensor *bare(amp_tensor *x, bool flag);
@@ -37,6 +37,10 @@ amp_tensor *bare(amp_tensor *x, bool flag) {
     y = amp_narrow(x, 0, 1);
 #elif BARE == 15
     y = amp_cumsum_out(y, x);
+#elif BARE == 16
+    y = amp_add(x, 2);
+#elif BARE == 17
+    y = amp_linear(x, 5);
 #endif
     return y;
 }
