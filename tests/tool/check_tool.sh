@@ -76,6 +76,7 @@ expect 0 "bf16" "$amp" explain "$folder/run.json"
 # Who stops the tool stops the program; what that recorded is printed, and no file stays behind.
 for signal in TERM HUP; do
     mkdir "$folder/tmp"
+    rm -f "$folder/out" "$folder/err" # of another round, which may have run
     TMPDIR="$folder/tmp" "$amp" explain -- sh -c "$program; echo runs; exec sleep 600" >"$folder/out" 2>"$folder/err" &
     while ! grep -q runs "$folder/err" 2>/dev/null; do sleep 0.05; done
     kill -s "$signal" $!

@@ -92,5 +92,5 @@ static bool is_in_a_class(const amp_conv *c) {
 
 bool amp_conv_prefers_dnnl(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
     const amp_dnnl_use use = amp_dnnl_use_now();
-    return use != AMP_DNNL_NEVER && is_theirs_too(c, o, y) && (use == AMP_DNNL_ALWAYS || is_in_a_class(c));
+    return use != AMP_DNNL_NEVER && (use == AMP_DNNL_ALWAYS || is_in_a_class(c)) && is_theirs_too(c, o, y);
 }

@@ -3,7 +3,6 @@
 #include "cpu/conv/conv_dnnl.h"
 
 #include <assert.h>
-#include <omp.h>
 #include <string.h>
 
 #include "core/fail.h"
@@ -17,7 +16,6 @@
 enum {
     SLICE = 64,                /* most output channels of one */
     LANES = 16,                /* oneDNN computes whole ones: the last slice is as wide as the others */
-    LINE = 64,                 /* bytes */
     DEEP_BYTES = 256 * 1024,   /* least weights of a layer that is cut by output channels … */
     DEEP_PIXELS = 1024,        /* … and most pixels */
     PIECES = 64,               /* most slices of pixels */
@@ -173,10 +171,6 @@ static bool refuses_loops(const void *words) {
 
 static const amp_dnnl_kind convolutions = {sizeof(key), describe_convolution, list_arguments, refuses_loops};
 
-static size_t whole_lines(size_t bytes) {
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
 
 /* One call's operands. */
@@ -185,8 +179,7 @@ typedef struct work {
     char *x, *w, *y;
     char *bias, *scale; /* padded to whole slices */
     char *residual;     /* laid out as y */
-    char *own;          /* own_bytes for each thread: its slice of the result, and a scratchpad */
-    size_t slice_bytes, own_bytes;
+    size_t slice_bytes; /* of a thread's own memory, which has its slice of the result and a scratchpad */
     int operands, which[AMP_DNNL_OPERANDS];
 } work;
 
@@ -198,19 +191,22 @@ static dnnl_status_t execute(const work *w, const amp_dnnl_primitive *p, const a
     return amp_dnnl_execute(p, o, data);
 }
 
-static amp_dnnl_primitive *primitive_of(const layer *l, int64_t slice) {
+static amp_dnnl_primitive *primitive_of(const void *context, int64_t slice) {
+    const layer *l = ((const work *)context)->layer;
     return slice > 0 && l->lower ? l->lower : l->primitive;
 }
 
-static dnnl_status_t run_pixels(const work *w, const amp_dnnl_operands *o, int64_t slice, char *own) {
+static dnnl_status_t run_pixels(const void *context, int64_t slice, const amp_dnnl_operands *o, char *own) {
+    const work *w = context;
     const layer *l = w->layer;
     char *const residual = w->residual ? w->residual + slice * l->y_step : NULL;
-    return execute(w, primitive_of(l, slice), o,
+    return execute(w, primitive_of(w, slice), o,
                    (char *const[MEMORIES]){w->x + slice * l->x_step, w->w, w->y + slice * l->y_step, own, w->bias,
                                            w->scale, residual});
 }
 
-static dnnl_status_t run_channels(const work *w, const amp_dnnl_operands *o, int64_t slice, char *own) {
+static dnnl_status_t run_channels(const void *context, int64_t slice, const amp_dnnl_operands *o, char *own) {
+    const work *w = context;
     const layer *l = w->layer;
     const key *k = l->key;
     const int64_t first = slice * k->out, width = l->out - first < k->out ? l->out - first : k->out;
@@ -234,75 +230,44 @@ static dnnl_status_t run_channels(const work *w, const amp_dnnl_operands *o, int
     return s;
 }
 
-static dnnl_status_t run_part(const work *w, amp_range part, char *own) {
-    const layer *l = w->layer;
-    dnnl_status_t s = dnnl_success;
-    amp_dnnl_operands *o = NULL;
-    amp_dnnl_primitive *p = NULL; /* whose operands they are */
-    for (int64_t i = part.begin; s == dnnl_success && i < part.end; i++) {
-        if (primitive_of(l, i) != p) {
-            if (o) amp_dnnl_give_operands_back(p, o);
-            p = primitive_of(l, i);
-            o = amp_dnnl_take_operands(p);
-        }
-        s = o ? (l->deep ? run_channels : run_pixels)(w, o, i, own) : dnnl_out_of_memory;
-    }
-    if (o) amp_dnnl_give_operands_back(p, o);
-    return s;
-}
-
-static dnnl_status_t run_slices(const work *w, int threads) {
-    dnnl_status_t failed = dnnl_success;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        const int thread = omp_get_thread_num();
-        const amp_range part = amp_parallel_part(w->layer->slices, 1, thread, omp_get_num_threads());
-        const dnnl_status_t s = run_part(w, part, w->own + (size_t)thread * w->own_bytes);
-        if (s != dnnl_success) {
-#pragma omp atomic write
-            failed = s;
-        }
-    }
-    return failed;
-}
-
-/* A copy of the bias or the scale that is zero beyond the channels; returns its end. */
+/* A copy of the bias or the scale that is zero beyond the channels. */
 static char *pad_channels(char *to, size_t bytes, const char *from, size_t size) {
-    memcpy(memset(to, 0, bytes), from, size);
-    return to + bytes;
+    return memcpy(memset(to, 0, bytes), from, size);
+}
+
+/* Bias and scale as whole slices read them, in `memory`, which is to be freed. */
+static dnnl_status_t pad_operands(work *w, const key *k, char **memory) {
+    const layer *l = w->layer;
+    const size_t value = k->bias_dtype >= 0 ? amp_dtype_size((amp_dtype)k->bias_dtype) : 0;
+    const size_t bias = amp_dnnl_lines((size_t)(l->slices * k->out) * value);
+    const size_t scale = k->scaled ? amp_dnnl_lines((size_t)(l->slices * k->out) * sizeof(float)) : 0;
+    if (bias + scale == 0) return dnnl_success;
+    *memory = amp_alloc(bias + scale);
+    if (!*memory) return dnnl_out_of_memory;
+    if (bias) w->bias = pad_channels(*memory, bias, w->bias, (size_t)l->out * value);
+    if (scale) w->scale = pad_channels(*memory + bias, scale, w->scale, (size_t)l->out * sizeof(float));
+    return dnnl_success;
 }
 
 static dnnl_status_t run(const layer *l, const amp_conv_operands *o, const void *weights, void *y) {
     const key *k = l->key;
-    const size_t value = l->deep && k->bias_dtype >= 0 ? amp_dtype_size((amp_dtype)k->bias_dtype) : 0;
-    const size_t bias_bytes = whole_lines((size_t)(l->slices * k->out) * value);
-    const size_t scale_bytes = l->deep && k->scaled ? whole_lines((size_t)(l->slices * k->out) * sizeof(float)) : 0;
-    const int threads = amp_parallel_threads(l->slices, 1);
+    const size_t scratch = l->primitive->scratch_bytes, lower = l->lower ? l->lower->scratch_bytes : 0;
     work w = {.layer = l, .x = o->x.data, .w = (char *)weights, .y = y};
+    char *padded = NULL;
     w.bias = o->bias.data;
     w.scale = o->scale.data;
     w.residual = o->residual.data;
     w.operands = list_operands(k, (int[AMP_DNNL_OPERANDS]){0}, w.which);
-    w.slice_bytes = l->deep ? whole_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t)) : 0;
-    const size_t scratch = l->primitive->scratch_bytes, lower = l->lower ? l->lower->scratch_bytes : 0;
-    w.own_bytes = (w.residual ? 2 : 1) * w.slice_bytes + (scratch > lower ? scratch : lower);
-    const size_t bytes = bias_bytes + scale_bytes + (size_t)threads * w.own_bytes;
-    char *const memory = bytes ? amp_alloc(bytes) : NULL;
-    if (bytes && !memory) return dnnl_out_of_memory;
-    w.own = memory;
-    if (memory && bias_bytes) {
-        w.own = pad_channels(w.own, bias_bytes, w.bias, (size_t)l->out * value);
-        w.bias = w.own - bias_bytes;
-    }
-    if (memory && scale_bytes) {
-        w.own = pad_channels(w.own, scale_bytes, w.scale, (size_t)l->out * sizeof(float));
-        w.scale = w.own - scale_bytes;
-    }
-    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
-    const dnnl_status_t s = run_slices(&w, threads);
-    amp_parallel_leave_library(previous);
-    amp_parallel_limit(limit);
-    amp_free(memory);
+    w.slice_bytes = l->deep ? amp_dnnl_lines((size_t)(l->pixels * k->out) * sizeof(uint16_t)) : 0;
+    dnnl_status_t s = l->deep ? pad_operands(&w, k, &padded) : dnnl_success;
+    const amp_dnnl_slices slices = {.count = l->slices,
+                                    .own_bytes =
+                                        (w.residual ? 2 : 1) * w.slice_bytes + (scratch > lower ? scratch : lower),
+                                    .primitive = primitive_of,
+                                    .run = l->deep ? run_channels : run_pixels,
+                                    .work = &w};
+    if (s == dnnl_success) s = amp_dnnl_run_slices(&slices);
+    amp_free(padded);
     return s;
 }
 

@@ -1,6 +1,7 @@
 /* The table of primitives, their memory objects, and how weights are blocked. */
 #include "cpu/dnnl/dnnl_cache.h"
 
+#include <omp.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -13,8 +14,7 @@ enum {
     BUCKETS = 1024,
     ENTRIES = 1024, /* above, the one unused for longest goes */
     IDLE = 8,       /* memory objects kept of each */
-    FORMATS = 64,
-    LINE = 64
+    FORMATS = 64
 };
 
 struct amp_dnnl_operands {
@@ -114,7 +114,8 @@ static dnnl_status_t fill_operands(const entry *e, amp_dnnl_operands *o) {
     return s;
 }
 
-amp_dnnl_operands *amp_dnnl_take_operands(amp_dnnl_primitive *p) {
+/* Those of an earlier run, if it left any; NULL: no memory. */
+static amp_dnnl_operands *take_operands(amp_dnnl_primitive *p) {
     entry *e = (entry *)p;
     for (int i = 0; i < IDLE; i++) {
         if (!atomic_load_explicit(&e->idle[i], memory_order_relaxed)) continue;
@@ -127,7 +128,7 @@ amp_dnnl_operands *amp_dnnl_take_operands(amp_dnnl_primitive *p) {
     return NULL;
 }
 
-void amp_dnnl_give_operands_back(amp_dnnl_primitive *p, amp_dnnl_operands *o) {
+static void give_operands_back(amp_dnnl_primitive *p, amp_dnnl_operands *o) {
     entry *e = (entry *)p;
     for (int i = 0; i < IDLE; i++) {
         amp_dnnl_operands *none = NULL;
@@ -143,6 +144,54 @@ dnnl_status_t amp_dnnl_execute(const amp_dnnl_primitive *p, const amp_dnnl_opera
     return s == dnnl_success ? dnnl_stream_wait(o->stream) : s;
 }
 
+/* ---- Slices --------------------------------------------------------------------------------------------------- */
+
+static dnnl_status_t run_part(const amp_dnnl_slices *s, amp_range part, char *own) {
+    dnnl_status_t status = dnnl_success;
+    amp_dnnl_operands *o = NULL;
+    amp_dnnl_primitive *of = NULL; /* whose operands they are */
+    for (int64_t i = part.begin; status == dnnl_success && i < part.end; i++) {
+        amp_dnnl_primitive *const needed = s->primitive(s->work, i);
+        if (needed != of) {
+            if (o) give_operands_back(of, o);
+            of = needed;
+            o = take_operands(of);
+        }
+        status = o ? s->run(s->work, i, o, own) : dnnl_out_of_memory;
+    }
+    if (o) give_operands_back(of, o);
+    return status;
+}
+
+static dnnl_status_t run_on_threads(const amp_dnnl_slices *s, int threads, char *own) {
+    dnnl_status_t failed = dnnl_success;
+#pragma omp parallel num_threads(threads)
+    {
+        const int thread = omp_get_thread_num();
+        const amp_range part = amp_parallel_part(s->count, 1, thread, omp_get_num_threads());
+        const dnnl_status_t status = run_part(s, part, own ? own + (size_t)thread * s->own_bytes : NULL);
+        if (status != dnnl_success) {
+#pragma omp atomic write
+            failed = status;
+        }
+    }
+    return failed;
+}
+
+/* A region of one thread costs what a small product does. */
+dnnl_status_t amp_dnnl_run_slices(const amp_dnnl_slices *s) {
+    const int threads = amp_parallel_threads(s->count, 1);
+    char *const own = s->own_bytes ? amp_alloc((size_t)threads * s->own_bytes) : NULL;
+    if (s->own_bytes && !own) return dnnl_out_of_memory;
+    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
+    const dnnl_status_t status =
+        threads == 1 ? run_part(s, (amp_range){0, s->count}, own) : run_on_threads(s, threads, own);
+    amp_parallel_leave_library(previous);
+    amp_parallel_limit(limit);
+    amp_free(own);
+    return status;
+}
+
 /* ---- The table ------------------------------------------------------------------------------------------------ */
 
 static void destroy_entry(entry *e) {
@@ -155,12 +204,8 @@ static void destroy_entry(entry *e) {
     amp_free(e);
 }
 
-static size_t whole_lines(size_t bytes) {
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
 static size_t bytes_of(const entry *e, dnnl_query_t what) {
-    return whole_lines(dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->shared.descriptor, what, 0)));
+    return amp_dnnl_lines(dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(e->shared.descriptor, what, 0)));
 }
 
 static bool is_loops(const entry *e) {
@@ -203,10 +248,11 @@ static entry *make_entry(const amp_dnnl_kind *kind, const void *key, dnnl_status
 }
 
 static entry **bucket_of(const amp_dnnl_kind *kind, const void *key) {
-    uint64_t words[AMP_DNNL_KEY_WORDS] = {0}, h = 0x9e3779b97f4a7c15u;
-    memcpy(words, key, kind->key_bytes);
-    for (int i = 0; i < AMP_DNNL_KEY_WORDS; i++) {
-        h = (h ^ words[i]) * 0xff51afd7ed558ccdu;
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (size_t at = 0; at < kind->key_bytes; at += sizeof h) {
+        uint64_t word;
+        memcpy(&word, (const char *)key + at, sizeof word);
+        h = (h ^ word) * 0xff51afd7ed558ccdu;
         h ^= h >> 32;
     }
     return &state.buckets[h % BUCKETS];

@@ -19,7 +19,7 @@ enum { AMP_DNNL_KEY_WORDS = 24, AMP_DNNL_OPERANDS = 8 };
 
 /* A kind of primitive; keys are words, zeroed before they are filled, the first of which tells the kinds apart. */
 typedef struct amp_dnnl_kind {
-    size_t key_bytes; /* at most those of AMP_DNNL_KEY_WORDS */
+    size_t key_bytes; /* whole words, at most AMP_DNNL_KEY_WORDS */
     /* Under AMP_LOCK_DNNL_MAKING; dnnl_unimplemented where oneDNN has none. */
     dnnl_status_t (*describe)(const void *key, dnnl_primitive_desc_t *descriptor);
     /* The DNNL_ARG_… whose memory each run names, in that order; returns how many. */
@@ -45,12 +45,26 @@ typedef struct amp_dnnl_primitive {
 amp_dnnl_primitive *amp_dnnl_take(const amp_dnnl_kind *kind, const void *key, dnnl_status_t *status);
 void amp_dnnl_give_back(amp_dnnl_primitive *p); /* may be NULL */
 
-/* The memory objects of one thread's runs, those of an earlier run if it left any; NULL: no memory. */
-amp_dnnl_operands *amp_dnnl_take_operands(amp_dnnl_primitive *p);
-void amp_dnnl_give_operands_back(amp_dnnl_primitive *p, amp_dnnl_operands *o);
-
 /* A run on the memory that `data` names in the order of the kind's arguments. */
 dnnl_status_t amp_dnnl_execute(const amp_dnnl_primitive *p, const amp_dnnl_operands *o, void *const data[]);
+
+/* Work that is cut into slices: which primitive computes one, and a run of it, with memory objects of that and memory of
+ * the thread's own. */
+typedef struct amp_dnnl_slices {
+    int64_t count;
+    size_t own_bytes; /* for each thread, in whole cache lines */
+    amp_dnnl_primitive *(*primitive)(const void *work, int64_t slice);
+    dnnl_status_t (*run)(const void *work, int64_t slice, const amp_dnnl_operands *o, char *own);
+    const void *work;
+} amp_dnnl_slices;
+
+/* Shares them out among our threads, each of which oneDNN takes for the only one. One failure of those that there were. */
+dnnl_status_t amp_dnnl_run_slices(const amp_dnnl_slices *s);
+
+/* Bytes in whole cache lines. */
+static inline size_t amp_dnnl_lines(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
 
 /* For reports and tests. */
 typedef struct amp_dnnl_cache_stats {

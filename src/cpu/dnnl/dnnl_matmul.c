@@ -185,12 +185,6 @@ static int slice_of(const slices *s, const amp_dnnl_matmul *p, int64_t index, am
 
 /* ---- Execution ------------------------------------------------------------------------------------------------ */
 
-static dnnl_status_t execute(const amp_dnnl_primitive *d, const amp_dnnl_operands *o, const amp_dnnl_matmul *p,
-                             void *scratchpad) {
-    const void *b = p->packed_b ? p->packed_b : p->b;
-    return amp_dnnl_execute(d, o, (void *[]){(void *)p->a, (void *)b, p->c, scratchpad, (void *)p->bias});
-}
-
 static key make_key(const amp_dnnl_matmul *p) {
     key q;
     memset(&q, 0, sizeof q);
@@ -237,59 +231,34 @@ static size_t scratch_bytes(const slices *s) {
     return most;
 }
 
-static dnnl_status_t run_part(const slices *s, const amp_dnnl_matmul *p, amp_range part, void *scratchpad) {
-    dnnl_status_t status = dnnl_success;
-    amp_dnnl_operands *o = NULL;
-    amp_dnnl_primitive *e = NULL; /* whose operands they are */
-    for (int64_t i = part.begin; status == dnnl_success && i < part.end; i++) {
-        amp_dnnl_matmul slice;
-        amp_dnnl_primitive *const needed = s->primitives[slice_of(s, p, i, &slice)];
-        if (needed != e) {
-            if (o) amp_dnnl_give_operands_back(e, o);
-            e = needed;
-            o = amp_dnnl_take_operands(e);
-        }
-        status = o ? execute(e, o, &slice, scratchpad) : dnnl_out_of_memory;
-    }
-    if (o) amp_dnnl_give_operands_back(e, o);
-    return status;
+typedef struct work {
+    const slices *s;
+    const amp_dnnl_matmul *p;
+} work;
+
+static amp_dnnl_primitive *primitive_of(const void *context, int64_t index) {
+    const work *w = context;
+    amp_dnnl_matmul slice;
+    return w->s->primitives[slice_of(w->s, w->p, index, &slice)];
 }
 
-static dnnl_status_t run_slices(const slices *s, const amp_dnnl_matmul *p, int threads) {
-    const size_t own = scratch_bytes(s);
-    char *const scratch = own ? amp_alloc((size_t)threads * own) : NULL;
-    if (own && !scratch) return dnnl_out_of_memory;
-    if (threads == 1) { /* a region of one thread costs what a small product does */
-        const dnnl_status_t status = run_part(s, p, (amp_range){0, s->all}, scratch);
-        amp_free(scratch);
-        return status;
-    }
-    dnnl_status_t failed = dnnl_success;
-#pragma omp parallel num_threads(threads)
-    {
-        const int thread = omp_get_thread_num();
-        const amp_range part = amp_parallel_part(s->all, 1, thread, omp_get_num_threads());
-        const dnnl_status_t status = run_part(s, p, part, scratch ? scratch + (size_t)thread * own : NULL);
-        if (status != dnnl_success) {
-#pragma omp atomic write
-            failed = status;
-        }
-    }
-    amp_free(scratch);
-    return failed;
+static dnnl_status_t run_slice(const void *context, int64_t index, const amp_dnnl_operands *o, char *scratchpad) {
+    const work *w = context;
+    amp_dnnl_matmul slice;
+    const amp_dnnl_primitive *d = w->s->primitives[slice_of(w->s, w->p, index, &slice)];
+    const void *b = slice.packed_b ? slice.packed_b : slice.b;
+    return amp_dnnl_execute(d, o, (void *[]){(void *)slice.a, (void *)b, slice.c, scratchpad, (void *)slice.bias});
 }
 
-/* As if there were one thread. Not served, without an error: oneDNN has no product with packed weights. */
+/* Not served, without an error: oneDNN has no product with packed weights. */
 static amp_status run_dnnl(const amp_dnnl_matmul *p, bool *served, const char **name) {
     slices s;
     cut(&s, p);
-    const int threads = amp_parallel_threads(s.all, 1);
-    const int limit = amp_parallel_limit(1), previous = amp_parallel_enter_library();
     dnnl_status_t status = take_primitives(&s, p);
     *served = status == dnnl_success;
-    if (*served) status = run_slices(&s, p, threads);
-    amp_parallel_leave_library(previous);
-    amp_parallel_limit(limit);
+    const work w = {&s, p};
+    if (*served)
+        status = amp_dnnl_run_slices(&(amp_dnnl_slices){s.all, scratch_bytes(&s), primitive_of, run_slice, &w});
     if (*served && name && s.primitives[0]) *name = s.primitives[0]->name;
     for (int i = 0; i < EDGES; i++) amp_dnnl_give_back(s.primitives[i]);
     return !*served && status == dnnl_unimplemented && p->packed_b ? AMP_OK : check(status, "compute a product");

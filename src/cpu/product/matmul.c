@@ -298,15 +298,18 @@ static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
 
 enum { LEAST_DNNL_ROWS = 64, MOST_DNNL_WEIGHTS = 1 << 20 };
 
-/* Whether oneDNN computes an f32 product with packed weights, described for both, faster. Our speed over oneDNN's on one
- * core of a Zen 4, N · K from 256² to 4096²: with AVX-512 0.97 to 1.09; with AVX2 (oneDNN's held down to that) 1.6 of 4
- * rows, 1.1 of 16, 0.97 of 32, and of 128 rows 0.89 to 0.96 up to 1024² and 0.97 to 1.10 above. What it would compute
- * in one piece, while other threads wait, is ours. */
-static bool prefers_dnnl(const amp_gemm *g, const amp_dnnl_matmul *d) {
+/* Whether oneDNN computes f32 products with packed weights faster; the matrices of a batch are all alike. Our speed
+ * over oneDNN's on one core of a Zen 4, N · K from 256² to 4096²: with AVX-512 0.97 to 1.09; with AVX2 (oneDNN's held
+ * down to that) 1.6 of 4 rows, 1.1 of 16, 0.97 of 32, and of 128 rows 0.89 to 0.96 up to 1024² and 0.97 to 1.10 above.
+ * What it would compute in one piece, while other threads wait, is ours. */
+static bool prefers_dnnl(const amp_matmul *p, const amp_packed_b *b) {
     const amp_dnnl_use use = amp_dnnl_use_now();
     if (use != AMP_DNNL_BY_RULE) return use == AMP_DNNL_ALWAYS;
     if (amp_isa_best() != AMP_ISA_AVX2) return amp_isa_best() < AMP_ISA_AVX2;
-    return g->m >= LEAST_DNNL_ROWS && g->n * g->k <= MOST_DNNL_WEIGHTS && amp_dnnl_matmul_is_shared(d);
+    if (p->m < LEAST_DNNL_ROWS || p->n * p->k > MOST_DNNL_WEIGHTS) return false;
+    const amp_gemm g = gemm_at(p, b, 0);
+    const amp_dnnl_matmul d = dnnl_at(p, &g, 0);
+    return amp_dnnl_matmul_is_shared(&d);
 }
 
 static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
@@ -316,13 +319,16 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     const amp_cast_life life = p->packed ? AMP_CAST_ONCE : life_of_b(call, p);
     if (life != AMP_CAST_ONCE) AMP_TRY(cached_b(call, p, packing_of(p), life, &own));
     const int64_t outer = outer_batches(p);
-    bool ours = b->data != NULL;
+    const bool ours = b->data && (outer == 0 || !prefers_dnnl(p, b));
     amp_status status = AMP_OK;
     for (int64_t i = 0; status == AMP_OK && i < outer; i++) {
         const amp_gemm g = gemm_at(p, b, i);
-        const amp_dnnl_matmul d = dnnl_at(p, &g, i);
-        if (i == 0 && ours) ours = !prefers_dnnl(&g, &d); /* one for all, as the epilogue is */
-        status = ours ? amp_gemm_f32(&g, &call->note.kernel) : amp_dnnl_matmul_f32(&d, &call->note.kernel);
+        if (ours) {
+            status = amp_gemm_f32(&g, &call->note.kernel);
+        } else {
+            const amp_dnnl_matmul d = dnnl_at(p, &g, i);
+            status = amp_dnnl_matmul_f32(&d, &call->note.kernel);
+        }
     }
     amp_cpu_matmul_unpack(&own);
     if (status != AMP_OK || ours) return status;
