@@ -1,0 +1,67 @@
+/* Graphs: networks from ONNX files, run as they stand, in f32 or under autocast.
+ *
+ *     amp_graph *net = amp_graph_load("model.onnx", NULL);
+ *     amp_tensor *y = NULL;
+ *     amp_autocast(AMP_DEVICE_CPU) { amp_graph_run(net, &x, 1, &y, 1); }
+ *     …
+ *     amp_graph_release(net); */
+#ifndef AMP_GRAPH_H
+#define AMP_GRAPH_H
+
+#include "amp/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A network. Immutable but for what it keeps for later runs: any number of threads may run one. */
+typedef struct amp_graph amp_graph;
+
+typedef struct amp_graph_options {
+    size_t struct_size AMP_SIZE_OF_(amp_graph_options);
+    const char *data_folder; /* one more folder that weights in files of their own may lie in; NULL: only the model's */
+    int64_t most_rounds;     /* of one Loop or Scan of the model; 0: a million */
+    unsigned char reserved[32]; /* 0 */
+} amp_graph_options;
+
+/* Reads a model in ONNX's format: opset 7 to 24, weights in the file or beside it. The file is mapped, and must not be cut
+ * short while the graph lives. options: NULL: the defaults. The graph is the caller's. NULL with an error: a file that is missing
+ * or no model; an opset, op or attribute that libamp lacks (the sentence names the node). Never crashes on a hostile
+ * file. */
+AMP_API amp_graph *amp_graph_load(const char *path, const amp_graph_options *options);
+
+/* Gives it back, with its weights; NULL is allowed. No other thread may be running it. */
+AMP_API void amp_graph_release(amp_graph *graph);
+
+enum { AMP_GRAPH_OPEN = -1 }; /* an extent, or a rank, that the model leaves open */
+
+/* What an input or output is called and looks like. Texts live as long as the graph. */
+typedef struct amp_graph_value {
+    size_t struct_size AMP_SIZE_OF_(amp_graph_value);
+    const char *name;
+    amp_dtype dtype;                        /* AMP_DTYPE_NONE: open */
+    int rank;                               /* AMP_GRAPH_OPEN: open */
+    int64_t shape[AMP_MAX_RANK];            /* AMP_GRAPH_OPEN: open */
+    const char *extent_names[AMP_MAX_RANK]; /* "batch" of an open extent; NULL: none */
+} amp_graph_value;
+
+/* How many there are; 0 for NULL. */
+AMP_API int amp_graph_input_count(const amp_graph *graph);
+AMP_API int amp_graph_output_count(const amp_graph *graph);
+/* Fills *value, whose struct_size is set, with input or output `index`, in the model's order. AMP_ERROR_INVALID: there is
+ * no such one. */
+AMP_API amp_status amp_graph_input(const amp_graph *graph, int index, amp_graph_value *value);
+AMP_API amp_status amp_graph_output(const amp_graph *graph, int index, amp_graph_value *value);
+
+/* Computes the outputs. inputs: as many tensors as the graph has inputs, in their order, on one device; extents of one name
+ * are equal. outputs: room for output_count results, the first of the graph's; each is owned as the result of an op is: by the
+ * innermost open scope, else by the caller. In a region of autocast every op is cast as the region says. Errors name the
+ * input (what the model wants, what came) or the node; then all outputs are NULL. */
+AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
+                                 int output_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AMP_GRAPH_H */
