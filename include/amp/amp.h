@@ -7,6 +7,7 @@
 #include "amp/cuda.h"
 #include "amp/error.h"
 #include "amp/explain.h"
+#include "amp/graph.h"
 #include "amp/io.h"
 #include "amp/memory.h"
 #include "amp/ops.h"

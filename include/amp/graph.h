@@ -37,7 +37,6 @@ enum { AMP_GRAPH_OPEN = -1 }; /* an extent, or a rank, that the model leaves ope
 
 /* What an input or output is called and looks like. Texts live as long as the graph. */
 typedef struct amp_graph_value {
-    size_t struct_size AMP_SIZE_OF_(amp_graph_value);
     const char *name;
     amp_dtype dtype;                        /* AMP_DTYPE_NONE: open */
     int rank;                               /* AMP_GRAPH_OPEN: open */
@@ -48,10 +47,10 @@ typedef struct amp_graph_value {
 /* How many there are; 0 for NULL. */
 AMP_API int amp_graph_input_count(const amp_graph *graph);
 AMP_API int amp_graph_output_count(const amp_graph *graph);
-/* Fills *value, whose struct_size is set, with input or output `index`, in the model's order. AMP_ERROR_INVALID: there is
- * no such one. */
-AMP_API amp_status amp_graph_input(const amp_graph *graph, int index, amp_graph_value *value);
-AMP_API amp_status amp_graph_output(const amp_graph *graph, int index, amp_graph_value *value);
+/* Fills *value, of which `bytes` are there (sizeof *value), with input or output `index`, in the model's order.
+ * AMP_ERROR_INVALID: there is no such one. */
+AMP_API amp_status amp_graph_get_input(const amp_graph *graph, int index, amp_graph_value *value, size_t bytes);
+AMP_API amp_status amp_graph_get_output(const amp_graph *graph, int index, amp_graph_value *value, size_t bytes);
 
 /* Computes the outputs. inputs: as many tensors as the graph has inputs, in their order, on one device; extents of one name
  * are equal. outputs: room for output_count results, the first of the graph's; each is owned as the result of an op is: by the

@@ -13,6 +13,8 @@
 
 struct amp_onnx_run;
 
+enum { AMP_ONNX_MOST_PLACES = 1024 }; /* inputs of a node, and outputs */
+
 /* One node while it is computed. */
 typedef struct amp_onnx_step {
     struct amp_onnx_run *run;

@@ -1,0 +1,137 @@
+/* Graphs from outside: what they are given is checked against what they declare, then the source computes. */
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/struct_size.h"
+#include "core/thread.h"
+
+struct amp_graph {
+    amp_graph_source source;
+};
+
+amp_graph *amp_graph_new(const amp_graph_source *source) {
+    amp_graph *g = amp_alloc(sizeof *g);
+    if (!g) {
+        (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a graph", source->name);
+        return NULL;
+    }
+    *g = (amp_graph){.source = *source};
+    return g;
+}
+
+void amp_graph_release(amp_graph *g) {
+    if (!g) return;
+    g->source.release(g->source.context);
+    amp_free(g);
+}
+
+/* ---- What it looks like ---------------------------------------------------------------------------------------- */
+
+int amp_graph_input_count(const amp_graph *g) {
+    return g ? g->source.input_count : 0;
+}
+
+int amp_graph_output_count(const amp_graph *g) {
+    return g ? g->source.output_count : 0;
+}
+
+static amp_status describe(const char *what, const amp_graph_value *values, int count, int index,
+                           amp_graph_value *value, size_t bytes) {
+    if (amp_failed()) return amp_pending_error();
+    if (index >= 0 && index < count) return amp_struct_write(what, value, bytes, &values[index], sizeof *value);
+    return amp_fail(AMP_ERROR_INVALID, "%s: there is no number %d; the graph has %d", what, index, count);
+}
+
+amp_status amp_graph_get_input(const amp_graph *g, int index, amp_graph_value *value, size_t bytes) {
+    return describe("graph_get_input", g ? g->source.inputs : NULL, amp_graph_input_count(g), index, value, bytes);
+}
+
+amp_status amp_graph_get_output(const amp_graph *g, int index, amp_graph_value *value, size_t bytes) {
+    return describe("graph_get_output", g ? g->source.outputs : NULL, amp_graph_output_count(g), index, value, bytes);
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------------------------- */
+
+/* "[batch, 3, ?, 224] f32" */
+static const char *declared(const amp_graph_value *v, char *text, size_t room) {
+    size_t at = (size_t)snprintf(text, room, v->rank < 0 ? "any shape" : "[");
+    for (int d = 0; d < v->rank && at < room; d++) {
+        const char *between = d > 0 ? ", " : "";
+        at += v->shape[d] >= 0 ? (size_t)snprintf(text + at, room - at, "%s%lld", between, (long long)v->shape[d])
+                               : (size_t)snprintf(text + at, room - at, "%s%.40s", between,
+                                                  v->extent_names[d] ? v->extent_names[d] : "?");
+    }
+    if (at < room) {
+        snprintf(text + at, room - at, "%s%s%s", v->rank < 0 ? "" : "]", v->dtype == AMP_DTYPE_NONE ? "" : " ",
+                 v->dtype == AMP_DTYPE_NONE ? "" : amp_dtype_name(v->dtype));
+    }
+    return text;
+}
+
+static bool fits(const amp_graph_value *v, const amp_tensor *t) {
+    if (v->dtype != AMP_DTYPE_NONE && v->dtype != t->dtype) return false;
+    if (v->rank >= 0 && v->rank != t->rank) return false;
+    for (int d = 0; d < v->rank; d++) {
+        if (v->shape[d] >= 0 && v->shape[d] != t->shape[d]) return false;
+    }
+    return true;
+}
+
+static amp_status check_input(const amp_graph_source *s, const amp_graph_value *v, const amp_tensor *t,
+                              amp_device device) {
+    char text[256];
+    if (!t)
+        return amp_fail(AMP_ERROR_INVALID, "%s: the input '%s' is NULL; expected %s", s->name, v->name,
+                        declared(v, text, sizeof text));
+    if (!amp_tensor_is_live(t)) return amp_fail(AMP_ERROR_INVALID, "%s: the input '%s' was released", s->name, v->name);
+    if (!fits(v, t))
+        return amp_fail(AMP_ERROR_INVALID, "%s: the input '%s' is %s; expected %s", s->name, v->name, amp_describe(t),
+                        declared(v, text, sizeof text));
+    if (amp_tensor_device(t) != device)
+        return amp_fail(AMP_ERROR_DEVICE, "%s: the input '%s' is on %s, the first one on %s; all must be on one device",
+                        s->name, v->name, amp_device_name(amp_tensor_device(t)), amp_device_name(device));
+    return AMP_OK;
+}
+
+static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inputs, int count,
+                               amp_tensor *const *outputs, int wanted) {
+    if (count != s->input_count || (count > 0 && !inputs))
+        return amp_fail(AMP_ERROR_INVALID, "%s: %d inputs were given; the graph has %d", s->name, inputs ? count : 0,
+                        s->input_count);
+    if (wanted < 0 || wanted > s->output_count || (wanted > 0 && !outputs))
+        return amp_fail(AMP_ERROR_INVALID, "%s: %d outputs were asked for; the graph has %d", s->name,
+                        outputs ? wanted : 0, s->output_count);
+    for (int i = 0; i < count; i++)
+        AMP_TRY(check_input(s, &s->inputs[i], inputs[i], inputs[0] ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU));
+    return AMP_OK;
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------------- */
+
+/* All outputs are computed in a frame of the run; those that were asked for leave it. */
+static amp_status compute(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs, int wanted) {
+    amp_scope_frame frame;
+    amp_tensor **all = amp_alloc_zeroed((size_t)s->output_count * sizeof *all);
+    if (!all) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
+    amp_scope_push(&frame);
+    const amp_status status = s->compute(s->context, inputs, all);
+    for (int i = 0; status == AMP_OK && i < wanted; i++) {
+        outputs[i] = all[i];
+        amp_scope_move(all[i], frame.outer);
+    }
+    amp_scope_pop(&frame);
+    amp_free(all);
+    return status;
+}
+
+amp_status amp_graph_run(amp_graph *g, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
+                         int output_count) {
+    for (int i = 0; outputs && i < output_count; i++) outputs[i] = NULL;
+    if (amp_failed()) return amp_pending_error();
+    if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_run: the graph is NULL");
+    AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
+    return compute(&g->source, inputs, outputs, output_count);
+}

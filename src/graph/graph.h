@@ -1,0 +1,22 @@
+/* A graph: inputs and outputs by name, and a function that computes the ones from the others by calling ops. */
+#ifndef AMP_GRAPH_GRAPH_H
+#define AMP_GRAPH_GRAPH_H
+
+#include "amp/graph.h"
+#include "core/tensor_impl.h"
+
+/* Where a graph comes from. */
+typedef struct amp_graph_source {
+    const char *name; /* for messages: the file */
+    int input_count, output_count;
+    const amp_graph_value *inputs, *outputs;
+    /* Inputs have been checked. Outputs belong to the innermost scope. */
+    amp_status (*compute)(void *context, amp_tensor *const *inputs, amp_tensor **outputs);
+    void (*release)(void *context); /* of the context, with all texts above */
+    void *context;
+} amp_graph_source;
+
+/* NULL with an error; the context is the caller's then. */
+amp_graph *amp_graph_new(const amp_graph_source *source);
+
+#endif /* AMP_GRAPH_GRAPH_H */
