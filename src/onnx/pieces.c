@@ -1,6 +1,8 @@
 /* Lists of extents and numbers on the host, for the import functions. */
 #include "onnx/pieces.h"
 
+#include "onnx/run_state.h"
+
 amp_dims amp_onnx_dims(int count, const int64_t *values) {
     amp_dims dims = {.count = count, .set = AMP_PRESENT};
     for (int i = 0; i < count && i < AMP_MAX_RANK; i++) dims.values[i] = values[i];
@@ -36,11 +38,7 @@ const void *amp_onnx_host(amp_tensor *t, amp_dtype dtype) {
 }
 
 amp_tensor *amp_onnx_to_inputs(const amp_onnx_step *s, amp_tensor *t) {
-    for (int i = 0; i < s->node->input_count; i++) {
-        const amp_tensor *input = amp_onnx_input(s, i);
-        if (input && amp_tensor_device(input) != AMP_DEVICE_CPU) return amp_to_device(t, amp_tensor_device(input));
-    }
-    return t;
+    return s->run->device == AMP_DEVICE_CPU ? t : amp_to_device(t, s->run->device);
 }
 
 amp_tensor *amp_onnx_from_host(const amp_onnx_step *s, amp_dtype dtype, int rank, const int64_t *shape,
