@@ -60,3 +60,22 @@ int64_t amp_onnx_extent(const amp_tensor *t, int from, int to) {
     for (int d = from; d < to; d++) product *= t->shape[d];
     return product;
 }
+
+amp_tensor *amp_onnx_vector_beside(const amp_tensor *beside, const int64_t *values, int64_t count) {
+    amp_tensor *t = amp_from_data(values, AMP_I64, 1, &count);
+    const amp_device device = amp_tensor_device(beside);
+    return device == AMP_DEVICE_CPU ? t : amp_to_device(t, device);
+}
+
+int64_t amp_onnx_list(const amp_onnx_step *s, int i, const char *name, int64_t *to, int room) {
+    int count = 0;
+    const int64_t *list = amp_onnx_ints(s, name, &count);
+    const amp_tensor *t = list ? NULL : amp_onnx_input(s, i);
+    if (!list) return t ? amp_onnx_read_ints(s, t, to, room) : 0;
+    if (count > room) {
+        (void)amp_onnx_fail(s, AMP_ERROR_INVALID, "%d numbers in '%s'; expected at most %d", count, name, room);
+        return -1;
+    }
+    memcpy(to, list, (size_t)count * sizeof *to);
+    return count;
+}

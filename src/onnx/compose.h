@@ -28,6 +28,14 @@ amp_status amp_onnx_read_number(const amp_onnx_step *s, const amp_tensor *t, amp
 /* All integers of a tensor, from whatever device, in memory that the caller gives to amp_free; NULL with an error. */
 int64_t *amp_onnx_all_ints(const amp_onnx_step *s, const amp_tensor *t);
 
+/* A vector of these integers where `beside` is; the step's amp_onnx_vector is where the run's inputs are, which what is
+ * known of shapes is not. */
+amp_tensor *amp_onnx_vector_beside(const amp_tensor *beside, const int64_t *values, int64_t count);
+
+/* At most `room` integers that are an attribute in old opsets and input number `i` in newer ones; how many there are, 0 for
+ * neither, -1 with an error. */
+int64_t amp_onnx_list(const amp_onnx_step *s, int i, const char *name, int64_t *to, int room);
+
 /* Extents multiplied: of dimensions `from` up to but without `to`. */
 int64_t amp_onnx_extent(const amp_tensor *t, int from, int to);
 

@@ -152,6 +152,11 @@ amp_status onnx_reduce(amp_onnx_step *s) {
 
 /* ---- Places ---------------------------------------------------------------------------------------------------- */
 
+/* Places in a dimension that were counted from its end. */
+static amp_tensor *from_behind(amp_tensor *places, const amp_tensor *x, int64_t axis) {
+    return amp_add_scalar(amp_neg(places), amp_int(x->shape[axis] - 1));
+}
+
 /* Of equal elements the last one is the first from behind. */
 amp_status onnx_arg(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0);
@@ -161,18 +166,20 @@ amp_status onnx_arg(amp_onnx_step *s) {
     amp_tensor *from = last ? amp_flip(x, AMP_DIMS(axis)) : x;
     amp_tensor *place = strcmp(s->node->op->to, "max") == 0 ? amp_argmax(from, .dim = AMP_SET(axis), .keepdim = keep)
                                                             : amp_argmin(from, .dim = AMP_SET(axis), .keepdim = keep);
-    if (last) place = amp_add_scalar(amp_neg(place), amp_int(x->shape[axis] - 1));
-    return amp_onnx_set(s, 0, place);
+    return amp_onnx_set(s, 0, last ? from_behind(place, x, axis) : place);
 }
 
+/* libamp's topk begins with the last of equal elements, as PyTorch's does; ONNX wants the first, which is the last from
+ * behind. */
 static amp_status top(amp_onnx_step *s, int64_t k) {
     amp_tensor *x = amp_onnx_required(s, 0), *places = NULL;
     const bool largest = amp_onnx_int(s, "largest", 1) != 0;
     const int64_t axis = x ? amp_onnx_axis(s, amp_onnx_int(s, "axis", -1), x->rank) : -1;
     if (axis < 0) return amp_pending_error();
-    amp_tensor *values = amp_topk(x, k, .dim = AMP_SET(axis), .largest = AMP_SET(largest), .indices = &places);
+    amp_tensor *from = amp_flip(x, AMP_DIMS(axis));
+    amp_tensor *values = amp_topk(from, k, .dim = AMP_SET(axis), .largest = AMP_SET(largest), .indices = &places);
     AMP_TRY(amp_onnx_set(s, 0, values));
-    return amp_onnx_set(s, 1, places);
+    return amp_onnx_set(s, 1, from_behind(places, x, axis));
 }
 
 amp_status onnx_top_k_attribute(amp_onnx_step *s) {
