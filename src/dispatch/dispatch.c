@@ -14,9 +14,10 @@
 
 _Atomic unsigned amp_process_layers;
 
-/* By bit number. Trace and grad are seams: installed at start, or by tests. */
+/* By bit number. Those that are missing are installed by the rooms above, or by tests. */
 static amp_layer_function layer_functions[] = {
     amp_explain_layer,  /* AMP_LAYER_EXPLAIN */
+    NULL,               /* AMP_LAYER_CAPTURE */
     amp_autocast_layer, /* AMP_LAYER_AUTOCAST */
     NULL,               /* AMP_LAYER_TRACE */
     NULL,               /* AMP_LAYER_GRAD */
