@@ -112,7 +112,7 @@ static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
     for (int64_t i = 0; i < p->s.out[2]; i++) {
         const amp_window *w = &p->windows[2][i];
         char *out = (char *)l->out + i * inner * m->size;
-        const int64_t count = amp_pool_pixels(l, w, pixels, places);
+        const int64_t count = amp_pool_pixels(l, w, pixels, l->indices ? places : NULL);
         if (!l->indices && count) {
             m->max(out, pixels, count, inner);
             continue;
