@@ -50,6 +50,7 @@ _amp() {
     "info --ops" | "replay --filter")
         [[ $word == -* ]] || _amp_words "$("${COMP_WORDS[0]}" info --ops 2>/dev/null | awk 'NR > 1 { print $1 }')" "$word" ;;
     "replay --device") _amp_words "cpu cuda" "$word" ;;
+    "explain --width") return ;; # a number
     "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
     "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "$word" ;;
     esac
