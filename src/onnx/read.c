@@ -8,7 +8,7 @@
 
 enum {
     UNPACKED_BASE = 64 << 20, /* bytes that protobuf-c may take of any skeleton, … */
-    UNPACKED_FACTOR = 4,      /* … and how many for each of the skeleton's */
+    UNPACKED_FACTOR = 4,      /* … and how many for each byte of the file that is in it */
     MOST_LINKS = 4 * AMP_ONNX_MOST_ITEMS,
     MOST_TEXT = 256 << 20, /* bytes of names in the bodies of functions, each as often as it is called */
     MOST_OPSETS = 256      /* that a model, or a function, imports */
@@ -102,14 +102,17 @@ static void arena_free(void *arena, void *memory) {
 static amp_status unpack(amp_onnx_reader *reader, const amp_onnx_skeleton *skeleton) {
     amp_onnx_arena *arena = &reader->memory->arena;
     ProtobufCAllocator allocator = {.alloc = arena_alloc, .free = arena_free, .allocator_data = arena};
-    const size_t most = UNPACKED_BASE + UNPACKED_FACTOR * skeleton->bytes;
+    const size_t most = UNPACKED_BASE + UNPACKED_FACTOR * skeleton->kept;
     arena->most = most;
     reader->proto = amp_onnx__model_proto__unpack(&allocator, skeleton->bytes, skeleton->data);
     arena->most = SIZE_MAX;
     if (reader->proto) return AMP_OK;
-    return amp_onnx_read_fail(reader, AMP_ERROR_IO,
-                              "this is no ONNX model, or its %zu bytes outside of raw_data unfold to more than %zu",
-                              skeleton->bytes, most);
+    if (arena->over) {
+        return amp_onnx_read_fail(reader, AMP_ERROR_IO, "its %zu bytes outside of raw_data unfold to more than %zu",
+                                  skeleton->kept, most);
+    }
+    if (arena->failed) return amp_onnx_no_memory(reader);
+    return amp_onnx_read_fail(reader, AMP_ERROR_IO, "this is no ONNX model: protobuf-c cannot unpack it");
 }
 
 static amp_status skim_and_unpack(amp_onnx_reader *reader) {
