@@ -37,7 +37,7 @@ void *amp_onnx_get(amp_onnx_reader *reader, size_t count, size_t size) {
 
 char *amp_onnx_copy_text(amp_onnx_reader *reader, const char *text, size_t length) {
     char *copy = amp_onnx_get(reader, length + 1, 1);
-    if (copy) memcpy(copy, text, length);
+    if (copy && length) memcpy(copy, text, length);
     return copy;
 }
 
@@ -126,10 +126,26 @@ static amp_status skim_and_unpack(amp_onnx_reader *reader) {
 
 /* ---- The model ---- */
 
-static amp_status check_opsets(const amp_onnx_reader *reader, const amp_onnx_opsets *opsets) {
-    if (opsets->count <= MOST_OPSETS) return AMP_OK;
-    return amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "%zu opsets are imported, expected at most %d", opsets->count,
-                              MOST_OPSETS);
+bool amp_onnx_find_opset(const amp_onnx_opsets *opsets, const char *domain, int64_t *version) {
+    const int number = amp_onnx_names_find(&opsets->names, domain);
+    if (number >= 0) *version = opsets->imports[number]->version;
+    return number >= 0;
+}
+
+/* Of a domain that is there twice, the first. */
+static amp_status fill_opsets(const amp_onnx_reader *reader, size_t count, amp_onnx_opset_proto *const *imports,
+                              amp_onnx_opsets *opsets) {
+    if (count > MOST_OPSETS) {
+        return amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "%zu opsets are imported, expected at most %d", count,
+                                  MOST_OPSETS);
+    }
+    opsets->imports = imports;
+    for (size_t i = 0; i < count; i++) {
+        const char *domain = amp_onnx_domain_of(imports[i]->domain);
+        if (amp_onnx_names_find(&opsets->names, domain) >= 0) continue;
+        if (amp_onnx_names_add(&opsets->names, domain, (int)i) != AMP_OK) return amp_onnx_no_memory(reader);
+    }
+    return AMP_OK;
 }
 
 void amp_onnx_function_key(const char *domain, const char *name, const char *overload, char *key) {
@@ -139,8 +155,7 @@ void amp_onnx_function_key(const char *domain, const char *name, const char *ove
 
 static amp_status add_function(amp_onnx_reader *reader, int number) {
     const amp_onnx_function_proto *f = reader->proto->functions[number];
-    const amp_onnx_opsets opsets = {f->n_opset_import, f->opset_import};
-    AMP_TRY(check_opsets(reader, &opsets));
+    AMP_TRY(fill_opsets(reader, f->n_opset_import, f->opset_import, &reader->opsets[number]));
     char text[AMP_ONNX_FUNCTION_KEY];
     amp_onnx_function_key(f->domain, f->name, f->overload, text);
     if (amp_onnx_names_find(&reader->functions, text) >= 0) {
@@ -153,9 +168,10 @@ static amp_status add_function(amp_onnx_reader *reader, int number) {
 
 static amp_status check_model(amp_onnx_reader *reader) {
     const amp_onnx_model_proto *proto = reader->proto;
-    const amp_onnx_opsets opsets = {proto->n_opset_import, proto->opset_import};
     if (!proto->graph) return amp_onnx_read_fail(reader, AMP_ERROR_IO, "the model has no graph: is this an ONNX file?");
-    AMP_TRY(check_opsets(reader, &opsets));
+    reader->opsets = amp_onnx_get(reader, proto->n_functions + 1, sizeof *reader->opsets);
+    if (!reader->opsets) return amp_pending_error();
+    AMP_TRY(fill_opsets(reader, proto->n_opset_import, proto->opset_import, &reader->opsets[proto->n_functions]));
     for (size_t i = 0; i < proto->n_functions; i++) AMP_TRY(add_function(reader, (int)i));
     return AMP_OK;
 }
@@ -164,10 +180,7 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     AMP_TRY(skim_and_unpack(reader));
     AMP_TRY(check_model(reader));
     const amp_onnx_model_proto *proto = reader->proto;
-    for (size_t i = 0; i < proto->n_opset_import; i++) {
-        const amp_onnx_opset_proto *import = proto->opset_import[i];
-        if (*amp_onnx_domain_of(import->domain) == '\0') model->opset = import->version;
-    }
+    (void)amp_onnx_find_opset(&reader->opsets[proto->n_functions], "", &model->opset);
     if (model->opset == 0 && proto->ir_version < 3) model->opset = 1; /* opsets came with version 3 */
     model->ir_version = proto->ir_version;
     model->producer = amp_onnx_text_of(proto->producer_name);
@@ -203,6 +216,14 @@ static amp_onnx_model *new_model(amp_onnx_reader *reader, const char *path) {
     return NULL;
 }
 
+static void end_reader(amp_onnx_reader *reader) {
+    for (size_t i = 0; reader->opsets && i <= reader->proto->n_functions; i++)
+        amp_onnx_names_end(&reader->opsets[i].names);
+    amp_onnx_names_end(&reader->functions);
+    amp_onnx_names_end(&reader->files);
+    amp_free(reader->once);
+}
+
 static amp_onnx_model *read_source(amp_onnx_reader *reader, const amp_onnx_source *source, bool in_file) {
     amp_onnx_model *model = new_model(reader, reader->path);
     if (!model) return NULL;
@@ -210,9 +231,7 @@ static amp_onnx_model *read_source(amp_onnx_reader *reader, const amp_onnx_sourc
     if (source->map) amp_file_map_retain(source->map);
     if (in_file) reader->folder = folder_of(reader, reader->path);
     const amp_status status = in_file && !reader->folder ? amp_pending_error() : fill_model(reader, model);
-    amp_onnx_names_end(&reader->functions);
-    amp_onnx_names_end(&reader->files);
-    amp_free(reader->once);
+    end_reader(reader);
     if (status == AMP_OK) return model;
     amp_onnx_free(model);
     return NULL;

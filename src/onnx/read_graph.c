@@ -6,6 +6,8 @@
 #include "core/memory.h"
 #include "onnx/reader.h"
 
+enum { MOST_DEPTH = 48 }; /* of graphs and functions in each other */
+
 #define FAIL(...) amp_onnx_read_fail(place->reader, AMP_ERROR_INVALID, __VA_ARGS__)
 
 /* ---- Words for sentences ---- */
@@ -287,7 +289,15 @@ static amp_status finish(amp_onnx_place *place) {
     return amp_onnx_order(place);
 }
 
+/* Reading recurses. */
+static amp_status check_depth(const amp_onnx_place *place) {
+    if (place->reader->depth <= MOST_DEPTH) return AMP_OK;
+    return FAIL("%s: graphs and functions lie more than %d deep in each other", amp_onnx_place_words(place).text,
+                MOST_DEPTH);
+}
+
 static amp_status read_parts(amp_onnx_place *place, const amp_onnx_graph_proto *proto) {
+    AMP_TRY(check_depth(place));
     AMP_TRY(add_initialisers(place, proto));
     AMP_TRY(add_inputs(place, proto));
     AMP_TRY(add_results(place));
@@ -297,6 +307,7 @@ static amp_status read_parts(amp_onnx_place *place, const amp_onnx_graph_proto *
 }
 
 static amp_onnx_graph *end_place(amp_onnx_place *place, amp_status status) {
+    place->reader->depth--;
     amp_onnx_names_end(&place->names);
     amp_free(place->values);
     amp_free(place->makers);
@@ -308,13 +319,13 @@ amp_onnx_graph *amp_onnx_read_graph(amp_onnx_reader *reader, const amp_onnx_grap
     amp_onnx_place place = {.reader = reader, .outer = outer, .node_count = proto->n_node, .node_protos = proto->node};
     place.graph = amp_onnx_get(reader, 1, sizeof *place.graph);
     if (!place.graph) return NULL;
-    place.opsets = (amp_onnx_opsets){reader->proto->n_opset_import, reader->proto->opset_import};
+    place.opsets = outer ? outer->opsets : &reader->opsets[reader->proto->n_functions];
     place.graph->name = amp_onnx_text_of(proto->name);
     if (outer) {
-        place.opsets = outer->opsets;
         place.call = outer->call;
         place.graph->outer = outer->graph;
     }
+    reader->depth++;
     return end_place(&place, read_parts(&place, proto));
 }
 
@@ -352,6 +363,7 @@ static amp_status add_returns(amp_onnx_place *place, const amp_onnx_function_pro
 
 static amp_status read_body(amp_onnx_place *place, const int *given) {
     const amp_onnx_function_proto *proto = place->call->function;
+    AMP_TRY(check_depth(place));
     AMP_TRY(add_arguments(place, proto, given));
     AMP_TRY(add_results(place));
     AMP_TRY(read_nodes(place));
@@ -364,7 +376,8 @@ amp_onnx_graph *amp_onnx_read_function(amp_onnx_reader *reader, const amp_onnx_c
     amp_onnx_place place = {.reader = reader, .call = call, .node_count = proto->n_node, .node_protos = proto->node};
     place.graph = amp_onnx_get(reader, 1, sizeof *place.graph);
     if (!place.graph) return NULL;
-    place.opsets = (amp_onnx_opsets){proto->n_opset_import, proto->opset_import};
+    place.opsets = call->opsets;
     place.graph->name = amp_onnx_text_of(proto->name);
+    reader->depth++;
     return end_place(&place, read_body(&place, given));
 }

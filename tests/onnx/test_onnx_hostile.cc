@@ -170,6 +170,12 @@ TEST_F(OnnxHostile, HalfAMillionNodes) {
     counting.most = 0; // this is no attack
 }
 
+TEST_F(OnnxHostile, ManyTinyTensors) {
+    Graph g = relu_graph();
+    for (int i = 0; i <= 100000; i++) g.initialisers.push_back(tensor("t" + std::to_string(i), UINT8, {0}, ""));
+    EXPECT_TRUE(has(failure(model(g)), {"more than 100000 tensors"}));
+}
+
 TEST_F(OnnxHostile, ManyOpsetsAndAttributes) {
     EXPECT_TRUE(has(failure(model(relu_graph()) + repeated(bytes(8, opset(1, "z")), 300)), {"opsets", "at most 256"}));
     std::vector<Bytes> attributes;
@@ -347,6 +353,52 @@ TEST_F(OnnxHostile, BodiesThatMultiply) {
     f.nodes = {node("Relu", {"a"}, {"r"})};
     for (int i = 0; i < 200; i++) f.nodes.push_back(node("Relu", {"r"}, {Bytes(3000, 'n') + std::to_string(i)}));
     EXPECT_TRUE(has(failure(model(g, {f})), {"functions written out"}));
+}
+
+// Sub-graphs in functions in sub-graphs in …
+TEST_F(OnnxHostile, BodiesInEachOther) {
+    std::vector<Bytes> functions;
+    for (int i = 1; i <= 16; i++) {
+        Graph inner;
+        inner.nodes = {i < 16 ? node("F" + std::to_string(i + 1), {"a"}, {"r"}, {}, "", "own")
+                              : node("Relu", {"a"}, {"r"})};
+        for (int k = 0; k < 10; k++) {
+            Graph outer;
+            outer.nodes = {node("If", {"a"}, {"r"}, {graph_attribute("b", inner)})};
+            outer.outputs = {bytes(1, "r")};
+            inner.outputs = {bytes(1, "r")};
+            inner = outer;
+        }
+        Function f;
+        f.name = "F" + std::to_string(i);
+        f.inputs = {"a"};
+        f.outputs = {"r"};
+        f.nodes = inner.nodes;
+        functions.push_back(f);
+    }
+    Graph g = relu_graph();
+    g.nodes = {node("F1", {"x"}, {"y"}, {}, "", "own")};
+    EXPECT_TRUE(has(failure(model(g, functions)), {"more than 48 deep in each other"}));
+}
+
+// Long names that begin alike.
+TEST_F(OnnxHostile, NamesThatAreSlowToCompare) {
+    const Bytes name(4000, 'n');
+    Bytes imports;
+    for (int i = 0; i < 200; i++) imports += bytes(8, opset(i, name + std::to_string(i)));
+    std::vector<Bytes> attributes, nodes;
+    for (int i = 0; i < 60; i++) attributes.push_back(int_attribute(name + std::to_string(i), i));
+    Function f;
+    f.name = "F";
+    f.outputs = {"r"};
+    f.nodes = {node("Relu", {}, {"r"}, attributes, "", name + "199")};
+    Graph g = relu_graph();
+    g.nodes = {node("Relu", {"x"}, {"y"})};
+    for (int i = 0; i < 5000; i++) g.nodes.push_back(node("F", {}, {}, {}, "", "own"));
+    EXPECT_TRUE(has(failure(model(g, {f}, imports)), {"functions written out"}));
+    g.nodes = {node("Relu", {"x"}, {"y"})};
+    for (int i = 0; i < 5000; i++) g.nodes.push_back(node("Relu", {}, {}, {}, "", name + "199"));
+    EXPECT_NE(of(model(g, {}, imports)), nullptr);
 }
 
 // ---- Memory ------------------------------------------------------------------------------------------------------
