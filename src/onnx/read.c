@@ -11,21 +11,22 @@ enum {
     UNPACKED_FACTOR = 4,      /* … and how many for each byte of the file that is in it */
     MOST_LINKS = 4 * AMP_ONNX_MOST_ITEMS,
     MOST_TEXT = 256 << 20, /* bytes of names in the bodies of functions, each as often as it is called */
+    MOST_SHOWN = 200,      /* bytes of a path in a sentence */
     MOST_OPSETS = 256      /* that a model, or a function, imports */
 };
 
 /* ---- What the parts share ---- */
 
-amp_status amp_onnx_read_fail(const amp_onnx_reader *reader, amp_status code, const char *format, ...) {
+amp_status(amp_onnx_read_fail)(const amp_onnx_reader *reader, amp_status code, const char *format, ...) {
     char text[900];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return amp_fail(code, "graph_load: %.200s: %s", reader->path, text);
+    return amp_fail(code, "graph_load: %s: %s", reader->shown, text);
 }
 
-amp_status amp_onnx_no_memory(const amp_onnx_reader *reader) {
+amp_status(amp_onnx_no_memory)(const amp_onnx_reader *reader) {
     return amp_onnx_read_fail(reader, AMP_ERROR_MEMORY, "no memory for the model");
 }
 
@@ -118,7 +119,7 @@ static amp_status unpack(amp_onnx_reader *reader, const amp_onnx_skeleton *skele
 static amp_status skim_and_unpack(amp_onnx_reader *reader) {
     const amp_onnx_source *source = &reader->memory->source;
     amp_onnx_skeleton skeleton = {0};
-    AMP_TRY(amp_onnx_skim(reader->path, source->data, source->bytes, &skeleton));
+    AMP_TRY(amp_onnx_skim(reader->shown, source->data, source->bytes, &skeleton));
     const amp_status status = unpack(reader, &skeleton);
     amp_free(skeleton.data);
     return status;
@@ -153,9 +154,9 @@ void amp_onnx_function_key(const char *domain, const char *name, const char *ove
              amp_onnx_text_of(overload));
 }
 
-static amp_status add_function(amp_onnx_reader *reader, int number) {
+static amp_status add_function(amp_onnx_reader *reader, int number, amp_onnx_opsets *opsets) {
     const amp_onnx_function_proto *f = reader->proto->functions[number];
-    AMP_TRY(fill_opsets(reader, f->n_opset_import, f->opset_import, &reader->opsets[number]));
+    AMP_TRY(fill_opsets(reader, f->n_opset_import, f->opset_import, opsets));
     char text[AMP_ONNX_FUNCTION_KEY];
     amp_onnx_function_key(f->domain, f->name, f->overload, text);
     if (amp_onnx_names_find(&reader->functions, text) >= 0) {
@@ -169,10 +170,11 @@ static amp_status add_function(amp_onnx_reader *reader, int number) {
 static amp_status check_model(amp_onnx_reader *reader) {
     const amp_onnx_model_proto *proto = reader->proto;
     if (!proto->graph) return amp_onnx_read_fail(reader, AMP_ERROR_IO, "the model has no graph: is this an ONNX file?");
-    reader->opsets = amp_onnx_get(reader, proto->n_functions + 1, sizeof *reader->opsets);
-    if (!reader->opsets) return amp_pending_error();
-    AMP_TRY(fill_opsets(reader, proto->n_opset_import, proto->opset_import, &reader->opsets[proto->n_functions]));
-    for (size_t i = 0; i < proto->n_functions; i++) AMP_TRY(add_function(reader, (int)i));
+    amp_onnx_opsets *opsets = amp_onnx_get(reader, proto->n_functions + 1, sizeof *opsets);
+    if (!opsets) return amp_pending_error();
+    reader->opsets = opsets;
+    AMP_TRY(fill_opsets(reader, proto->n_opset_import, proto->opset_import, &opsets[proto->n_functions]));
+    for (size_t i = 0; i < proto->n_functions; i++) AMP_TRY(add_function(reader, (int)i, &opsets[i]));
     return AMP_OK;
 }
 
@@ -189,6 +191,12 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
 }
 
 /* ---- In and out ---- */
+
+/* The end of a path: sentences have room for more. */
+static const char *end_of(const char *path) {
+    const size_t length = strlen(path);
+    return length > MOST_SHOWN ? path + length - MOST_SHOWN : path;
+}
 
 /* The folder of a path, as it is written. */
 static char *folder_of(amp_onnx_reader *reader, const char *path) {
@@ -242,16 +250,19 @@ amp_onnx_model *amp_onnx_read(const char *path, const amp_onnx_read_options *opt
     amp_file_map *map = amp_file_map_open("graph_load", path);
     if (!map) return NULL;
     const amp_onnx_source source = {.data = amp_file_map_data(map), .bytes = amp_file_map_bytes(map), .map = map};
-    amp_onnx_reader reader = {.path = path, .data_folder = options ? options->data_folder : NULL};
+    amp_onnx_reader reader = {
+        .path = path, .shown = end_of(path), .data_folder = options ? options->data_folder : NULL};
     amp_onnx_model *model = read_source(&reader, &source, true);
     amp_file_map_release(map);
     return model;
 }
 
 amp_onnx_model *amp_onnx_read_bytes(const void *data, size_t bytes, const amp_onnx_read_options *options) {
+    static const char in_memory[] = "a model in memory";
     if (amp_failed()) return NULL;
     const amp_onnx_source source = {.data = data, .bytes = bytes};
-    amp_onnx_reader reader = {.path = "a model in memory", .data_folder = options ? options->data_folder : NULL};
+    amp_onnx_reader reader = {
+        .path = in_memory, .shown = in_memory, .data_folder = options ? options->data_folder : NULL};
     return read_source(&reader, &source, false);
 }
 

@@ -41,9 +41,13 @@ amp_onnx_words amp_onnx_node_words(const amp_onnx_place *place, size_t node) {
     return words;
 }
 
+static int maker_of(const amp_onnx_place *place, int value) {
+    return place->makers && value != ABSENT_VALUE ? place->makers[value] : MADE_BY_CALLER;
+}
+
 static amp_onnx_words maker_words(const amp_onnx_place *place, int value) {
     amp_onnx_words words;
-    const int maker = value == ABSENT_VALUE ? MADE_BY_CALLER : place->makers[value];
+    const int maker = maker_of(place, value);
     if (maker >= 0) return amp_onnx_node_words(place, (size_t)maker);
     snprintf(words.text, sizeof words.text, "%s", maker == MADE_BY_CALLER ? "an input" : "an initialiser");
     return words;
@@ -59,7 +63,7 @@ static void *grown(const void *from, size_t count, size_t room, size_t size) {
 
 static amp_status make_room(amp_onnx_place *place) {
     const int count = place->graph->value_count;
-    if (count < place->value_room) return AMP_OK;
+    if (place->values && count < place->value_room) return AMP_OK;
     const int room = count ? 2 * count : 16;
     amp_onnx_value *values = grown(place->values, (size_t)count, (size_t)room, sizeof *values);
     int *makers = grown(place->makers, (size_t)count, (size_t)room, sizeof *makers);
@@ -205,7 +209,7 @@ static amp_status add_initialisers(amp_onnx_place *place, const amp_onnx_graph_p
 /* A value that is an initialiser too keeps that: whoever lists it may mean a default, and nobody can give another. */
 static bool is_initialiser(const amp_onnx_place *place, const char *name) {
     const int number = amp_onnx_names_find(&place->names, name);
-    return number >= 0 && place->makers[number] == MADE_AS_INITIALISER;
+    return number >= 0 && maker_of(place, number) == MADE_AS_INITIALISER;
 }
 
 static amp_status add_inputs(amp_onnx_place *place, const amp_onnx_graph_proto *proto) {
@@ -279,10 +283,10 @@ static amp_status finish(amp_onnx_place *place) {
     graph->values = amp_onnx_get(place->reader, (size_t)graph->value_count, sizeof *graph->values);
     int *captured = amp_onnx_get(place->reader, (size_t)graph->capture_count, 2 * sizeof *captured);
     if (!graph->values || !captured) return amp_pending_error();
-    if (graph->value_count) memcpy(graph->values, place->values, (size_t)graph->value_count * sizeof *graph->values);
+    if (place->values) memcpy(graph->values, place->values, (size_t)graph->value_count * sizeof *graph->values);
     graph->captured = captured;
     graph->captured_as = captured + graph->capture_count;
-    for (int i = 0; i < graph->capture_count; i++) {
+    for (int i = 0; place->captures && i < graph->capture_count; i++) {
         captured[i] = place->captures[2 * i];
         captured[graph->capture_count + i] = place->captures[2 * i + 1];
     }

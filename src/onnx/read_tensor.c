@@ -87,11 +87,10 @@ static amp_status check_shape(making *m) {
 
 static amp_status check_type(making *m) {
     const char *type = NULL;
-    if (amp_onnx_dtype_of(m->proto->data_type, &type) == AMP_DTYPE_NONE) {
-        return FAIL(AMP_ERROR_DTYPE, "is %s, a type that libamp does not have", type);
-    }
     m->type = type_of(m->proto->data_type);
-    return AMP_OK;
+    if (m->type) return AMP_OK;
+    (void)amp_onnx_dtype_of(m->proto->data_type, &type);
+    return FAIL(AMP_ERROR_DTYPE, "is %s, a type that libamp does not have", type);
 }
 
 static amp_tensor *new_tensor(const making *m) {

@@ -55,7 +55,8 @@ typedef struct amp_onnx_opsets {
 } amp_onnx_opsets;
 
 typedef struct amp_onnx_reader {
-    const char *path;   /* for sentences */
+    const char *path;   /* of the file */
+    const char *shown;  /* its end, for sentences */
     const char *folder; /* of the model; NULL: it has none */
     const char *data_folder;
     struct amp_onnx_memory *memory;
@@ -102,6 +103,10 @@ enum { NO_VALUE = -1, ABSENT_VALUE = INT32_MAX };
 amp_status amp_onnx_read_fail(const amp_onnx_reader *reader, amp_status code, const char *format, ...)
     __attribute__((cold, format(printf, 3, 4)));
 amp_status amp_onnx_no_memory(const amp_onnx_reader *reader);
+#ifdef __clang_analyzer__ /* which cannot see that these are never AMP_OK */
+#define amp_onnx_read_fail(...) (amp_onnx_read_fail(__VA_ARGS__), AMP_ERROR_INTERNAL)
+#define amp_onnx_no_memory(reader) (amp_onnx_no_memory(reader), AMP_ERROR_MEMORY)
+#endif
 /* NULL: amp_onnx_no_memory. */
 void *amp_onnx_get(amp_onnx_reader *reader, size_t count, size_t size);
 /* An error once there is more than a model may have. */
