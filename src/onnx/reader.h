@@ -79,6 +79,15 @@ typedef struct amp_onnx_call {
     amp_onnx_attribute *bindings; /* what the call, or the default, gives; kind 0: nothing */
 } amp_onnx_call;
 
+/* A value, while its graph is read. */
+typedef struct amp_onnx_draft {
+    const char *name;
+    amp_tensor *constant;
+    const amp_onnx_value_proto *declared; /* as an input, else as an output; NULL: as neither */
+    int maker;                            /* node, in the file's order; MADE_BY_… */
+    int outside;                          /* of a captured one: its number in the outer graph */
+} amp_onnx_draft;
+
 /* A graph, while it is read. Numbers of values are final from the start; nodes are sorted at the end. */
 typedef struct amp_onnx_place {
     amp_onnx_reader *reader;
@@ -86,12 +95,9 @@ typedef struct amp_onnx_place {
     const amp_onnx_call *call;    /* of the function that it belongs to; NULL: none */
     const amp_onnx_opsets *opsets;
     amp_onnx_graph *graph;
-    amp_onnx_names names; /* of values; ABSENT_VALUE: an input of a function that the call leaves out */
-    amp_onnx_value *values;
-    int *makers; /* node (in the file's order) by value; MADE_BY_… */
-    int value_room;
-    int *captures; /* pairs: number outside, number here */
-    int capture_room;
+    amp_onnx_names names;   /* of values; ABSENT_VALUE: an input of a function that the call leaves out */
+    amp_onnx_draft *drafts; /* of the graph's values */
+    int draft_room;
     size_t node_count;
     amp_onnx_node_proto *const *node_protos;
 } amp_onnx_place;
