@@ -58,7 +58,7 @@ static amp_onnx_words maker_words(const amp_onnx_place *place, int value) {
 static amp_status make_room(amp_onnx_place *place) {
     const int count = place->graph->value_count;
     if (place->drafts && count < place->draft_room) return AMP_OK;
-    const int room = count ? 2 * count : 16;
+    const int room = count + count / 2 + 16;
     amp_onnx_draft *drafts = amp_alloc((size_t)room * sizeof *drafts);
     if (!drafts) return amp_onnx_no_memory(place->reader);
     if (place->drafts) memcpy(drafts, place->drafts, (size_t)count * sizeof *drafts);

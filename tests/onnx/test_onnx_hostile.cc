@@ -381,6 +381,28 @@ TEST_F(OnnxHostile, BodiesInEachOther) {
     EXPECT_TRUE(has(failure(model(g, functions)), {"more than 48 deep in each other"}));
 }
 
+// Ten bodies in each other, each of which captures what the innermost reads.
+TEST_F(OnnxHostile, CapturesThatMultiply) {
+    const int count = 100000;
+    Graph g = relu_graph();
+    Names all;
+    for (int i = 0; i < count; i++) {
+        all.push_back("v" + std::to_string(i));
+        g.nodes.push_back(node("Relu", {"x"}, {all.back()}));
+    }
+    Graph body;
+    body.nodes = {node("Sum", all, {"r"})};
+    body.outputs = {bytes(1, "r")};
+    for (int i = 0; i < 9; i++) {
+        Graph outer;
+        outer.nodes = {node("If", {"x"}, {"r"}, {graph_attribute("b", body)})};
+        outer.outputs = {bytes(1, "r")};
+        body = outer;
+    }
+    g.nodes.push_back(node("If", {"x"}, {"z"}, {graph_attribute("b", body)}));
+    EXPECT_TRUE(has(failure(model(g)), {"1000000 nodes, values and attributes"}));
+}
+
 // Long names that begin alike.
 TEST_F(OnnxHostile, NamesThatAreSlowToCompare) {
     const Bytes name(4000, 'n');
