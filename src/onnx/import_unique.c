@@ -90,10 +90,17 @@ static amp_status hand_out(amp_onnx_step *s, amp_tensor *from, int64_t axis, con
     return amp_onnx_set(s, 3, amp_onnx_vector_beside(from, t->count, t->kinds));
 }
 
+/* Dimension `axis` first, the others in their order. */
+static amp_tensor *in_front(amp_tensor *x, int axis) {
+    amp_dims order = amp_onnx_dims(x->rank, NULL);
+    for (int d = 0; d < x->rank; d++) order.values[d] = d == 0 ? axis : d <= axis ? d - 1 : d;
+    return amp_permute(x, order);
+}
+
 /* By the slices of `axis`: `numbers` gets them one after the other, `lists` is five arrays of n. */
 static amp_status find(amp_onnx_step *s, amp_tensor *from, int axis, void *numbers, int64_t *lists) {
     const int64_t n = from->shape[axis], elements = amp_tensor_numel(from);
-    const amp_tensor *slices = amp_transpose(from, 0, axis);
+    const amp_tensor *slices = in_front(from, axis);
     things t = {.n = n,
                 .length = n > 0 ? elements / n : 0,
                 .order = lists,
