@@ -1,6 +1,8 @@
 /* Keeping nets, and finding the one for a run. */
 #include "graph/nets.h"
 
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,11 +80,17 @@ static size_t bytes_of(const amp_tensor *t) {
     return (size_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype);
 }
 
+/* One input behind another lies aligned for every type. */
+static size_t room_of(const amp_tensor *t) {
+    enum { ALIGNMENT = 8 };
+    return (bytes_of(t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 /* Of the inputs that `reads` names; SIZE_MAX: too many. */
 static size_t count_read_bytes(uint64_t reads, amp_tensor *const *inputs, int count) {
     size_t bytes = 0;
     for (int i = 0; i < count && i < 63; i++) {
-        if (reads >> i & 1) bytes += bytes_of(inputs[i]);
+        if (reads >> i & 1) bytes += room_of(inputs[i]);
         if (bytes > MOST_READ_BYTES) return SIZE_MAX;
     }
     return reads >> 63 ? SIZE_MAX : bytes;
@@ -91,14 +99,16 @@ static size_t count_read_bytes(uint64_t reads, amp_tensor *const *inputs, int co
 static amp_status read_elements(uint64_t reads, amp_tensor *const *inputs, int count, char *to) {
     for (int i = 0; i < count && i < 63; i++) {
         if (!(reads >> i & 1)) continue;
-        AMP_TRY(amp_read(inputs[i], inputs[i]->dtype, to, bytes_of(inputs[i])));
-        to += bytes_of(inputs[i]);
+        const size_t bytes = bytes_of(inputs[i]), room = room_of(inputs[i]);
+        AMP_TRY(amp_read(inputs[i], inputs[i]->dtype, to, bytes));
+        memset(to + bytes, 0, room - bytes);
+        to += room;
     }
     return AMP_OK;
 }
 
 static bool is_for(const entry *e, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
-    char elements[MOST_READ_BYTES];
+    alignas(max_align_t) char elements[MOST_READ_BYTES];
     if (memcmp(e->key, key, key_words(s) * sizeof *key) != 0) return false;
     if (e->element_bytes == 0) return true;
     return read_elements(e->reads, inputs, s->input_count, elements) == AMP_OK &&

@@ -42,13 +42,18 @@ amp_status amp_onnx_read_number(const amp_onnx_step *s, const amp_tensor *t, amp
     return AMP_OK;
 }
 
+void *amp_onnx_room(const amp_onnx_step *s, int64_t count) {
+    const int64_t most = INT64_MAX / (int64_t)sizeof(int64_t);
+    void *room = count <= most ? amp_alloc((size_t)count * sizeof(int64_t)) : NULL;
+    if (!room) (void)amp_onnx_fail(s, AMP_ERROR_MEMORY, "no memory for %lld numbers", (long long)count);
+    return room;
+}
+
 int64_t *amp_onnx_all_ints(const amp_onnx_step *s, const amp_tensor *t) {
     if (!t) return NULL;
     const int64_t count = amp_tensor_numel(t);
-    int64_t *all = amp_alloc((size_t)count * sizeof *all);
-    if (!all) {
-        (void)amp_onnx_fail(s, AMP_ERROR_MEMORY, "no memory for %lld integers", (long long)count);
-    } else if (amp_onnx_read_ints(s, t, all, count) < 0) {
+    int64_t *all = amp_onnx_room(s, count);
+    if (all && amp_onnx_read_ints(s, t, all, count) < 0) {
         amp_free(all);
         all = NULL;
     }
@@ -57,7 +62,10 @@ int64_t *amp_onnx_all_ints(const amp_onnx_step *s, const amp_tensor *t) {
 
 int64_t amp_onnx_extent(const amp_tensor *t, int from, int to) {
     int64_t product = 1;
-    for (int d = from; d < to; d++) product *= t->shape[d];
+    for (int d = from; d < to; d++) {
+        if (t->shape[d] == 0) return 0;
+        if (__builtin_mul_overflow(product, t->shape[d], &product)) product = INT64_MAX;
+    }
     return product;
 }
 

@@ -36,16 +36,11 @@ amp_tensor *amp_onnx_vector_beside(const amp_tensor *beside, const int64_t *valu
  * neither, -1 with an error. */
 int64_t amp_onnx_list(const amp_onnx_step *s, int i, const char *name, int64_t *to, int room);
 
-/* Extents multiplied: of dimensions `from` up to but without `to`. */
-int64_t amp_onnx_extent(const amp_tensor *t, int from, int to);
+/* Memory for so many numbers of 64 bits, which the caller gives to amp_free; NULL with an error. */
+void *amp_onnx_room(const amp_onnx_step *s, int64_t count);
 
-/* `i` counted from the front of n; -1 with an error that names it and the dimension if it is outside of −n … n − 1. */
-static inline int64_t amp_onnx_wrap(const amp_onnx_step *s, int64_t i, int64_t n, int dimension) {
-    const int64_t from_front = i < 0 ? i + n : i;
-    if (from_front >= 0 && from_front < n) return from_front;
-    (void)amp_onnx_fail(s, AMP_ERROR_INVALID, "index %lld of dimension %d, whose extent is %lld", (long long)i,
-                        dimension, (long long)n);
-    return -1;
-}
+/* Extents multiplied: of dimensions `from` up to but without `to`. INT64_MAX stands for more than that, which a tensor
+ * without elements may have. */
+int64_t amp_onnx_extent(const amp_tensor *t, int from, int to);
 
 #endif /* AMP_ONNX_COMPOSE_H */

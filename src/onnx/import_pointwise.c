@@ -165,12 +165,15 @@ amp_status onnx_swish(amp_onnx_step *s) {
     return amp_onnx_set(s, 0, amp_mul(x, amp_sigmoid(amp_mul_scalar(x, amp_float(alpha)))));
 }
 
-/* One slope, or one for each channel, which is dimension 1 of x: what libamp's prelu takes. */
+/* One slope, or one for each channel, which is dimension 1 of x: what libamp's prelu takes. A vector that broadcasts to
+ * nothing but is as long as there are channels is from before opset 7, which converters of models have let pass. */
 static bool is_by_channel(const amp_tensor *x, const amp_tensor *slope) {
     const int64_t slopes = amp_tensor_numel(slope);
     const int channels = slope->rank - x->rank + 1; /* the slope's dimension that meets dimension 1 */
     if (slope->rank > x->rank || !amp_dtype_is_floating(x->dtype)) return false;
-    return slopes == 1 || (x->rank > 1 && channels >= 0 && slope->shape[channels] == slopes && slopes == x->shape[1]);
+    if (slopes == 1) return true;
+    if (x->rank < 2 || slopes != x->shape[1]) return false;
+    return channels >= 0 ? slope->shape[channels] == slopes : slope->rank == 1 && slopes != x->shape[x->rank - 1];
 }
 
 amp_status onnx_prelu(amp_onnx_step *s) {

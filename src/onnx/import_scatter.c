@@ -46,7 +46,7 @@ amp_status onnx_scatter_elements(amp_onnx_step *s) {
     const char *reduce = NULL;
     if (axis < 0) return amp_pending_error();
     AMP_TRY(read_reduction(s, &reduce));
-    return amp_onnx_set(s, 0, put(x, axis, amp_onnx_wrapped(s, indices, x, axis), updates, reduce));
+    return amp_onnx_set(s, 0, put(x, axis, amp_onnx_wrapped(indices, x->shape[axis]), updates, reduce));
 }
 
 amp_status onnx_scatter_nd(amp_onnx_step *s) {

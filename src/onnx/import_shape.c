@@ -37,7 +37,11 @@ amp_status onnx_identity(amp_onnx_step *s) {
 static amp_status fill_open(const amp_onnx_step *s, const amp_tensor *x, amp_dims *shape, const bool *copied) {
     int64_t elements = 1, given = 1;
     int open = -1;
-    for (int d = 0; d < x->rank; d++) elements *= d < shape->count && copied[d] ? 1 : x->shape[d];
+    for (int d = 0; d < x->rank; d++) {
+        const int64_t extent = d < shape->count && copied[d] ? 1 : x->shape[d];
+        if (__builtin_mul_overflow(elements, extent, &elements))
+            return amp_onnx_fail(s, AMP_ERROR_INVALID, "%s is too large", amp_describe(x));
+    }
     for (int d = 0; d < shape->count; d++) {
         if (shape->values[d] == -1) {
             if (open >= 0) return amp_onnx_fail(s, AMP_ERROR_INVALID, "-1 stands for two extents");

@@ -147,13 +147,9 @@ static amp_tensor *pad_axis(const amp_onnx_step *s, amp_tensor *x, int axis, int
                             amp_describe(x), (long long)before, (long long)behind);
         return NULL;
     }
-    int64_t *places = amp_alloc((size_t)length * sizeof *places);
-    if (!places) {
-        (void)amp_onnx_fail(s, AMP_ERROR_MEMORY, "no memory for %lld places", (long long)length);
-        return NULL;
-    }
-    for (int64_t i = 0; i < length; i++) places[i] = source(i - before, n);
-    amp_tensor *y = amp_index_select(x, axis, amp_onnx_vector_beside(x, places, length));
+    int64_t *places = amp_onnx_room(s, length);
+    for (int64_t i = 0; places && i < length; i++) places[i] = source(i - before, n);
+    amp_tensor *y = places ? amp_index_select(x, axis, amp_onnx_vector_beside(x, places, length)) : NULL;
     amp_free(places);
     return y;
 }

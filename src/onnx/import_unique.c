@@ -90,35 +90,35 @@ static amp_status hand_out(amp_onnx_step *s, amp_tensor *from, int64_t axis, con
     return amp_onnx_set(s, 3, amp_onnx_vector_beside(from, t->count, t->kinds));
 }
 
-/* The slices of `axis` as rows of numbers of 64 bits, then five arrays of n. */
-static amp_status find(amp_onnx_step *s, amp_tensor *from, int axis, bool sorted) {
+/* Dimension `axis` first, the others in their order. */
+static amp_tensor *in_front(amp_tensor *x, int axis) {
+    amp_dims order = amp_onnx_dims(x->rank, NULL);
+    for (int d = 0; d < x->rank; d++) order.values[d] = d == 0 ? axis : d <= axis ? d - 1 : d;
+    return amp_permute(x, order);
+}
+
+/* By the slices of `axis`: `numbers` gets them one after the other, `lists` is five arrays of n. */
+static amp_status find(amp_onnx_step *s, amp_tensor *from, int axis, void *numbers, int64_t *lists) {
     const int64_t n = from->shape[axis], elements = amp_tensor_numel(from);
-    const bool integers = amp_onnx_is_integer(from);
-    const amp_tensor *rows = amp_transpose(from, 0, axis);
-    int64_t *room = amp_alloc((size_t)(elements + 5 * n) * sizeof *room), *lists = room ? room + elements : NULL;
-    if (!rows || !room) {
-        amp_free(room);
-        return rows ? amp_onnx_fail(s, AMP_ERROR_MEMORY, "no memory to sort %s", amp_describe(from))
-                    : amp_pending_error();
-    }
+    const amp_tensor *slices = in_front(from, axis);
     things t = {.n = n,
                 .length = n > 0 ? elements / n : 0,
-                .integers = room,
                 .order = lists,
                 .other = lists + n,
                 .kind = lists + 2 * n,
                 .first = lists + 3 * n,
                 .count = lists + 4 * n};
-    if (!integers) t.reals = (const double *)(const void *)room;
-    amp_status status = amp_read(rows, integers ? AMP_I64 : AMP_F64, room, (size_t)elements * sizeof *room);
-    if (status == AMP_OK) {
-        sort(&t);
-        find_kinds(&t);
-        if (!sorted) keep_order(&t);
-        status = hand_out(s, from, axis, &t);
+    const bool integers = amp_onnx_is_integer(from);
+    if (integers) {
+        t.integers = numbers;
+    } else {
+        t.reals = numbers;
     }
-    amp_free(room);
-    return status;
+    AMP_TRY(amp_read(slices, integers ? AMP_I64 : AMP_F64, numbers, (size_t)elements * sizeof(int64_t)));
+    sort(&t);
+    find_kinds(&t);
+    if (amp_onnx_int(s, "sorted", 1) == 0) keep_order(&t);
+    return hand_out(s, from, axis, &t);
 }
 
 amp_status onnx_unique(amp_onnx_step *s) {
@@ -130,5 +130,11 @@ amp_status onnx_unique(amp_onnx_step *s) {
     const int64_t axis = flat ? 0 : amp_onnx_axis(s, amp_onnx_int(s, "axis", 0), x->rank);
     amp_tensor *from = flat ? amp_reshape(x, AMP_DIMS(amp_tensor_numel(x))) : x;
     if (axis < 0 || !from) return amp_pending_error();
-    return find(s, from, (int)axis, amp_onnx_int(s, "sorted", 1) != 0);
+    const int64_t n = from->shape[axis];
+    void *numbers = amp_onnx_room(s, amp_tensor_numel(from));
+    int64_t *lists = amp_onnx_room(s, n < INT64_MAX / 5 ? 5 * n : n);
+    const amp_status status = numbers && lists ? find(s, from, (int)axis, numbers, lists) : amp_pending_error();
+    amp_free(numbers);
+    amp_free(lists);
+    return status;
 }

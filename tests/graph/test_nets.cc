@@ -124,6 +124,24 @@ TEST_F(Nets, WhatIsReadIsPartOfTheQuestion) {
 }
 
 // What cannot be written down is computed by the function each time, right.
+// Three bytes first, so that the integers behind them would lie at an odd address.
+TEST_F(Nets, WhatIsReadOfSeveralInputs) {
+    make(3, 1, [](amp_tensor *const *x) {
+        int8_t few[3];
+        int64_t two[2];
+        EXPECT_EQ(amp_read(x[0], AMP_I8, few, sizeof few), AMP_OK);
+        EXPECT_EQ(amp_read(x[1], AMP_I64, two, sizeof two), AMP_OK);
+        return Tensors{op("mul.scalar", {x[2], double(few[2] * two[1])})};
+    });
+    amp_tensor *few = tensor(AMP_I8, {3}, {1, 2, 3}), *two = tensor(AMP_I64, {2}, {4, 5});
+    amp_tensor *other = tensor(AMP_I64, {2}, {4, 6}), *x = tensor(AMP_F32, {1}, {1});
+    for (int round = 0; round < 2; round++) {
+        EXPECT_EQ(run({few, two, x}), (std::vector<double>{15}));
+        EXPECT_EQ(run({few, other, x}), (std::vector<double>{18}));
+    }
+    EXPECT_EQ(runs(), 2);
+}
+
 TEST_F(Nets, SizesThatDependOnElements) {
     make(1, 1, [](amp_tensor *const *x) { return Tensors{op("one_hot", {x[0]})}; });
     amp_tensor *few = tensor(AMP_I64, {3}, {0, 1, 2}), *many = tensor(AMP_I64, {3}, {0, 1, 6});

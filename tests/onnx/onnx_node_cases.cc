@@ -208,13 +208,11 @@ std::vector<amp_tensor *> load_inputs(const std::string &folder, const Case &c, 
     return inputs;
 }
 
-Outcome run_graph(amp_graph *graph, const std::string &folder, const Case &c, amp_device device) {
-    amp_scope_here();
-    std::vector<amp_tensor *> inputs = load_inputs(folder, c, device);
+Outcome run_once(amp_graph *graph, const std::string &folder, const Case &c, std::vector<amp_tensor *> *inputs) {
     std::vector<amp_tensor *> outputs(c.outputs.size(), nullptr);
     const int wanted = static_cast<int>(outputs.size());
     if (amp_last_status() != AMP_OK ||
-        amp_graph_run(graph, inputs.data(), static_cast<int>(inputs.size()), outputs.data(), wanted) != AMP_OK)
+        amp_graph_run(graph, inputs->data(), static_cast<int>(inputs->size()), outputs.data(), wanted) != AMP_OK)
         return failure();
     for (int i = 0; i < wanted; i++) {
         const amp_tensor *expected = c.outputs[i].file.empty() ? nullptr : load(folder, c.outputs[i]);
@@ -223,6 +221,30 @@ Outcome run_graph(amp_graph *graph, const std::string &folder, const Case &c, am
         if (!difference.empty()) return {FAILED, "output " + std::to_string(i) + ": " + difference};
     }
     return {PASSED, ""};
+}
+
+// What a graph keeps of its first run is not to depend on the numbers that came in: that run sees zeros, with which a model
+// need not get along.
+void run_with_zeros(amp_graph *graph, const Case &c, const std::vector<amp_tensor *> &inputs) {
+    std::vector<amp_tensor *> zeros, outputs(c.outputs.size(), nullptr);
+    for (amp_tensor *x : inputs) {
+        amp_zeros_like_args like;
+        like.input = x;
+        zeros.push_back(x ? amp_zeros_like_call(&like) : nullptr);
+    }
+    (void)amp_graph_run(graph, zeros.data(), static_cast<int>(zeros.size()), outputs.data(),
+                        static_cast<int>(outputs.size()));
+    amp_clear_error();
+}
+
+// The first run computes op by op, the second what was captured of that.
+Outcome run_graph(amp_graph *graph, const std::string &folder, const Case &c, amp_device device) {
+    amp_scope_here();
+    std::vector<amp_tensor *> inputs = load_inputs(folder, c, device);
+    if (amp_last_status() != AMP_OK) return failure();
+    run_with_zeros(graph, c, inputs);
+    const Outcome first = run_once(graph, folder, c, &inputs);
+    return first.kind == PASSED ? run_once(graph, folder, c, &inputs) : first;
 }
 
 Outcome run_case(const Case &c, const Options &options) {
