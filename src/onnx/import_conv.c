@@ -81,7 +81,7 @@ static amp_status pad_for_output(const amp_onnx_step *s, transposed *t) {
             return amp_onnx_fail(s, AMP_ERROR_INVALID, "an output of %lld elements is asked for", (long long)wanted);
         }
         const int64_t total = w->stride[d] * (w->input[d] - 1) + t->extra[d] + amp_onnx_window_reach(w, d) - wanted;
-        w->before[d] = upper ? total / 2 : total - total / 2;
+        w->before[d] = total < 0 ? 0 : upper ? total / 2 : total - total / 2; /* what is missing goes to the end */
         w->after[d] = total - w->before[d];
     }
     return AMP_OK;
