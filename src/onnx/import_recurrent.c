@@ -302,13 +302,14 @@ static amp_tensor *run_direction(const amp_onnx_step *s, recurrent *r, int d, pa
         amp_onnx_fail(s, AMP_ERROR_NOT_IMPLEMENTED, "%lld steps", (long long)r->steps);
         return NULL;
     }
-    amp_tensor *y = amp_empty(AMP_DIMS(r->steps, r->batch, r->hidden), .dtype = r->x->dtype,
-                              .device = (int)amp_tensor_device(r->x));
-    for (int64_t i = 0; i < r->steps && !amp_failed(); i++) {
+    amp_tensor **y = amp_onnx_memory(AMP_I64, r->steps + 1);
+    for (int64_t i = 0; y && i < r->steps && !amp_failed(); i++) {
         const int64_t t = r->backward || d == 1 ? r->steps - 1 - i : i;
-        amp_copy_(amp_select(y, 0, t), step(p, t));
+        y[t] = step(p, t);
     }
-    return y;
+    if (amp_failed()) return NULL;
+    if (r->steps > 0) return amp_stack(((amp_tensor_list){.items = y, .count = r->steps}));
+    return amp_zeros(AMP_DIMS(0, r->batch, r->hidden), .dtype = r->x->dtype, .device = (int)amp_tensor_device(r->x));
 }
 
 static amp_tensor *run_steps(const amp_onnx_step *s, recurrent *r) {
