@@ -39,9 +39,10 @@ static amp_status read_rows(const amp_onnx_step *s, attention *a) {
     a->key = a->heads_last ? split_heads(s, k, "kv_num_heads") : k;
     a->value = a->heads_last ? split_heads(s, v, "kv_num_heads") : v;
     if (!a->query || !a->key || !a->value) return amp_pending_error();
-    if (a->key->shape[1] < 1 || a->query->shape[1] % a->key->shape[1] != 0) {
-        return amp_onnx_fail(s, AMP_ERROR_INVALID, "%lld heads of queries for %lld of keys",
-                             (long long)a->query->shape[1], (long long)a->key->shape[1]);
+    const int64_t heads = a->key->shape[1];
+    if (heads < 1 || a->query->shape[1] % heads != 0 || a->value->shape[1] != heads) {
+        return amp_onnx_fail(s, AMP_ERROR_INVALID, "%lld heads of queries, %lld of keys, %lld of values",
+                             (long long)a->query->shape[1], (long long)heads, (long long)a->value->shape[1]);
     }
     return AMP_OK;
 }
