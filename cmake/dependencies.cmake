@@ -3,7 +3,8 @@
 find_package(OpenMP REQUIRED COMPONENTS C CXX)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(packages REQUIRED IMPORTED_TARGET jansson libxxhash lapacke openblas)
+pkg_check_modules(packages REQUIRED IMPORTED_TARGET jansson libxxhash lapacke openblas libprotobuf-c)
+find_program(AMP_PROTOC_C protoc-c REQUIRED) # makes C of onnx.proto
 
 # oneDNN: the distribution's if it is new enough, else the one that scripts/setup unpacked. The latter is shipped along
 # by `cmake --install`, in a folder of the library's own.

@@ -33,9 +33,18 @@ if(AMP_COMPILES_STRUCT_FLAGS)
     set_property(SOURCE ${call_sources} APPEND PROPERTY COMPILE_OPTIONS ${struct_flags})
 endif()
 
+# What protobuf-c makes of the ONNX format.
+set(onnx_messages ${PROJECT_BINARY_DIR}/messages/onnx/onnx.pb-c)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/messages/onnx)
+add_custom_command(OUTPUT ${onnx_messages}.c ${onnx_messages}.h
+    COMMAND ${AMP_PROTOC_C} --proto_path=${PROJECT_SOURCE_DIR}/src/onnx --c_out=${PROJECT_BINARY_DIR}/messages/onnx onnx.proto
+    DEPENDS src/onnx/onnx.proto VERBATIM)
+set_property(SOURCE ${onnx_messages}.c PROPERTY COMPILE_OPTIONS -w) # not our code
+
 # One compilation serves both libraries.
-add_library(amp_objects OBJECT ${library_sources})
+add_library(amp_objects OBJECT ${library_sources} ${onnx_messages}.c)
 target_include_directories(amp_objects PUBLIC include src)
+target_include_directories(amp_objects SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/messages)
 target_compile_definitions(amp_objects PUBLIC ${AMP_ISA_DEFINITIONS})
 target_link_libraries(amp_objects PUBLIC ${amp_libraries})
 
@@ -60,5 +69,6 @@ set_property(TARGET amp APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake
 # For our own programs that reach inside: the static library together with the internal headers.
 add_library(amp_internal INTERFACE)
 target_include_directories(amp_internal INTERFACE include src)
+target_include_directories(amp_internal SYSTEM INTERFACE ${PROJECT_BINARY_DIR}/messages)
 target_compile_definitions(amp_internal INTERFACE ${AMP_ISA_DEFINITIONS})
 target_link_libraries(amp_internal INTERFACE amp_static ${amp_libraries})

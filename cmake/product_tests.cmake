@@ -21,7 +21,8 @@ set_tests_properties(readme PROPERTIES LABELS fast)
 add_test(NAME docs COMMAND python3 tests/docs/check_docs.py ${CMAKE_C_COMPILER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 add_test(NAME man_pages COMMAND tests/docs/check_man.sh $<TARGET_FILE:amp_tool> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 add_test(NAME completion COMMAND tests/tool/check_completion.sh $<TARGET_FILE:amp_tool> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-set_tests_properties(docs man_pages completion PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+add_test(NAME calls_shown COMMAND python3 tests/tool/check_calls.py $<TARGET_FILE:amp_tool> ${CMAKE_C_COMPILER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(docs man_pages completion calls_shown PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # The tool's commands, options and mistakes.
 add_test(NAME tool COMMAND tests/tool/check_tool.sh $<TARGET_FILE:amp_tool> $<TARGET_FILE:first_steps> $<TARGET_FILE:plugin>

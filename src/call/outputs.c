@@ -8,7 +8,6 @@
 #include "core/hot.h"
 #include "core/layout.h"
 #include "policy/promotion.h"
-#include "policy/user_ops.h"
 
 const char *amp_target_name(const amp_call *call, int index) {
     if (call->form == AMP_FORM_INPLACE) return call->op->args[0].name;
@@ -28,7 +27,7 @@ static bool input_allows_direct(const amp_call *call, const amp_tensor *input) {
 }
 
 static bool writable_directly(const amp_call *call) {
-    if (amp_op_is_user(call->op) && !amp_tensor_is_dense(call->target)) return false; /* as amp/user.h promises */
+    if ((call->op->flags & AMP_OP_DENSE_TARGET) && !amp_tensor_is_dense(call->target)) return false;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_TENSOR && !input_allows_direct(call, *amp_call_tensor(call, arg))) return false;

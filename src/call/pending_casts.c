@@ -6,10 +6,15 @@
 #include "core/layout.h"
 #include "policy/cast_cache.h"
 
-static amp_tensor *build_dense(const amp_tensor *source, amp_dtype dtype, void *context) {
-    const amp_backend *backend = context;
-    amp_tensor *made = amp_backend_tensor(source->storage->device, "cast", dtype, source->rank, source->shape);
-    if (!made || backend->copy(made, source) == AMP_OK) return made;
+typedef struct dense_context {
+    const amp_backend *backend;
+    const amp_tensor *source;
+} dense_context;
+
+static amp_tensor *build_dense(const amp_cast_key *key, void *context) {
+    const dense_context *c = context;
+    amp_tensor *made = amp_backend_tensor(key->storage->device, "cast", key->dtype, key->rank, key->shape);
+    if (!made || c->backend->copy(made, c->source) == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;
 }
@@ -22,8 +27,10 @@ static void give_memory(amp_tensor *t, amp_storage *memory) {
 }
 
 static amp_status materialize_cached(const amp_backend *backend, amp_tensor *t, bool *cached) {
-    amp_cast *cast =
-        amp_cast_obtain(t->source, t->dtype, AMP_LAYOUT_DENSE, t->cast_life, build_dense, (void *)backend, cached);
+    dense_context context = {backend, t->source};
+    amp_cast_key key;
+    amp_cast_key_of(&key, t->source, t->dtype);
+    amp_cast *cast = amp_cast_obtain(&key, t->cast_life, build_dense, &context, cached);
     if (!cast) return amp_pending_error();
     give_memory(t, cast->memory);
     amp_cast_release(cast);

@@ -64,9 +64,7 @@ void amp_debug_poison(void *memory, size_t bytes) {
 }
 
 /* Row by row: what lies between the elements is not the tensor's. */
-static void add_row(XXH3_state_t *state, const amp_tensor *t, const char *row) {
-    const size_t size = amp_dtype_size(t->dtype);
-    const int64_t count = t->rank ? t->shape[t->rank - 1] : 1, stride = t->rank ? t->strides[t->rank - 1] : 1;
+static void add_row(XXH3_state_t *state, const char *row, size_t size, int64_t count, int64_t stride) {
     if (stride == 1) {
         (void)XXH3_64bits_update(state, row, (size_t)count * size);
         return;
@@ -76,19 +74,20 @@ static void add_row(XXH3_state_t *state, const amp_tensor *t, const char *row) {
     }
 }
 
-uint64_t amp_debug_sum(const amp_tensor *t) {
+uint64_t amp_debug_sum(const void *data, size_t element_bytes, int rank, const int64_t *shape, const int64_t *strides) {
     XXH3_state_t *state = XXH3_createState();
-    int64_t at[AMP_MAX_RANK] = {0}, rows = t->rank ? amp_tensor_elements(t) : 1;
+    int64_t at[AMP_MAX_RANK] = {0}, rows = 1;
+    const int64_t count = rank ? shape[rank - 1] : 1, stride = rank ? strides[rank - 1] : 1;
     if (!state) return 0; /* unknown */
     (void)XXH3_64bits_reset(state);
-    if (t->rank && rows) rows /= t->shape[t->rank - 1];
-    for (int64_t r = 0; r < rows; r++) {
-        const char *row = amp_tensor_pointer(t);
-        for (int d = 0; d < t->rank - 1; d++) row += at[d] * t->strides[d] * (int64_t)amp_dtype_size(t->dtype);
-        add_row(state, t, row);
-        for (int d = t->rank - 2; d >= 0 && ++at[d] == t->shape[d]; d--) at[d] = 0;
+    for (int d = 0; d < rank - 1; d++) rows *= shape[d];
+    for (int64_t r = 0; count && r < rows; r++) {
+        const char *row = data;
+        for (int d = 0; d < rank - 1; d++) row += at[d] * strides[d] * (int64_t)element_bytes;
+        add_row(state, row, element_bytes, count, stride);
+        for (int d = rank - 2; d >= 0 && ++at[d] == shape[d]; d--) at[d] = 0;
     }
     const uint64_t sum = XXH3_64bits_digest(state);
     XXH3_freeState(state);
-    return sum | 1; /* never 0 */
+    return sum | 1;
 }

@@ -24,7 +24,7 @@ void amp_debug_gone(amp_tensor *tensor);
 /* Fills released memory with what is NaN in every floating dtype. */
 void amp_debug_poison(void *memory, size_t bytes);
 
-/* A sum over the bytes of a tensor's elements. */
-uint64_t amp_debug_sum(const amp_tensor *tensor);
+/* A sum over the bytes of elements that lie so, strides in elements; never 0, but without memory. */
+uint64_t amp_debug_sum(const void *data, size_t element_bytes, int rank, const int64_t *shape, const int64_t *strides);
 
 #endif /* AMP_CORE_DEBUG_H */

@@ -6,6 +6,7 @@
 
 /* In the order in which one thread may take several. */
 typedef enum amp_lock_name {
+    AMP_LOCK_GRAPHS, /* the nets of graphs */
     AMP_LOCK_USER_FUNCTIONS,
     AMP_LOCK_USER_OPS,
     AMP_LOCK_SAFETENSORS, /* the tensors that files have given out */

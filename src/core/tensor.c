@@ -122,6 +122,7 @@ static void init_header(amp_tensor *t, amp_dtype dtype, int rank, const int64_t 
     t->cast_life = AMP_CAST_ONCE;
     t->scope = NULL;
     t->scope_next = t->scope_previous = NULL;
+    t->mark = 0;
 }
 
 AMP_HOT static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
@@ -381,6 +382,12 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
     return t;
 }
 
+amp_tensor *amp_tensor_same(const char *op, amp_tensor *t) {
+    amp_tensor *same = amp_tensor_view(op, t, t->rank, t->shape, t->strides, t->offset);
+    if (same) same->mark = t->mark;
+    return same;
+}
+
 /* The geometry whole, beyond the rank too: two copies of known length are shorter than two loops. */
 static void init_pending_cast(amp_tensor *t, amp_tensor *source) {
     memcpy(t->shape, source->shape, sizeof t->shape);
@@ -591,8 +598,12 @@ static bool on_cpu(const char *what, const amp_tensor *t) {
     return false;
 }
 
+void (*amp_tensor_on_read)(const amp_tensor *tensor);
+
 const void *amp_data(const amp_tensor *t) {
-    return on_cpu("data", t) ? amp_tensor_pointer(t) : NULL;
+    if (!on_cpu("data", t)) return NULL;
+    amp_tensor_read(t);
+    return amp_tensor_pointer(t);
 }
 
 void amp_tensor_written(amp_tensor *t) {

@@ -56,7 +56,14 @@ struct amp_tensor {
     amp_cast_life cast_life;       /* of a pending cast: how long the cache may keep it */
     struct amp_scope_frame *scope; /* owner, or NULL: the caller's */
     amp_tensor *scope_next, *scope_previous;
+    uint64_t mark; /* whoever writes down what happens to tensors knows this one by it; 0: nobody (graph/capture.h) */
 };
+
+/* Called of every marked tensor whose elements the program looks at. Set before anything is marked. */
+extern void (*amp_tensor_on_read)(const amp_tensor *tensor) __attribute__((visibility("hidden")));
+static inline void amp_tensor_read(const amp_tensor *t) {
+    if (__builtin_expect(t->mark != 0, 0)) amp_tensor_on_read(t);
+}
 
 enum { AMP_TENSOR_LIVE = 0x414d5054u, AMP_TENSOR_DEAD = 0xdeadu };
 
@@ -66,6 +73,8 @@ amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int6
 /* A view of `base`'s storage with its own geometry (offset in elements from the storage's start). */
 amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const int64_t *shape, const int64_t *strides,
                             int64_t offset);
+/* Another header of the same elements, known by the same mark. */
+amp_tensor *amp_tensor_same(const char *op, amp_tensor *tensor);
 /* A tensor that stands for `source` cast to `dtype` and has no memory yet. It lives as long as the call that it is an
  * argument of, whose caller keeps the source alive. */
 amp_tensor *amp_tensor_pending_cast(const char *op, amp_tensor *source, amp_dtype dtype);

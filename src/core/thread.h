@@ -9,9 +9,10 @@
  * common case, sends a call straight to the device table. */
 enum {
     AMP_LAYER_EXPLAIN = 1u << 0,
-    AMP_LAYER_AUTOCAST = 1u << 1,
-    AMP_LAYER_TRACE = 1u << 2,
-    AMP_LAYER_GRAD = 1u << 3,
+    AMP_LAYER_CAPTURE = 1u << 1, /* calls as they were made, for graphs */
+    AMP_LAYER_AUTOCAST = 1u << 2,
+    AMP_LAYER_TRACE = 1u << 3,
+    AMP_LAYER_GRAD = 1u << 4,
     AMP_INSIDE_OP = 1u << 30, /* no layer: an implementation is running, and its inner calls see … */
     AMP_INNER_LAYERS = 8      /* … these bits from here on: none, but in an op that is made of others */
 };

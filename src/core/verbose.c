@@ -18,7 +18,7 @@ bool amp_verbose(const char *topic) {
 }
 
 void amp_verbose_check(char *sentence, size_t bytes) {
-    static const char *const topics[] = {"", "dispatch", "all"};
+    static const char *const topics[] = {"", "dispatch", "graph", "all"};
     const char *debug = getenv("AMP_DEBUG"), *rest = getenv("AMP_VERBOSE");
     snprintf(sentence, bytes, "%s", "");
     if (debug && *debug && strcmp(debug, "0") != 0 && strcmp(debug, "1") != 0) {
@@ -27,10 +27,10 @@ void amp_verbose_check(char *sentence, size_t bytes) {
     while (rest && *rest) {
         const size_t n = strcspn(rest, ",");
         size_t i = 0;
-        while (i < 3 && (n != strlen(topics[i]) || strncmp(rest, topics[i], n) != 0)) i++;
-        if (i == 3) {
-            snprintf(sentence, bytes, "AMP_VERBOSE names '%.*s'; the topics are dispatch and all", n < 60 ? (int)n : 60,
-                     rest);
+        while (i < 4 && (n != strlen(topics[i]) || strncmp(rest, topics[i], n) != 0)) i++;
+        if (i == 4) {
+            snprintf(sentence, bytes, "AMP_VERBOSE names '%.*s'; the topics are dispatch, graph and all",
+                     n < 60 ? (int)n : 60, rest);
         }
         rest += n + (rest[n] == ',');
     }

@@ -14,9 +14,10 @@
 
 _Atomic unsigned amp_process_layers;
 
-/* By bit number. Trace and grad are seams: installed at start, or by tests. */
+/* By bit number. Those that are missing are installed by the rooms above, or by tests. */
 static amp_layer_function layer_functions[] = {
     amp_explain_layer,  /* AMP_LAYER_EXPLAIN */
+    NULL,               /* AMP_LAYER_CAPTURE */
     amp_autocast_layer, /* AMP_LAYER_AUTOCAST */
     NULL,               /* AMP_LAYER_TRACE */
     NULL,               /* AMP_LAYER_GRAD */
@@ -74,6 +75,8 @@ static amp_status visit_pending(const amp_call *call, const amp_arg_info *arg, a
     return t->source ? amp_call_materialize((amp_call *)call, t) : AMP_OK; /* which counts it in the note */
 }
 
+/* The backends' tables are constant, and one comes with a module that may be loaded after a program has defined its ops:
+ * those have one row for all, which finds the implementation itself. */
 static amp_backend_op find_row(const amp_backend *backend, const amp_call *call, bool is_alias) {
     if (__builtin_expect(amp_op_is_user(call->op), 0)) return amp_user_row(call);
     return backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);

@@ -6,24 +6,31 @@
 
 #include "core/memory.h"
 #include "core/struct_size.h"
+#include "core/tensor_impl.h"
 #include "core/thread.h"
+#include "graph/nets.h"
 
 struct amp_graph {
     amp_graph_source source;
+    amp_nets *nets;
 };
 
 amp_graph *amp_graph_new(const amp_graph_source *source) {
     amp_graph *g = amp_alloc(sizeof *g);
-    if (!g) {
+    amp_nets *nets = amp_nets_new();
+    if (!g || !nets) {
+        amp_free(g);
+        amp_nets_free(nets);
         (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a graph", source->name);
         return NULL;
     }
-    *g = (amp_graph){.source = *source};
+    *g = (amp_graph){.source = *source, .nets = nets};
     return g;
 }
 
 void amp_graph_release(amp_graph *g) {
     if (!g) return;
+    amp_nets_free(g->nets);
     g->source.release(g->source.context);
     amp_free(g);
 }
@@ -112,12 +119,13 @@ static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inp
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
 /* All outputs are computed in a frame of the run; those that were asked for leave it. */
-static amp_status compute(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs, int wanted) {
+static amp_status compute(const amp_graph *g, amp_tensor *const *inputs, amp_tensor **outputs, int wanted) {
+    const amp_graph_source *s = &g->source;
     amp_scope_frame frame;
     amp_tensor **all = amp_alloc_zeroed((size_t)s->output_count * sizeof *all);
     if (!all) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
     amp_scope_push(&frame);
-    const amp_status status = s->compute(s->context, inputs, all);
+    const amp_status status = amp_nets_compute(g->nets, s, inputs, all);
     for (int i = 0; status == AMP_OK && i < wanted; i++) {
         outputs[i] = all[i];
         amp_scope_move(all[i], frame.outer);
@@ -133,5 +141,5 @@ amp_status amp_graph_run(amp_graph *g, amp_tensor *const *inputs, int input_coun
     if (amp_failed()) return amp_pending_error();
     if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_run: the graph is NULL");
     AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
-    return compute(&g->source, inputs, outputs, output_count);
+    return compute(g, inputs, outputs, output_count);
 }

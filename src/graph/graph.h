@@ -3,7 +3,10 @@
 #define AMP_GRAPH_GRAPH_H
 
 #include "amp/graph.h"
-#include "core/tensor_impl.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Where a graph comes from. */
 typedef struct amp_graph_source {
@@ -18,5 +21,9 @@ typedef struct amp_graph_source {
 
 /* NULL with an error; the context is the caller's then. */
 amp_graph *amp_graph_new(const amp_graph_source *source);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* AMP_GRAPH_GRAPH_H */

@@ -78,29 +78,46 @@ struct amp_file_map {
     size_t bytes;
 };
 
+/* NORESERVE: weights of many gigabytes must not count against the commit limit because they could be written */
+static amp_file_map *map_descriptor(const char *who, const char *path, int descriptor, uint64_t bytes) {
+    amp_file_map *map = amp_alloc_zeroed(sizeof *map);
+    if (!map) {
+        amp_fail(AMP_ERROR_MEMORY, "%s: %s: no memory for the file's bookkeeping", who, path);
+        return NULL;
+    }
+    atomic_init(&map->references, 1);
+    map->bytes = (size_t)bytes;
+    void *data =
+        bytes ? mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0) : NULL;
+    if (data == MAP_FAILED) {
+        fail_errno(who, path, "map it into memory", errno);
+        amp_free(map);
+        return NULL;
+    }
+    map->data = data;
+    return map;
+}
+
 amp_file_map *amp_file_map_open(const char *who, const char *path) {
     uint64_t bytes = 0;
     const int descriptor = amp_file_open(who, path, &bytes);
     if (descriptor < 0) return NULL;
-    amp_file_map *map = amp_alloc_zeroed(sizeof *map);
-    if (!map) {
-        amp_fail(AMP_ERROR_MEMORY, "%s: %s: no memory for the file's bookkeeping", who, path);
-    } else {
-        atomic_init(&map->references, 1);
-        map->bytes = (size_t)bytes;
-        /* NORESERVE: weights of many gigabytes must not count against the commit limit because they could be written */
-        void *data =
-            bytes ? mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0) : NULL;
-        if (data == MAP_FAILED) {
-            fail_errno(who, path, "map it into memory", errno);
-            amp_free(map);
-            map = NULL;
-        } else {
-            map->data = data;
-        }
-    }
+    amp_file_map *map = map_descriptor(who, path, descriptor, bytes);
     close(descriptor);
     return map;
+}
+
+amp_file_map *amp_file_map_descriptor(const char *who, const char *path, int descriptor) {
+    struct stat info;
+    if (fstat(descriptor, &info) == 0) return map_descriptor(who, path, descriptor, (uint64_t)info.st_size);
+    fail_errno(who, path, "look at it", errno);
+    return NULL;
+}
+
+void amp_file_map_let_go(const amp_file_map *map, uint64_t offset, uint64_t bytes) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t first = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
+    if (end > first) (void)madvise(map->data + first, end - first, MADV_DONTNEED);
 }
 
 void amp_file_map_retain(amp_file_map *map) {

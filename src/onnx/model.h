@@ -43,7 +43,8 @@ typedef struct amp_onnx_node {
     int64_t opset;                /* of the domain, as the model imports it */
     const struct amp_onnx_op *op; /* the row that runs it; NULL for a call of `function` */
     amp_onnx_graph *function;     /* the body of a function of the model, its attributes put in; else NULL */
-    int input_count, output_count, attribute_count;
+    int input_count, output_count,
+        attribute_count; /* of a call: as many as the function has, absent ones at the end too */
     const int *inputs, *outputs;
     const amp_onnx_attribute *attributes;
 } amp_onnx_node;
@@ -61,7 +62,7 @@ typedef struct amp_onnx_value {
 } amp_onnx_value;
 
 struct amp_onnx_graph {
-    const char *name;
+    const char *name;      /* of a function's body: the function's */
     amp_onnx_graph *outer; /* of a sub-graph */
     int value_count, node_count, input_count, output_count, capture_count;
     amp_onnx_value *values;
@@ -87,6 +88,9 @@ typedef struct amp_onnx_read_options {
  * up: amp_onnx_node.op is NULL. Constants of 4 KiB and more that lie aligned to their element stay in the map. NULL with
  * an error. */
 amp_onnx_model *amp_onnx_read(const char *path, const amp_onnx_read_options *options);
+/* The same of a file that lies in memory, which is the caller's again afterwards. External data is found in data_folder
+ * only. */
+amp_onnx_model *amp_onnx_read_bytes(const void *data, size_t bytes, const amp_onnx_read_options *options);
 void amp_onnx_free(amp_onnx_model *model); /* may be NULL */
 
 #endif /* AMP_ONNX_MODEL_H */

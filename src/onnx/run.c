@@ -56,7 +56,7 @@ static amp_status hand_out(environment *e, amp_tensor **outputs) {
         amp_tensor *t = e->values[g->outputs[i]];
         outputs[i] = NULL;
         if (!t) return amp_fail(AMP_ERROR_INVALID, "the output '%s' was not computed", g->values[g->outputs[i]].name);
-        if (t->scope != &e->frame) t = amp_tensor_view("graph", t, t->rank, t->shape, t->strides, t->offset);
+        if (t->scope != &e->frame) t = amp_tensor_same("graph", t);
         if (!t) return amp_pending_error();
         amp_scope_move(t, e->frame.outer);
         outputs[i] = t;

@@ -48,9 +48,7 @@ bool amp_onnx_wants(const amp_onnx_step *s, int i) {
 amp_status amp_onnx_set(amp_onnx_step *s, int i, amp_tensor *result) {
     if (!result) return amp_failed() ? amp_pending_error() : amp_onnx_fail(s, AMP_ERROR_INTERNAL, "no result %d", i);
     if (!amp_onnx_wants(s, i)) return AMP_OK;
-    if (result->scope != amp_this_thread.scope) {
-        result = amp_tensor_view(s->node->type, result, result->rank, result->shape, result->strides, result->offset);
-    }
+    if (result->scope != amp_this_thread.scope) result = amp_tensor_same(s->node->type, result);
     s->results[i] = result;
     return result ? AMP_OK : amp_pending_error();
 }

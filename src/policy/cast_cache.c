@@ -3,6 +3,7 @@
  * both; data is built outside of it. */
 #include "policy/cast_cache.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "amp/autocast.h"
@@ -41,15 +42,15 @@ static amp_cast *casts_of(const amp_storage *storage) {
 
 /* Takes an entry out of both lists; the caller releases the cache's reference once the lock is open. */
 static void unlink_entry(amp_cast *c) {
-    amp_cast *first = casts_of(c->storage), *before = first;
+    amp_cast *first = casts_of(c->key.storage), *before = first;
     if (first == c) {
-        c->storage->kept[AMP_KEEPER_CASTS] = c->next_of_storage;
+        c->key.storage->kept[AMP_KEEPER_CASTS] = c->next_of_storage;
     } else {
         while (before->next_of_storage != c) before = before->next_of_storage;
         before->next_of_storage = c->next_of_storage;
     }
     unlink_use(c);
-    c->storage = NULL;
+    c->key.storage = NULL;
     stats.bytes -= c->memory->bytes;
     stats.entries--;
     if (!c->persistent) transient_entries--;
@@ -78,29 +79,31 @@ static void unlink_onto(amp_cast *c, amp_cast **chain) {
     *chain = c;
 }
 
-static bool same_geometry(const amp_cast *c, const amp_tensor *t) {
-    if (c->source_dtype != t->dtype || c->rank != t->rank || c->offset != t->offset) return false;
-    for (int i = 0; i < t->rank; i++) {
-        if (c->shape[i] != t->shape[i] || c->strides[i] != t->strides[i]) return false;
+/* Of one storage and version. */
+static bool same_key(const amp_cast_key *a, const amp_cast_key *b) {
+    if (a->dtype != b->dtype || a->layout.kind != b->layout.kind || a->layout.variant != b->layout.variant)
+        return false;
+    if (a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset) return false;
+    for (int i = 0; i < b->rank; i++) {
+        if (a->shape[i] != b->shape[i] || a->strides[i] != b->strides[i]) return false;
     }
     return true;
 }
 
 /* The source was written since, or the cast itself was, by an op or a user's function that got it as an argument. */
 static bool is_stale(const amp_cast *c, uint64_t version) {
-    return c->version != version ||
+    return c->key.version != version ||
            atomic_load_explicit(&c->memory->version, memory_order_relaxed) != c->memory_version;
 }
 
 /* Looks up under the lock; stale entries are dropped on the way. */
-AMP_HOT static amp_cast *find(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version,
-                              amp_cast **stale) {
+AMP_HOT static amp_cast *find(const amp_cast_key *key, amp_cast **stale) {
     amp_cast *found = NULL, *next = NULL;
-    for (amp_cast *c = casts_of(source->storage); c; c = next) {
+    for (amp_cast *c = casts_of(key->storage); c; c = next) {
         next = c->next_of_storage;
-        if (is_stale(c, version)) {
+        if (is_stale(c, key->version)) {
             unlink_onto(c, stale);
-        } else if (c->dtype == dtype && c->layout == layout && same_geometry(c, source)) {
+        } else if (same_key(&c->key, key)) {
             found = c;
         }
     }
@@ -118,26 +121,25 @@ static void evict_beyond_budget(const amp_cast *spare, amp_cast **chain) {
     }
 }
 
-static amp_cast *new_cast(const amp_tensor *source, amp_dtype dtype, amp_layout layout) {
+static amp_cast *new_cast(const amp_cast_key *key) {
+    const size_t extents = (size_t)key->rank * sizeof *key->shape;
     amp_cast *c = amp_alloc_zeroed(sizeof *c);
     if (!c) {
-        amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s to %s", amp_describe(source), amp_dtype_name(dtype));
+        amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s %s to %s", amp_describe_shape(key->rank, key->shape),
+                 amp_dtype_name(key->source_dtype), amp_dtype_name(key->dtype));
         return NULL;
     }
     atomic_init(&c->references, 1);
-    c->source_dtype = source->dtype;
-    c->dtype = dtype;
-    c->layout = layout;
-    c->rank = source->rank;
-    memcpy(c->shape, source->shape, (size_t)c->rank * sizeof *c->shape);
-    memcpy(c->strides, source->strides, (size_t)c->rank * sizeof *c->strides);
-    c->offset = source->offset;
+    memcpy(&c->key, key, offsetof(amp_cast_key, shape));
+    memcpy(c->key.shape, key->shape, extents);
+    memcpy(c->key.strides, key->strides, extents);
+    c->key.storage = NULL;
     return c;
 }
 
 /* Puts a built cast into the cache unless another thread was first, or it exceeds the budget alone. */
-static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t version, amp_cast **chain) {
-    amp_cast *other = find(source, made->dtype, made->layout, version, chain);
+static amp_cast *insert(amp_cast *made, const amp_cast_key *key, amp_cast **chain) {
+    amp_cast *other = find(key, chain);
     if (other) {
         atomic_fetch_add_explicit(&other->references, 1, memory_order_relaxed);
         made->next_of_storage = *chain;
@@ -145,11 +147,10 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
         return other;
     }
     if (made->memory->bytes > stats.budget) return made;
-    made->storage = source->storage;
-    made->version = version;
-    made->next_of_storage = casts_of(source->storage);
-    source->storage->kept[AMP_KEEPER_CASTS] = made;
-    amp_storage_watch(source->storage, AMP_KEEPER_CASTS);
+    made->key.storage = key->storage;
+    made->next_of_storage = casts_of(key->storage);
+    key->storage->kept[AMP_KEEPER_CASTS] = made;
+    amp_storage_watch(key->storage, AMP_KEEPER_CASTS);
     atomic_fetch_add_explicit(&made->references, 1, memory_order_relaxed);
     link_newest(made);
     stats.bytes += made->memory->bytes;
@@ -159,10 +160,10 @@ static amp_cast *insert(amp_cast *made, const amp_tensor *source, uint64_t versi
     return made;
 }
 
-AMP_HOT static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_layout layout, uint64_t version) {
+AMP_HOT static amp_cast *look_up(const amp_cast_key *key) {
     amp_cast *stale = NULL;
     amp_lock(AMP_LOCK_CASTS);
-    amp_cast *c = find(source, dtype, layout, version, &stale);
+    amp_cast *c = find(key, &stale);
     if (c) {
         atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
         if (c != newest) {
@@ -178,35 +179,56 @@ AMP_HOT static amp_cast *look_up(const amp_tensor *source, amp_dtype dtype, amp_
     return c;
 }
 
-static bool is_lent(const amp_tensor *t) {
-    return t->storage->user_memory && t->storage->device == AMP_DEVICE_CPU;
+static bool is_lent(const amp_storage *storage) {
+    return storage->user_memory && storage->device == AMP_DEVICE_CPU;
+}
+
+static uint64_t sum_of(const amp_cast_key *key) {
+    return amp_debug_sum(amp_cast_key_pointer(key), amp_dtype_size(key->source_dtype), key->rank, key->shape,
+                         key->strides);
 }
 
 /* AMP_DEBUG: the owner of lent memory writes it unseen. The version's step ends the cast, so that the sentence comes
  * once for each such write. */
-static amp_status check_unchanged(amp_cast *c, const amp_tensor *source) {
-    if (!c->sum || c->sum == amp_debug_sum(source)) return AMP_OK;
-    amp_fail(AMP_ERROR_INVALID,
-             "cast: the memory lent as %s was written after its cast to %s was cached, which the next call would have "
-             "used; call amp_tensor_mark_dirty after writing it (found by AMP_DEBUG)",
-             amp_describe(source), amp_dtype_name(c->dtype));
-    atomic_fetch_add_explicit(&source->storage->version, 1, memory_order_release);
+static amp_status check_unchanged(amp_cast *c, const amp_cast_key *key) {
+    if (!c->sum || c->sum == sum_of(key)) return AMP_OK;
+    amp_fail(
+        AMP_ERROR_INVALID,
+        "cast: the memory lent as %s %s was written after its cast to %s was cached, which the next call would have "
+        "used; call amp_tensor_mark_dirty after writing it (found by AMP_DEBUG)",
+        amp_describe_shape(key->rank, key->shape), amp_dtype_name(key->source_dtype), amp_dtype_name(key->dtype));
+    atomic_fetch_add_explicit(&key->storage->version, 1, memory_order_release);
     amp_cast_release(c);
     return amp_pending_error();
 }
 
-AMP_HOT amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
-                                  amp_cast_builder build, void *context, bool *was_cached) {
-    /* The version is read before the data: a write in between leaves an entry that is stale from the start. */
-    const uint64_t version = atomic_load_explicit(&source->storage->version, memory_order_acquire);
-    amp_cast *c = life != AMP_CAST_ONCE ? look_up(source, dtype, layout, version) : NULL;
+AMP_HOT void amp_cast_key_start(amp_cast_key *key, const amp_tensor *memory) {
+    key->storage = memory->storage;
+    key->version = atomic_load_explicit(&memory->storage->version, memory_order_acquire);
+    key->source_dtype = memory->dtype;
+    key->offset = memory->offset;
+}
+
+void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtype) {
+    const size_t extents = (size_t)memory->rank * sizeof *key->shape;
+    amp_cast_key_start(key, memory);
+    key->dtype = dtype;
+    key->layout = (amp_layout){AMP_LAYOUT_DENSE, 0};
+    key->rank = memory->rank;
+    memcpy(key->shape, memory->shape, extents);
+    memcpy(key->strides, memory->strides, extents);
+}
+
+AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context,
+                                  bool *was_cached) {
+    amp_cast *c = life != AMP_CAST_ONCE ? look_up(key) : NULL;
     if (was_cached) *was_cached = c != NULL;
-    if (c && __builtin_expect(amp_debug, 0) && check_unchanged(c, source) != AMP_OK) return NULL;
+    if (c && __builtin_expect(amp_debug, 0) && check_unchanged(c, key) != AMP_OK) return NULL;
     if (c) return c;
-    c = new_cast(source, dtype, layout);
+    c = new_cast(key);
     if (!c) return NULL;
-    if (__builtin_expect(amp_debug, 0) && life != AMP_CAST_ONCE && is_lent(source)) c->sum = amp_debug_sum(source);
-    amp_tensor *made = build(source, dtype, context);
+    if (__builtin_expect(amp_debug, 0) && life != AMP_CAST_ONCE && is_lent(key->storage)) c->sum = sum_of(key);
+    amp_tensor *made = build(key, context);
     if (!made) {
         amp_cast_release(c);
         return NULL;
@@ -218,7 +240,7 @@ AMP_HOT amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp
     c->persistent = life == AMP_CAST_PERSISTENT;
     amp_cast *chain = NULL;
     amp_lock(AMP_LOCK_CASTS);
-    c = insert(c, source, version, &chain);
+    c = insert(c, key, &chain);
     amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
     return c;

@@ -4,9 +4,8 @@
 
 #include "core/tensor_impl.h"
 
-/* What the cached bytes are. One cast per (source geometry, dtype, layout). A kernel family that packs its weights
- * adds a layout here. */
-typedef enum amp_layout {
+/* What the cached bytes are. A kernel family that packs its weights adds one here. */
+typedef enum amp_layout_kind {
     AMP_LAYOUT_DENSE = 0,     /* row-major in the logical shape */
     AMP_LAYOUT_BLOCKED_B,     /* [N/32][K/32][16][32][2], cpu/registry/gemm.h */
     AMP_LAYOUT_BLOCKED_B_F32, /* [N/32][K/32][32][32] f32, cpu/registry/gemm.h */
@@ -16,34 +15,61 @@ typedef enum amp_layout {
     AMP_LAYOUT_CONV_TAPS,   /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
     AMP_LAYOUT_CONV_PAIRS,  /* … as pairs of bf16, cpu/registry/depthwise.h */
     AMP_LAYOUT_CONV_BLOCKS, /* blocked B for each line of taps, cpu/conv/conv_transposed.c */
-    AMP_LAYOUT_CONV_DNNL    /* and the numbers behind it: oneDNN's formats, cpu/conv/conv_dnnl.c; so it comes last */
+    AMP_LAYOUT_CONV_DNNL    /* oneDNN's, cpu/conv/conv_dnnl.c; the variant is its format and the width of slices */
+} amp_layout_kind;
+
+typedef struct amp_layout {
+    amp_layout_kind kind;
+    int variant; /* 0 where the kind has only one */
 } amp_layout;
+
+/* One cast for each key: elements of a storage as they were at a version, and what is made of them. The geometry is the
+ * caller's reading of them (a matrix, groups apart), which need not be a tensor's. Only the first `rank` extents and
+ * strides are set. */
+typedef struct amp_cast_key {
+    amp_storage *storage;
+    uint64_t version;
+    int64_t offset; /* of the first element, in elements */
+    amp_dtype source_dtype, dtype;
+    amp_layout layout;
+    int rank;
+    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
+} amp_cast_key;
 
 /* One cached cast. Held by the cache and by every call that uses it. */
 typedef struct amp_cast {
     amp_storage *memory; /* the bytes, on the source's device; a tensor that takes a reference may outlive the entry */
     /* the rest is the cache's own */
     atomic_int references;
-    amp_storage *storage;             /* of the source; NULL once the entry has left the cache */
-    uint64_t version, memory_version; /* of the source, and of the memory, when the cast was made */
-    amp_dtype source_dtype, dtype;
-    amp_layout layout;
-    int rank;
-    int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK], offset;
-    bool persistent; /* survives the end of the outermost region */
-    uint64_t sum;    /* AMP_DEBUG: of the lent bytes that it was made of, else 0 */
+    amp_cast_key key;        /* the storage is NULL as long as, and once, the entry is not in the cache */
+    uint64_t memory_version; /* of the memory, when the cast was made */
+    bool persistent;         /* survives the end of the outermost region */
+    uint64_t sum;            /* AMP_DEBUG: of the lent bytes that it was made of, else 0 */
     struct amp_cast *next_of_storage;
     struct amp_cast *newer, *older; /* order of use */
 } amp_cast;
 
-/* Makes the cast of `source`: a tensor of any dtype and shape whose fresh storage holds the bytes; NULL with an
- * error. */
-typedef amp_tensor *(*amp_cast_builder)(const amp_tensor *source, amp_dtype dtype, void *context);
+/* Makes the cast that the key asks for: a tensor of any dtype and shape whose fresh storage holds the bytes; NULL with
+ * an error. */
+typedef amp_tensor *(*amp_cast_builder)(const amp_cast_key *key, void *context);
 
-/* The cast of `source` (a tensor with memory) to `dtype` in `layout`: from the cache if the storage still has the
- * version that it was made from, else built, and kept as `life` says. NULL with an error. Release it after use. */
-amp_cast *amp_cast_obtain(const amp_tensor *source, amp_dtype dtype, amp_layout layout, amp_cast_life life,
-                          amp_cast_builder build, void *context, bool *was_cached);
+/* The key's source is the storage of this tensor, which has memory, from its first element on; the version is read now,
+ * before the data: a write in between leaves an entry that is stale from the start. Geometry, dtype and layout are left
+ * to the caller. */
+void amp_cast_key_start(amp_cast_key *key, const amp_tensor *memory);
+
+/* All of the key, for a dense cast of this tensor. */
+void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtype);
+
+/* The first element of the source. */
+static inline void *amp_cast_key_pointer(const amp_cast_key *key) {
+    return (char *)key->storage->data + key->offset * (int64_t)amp_dtype_size(key->source_dtype);
+}
+
+/* The key's cast: from the cache if the storage still has the key's version, else built, and kept as `life` says. NULL
+ * with an error. Release it after use. */
+amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context,
+                          bool *was_cached);
 void amp_cast_release(amp_cast *cast);
 
 /* PERSISTENT for a parameter, and for a tensor in a weight position that no op made; else ONCE. */

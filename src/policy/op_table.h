@@ -84,8 +84,9 @@ enum {
     AMP_OP_VIEW = 1u << 1,         /* the result shares the first argument's storage */
     AMP_OP_RETURNS_LIST = 1u << 2, /* -> Tensor[] */
     AMP_OP_NOT_DIFFERENTIABLE = 1u << 3,
-    AMP_OP_MUTATES = 1u << 4, /* it has arguments that it writes (AMP_ARG_MUTATED), in whatever form */
-    AMP_OP_PLACED = 1u << 5   /* its argument 'device' says where the result is made */
+    AMP_OP_MUTATES = 1u << 4,     /* it has arguments that it writes (AMP_ARG_MUTATED), in whatever form */
+    AMP_OP_PLACED = 1u << 5,      /* its argument 'device' says where the result is made */
+    AMP_OP_DENSE_TARGET = 1u << 6 /* it writes a target only where that is dense; any other is copied to */
 };
 
 #define AMP_MAX_ARGS 24

@@ -151,7 +151,7 @@ static void fill_info(user_op *op, const amp_op_definition *d, const char *doc) 
     info->output_count = schema->output_count;
     info->result = "out";
     info->forms = AMP_FORM_FUNCTION | (d->in_place ? AMP_FORM_INPLACE : 0) | (d->out ? AMP_FORM_OUT : 0);
-    info->flags = AMP_OP_NOT_DIFFERENTIABLE | (d->elementwise ? AMP_OP_ELEMENTWISE : 0) |
+    info->flags = AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_DENSE_TARGET | (d->elementwise ? AMP_OP_ELEMENTWISE : 0) |
                   (schema->returns_list ? AMP_OP_RETURNS_LIST : 0) | (mutates(schema) ? AMP_OP_MUTATES : 0);
     info->no_gradient = "defined by the program";
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "amp_test.h"
+#include "patience.h"
 
 using namespace amp_test;
 
@@ -53,7 +54,7 @@ TEST_F(Parallel, TheChildOfAForkComputesToo) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-        alarm(20); // it used to wait for ever
+        alarm(hang_seconds); // it used to wait for ever
         _exit(work() == here && amp_get_num_threads() == 1 ? 0 : 1);
     }
     int status = -1;
@@ -90,7 +91,7 @@ TEST_F(Parallel, AForkWhileOtherThreadsComputeIsSafe) {
         const pid_t child = fork();
         ASSERT_GE(child, 0);
         if (child == 0) {
-            alarm(20);
+            alarm(hang_seconds);
             Scope scope;
             const Region region;
             _exit(op("linear", {tensor(AMP_F32, {8, 8}), tensor(AMP_F32, {8, 8})}) ? 0 : 1);

@@ -227,8 +227,8 @@ TEST_F(CastCache, AWriteInsideTheRegionCountsToo) {
 // A function that gets a cast as its argument may write into it; the next call must not see that.
 TEST_F(CastCache, ACastThatWasWrittenItselfIsMadeAnew) {
     amp_tensor *weight = tensor(AMP_F32, {2}), *made = nullptr;
-    const auto build = [](const amp_tensor *source, amp_dtype dtype, void *kept) {
-        amp_tensor *t = amp_tensor_new("test", dtype, source->rank, source->shape);
+    const auto build = [](const amp_cast_key *wanted, void *kept) {
+        amp_tensor *t = amp_tensor_new("test", wanted->dtype, wanted->rank, wanted->shape);
         amp_tensor **last = static_cast<amp_tensor **>(kept);
         if (*last) amp_release(*last);
         *last = t;
@@ -236,8 +236,9 @@ TEST_F(CastCache, ACastThatWasWrittenItselfIsMadeAnew) {
     };
     const auto is_cached = [&] {
         bool cached = false;
-        amp_cast_release(
-            amp_cast_obtain(weight, AMP_BF16, AMP_LAYOUT_DENSE, AMP_CAST_PERSISTENT, build, &made, &cached));
+        amp_cast_key key;
+        amp_cast_key_of(&key, weight, AMP_BF16);
+        amp_cast_release(amp_cast_obtain(&key, AMP_CAST_PERSISTENT, build, &made, &cached));
         return cached;
     };
     EXPECT_FALSE(is_cached());
@@ -246,6 +247,32 @@ TEST_F(CastCache, ACastThatWasWrittenItselfIsMadeAnew) {
     EXPECT_FALSE(is_cached());
     EXPECT_TRUE(is_cached());
     amp_release(made);
+}
+
+// The source's geometry, and each word of what is made of it: none may be taken for another.
+TEST_F(CastCache, EveryWordOfAKeyCounts) {
+    amp_tensor *weight = tensor(AMP_F32, {2, 3});
+    const auto build = [](const amp_cast_key *wanted, void *) {
+        return amp_tensor_new("test", wanted->dtype, wanted->rank, wanted->shape);
+    };
+    amp_cast_key key;
+    amp_cast_key_of(&key, weight, AMP_BF16);
+    const auto is_cached = [&](const amp_cast_key &k) {
+        bool cached = false;
+        amp_cast_release(amp_cast_obtain(&k, AMP_CAST_PERSISTENT, build, nullptr, &cached));
+        return cached;
+    };
+    std::vector<amp_cast_key> others(6, key);
+    others[0].dtype = AMP_F16;
+    others[1].layout.kind = AMP_LAYOUT_CONV;
+    others[2].layout.variant = 1;
+    others[3].offset = 1;
+    others[4].strides[0] = 0;
+    others[5].rank = 1;
+    EXPECT_FALSE(is_cached(key));
+    for (const amp_cast_key &other : others) EXPECT_FALSE(is_cached(other)) << &other - others.data();
+    for (const amp_cast_key &other : others) EXPECT_TRUE(is_cached(other)) << &other - others.data();
+    EXPECT_TRUE(is_cached(key));
 }
 
 TEST_F(CastCache, LookingDoesNotMakeStale) {

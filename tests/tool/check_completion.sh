@@ -46,6 +46,7 @@ has replay ""
 has explain ""
 offers "cpu cuda" replay --device ""
 offers cuda replay --device cu
+[ -z "$(complete_words explain --width "")" ] || fail "files are offered for a width"
 has linear info --ops lin
 has layer_norm replay --filter layer
 offers "--strided" replay --s

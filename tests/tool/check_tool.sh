@@ -39,6 +39,10 @@ expect 2 "takes no argument, not 'second'" "$amp" info --ops first second
 expect 0 "scaled_dot_product_attention" "$amp" info --ops
 expect 0 "add.scalar" "$amp" info --ops 'add.*'
 expect 0 '"schema": "linear(' "$amp" info --ops linear --json
+expect 0 "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1," "$amp" info --ops conv2d
+expect 0 ".padding = AMP_DIMS(0), .dilation = AMP_DIMS(1), .groups = AMP_SET(1))" "$amp" info --ops conv2d
+expect 0 "amp_topk_out(values, indices, …)" "$amp" info --ops topk
+expect 0 "plugin_twice(Tensor input) -> Tensor" "$amp" info --load "$plugin" --ops plugin_twice
 expect 1 "no op matches 'plugin_*'" "$amp" info --ops 'plugin_*'
 expect 0 "plugin_twice" "$amp" info --load "$plugin" --ops 'plugin_*'
 expect 0 "plugin_twice" env LC_ALL=C "$amp" info --ops --json --load "$plugin"

@@ -54,7 +54,8 @@ _amp() {
     "replay --device" | "run --device") _amp_words "cpu cuda" "$word" ;;
     "run --isa") _amp_words "ref avx2 avx512 avx512bf16 amx" "$word" ;;
     "run --layout") _amp_words "nchw nhwc" "$word" ;;
-    "run --shape" | "run --seed" | "run --seconds" | "run --runs" | "run --threads" | "run --mean" | "run --scale") ;;
+    "explain --width" | "run --shape" | "run --seed" | "run --seconds" | "run --runs" | "run --threads" | "run --mean" | \
+        "run --scale") return ;; # numbers
     "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
     "run "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
     esac

@@ -17,7 +17,8 @@ static const char help[] =
     "Prints what libamp found on this machine: processor, caches, each instruction set with the\n"
     "check that failed where it cannot be used, threads, libraries, and the CUDA backend.\n\n"
     "  --kernels         also which kernel each family runs, and why not a faster one\n"
-    "  --ops [GLOB]      instead, the ops (those whose name matches): policies, forms, whether they run\n"
+    "  --ops [GLOB]      instead, the ops (those whose name matches): policies, forms, whether they run;\n"
+    "                    of one name also how it is called in C, each option with its default\n"
     "  --load FILE       a shared object that defines ops of its own (amp/user.h), which are listed too\n"
     "  --json            the same for programs\n"
     "  --help            this text\n";

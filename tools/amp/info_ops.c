@@ -1,11 +1,14 @@
-/* amp info --ops: every op, the library's and those of --load, with its policies and where it runs. */
+/* amp info --ops: every op, the library's and those of --load, with its policies and where it runs; of one that is named,
+ * how it is called. */
 #include <fnmatch.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "call/backend.h"
 #include "command.h"
+#include "info_signature.h"
 #include "policy/policy.h"
 #include "policy/user_ops.h"
 
@@ -50,6 +53,32 @@ static void print_row(const amp_op_info *op, const char *key, void *context) {
            amp_op_is_user(op) ? "(defined by --load)" : "");
 }
 
+/* Below the table, where one name is asked for: the schema and the call, which `docs/ops.md` has of all. */
+static void print_signature(const amp_op_info *op, const char *key, void *context) {
+    (void)context;
+    printf("\n%s: %s\n    %s\n", key, op->doc && *op->doc ? op->doc : "defined by --load", op->schema);
+    if (amp_op_is_user(op)) return;
+    fputs("    ", stdout);
+    amp_write_call(stdout, op);
+    if (op->forms & (AMP_FORM_INPLACE | AMP_FORM_OUT)) {
+        fputs("\n    ", stdout);
+        amp_write_forms(stdout, op);
+    }
+    putchar('\n');
+}
+
+/* The call as text, malloc'ed; NULL for an op that has no macro, or without memory. */
+static char *call_text(const amp_op_info *op) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = amp_op_is_user(op) ? NULL : open_memstream(&text, &size);
+    if (!out) return NULL;
+    amp_write_call(out, op);
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
 static void append_row(const amp_op_info *op, const char *key, void *list) {
     json_t *policies = json_object();
     for (int t = 0; t < AMP_TABLE_COUNT; t++) {
@@ -58,9 +87,11 @@ static void append_row(const amp_op_info *op, const char *key, void *list) {
                             json_pack("{s:s, s:s}", "cpu", policy_of(op, table, AMP_DEVICE_CPU), "cuda",
                                       policy_of(op, table, AMP_DEVICE_CUDA)));
     }
-    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:b, s:o}", "op", key, "schema", op->schema, "doc",
-                                          op->doc, "runs_on_cpu", (int)runs_on_cpu(op), "forms", forms_of(op), "user",
-                                          (int)amp_op_is_user(op), "policies", policies));
+    char *call = call_text(op);
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:s, s:b, s:s, s:b, s:o}", "op", key, "schema", op->schema,
+                                          "call", call, "doc", op->doc, "runs_on_cpu", (int)runs_on_cpu(op), "forms",
+                                          forms_of(op), "user", (int)amp_op_is_user(op), "policies", policies));
+    free(call);
 }
 
 int amp_print_ops(const char *pattern, bool json) {
@@ -76,6 +107,7 @@ int amp_print_ops(const char *pattern, bool json) {
         printf("%-36s %-12s %-18s %-18s %-18s %s\n", "op", "runs on cpu", "policy on cpu", "on cuda", "in table apex",
                "forms");
         any = for_each(pattern, print_row, NULL);
+        if (pattern && !strpbrk(pattern, "*?[")) for_each(pattern, print_signature, NULL);
     }
     if (any) return AMP_EXIT_OK;
     fprintf(stderr, "amp info: no op matches '%s'\n", pattern);

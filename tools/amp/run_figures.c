@@ -43,9 +43,11 @@ static const struct {
 
 enum { FIGURES = sizeof figures / sizeof *figures };
 
-/* Digits behind the point that show four or so. */
+/* Digits behind the point that show four, if six will do. */
 static int digits_of(double value) {
-    return value < 0.9995 ? 4 : value < 9.995 ? 3 : value < 99.95 ? 2 : value < 999.5 ? 1 : 0;
+    int digits = 0;
+    for (; value < 999.5 && digits < 6; value *= 10) digits++;
+    return digits;
 }
 
 /* A row has the digits of its least number. */

@@ -57,6 +57,18 @@ static int64_t extent_of_input(const amp_onnx_graph *g, const amp_graph_value *i
     return 0;
 }
 
+int64_t run_node_count(const amp_onnx_graph *g) {
+    int64_t count = g->node_count;
+    for (int i = 0; i < g->node_count; i++) {
+        const amp_onnx_node *node = &g->nodes[i];
+        if (node->function) count += run_node_count(node->function);
+        for (int a = 0; a < node->attribute_count; a++) {
+            if (node->attributes[a].kind == AMP_ONNX_GRAPH) count += run_node_count(node->attributes[a].as.graph);
+        }
+    }
+    return count;
+}
+
 static bool is_integer(amp_dtype dtype) {
     return !amp_dtype_is_floating(dtype) && !amp_dtype_is_complex(dtype) && dtype != AMP_BOOL;
 }
@@ -66,7 +78,7 @@ static int read_facts(run_model *m, const char *path) {
     amp_onnx_model *file = amp_onnx_read(path, NULL);
     struct stat s;
     if (!file) return run_fail_amp("");
-    m->nodes = file->graph->node_count;
+    m->nodes = run_node_count(file->graph);
     m->opset = file->opset;
     m->ir_version = file->ir_version;
     m->producer = strdup(file->producer ? file->producer : "");

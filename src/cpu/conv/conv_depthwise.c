@@ -11,7 +11,8 @@
 enum { FAR_BYTES = 4 << 20 };
 
 /* [taps][channels] in f32; rounded to the dtype of the convolution on the way. */
-static amp_status fill_taps(const amp_conv *c, const amp_tensor *key, amp_dtype dtype, float *values) {
+static amp_status fill_taps(const amp_conv *c, const amp_cast_key *key, float *values) {
+    const amp_dtype dtype = key->dtype;
     const int64_t shape[] = {c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel, c->groups};
     const int64_t from[] = {key->strides[2], key->strides[3], key->strides[4], key->strides[0]};
     const int64_t count[] = {amp_conv_taps(c) * c->groups}, dense[] = {1};
@@ -19,25 +20,26 @@ static amp_status fill_taps(const amp_conv *c, const amp_tensor *key, amp_dtype 
     amp_dense_strides(4, shape, to);
     void *rounded = amp_alloc((size_t)count[0] * amp_dtype_size(dtype));
     if (!rounded) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for weights");
-    amp_status status = amp_strided_copy(rounded, dtype, to, amp_tensor_pointer(key), key->dtype, from, 4, shape);
+    amp_status status =
+        amp_strided_copy(rounded, dtype, to, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape);
     if (status == AMP_OK) status = amp_strided_copy(values, AMP_F32, dense, rounded, dtype, dense, 1, count);
     amp_free(rounded);
     return status;
 }
 
-static amp_tensor *build_taps(const amp_tensor *key, amp_dtype dtype, void *context) {
+static amp_tensor *build_taps(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
     amp_tensor *made = amp_tensor_new("conv: weights", AMP_F32, 2, (const int64_t[]){amp_conv_taps(c), c->groups});
-    if (!made || fill_taps(c, key, dtype, made->storage->data) == AMP_OK) return made;
+    if (!made || fill_taps(c, key, made->storage->data) == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;
 }
 
-static amp_tensor *build_pairs(const amp_tensor *key, amp_dtype dtype, void *context) {
+static amp_tensor *build_pairs(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
     const int64_t taps[] = {c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel};
     const int64_t bytes = amp_depthwise_pack_bytes(taps, c->groups);
-    amp_tensor *plain = build_taps(key, dtype, context);
+    amp_tensor *plain = build_taps(key, context);
     amp_tensor *made = plain ? amp_tensor_new("conv: weights", AMP_U8, 1, &bytes) : NULL;
     if (made) amp_depthwise_pack(made->storage->data, plain->storage->data, taps, c->groups);
     if (plain) amp_tensor_drop(plain);
@@ -67,8 +69,8 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
     if (!kernel) return amp_last_status();
     const bool pairs = kernel->isa == AMP_ISA_AVX512BF16;
     amp_cast *weights = NULL;
-    AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, pairs ? AMP_LAYOUT_CONV_PAIRS : AMP_LAYOUT_CONV_TAPS,
-                                    pairs ? build_pairs : build_taps, &weights));
+    const amp_layout layout = {pairs ? AMP_LAYOUT_CONV_PAIRS : AMP_LAYOUT_CONV_TAPS, 0};
+    AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, layout, pairs ? build_pairs : build_taps, &weights));
     amp_gemm_window window = amp_conv_window(c, o, y);
     const amp_depthwise_epilogue epilogue = epilogue_of(c, o);
     const bool fused = amp_conv_is_fused(c);

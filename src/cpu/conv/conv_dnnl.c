@@ -295,7 +295,8 @@ static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
     return s;
 }
 
-static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void *context) {
+static amp_tensor *build_weights(const amp_cast_key *source, void *context) {
+    const amp_dtype dtype = source->dtype;
     const layer *l = ((const job *)context)->layer;
     const key *k = l->key;
     const int64_t slices = l->deep ? l->slices : 1, bytes = slices * (int64_t)l->primitive->weight_bytes;
@@ -308,7 +309,7 @@ static amp_tensor *build_weights(const amp_tensor *source, amp_dtype dtype, void
     if (!made) return NULL;
     char *dense = amp_alloc_zeroed((size_t)(k->groups * slices * k->out * to[1]) * amp_dtype_size(dtype));
     amp_status status =
-        dense ? amp_strided_copy(dense, dtype, to, amp_tensor_pointer(source), source->dtype, from, 5, shape)
+        dense ? amp_strided_copy(dense, dtype, to, amp_cast_key_pointer(source), source->source_dtype, from, 5, shape)
               : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
     const int previous = amp_parallel_enter_library();
     if (status == AMP_OK && pack_slices(l, dense, made->storage->data) != dnnl_success)
@@ -445,7 +446,7 @@ static bool take_layer(layer *l, key *k, const amp_conv *c, const amp_conv_opera
 /* Of the cast cache: by how oneDNN blocks the weights, and into slices of how many channels. */
 static amp_layout layout_of(const layer *l) {
     const int widths = SLICE / LANES + 1, width = l->deep ? (int)(l->key->out / LANES) : 0;
-    return (amp_layout)(AMP_LAYOUT_CONV_DNNL + l->primitive->format * widths + width);
+    return (amp_layout){AMP_LAYOUT_CONV_DNNL, l->primitive->format * widths + width};
 }
 
 static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_operands *o,

@@ -145,17 +145,18 @@ static int64_t depth_of(const amp_conv *c) {
     return terms == 0 ? 0 : terms + amp_conv_taps(c) / run_taps(c) * run_padding(c);
 }
 
-/* The weights' own geometry, groups apart: what the cache knows them by. */
-static amp_tensor weight_key(const amp_conv *c) {
-    const amp_tensor *memory = amp_tensor_memory(c->w.tensor);
-    return (amp_tensor){
-        .storage = memory->storage,
-        .dtype = memory->dtype,
-        .offset = memory->offset + c->w.offset,
-        .rank = 3 + AMP_CONV_AXES,
-        .shape = {c->groups, c->out_channels, c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel, c->in_channels},
-        .strides = {c->w.group, c->w.out, c->w.axis[0], c->w.axis[1], c->w.axis[2], c->w.in},
-    };
+/* The weights' own geometry, groups apart: (groups, outputs, taps…, channels). */
+static void set_key(const amp_conv *c, amp_dtype dtype, amp_layout layout, amp_cast_key *key) {
+    const int64_t shape[] = {c->groups,         c->out_channels,   c->axis[0].kernel,
+                             c->axis[1].kernel, c->axis[2].kernel, c->in_channels};
+    const int64_t strides[] = {c->w.group, c->w.out, c->w.axis[0], c->w.axis[1], c->w.axis[2], c->w.in};
+    amp_cast_key_start(key, amp_tensor_memory(c->w.tensor));
+    key->offset += c->w.offset;
+    key->dtype = dtype;
+    key->layout = layout;
+    key->rank = 3 + AMP_CONV_AXES;
+    memcpy(key->shape, shape, sizeof shape);
+    memcpy(key->strides, strides, sizeof strides);
 }
 
 static amp_status pack_groups(const amp_conv *c, const char *dense, amp_dtype dtype, char *to, size_t bytes) {
@@ -173,8 +174,9 @@ static size_t packed_bytes(const amp_conv *c) {
                                : amp_gemm_f32_packed_bytes(c->out_channels, depth_of(c));
 }
 
-static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *context) {
+static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
+    const amp_dtype dtype = key->dtype;
     const size_t bytes = packed_bytes(c);
     const int64_t shape[] = {c->groups, (int64_t)bytes};
     const int64_t k = depth_of(c), tap = c->in_channels + (run_taps(c) == 1 ? run_padding(c) : 0);
@@ -183,7 +185,7 @@ static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *co
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 2, shape);
     if (!made) return NULL;
     char *dense = amp_alloc_zeroed((size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(dtype));
-    amp_status status = dense ? amp_strided_copy(dense, dtype, strides, amp_tensor_pointer(key), key->dtype,
+    amp_status status = dense ? amp_strided_copy(dense, dtype, strides, amp_cast_key_pointer(key), key->source_dtype,
                                                  key->strides, key->rank, key->shape)
                               : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
     if (status == AMP_OK) status = pack_groups(c, dense, dtype, made->storage->data, bytes);
@@ -196,9 +198,9 @@ static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *co
 amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
                                    amp_cast_builder build, amp_cast **cast) {
     bool cached = false;
-    const amp_tensor key = weight_key(c);
-    *cast =
-        amp_cast_obtain(&key, dtype, layout, amp_cpu_weight_life(call, c->w.tensor, true), build, (void *)c, &cached);
+    amp_cast_key key;
+    set_key(c, dtype, layout, &key);
+    *cast = amp_cast_obtain(&key, amp_cpu_weight_life(call, c->w.tensor, true), build, (void *)c, &cached);
     if (!*cast) return amp_pending_error();
     call->note.casts_cached += cached;
     call->note.casts_made += !cached;
@@ -294,8 +296,9 @@ static amp_status run_gemm(amp_call *call, const amp_conv *c, const amp_conv_ope
 static amp_status multiply(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const plane *y) {
     amp_cast *weights = NULL;
     const amp_dtype dtype = amp_conv_in_bf16(c) ? AMP_BF16 : AMP_F32;
-    const amp_layout in_bf16 = run_taps(c) > 1 ? AMP_LAYOUT_CONV_RUNS : AMP_LAYOUT_CONV; /* zeros behind each, or not */
-    const amp_layout layout = amp_conv_in_bf16(c) ? in_bf16 : AMP_LAYOUT_CONV_F32;
+    const amp_layout_kind in_bf16 =
+        run_taps(c) > 1 ? AMP_LAYOUT_CONV_RUNS : AMP_LAYOUT_CONV; /* zeros behind each, or not */
+    const amp_layout layout = {amp_conv_in_bf16(c) ? in_bf16 : AMP_LAYOUT_CONV_F32, 0};
     if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, build_packed, &weights));
     const amp_status status = run_gemm(call, c, o, y, weights ? weights->memory->data : NULL);
     amp_cast_release(weights);

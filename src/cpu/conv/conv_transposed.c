@@ -32,12 +32,13 @@ static size_t packed_bytes(const amp_conv *c) {
 }
 
 /* For each line of taps a matrix [taps of the line, outputs][channels]. */
-static amp_status pack(const amp_conv *c, const amp_tensor *key, amp_dtype dtype, char *dense, char *to) {
+static amp_status pack(const amp_conv *c, const amp_cast_key *key, char *dense, char *to) {
+    const amp_dtype dtype = key->dtype;
     const int64_t k = depth_of(c), n = columns_of(c), lines = c->axis[1].kernel;
     const int64_t shape[] = {lines, c->axis[2].kernel, c->out_channels, c->in_channels};
     const int64_t from[] = {key->strides[3], key->strides[4], key->strides[1], key->strides[5]};
     const int64_t strides[] = {n * k, c->out_channels * k, k, 1};
-    AMP_TRY(amp_strided_copy(dense, dtype, strides, amp_tensor_pointer(key), key->dtype, from, 4, shape));
+    AMP_TRY(amp_strided_copy(dense, dtype, strides, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape));
     for (int64_t i = 0; i < lines; i++, to += packed_bytes(c)) {
         const void *at = dense + (size_t)(i * n * k) * amp_dtype_size(dtype);
         AMP_TRY(dtype == AMP_F32 ? amp_gemm_f32_pack((float *)to, at, n, k, k, 1)
@@ -46,13 +47,13 @@ static amp_status pack(const amp_conv *c, const amp_tensor *key, amp_dtype dtype
     return AMP_OK;
 }
 
-static amp_tensor *build_packed(const amp_tensor *key, amp_dtype dtype, void *context) {
+static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
     const int64_t lines = c->axis[1].kernel, bytes = lines * (int64_t)packed_bytes(c);
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 1, &bytes);
     if (!made) return NULL;
-    char *dense = amp_alloc_zeroed((size_t)(lines * columns_of(c) * depth_of(c)) * amp_dtype_size(dtype));
-    const amp_status status = dense ? pack(c, key, dtype, dense, made->storage->data)
+    char *dense = amp_alloc_zeroed((size_t)(lines * columns_of(c) * depth_of(c)) * amp_dtype_size(key->dtype));
+    const amp_status status = dense ? pack(c, key, dense, made->storage->data)
                                     : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
     amp_free(dense);
     if (status == AMP_OK) return made;
@@ -117,7 +118,7 @@ static amp_status convolve_blocks(amp_call *call, const amp_conv *c, const amp_c
     amp_cast *weights = NULL;
     float *bias = NULL, *scale = NULL;
     plane y = {0};
-    AMP_TRY(amp_conv_obtain_weights(call, c, dtype, AMP_LAYOUT_CONV_BLOCKS, build_packed, &weights));
+    AMP_TRY(amp_conv_obtain_weights(call, c, dtype, (amp_layout){AMP_LAYOUT_CONV_BLOCKS, 0}, build_packed, &weights));
     amp_status status = repeat(c, &o->bias, &bias);
     if (status == AMP_OK) status = repeat(c, &o->scale, &scale);
     if (status == AMP_OK) status = amp_conv_prepare_output(call, c, true, &y);

@@ -62,19 +62,22 @@ amp_pool_line_function *amp_pool_maximum(amp_dtype dtype) {
 
 enum { MOST_COLUMNS = 64, MOST_STRIDE = 8 };
 
-typedef struct maximum {
+typedef struct maximum maximum;
+typedef void row_function(const maximum *m, const amp_pool_line *l);
+
+struct maximum {
     const amp_pool *pool;
-    amp_pool_line_function *function; /* for what follows does not fit */
+    row_function *row;
+    amp_pool_line_function *function; /* element by element */
     amp_max_lines_function *max;
     amp_argmax_lines_function *argmax;
-    bool by_pixels, by_columns, by_lines;
     const char *in;
     char *out;
     int64_t *indices;
     amp_dtype dtype;
     int64_t size;
     int64_t width, part, taps[MOST_COLUMNS]; /* by columns: the padded line, a stride's part of it, in elements */
-} maximum;
+};
 
 /* n elements of −∞. */
 static void fill_least(const maximum *m, void *to, int64_t n) {
@@ -91,6 +94,15 @@ static int64_t window_elements(const amp_pool *p) {
     return amp_pool_most_lines(p) * p->most[2];
 }
 
+static bool suits_pixels(const amp_pool *p) {
+    return p->s.inner > 1 && window_elements(p) < 1 << 20;
+}
+
+static int64_t prepare_pixels(maximum *m) {
+    const amp_pool *p = m->pool;
+    return (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * (int64_t)sizeof(float);
+}
+
 static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
     const int64_t inner = p->s.inner, most = window_elements(p);
@@ -100,7 +112,7 @@ static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
     for (int64_t i = 0; i < p->s.out[2]; i++) {
         const amp_window *w = &p->windows[2][i];
         char *out = (char *)l->out + i * inner * m->size;
-        const int64_t count = amp_pool_pixels(l, w, pixels, places);
+        const int64_t count = amp_pool_pixels(l, w, pixels, l->indices ? places : NULL);
         if (!l->indices && count) {
             m->max(out, pixels, count, inner);
             continue;
@@ -127,8 +139,8 @@ static int64_t part_width(const amp_pool *p) {
 }
 
 static bool suits_columns(const amp_pool *p) {
-    if (p->kernel == 0 || p->kernel > MOST_COLUMNS || p->stride > MOST_STRIDE || p->step[2] > MOST_COLUMNS)
-        return false;
+    if (p->s.inner > 1 || p->kernel == 0 || p->kernel > MOST_COLUMNS) return false;
+    if (p->stride > MOST_STRIDE || p->step[2] > MOST_COLUMNS) return false;
     return padded_width(p) <= 4 * p->s.in[2] + 256 && amp_pool_most_lines(p) < 1 << 20;
 }
 
@@ -185,13 +197,6 @@ static columns_scratch divide_scratch(const maximum *m, void *scratch) {
     return c;
 }
 
-static int64_t columns_bytes(const maximum *m) {
-    const amp_pool *p = m->pool;
-    const int64_t most = amp_pool_most_lines(p);
-    const int64_t elements = m->width + m->part * p->stride + most * p->s.out[2];
-    return 2 * most * (int64_t)sizeof(void *) + (most + 1) * p->s.out[2] * (int64_t)sizeof(float) + elements * m->size;
-}
-
 static int64_t used_columns(const maximum *m) {
     const amp_pool *p = m->pool;
     const int64_t room = m->width - p->padding;
@@ -207,6 +212,14 @@ static void place_taps(maximum *m) {
         const int64_t shift = k * p->step[2];
         m->taps[k] = shift % p->stride * m->part + shift / p->stride;
     }
+}
+
+static int64_t prepare_columns(maximum *m) {
+    const amp_pool *p = m->pool;
+    place_taps(m);
+    const int64_t most = amp_pool_most_lines(p);
+    const int64_t elements = m->width + m->part * p->stride + most * p->s.out[2];
+    return 2 * most * (int64_t)sizeof(void *) + (most + 1) * p->s.out[2] * (int64_t)sizeof(float) + elements * m->size;
 }
 
 /* Pads and splits c->line, which has its columns already; the taps of every output column. */
@@ -272,7 +285,7 @@ static void maximum_columns_placed(const maximum *m, const amp_pool_line *l) {
 
 /* Not where the windows leave out most of a line. */
 static bool suits_lines(const amp_pool *p) {
-    return amp_pool_most_lines(p) < 1 << 20 && p->s.out[2] * p->most[2] >= p->s.in[2] / 4;
+    return p->s.inner == 1 && amp_pool_most_lines(p) < 1 << 20 && p->s.out[2] * p->most[2] >= p->s.in[2] / 4;
 }
 
 /* Lines down into one, in which each window is a run: the elements of one are taken one by one, but only there. */
@@ -292,7 +305,7 @@ static lines_scratch divide_lines(const maximum *m, void *scratch) {
     return s;
 }
 
-static int64_t lines_bytes(const maximum *m) {
+static int64_t prepare_lines(maximum *m) {
     const amp_pool *p = m->pool;
     return amp_pool_most_lines(p) * (int64_t)sizeof(void *) + (2 * p->s.in[2] + p->s.out[2]) * (int64_t)sizeof(float) +
            p->s.in[2] * m->size;
@@ -347,44 +360,63 @@ static void maximum_lines(const maximum *m, const amp_pool_line *l) {
 
 /* ---- Any type ------------------------------------------------------------------------------------------------- */
 
-static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratch) {
-    const maximum *m = context;
-    for (int64_t index = begin; index < end; index++) {
-        const amp_pool_line line = amp_pool_line_at(m->pool, index, m->in, m->out, m->indices, m->size, scratch);
-        if (m->by_pixels)
-            maximum_pixels(m, &line);
-        else if (m->by_columns)
-            (m->indices ? maximum_columns_placed : maximum_columns)(m, &line);
-        else if (m->by_lines)
-            maximum_lines(m, &line);
-        else
-            m->function(&line);
-    }
+static void maximum_elements(const maximum *m, const amp_pool_line *l) {
+    m->function(l);
 }
 
-/* Chooses the kernels; returns what a thread needs. */
-static amp_status find_kernels(amp_call *call, maximum *m, size_t *scratch) {
-    const amp_pool *p = m->pool;
-    *scratch = 0;
-    m->by_pixels = p->s.inner > 1 && window_elements(p) < 1 << 20;
-    m->by_columns = p->s.inner == 1 && suits_columns(p);
-    m->by_lines = p->s.inner == 1 && !m->by_columns && suits_lines(p);
-    if (amp_compute_dtype(m->dtype) != AMP_F32 || (!m->by_pixels && !m->by_columns && !m->by_lines)) {
-        m->by_pixels = m->by_columns = m->by_lines = false;
-        return AMP_OK;
+/* The first that suits. */
+typedef struct road {
+    bool (*suits)(const amp_pool *p);
+    int64_t (*prepare)(maximum *m); /* returns the bytes of scratch that a thread needs */
+    row_function *row, *placed;     /* placed: with indices */
+    int64_t together;               /* elements that take as long as one does by itself */
+} road;
+
+static const road roads[] = {{suits_pixels, prepare_pixels, maximum_pixels, maximum_pixels, 4},
+                             {suits_columns, prepare_columns, maximum_columns, maximum_columns_placed, 4},
+                             {suits_lines, prepare_lines, maximum_lines, maximum_lines, 1}};
+
+/* NULL: element by element. */
+static const road *find_road(const maximum *m) {
+    if (amp_compute_dtype(m->dtype) != AMP_F32) return NULL;
+    for (size_t i = 0; i < sizeof roads / sizeof *roads; i++) {
+        if (roads[i].suits(m->pool)) return &roads[i];
     }
+    return NULL;
+}
+
+static amp_status find_kernels(amp_call *call, maximum *m) {
     amp_block_prepare();
-    if (m->by_columns) place_taps(m);
     const amp_kernel *max = amp_kernel_select(AMP_KERNEL_MAX_LINES, m->dtype, m->dtype);
     const amp_kernel *argmax = max ? amp_kernel_select(AMP_KERNEL_ARGMAX_LINES, m->dtype, m->dtype) : NULL;
     if (!argmax) return amp_pending_error();
     m->max = (amp_max_lines_function *)max->function;
     m->argmax = (amp_argmax_lines_function *)argmax->function;
     call->note.kernel = m->indices ? argmax->name : max->name;
-    const int64_t pixels =
-        (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * (int64_t)sizeof(float);
-    *scratch = (size_t)(m->by_pixels ? pixels : m->by_columns ? columns_bytes(m) : lines_bytes(m));
     return AMP_OK;
+}
+
+static void maximum_rows(void *context, int64_t begin, int64_t end, void *scratch) {
+    const maximum *m = context;
+    for (int64_t index = begin; index < end; index++) {
+        const amp_pool_line line = amp_pool_line_at(m->pool, index, m->in, m->out, m->indices, m->size, scratch);
+        m->row(m, &line);
+    }
+}
+
+static amp_status run_rows(amp_call *call, maximum *m) {
+    const amp_pool *p = m->pool;
+    const road *r = find_road(m);
+    int64_t cost = p->s.out[2] * p->s.inner * (window_elements(p) + 1);
+    size_t scratch = 0;
+    m->row = maximum_elements;
+    if (r) {
+        AMP_TRY(find_kernels(call, m));
+        scratch = (size_t)r->prepare(m);
+        m->row = m->indices ? r->placed : r->row;
+        cost /= r->together;
+    }
+    return amp_spatial_run(call, amp_spatial_row_count(&p->s), cost, scratch, maximum_rows, m);
 }
 
 amp_status amp_cpu_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool return_indices) {
@@ -395,13 +427,9 @@ amp_status amp_cpu_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *i
     if (return_indices) AMP_TRY(amp_spatial_write(call, &p->s, 1, AMP_I64, AMP_I64, &places));
     AMP_TRY(amp_spatial_read(call, &p->s, input, dtype, &in));
     maximum m = {.pool = p, .function = amp_pool_maximum(dtype), .in = in, .out = result.data};
-    size_t scratch;
     m.indices = places.data;
     m.dtype = dtype;
     m.size = (int64_t)amp_dtype_size(dtype);
-    AMP_TRY(find_kernels(call, &m, &scratch));
-    const int64_t cost = p->s.out[2] * p->s.inner * (window_elements(p) + 1);
-    AMP_TRY(amp_spatial_run(call, amp_spatial_row_count(&p->s), m.by_pixels || m.by_columns ? cost / 4 : cost, scratch,
-                            maximum_rows, &m));
+    AMP_TRY(run_rows(call, &m));
     return amp_spatial_finish(&result);
 }

@@ -69,7 +69,7 @@ AMP_HOT static void merge_batches(amp_matmul *p) {
 /* ---- Packed B -------------------------------------------------------------------------------------------------- */
 
 typedef struct packing {
-    amp_layout layout;
+    amp_layout_kind layout;
     size_t (*bytes)(int64_t n, int64_t k);
     amp_status (*pack)(void *destination, const void *source, amp_dtype source_dtype, int64_t n, int64_t k,
                        int64_t stride_n, int64_t stride_k);
@@ -96,16 +96,15 @@ static size_t packed_total(const amp_matmul *p, size_t bytes, int64_t count) {
     return overflow ? SIZE_MAX : total;
 }
 
-static amp_tensor *build_packed(const amp_tensor *source, amp_dtype dtype, void *context) {
+static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     const build_context *c = context;
     const amp_matmul *p = c->problem;
     const size_t bytes = packed_total(p, c->packing->bytes(p->n, p->k), 1);
-    (void)dtype;
     if (amp_failed()) return NULL;
     const int64_t shape[1] = {bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
     amp_tensor *made = amp_tensor_new("matmul: packed weights", AMP_U8, 1, shape);
     if (!made) return NULL;
-    if (c->packing->pack(made->storage->data, amp_tensor_pointer(source), source->dtype, p->n, p->k, p->b.column,
+    if (c->packing->pack(made->storage->data, amp_cast_key_pointer(key), key->source_dtype, p->n, p->k, p->b.column,
                          p->b.row) == AMP_OK) {
         return made;
     }
@@ -128,14 +127,11 @@ AMP_HOT static amp_cast_life life_of_b(const amp_call *call, const amp_matmul *p
     return amp_cpu_weight_life(call, p->b.tensor, p->b_is_weight);
 }
 
-/* The cache's key is the geometry of a tensor: that of the matrix as N × K rows, so that w and its transpose agree.
- * Only what the cache and the packing look at is set: each call of a cached weight comes here. */
-static void set_key(const amp_matmul *p, amp_tensor *key) {
-    const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
-    key->storage = memory->storage;
-    key->source = NULL;
-    key->dtype = memory->dtype;
-    key->offset = memory->offset;
+/* The geometry is that of the matrix as N × K rows, so that w and its transpose agree. */
+static void set_key(const amp_matmul *p, amp_layout_kind layout, amp_cast_key *key) {
+    amp_cast_key_start(key, amp_tensor_memory(p->b.tensor));
+    key->dtype = p->b.tensor->dtype;
+    key->layout = (amp_layout){layout, 0};
     key->rank = 2;
     key->shape[0] = p->n;
     key->shape[1] = p->k;
@@ -146,10 +142,10 @@ static void set_key(const amp_matmul *p, amp_tensor *key) {
 AMP_HOT static amp_status cached_b(amp_call *call, const amp_matmul *p, const packing *packing, amp_cast_life life,
                                    amp_packed_b *packed) {
     bool cached = false;
-    amp_tensor key;
-    set_key(p, &key);
+    amp_cast_key key;
+    set_key(p, packing->layout, &key);
     build_context context = {p, packing};
-    packed->cast = amp_cast_obtain(&key, p->b.tensor->dtype, packing->layout, life, build_packed, &context, &cached);
+    packed->cast = amp_cast_obtain(&key, life, build_packed, &context, &cached);
     if (!packed->cast) return amp_pending_error();
     packed->data = packed->cast->memory->data;
     call->note.casts_cached += cached;

@@ -12,6 +12,7 @@
 #include "amp_test.h"
 #include "dnnl_use.h"
 #include "machine/isa.h"
+#include "patience.h"
 
 using namespace amp_test;
 
@@ -157,7 +158,7 @@ TEST_F(ConvDnnl, AForkWhileItMakesPrimitivesIsSafe) {
         const pid_t child = fork();
         ASSERT_GE(child, 0);
         if (child == 0) {
-            alarm(10);
+            alarm(hang_seconds);
             _exit(convolve({300, 300, 3, 3, 3, 1}).empty());
         }
         int status = -1;

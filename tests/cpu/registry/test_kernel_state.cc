@@ -18,6 +18,7 @@
 
 #include "amp/system.h"
 #include "kernel_rows.h"
+#include "patience.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1
@@ -221,7 +222,7 @@ TEST_P(KernelState, OutlivesForks) {
         const pid_t child = fork();
         ASSERT_GE(child, 0);
         if (child == 0) {
-            alarm(20);
+            alarm(hang_seconds);
             _exit(is_same() && is_same_in_a_thread(*product, want) && is_same() ? 0 : 1);
         }
         EXPECT_TRUE(is_same()); // beside it

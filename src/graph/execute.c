@@ -1,0 +1,138 @@
+/* A net through the dispatcher: explain, autocast and the devices see its calls as a program's. */
+#include <limits.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "call/call.h"
+#include "core/memory.h"
+#include "core/thread.h"
+#include "graph/net.h"
+
+enum { ITEMS = 64 }; /* of lists in one call; more are on the heap */
+
+typedef struct execution {
+    const amp_net *net;
+    amp_tensor **values;
+    amp_scope_frame frame; /* owns what nodes make */
+} execution;
+
+/* ---- One call -------------------------------------------------------------------------------------------------- */
+
+typedef struct arguments {
+    union {
+        char bytes[AMP_MAX_ARGS_BYTES];
+        max_align_t align;
+    } args;
+    amp_tensor *further[AMP_MAX_OUTPUTS]; /* second, third, … results */
+    amp_tensor *few[ITEMS], **items;
+} arguments;
+
+/* Tensors into the struct; of lists, which stand in the operands by place, the first begins one. */
+static void fill_operands(const execution *e, const amp_net_node *node, arguments *a) {
+    amp_tensor_list *list = NULL;
+    for (int i = 0; i < node->operand_count; i++) {
+        const amp_net_operand *o = &node->operands[i];
+        const amp_arg_info *arg = &node->op->args[o->argument];
+        amp_tensor *t = o->value >= 0 ? e->values[o->value] : NULL;
+        void *field = a->args.bytes + arg->offset;
+        a->items[i] = t;
+        if (arg->kind == AMP_ARG_TENSOR) {
+            *(amp_tensor **)field = t;
+            continue;
+        }
+        list = field;
+        if (o->place == 0) *list = (amp_tensor_list){.items = &a->items[i]};
+        list->count = o->place + 1;
+    }
+}
+
+static void point_results(const amp_net_node *node, arguments *a) {
+    int index = 0;
+    for (int i = 0; i < node->op->arg_count; i++) {
+        if (node->op->args[i].kind != AMP_ARG_OUTPUT) continue;
+        amp_tensor ***field = (amp_tensor ***)(void *)(a->args.bytes + node->op->args[i].offset);
+        *field = node->results[index + 1] >= 0 ? &a->further[index] : NULL;
+        index++;
+    }
+}
+
+static amp_status call_single(execution *e, const amp_net_node *node, arguments *a) {
+    point_results(node, a);
+    amp_tensor *first = amp_dispatch(node->op, AMP_FORM_FUNCTION, &a->args, NULL);
+    if (!first) return amp_pending_error();
+    for (int i = 0; i < node->result_count; i++) {
+        if (node->results[i] >= 0) e->values[node->results[i]] = i == 0 ? first : a->further[i - 1];
+    }
+    return AMP_OK;
+}
+
+static amp_status call_list(execution *e, const amp_net_node *node, arguments *a) {
+    const amp_tensor_list list = amp_dispatch_list(node->op, &a->args);
+    if (amp_failed()) return amp_pending_error();
+    for (int i = 0; i < node->result_count && i < list.count; i++) {
+        if (node->results[i] >= 0) e->values[node->results[i]] = list.items[i];
+    }
+    return AMP_OK; /* the list goes with the frame */
+}
+
+static amp_status run_node(execution *e, const amp_net_node *node) {
+    arguments a;
+    memcpy(a.args.bytes, node->args, node->op->args_size);
+    a.items = node->operand_count <= ITEMS ? a.few : amp_alloc((size_t)node->operand_count * sizeof *a.items);
+    if (!a.items) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a list", node->op->name);
+    fill_operands(e, node, &a);
+    const bool is_list = (node->op->flags & AMP_OP_RETURNS_LIST) != 0;
+    const amp_status status = is_list ? call_list(e, node, &a) : call_single(e, node, &a);
+    if (a.items != a.few) amp_free(a.items);
+    return status;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------------------------- */
+
+static void drop_value(execution *e, int value, int k) {
+    amp_tensor *t = value >= 0 && e->net->values[value].last_use == k ? e->values[value] : NULL;
+    if (!t || t->scope != &e->frame) return;
+    amp_tensor_drop(t);
+    e->values[value] = NULL;
+}
+
+static void drop_unneeded(execution *e, const amp_net_node *node, int k) {
+    for (int i = 0; i < node->operand_count; i++) drop_value(e, node->operands[i].value, k);
+    for (int i = 0; i < node->result_count; i++) drop_value(e, node->results[i], k);
+}
+
+static amp_status hand_out(execution *e, amp_tensor **outputs) {
+    for (int i = 0; i < e->net->output_count; i++) {
+        amp_tensor *t = e->values[e->net->outputs[i]];
+        if (t->scope != &e->frame) t = amp_tensor_same("graph", t);
+        if (!t) return amp_pending_error();
+        amp_scope_move(t, e->frame.outer);
+        outputs[i] = t;
+    }
+    return AMP_OK;
+}
+
+static amp_status run_all(execution *e, amp_tensor *const *inputs, amp_tensor **outputs) {
+    const amp_net *net = e->net;
+    for (int i = 0; i < net->value_count; i++) e->values[i] = net->values[i].constant;
+    for (int i = 0; i < net->input_count; i++) e->values[net->inputs[i]] = inputs[i];
+    for (int k = 0; k < net->node_count; k++) {
+        AMP_TRY(run_node(e, &net->nodes[k]));
+        drop_unneeded(e, &net->nodes[k], k);
+    }
+    return hand_out(e, outputs);
+}
+
+amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+    execution e = {.net = net, .values = amp_alloc((size_t)net->value_count * sizeof *e.values)};
+    if (!e.values) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for %d values", net->value_count);
+    amp_scope_push(&e.frame);
+    const amp_status status = run_all(&e, inputs, outputs);
+    for (int i = 0; status != AMP_OK && i < net->output_count; i++) {
+        if (outputs[i]) amp_tensor_drop(outputs[i]);
+        outputs[i] = NULL;
+    }
+    amp_scope_pop(&e.frame);
+    amp_free(e.values);
+    return status;
+}

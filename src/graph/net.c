@@ -1,0 +1,197 @@
+/* The data of a net. */
+#include "graph/net.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "core/memory.h"
+
+/* Room for one more of `size` bytes behind `count`; doubles. */
+static void *grow(void *items, size_t *room, int count, size_t size) {
+    const size_t needed = ((size_t)count + 1) * size;
+    if (needed <= *room) return items;
+    void *more = amp_alloc(2 * needed);
+    if (!more) return NULL;
+    if (items) memcpy(more, items, (size_t)count * size);
+    amp_free(items);
+    *room = 2 * needed;
+    return more;
+}
+
+amp_net *amp_net_new(int inputs, int outputs) {
+    amp_net *net = amp_alloc_zeroed(sizeof *net);
+    if (!net) return NULL;
+    net->inputs = amp_alloc((size_t)inputs * sizeof *net->inputs);
+    net->outputs = amp_alloc((size_t)outputs * sizeof *net->outputs);
+    net->input_count = inputs;
+    net->output_count = outputs;
+    if (net->inputs && net->outputs) return net;
+    amp_net_free(net);
+    return NULL;
+}
+
+static void free_node(amp_net_node *node) {
+    amp_free(node->args);
+    amp_free(node->operands);
+    amp_free(node->results);
+    *node = (amp_net_node){0};
+}
+
+void amp_net_free(amp_net *net) {
+    if (!net) return;
+    for (int i = 0; i < net->node_count; i++) free_node(&net->nodes[i]);
+    for (int i = 0; i < net->value_count; i++) amp_release(net->values[i].constant);
+    amp_free(net->values);
+    amp_free(net->nodes);
+    amp_free(net->inputs);
+    amp_free(net->outputs);
+    amp_free(net);
+}
+
+int amp_net_add_value(amp_net *net, const amp_tensor *like, uint64_t depends) {
+    amp_net_value *values = grow(net->values, &net->value_room, net->value_count, sizeof *values);
+    if (!values) return AMP_NET_NONE;
+    net->values = values;
+    amp_net_value *v = &values[net->value_count];
+    *v = (amp_net_value){.depends = depends, .dtype = like->dtype, .rank = like->rank, .node = AMP_NET_NONE};
+    memcpy(v->shape, like->shape, sizeof v->shape);
+    return net->value_count++;
+}
+
+int amp_net_add_constant(amp_net *net, amp_tensor *tensor) {
+    const int value = amp_net_add_value(net, tensor, 0);
+    if (value != AMP_NET_NONE) net->values[value].constant = amp_retain(tensor);
+    return value;
+}
+
+static const char **text_field(const amp_op_info *op, const void *args, int argument) {
+    return (const char **)((uintptr_t)args + op->args[argument].offset);
+}
+
+/* The struct, and behind it its texts, which are somebody else's. */
+static void *copy_args(const amp_op_info *op, const void *args) {
+    size_t bytes = op->args_size;
+    for (int i = 0; i < op->arg_count; i++) {
+        const char *text = op->args[i].kind == AMP_ARG_STRING ? *text_field(op, args, i) : NULL;
+        if (text) bytes += strlen(text) + 1;
+    }
+    char *copy = amp_alloc(bytes), *end = copy + op->args_size;
+    if (!copy) return NULL;
+    memcpy(copy, args, op->args_size);
+    for (int i = 0; i < op->arg_count; i++) {
+        const char *text = op->args[i].kind == AMP_ARG_STRING ? *text_field(op, args, i) : NULL;
+        if (!text) continue;
+        *text_field(op, copy, i) = end;
+        end = (char *)memcpy(end, text, strlen(text) + 1) + strlen(text) + 1;
+    }
+    return copy;
+}
+
+amp_net_node *amp_net_add_node(amp_net *net, const amp_op_info *op, const void *args, int operands, int results) {
+    amp_net_node *nodes = grow(net->nodes, &net->node_room, net->node_count, sizeof *nodes);
+    if (!nodes) return NULL;
+    net->nodes = nodes;
+    amp_net_node *node = &nodes[net->node_count];
+    *node = (amp_net_node){.op = op, .operand_count = operands, .result_count = results};
+    node->args = copy_args(op, args);
+    node->operands = amp_alloc((size_t)operands * sizeof *node->operands);
+    node->results = amp_alloc((size_t)results * sizeof *node->results);
+    if (!node->args || !node->operands || !node->results) {
+        free_node(node);
+        return NULL;
+    }
+    net->node_count++;
+    return node;
+}
+
+/* ---- Looking at it --------------------------------------------------------------------------------------------- */
+
+static int argument_number(const amp_op_info *op, const char *name) {
+    for (int i = 0; i < op->arg_count; i++) {
+        if (strcmp(op->args[i].name, name) == 0) return i;
+    }
+    return AMP_NET_NONE;
+}
+
+int amp_net_operand_of(const amp_net_node *node, const char *argument) {
+    const int number = argument_number(node->op, argument);
+    for (int i = 0; i < node->operand_count; i++) {
+        if (node->operands[i].argument == number) return node->operands[i].value;
+    }
+    return AMP_NET_NONE;
+}
+
+void *amp_net_field(const amp_net_node *node, const char *argument) {
+    const int number = argument_number(node->op, argument);
+    return number < 0 ? NULL : (char *)node->args + node->op->args[number].offset;
+}
+
+/* ---- Changing it ----------------------------------------------------------------------------------------------- */
+
+void amp_net_replace(amp_net *net, int old, int value) {
+    for (int k = 0; k < net->node_count; k++) {
+        for (int i = 0; i < net->nodes[k].operand_count; i++) {
+            if (net->nodes[k].operands[i].value == old) net->nodes[k].operands[i].value = value;
+        }
+    }
+    for (int i = 0; i < net->output_count; i++) {
+        if (net->outputs[i] == old) net->outputs[i] = value;
+    }
+}
+
+static void count_operands(amp_net *net, const amp_net_node *node, int by) {
+    for (int i = 0; i < node->operand_count; i++) {
+        if (node->operands[i].value >= 0) net->values[node->operands[i].value].uses += by;
+    }
+}
+
+static bool is_read(const amp_net *net, const amp_net_node *node) {
+    for (int i = 0; i < node->result_count; i++) {
+        if (node->results[i] >= 0 && net->values[node->results[i]].uses > 0) return true;
+    }
+    return false;
+}
+
+/* From the last to the first: what only dead nodes read is dead too. */
+static void drop_dead(amp_net *net) {
+    for (int i = 0; i < net->value_count; i++) net->values[i].uses = 0;
+    for (int i = 0; i < net->output_count; i++) net->values[net->outputs[i]].uses++;
+    for (int k = net->node_count - 1; k >= 0; k--) {
+        amp_net_node *node = &net->nodes[k];
+        if (node->op && is_read(net, node)) {
+            count_operands(net, node, 1);
+        } else {
+            free_node(node);
+        }
+    }
+}
+
+static void close_gaps(amp_net *net) {
+    int kept = 0;
+    for (int k = 0; k < net->node_count; k++) {
+        if (net->nodes[k].op) net->nodes[kept++] = net->nodes[k];
+    }
+    net->node_count = kept;
+}
+
+void amp_net_count(amp_net *net) {
+    drop_dead(net);
+    close_gaps(net);
+    for (int k = 0; k < net->node_count; k++) {
+        const amp_net_node *node = &net->nodes[k];
+        for (int i = 0; i < node->result_count; i++) {
+            if (node->results[i] >= 0) net->values[node->results[i]].node = k;
+            if (node->results[i] >= 0) net->values[node->results[i]].last_use = k; /* what nobody reads goes at once */
+        }
+        for (int i = 0; i < node->operand_count; i++) {
+            if (node->operands[i].value >= 0) net->values[node->operands[i].value].last_use = k;
+        }
+    }
+    for (int i = 0; i < net->output_count; i++) net->values[net->outputs[i]].last_use = INT_MAX;
+    for (int i = 0; i < net->value_count; i++) {
+        amp_net_value *v = &net->values[i];
+        if (!v->constant || v->uses > 0) continue;
+        amp_release(v->constant); /* a pass has left it without a reader */
+        v->constant = NULL;
+    }
+}

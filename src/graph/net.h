@@ -1,0 +1,67 @@
+/* A network as data: calls of ops in their order, each with the op's own argument struct, and numbered values in the place of
+ * tensors. Shapes are numbers: a net is for inputs of one shape. capture.c makes one, passes change it, execute.c runs it. */
+#ifndef AMP_GRAPH_NET_H
+#define AMP_GRAPH_NET_H
+
+#include "core/tensor_impl.h"
+#include "policy/op_table.h"
+
+enum { AMP_NET_NONE = -1 };
+
+typedef struct amp_net_value {
+    amp_tensor *constant; /* held by the net; NULL: an input, or what a node makes */
+    uint64_t depends;     /* bit i: its elements depend on those of input i, bit 63: of an input from there on */
+    amp_dtype dtype;      /* as they were when it was captured, … */
+    int rank;
+    int64_t shape[AMP_MAX_RANK];
+    int node;     /* that makes it; AMP_NET_NONE */
+    int uses;     /* by nodes and outputs: amp_net_count */
+    int last_use; /* the last node that reads it; INT_MAX: an output */
+} amp_net_value;
+
+/* Where a tensor stands among an op's arguments. */
+typedef struct amp_net_operand {
+    short argument; /* in op->args */
+    short place;    /* in a list; 0 of a tensor */
+    int value;      /* AMP_NET_NONE: absent (of a list) */
+} amp_net_operand;
+
+typedef struct amp_net_node {
+    const amp_op_info *op;     /* NULL: taken out */
+    void *args;                /* the op's struct, complete, but its tensors */
+    amp_net_operand *operands; /* by argument, then place */
+    int *results;              /* values, by the op's outputs or places in its list; AMP_NET_NONE: not wanted */
+    int operand_count, result_count;
+} amp_net_node;
+
+typedef struct amp_net {
+    amp_net_value *values;
+    amp_net_node *nodes;
+    int *inputs, *outputs; /* values */
+    int value_count, node_count, input_count, output_count;
+    size_t value_room, node_room; /* bytes */
+} amp_net;
+
+amp_net *amp_net_new(int inputs, int outputs); /* NULL: no memory, without an error */
+void amp_net_free(amp_net *net);               /* may be NULL */
+
+/* A new value like `like`'s; AMP_NET_NONE: no memory. */
+int amp_net_add_value(amp_net *net, const amp_tensor *like, uint64_t depends);
+/* A value that is this tensor, which the net holds from now on. */
+int amp_net_add_constant(amp_net *net, amp_tensor *tensor);
+/* A new node at the end, with a copy of `args`, and room for operands and results; NULL: no memory. */
+amp_net_node *amp_net_add_node(amp_net *net, const amp_op_info *op, const void *args, int operands, int results);
+
+/* The value of a node's argument; AMP_NET_NONE: absent. */
+int amp_net_operand_of(const amp_net_node *node, const char *argument);
+void *amp_net_field(const amp_net_node *node, const char *argument);
+
+/* Puts `value` in the place of `old` everywhere. */
+void amp_net_replace(amp_net *net, int old, int value);
+/* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
+void amp_net_count(amp_net *net);
+
+/* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
+amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+
+#endif /* AMP_GRAPH_NET_H */

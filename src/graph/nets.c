@@ -1,0 +1,218 @@
+/* Keeping nets, and finding the one for a run. */
+#include "graph/nets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/memory.h"
+#include "core/thread.h"
+#include "core/verbose.h"
+#include "graph/capture.h"
+#include "graph/passes.h"
+#include "policy/regions.h"
+
+enum { WORDS_OF_REGION = 3, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
+
+/* What a net is for, and the net. */
+typedef struct entry {
+    int64_t *key;   /* the region's words, then each input's */
+    uint64_t reads; /* the inputs whose elements the net hangs on: bits as in amp_net_value.depends … */
+    char *elements; /* … and those elements, one input after the other */
+    size_t element_bytes;
+    amp_net *net;  /* NULL: the source computes, each time */
+    int users;     /* runs that go on */
+    uint64_t used; /* when, by count of runs */
+    bool gone;     /* the last user frees it */
+} entry;
+
+/* Guarded by AMP_LOCK_GRAPHS. */
+struct amp_nets {
+    entry *entries[AMP_NETS];
+    uint64_t runs;
+};
+
+amp_nets *amp_nets_new(void) {
+    return amp_alloc_zeroed(sizeof(amp_nets));
+}
+
+static void free_entry(entry *e) {
+    if (!e) return;
+    amp_net_free(e->net);
+    amp_free(e->elements);
+    amp_free(e->key);
+    amp_free(e);
+}
+
+void amp_nets_free(amp_nets *nets) {
+    if (!nets) return;
+    for (int i = 0; i < AMP_NETS; i++) free_entry(nets->entries[i]);
+    amp_free(nets);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------------------------ */
+
+static size_t key_words(const amp_graph_source *s) {
+    return WORDS_OF_REGION + (size_t)s->input_count * WORDS_OF_INPUT;
+}
+
+static void write_key(const amp_graph_source *s, amp_tensor *const *inputs, int64_t *key) {
+    const amp_device device = s->input_count > 0 ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU;
+    const amp_region_state *region = &amp_region_states[device];
+    memset(key, 0, key_words(s) * sizeof *key);
+    key[0] = region->enabled;
+    key[1] = region->enabled ? (int64_t)region->dtype : 0;
+    key[2] = region->enabled ? (int64_t)region->table : 0;
+    for (int i = 0; i < s->input_count; i++) {
+        int64_t *at = key + WORDS_OF_REGION + (size_t)i * WORDS_OF_INPUT;
+        at[0] = inputs[i]->dtype;
+        at[1] = device;
+        at[2] = inputs[i]->rank;
+        memcpy(at + 3, inputs[i]->shape, (size_t)inputs[i]->rank * sizeof *at);
+    }
+}
+
+/* ---- Inputs on whose elements a net hangs ---------------------------------------------------------------------- */
+
+static size_t bytes_of(const amp_tensor *t) {
+    return (size_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype);
+}
+
+/* Of the inputs that `reads` names; SIZE_MAX: too many. */
+static size_t count_read_bytes(uint64_t reads, amp_tensor *const *inputs, int count) {
+    size_t bytes = 0;
+    for (int i = 0; i < count && i < 63; i++) {
+        if (reads >> i & 1) bytes += bytes_of(inputs[i]);
+        if (bytes > MOST_READ_BYTES) return SIZE_MAX;
+    }
+    return reads >> 63 ? SIZE_MAX : bytes;
+}
+
+static amp_status read_elements(uint64_t reads, amp_tensor *const *inputs, int count, char *to) {
+    for (int i = 0; i < count && i < 63; i++) {
+        if (!(reads >> i & 1)) continue;
+        AMP_TRY(amp_read(inputs[i], inputs[i]->dtype, to, bytes_of(inputs[i])));
+        to += bytes_of(inputs[i]);
+    }
+    return AMP_OK;
+}
+
+static bool is_for(const entry *e, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
+    char elements[MOST_READ_BYTES];
+    if (memcmp(e->key, key, key_words(s) * sizeof *key) != 0) return false;
+    if (e->element_bytes == 0) return true;
+    return read_elements(e->reads, inputs, s->input_count, elements) == AMP_OK &&
+           memcmp(elements, e->elements, e->element_bytes) == 0;
+}
+
+/* ---- The table ------------------------------------------------------------------------------------------------- */
+
+static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
+    entry *found = NULL;
+    amp_lock(AMP_LOCK_GRAPHS);
+    nets->runs++;
+    for (int i = 0; i < AMP_NETS && !found; i++) {
+        if (nets->entries[i] && is_for(nets->entries[i], s, key, inputs)) found = nets->entries[i];
+    }
+    if (found) {
+        found->users++;
+        found->used = nets->runs;
+    }
+    amp_unlock(AMP_LOCK_GRAPHS);
+    return found;
+}
+
+static void give_back(entry *e) {
+    amp_lock(AMP_LOCK_GRAPHS);
+    const bool frees = --e->users == 0 && e->gone;
+    amp_unlock(AMP_LOCK_GRAPHS);
+    if (frees) free_entry(e);
+}
+
+/* Into an empty place, or that of the one unused for longest. */
+static void keep(amp_nets *nets, entry *e) {
+    amp_lock(AMP_LOCK_GRAPHS);
+    int place = 0;
+    for (int i = 0; i < AMP_NETS && nets->entries[place]; i++) {
+        if (!nets->entries[i] || nets->entries[i]->used < nets->entries[place]->used) place = i;
+    }
+    entry *old = nets->entries[place];
+    nets->entries[place] = e;
+    e->used = nets->runs;
+    if (old) old->gone = true;
+    const bool frees = old && old->users == 0;
+    amp_unlock(AMP_LOCK_GRAPHS);
+    if (frees) free_entry(old);
+}
+
+/* ---- The first run --------------------------------------------------------------------------------------------- */
+
+static entry *make_entry(const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs, amp_net *net,
+                         uint64_t reads) {
+    entry *e = amp_alloc_zeroed(sizeof *e);
+    const size_t words = key_words(s), bytes = count_read_bytes(reads, inputs, s->input_count);
+    if (e) e->key = amp_alloc(words * sizeof *key);
+    if (e && bytes != SIZE_MAX) e->elements = amp_alloc(bytes);
+    if (!e || !e->key || (bytes != SIZE_MAX && !e->elements)) {
+        amp_net_free(net);
+        free_entry(e);
+        return NULL;
+    }
+    memcpy(e->key, key, words * sizeof *key);
+    e->net = net;
+    if (bytes == SIZE_MAX) { /* what it hangs on is too much to compare */
+        amp_net_free(e->net);
+        e->net = NULL;
+        return e;
+    }
+    e->reads = reads;
+    e->element_bytes = bytes;
+    if (read_elements(reads, inputs, s->input_count, e->elements) == AMP_OK) return e;
+    free_entry(e);
+    return NULL;
+}
+
+/* The source's own outputs, and the net of what it did; NULL: there can be none. */
+static amp_status capture(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs, amp_capture *c) {
+    amp_tensor **views = amp_alloc((size_t)s->input_count * sizeof *views);
+    if (!views) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d inputs", s->name, s->input_count);
+    amp_status status = amp_capture_begin(c, inputs, s->input_count, s->output_count, views);
+    if (status == AMP_OK) {
+        status = s->compute(s->context, views, outputs);
+        (void)amp_capture_end(c, status == AMP_OK ? outputs : NULL);
+    }
+    amp_free(views);
+    return status;
+}
+
+/* Every run of a net gives the same bits, the first too: where a pass has changed something, it runs again. */
+static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
+                                amp_tensor *const *inputs, amp_tensor **outputs) {
+    amp_capture c;
+    AMP_TRY(capture(s, inputs, outputs, &c));
+    if (!c.net && amp_verbose("graph"))
+        fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
+    const bool changed = c.net && amp_net_improve(c.net, s->name);
+    entry *e = make_entry(s, key, inputs, c.net, c.reads);
+    if (!e) return AMP_OK;
+    const amp_status status = changed && e->net ? amp_net_execute(e->net, inputs, outputs) : AMP_OK;
+    keep(nets, e);
+    return status;
+}
+
+amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs,
+                            amp_tensor **outputs) {
+    int64_t *key = amp_alloc(key_words(s) * sizeof *key);
+    if (!key) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a run", s->name);
+    write_key(s, inputs, key);
+    entry *e = take(nets, s, key, inputs);
+    amp_status status;
+    if (e) {
+        status = e->net ? amp_net_execute(e->net, inputs, outputs) : s->compute(s->context, inputs, outputs);
+        give_back(e);
+    } else {
+        status = compute_first(nets, s, key, inputs, outputs);
+    }
+    amp_free(key);
+    return status;
+}

@@ -1,0 +1,84 @@
+/* amp_graph_load: a model of ONNX as a graph. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/struct_size.h"
+#include "graph/graph.h"
+#include "onnx/run.h"
+
+typedef struct loaded {
+    amp_onnx_model *model;
+    amp_onnx_limits limits;
+    amp_graph_value *inputs, *outputs;
+} loaded;
+
+static void release(void *context) {
+    loaded *l = context;
+    amp_onnx_free(l->model);
+    amp_free(l->inputs);
+    amp_free(l->outputs);
+    amp_free(l);
+}
+
+static amp_status compute(void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
+    const loaded *l = context;
+    const amp_status status = amp_onnx_run_model(l->model, &l->limits, inputs, outputs);
+    if (status != AMP_OK) amp_fail_within(l->model->path);
+    return status;
+}
+
+/* What the model declares of some of its values. */
+static amp_graph_value *describe(const amp_onnx_graph *g, const int *which, int count) {
+    amp_graph_value *values = amp_alloc_zeroed((size_t)count * sizeof *values);
+    for (int i = 0; values && i < count; i++) {
+        const amp_onnx_value *v = &g->values[which[i]];
+        values[i] = (amp_graph_value){.name = v->name, .dtype = v->dtype, .rank = v->rank};
+        memcpy(values[i].shape, v->shape, sizeof v->shape);
+        memcpy(values[i].extent_names, v->extent_names, sizeof v->extent_names);
+    }
+    return values;
+}
+
+static amp_graph *make_graph(loaded *l) {
+    const amp_onnx_graph *g = l->model->graph;
+    l->inputs = describe(g, g->inputs, g->input_count);
+    l->outputs = describe(g, g->outputs, g->output_count);
+    if (!l->inputs || !l->outputs) {
+        (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a graph", l->model->path);
+        return NULL;
+    }
+    return amp_graph_new(&(amp_graph_source){.name = l->model->path,
+                                             .input_count = g->input_count,
+                                             .output_count = g->output_count,
+                                             .inputs = l->inputs,
+                                             .outputs = l->outputs,
+                                             .compute = compute,
+                                             .release = release,
+                                             .context = l});
+}
+
+static amp_status read_options(amp_graph_options *options, const amp_graph_options *given) {
+    AMP_TRY(
+        amp_struct_read("graph_load", "amp_graph_options", options, sizeof *options, sizeof given->struct_size, given));
+    return amp_struct_reserved("graph_load", options->reserved, sizeof options->reserved);
+}
+
+amp_graph *amp_graph_load(const char *path, const amp_graph_options *given) {
+    amp_graph_options options = {0};
+    if (amp_failed()) return NULL;
+    if (given && read_options(&options, given) != AMP_OK) return NULL;
+    if (!path) {
+        (void)amp_fail(AMP_ERROR_INVALID, "graph_load: the path is NULL");
+        return NULL;
+    }
+    loaded *l = amp_alloc_zeroed(sizeof *l);
+    if (!l) {
+        (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a graph", path);
+        return NULL;
+    }
+    l->limits.most_rounds = options.most_rounds;
+    l->model = amp_onnx_read(path, &(amp_onnx_read_options){.data_folder = options.data_folder});
+    amp_graph *g = l->model && amp_onnx_resolve(l->model, NULL, NULL) == AMP_OK ? make_graph(l) : NULL;
+    if (!g) release(l);
+    return g;
+}

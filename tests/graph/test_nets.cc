@@ -1,0 +1,184 @@
+// Nets: what a function computes is written down in its first run, and run from there on.
+#include <functional>
+
+#include "amp_test.h"
+#include "graph/graph.h"
+
+using namespace amp_test;
+
+namespace {
+
+using Tensors = std::vector<amp_tensor *>;
+using Function = std::function<Tensors(amp_tensor *const *)>;
+
+struct Source {
+    Function function;
+    int runs = 0;
+};
+
+amp_status compute(void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
+    auto *source = static_cast<Source *>(context);
+    source->runs++;
+    const Tensors results = source->function(inputs);
+    std::copy(results.begin(), results.end(), outputs);
+    return amp_last_status();
+}
+
+void leave(void *) {}
+
+class Nets : public Test {
+  protected:
+    void make(int inputs, int outputs, Function function) {
+        source_.function = std::move(function);
+        amp_graph_value open = {};
+        open.name = "value";
+        open.rank = AMP_GRAPH_OPEN;
+        values_.assign(4, open);
+        const amp_graph_source s = {"test", inputs, outputs, values_.data(), values_.data(), compute, leave, &source_};
+        graph_ = amp_graph_new(&s);
+    }
+    void TearDown() override {
+        amp_graph_release(graph_);
+        Test::TearDown();
+    }
+    Tensors outputs(const Tensors &inputs, int count = 1) {
+        Tensors y(static_cast<size_t>(count));
+        EXPECT_EQ(amp_graph_run(graph_, inputs.data(), static_cast<int>(inputs.size()), y.data(), count), AMP_OK)
+            << amp_last_error();
+        return y;
+    }
+    std::vector<double> run(const Tensors &inputs) {
+        return numbers_of(outputs(inputs)[0]);
+    }
+    int runs() const {
+        return source_.runs;
+    }
+    amp_graph *graph_ = nullptr;
+
+  private:
+    Source source_;
+    std::vector<amp_graph_value> values_;
+};
+
+TEST_F(Nets, TheSecondRunNeedsNoSource) {
+    amp_tensor *w = random_tensor(AMP_F32, {8, 6}, 1), *b = random_tensor(AMP_F32, {8}, 2);
+    make(1, 1, [=](amp_tensor *const *x) {
+        amp_tensor *h = op("relu", {op("linear", {x[0], w, b})});
+        return Tensors{op("softmax", {op("add", {h, op("mul.scalar", {h, 2.0})}), -1})};
+    });
+    amp_tensor *one = random_tensor(AMP_F32, {3, 6}, 3), *two = random_tensor(AMP_F32, {3, 6}, 4);
+    const std::vector<double> first = run({one});
+    EXPECT_EQ(run({one}), first);
+    const std::vector<double> other = run({two});
+    EXPECT_EQ(runs(), 1);
+    EXPECT_NE(first, other);
+    EXPECT_EQ(run({random_tensor(AMP_F32, {5, 6}, 5)}).size(), 40u);
+    EXPECT_EQ(runs(), 2) << "another shape";
+    EXPECT_EQ(run({two}), other);
+    EXPECT_EQ(runs(), 2);
+}
+
+TEST_F(Nets, WhatDependsOnNoInputIsComputedOnce) {
+    amp_tensor *w = random_tensor(AMP_F32, {6, 8}, 1);
+    make(1, 1, [=](amp_tensor *const *x) {
+        amp_tensor *scaled = op("contiguous", {op("mul.scalar", {op("t", {w}), 3.0})});
+        return Tensors{op("linear", {x[0], scaled})};
+    });
+    amp_tensor *x = random_tensor(AMP_F32, {3, 6}, 3);
+    const std::vector<double> first = run({x});
+    EXPECT_EQ(run({x}), first);
+    EXPECT_EQ(runs(), 1);
+}
+
+// A result that is the argument itself, a list, a second result, a text among the arguments.
+TEST_F(Nets, ResultsOfAllKinds) {
+    make(1, 4, [](amp_tensor *const *x) {
+        Tensors parts(3);
+        amp_argument arguments[3] = {};
+        arguments[0].value = Value(op("contiguous", {x[0]})).v;
+        arguments[1].value = Value(2).v;
+        arguments[2].value = Value(1).v;
+        EXPECT_EQ(amp_call_op("split", arguments, 3, parts.data(), 3, nullptr), AMP_OK);
+        const std::string how = "tanh";
+        Tensors y = both("max.dim", {parts[1], 1});
+        y.push_back(op("contiguous", {x[0]}));
+        y.push_back(op("gelu", {x[0]}, {{"approximate", how.c_str()}}));
+        return y;
+    });
+    amp_tensor *x = random_tensor(AMP_F32, {3, 6}, 3);
+    const std::vector<double> gelu = numbers_of(outputs({x}, 4)[3]);
+    for (int round = 0; round < 3; round++) {
+        const Tensors y = outputs({x}, 4);
+        EXPECT_EQ(amp_tensor_numel(y[0]), 3);
+        EXPECT_EQ(amp_tensor_dtype(y[1]), AMP_I64);
+        EXPECT_NE(y[2], x);
+        EXPECT_EQ(numbers_of(y[2]), numbers_of(x));
+        EXPECT_EQ(numbers_of(y[3]), gelu);
+    }
+    EXPECT_EQ(runs(), 1);
+}
+
+// The function looks at an element of an input: one net for each value.
+TEST_F(Nets, WhatIsReadIsPartOfTheQuestion) {
+    make(2, 1, [](amp_tensor *const *x) {
+        const double factor = amp_item(op("add.scalar", {x[1], 1.0}));
+        return Tensors{op("mul.scalar", {x[0], factor})};
+    });
+    amp_tensor *x = random_tensor(AMP_F32, {4}, 1), *one = tensor(AMP_F32, {}, {1}), *three = tensor(AMP_F32, {}, {3});
+    const std::vector<double> doubled = run({x, one}), fourfold = run({x, three});
+    EXPECT_EQ(doubled[0] * 2, fourfold[0]);
+    EXPECT_EQ(run({x, one}), doubled);
+    EXPECT_EQ(run({x, three}), fourfold);
+    EXPECT_EQ(runs(), 2);
+}
+
+// What cannot be written down is computed by the function each time, right.
+TEST_F(Nets, SizesThatDependOnElements) {
+    make(1, 1, [](amp_tensor *const *x) { return Tensors{op("one_hot", {x[0]})}; });
+    amp_tensor *few = tensor(AMP_I64, {3}, {0, 1, 2}), *many = tensor(AMP_I64, {3}, {0, 1, 6});
+    EXPECT_EQ(run({few}).size(), 9u);
+    EXPECT_EQ(run({many}).size(), 21u);
+    EXPECT_EQ(run({few}).size(), 9u);
+    EXPECT_EQ(runs(), 3);
+}
+
+TEST_F(Nets, RandomNumbersAreNewEachTime) {
+    make(1, 1, [](amp_tensor *const *x) { return Tensors{op("add", {x[0], op("rand_like", {x[0]})})}; });
+    amp_tensor *x = random_tensor(AMP_F32, {64}, 1);
+    EXPECT_NE(run({x}), run({x}));
+    EXPECT_EQ(runs(), 2);
+}
+
+TEST_F(Nets, ARegionHasANetOfItsOwn) {
+    amp_tensor *w = random_tensor(AMP_F32, {8, 6}, 1), *x = random_tensor(AMP_F32, {3, 6}, 3);
+    make(1, 1, [=](amp_tensor *const *in) { return Tensors{op("linear", {in[0], w})}; });
+    const std::vector<double> exact = run({x});
+    for (int round = 0; round < 2; round++) {
+        const Region region;
+        EXPECT_EQ(amp_tensor_dtype(outputs({x})[0]), AMP_BF16);
+    }
+    EXPECT_EQ(run({x}), exact);
+    EXPECT_EQ(runs(), 2);
+}
+
+TEST_F(Nets, NinthShapesPushOutTheFirst) {
+    make(1, 1, [](amp_tensor *const *x) { return Tensors{op("relu", {x[0]})}; });
+    for (int round = 0; round < 2; round++) {
+        for (int64_t n = 1; n <= 9; n++) EXPECT_EQ(run({random_tensor(AMP_F32, {n}, 1)}).size(), size_t(n));
+    }
+    EXPECT_EQ(runs(), 18);
+    EXPECT_EQ(run({random_tensor(AMP_F32, {9}, 1)}).size(), 9u);
+    EXPECT_EQ(runs(), 18);
+}
+
+TEST_F(Nets, WrongInputsAreNamed) {
+    make(1, 1, [](amp_tensor *const *x) { return Tensors{op("relu", {x[0]})}; });
+    amp_tensor *nothing = nullptr, *x = tensor(AMP_F32, {2}), *y = x;
+    EXPECT_EQ(amp_graph_run(graph_, &nothing, 1, &y, 1), AMP_ERROR_INVALID);
+    EXPECT_EQ(y, nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"test: the input 'value' is NULL; expected any shape"}));
+    EXPECT_EQ(amp_graph_run(graph_, &x, 2, &y, 1), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"2 inputs were given; the graph has 1"}));
+}
+
+} // namespace
