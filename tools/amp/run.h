@@ -88,6 +88,7 @@ typedef struct run_model {
 
 int run_model_load(run_model *m, const char *path);
 void run_model_free(run_model *m);
+struct amp_onnx_graph;
 /* With those of sub-graphs and functions. */
 int64_t run_node_count(const struct amp_onnx_graph *g);
 /* --check: what libamp lacks. */
