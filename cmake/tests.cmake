@@ -89,6 +89,7 @@ add_library(plugin MODULE tests/support/plugin.c)
 target_include_directories(plugin PRIVATE include)
 set_target_properties(plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests PREFIX "")
 
+include(cmake/onnx_tests.cmake)
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.
 if(NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
