@@ -18,7 +18,7 @@ amp_tensor *amp_onnx_call(const char *op, amp_tensor *const *tensors, int count)
 
 amp_dims amp_onnx_dims(int count, const int64_t *values) {
     amp_dims dims = {.count = count, .set = AMP_PRESENT};
-    if (values) memcpy(dims.values, values, (size_t)count * sizeof *values);
+    for (int i = 0; values && i < count && i < AMP_MAX_RANK; i++) dims.values[i] = values[i];
     return dims;
 }
 

@@ -3,12 +3,6 @@
 
 #include "onnx/run_state.h"
 
-amp_dims amp_onnx_dims(int count, const int64_t *values) {
-    amp_dims dims = {.count = count, .set = AMP_PRESENT};
-    for (int i = 0; i < count && i < AMP_MAX_RANK; i++) dims.values[i] = values[i];
-    return dims;
-}
-
 amp_dims amp_onnx_same_dims(int count, int64_t value) {
     amp_dims dims = {.count = count, .set = AMP_PRESENT};
     for (int i = 0; i < count && i < AMP_MAX_RANK; i++) dims.values[i] = value;

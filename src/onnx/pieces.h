@@ -4,12 +4,11 @@
 #define AMP_ONNX_PIECES_H
 
 #include "amp/ops.h"
-#include "onnx/step.h"
+#include "onnx/compose.h"
 
 enum { AMP_ONNX_MOST_SPATIAL = 3 }; /* dimensions that a window slides over */
 
-/* A list of `count` values, or of one value `count` times. */
-amp_dims amp_onnx_dims(int count, const int64_t *values);
+/* A list of one value `count` times. */
 amp_dims amp_onnx_same_dims(int count, int64_t value);
 /* The dimensions first … last - 1. */
 amp_dims amp_onnx_dims_between(int first, int last);
