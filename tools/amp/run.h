@@ -52,6 +52,8 @@ int run_fail_amp(const char *before);
 int run_no_memory(void);
 /* Control characters, and what is no UTF-8, become question marks. */
 void run_clean(char *text);
+/* Whether an extent's name is one that people gave: short, and a word. */
+bool run_is_name(const char *name);
 /* "[batch, 3, ?]"; of a rank that is open "[…]". The caller frees it. */
 char *run_declared_text(const amp_graph_value *value);
 char *run_shape_text(int rank, const int64_t *shape);

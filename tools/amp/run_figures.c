@@ -107,11 +107,22 @@ static int print_machine(const run_report *r) {
     return run_print_paragraph(text, 0, 0);
 }
 
+/* Runs that differ so much were kept waiting by others. */
+static bool is_busy(const run_report *r) {
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (r->options->wanted[kind] && slow_of(r, (run_kind)kind) > 3 * fast_of(r, (run_kind)kind)) return true;
+    }
+    return false;
+}
+
 int run_print_figures(const run_report *r) {
     if (r->options->runs == 0) return AMP_EXIT_OK;
     int code = print_table(r);
     putchar('\n');
     if (!code) code = print_machine(r);
+    if (!code && is_busy(r))
+        puts("The runs differ by much: where others use the cores too, OMP_WAIT_POLICY=passive\nand fewer --threads "
+             "help.");
     putchar('\n');
     return code;
 }

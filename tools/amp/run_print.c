@@ -96,8 +96,9 @@ static void list_assumed(FILE *out, const run_inputs *in, int index) {
     const char *before = "\nOpen, and 1 here: ";
     for (int d = 0; d < input->rank; d++) {
         const char *name = input->wanted->extent_names[d];
+        const bool named = run_is_name(name);
         if (!input->assumed[d] || was_said(in, index, d)) continue;
-        fprintf(out, "%s%s%s", before, name ? name : "the first extent of ", name ? "" : input->wanted->name);
+        fprintf(out, "%s%s%s", before, named ? name : "the first extent of ", named ? "" : input->wanted->name);
         before = ", ";
     }
     if (*before != ',') return;

@@ -61,7 +61,7 @@ int run_shape_parse(run_input *input) {
 }
 
 /* ---- What follows from it ---------------------------------------------------------------------------------------- */
-/* An input of before, or this one, that has an extent of this name; where it is goes to *dim. */
+/* An input that has an extent of this name; where it is goes to *dim. */
 static const run_input *find_named(const run_inputs *in, const char *name, int *dim) {
     for (int i = 0; i < in->count; i++) {
         const run_input *other = &in->items[i];
@@ -81,44 +81,31 @@ static bool is_batch(const char *name, int dim) {
     return dim == 0;
 }
 
-static int settle_extent(const run_inputs *in, run_input *input, int d) {
+/* Models are about that call extents "?", or the same and give them different ones: names only help where nothing else
+ * does. */
+static void settle_extent(const run_inputs *in, run_input *input, int d) {
     const char *name = input->wanted->extent_names[d];
     int where;
-    const run_input *other = name ? find_named(in, name, &where) : NULL;
-    if (!other) return AMP_EXIT_OK;
-    if (input->shape[d] < 0) {
-        input->shape[d] = other->shape[where];
-        input->assumed[d] = other->assumed[where];
-    }
-    if (input->shape[d] == other->shape[where]) return AMP_EXIT_OK;
-    return run_fail(AMP_EXIT_USAGE, "'%s' is %lld in input '%s', and %lld in '%s'; an extent of one name is one number",
-                    name, (long long)other->shape[where], other->wanted->name, (long long)input->shape[d],
-                    input->wanted->name);
+    const run_input *other = name && strcmp(name, "?") != 0 ? find_named(in, name, &where) : NULL;
+    if (!other) return;
+    input->shape[d] = other->shape[where];
+    input->assumed[d] = other->assumed[where];
 }
 
 /* Extents that stand under the names of others; what is a batch, 1. */
-static int settle(const run_inputs *in, bool assume) {
+static void settle(const run_inputs *in, bool assume) {
     for (int i = 0; i < in->count; i++) {
         run_input *input = &in->items[i];
         for (int d = 0; d < input->wanted->rank; d++) {
-            const int code = settle_extent(in, input, d);
-            if (code) return code;
-            input->assumed[d] =
-                input->assumed[d] || (assume && input->shape[d] < 0 && is_batch(input->wanted->extent_names[d], d));
-            if (input->assumed[d]) input->shape[d] = 1;
+            if (input->shape[d] < 0) settle_extent(in, input, d);
+            if (!assume || input->shape[d] >= 0 || !is_batch(input->wanted->extent_names[d], d)) continue;
+            input->shape[d] = 1;
+            input->assumed[d] = true;
         }
     }
-    return AMP_EXIT_OK;
 }
 
 /* ---- What stays open --------------------------------------------------------------------------------------------- */
-static bool is_word(const char *name) {
-    for (const char *c = name; *c; c++) {
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *c)) return false;
-    }
-    return *name != 0;
-}
-
 /* "1x3xHEIGHTx?" */
 static void write_pattern(FILE *out, const run_input *input, bool assumed) {
     for (int d = 0; d < input->rank; d++) {
@@ -126,7 +113,7 @@ static void write_pattern(FILE *out, const run_input *input, bool assumed) {
         if (d) fputc('x', out);
         if (input->shape[d] >= 0 && !(assumed && input->assumed[d])) {
             fprintf(out, "%lld", (long long)input->shape[d]);
-        } else if (name && is_word(name)) {
+        } else if (run_is_name(name)) {
             for (; *name; name++) fputc(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name, out);
         } else {
             fputc('?', out);
@@ -164,10 +151,10 @@ static bool is_open(const run_input *input) {
 }
 
 int run_shapes_find(run_inputs *in) {
-    int code = settle(in, false);
-    if (!code) code = settle(in, true);
-    for (int i = 0; !code && i < in->count; i++) {
-        if (is_open(&in->items[i])) code = complain_open(&in->items[i]);
+    settle(in, false);
+    settle(in, true);
+    for (int i = 0; i < in->count; i++) {
+        if (is_open(&in->items[i])) return complain_open(&in->items[i]);
     }
-    return code;
+    return AMP_EXIT_OK;
 }

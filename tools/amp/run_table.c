@@ -26,13 +26,23 @@ void run_cell(run_table *t, const char *format, ...) {
     t->cells[t->count++] = cell;
 }
 
-/* Columns that a line takes up to and without column `end`; a column that is empty in all takes none. */
+/* Whether a cell is the last of its row that is not empty. */
+static bool is_last(const run_table *t, int cell) {
+    for (int i = cell + 1; i % t->columns != 0; i++) {
+        if (*t->cells[i]) return false;
+    }
+    return true;
+}
+
+/* Columns that a line takes up to and without column `end`; a column that is empty in all takes none. Texts that nothing
+ * follows may reach into the columns behind theirs. */
 static int measure(const run_table *t, int *widths, int end) {
     int length = 0;
     for (int c = 0; c < t->columns; c++) widths[c] = 0;
     for (int i = 0; i < t->count; i++) {
-        const int width = amp_text_width(t->cells[i]);
-        if (width > widths[i % t->columns]) widths[i % t->columns] = width;
+        const int column = i % t->columns, width = amp_text_width(t->cells[i]);
+        const bool reaches = !t->right && column < t->columns - 1 && is_last(t, i);
+        if (width > widths[column] && !reaches) widths[column] = width;
     }
     for (int c = 0; c < end; c++) length += widths[c] ? widths[c] + (length ? GAP : INDENT) : 0;
     return length;
@@ -43,7 +53,7 @@ static void print_row(const run_table *t, char **cells, const int *widths, int e
     while (last > 0 && !*cells[last]) last--;
     for (int c = 0; c <= last; c++) {
         const bool right = t->right && t->right[c];
-        if (widths[c] == 0) continue;
+        if (widths[c] == 0 && !*cells[c]) continue;
         printf("%*s", gap, "");
         amp_print_padded(stdout, cells[c], right || c < last ? widths[c] : 0, right);
         gap = GAP;

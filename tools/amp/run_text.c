@@ -73,13 +73,24 @@ int run_no_memory(void) {
 }
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
+enum { MOST_NAME = 16 }; /* exporters make longer ones, which say little */
+
+bool run_is_name(const char *name) {
+    const size_t length = name ? strlen(name) : 0;
+    for (size_t i = 0; i < length; i++) {
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", name[i])) return false;
+    }
+    return length > 0 && length <= MOST_NAME;
+}
+
 static void write_extent(FILE *out, int64_t extent, const char *name, int64_t here) {
+    const bool named = run_is_name(name);
     if (extent != AMP_GRAPH_OPEN) {
         fprintf(out, "%" PRId64, extent);
     } else if (here == AMP_GRAPH_OPEN) {
-        fputs(name ? name : "?", out);
+        fputs(named ? name : "?", out);
     } else {
-        fprintf(out, "%s%s%" PRId64, name ? name : "", name ? "=" : "", here);
+        fprintf(out, "%s%s%" PRId64, named ? name : "", named ? "=" : "", here);
     }
 }
 
