@@ -46,9 +46,8 @@ void run_options_free(run_options *o);
 int run_fail(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 /* The same, with a pointer to --help: AMP_EXIT_USAGE. */
 int run_usage(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
-/* libamp's error, which stands, is said and cleared: 1 where the machine is to blame, else 2. `before`, "loading: ", may
- * be "". */
-int run_fail_amp(const char *before);
+/* libamp's error, which stands, is said and cleared: 1 where the machine is to blame, else 2. */
+int run_fail_amp(void);
 int run_no_memory(void);
 /* Control characters, and what is no UTF-8, become question marks. */
 void run_clean(char *text);

@@ -121,9 +121,9 @@ static int report(const amp_onnx_model *model, const complaints *all, bool json)
 int run_check(const run_options *o) {
     complaints all = {0};
     amp_onnx_model *model = amp_onnx_read(o->model, NULL);
-    if (!model) return run_fail_amp("");
+    if (!model) return run_fail_amp();
     const amp_status status = amp_onnx_resolve(model, take, &all);
-    const int code = status != AMP_OK && all.count == 0 ? run_fail_amp("") : report(model, &all, o->json);
+    const int code = status != AMP_OK && all.count == 0 ? run_fail_amp() : report(model, &all, o->json);
     amp_clear_error();
     free_complaints(&all);
     amp_onnx_free(model);

@@ -28,7 +28,7 @@ static int run_first(cold_figures *figures, const run_model *m, const run_inputs
     const amp_status status = run_once(m, in, kind, o->device, outputs);
     figures->load = m->load_ms;
     figures->first = run_milliseconds() - start;
-    return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp("");
+    return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
 static int be_cold(const run_options *o, run_kind kind, int out) {

@@ -19,7 +19,7 @@ static double *values_of(const amp_tensor *t, int64_t *count) {
 }
 
 static int fail_reading(void) {
-    return amp_last_status() == AMP_OK ? run_no_memory() : run_fail_amp("");
+    return amp_last_status() == AMP_OK ? run_no_memory() : run_fail_amp();
 }
 
 static bool is_same(double a, double b) {

@@ -101,7 +101,7 @@ static int load_npy(run_input *input) {
     if (input->shape_text)
         return run_usage("input '%s' has a file, which has a shape: take --shape away", input->wanted->name);
     input->tensor = amp_load_npy(input->file);
-    if (!input->tensor) return run_fail_amp("");
+    if (!input->tensor) return run_fail_amp();
     if (asprintf(&what, "'%s' holds", input->file) < 0) return run_no_memory();
     const int code = run_shape_give(input, amp_tensor_rank(input->tensor), amp_tensor_shape(input->tensor),
                                     amp_tensor_dtype(input->tensor), what);
@@ -149,7 +149,7 @@ static int bring(run_input *input, const run_options *o) {
         input->tensor = replay_move(host, o->device);
         if (input->tensor != host) amp_release(host);
     }
-    return input->tensor ? AMP_EXIT_OK : run_fail_amp("");
+    return input->tensor ? AMP_EXIT_OK : run_fail_amp();
 }
 
 static int make(run_input *input, const run_options *o) {

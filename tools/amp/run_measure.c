@@ -23,8 +23,8 @@ static int use_isa(const char *name) {
 int run_set_up(const run_options *o) {
     const int code = use_isa(o->isa);
     if (code) return code;
-    if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) return run_fail_amp("");
-    if (o->threads > 0 && amp_set_num_threads((int)o->threads) != AMP_OK) return run_fail_amp("");
+    if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) return run_fail_amp();
+    if (o->threads > 0 && amp_set_num_threads((int)o->threads) != AMP_OK) return run_fail_amp();
     const char *problem = replay_device_problem(o->device);
     return problem ? run_fail(AMP_EXIT_USAGE, "--device %s: %s", amp_device_name(o->device), problem) : AMP_EXIT_OK;
 }
@@ -44,7 +44,7 @@ amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp
 static int keep_outputs(run_results *r, const run_model *m, const run_inputs *in, run_kind kind, amp_device device) {
     r->outputs[kind] = calloc((size_t)m->output_count + 1, sizeof(amp_tensor *));
     if (!r->outputs[kind]) return run_no_memory();
-    return run_once(m, in, kind, device, r->outputs[kind]) == AMP_OK ? AMP_EXIT_OK : run_fail_amp("");
+    return run_once(m, in, kind, device, r->outputs[kind]) == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
 /* Adds a time; false: no memory. Room doubles. */
@@ -68,7 +68,7 @@ static int time_run(run_results *r, const run_model *m, const run_inputs *in, ru
         amp_release(room[i]);
         room[i] = NULL;
     }
-    if (status != AMP_OK) return run_fail_amp("");
+    if (status != AMP_OK) return run_fail_amp();
     return add_time(&r->times[kind], ms) ? AMP_EXIT_OK : run_no_memory();
 }
 

@@ -77,7 +77,7 @@ static bool is_integer(amp_dtype dtype) {
 static int read_facts(run_model *m, const char *path) {
     amp_onnx_model *file = amp_onnx_read(path, NULL);
     struct stat s;
-    if (!file) return run_fail_amp("");
+    if (!file) return run_fail_amp();
     m->nodes = run_node_count(file->graph);
     m->opset = file->opset;
     m->ir_version = file->ir_version;
@@ -103,14 +103,14 @@ int run_model_load(run_model *m, const char *path) {
     const double start = run_milliseconds();
     m->graph = amp_graph_load(path, NULL);
     m->load_ms = run_milliseconds() - start;
-    if (!m->graph) return run_fail_amp("");
+    if (!m->graph) return run_fail_amp();
     m->input_count = amp_graph_input_count(m->graph);
     m->output_count = amp_graph_output_count(m->graph);
     m->inputs = describe(m->graph, m->input_count, amp_graph_get_input);
     m->outputs = describe(m->graph, m->output_count, amp_graph_get_output);
     m->extents = calloc((size_t)m->input_count + 1, sizeof *m->extents);
     if (!m->inputs || !m->outputs || !m->extents) return run_no_memory();
-    if (amp_last_status() != AMP_OK) return run_fail_amp("");
+    if (amp_last_status() != AMP_OK) return run_fail_amp();
     return read_facts(m, path);
 }
 

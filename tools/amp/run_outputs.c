@@ -33,7 +33,7 @@ static int print_first_values(const char *label, const amp_tensor *t) {
     double values[FIRST_VALUES];
     const int count = run_first_values(t, values, FIRST_VALUES);
     const amp_dtype dtype = amp_tensor_dtype(t);
-    if (count < 0) return run_fail_amp("");
+    if (count < 0) return run_fail_amp();
     const style s = style_of(values, count, dtype);
     printf("    %-4s", label);
     for (int i = 0; i < count; i++) printf(s.scientific ? "%11.*e" : "%11.*f", s.digits, values[i]);

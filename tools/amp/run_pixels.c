@@ -129,5 +129,5 @@ int run_pixels_make(run_input *input, const run_options *o) {
     amp_scope {
         input->tensor = image_tensor(input, o);
     }
-    return input->tensor ? AMP_EXIT_OK : run_fail_amp("");
+    return input->tensor ? AMP_EXIT_OK : run_fail_amp();
 }

@@ -31,5 +31,5 @@ int run_random_make(run_input *input) {
         if (dtype != AMP_BOOL && input->high > most_of(dtype)) input->high = most_of(dtype);
         input->tensor = amp_randint(input->high, dims, .dtype = dtype);
     }
-    return input->tensor ? AMP_EXIT_OK : run_fail_amp("");
+    return input->tensor ? AMP_EXIT_OK : run_fail_amp();
 }

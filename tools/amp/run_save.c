@@ -82,7 +82,7 @@ static int save_kind(run_report *r, run_kind kind) {
         files[i] = file_name(r, i, files, ending);
         if (!files[i]) return run_no_memory();
         if (save(files[i], r->results->outputs[kind][i]) == AMP_OK) continue;
-        (void)run_fail_amp("");
+        (void)run_fail_amp();
         return AMP_EXIT_FAILED;
     }
     return AMP_EXIT_OK;

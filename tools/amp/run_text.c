@@ -60,10 +60,12 @@ int run_usage(const char *format, ...) {
     return AMP_EXIT_USAGE;
 }
 
-int run_fail_amp(const char *before) {
+int run_fail_amp(void) {
     const amp_status status = amp_last_status();
     const bool is_ours = status == AMP_ERROR_MEMORY || status == AMP_ERROR_INTERNAL || status == AMP_ERROR_DEVICE;
-    run_fail(0, "%s%s", before, amp_last_error());
+    const char *sentence = amp_last_error(), function[] = "graph_load: ";
+    if (strncmp(sentence, function, strlen(function)) == 0) sentence += strlen(function);
+    run_fail(0, "%s", sentence);
     amp_clear_error();
     return is_ours ? AMP_EXIT_FAILED : AMP_EXIT_USAGE;
 }
