@@ -56,9 +56,7 @@ static int run_warm(const run_options *o, run_results *results) {
 static int run_all(const run_options *o) {
     run_results results = {0};
     int code = run_save_begin(o);
-    for (int kind = 0; !code && o->runs != 0 && kind < RUN_KINDS; kind++) {
-        if (o->wanted[kind]) code = run_cold(o, (run_kind)kind, &results.times[kind]);
-    }
+    if (!code) code = run_cold(o, results.times);
     return code ? code : run_warm(o, &results);
 }
 

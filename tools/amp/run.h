@@ -32,7 +32,7 @@ typedef struct run_options {
     amp_device device;
     run_layout layout;
     run_numbers mean, scale;
-    int64_t runs, threads, seed; /* -1: as many as fit; 0: as they are */
+    int64_t runs, threads, seed; /* threads: 0: as they are */
     double seconds;
 } run_options;
 
@@ -147,7 +147,8 @@ int run_image_read(run_image *image, const char *path);
 
 /* ---- Running (run_measure.c, run_cold.c) ------------------------------------------------------------------------- */
 typedef struct run_times {
-    double load, first, peak_bytes; /* in a process of its own; 0: not measured */
+    double load, first, peak_bytes; /* the least of processes that did just that; 0: not measured */
+    int processes;
     double *ms;                     /* of the runs, sorted once they are over */
     int count;
 } run_times;
@@ -161,8 +162,8 @@ typedef struct run_results {
 int run_set_up(const run_options *o);
 /* One run; outputs are the caller's. */
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs);
-/* Loads the model and runs it once, in a process of its own. */
-int run_cold(const run_options *o, run_kind kind, run_times *times);
+/* Loads the model and runs it once, in processes that do just that. */
+int run_cold(const run_options *o, run_times times[RUN_KINDS]);
 /* Runs it in what is wanted, in turns. To be freed by run_results_free also where it fails. */
 int run_measure(run_results *r, const run_model *m, const run_inputs *in, const run_options *o);
 void run_results_free(run_results *r, const run_model *m);

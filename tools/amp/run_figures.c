@@ -1,5 +1,4 @@
 /* amp run: how long it took, for people. */
-#define _GNU_SOURCE /* asprintf */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,19 +91,27 @@ static int print_table(const run_report *r) {
     return run_table_end(&t);
 }
 
-/* "AMD EPYC 9575F, avx512bf16, 2 threads; 31 runs of each, in turns." */
-static int print_machine(const run_report *r) {
-    const bool both = r->comparisons != NULL;
+/* "AMD EPYC 9575F, avx512bf16, 2 threads; 31 runs of each, in turns. …" */
+static void write_machine(FILE *out, const run_report *r) {
     const run_times *times = &r->results->times[r->options->wanted[RUN_F32] ? RUN_F32 : RUN_BF16];
     const int threads = amp_get_num_threads();
+    fprintf(out, "%s, %s, %d thread%s%s; ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
+            threads == 1 ? "" : "s", r->options->device == AMP_DEVICE_CUDA ? ", on CUDA" : "");
+    fprintf(out, "%d run%s%s. Load, first run and memory: ", times->count, times->count == 1 ? "" : "s",
+            r->comparisons ? " of each, in turns" : "");
+    fprintf(out,
+            times->processes == 1 ? "of a process that did only that."
+                                  : "the least of %d processes that did only that.",
+            times->processes);
+}
+
+static int print_machine(const run_report *r) {
     char *text = NULL;
-    if (asprintf(&text,
-                 "%s, %s, %d thread%s%s; %d run%s%s. Load, first run and memory: of a process that did only that.",
-                 amp_cpu()->model, amp_isa_name(amp_isa_best()), threads, threads == 1 ? "" : "s",
-                 r->options->device == AMP_DEVICE_CUDA ? ", on CUDA" : "", times->count, times->count == 1 ? "" : "s",
-                 both ? " of each, in turns" : "") < 0)
-        text = NULL;
-    return run_print_paragraph(text, 0, 0);
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return run_no_memory();
+    write_machine(out, r);
+    return run_print_paragraph(fclose(out) == 0 ? text : NULL, 0, 0);
 }
 
 /* Runs that differ so much were kept waiting by others. */

@@ -34,8 +34,8 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --check              runs nothing: lists every node that libamp cannot run\n"
                         "  --json               the report for programs\n"
                         "  --help               this text\n\n"
-                        "Load, first run and memory are those of a process that does just that, one for\n"
-                        "f32 and one for bf16. Transparent parts of an image are white.\n";
+                        "Load, first run and memory are the least of up to three processes that do just\n"
+                        "that, for each. Transparent parts of an image are white.\n";
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 static bool read_integer(const char *text, int64_t least, int64_t most, int64_t *value) {
@@ -179,7 +179,7 @@ static int judge(run_options *o) {
 }
 
 int run_options_parse(int argc, char **argv, run_options *o) {
-    *o = (run_options){.runs = -1, .seconds = 3};
+    *o = (run_options){.runs = INT64_MAX, .seconds = 3};
     o->inputs.items = calloc((size_t)argc, sizeof *o->inputs.items);
     o->shapes.items = calloc((size_t)argc, sizeof *o->shapes.items);
     if (!o->inputs.items || !o->shapes.items) return run_no_memory();
