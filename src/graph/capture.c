@@ -62,8 +62,19 @@ static bool sizes_by_elements(const amp_call *call) {
     return false;
 }
 
+/* Running statistics are written in training only. */
+static bool is_inference(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_BOOL && strcmp(arg->name, "training") == 0)
+            return !*(const bool *)amp_call_field(call, arg);
+    }
+    return false;
+}
+
 static const char *why_not(const amp_call *call) {
-    if (call->form != AMP_FORM_FUNCTION || call->op->flags & AMP_OP_MUTATES) return "a call writes its arguments";
+    if (call->form != AMP_FORM_FUNCTION) return "a call writes its arguments";
+    if (call->op->flags & AMP_OP_MUTATES && !is_inference(call)) return "a call writes its arguments";
     for (int i = 0; i < call->op->arg_count; i++) {
         if (call->op->args[i].kind == AMP_ARG_GENERATOR) return "a call takes random numbers";
     }
@@ -132,11 +143,16 @@ static amp_tensor *own_header(amp_capture *c, amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
-/* Results of constants are constants, and serve as weights do. */
+/* Results of constants are constants, and serve as weights do. What came back unchanged is the value that it was. */
 static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result) {
     amp_tensor *t = own_header(c, call, *result);
     if (!t) return give_up(c, "no memory", call->op);
+    const uint64_t mark = is_marked(c, *result) ? (*result)->mark : 0;
     *result = t;
+    if (mark) {
+        t->mark = mark;
+        return AMP_NET_NONE;
+    }
     const bool folds = depends == 0 && t->storage->bytes <= MOST_FOLDED_BYTES;
     if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
     const int value = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);

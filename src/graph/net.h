@@ -58,6 +58,8 @@ void *amp_net_field(const amp_net_node *node, const char *argument);
 
 /* Puts `value` in the place of `old` everywhere. */
 void amp_net_replace(amp_net *net, int old, int value);
+/* The same in what is read from node k on. */
+void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
 

@@ -110,7 +110,6 @@ static amp_tensor *tensor_in_map(const making *m, const amp_onnx_source *source,
         return NULL;
     }
     tensor->storage->user_memory = false; /* nobody else has the mapping */
-    tensor->storage->read_only = true;
     return tensor;
 }
 
