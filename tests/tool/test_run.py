@@ -315,6 +315,8 @@ class Run(unittest.TestCase):
         floats = self.write("floats.npy", npy("<f8", (1, 2), bytes(16)))
         three = self.write("three.npy", npy("<i8", (1, 2, 1), bytes(16)))
         text = self.write("text.txt", b"hello")
+        pipe = os.path.join(self.path, "pipe")
+        os.mkfifo(pipe)
         cut = self.write("cut.npy", npy("<i8", (1, 2), bytes(9)))
         for arguments, part in [
             (["/no/such.onnx"], "/no/such.onnx"),
@@ -324,7 +326,8 @@ class Run(unittest.TestCase):
             ([tokens, "--input", "q=" + three], "the model has no input 'q'; its inputs are 'ids' i64 [batch, tokens], 'mask'"),
             ([image, "--shape", "q=1"], "the model has no input 'q'; it has 'x' f32 [batch, 3, height, width]"),
             ([tokens, "--input", "ids=/no/such.npy"], "cannot read '/no/such.npy': No such file"),
-            ([tokens, "--input", "ids=" + self.path], "Is a directory"),
+            ([tokens, "--input", "ids=" + self.path], "is no file of the ordinary kind"),
+            ([tokens, "--input", "ids=" + pipe], "is no file of the ordinary kind"),
             ([tokens, "--input", "ids=" + text], "is no .npy file, and no PNG or JPEG image"),
             ([tokens, "--input", "ids=" + cut], cut),
             ([tokens, "--input", "ids=" + floats], "input 'ids' wants i64 [batch, tokens], but '" + floats + "' holds f64 [1, 2]"),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,7 @@ static int run_process(const run_options *o, run_kind kind, run_times *times) {
     const pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* not for longer than there is somebody to tell */
         const int code = be_cold(o, kind, ends[1]);
         fflush(NULL);
         _exit(code);

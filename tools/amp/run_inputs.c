@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "amp/amp.h"
 #include "replay_device.h"
@@ -83,15 +84,16 @@ static int find_source(run_input *input) {
         run_source source;
     } kinds[] = {{"\x93NUMPY", RUN_NPY}, {"\x89PNG\r\n", RUN_IMAGE}, {"\xff\xd8\xff", RUN_IMAGE}};
     char head[8] = {0};
+    struct stat s;
+    if (stat(input->file, &s) == 0 && !S_ISREG(s.st_mode))
+        return run_fail(AMP_EXIT_USAGE, "'%s' is no file of the ordinary kind", input->file);
     FILE *file = fopen(input->file, "rb");
-    errno = file ? 0 : errno;
-    if (file && fread(head, 1, sizeof head, file) == 0 && !errno && ferror(file)) errno = EIO;
-    const int error = errno;
-    if (file) fclose(file);
-    if (error) return run_fail(AMP_EXIT_USAGE, "cannot read '%s': %s", input->file, strerror(error));
+    if (!file) return run_fail(AMP_EXIT_USAGE, "cannot read '%s': %s", input->file, strerror(errno));
+    const size_t bytes = fread(head, 1, sizeof head, file);
+    fclose(file);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         input->source = kinds[i].source;
-        if (memcmp(head, kinds[i].magic, strlen(kinds[i].magic)) == 0) return AMP_EXIT_OK;
+        if (bytes == sizeof head && memcmp(head, kinds[i].magic, strlen(kinds[i].magic)) == 0) return AMP_EXIT_OK;
     }
     return run_fail(AMP_EXIT_USAGE, "'%s' is no .npy file, and no PNG or JPEG image", input->file);
 }

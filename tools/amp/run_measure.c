@@ -5,7 +5,6 @@
 #include "amp/amp.h"
 #include "machine/isa.h"
 #include "policy/policy.h"
-#include "replay_device.h"
 #include "run.h"
 
 /* ---- The process ------------------------------------------------------------------------------------------------- */
@@ -25,8 +24,9 @@ int run_set_up(const run_options *o) {
     if (code) return code;
     if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) return run_fail_amp();
     if (o->threads > 0 && amp_set_num_threads((int)o->threads) != AMP_OK) return run_fail_amp();
-    const char *problem = replay_device_problem(o->device);
-    return problem ? run_fail(AMP_EXIT_USAGE, "--device %s: %s", amp_device_name(o->device), problem) : AMP_EXIT_OK;
+    const char *reason;
+    if (amp_device_is_usable(o->device, &reason)) return AMP_EXIT_OK;
+    return run_fail(AMP_EXIT_USAGE, "--device %s cannot be used: %s", amp_device_name(o->device), reason);
 }
 
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
