@@ -249,6 +249,23 @@ class Run(unittest.TestCase):
             self.assertTrue(times["load_ms"] > 0 and times["first_ms"] > 0 and times["peak_bytes"] > 1e6, times)
             self.assertAlmostEqual(times["items_per_second"], 2000 / times["median_ms"], 3)
 
+    def test_a_model_without_inputs(self):
+        constant = self.write("c.onnx", model([node("Identity", ["t"], ["y"])], [], [value("y", FLOAT, 1, 2)],
+                                              [table("t", 1, 2, [3, 4])]))
+        code, out, err = self.run_amp(constant, "--runs", "2")
+        self.assertEqual((code, err), (0, ""))
+        self.assertNotIn("items a second", out)
+        self.assertNotIn("Made up", out)
+        self.assertRegex(out, r"both +3.0000 +4.0000\n")
+        self.fails("the model has no input 'x'; it has none", constant, "--shape", "x=1")
+
+    def test_names_with_an_equals_sign(self):
+        odd = self.write("o.onnx", model([node("Add", ["a", "a=b"], ["y"])], [value("a", FLOAT, 2), value("a=b", FLOAT, 2)],
+                                         [value("y", FLOAT, 2)]))
+        file = self.write("v.npy", npy("<f4", (2,), struct.pack("<2f", 5, 6)))
+        report = json.loads(self.run_amp(odd, "--json", "--runs", "0", "--input", "a=b=" + file)[1])
+        self.assertEqual([i["source"] for i in report["inputs"]], ["random", "npy"])
+
     def test_only_one(self):
         for option, other in (("--f32", "bf16"), ("--bf16", "f32")):
             out = self.run_amp(self.models["TOKENS"], "--shape", "ids=1x1", "--json", "--runs", "1", option)[1]

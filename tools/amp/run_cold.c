@@ -51,7 +51,7 @@ static const double patience = 1000; /* ms, until something is said */
 static void wait_for(int from, run_kind kind) {
     struct pollfd in = {.fd = from, .events = POLLIN};
     const double start = run_milliseconds();
-    while (poll(&in, 1, 200) <= 0) {
+    while (poll(&in, 1, 500) <= 0) {
         const double ms = run_milliseconds() - start;
         if (ms > patience) run_progress("%s: loading and running it once, %.0f s", names[kind], ms / 1e3);
     }

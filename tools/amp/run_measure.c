@@ -41,9 +41,14 @@ amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp
     return amp_last_status();
 }
 
+enum { LEAST_RUNS = 3, PATIENCE = 250, MANY_BYTES = 30000000 }; /* of each; ms between lines of progress */
+
+static const char *const names[RUN_KINDS] = {"f32", "bf16"};
+
 static int keep_outputs(run_results *r, const run_model *m, const run_inputs *in, run_kind kind, amp_device device) {
     r->outputs[kind] = calloc((size_t)m->output_count + 1, sizeof(amp_tensor *));
     if (!r->outputs[kind]) return run_no_memory();
+    if (r->times[kind].first > 2 * PATIENCE || m->bytes > MANY_BYTES) run_progress("%s: the first run", names[kind]);
     return run_once(m, in, kind, device, r->outputs[kind]) == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
@@ -71,8 +76,6 @@ static int time_run(run_results *r, const run_model *m, const run_inputs *in, ru
     if (status != AMP_OK) return run_fail_amp();
     return add_time(&r->times[kind], ms) ? AMP_EXIT_OK : run_no_memory();
 }
-
-enum { LEAST_RUNS = 3, PATIENCE = 250 }; /* of each; ms between lines of progress */
 
 static bool is_done(int64_t rounds, double ms, const run_options *o) {
     return rounds == o->runs || (rounds >= LEAST_RUNS && ms >= 1e3 * o->seconds);

@@ -77,7 +77,8 @@ static amp_tensor *planes_of(const run_image *image, int64_t channels) {
     for (int64_t i = 0; to && i < pixels; i++) {
         const unsigned char *p = image->pixels + 3 * i;
         if (channels == 1) {
-            to[i] = (float)((299 * p[0] + 587 * p[1] + 114 * p[2] + 500) / 1000);
+            const int luma = (299 * p[0] + 587 * p[1] + 114 * p[2] + 500) / 1000;
+            to[i] = (float)luma;
         } else {
             for (int c = 0; c < RUN_CHANNELS; c++) to[c * pixels + i] = p[c];
         }

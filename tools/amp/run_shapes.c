@@ -113,7 +113,7 @@ static void write_pattern(FILE *out, const run_input *input, bool assumed) {
         if (d) fputc('x', out);
         if (input->shape[d] >= 0 && !(assumed && input->assumed[d])) {
             fprintf(out, "%lld", (long long)input->shape[d]);
-        } else if (run_is_name(name)) {
+        } else if (name && run_is_name(name)) {
             for (; *name; name++) fputc(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name, out);
         } else {
             fputc('?', out);
