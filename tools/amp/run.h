@@ -1,5 +1,5 @@
-/* amp run: a model out of an ONNX file, on inputs given or made up, in f32 and in bf16. What its files share; each function
- * that can fail says what is wrong on standard error and returns an exit code. */
+/* amp run: a model out of an ONNX file, on inputs given or made up, in f32 and in bf16. What its files share; each
+ * function that can fail says what is wrong on standard error and returns an exit code. */
 #ifndef AMP_TOOL_RUN_H
 #define AMP_TOOL_RUN_H
 
@@ -149,7 +149,7 @@ int run_image_read(run_image *image, const char *path);
 typedef struct run_times {
     double load, first, peak_bytes; /* the least of processes that did just that; 0: not measured */
     int processes;
-    double *ms;                     /* of the runs, sorted once they are over */
+    double *ms; /* of the runs, sorted once they are over */
     int count;
 } run_times;
 
@@ -171,7 +171,7 @@ double run_quantile(const run_times *t, double part);
 /* Of a run: the first extent of the first input that has one; 0: none has. */
 int64_t run_items(const run_inputs *in);
 
-/* ---- What comes out (run_compare.c, run_save.c, run_print.c, run_figures.c, run_outputs.c, run_json.c) ------------- */
+/* ---- What comes out (run_compare.c, run_save.c, run_print.c, run_figures.c, run_outputs.c, run_json.c) ----------- */
 typedef struct run_comparison {
     bool same_shape;
     int64_t elements, different;

@@ -64,7 +64,7 @@ static void free_complaints(complaints *all) {
     free(all->items);
 }
 
-/* ---- For people: a line for all nodes of a type with the same reason ----------------------------------------------- */
+/* ---- For people: a line for all nodes of a type with the same reason --------------------------------------------- */
 static int order(const void *a, const void *b) {
     const complaint *x = a, *y = b;
     const int types = strcmp(x->type, y->type);

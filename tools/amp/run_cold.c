@@ -1,5 +1,5 @@
-/* amp run: the first time, in a process of its own: what loading, the first run and memory cost who does just that. Each
- * figure is the least of a few processes. */
+/* amp run: the first time, in a process of its own: what loading, the first run and memory cost who does just that.
+ * Each figure is the least of a few processes. */
 #define _GNU_SOURCE /* wait4 */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@ typedef struct cold_figures {
 
 static const char *const names[RUN_KINDS] = {"f32", "bf16"};
 
-/* ---- The child: nothing of libamp has run before ------------------------------------------------------------------ */
+/* ---- The child: nothing of libamp has run before ----------------------------------------------------------------- */
 static int run_first(cold_figures *figures, const run_model *m, const run_inputs *in, const run_options *o,
                      run_kind kind) {
     amp_tensor **outputs = calloc((size_t)m->output_count + 1, sizeof *outputs);

@@ -70,7 +70,7 @@ static int index_of(const char *word, const char *const *words) {
 static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const layouts[] = {"", "nchw", "nhwc", NULL};
 
-/* ---- One function for each kind of option: false where `value` is none -------------------------------------------- */
+/* ---- One function for each kind of option: false where `value` is none ------------------------------------------- */
 static bool take_text(void *to, const char *value) {
     *(const char **)to = value;
     return *value != 0;

@@ -34,8 +34,8 @@ static bool is_last(const run_table *t, int cell) {
     return true;
 }
 
-/* Columns that a line takes up to and without column `end`; a column that is empty in all takes none. Texts that nothing
- * follows may reach into the columns behind theirs. */
+/* Columns that a line takes up to and without column `end`; a column that is empty in all takes none. Texts that
+ * nothing follows may reach into the columns behind theirs. */
 static int measure(const run_table *t, int *widths, int end) {
     int length = 0;
     for (int c = 0; c < t->columns; c++) widths[c] = 0;
