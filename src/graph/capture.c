@@ -42,7 +42,7 @@ static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
     if (is_marked(c, t)) return (int)(t->mark & UINT32_MAX);
     /* An op made it, and nobody saw that: it may depend on the inputs. */
     if (!t->storage) return give_up(c, "an argument is a cast that a function of the program made", op);
-    if (atomic_load_explicit(&t->storage->produced, memory_order_relaxed) &&
+    if (!c->is_programs && atomic_load_explicit(&t->storage->produced, memory_order_relaxed) &&
         !atomic_load_explicit(&t->storage->parameter, memory_order_relaxed))
         return give_up(c, "an argument comes from an op that was not seen", op);
     const int value = amp_net_add_constant(c->net, t);
@@ -72,7 +72,8 @@ static bool is_inference(const amp_call *call) {
     return false;
 }
 
-static const char *why_not(const amp_call *call) {
+static const char *why_not(const amp_capture *c, const amp_call *call) {
+    if (memcmp(c->regions, amp_region_states, sizeof c->regions) != 0) return "the function opens a region";
     if (call->form != AMP_FORM_FUNCTION) return "a call writes its arguments";
     if (call->op->flags & AMP_OP_MUTATES && !is_inference(call)) return "a call writes its arguments";
     for (int i = 0; i < call->op->arg_count; i++) {
@@ -118,7 +119,7 @@ static void add_operands(amp_capture *c, const amp_call *call, written *w) {
 
 static written write_down(amp_capture *c, const amp_call *call) {
     written w = {NULL, 0};
-    const char *why = why_not(call);
+    const char *why = why_not(c, call);
     const int operands = count_operands(call);
     const bool is_list = (call->op->flags & AMP_OP_RETURNS_LIST) != 0;
     if (why) give_up(c, why, call->op);
@@ -223,11 +224,13 @@ static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, amp_tens
     return AMP_OK;
 }
 
-amp_status amp_capture_begin(amp_capture *c, amp_tensor *const *inputs, int input_count, int output_count,
+amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
                              amp_tensor **views) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
-    *c = (amp_capture){.net = amp_net_new(input_count, output_count), .outer = current};
+    *c = (amp_capture){.is_programs = source->is_programs, .outer = current};
+    c->net = amp_net_new(source->input_count, source->output_count);
+    memcpy(c->regions, amp_region_states, sizeof c->regions);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
     c->number = 1 + (atomic_fetch_add(&captures, 1) & (UINT32_MAX >> 1));
     const amp_status status = lend_views(c, inputs, views);

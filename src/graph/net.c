@@ -62,7 +62,9 @@ int amp_net_add_value(amp_net *net, const amp_tensor *like, uint64_t depends) {
 
 int amp_net_add_constant(amp_net *net, amp_tensor *tensor) {
     const int value = amp_net_add_value(net, tensor, 0);
-    if (value != AMP_NET_NONE) net->values[value].constant = amp_retain(tensor);
+    if (value == AMP_NET_NONE) return value;
+    net->values[value].constant = amp_retain(tensor);
+    net->values[value].version = amp_tensor_version(tensor);
     return value;
 }
 

@@ -10,6 +10,7 @@ enum { AMP_NET_NONE = -1 };
 
 typedef struct amp_net_value {
     amp_tensor *constant; /* held by the net; NULL: an input, or what a node makes */
+    uint64_t version;     /* of the constant's storage, then */
     uint64_t depends;     /* bit i: its elements depend on those of input i, bit 63: of an input from there on */
     amp_dtype dtype;      /* as they were when it was captured, … */
     int rank;
