@@ -79,6 +79,8 @@ Names cuda_policies() {
         scatter_add cat stack equal)");
     add(names, AMP_POLICY_BANNED, "binary_cross_entropy");
     add(names, AMP_POLICY_LOWER, fused);
+    // falling through, and made of ops that do not
+    add(names, AMP_POLICY_PARTS, "ldexp");
     return names;
 }
 

@@ -95,6 +95,24 @@ AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args
 #define amp_amin_out(out, ...) AMP_CALL_(amp_amin_out_call(out, AMP_ARGS_(amin, input, __VA_ARGS__)))
 #endif
 
+/* The smallest and the largest element along dim, or of all.
+ * aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_aminmax_args {
+    size_t struct_size AMP_SIZE_OF_(amp_aminmax_args);
+    amp_tensor **max AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_aminmax_args;
+AMP_API amp_tensor *amp_aminmax_call(const amp_aminmax_args *args);
+AMP_API amp_tensor *amp_aminmax_out_call(amp_tensor *min, amp_tensor *max, const amp_aminmax_args *args);
+#ifndef __cplusplus
+#define amp_aminmax(...) AMP_CALL_(amp_aminmax_call(AMP_ARGS_(aminmax, input, __VA_ARGS__)))
+#define amp_aminmax_out(min, max, ...) AMP_CALL_(amp_aminmax_out_call(min, max, AMP_ARGS_(aminmax, input, __VA_ARGS__)))
+#endif
+
 /* The largest element of all.
  * max(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -491,6 +509,21 @@ AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args
 #define amp_cumprod(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_call(AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #define amp_cumprod_(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_inplace_call(AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #define amp_cumprod_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_out_call(out, AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* log(cumsum(exp(input))) along dim, without overflow.
+ * logcumsumexp(Tensor input, int dim) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_logcumsumexp_args {
+    size_t struct_size AMP_SIZE_OF_(amp_logcumsumexp_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+} amp_logcumsumexp_args;
+AMP_API amp_tensor *amp_logcumsumexp_call(const amp_logcumsumexp_args *args);
+AMP_API amp_tensor *amp_logcumsumexp_out_call(amp_tensor *out, const amp_logcumsumexp_args *args);
+#ifndef __cplusplus
+#define amp_logcumsumexp(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_logcumsumexp_call(AMP_ARGS_MISSING_(logcumsumexp, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_logcumsumexp_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_logcumsumexp_out_call(out, AMP_ARGS_MISSING_(logcumsumexp, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* The largest element so far along dim, and where it stands.

@@ -59,6 +59,15 @@ struct amin_options {
     amin_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
 };
 
+/* aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
+struct aminmax_options {
+    amp_opt_int dim{};
+    bool keepdim{};
+
+    aminmax_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+    aminmax_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+};
+
 /* max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
 struct max_dim_options {
     bool keepdim{};
@@ -328,6 +337,28 @@ inline tensor amin_out(const tensor &out, const tensor &input, const amin_option
     args_.dim = options.dim.get();
     args_.keepdim = options.keepdim;
     return detail::written(amp_amin_out_call(out.get(), &args_));
+}
+
+/* The smallest and the largest element along dim, or of all.
+ * aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
+inline std::tuple<tensor, tensor> aminmax(const tensor &input, const aminmax_options &options = {}) {
+    amp_aminmax_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim;
+    args_.keepdim = options.keepdim;
+    amp_tensor *max_ = nullptr;
+    args_.max = &max_;
+    tensor first_(amp_aminmax_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(max_));
+    check_errors();
+    return results_;
+}
+inline tensor aminmax_out(const tensor &min, const tensor &max, const tensor &input, const aminmax_options &options = {}) {
+    amp_aminmax_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim;
+    args_.keepdim = options.keepdim;
+    return detail::written(amp_aminmax_out_call(min.get(), max.get(), &args_));
 }
 
 /* The largest element of all.
@@ -777,6 +808,21 @@ inline tensor cumprod_out(const tensor &out, const tensor &input, int64_t dim, c
     args_.dim = dim;
     args_.dtype = options.dtype;
     return detail::written(amp_cumprod_out_call(out.get(), &args_));
+}
+
+/* log(cumsum(exp(input))) along dim, without overflow.
+ * logcumsumexp(Tensor input, int dim) -> Tensor */
+inline tensor logcumsumexp(const tensor &input, int64_t dim) {
+    amp_logcumsumexp_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    return detail::made(amp_logcumsumexp_call(&args_));
+}
+inline tensor logcumsumexp_out(const tensor &out, const tensor &input, int64_t dim) {
+    amp_logcumsumexp_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    return detail::written(amp_logcumsumexp_out_call(out.get(), &args_));
 }
 
 /* The largest element so far along dim, and where it stands.

@@ -514,6 +514,38 @@ AMP_API amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args
 #define amp_triu_out(out, ...) AMP_CALL_(amp_triu_out_call(out, AMP_ARGS_(triu, input, __VA_ARGS__)))
 #endif
 
+/* The diagonal of a matrix; of a vector a matrix with it on the diagonal.
+ * diag(Tensor input, int diagonal=0) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_diag_args {
+    size_t struct_size AMP_SIZE_OF_(amp_diag_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t diagonal AMP_ABSENT_;
+} amp_diag_args;
+AMP_API amp_tensor *amp_diag_call(const amp_diag_args *args);
+AMP_API amp_tensor *amp_diag_out_call(amp_tensor *out, const amp_diag_args *args);
+#ifndef __cplusplus
+#define amp_diag(...) AMP_CALL_(amp_diag_call(AMP_ARGS_(diag, input, __VA_ARGS__)))
+#define amp_diag_out(out, ...) AMP_CALL_(amp_diag_out_call(out, AMP_ARGS_(diag, input, __VA_ARGS__)))
+#endif
+
+/* Matrices of zeros over two new dimensions with the last dimension of input on the diagonal.
+ * diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_diag_embed_args {
+    size_t struct_size AMP_SIZE_OF_(amp_diag_embed_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t offset AMP_ABSENT_;
+    amp_opt_int dim1 AMP_ABSENT_;
+    amp_opt_int dim2 AMP_ABSENT_;
+} amp_diag_embed_args;
+AMP_API amp_tensor *amp_diag_embed_call(const amp_diag_embed_args *args);
+AMP_API amp_tensor *amp_diag_embed_out_call(amp_tensor *out, const amp_diag_embed_args *args);
+#ifndef __cplusplus
+#define amp_diag_embed(...) AMP_CALL_(amp_diag_embed_call(AMP_ARGS_(diag_embed, input, __VA_ARGS__)))
+#define amp_diag_embed_out(out, ...) AMP_CALL_(amp_diag_embed_out_call(out, AMP_ARGS_(diag_embed, input, __VA_ARGS__)))
+#endif
+
 /* (N, C·r², H, W) rearranged to (N, C, H·r, W·r).
  * pixel_shuffle(Tensor input, int upscale_factor) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

@@ -127,6 +127,24 @@ struct triu_options {
     triu_options &with_diagonal(int64_t v_) { diagonal = v_; return *this; }
 };
 
+/* diag(Tensor input, int diagonal=0) -> Tensor */
+struct diag_options {
+    int64_t diagonal{};
+
+    diag_options &with_diagonal(int64_t v_) { diagonal = v_; return *this; }
+};
+
+/* diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor */
+struct diag_embed_options {
+    int64_t offset{};
+    amp_opt_int dim1{};
+    amp_opt_int dim2{};
+
+    diag_embed_options &with_offset(int64_t v_) { offset = v_; return *this; }
+    diag_embed_options &with_dim1(amp_opt_int v_) { dim1 = v_; return *this; }
+    diag_embed_options &with_dim2(amp_opt_int v_) { dim2 = v_; return *this; }
+};
+
 /* constant_pad_nd(Tensor input, int[] pad, Scalar value=0) -> Tensor */
 struct constant_pad_nd_options {
     amp::scalar value{};
@@ -577,6 +595,40 @@ inline tensor triu_out(const tensor &out, const tensor &input, const triu_option
     args_.input = input.get();
     args_.diagonal = options.diagonal;
     return detail::written(amp_triu_out_call(out.get(), &args_));
+}
+
+/* The diagonal of a matrix; of a vector a matrix with it on the diagonal.
+ * diag(Tensor input, int diagonal=0) -> Tensor */
+inline tensor diag(const tensor &input, const diag_options &options = {}) {
+    amp_diag_args args_{};
+    args_.input = input.get();
+    args_.diagonal = options.diagonal;
+    return detail::made(amp_diag_call(&args_));
+}
+inline tensor diag_out(const tensor &out, const tensor &input, const diag_options &options = {}) {
+    amp_diag_args args_{};
+    args_.input = input.get();
+    args_.diagonal = options.diagonal;
+    return detail::written(amp_diag_out_call(out.get(), &args_));
+}
+
+/* Matrices of zeros over two new dimensions with the last dimension of input on the diagonal.
+ * diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor */
+inline tensor diag_embed(const tensor &input, const diag_embed_options &options = {}) {
+    amp_diag_embed_args args_{};
+    args_.input = input.get();
+    args_.offset = options.offset;
+    args_.dim1 = options.dim1;
+    args_.dim2 = options.dim2;
+    return detail::made(amp_diag_embed_call(&args_));
+}
+inline tensor diag_embed_out(const tensor &out, const tensor &input, const diag_embed_options &options = {}) {
+    amp_diag_embed_args args_{};
+    args_.input = input.get();
+    args_.offset = options.offset;
+    args_.dim1 = options.dim1;
+    args_.dim2 = options.dim2;
+    return detail::written(amp_diag_embed_out_call(out.get(), &args_));
 }
 
 /* (N, C·r², H, W) rearranged to (N, C, H·r, W·r).
