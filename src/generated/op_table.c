@@ -207,6 +207,12 @@ static const amp_arg_info args_permute[] = {
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_permute_args, dims), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_permute_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_movedim[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_movedim_args, input), 0, NO_DEFAULT},
+    {"source", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_movedim_args, source), 0, NO_DEFAULT},
+    {"destination", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_movedim_args, destination), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_movedim_args) == 160, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_transpose[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, input), 0, NO_DEFAULT},
     {"dim0", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, dim0), 0, NO_DEFAULT},
@@ -233,6 +239,12 @@ static const amp_arg_info args_flatten[] = {
     {"end_dim", AMP_ARG_OPT_INT, 0, offsetof(amp_flatten_args, end_dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
 };
 _Static_assert(sizeof(amp_flatten_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_unflatten[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unflatten_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unflatten_args, dim), 0, NO_DEFAULT},
+    {"sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_unflatten_args, sizes), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_unflatten_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_expand[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_expand_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_expand_args, size), 0, NO_DEFAULT},
@@ -285,6 +297,18 @@ static const amp_arg_info args_view_as_complex[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_as_complex_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_view_as_complex_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_view_as_real[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_as_real_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_view_as_real_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_real[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_real_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_real_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_imag[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_imag_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_imag_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_chunk[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_chunk_args, input), 0, NO_DEFAULT},
     {"chunks", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_chunk_args, chunks), 0, NO_DEFAULT},
@@ -297,6 +321,24 @@ static const amp_arg_info args_split[] = {
     {"dim", AMP_ARG_INT, 0, offsetof(amp_split_args, dim), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_split_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tensor_split[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_args, input), 0, NO_DEFAULT},
+    {"sections", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_args, sections), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, 0, offsetof(amp_tensor_split_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tensor_split_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tensor_split_indices[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_indices_args, input), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_indices_args, indices), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, 0, offsetof(amp_tensor_split_indices_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tensor_split_indices_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tensor_split_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_tensor_args, input), 0, NO_DEFAULT},
+    {"tensor_indices_or_sections", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_tensor_args, tensor_indices_or_sections), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, 0, offsetof(amp_tensor_split_tensor_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tensor_split_tensor_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_unbind[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unbind_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_unbind_args, dim), 0, NO_DEFAULT},
@@ -363,6 +405,12 @@ static const amp_arg_info args_flip[] = {
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_flip_args, dims), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_flip_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_rot90[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rot90_args, input), 0, NO_DEFAULT},
+    {"k", AMP_ARG_OPT_INT, 0, offsetof(amp_rot90_args, k), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"dims", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_rot90_args, dims), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_rot90_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_roll[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_roll_args, input), 0, NO_DEFAULT},
     {"shifts", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_roll_args, shifts), 0, NO_DEFAULT},
@@ -401,6 +449,11 @@ static const amp_arg_info args_pixel_unshuffle[] = {
     {"downscale_factor", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_pixel_unshuffle_args, downscale_factor), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_pixel_unshuffle_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_channel_shuffle[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_channel_shuffle_args, input), 0, NO_DEFAULT},
+    {"groups", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_channel_shuffle_args, groups), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_channel_shuffle_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_constant_pad_nd[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_constant_pad_nd_args, input), 0, NO_DEFAULT},
     {"pad", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_constant_pad_nd_args, pad), 0, NO_DEFAULT},
@@ -853,6 +906,11 @@ static const amp_arg_info args_fmin[] = {
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmin_args, other), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_fmin_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_kron[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kron_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kron_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_kron_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_hypot[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hypot_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hypot_args, other), 0, NO_DEFAULT},
@@ -1674,6 +1732,51 @@ static const amp_arg_info args_logcumsumexp[] = {
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_logcumsumexp_args, dim), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_logcumsumexp_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_diff[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diff_args, input), 0, NO_DEFAULT},
+    {"n", AMP_ARG_OPT_INT, 0, offsetof(amp_diff_args, n), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_diff_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+    {"prepend", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_diff_args, prepend), 0, NO_DEFAULT},
+    {"append", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_diff_args, append), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_diff_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nansum[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nansum_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_nansum_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nansum_args, keepdim), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_nansum_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nansum_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nanmean[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanmean_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_nanmean_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nanmean_args, keepdim), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_nanmean_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nanmean_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_trapezoid[] = {
+    {"y", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trapezoid_args, y), 0, NO_DEFAULT},
+    {"x", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trapezoid_args, x), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_trapezoid_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_trapezoid_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_trapezoid_dx[] = {
+    {"y", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trapezoid_dx_args, y), 0, NO_DEFAULT},
+    {"dx", AMP_ARG_SCALAR, 0, offsetof(amp_trapezoid_dx_args, dx), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_trapezoid_dx_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_trapezoid_dx_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_cov[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cov_args, input), 0, NO_DEFAULT},
+    {"correction", AMP_ARG_OPT_INT, 0, offsetof(amp_cov_args, correction), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"fweights", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_cov_args, fweights), 0, NO_DEFAULT},
+    {"aweights", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_cov_args, aweights), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_cov_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_corrcoef[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_corrcoef_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_corrcoef_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cummax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cummax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_cummax_args, dim), 0, NO_DEFAULT},
@@ -2078,6 +2181,13 @@ static const amp_arg_info args_adaptive_avg_pool3d[] = {
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool3d_args, output_size), 3, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_adaptive_avg_pool3d_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_adaptive_max_pool1d[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool1d_args, input), 0, NO_DEFAULT},
+    {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool1d_args, output_size), 1, NO_DEFAULT},
+    {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_adaptive_max_pool1d_args, return_indices), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_adaptive_max_pool1d_args, indices), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_adaptive_max_pool1d_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_max_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool2d_args, output_size), 2, NO_DEFAULT},
@@ -2110,6 +2220,15 @@ static const amp_arg_info args_fractional_max_pool3d[] = {
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_fractional_max_pool3d_args, indices), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_fractional_max_pool3d_args) == 184, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_max_unpool1d[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool1d_args, input), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool1d_args, indices), 0, NO_DEFAULT},
+    {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_max_unpool1d_args, kernel_size), 1, NO_DEFAULT},
+    {"stride", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_max_unpool1d_args, stride), 1, NO_DEFAULT},
+    {"padding", AMP_ARG_DIMS, 0, offsetof(amp_max_unpool1d_args, padding), 1, 1, 0.0, AMP_SCALAR_NONE, NULL},
+    {"output_size", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_max_unpool1d_args, output_size), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_max_unpool1d_args) == 312, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_unpool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool2d_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool2d_args, indices), 0, NO_DEFAULT},
@@ -2478,6 +2597,15 @@ static const amp_arg_info args_poisson_nll_loss[] = {
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_poisson_nll_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
 _Static_assert(sizeof(amp_poisson_nll_loss_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_gaussian_nll_loss[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gaussian_nll_loss_args, input), 0, NO_DEFAULT},
+    {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gaussian_nll_loss_args, target), 0, NO_DEFAULT},
+    {"var", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gaussian_nll_loss_args, var), 0, NO_DEFAULT},
+    {"full", AMP_ARG_BOOL, 0, offsetof(amp_gaussian_nll_loss_args, full), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_gaussian_nll_loss_args, eps), 0, 1, 1e-06, AMP_SCALAR_NONE, NULL},
+    {"reduction", AMP_ARG_STRING, 0, offsetof(amp_gaussian_nll_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
+};
+_Static_assert(sizeof(amp_gaussian_nll_loss_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cosine_embedding_loss[] = {
     {"input1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_embedding_loss_args, input1), 0, NO_DEFAULT},
     {"input2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_embedding_loss_args, input2), 0, NO_DEFAULT},
@@ -2540,6 +2668,13 @@ static const amp_arg_info args_multilabel_margin_loss_forward[] = {
     {"is_target", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_multilabel_margin_loss_forward_args, is_target), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_multilabel_margin_loss_forward_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_multilabel_soft_margin_loss[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_soft_margin_loss_args, input), 0, NO_DEFAULT},
+    {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_soft_margin_loss_args, target), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_multilabel_soft_margin_loss_args, weight), 0, NO_DEFAULT},
+    {"reduction", AMP_ARG_STRING, 0, offsetof(amp_multilabel_soft_margin_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
+};
+_Static_assert(sizeof(amp_multilabel_soft_margin_loss_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ctc_loss[] = {
     {"log_probs", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ctc_loss_args, log_probs), 0, NO_DEFAULT},
     {"targets", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ctc_loss_args, targets), 0, NO_DEFAULT},
@@ -2922,6 +3057,44 @@ static const amp_arg_info args_fft_irfftn[] = {
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_irfftn_args, norm), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_fft_irfftn_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_hfft2[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_hfft2_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft2_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft2_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft2_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_hfft2_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_ihfft2[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ihfft2_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft2_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft2_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft2_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_ihfft2_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_hfftn[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_hfftn_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfftn_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfftn_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_hfftn_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_hfftn_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_ihfftn[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ihfftn_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfftn_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfftn_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfftn_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_ihfftn_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_fftshift[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_fftshift_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_fftshift_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_fftshift_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_ifftshift[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ifftshift_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ifftshift_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_ifftshift_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_stft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_stft_args, input), 0, NO_DEFAULT},
     {"n_fft", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_stft_args, n_fft), 0, NO_DEFAULT},
@@ -3130,6 +3303,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_permute_args), 88, args_permute, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_movedim, "movedim", "", "movedim",
+     "movedim(Tensor input, int[] source, int[] destination) -> Tensor",
+     "The dimensions of source moved to the places of destination; the others keep their order.",
+     NULL, sizeof(amp_movedim_args), 160, args_movedim, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_transpose, "transpose", "", "transpose",
      "transpose(Tensor input, int dim0, int dim1) -> Tensor",
      "Two dimensions swapped.",
@@ -3158,6 +3337,12 @@ const amp_op_info amp_op_table[] = {
      "flatten(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor",
      "The dimensions from start_dim to end_dim merged into one; a copy where strides do not allow a view.",
      NULL, sizeof(amp_flatten_args), 40, args_flatten, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_unflatten, "unflatten", "", "unflatten",
+     "unflatten(Tensor input, int dim, int[] sizes) -> Tensor",
+     "One dimension taken apart into several; one extent may be -1.",
+     NULL, sizeof(amp_unflatten_args), 96, args_unflatten, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_expand, "expand", "", "expand",
@@ -3208,6 +3393,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_view_as_complex_args), 16, args_view_as_complex, 1, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_view_as_real, "view_as_real", "", "view_as_real",
+     "view_as_real(Tensor input) -> Tensor",
+     "Complex numbers as a new last dimension of 2 (real, imaginary).",
+     NULL, sizeof(amp_view_as_real_args), 16, args_view_as_real, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_real, "real", "", "real",
+     "real(Tensor input) -> Tensor",
+     "The real parts of complex numbers; real numbers as they are.",
+     NULL, sizeof(amp_real_args), 16, args_real, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_imag, "imag", "", "imag",
+     "imag(Tensor input) -> Tensor",
+     "The imaginary parts of complex numbers.",
+     NULL, sizeof(amp_imag_args), 16, args_imag, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_chunk, "chunk", "", "chunk",
      "chunk(Tensor input, int chunks, int dim=0) -> Tensor[]",
      "At most chunks views of equal length along dim; the last may be shorter.",
@@ -3218,6 +3421,24 @@ const amp_op_info amp_op_table[] = {
      "split(Tensor input, int[] split_size_or_sections, int dim=0) -> Tensor[]",
      "Views along dim: one number is the length of each, several are the lengths one by one.",
      NULL, sizeof(amp_split_args), 96, args_split, 3, 0, "list",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tensor_split, "tensor_split", "", "tensor_split",
+     "tensor_split(Tensor input, int sections, int dim=0) -> Tensor[]",
+     "So many views along dim, the first ones longer by one element where they cannot be equal.",
+     NULL, sizeof(amp_tensor_split_args), 32, args_tensor_split, 3, 0, "list",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tensor_split_indices, "tensor_split", "indices", "tensor_split_indices",
+     "tensor_split.indices(Tensor input, int[] indices, int dim=0) -> Tensor[]",
+     "Views along dim that end and begin at the indices, which are clipped as slice clips them.",
+     NULL, sizeof(amp_tensor_split_indices_args), 96, args_tensor_split_indices, 3, 0, "list",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tensor_split_tensor, "tensor_split", "tensor", "tensor_split_tensor",
+     "tensor_split.tensor(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
+     "The same with the number of views in a 0-dim tensor, or the indices in a vector, on the CPU.",
+     NULL, sizeof(amp_tensor_split_tensor_args), 32, args_tensor_split_tensor, 3, 0, "list",
      AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_unbind, "unbind", "", "unbind",
@@ -3298,6 +3519,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_flip_args), 88, args_flip, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_rot90, "rot90", "", "rot90",
+     "rot90(Tensor input, int k=1, int[]? dims=None) -> Tensor",
+     "The plane of two dimensions (the first two unless named) turned by k right angles, the first towards the second.",
+     NULL, sizeof(amp_rot90_args), 104, args_rot90, 3, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_roll, "roll", "", "roll",
      "roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor",
      "Elements moved cyclically along dimensions, or in flattened order where none is named.",
@@ -3338,6 +3565,12 @@ const amp_op_info amp_op_table[] = {
      "pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor",
      "(N, C, H·r, W·r) rearranged to (N, C·r², H, W).",
      NULL, sizeof(amp_pixel_unshuffle_args), 24, args_pixel_unshuffle, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_channel_shuffle, "channel_shuffle", "", "channel_shuffle",
+     "channel_shuffle(Tensor input, int groups) -> Tensor",
+     "(N, C, …): channel i of each group of channels side by side.",
+     NULL, sizeof(amp_channel_shuffle_args), 24, args_channel_shuffle, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_constant_pad_nd, "constant_pad_nd", "", "constant_pad_nd",
@@ -3771,6 +4004,12 @@ const amp_op_info amp_op_table[] = {
      "The smaller of two elements; where one is NaN, the other.",
      NULL, sizeof(amp_fmin_args), 24, args_fmin, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_kron, "kron", "", "kron",
+     "kron(Tensor input, Tensor other) -> Tensor",
+     "The Kronecker product: every element of input times all of other.",
+     NULL, sizeof(amp_kron_args), 24, args_kron, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_hypot, "hypot", "", "hypot",
      "hypot(Tensor input, Tensor other) -> Tensor",
@@ -4702,6 +4941,48 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_logcumsumexp_args), 24, args_logcumsumexp, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_diff, "diff", "", "diff",
+     "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+     "The differences of neighbours along dim, n times over; prepend and append are joined to input first.",
+     NULL, sizeof(amp_diff_args), 64, args_diff, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nansum, "nansum", "", "nansum",
+     "nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     "The sum over the named dimensions, or all, without the elements that are NaN.",
+     NULL, sizeof(amp_nansum_args), 96, args_nansum, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nanmean, "nanmean", "", "nanmean",
+     "nanmean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     "The mean over the named dimensions, or all, of the elements that are not NaN.",
+     NULL, sizeof(amp_nanmean_args), 96, args_nanmean, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_trapezoid, "trapezoid", "", "trapezoid",
+     "trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+     "The integral along dim by the trapezoidal rule, of values y at the places x.",
+     NULL, sizeof(amp_trapezoid_args), 40, args_trapezoid, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_trapezoid_dx, "trapezoid", "dx", "trapezoid_dx",
+     "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+     "The integral along dim by the trapezoidal rule, of values dx apart.",
+     NULL, sizeof(amp_trapezoid_dx_args), 64, args_trapezoid_dx, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_cov, "cov", "", "cov",
+     "cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+     "The covariances of variables (rows) over observations (columns), weighted by counts (fweights) and by importance (aweights); over the sum of weights less correction.",
+     NULL, sizeof(amp_cov_args), 48, args_cov, 4, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_corrcoef, "corrcoef", "", "corrcoef",
+     "corrcoef(Tensor input) -> Tensor",
+     "The correlations of variables (rows) over observations (columns).",
+     NULL, sizeof(amp_corrcoef_args), 16, args_corrcoef, 1, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_cummax, "cummax", "", "cummax",
      "cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)",
      "The largest element so far along dim, and where it stands.",
@@ -5008,6 +5289,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_adaptive_avg_pool3d_args), 88, args_adaptive_avg_pool3d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_adaptive_max_pool1d, "adaptive_max_pool1d", "", "adaptive_max_pool1d",
+     "adaptive_max_pool1d(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)",
+     "The maximum over windows chosen to give the output size.",
+     NULL, sizeof(amp_adaptive_max_pool1d_args), 97, args_adaptive_max_pool1d, 4, 2, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_max_pool2d, "adaptive_max_pool2d", "", "adaptive_max_pool2d",
      "adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The maximum over windows chosen to give the output size; -1 keeps the input's extent.",
@@ -5032,6 +5319,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_fractional_max_pool3d_args), 184, args_fractional_max_pool3d, 6, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_max_unpool1d, "max_unpool1d", "", "max_unpool1d",
+     "max_unpool1d(Tensor input, Tensor indices, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[]? output_size=None) -> Tensor",
+     "Values put back where max_pool1d took them from, zeros elsewhere.",
+     NULL, sizeof(amp_max_unpool1d_args), 312, args_max_unpool1d, 6, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_unpool2d, "max_unpool2d", "", "max_unpool2d",
      "max_unpool2d(Tensor input, Tensor indices, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[]? output_size=None) -> Tensor",
      "Values put back where max_pool2d took them from, zeros elsewhere.",
@@ -5278,6 +5571,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_poisson_nll_loss_args), 64, args_poisson_nll_loss, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_gaussian_nll_loss, "gaussian_nll_loss", "", "gaussian_nll_loss",
+     "gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, str reduction=\"mean\") -> Tensor",
+     "The negative log likelihood of normal distributions with means input and variances var, at least eps.",
+     NULL, sizeof(amp_gaussian_nll_loss_args), 64, args_gaussian_nll_loss, 6, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_cosine_embedding_loss, "cosine_embedding_loss", "", "cosine_embedding_loss",
      "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction=\"mean\") -> Tensor",
      "1 - cosine for pairs labelled 1, cosine above the margin for pairs labelled -1.",
@@ -5326,6 +5625,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_multilabel_margin_loss_forward_args), 40, args_multilabel_margin_loss_forward, 4, 2, "output",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_multilabel_soft_margin_loss, "multilabel_soft_margin_loss", "", "multilabel_soft_margin_loss",
+     "multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction=\"mean\") -> Tensor",
+     "binary_cross_entropy_with_logits averaged over the classes, each with its weight.",
+     NULL, sizeof(amp_multilabel_soft_margin_loss_args), 40, args_multilabel_soft_margin_loss, 4, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_ctc_loss, "ctc_loss", "", "ctc_loss",
      "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, str reduction=\"mean\", bool zero_infinity=False) -> Tensor",
      "Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).",
@@ -5686,6 +5991,42 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_fft_irfftn_args), 168, args_fft_irfftn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_hfft2, "fft_hfft2", "", "fft_hfft2",
+     "fft_hfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The real spectrum of a one-sided Hermitian signal over two dimensions (the last two unless named), cut or padded to s.",
+     NULL, sizeof(amp_fft_hfft2_args), 168, args_fft_hfft2, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_ihfft2, "fft_ihfft2", "", "fft_ihfft2",
+     "fft_ihfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The one-sided inverse transform of a real spectrum over two dimensions (the last two unless named), cut or padded to s.",
+     NULL, sizeof(amp_fft_ihfft2_args), 168, args_fft_ihfft2, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_hfftn, "fft_hfftn", "", "fft_hfftn",
+     "fft_hfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The real spectrum of a one-sided Hermitian signal over the named dimensions, or all; cut or padded to s.",
+     NULL, sizeof(amp_fft_hfftn_args), 168, args_fft_hfftn, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_ihfftn, "fft_ihfftn", "", "fft_ihfftn",
+     "fft_ihfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The one-sided inverse transform of a real spectrum over the named dimensions, or all; cut or padded to s.",
+     NULL, sizeof(amp_fft_ihfftn_args), 168, args_fft_ihfftn, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_fftshift, "fft_fftshift", "", "fft_fftshift",
+     "fft_fftshift(Tensor input, int[]? dim=None) -> Tensor",
+     "The frequency 0 moved to the middle of the named dimensions, or all.",
+     NULL, sizeof(amp_fft_fftshift_args), 88, args_fft_fftshift, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_ifftshift, "fft_ifftshift", "", "fft_ifftshift",
+     "fft_ifftshift(Tensor input, int[]? dim=None) -> Tensor",
+     "What fft_fftshift moved, moved back.",
+     NULL, sizeof(amp_fft_ifftshift_args), 88, args_fft_ifftshift, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_stft, "stft", "", "stft",
      "stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
      "The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.",
@@ -5709,6 +6050,7 @@ const amp_op_name amp_op_names[] = {
     {"adaptive_avg_pool1d", AMP_OP_ID_adaptive_avg_pool1d},
     {"adaptive_avg_pool2d", AMP_OP_ID_adaptive_avg_pool2d},
     {"adaptive_avg_pool3d", AMP_OP_ID_adaptive_avg_pool3d},
+    {"adaptive_max_pool1d", AMP_OP_ID_adaptive_max_pool1d},
     {"adaptive_max_pool2d", AMP_OP_ID_adaptive_max_pool2d},
     {"adaptive_max_pool3d", AMP_OP_ID_adaptive_max_pool3d},
     {"add", AMP_OP_ID_add},
@@ -5774,6 +6116,7 @@ const amp_op_name amp_op_names[] = {
     {"chain_matmul", AMP_OP_ID_chain_matmul},
     {"chain_matmul.tensors", AMP_OP_ID_chain_matmul_tensors},
     {"chain_matmul_tensors", AMP_OP_ID_chain_matmul_tensors},
+    {"channel_shuffle", AMP_OP_ID_channel_shuffle},
     {"cholesky", AMP_OP_ID_cholesky},
     {"cholesky_inverse", AMP_OP_ID_cholesky_inverse},
     {"cholesky_solve", AMP_OP_ID_cholesky_solve},
@@ -5805,10 +6148,12 @@ const amp_op_name amp_op_names[] = {
     {"copysign", AMP_OP_ID_copysign},
     {"copysign.scalar", AMP_OP_ID_copysign_scalar},
     {"copysign_scalar", AMP_OP_ID_copysign_scalar},
+    {"corrcoef", AMP_OP_ID_corrcoef},
     {"cos", AMP_OP_ID_cos},
     {"cosh", AMP_OP_ID_cosh},
     {"cosine_embedding_loss", AMP_OP_ID_cosine_embedding_loss},
     {"cosine_similarity", AMP_OP_ID_cosine_similarity},
+    {"cov", AMP_OP_ID_cov},
     {"cross", AMP_OP_ID_cross},
     {"cross_entropy", AMP_OP_ID_cross_entropy},
     {"cross_entropy_loss", AMP_OP_ID_cross_entropy_loss},
@@ -5821,6 +6166,7 @@ const amp_op_name amp_op_names[] = {
     {"diag", AMP_OP_ID_diag},
     {"diag_embed", AMP_OP_ID_diag_embed},
     {"diagonal", AMP_OP_ID_diagonal},
+    {"diff", AMP_OP_ID_diff},
     {"digamma", AMP_OP_ID_digamma},
     {"dist", AMP_OP_ID_dist},
     {"div", AMP_OP_ID_div},
@@ -5853,11 +6199,17 @@ const amp_op_name amp_op_names[] = {
     {"fft_fft", AMP_OP_ID_fft_fft},
     {"fft_fft2", AMP_OP_ID_fft_fft2},
     {"fft_fftn", AMP_OP_ID_fft_fftn},
+    {"fft_fftshift", AMP_OP_ID_fft_fftshift},
     {"fft_hfft", AMP_OP_ID_fft_hfft},
+    {"fft_hfft2", AMP_OP_ID_fft_hfft2},
+    {"fft_hfftn", AMP_OP_ID_fft_hfftn},
     {"fft_ifft", AMP_OP_ID_fft_ifft},
     {"fft_ifft2", AMP_OP_ID_fft_ifft2},
     {"fft_ifftn", AMP_OP_ID_fft_ifftn},
+    {"fft_ifftshift", AMP_OP_ID_fft_ifftshift},
     {"fft_ihfft", AMP_OP_ID_fft_ihfft},
+    {"fft_ihfft2", AMP_OP_ID_fft_ihfft2},
+    {"fft_ihfftn", AMP_OP_ID_fft_ihfftn},
     {"fft_irfft", AMP_OP_ID_fft_irfft},
     {"fft_irfft2", AMP_OP_ID_fft_irfft2},
     {"fft_irfftn", AMP_OP_ID_fft_irfftn},
@@ -5890,6 +6242,7 @@ const amp_op_name amp_op_names[] = {
     {"full", AMP_OP_ID_full},
     {"full_like", AMP_OP_ID_full_like},
     {"gather", AMP_OP_ID_gather},
+    {"gaussian_nll_loss", AMP_OP_ID_gaussian_nll_loss},
     {"ge", AMP_OP_ID_ge},
     {"ge.scalar", AMP_OP_ID_ge_scalar},
     {"ge_scalar", AMP_OP_ID_ge_scalar},
@@ -5912,6 +6265,7 @@ const amp_op_name amp_op_names[] = {
     {"hinge_embedding_loss", AMP_OP_ID_hinge_embedding_loss},
     {"huber_loss", AMP_OP_ID_huber_loss},
     {"hypot", AMP_OP_ID_hypot},
+    {"imag", AMP_OP_ID_imag},
     {"index", AMP_OP_ID_index},
     {"index_add", AMP_OP_ID_index_add},
     {"index_copy", AMP_OP_ID_index_copy},
@@ -5930,6 +6284,7 @@ const amp_op_name amp_op_names[] = {
     {"isneginf", AMP_OP_ID_isneginf},
     {"isposinf", AMP_OP_ID_isposinf},
     {"kl_div", AMP_OP_ID_kl_div},
+    {"kron", AMP_OP_ID_kron},
     {"kthvalue", AMP_OP_ID_kthvalue},
     {"l1_loss", AMP_OP_ID_l1_loss},
     {"layer_norm", AMP_OP_ID_layer_norm},
@@ -6017,6 +6372,7 @@ const amp_op_name amp_op_names[] = {
     {"max_pool1d", AMP_OP_ID_max_pool1d},
     {"max_pool2d", AMP_OP_ID_max_pool2d},
     {"max_pool3d", AMP_OP_ID_max_pool3d},
+    {"max_unpool1d", AMP_OP_ID_max_unpool1d},
     {"max_unpool2d", AMP_OP_ID_max_unpool2d},
     {"max_unpool3d", AMP_OP_ID_max_unpool3d},
     {"maximum", AMP_OP_ID_maximum},
@@ -6032,6 +6388,7 @@ const amp_op_name amp_op_names[] = {
     {"minimum", AMP_OP_ID_minimum},
     {"mish", AMP_OP_ID_mish},
     {"mm", AMP_OP_ID_mm},
+    {"movedim", AMP_OP_ID_movedim},
     {"mse_loss", AMP_OP_ID_mse_loss},
     {"msort", AMP_OP_ID_msort},
     {"mul", AMP_OP_ID_mul},
@@ -6040,15 +6397,18 @@ const amp_op_name amp_op_names[] = {
     {"multi_margin_loss", AMP_OP_ID_multi_margin_loss},
     {"multilabel_margin_loss", AMP_OP_ID_multilabel_margin_loss},
     {"multilabel_margin_loss_forward", AMP_OP_ID_multilabel_margin_loss_forward},
+    {"multilabel_soft_margin_loss", AMP_OP_ID_multilabel_soft_margin_loss},
     {"multinomial", AMP_OP_ID_multinomial},
     {"mv", AMP_OP_ID_mv},
     {"nan_to_num", AMP_OP_ID_nan_to_num},
+    {"nanmean", AMP_OP_ID_nanmean},
     {"nanmedian", AMP_OP_ID_nanmedian},
     {"nanmedian.dim", AMP_OP_ID_nanmedian_dim},
     {"nanmedian_dim", AMP_OP_ID_nanmedian_dim},
     {"nanquantile", AMP_OP_ID_nanquantile},
     {"nanquantile.scalar", AMP_OP_ID_nanquantile_scalar},
     {"nanquantile_scalar", AMP_OP_ID_nanquantile_scalar},
+    {"nansum", AMP_OP_ID_nansum},
     {"narrow", AMP_OP_ID_narrow},
     {"narrow.tensor", AMP_OP_ID_narrow_tensor},
     {"narrow_tensor", AMP_OP_ID_narrow_tensor},
@@ -6102,6 +6462,7 @@ const amp_op_name amp_op_names[] = {
     {"randn", AMP_OP_ID_randn},
     {"randn_like", AMP_OP_ID_randn_like},
     {"randperm", AMP_OP_ID_randperm},
+    {"real", AMP_OP_ID_real},
     {"reciprocal", AMP_OP_ID_reciprocal},
     {"reflection_pad1d", AMP_OP_ID_reflection_pad1d},
     {"reflection_pad2d", AMP_OP_ID_reflection_pad2d},
@@ -6126,6 +6487,7 @@ const amp_op_name amp_op_names[] = {
     {"rnn_tanh", AMP_OP_ID_rnn_tanh},
     {"rnn_tanh_cell", AMP_OP_ID_rnn_tanh_cell},
     {"roll", AMP_OP_ID_roll},
+    {"rot90", AMP_OP_ID_rot90},
     {"round", AMP_OP_ID_round},
     {"rsqrt", AMP_OP_ID_rsqrt},
     {"scaled_dot_product_attention", AMP_OP_ID_scaled_dot_product_attention},
@@ -6174,6 +6536,11 @@ const amp_op_name amp_op_names[] = {
     {"tan", AMP_OP_ID_tan},
     {"tanh", AMP_OP_ID_tanh},
     {"tanhshrink", AMP_OP_ID_tanhshrink},
+    {"tensor_split", AMP_OP_ID_tensor_split},
+    {"tensor_split.indices", AMP_OP_ID_tensor_split_indices},
+    {"tensor_split.tensor", AMP_OP_ID_tensor_split_tensor},
+    {"tensor_split_indices", AMP_OP_ID_tensor_split_indices},
+    {"tensor_split_tensor", AMP_OP_ID_tensor_split_tensor},
     {"tensordot", AMP_OP_ID_tensordot},
     {"threshold", AMP_OP_ID_threshold},
     {"tile", AMP_OP_ID_tile},
@@ -6183,12 +6550,16 @@ const amp_op_name amp_op_names[] = {
     {"topk", AMP_OP_ID_topk},
     {"trace", AMP_OP_ID_trace},
     {"transpose", AMP_OP_ID_transpose},
+    {"trapezoid", AMP_OP_ID_trapezoid},
+    {"trapezoid.dx", AMP_OP_ID_trapezoid_dx},
+    {"trapezoid_dx", AMP_OP_ID_trapezoid_dx},
     {"triangular_solve", AMP_OP_ID_triangular_solve},
     {"tril", AMP_OP_ID_tril},
     {"triplet_margin_loss", AMP_OP_ID_triplet_margin_loss},
     {"triu", AMP_OP_ID_triu},
     {"trunc", AMP_OP_ID_trunc},
     {"unbind", AMP_OP_ID_unbind},
+    {"unflatten", AMP_OP_ID_unflatten},
     {"unfold", AMP_OP_ID_unfold},
     {"uniform", AMP_OP_ID_uniform},
     {"unique", AMP_OP_ID_unique},
@@ -6210,6 +6581,7 @@ const amp_op_name amp_op_names[] = {
     {"vdot", AMP_OP_ID_vdot},
     {"view", AMP_OP_ID_view},
     {"view_as_complex", AMP_OP_ID_view_as_complex},
+    {"view_as_real", AMP_OP_ID_view_as_real},
     {"where", AMP_OP_ID_where},
     {"where.scalar", AMP_OP_ID_where_scalar},
     {"where.scalar_other", AMP_OP_ID_where_scalar_other},
@@ -6226,4 +6598,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 521;
+const int amp_op_name_count = 552;

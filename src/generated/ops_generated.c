@@ -224,6 +224,10 @@ FITS(permute);
 amp_tensor *amp_permute_call(const amp_permute_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_permute], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(movedim);
+amp_tensor *amp_movedim_call(const amp_movedim_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_movedim], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(transpose);
 amp_tensor *amp_transpose_call(const amp_transpose_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_transpose], AMP_FORM_FUNCTION, args, NULL);
@@ -255,6 +259,10 @@ amp_tensor *amp_unsqueeze_inplace_call(const amp_unsqueeze_args *args) {
 FITS(flatten);
 amp_tensor *amp_flatten_call(const amp_flatten_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_flatten], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(unflatten);
+amp_tensor *amp_unflatten_call(const amp_unflatten_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_unflatten], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(expand);
 amp_tensor *amp_expand_call(const amp_expand_args *args) {
@@ -288,10 +296,28 @@ FITS(view_as_complex);
 amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_view_as_complex], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(view_as_real);
+amp_tensor *amp_view_as_real_call(const amp_view_as_real_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_view_as_real], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(real);
+amp_tensor *amp_real_call(const amp_real_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_real], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(imag);
+amp_tensor *amp_imag_call(const amp_imag_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_imag], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(chunk);
 amp_tensor_list amp_chunk_call(const amp_chunk_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_chunk], args); }
 FITS(split);
 amp_tensor_list amp_split_call(const amp_split_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_split], args); }
+FITS(tensor_split);
+amp_tensor_list amp_tensor_split_call(const amp_tensor_split_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_tensor_split], args); }
+FITS(tensor_split_indices);
+amp_tensor_list amp_tensor_split_indices_call(const amp_tensor_split_indices_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_tensor_split_indices], args); }
+FITS(tensor_split_tensor);
+amp_tensor_list amp_tensor_split_tensor_call(const amp_tensor_split_tensor_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_tensor_split_tensor], args); }
 FITS(unbind);
 amp_tensor_list amp_unbind_call(const amp_unbind_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_unbind], args); }
 FITS(clone);
@@ -375,6 +401,13 @@ amp_tensor *amp_flip_call(const amp_flip_args *args) {
 amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_flip], AMP_FORM_OUT, args, out);
 }
+FITS(rot90);
+amp_tensor *amp_rot90_call(const amp_rot90_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rot90], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_rot90_out_call(amp_tensor *out, const amp_rot90_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rot90], AMP_FORM_OUT, args, out);
+}
 FITS(roll);
 amp_tensor *amp_roll_call(const amp_roll_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_roll], AMP_FORM_FUNCTION, args, NULL);
@@ -429,6 +462,13 @@ amp_tensor *amp_pixel_unshuffle_call(const amp_pixel_unshuffle_args *args) {
 }
 amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixel_unshuffle_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_pixel_unshuffle], AMP_FORM_OUT, args, out);
+}
+FITS(channel_shuffle);
+amp_tensor *amp_channel_shuffle_call(const amp_channel_shuffle_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_channel_shuffle], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_channel_shuffle_out_call(amp_tensor *out, const amp_channel_shuffle_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_channel_shuffle], AMP_FORM_OUT, args, out);
 }
 FITS(constant_pad_nd);
 amp_tensor *amp_constant_pad_nd_call(const amp_constant_pad_nd_args *args) {
@@ -1013,6 +1053,13 @@ amp_tensor *amp_fmin_call(const amp_fmin_args *args) {
 }
 amp_tensor *amp_fmin_out_call(amp_tensor *out, const amp_fmin_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fmin], AMP_FORM_OUT, args, out);
+}
+FITS(kron);
+amp_tensor *amp_kron_call(const amp_kron_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_kron], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_kron_out_call(amp_tensor *out, const amp_kron_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_kron], AMP_FORM_OUT, args, out);
 }
 FITS(hypot);
 amp_tensor *amp_hypot_call(const amp_hypot_args *args) {
@@ -2341,6 +2388,43 @@ amp_tensor *amp_logcumsumexp_call(const amp_logcumsumexp_args *args) {
 amp_tensor *amp_logcumsumexp_out_call(amp_tensor *out, const amp_logcumsumexp_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_logcumsumexp], AMP_FORM_OUT, args, out);
 }
+FITS(diff);
+amp_tensor *amp_diff_call(const amp_diff_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diff], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_diff_out_call(amp_tensor *out, const amp_diff_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diff], AMP_FORM_OUT, args, out);
+}
+FITS(nansum);
+amp_tensor *amp_nansum_call(const amp_nansum_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nansum], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nansum_out_call(amp_tensor *out, const amp_nansum_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nansum], AMP_FORM_OUT, args, out);
+}
+FITS(nanmean);
+amp_tensor *amp_nanmean_call(const amp_nanmean_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmean], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nanmean_out_call(amp_tensor *out, const amp_nanmean_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmean], AMP_FORM_OUT, args, out);
+}
+FITS(trapezoid);
+amp_tensor *amp_trapezoid_call(const amp_trapezoid_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_trapezoid], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(trapezoid_dx);
+amp_tensor *amp_trapezoid_dx_call(const amp_trapezoid_dx_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_trapezoid_dx], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(cov);
+amp_tensor *amp_cov_call(const amp_cov_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_cov], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(corrcoef);
+amp_tensor *amp_corrcoef_call(const amp_corrcoef_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_corrcoef], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(cummax);
 amp_tensor *amp_cummax_call(const amp_cummax_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_cummax], AMP_FORM_FUNCTION, args, NULL);
@@ -2663,6 +2747,10 @@ amp_tensor *amp_adaptive_avg_pool3d_call(const amp_adaptive_avg_pool3d_args *arg
 amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_adaptive_avg_pool3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_avg_pool3d], AMP_FORM_OUT, args, out);
 }
+FITS(adaptive_max_pool1d);
+amp_tensor *amp_adaptive_max_pool1d_call(const amp_adaptive_max_pool1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_max_pool1d], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(adaptive_max_pool2d);
 amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_max_pool2d], AMP_FORM_FUNCTION, args, NULL);
@@ -2694,6 +2782,10 @@ amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args 
 amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool3d_args *args) {
     amp_tensor *const outs[] = {out, indices};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_fractional_max_pool3d], args, outs);
+}
+FITS(max_unpool1d);
+amp_tensor *amp_max_unpool1d_call(const amp_max_unpool1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_max_unpool1d], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(max_unpool2d);
 amp_tensor *amp_max_unpool2d_call(const amp_max_unpool2d_args *args) {
@@ -2928,6 +3020,10 @@ FITS(poisson_nll_loss);
 amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_poisson_nll_loss], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(gaussian_nll_loss);
+amp_tensor *amp_gaussian_nll_loss_call(const amp_gaussian_nll_loss_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_gaussian_nll_loss], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(cosine_embedding_loss);
 amp_tensor *amp_cosine_embedding_loss_call(const amp_cosine_embedding_loss_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_cosine_embedding_loss], AMP_FORM_FUNCTION, args, NULL);
@@ -2972,6 +3068,10 @@ amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_
 amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *output, amp_tensor *is_target, const amp_multilabel_margin_loss_forward_args *args) {
     amp_tensor *const outs[] = {output, is_target};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_multilabel_margin_loss_forward], args, outs);
+}
+FITS(multilabel_soft_margin_loss);
+amp_tensor *amp_multilabel_soft_margin_loss_call(const amp_multilabel_soft_margin_loss_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_multilabel_soft_margin_loss], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(ctc_loss);
 amp_tensor *amp_ctc_loss_call(const amp_ctc_loss_args *args) {
@@ -3378,6 +3478,42 @@ amp_tensor *amp_fft_irfftn_call(const amp_fft_irfftn_args *args) {
 }
 amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfftn_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_irfftn], AMP_FORM_OUT, args, out);
+}
+FITS(fft_hfft2);
+amp_tensor *amp_fft_hfft2_call(const amp_fft_hfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfft2], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_hfft2_out_call(amp_tensor *out, const amp_fft_hfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfft2], AMP_FORM_OUT, args, out);
+}
+FITS(fft_ihfft2);
+amp_tensor *amp_fft_ihfft2_call(const amp_fft_ihfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfft2], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_ihfft2_out_call(amp_tensor *out, const amp_fft_ihfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfft2], AMP_FORM_OUT, args, out);
+}
+FITS(fft_hfftn);
+amp_tensor *amp_fft_hfftn_call(const amp_fft_hfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfftn], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_hfftn_out_call(amp_tensor *out, const amp_fft_hfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfftn], AMP_FORM_OUT, args, out);
+}
+FITS(fft_ihfftn);
+amp_tensor *amp_fft_ihfftn_call(const amp_fft_ihfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfftn], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_ihfftn_out_call(amp_tensor *out, const amp_fft_ihfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfftn], AMP_FORM_OUT, args, out);
+}
+FITS(fft_fftshift);
+amp_tensor *amp_fft_fftshift_call(const amp_fft_fftshift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_fftshift], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(fft_ifftshift);
+amp_tensor *amp_fft_ifftshift_call(const amp_fft_ifftshift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ifftshift], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(stft);
 amp_tensor *amp_stft_call(const amp_stft_args *args) {

@@ -1,4 +1,4 @@
-/* Data movement: repeat, tile, flip, roll, tril, triu, diag, diag_embed. Elements are moved as they are; nothing here computes. */
+/* Data movement: repeat, tile, flip, rot90, roll, tril, triu, diag, diag_embed. Elements are moved as they are; nothing here computes. */
 #include <omp.h>
 #include <string.h>
 
@@ -90,6 +90,42 @@ amp_status amp_op_flip(amp_call *call) {
         reversed.strides[d] = -reversed.strides[d];
     }
     return amp_copy_tensor(out, &reversed);
+}
+
+/* By one right angle the second dimension comes first, from its end; by three the first one comes second, from its end;
+ * by two both go backwards. */
+amp_status amp_op_rot90(amp_call *call) {
+    const amp_rot90_args *a = call->args;
+    const amp_dims dims = a->dims.set ? a->dims : AMP_DIMS(0, 1);
+    const int turns = (int)((a->k.value % 4 + 4) % 4);
+    unsigned mask;
+    int d, e;
+    AMP_TRY(amp_check_dims(call, "dims", &dims));
+    if (dims.count != 2 || a->input->rank < 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'dims' names %d dimensions, input is %s; expected two of at least two",
+                        amp_call_name(call), dims.count, amp_describe(a->input));
+    }
+    AMP_TRY(amp_wrap_dims(call, "dims", &dims, false, a->input->rank, &mask));
+    AMP_TRY(amp_wrap_dim(call, "dims", dims.values[0], a->input->rank, &d));
+    AMP_TRY(amp_wrap_dim(call, "dims", dims.values[1], a->input->rank, &e));
+    amp_tensor turned = *a->input;
+    const bool backwards[2] = {turns == 2 || turns == 3, turns == 1 || turns == 2};
+    for (int i = 0; i < 2; i++) {
+        const int k = i ? e : d;
+        if (!backwards[i] || turned.shape[k] == 0) continue;
+        turned.offset += (turned.shape[k] - 1) * turned.strides[k];
+        turned.strides[k] = -turned.strides[k];
+    }
+    if (turns % 2) {
+        const int64_t extent = turned.shape[d], stride = turned.strides[d];
+        turned.shape[d] = turned.shape[e];
+        turned.strides[d] = turned.strides[e];
+        turned.shape[e] = extent;
+        turned.strides[e] = stride;
+    }
+    amp_tensor *out = amp_call_output(call, 0, turned.dtype, turned.rank, turned.shape);
+    if (!out) return amp_pending_error();
+    return amp_tensor_elements(out) ? amp_copy_tensor(out, &turned) : AMP_OK;
 }
 
 /* Dimension d and all after it, where `by[d]` elements move round: each gives two parts. */

@@ -410,6 +410,21 @@ AMP_API amp_tensor *amp_fmin_out_call(amp_tensor *out, const amp_fmin_args *args
 #define amp_fmin_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmin_out_call(out, AMP_ARGS_(fmin, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The Kronecker product: every element of input times all of other.
+ * kron(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_kron_args {
+    size_t struct_size AMP_SIZE_OF_(amp_kron_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_kron_args;
+AMP_API amp_tensor *amp_kron_call(const amp_kron_args *args);
+AMP_API amp_tensor *amp_kron_out_call(amp_tensor *out, const amp_kron_args *args);
+#ifndef __cplusplus
+#define amp_kron(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_kron_call(AMP_ARGS_(kron, input, r1_, __VA_ARGS__)))
+#define amp_kron_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_kron_out_call(out, AMP_ARGS_(kron, input, r1_, __VA_ARGS__)))
+#endif
+
 /* The root of input² + other², without overflow.
  * hypot(Tensor input, Tensor other) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

@@ -555,6 +555,21 @@ inline tensor fmin_out(const tensor &out, const tensor &input, const tensor &oth
     return detail::written(amp_fmin_out_call(out.get(), &args_));
 }
 
+/* The Kronecker product: every element of input times all of other.
+ * kron(Tensor input, Tensor other) -> Tensor */
+inline tensor kron(const tensor &input, const tensor &other) {
+    amp_kron_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_kron_call(&args_));
+}
+inline tensor kron_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_kron_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_kron_out_call(out.get(), &args_));
+}
+
 /* The root of input² + other², without overflow.
  * hypot(Tensor input, Tensor other) -> Tensor */
 inline tensor hypot(const tensor &input, const tensor &other) {
