@@ -144,7 +144,8 @@ static amp_tensor *own_header(amp_capture *c, amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
-/* Results of constants are constants, and serve as weights do. What came back unchanged is the value that it was. */
+/* The value that the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
+ * constants are constants, which serve as weights do. */
 static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result) {
     amp_tensor *t = own_header(c, call, *result);
     if (!t) return give_up(c, "no memory", call->op);
@@ -159,7 +160,7 @@ static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_ten
     const int value = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
     if (value < 0) return give_up(c, "no memory", call->op);
     t->mark = mark_of(c, value);
-    return value;
+    return folds ? AMP_NET_NONE : value;
 }
 
 static bool is_wanted(const amp_call *call, int index) {
