@@ -48,7 +48,7 @@ amp_dtype amp_onnx_dtype_of(int64_t number, const char **name) {
     const ProtobufCEnumDescriptor *all = &amp_onnx__tensor_proto__data_type__descriptor;
     const ProtobufCEnumValue *value = NULL;
     if (number >= 0 && number <= INT32_MAX) value = protobuf_c_enum_descriptor_get_value(all, (int)number);
-    *name = value ? value->name : "of a number that ONNX does not have";
+    *name = value ? value->name : "of unknown type";
     const type_row *row = type_of(number);
     return row ? row->dtype : AMP_DTYPE_NONE;
 }
