@@ -46,7 +46,9 @@ static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
         !atomic_load_explicit(&t->storage->parameter, memory_order_relaxed))
         return give_up(c, "an argument comes from an op that was not seen", op);
     const int value = amp_net_add_constant(c->net, t);
-    return value >= 0 ? value : give_up(c, "no memory", op);
+    if (value < 0) return give_up(c, "no memory", op);
+    c->net->values[value].is_given = true;
+    return value;
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------------------------- */
@@ -233,6 +235,7 @@ amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp
     c->net = amp_net_new(source->input_count, source->output_count);
     memcpy(c->regions, amp_region_states, sizeof c->regions);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
+    c->net->keeps_given = source->is_programs;
     c->number = 1 + (atomic_fetch_add(&captures, 1) & (UINT32_MAX >> 1));
     const amp_status status = lend_views(c, inputs, views);
     if (status != AMP_OK) {

@@ -261,7 +261,7 @@ void amp_net_count(amp_net *net) {
     for (int i = 0; i < net->output_count; i++) net->values[net->outputs[i]].last_use = INT_MAX;
     for (int i = 0; i < net->value_count; i++) {
         amp_net_value *v = &net->values[i];
-        if (!v->constant || v->uses > 0) continue;
+        if (!v->constant || v->uses > 0 || (net->keeps_given && v->is_given)) continue;
         amp_release(v->constant); /* a pass has left it without a reader */
         v->constant = NULL;
     }
