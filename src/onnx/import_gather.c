@@ -33,6 +33,7 @@ static amp_tensor *column(const amp_tensor *beside, int64_t count, int64_t step)
 
 amp_status amp_onnx_rows(const amp_onnx_step *s, amp_tensor *x, amp_tensor *indices, int64_t batch_dims,
                          amp_onnx_row_set *rows) {
+    *rows = (amp_onnx_row_set){.of = NULL};
     if (!x || !indices) return amp_pending_error();
     const int last = indices->rank - 1;
     if (last < 0 || batch_dims < 0 || batch_dims > last || batch_dims > x->rank ||

@@ -183,7 +183,7 @@ std::string compare(const amp_tensor *out, const amp_tensor *expected, const Cas
 // The error that stands, as an outcome.
 Outcome failure(const std::string &before = "") {
     const Kind kind = amp_last_status() == AMP_ERROR_NOT_IMPLEMENTED ? UNSUPPORTED : FAILED;
-    const Outcome outcome = {kind, before + amp_last_error()};
+    Outcome outcome = {kind, before + amp_last_error()};
     amp_clear_error();
     return outcome;
 }
@@ -243,7 +243,7 @@ Outcome run_graph(amp_graph *graph, const std::string &folder, const Case &c, am
     std::vector<amp_tensor *> inputs = load_inputs(folder, c, device);
     if (amp_last_status() != AMP_OK) return failure();
     run_with_zeros(graph, c, inputs);
-    const Outcome first = run_once(graph, folder, c, &inputs);
+    Outcome first = run_once(graph, folder, c, &inputs);
     return first.kind == PASSED ? run_once(graph, folder, c, &inputs) : first;
 }
 
