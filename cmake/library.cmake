@@ -40,9 +40,11 @@ add_custom_command(OUTPUT ${onnx_messages}.c ${onnx_messages}.h
     COMMAND ${AMP_PROTOC_C} --proto_path=${PROJECT_SOURCE_DIR}/src/onnx --c_out=${PROJECT_BINARY_DIR}/messages/onnx onnx.proto
     DEPENDS src/onnx/onnx.proto VERBATIM)
 set_property(SOURCE ${onnx_messages}.c PROPERTY COMPILE_OPTIONS -w) # not our code
+add_custom_target(onnx_messages DEPENDS ${onnx_messages}.h) # for who reads sources without building them
 
 # One compilation serves both libraries.
 add_library(amp_objects OBJECT ${library_sources} ${onnx_messages}.c)
+add_dependencies(amp_objects onnx_messages)
 target_include_directories(amp_objects PUBLIC include src)
 target_include_directories(amp_objects SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/messages)
 target_compile_definitions(amp_objects PUBLIC ${AMP_ISA_DEFINITIONS})

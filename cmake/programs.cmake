@@ -4,7 +4,9 @@ file(GLOB tool_sources CONFIGURE_DEPENDS tools/amp/*.c tools/amp/*.cc)
 if(tool_sources)
     add_executable(amp_tool ${tool_sources})
     set_target_properties(amp_tool PROPERTIES OUTPUT_NAME amp)
-    target_link_libraries(amp_tool PRIVATE amp_internal)
+    # Images that `amp run` is given; the library itself reads none.
+    pkg_check_modules(images REQUIRED IMPORTED_TARGET libpng libjpeg)
+    target_link_libraries(amp_tool PRIVATE amp_internal PkgConfig::images)
     # What --load opens finds the whole library in the tool.
     set_target_properties(amp_tool PROPERTIES ENABLE_EXPORTS ON)
     target_link_options(amp_tool PRIVATE -Wl,--whole-archive $<TARGET_FILE:amp_static> -Wl,--no-whole-archive)

@@ -30,6 +30,21 @@ typedef struct amp_graph_options {
  * file. */
 AMP_API amp_graph *amp_graph_load(const char *path, const amp_graph_options *options);
 
+/* What computes a graph's outputs from its inputs, by calling ops; results are owned as those of ops are. Returns
+ * amp_last_status(). */
+typedef amp_status (*amp_graph_function)(void *context, amp_tensor *const *inputs, amp_tensor **outputs);
+
+/* A graph of a function of the program: torch.jit.trace, but that nothing is said of sizes. The function is called in the
+ * first run with inputs of a shape and dtype, and whenever a weight has changed since; what ops it calls is written down,
+ * improved, and run from there on. So it may compute with sizes as it likes; but what it takes from elsewhere than its inputs,
+ * other than tensors, it takes once. Elements of inputs that it looks at (amp_item, amp_data) are part of the question:
+ * up to 8 KiB of them; beyond that, and where it writes tensors in place, draws random numbers, opens regions of its own, or
+ * calls ops whose results have sizes that depend on elements, it is called in each run, as AMP_VERBOSE=graph tells.
+ * `name` is for messages, and is copied. The context must live as long as the graph; several threads may be in the function at a
+ * time if several run the graph. NULL with an error. */
+AMP_API amp_graph *amp_graph_trace(const char *name, amp_graph_function function, void *context, int input_count,
+                                   int output_count);
+
 /* Gives it back, with its weights; NULL is allowed. No other thread may be running it. */
 AMP_API void amp_graph_release(amp_graph *graph);
 

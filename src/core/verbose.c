@@ -18,7 +18,7 @@ bool amp_verbose(const char *topic) {
 }
 
 void amp_verbose_check(char *sentence, size_t bytes) {
-    static const char *const topics[] = {"", "dispatch", "graph", "all"};
+    static const char *const topics[] = {"", "dispatch", "graph", "calls", "all"};
     const char *debug = getenv("AMP_DEBUG"), *rest = getenv("AMP_VERBOSE");
     snprintf(sentence, bytes, "%s", "");
     if (debug && *debug && strcmp(debug, "0") != 0 && strcmp(debug, "1") != 0) {
@@ -27,9 +27,9 @@ void amp_verbose_check(char *sentence, size_t bytes) {
     while (rest && *rest) {
         const size_t n = strcspn(rest, ",");
         size_t i = 0;
-        while (i < 4 && (n != strlen(topics[i]) || strncmp(rest, topics[i], n) != 0)) i++;
-        if (i == 4) {
-            snprintf(sentence, bytes, "AMP_VERBOSE names '%.*s'; the topics are dispatch, graph and all",
+        while (i < 5 && (n != strlen(topics[i]) || strncmp(rest, topics[i], n) != 0)) i++;
+        if (i == 5) {
+            snprintf(sentence, bytes, "AMP_VERBOSE names '%.*s'; the topics are dispatch, graph, calls and all",
                      n < 60 ? (int)n : 60, rest);
         }
         rest += n + (rest[n] == ',');

@@ -397,6 +397,26 @@ __attribute__((format(printf, 3, 4))) static void print_note(FILE *out, int widt
     amp_print_wrapped(out, text, width, 2, 4, false);
 }
 
+/* " of f32[1, 64, 56, 56], f32[64, 64, 3, 3] and of 3 other shapes": the slowest call first. */
+static void write_shapes(FILE *out, const json_t *inputs) {
+    const size_t count = json_array_size(inputs);
+    if (count == 0) return;
+    fprintf(out, " of %s", json_string_value(json_array_get(inputs, 0)));
+    if (count > 1) fprintf(out, " and of %zu other shape%s", count - 1, count > 2 ? "s" : "");
+}
+
+/* malloc'ed; NULL without memory. */
+static char *shapes_text(const json_t *inputs) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    write_shapes(out, inputs);
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
 static void print_advice(const table *t, const json_t *advice) {
     size_t i;
     json_t *item;
@@ -406,9 +426,11 @@ static void print_advice(const table *t, const json_t *advice) {
         if (time < t->least) continue;
         if (!any) fputs("\nadvice\n", t->out);
         any = true;
-        print_note(t->out, t->width, "%s, %.0f call%s, %.1f %% of the time: %s", amp_json_text(item, "op", "?"),
-                   amp_json_number(item, "calls"), amp_json_number(item, "calls") == 1 ? "" : "s",
+        char *shapes = shapes_text(json_object_get(item, "inputs"));
+        print_note(t->out, t->width, "%s%s, %.0f call%s, %.1f %% of the time: %s", amp_json_text(item, "op", "?"),
+                   shapes ? shapes : "", amp_json_number(item, "calls"), amp_json_number(item, "calls") == 1 ? "" : "s",
                    t->total > 0 ? 100 * time / t->total : 0, amp_json_text(item, "text", "?"));
+        free(shapes);
     }
 }
 

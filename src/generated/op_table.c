@@ -207,6 +207,12 @@ static const amp_arg_info args_permute[] = {
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_permute_args, dims), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_permute_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_movedim[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_movedim_args, input), 0, NO_DEFAULT},
+    {"source", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_movedim_args, source), 0, NO_DEFAULT},
+    {"destination", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_movedim_args, destination), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_movedim_args) == 160, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_transpose[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, input), 0, NO_DEFAULT},
     {"dim0", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_transpose_args, dim0), 0, NO_DEFAULT},
@@ -233,6 +239,12 @@ static const amp_arg_info args_flatten[] = {
     {"end_dim", AMP_ARG_OPT_INT, 0, offsetof(amp_flatten_args, end_dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
 };
 _Static_assert(sizeof(amp_flatten_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_unflatten[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unflatten_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unflatten_args, dim), 0, NO_DEFAULT},
+    {"sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_unflatten_args, sizes), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_unflatten_args) == 96, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_expand[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_expand_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_expand_args, size), 0, NO_DEFAULT},
@@ -285,6 +297,18 @@ static const amp_arg_info args_view_as_complex[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_as_complex_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_view_as_complex_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_view_as_real[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_as_real_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_view_as_real_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_real[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_real_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_real_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_imag[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_imag_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_imag_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_chunk[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_chunk_args, input), 0, NO_DEFAULT},
     {"chunks", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_chunk_args, chunks), 0, NO_DEFAULT},
@@ -297,6 +321,24 @@ static const amp_arg_info args_split[] = {
     {"dim", AMP_ARG_INT, 0, offsetof(amp_split_args, dim), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_split_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tensor_split[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_args, input), 0, NO_DEFAULT},
+    {"sections", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_args, sections), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, 0, offsetof(amp_tensor_split_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tensor_split_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tensor_split_indices[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_indices_args, input), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_indices_args, indices), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, 0, offsetof(amp_tensor_split_indices_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tensor_split_indices_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tensor_split_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_tensor_args, input), 0, NO_DEFAULT},
+    {"tensor_indices_or_sections", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tensor_split_tensor_args, tensor_indices_or_sections), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, 0, offsetof(amp_tensor_split_tensor_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tensor_split_tensor_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_unbind[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unbind_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, 0, offsetof(amp_unbind_args, dim), 0, NO_DEFAULT},
@@ -363,6 +405,12 @@ static const amp_arg_info args_flip[] = {
     {"dims", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_flip_args, dims), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_flip_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_rot90[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rot90_args, input), 0, NO_DEFAULT},
+    {"k", AMP_ARG_OPT_INT, 0, offsetof(amp_rot90_args, k), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"dims", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_rot90_args, dims), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_rot90_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_roll[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_roll_args, input), 0, NO_DEFAULT},
     {"shifts", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_roll_args, shifts), 0, NO_DEFAULT},
@@ -379,6 +427,18 @@ static const amp_arg_info args_triu[] = {
     {"diagonal", AMP_ARG_INT, 0, offsetof(amp_triu_args, diagonal), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_triu_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_diag[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diag_args, input), 0, NO_DEFAULT},
+    {"diagonal", AMP_ARG_INT, 0, offsetof(amp_diag_args, diagonal), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_diag_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_diag_embed[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diag_embed_args, input), 0, NO_DEFAULT},
+    {"offset", AMP_ARG_INT, 0, offsetof(amp_diag_embed_args, offset), 0, NO_DEFAULT},
+    {"dim1", AMP_ARG_OPT_INT, 0, offsetof(amp_diag_embed_args, dim1), 0, 1, -2.0, AMP_SCALAR_NONE, NULL},
+    {"dim2", AMP_ARG_OPT_INT, 0, offsetof(amp_diag_embed_args, dim2), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_diag_embed_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pixel_shuffle[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pixel_shuffle_args, input), 0, NO_DEFAULT},
     {"upscale_factor", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_pixel_shuffle_args, upscale_factor), 0, NO_DEFAULT},
@@ -389,6 +449,11 @@ static const amp_arg_info args_pixel_unshuffle[] = {
     {"downscale_factor", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_pixel_unshuffle_args, downscale_factor), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_pixel_unshuffle_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_channel_shuffle[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_channel_shuffle_args, input), 0, NO_DEFAULT},
+    {"groups", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_channel_shuffle_args, groups), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_channel_shuffle_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_constant_pad_nd[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_constant_pad_nd_args, input), 0, NO_DEFAULT},
     {"pad", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_constant_pad_nd_args, pad), 0, NO_DEFAULT},
@@ -456,6 +521,21 @@ static const amp_arg_info args_masked_fill_tensor[] = {
     {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_fill_tensor_args, value), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_masked_fill_tensor_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_masked_select[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_select_args, input), 0, NO_DEFAULT},
+    {"mask", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_select_args, mask), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_masked_select_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_masked_scatter[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_scatter_args, input), 0, NO_DEFAULT},
+    {"mask", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_scatter_args, mask), 0, NO_DEFAULT},
+    {"source", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_masked_scatter_args, source), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_masked_scatter_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nonzero[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nonzero_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nonzero_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_gather[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gather_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_gather_args, dim), 0, NO_DEFAULT},
@@ -475,6 +555,20 @@ static const amp_arg_info args_index_select[] = {
     {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_select_args, index), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_index_select_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_repeat_interleave[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_repeat_interleave_args, input), 0, NO_DEFAULT},
+    {"repeats", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_repeat_interleave_args, repeats), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_repeat_interleave_args, dim), 0, NO_DEFAULT},
+    {"output_size", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_repeat_interleave_args, output_size), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_repeat_interleave_args) == 56, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_repeat_interleave_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_repeat_interleave_tensor_args, input), 0, NO_DEFAULT},
+    {"repeats", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_repeat_interleave_tensor_args, repeats), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_repeat_interleave_tensor_args, dim), 0, NO_DEFAULT},
+    {"output_size", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_repeat_interleave_tensor_args, output_size), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_repeat_interleave_tensor_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_index_put[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_put_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_NULLABLE, offsetof(amp_index_put_args, indices), 0, NO_DEFAULT},
@@ -482,6 +576,25 @@ static const amp_arg_info args_index_put[] = {
     {"accumulate", AMP_ARG_BOOL, 0, offsetof(amp_index_put_args, accumulate), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_index_put_args) == 56, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_index[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_args, input), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_NULLABLE, offsetof(amp_index_args, indices), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_index_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_index_fill[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_fill_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_fill_args, dim), 0, NO_DEFAULT},
+    {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_fill_args, index), 0, NO_DEFAULT},
+    {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_index_fill_args, value), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_index_fill_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_index_fill_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_fill_tensor_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_fill_tensor_args, dim), 0, NO_DEFAULT},
+    {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_fill_tensor_args, index), 0, NO_DEFAULT},
+    {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_fill_tensor_args, value), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_index_fill_tensor_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_index_add[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_add_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_add_args, dim), 0, NO_DEFAULT},
@@ -497,6 +610,15 @@ static const amp_arg_info args_index_copy[] = {
     {"source", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_copy_args, source), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_index_copy_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_index_reduce[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_reduce_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_index_reduce_args, dim), 0, NO_DEFAULT},
+    {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_reduce_args, index), 0, NO_DEFAULT},
+    {"source", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_index_reduce_args, source), 0, NO_DEFAULT},
+    {"reduce", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_index_reduce_args, reduce), 0, NO_DEFAULT},
+    {"include_self", AMP_ARG_OPT_BOOL, 0, offsetof(amp_index_reduce_args, include_self), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_index_reduce_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_scatter[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_scatter_args, dim), 0, NO_DEFAULT},
@@ -520,6 +642,15 @@ static const amp_arg_info args_scatter_add[] = {
     {"src", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_add_args, src), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_scatter_add_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_scatter_reduce[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_reduce_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_scatter_reduce_args, dim), 0, NO_DEFAULT},
+    {"index", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_reduce_args, index), 0, NO_DEFAULT},
+    {"src", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scatter_reduce_args, src), 0, NO_DEFAULT},
+    {"reduce", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_scatter_reduce_args, reduce), 0, NO_DEFAULT},
+    {"include_self", AMP_ARG_OPT_BOOL, 0, offsetof(amp_scatter_reduce_args, include_self), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_scatter_reduce_args) == 56, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_embedding[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT | AMP_ARG_UNCAST, offsetof(amp_embedding_args, weight), 0, NO_DEFAULT},
@@ -561,6 +692,50 @@ static const amp_arg_info args_topk[] = {
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_topk_args, indices), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_topk_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_kthvalue[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kthvalue_args, input), 0, NO_DEFAULT},
+    {"k", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_kthvalue_args, k), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_kthvalue_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_kthvalue_args, keepdim), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_kthvalue_args, indices), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_kthvalue_args) == 56, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_msort[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_msort_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_msort_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_median[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_median_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_median_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_median_dim[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_median_dim_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_median_dim_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_median_dim_args, keepdim), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_median_dim_args, indices), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_median_dim_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nanmedian[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanmedian_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nanmedian_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nanmedian_dim[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanmedian_dim_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_nanmedian_dim_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nanmedian_dim_args, keepdim), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_nanmedian_dim_args, indices), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nanmedian_dim_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_unique[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unique_args, input), 0, NO_DEFAULT},
+    {"sorted", AMP_ARG_OPT_BOOL, 0, offsetof(amp_unique_args, sorted), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"return_inverse", AMP_ARG_BOOL, 0, offsetof(amp_unique_args, return_inverse), 0, NO_DEFAULT},
+    {"return_counts", AMP_ARG_BOOL, 0, offsetof(amp_unique_args, return_counts), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_unique_args, dim), 0, NO_DEFAULT},
+    {"inverse_indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_unique_args, inverse_indices), 0, NO_DEFAULT},
+    {"counts", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_unique_args, counts), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_unique_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_argmax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_argmax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_argmax_args, dim), 0, NO_DEFAULT},
@@ -716,6 +891,76 @@ static const amp_arg_info args_logaddexp[] = {
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logaddexp_args, other), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_logaddexp_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_logaddexp2[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logaddexp2_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logaddexp2_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_logaddexp2_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fmax[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmax_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmax_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fmax_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fmin[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmin_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fmin_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fmin_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_kron[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kron_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_kron_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_kron_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_hypot[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hypot_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hypot_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_hypot_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_copysign[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copysign_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copysign_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_copysign_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_copysign_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_copysign_scalar_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_copysign_scalar_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_copysign_scalar_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_xlogy[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_xlogy_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_xlogy_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_xlogy_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_xlogy_scalar_other[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_xlogy_scalar_other_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_xlogy_scalar_other_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_xlogy_scalar_other_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_xlogy_scalar_self[] = {
+    {"input", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_xlogy_scalar_self_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_xlogy_scalar_self_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_xlogy_scalar_self_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_ldexp[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ldexp_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ldexp_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_ldexp_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_float_power[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_float_power_args, input), 0, NO_DEFAULT},
+    {"exponent", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_float_power_args, exponent), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_float_power_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_float_power_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_float_power_scalar_args, input), 0, NO_DEFAULT},
+    {"exponent", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_float_power_scalar_args, exponent), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_float_power_scalar_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_float_power_scalar_base[] = {
+    {"input", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_float_power_scalar_base_args, input), 0, NO_DEFAULT},
+    {"exponent", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_float_power_scalar_base_args, exponent), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_float_power_scalar_base_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lerp[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_args, input), 0, NO_DEFAULT},
     {"end", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lerp_args, end), 0, NO_DEFAULT},
@@ -838,6 +1083,60 @@ static const amp_arg_info args_logical_not[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logical_not_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_logical_not_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_and[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_and_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_and_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_and_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_and_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_and_scalar_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_and_scalar_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_and_scalar_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_or[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_or_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_or_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_or_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_or_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_or_scalar_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_or_scalar_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_or_scalar_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_xor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_xor_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_xor_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_xor_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_xor_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_xor_scalar_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_xor_scalar_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_xor_scalar_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_not[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_not_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_not_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_left_shift[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_left_shift_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_left_shift_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_left_shift_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_left_shift_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_left_shift_scalar_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_left_shift_scalar_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_left_shift_scalar_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_right_shift[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_right_shift_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_right_shift_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_right_shift_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_bitwise_right_shift_scalar[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_right_shift_scalar_args, input), 0, NO_DEFAULT},
+    {"other", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_bitwise_right_shift_scalar_args, other), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_bitwise_right_shift_scalar_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_abs[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_abs_args, input), 0, NO_DEFAULT},
 };
@@ -907,6 +1206,10 @@ static const amp_arg_info args_log1p[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log1p_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_log1p_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_exp2[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_exp2_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_exp2_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sin[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sin_args, input), 0, NO_DEFAULT},
 };
@@ -943,6 +1246,18 @@ static const amp_arg_info args_tanh[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tanh_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_tanh_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_asinh[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_asinh_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_asinh_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_acosh[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_acosh_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_acosh_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_atanh[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_atanh_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_atanh_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sinc[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sinc_args, input), 0, NO_DEFAULT},
 };
@@ -951,14 +1266,35 @@ static const amp_arg_info args_erf[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_erf_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_erf_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_erfc[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_erfc_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_erfc_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_erfinv[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_erfinv_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_erfinv_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_lgamma[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lgamma_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_lgamma_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_digamma[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_digamma_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_digamma_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sigmoid[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sigmoid_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_sigmoid_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_logit[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logit_args, input), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_logit_args, eps), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_logit_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_angle[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_angle_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_angle_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_nan_to_num[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nan_to_num_args, input), 0, NO_DEFAULT},
     {"nan", AMP_ARG_FLOAT, 0, offsetof(amp_nan_to_num_args, nan), 0, NO_DEFAULT},
@@ -978,6 +1314,14 @@ static const amp_arg_info args_isfinite[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_isfinite_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_isfinite_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_isposinf[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_isposinf_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_isposinf_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_isneginf[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_isneginf_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_isneginf_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_polar[] = {
     {"abs", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_polar_args, abs), 0, NO_DEFAULT},
     {"angle", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_polar_args, angle), 0, NO_DEFAULT},
@@ -1078,6 +1422,20 @@ static const amp_arg_info args_threshold[] = {
     {"value", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_threshold_args, value), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_threshold_args) == 80, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_hardshrink[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardshrink_args, input), 0, NO_DEFAULT},
+    {"lambd", AMP_ARG_SCALAR, 0, offsetof(amp_hardshrink_args, lambd), 0, 1, 0.5, AMP_SCALAR_FLOAT, NULL},
+};
+_Static_assert(sizeof(amp_hardshrink_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_softshrink[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softshrink_args, input), 0, NO_DEFAULT},
+    {"lambd", AMP_ARG_SCALAR, 0, offsetof(amp_softshrink_args, lambd), 0, 1, 0.5, AMP_SCALAR_FLOAT, NULL},
+};
+_Static_assert(sizeof(amp_softshrink_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tanhshrink[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tanhshrink_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tanhshrink_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_glu[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_glu_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_glu_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
@@ -1208,6 +1566,13 @@ static const amp_arg_info args_amin[] = {
     {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_amin_args, keepdim), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_amin_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_aminmax[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_aminmax_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_aminmax_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_aminmax_args, keepdim), 0, NO_DEFAULT},
+    {"max", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_aminmax_args, max), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_aminmax_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_args, input), 0, NO_DEFAULT},
 };
@@ -1362,6 +1727,56 @@ static const amp_arg_info args_cumprod[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_cumprod_args, dtype), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_cumprod_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_logcumsumexp[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logcumsumexp_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_logcumsumexp_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_logcumsumexp_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_diff[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diff_args, input), 0, NO_DEFAULT},
+    {"n", AMP_ARG_OPT_INT, 0, offsetof(amp_diff_args, n), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_diff_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+    {"prepend", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_diff_args, prepend), 0, NO_DEFAULT},
+    {"append", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_diff_args, append), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_diff_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nansum[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nansum_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_nansum_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nansum_args, keepdim), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_nansum_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nansum_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nanmean[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nanmean_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_nanmean_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_nanmean_args, keepdim), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_nanmean_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_nanmean_args) == 96, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_trapezoid[] = {
+    {"y", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trapezoid_args, y), 0, NO_DEFAULT},
+    {"x", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trapezoid_args, x), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_trapezoid_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_trapezoid_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_trapezoid_dx[] = {
+    {"y", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_trapezoid_dx_args, y), 0, NO_DEFAULT},
+    {"dx", AMP_ARG_SCALAR, 0, offsetof(amp_trapezoid_dx_args, dx), 0, 1, 1.0, AMP_SCALAR_INT, NULL},
+    {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_trapezoid_dx_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_trapezoid_dx_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_cov[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cov_args, input), 0, NO_DEFAULT},
+    {"correction", AMP_ARG_OPT_INT, 0, offsetof(amp_cov_args, correction), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"fweights", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_cov_args, fweights), 0, NO_DEFAULT},
+    {"aweights", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_cov_args, aweights), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_cov_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_corrcoef[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_corrcoef_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_corrcoef_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cummax[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cummax_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_cummax_args, dim), 0, NO_DEFAULT},
@@ -1766,6 +2181,13 @@ static const amp_arg_info args_adaptive_avg_pool3d[] = {
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool3d_args, output_size), 3, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_adaptive_avg_pool3d_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_adaptive_max_pool1d[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool1d_args, input), 0, NO_DEFAULT},
+    {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool1d_args, output_size), 1, NO_DEFAULT},
+    {"return_indices", AMP_ARG_BOOL, 0, offsetof(amp_adaptive_max_pool1d_args, return_indices), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_adaptive_max_pool1d_args, indices), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_adaptive_max_pool1d_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_adaptive_max_pool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool2d_args, input), 0, NO_DEFAULT},
     {"output_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_max_pool2d_args, output_size), 2, NO_DEFAULT},
@@ -1798,6 +2220,15 @@ static const amp_arg_info args_fractional_max_pool3d[] = {
     {"indices", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_fractional_max_pool3d_args, indices), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_fractional_max_pool3d_args) == 184, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_max_unpool1d[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool1d_args, input), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool1d_args, indices), 0, NO_DEFAULT},
+    {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_max_unpool1d_args, kernel_size), 1, NO_DEFAULT},
+    {"stride", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_max_unpool1d_args, stride), 1, NO_DEFAULT},
+    {"padding", AMP_ARG_DIMS, 0, offsetof(amp_max_unpool1d_args, padding), 1, 1, 0.0, AMP_SCALAR_NONE, NULL},
+    {"output_size", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_max_unpool1d_args, output_size), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_max_unpool1d_args) == 312, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_max_unpool2d[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool2d_args, input), 0, NO_DEFAULT},
     {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_max_unpool2d_args, indices), 0, NO_DEFAULT},
@@ -2166,6 +2597,15 @@ static const amp_arg_info args_poisson_nll_loss[] = {
     {"reduction", AMP_ARG_STRING, 0, offsetof(amp_poisson_nll_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
 };
 _Static_assert(sizeof(amp_poisson_nll_loss_args) == 64, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_gaussian_nll_loss[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gaussian_nll_loss_args, input), 0, NO_DEFAULT},
+    {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gaussian_nll_loss_args, target), 0, NO_DEFAULT},
+    {"var", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gaussian_nll_loss_args, var), 0, NO_DEFAULT},
+    {"full", AMP_ARG_BOOL, 0, offsetof(amp_gaussian_nll_loss_args, full), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_gaussian_nll_loss_args, eps), 0, 1, 1e-06, AMP_SCALAR_NONE, NULL},
+    {"reduction", AMP_ARG_STRING, 0, offsetof(amp_gaussian_nll_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
+};
+_Static_assert(sizeof(amp_gaussian_nll_loss_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_cosine_embedding_loss[] = {
     {"input1", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_embedding_loss_args, input1), 0, NO_DEFAULT},
     {"input2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cosine_embedding_loss_args, input2), 0, NO_DEFAULT},
@@ -2228,6 +2668,13 @@ static const amp_arg_info args_multilabel_margin_loss_forward[] = {
     {"is_target", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_multilabel_margin_loss_forward_args, is_target), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_multilabel_margin_loss_forward_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_multilabel_soft_margin_loss[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_soft_margin_loss_args, input), 0, NO_DEFAULT},
+    {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_multilabel_soft_margin_loss_args, target), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_multilabel_soft_margin_loss_args, weight), 0, NO_DEFAULT},
+    {"reduction", AMP_ARG_STRING, 0, offsetof(amp_multilabel_soft_margin_loss_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
+};
+_Static_assert(sizeof(amp_multilabel_soft_margin_loss_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_ctc_loss[] = {
     {"log_probs", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ctc_loss_args, log_probs), 0, NO_DEFAULT},
     {"targets", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_ctc_loss_args, targets), 0, NO_DEFAULT},
@@ -2282,6 +2729,30 @@ static const amp_arg_info args_linalg_inv_ex[] = {
     {"info", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_inv_ex_args, info), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_linalg_inv_ex_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_slogdet[] = {
+    {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_slogdet_args, A), 0, NO_DEFAULT},
+    {"logabsdet", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_slogdet_args, logabsdet), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_slogdet_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_slogdet[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_slogdet_args, input), 0, NO_DEFAULT},
+    {"logabsdet", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_slogdet_args, logabsdet), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_slogdet_args) == 24, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_slogdet_args) == sizeof(amp_linalg_slogdet_args), "alias");
+static const amp_arg_info args_linalg_det[] = {
+    {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_det_args, A), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_det_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_det[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_det_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_det_args) == 16, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_det_args) == sizeof(amp_linalg_det_args), "alias");
+static const amp_arg_info args_logdet[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logdet_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_logdet_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pinverse[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pinverse_args, input), 0, NO_DEFAULT},
     {"rcond", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pinverse_args, rcond), 0, 1, 1e-15, AMP_SCALAR_NONE, NULL},
@@ -2586,6 +3057,44 @@ static const amp_arg_info args_fft_irfftn[] = {
     {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_irfftn_args, norm), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_fft_irfftn_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_hfft2[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_hfft2_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft2_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft2_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_hfft2_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_hfft2_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_ihfft2[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ihfft2_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft2_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft2_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfft2_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_ihfft2_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_hfftn[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_hfftn_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfftn_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_hfftn_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_hfftn_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_hfftn_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_ihfftn[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ihfftn_args, input), 0, NO_DEFAULT},
+    {"s", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfftn_args, s), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfftn_args, dim), 0, NO_DEFAULT},
+    {"norm", AMP_ARG_STRING, AMP_ARG_NULLABLE, offsetof(amp_fft_ihfftn_args, norm), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_ihfftn_args) == 168, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_fftshift[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_fftshift_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_fftshift_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_fftshift_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_fft_ifftshift[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_ifftshift_args, input), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_fft_ifftshift_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_fft_ifftshift_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_stft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_stft_args, input), 0, NO_DEFAULT},
     {"n_fft", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_stft_args, n_fft), 0, NO_DEFAULT},
@@ -2794,6 +3303,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_permute_args), 88, args_permute, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_movedim, "movedim", "", "movedim",
+     "movedim(Tensor input, int[] source, int[] destination) -> Tensor",
+     "The dimensions of source moved to the places of destination; the others keep their order.",
+     NULL, sizeof(amp_movedim_args), 160, args_movedim, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_transpose, "transpose", "", "transpose",
      "transpose(Tensor input, int dim0, int dim1) -> Tensor",
      "Two dimensions swapped.",
@@ -2822,6 +3337,12 @@ const amp_op_info amp_op_table[] = {
      "flatten(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor",
      "The dimensions from start_dim to end_dim merged into one; a copy where strides do not allow a view.",
      NULL, sizeof(amp_flatten_args), 40, args_flatten, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_unflatten, "unflatten", "", "unflatten",
+     "unflatten(Tensor input, int dim, int[] sizes) -> Tensor",
+     "One dimension taken apart into several; one extent may be -1.",
+     NULL, sizeof(amp_unflatten_args), 96, args_unflatten, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_expand, "expand", "", "expand",
@@ -2872,6 +3393,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_view_as_complex_args), 16, args_view_as_complex, 1, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_view_as_real, "view_as_real", "", "view_as_real",
+     "view_as_real(Tensor input) -> Tensor",
+     "Complex numbers as a new last dimension of 2 (real, imaginary).",
+     NULL, sizeof(amp_view_as_real_args), 16, args_view_as_real, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_real, "real", "", "real",
+     "real(Tensor input) -> Tensor",
+     "The real parts of complex numbers; real numbers as they are.",
+     NULL, sizeof(amp_real_args), 16, args_real, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_imag, "imag", "", "imag",
+     "imag(Tensor input) -> Tensor",
+     "The imaginary parts of complex numbers.",
+     NULL, sizeof(amp_imag_args), 16, args_imag, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_chunk, "chunk", "", "chunk",
      "chunk(Tensor input, int chunks, int dim=0) -> Tensor[]",
      "At most chunks views of equal length along dim; the last may be shorter.",
@@ -2882,6 +3421,24 @@ const amp_op_info amp_op_table[] = {
      "split(Tensor input, int[] split_size_or_sections, int dim=0) -> Tensor[]",
      "Views along dim: one number is the length of each, several are the lengths one by one.",
      NULL, sizeof(amp_split_args), 96, args_split, 3, 0, "list",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tensor_split, "tensor_split", "", "tensor_split",
+     "tensor_split(Tensor input, int sections, int dim=0) -> Tensor[]",
+     "So many views along dim, the first ones longer by one element where they cannot be equal.",
+     NULL, sizeof(amp_tensor_split_args), 32, args_tensor_split, 3, 0, "list",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tensor_split_indices, "tensor_split", "indices", "tensor_split_indices",
+     "tensor_split.indices(Tensor input, int[] indices, int dim=0) -> Tensor[]",
+     "Views along dim that end and begin at the indices, which are clipped as slice clips them.",
+     NULL, sizeof(amp_tensor_split_indices_args), 96, args_tensor_split_indices, 3, 0, "list",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tensor_split_tensor, "tensor_split", "tensor", "tensor_split_tensor",
+     "tensor_split.tensor(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
+     "The same with the number of views in a 0-dim tensor, or the indices in a vector, on the CPU.",
+     NULL, sizeof(amp_tensor_split_tensor_args), 32, args_tensor_split_tensor, 3, 0, "list",
      AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_RETURNS_LIST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_unbind, "unbind", "", "unbind",
@@ -2962,6 +3519,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_flip_args), 88, args_flip, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_rot90, "rot90", "", "rot90",
+     "rot90(Tensor input, int k=1, int[]? dims=None) -> Tensor",
+     "The plane of two dimensions (the first two unless named) turned by k right angles, the first towards the second.",
+     NULL, sizeof(amp_rot90_args), 104, args_rot90, 3, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_roll, "roll", "", "roll",
      "roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor",
      "Elements moved cyclically along dimensions, or in flattened order where none is named.",
@@ -2980,6 +3543,18 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_triu_args), 24, args_triu, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_diag, "diag", "", "diag",
+     "diag(Tensor input, int diagonal=0) -> Tensor",
+     "The diagonal of a matrix; of a vector a matrix with it on the diagonal.",
+     NULL, sizeof(amp_diag_args), 24, args_diag, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_diag_embed, "diag_embed", "", "diag_embed",
+     "diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+     "Matrices of zeros over two new dimensions with the last dimension of input on the diagonal.",
+     NULL, sizeof(amp_diag_embed_args), 56, args_diag_embed, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_pixel_shuffle, "pixel_shuffle", "", "pixel_shuffle",
      "pixel_shuffle(Tensor input, int upscale_factor) -> Tensor",
      "(N, C·r², H, W) rearranged to (N, C, H·r, W·r).",
@@ -2990,6 +3565,12 @@ const amp_op_info amp_op_table[] = {
      "pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor",
      "(N, C, H·r, W·r) rearranged to (N, C·r², H, W).",
      NULL, sizeof(amp_pixel_unshuffle_args), 24, args_pixel_unshuffle, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_channel_shuffle, "channel_shuffle", "", "channel_shuffle",
+     "channel_shuffle(Tensor input, int groups) -> Tensor",
+     "(N, C, …): channel i of each group of channels side by side.",
+     NULL, sizeof(amp_channel_shuffle_args), 24, args_channel_shuffle, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_constant_pad_nd, "constant_pad_nd", "", "constant_pad_nd",
@@ -3064,6 +3645,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_masked_fill_tensor_args), 32, args_masked_fill_tensor, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_masked_select, "masked_select", "", "masked_select",
+     "masked_select(Tensor input, Tensor mask) -> Tensor",
+     "The elements where the mask holds, both broadcast, as a vector. Its length is known once the mask is read.",
+     NULL, sizeof(amp_masked_select_args), 24, args_masked_select, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_masked_scatter, "masked_scatter", "", "masked_scatter",
+     "masked_scatter(Tensor input, Tensor mask, Tensor source) -> Tensor",
+     "input with the elements of source, in their order, where the mask holds; both broadcast, but in place only the mask.",
+     NULL, sizeof(amp_masked_scatter_args), 32, args_masked_scatter, 3, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nonzero, "nonzero", "", "nonzero",
+     "nonzero(Tensor input) -> Tensor",
+     "The places of the elements that are not zero, a row of indices for each, in order.",
+     NULL, sizeof(amp_nonzero_args), 16, args_nonzero, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is an index",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_gather, "gather", "", "gather",
      "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
      "The elements that index picks along dim. sparse_grad matters to gradients only.",
@@ -3082,12 +3681,42 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_index_select_args), 32, args_index_select, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_repeat_interleave, "repeat_interleave", "", "repeat_interleave",
+     "repeat_interleave(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+     "Each slice of dim, or without it each element in flattened order, repeats times in a row; output_size says nothing here.",
+     NULL, sizeof(amp_repeat_interleave_args), 56, args_repeat_interleave, 4, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_repeat_interleave_tensor, "repeat_interleave", "tensor", "repeat_interleave_tensor",
+     "repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+     "The same with a count for each slice, or one for all; output_size is their sum, which need not be read then.",
+     NULL, sizeof(amp_repeat_interleave_tensor_args), 56, args_repeat_interleave_tensor, 4, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_index_put, "index_put", "", "index_put",
      "index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      "input with values written (or added) at the indices; a NULL index stands for a whole dimension.",
      NULL, sizeof(amp_index_put_args), 49, args_index_put, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
+    {AMP_OP_ID_index, "index", "", "index",
+     "index(Tensor input, Tensor?[] indices) -> Tensor",
+     "The elements at the indices: what index_put would write. Masks stand for the places where they hold; a NULL index for a whole dimension.",
+     NULL, sizeof(amp_index_args), 40, args_index, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_index_fill, "index_fill", "", "index_fill",
+     "index_fill(Tensor input, int dim, Tensor index, Scalar value) -> Tensor",
+     "input with a number in the slices of dim that a vector of indices names.",
+     NULL, sizeof(amp_index_fill_args), 64, args_index_fill, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_index_fill_tensor, "index_fill", "tensor", "index_fill_tensor",
+     "index_fill.tensor(Tensor input, int dim, Tensor index, Tensor value) -> Tensor",
+     "input with the value of a 0-dim tensor in the slices of dim that a vector of indices names.",
+     NULL, sizeof(amp_index_fill_tensor_args), 40, args_index_fill_tensor, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_index_add, "index_add", "", "index_add",
      "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
      "input with alpha * source added at the indices of dim.",
@@ -3100,6 +3729,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_index_copy_args), 40, args_index_copy, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_index_reduce, "index_reduce", "", "index_reduce",
+     "index_reduce(Tensor input, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+     "input with the slices of source joined at the indices of dim by prod, mean, amax or amin; include_self counts input's own.",
+     NULL, sizeof(amp_index_reduce_args), 56, args_index_reduce, 6, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_scatter, "scatter", "", "scatter",
      "scatter(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=None) -> Tensor",
      "input with src written at the indices of dim; reduce may be \"add\" or \"multiply\".",
@@ -3118,6 +3753,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_scatter_add_args), 40, args_scatter_add, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
+    {AMP_OP_ID_scatter_reduce, "scatter_reduce", "", "scatter_reduce",
+     "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+     "input with src joined at the indices of dim by sum, prod, mean, amax or amin; include_self counts input's own elements.",
+     NULL, sizeof(amp_scatter_reduce_args), 56, args_scatter_reduce, 6, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_embedding, "embedding", "", "embedding",
      "embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
      "The rows of weight that integer indices name; with max_norm, rows used are first renormalised in place. scale_grad_by_freq and sparse matter to gradients only.",
@@ -3141,6 +3782,48 @@ const amp_op_info amp_op_table[] = {
      "The k largest or smallest elements along dim, always in order, and where they stood (i64).",
      NULL, sizeof(amp_topk_args), 64, args_topk, 6, 2, "values",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_kthvalue, "kthvalue", "", "kthvalue",
+     "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     "The k-th smallest element along dim, and where it stands.",
+     NULL, sizeof(amp_kthvalue_args), 49, args_kthvalue, 5, 2, "values",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_msort, "msort", "", "msort",
+     "msort(Tensor input) -> Tensor",
+     "Elements in order along the first dimension.",
+     NULL, sizeof(amp_msort_args), 16, args_msort, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_median, "median", "", "median",
+     "median(Tensor input) -> Tensor",
+     "The median of all elements: the lower one of two, NaN if one is NaN.",
+     NULL, sizeof(amp_median_args), 16, args_median, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_median_dim, "median", "dim", "median_dim",
+     "median.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     "The median along dim, the lower one of two, and where it stands.",
+     NULL, sizeof(amp_median_dim_args), 33, args_median_dim, 4, 2, "values",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nanmedian, "nanmedian", "", "nanmedian",
+     "nanmedian(Tensor input) -> Tensor",
+     "The median of the elements that are not NaN.",
+     NULL, sizeof(amp_nanmedian_args), 16, args_nanmedian, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nanmedian_dim, "nanmedian", "dim", "nanmedian_dim",
+     "nanmedian.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     "The median along dim of the elements that are not NaN, and where it stands.",
+     NULL, sizeof(amp_nanmedian_dim_args), 33, args_nanmedian_dim, 4, 2, "values",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_unique, "unique", "", "unique",
+     "unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor output, Tensor inverse_indices, Tensor counts)",
+     "The different elements, or slices of dim, always in order; where each of input went, and how often each is there: empty unless asked for.",
+     NULL, sizeof(amp_unique_args), 64, args_unique, 7, 3, "output",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_argmax, "argmax", "", "argmax",
      "argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor",
@@ -3304,6 +3987,90 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_logaddexp_args), 24, args_logaddexp, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_logaddexp2, "logaddexp2", "", "logaddexp2",
+     "logaddexp2(Tensor input, Tensor other) -> Tensor",
+     "log2(2^input + 2^other) without overflow.",
+     NULL, sizeof(amp_logaddexp2_args), 24, args_logaddexp2, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fmax, "fmax", "", "fmax",
+     "fmax(Tensor input, Tensor other) -> Tensor",
+     "The larger of two elements; where one is NaN, the other.",
+     NULL, sizeof(amp_fmax_args), 24, args_fmax, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fmin, "fmin", "", "fmin",
+     "fmin(Tensor input, Tensor other) -> Tensor",
+     "The smaller of two elements; where one is NaN, the other.",
+     NULL, sizeof(amp_fmin_args), 24, args_fmin, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_kron, "kron", "", "kron",
+     "kron(Tensor input, Tensor other) -> Tensor",
+     "The Kronecker product: every element of input times all of other.",
+     NULL, sizeof(amp_kron_args), 24, args_kron, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_hypot, "hypot", "", "hypot",
+     "hypot(Tensor input, Tensor other) -> Tensor",
+     "The root of input² + other², without overflow.",
+     NULL, sizeof(amp_hypot_args), 24, args_hypot, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_copysign, "copysign", "", "copysign",
+     "copysign(Tensor input, Tensor other) -> Tensor",
+     "The magnitude of input with the sign of other.",
+     NULL, sizeof(amp_copysign_args), 24, args_copysign, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_copysign_scalar, "copysign", "scalar", "copysign_scalar",
+     "copysign.scalar(Tensor input, Scalar other) -> Tensor",
+     "The magnitude of input with the sign of a number.",
+     NULL, sizeof(amp_copysign_scalar_args), 48, args_copysign_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_xlogy, "xlogy", "", "xlogy",
+     "xlogy(Tensor input, Tensor other) -> Tensor",
+     "input * log(other); 0 where input is 0, unless other is NaN.",
+     NULL, sizeof(amp_xlogy_args), 24, args_xlogy, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_xlogy_scalar_other, "xlogy", "scalar_other", "xlogy_scalar_other",
+     "xlogy.scalar_other(Tensor input, Scalar other) -> Tensor",
+     "input * log(other), other a number.",
+     NULL, sizeof(amp_xlogy_scalar_other_args), 48, args_xlogy_scalar_other, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_xlogy_scalar_self, "xlogy", "scalar_self", "xlogy_scalar_self",
+     "xlogy.scalar_self(Scalar input, Tensor other) -> Tensor",
+     "input * log(other), input a number.",
+     NULL, sizeof(amp_xlogy_scalar_self_args), 48, args_xlogy_scalar_self, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_ldexp, "ldexp", "", "ldexp",
+     "ldexp(Tensor input, Tensor other) -> Tensor",
+     "input * 2^other.",
+     NULL, sizeof(amp_ldexp_args), 24, args_ldexp, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_float_power, "float_power", "", "float_power",
+     "float_power(Tensor input, Tensor exponent) -> Tensor",
+     "input to the power of exponent in f64, or c128 where one is complex.",
+     NULL, sizeof(amp_float_power_args), 24, args_float_power, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_float_power_scalar, "float_power", "scalar", "float_power_scalar",
+     "float_power.scalar(Tensor input, Scalar exponent) -> Tensor",
+     "input to the power of a number in f64, or c128 where one is complex.",
+     NULL, sizeof(amp_float_power_scalar_args), 48, args_float_power_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_float_power_scalar_base, "float_power", "scalar_base", "float_power_scalar_base",
+     "float_power.scalar_base(Scalar input, Tensor exponent) -> Tensor",
+     "A number to the power of exponent in f64, or c128 where one is complex.",
+     NULL, sizeof(amp_float_power_scalar_base_args), 48, args_float_power_scalar_base, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_lerp, "lerp", "", "lerp",
      "lerp(Tensor input, Tensor end, Tensor weight) -> Tensor",
      "input + weight * (end - input).",
@@ -3442,6 +4209,72 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_logical_not_args), 16, args_logical_not, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_and, "bitwise_and", "", "bitwise_and",
+     "bitwise_and(Tensor input, Tensor other) -> Tensor",
+     "The bits that both have, of integers or bools.",
+     NULL, sizeof(amp_bitwise_and_args), 24, args_bitwise_and, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_and_scalar, "bitwise_and", "scalar", "bitwise_and_scalar",
+     "bitwise_and.scalar(Tensor input, Scalar other) -> Tensor",
+     "The bits that both have, other a number.",
+     NULL, sizeof(amp_bitwise_and_scalar_args), 48, args_bitwise_and_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_or, "bitwise_or", "", "bitwise_or",
+     "bitwise_or(Tensor input, Tensor other) -> Tensor",
+     "The bits that one of both has, of integers or bools.",
+     NULL, sizeof(amp_bitwise_or_args), 24, args_bitwise_or, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_or_scalar, "bitwise_or", "scalar", "bitwise_or_scalar",
+     "bitwise_or.scalar(Tensor input, Scalar other) -> Tensor",
+     "The bits that one of both has, other a number.",
+     NULL, sizeof(amp_bitwise_or_scalar_args), 48, args_bitwise_or_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_xor, "bitwise_xor", "", "bitwise_xor",
+     "bitwise_xor(Tensor input, Tensor other) -> Tensor",
+     "The bits in which both differ, of integers or bools.",
+     NULL, sizeof(amp_bitwise_xor_args), 24, args_bitwise_xor, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_xor_scalar, "bitwise_xor", "scalar", "bitwise_xor_scalar",
+     "bitwise_xor.scalar(Tensor input, Scalar other) -> Tensor",
+     "The bits in which both differ, other a number.",
+     NULL, sizeof(amp_bitwise_xor_scalar_args), 48, args_bitwise_xor_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_not, "bitwise_not", "", "bitwise_not",
+     "bitwise_not(Tensor input) -> Tensor",
+     "Every bit of an integer turned; of a bool its opposite.",
+     NULL, sizeof(amp_bitwise_not_args), 16, args_bitwise_not, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_left_shift, "bitwise_left_shift", "", "bitwise_left_shift",
+     "bitwise_left_shift(Tensor input, Tensor other) -> Tensor",
+     "The bits of integers moved up by other places; 0 where that is negative or leaves none.",
+     NULL, sizeof(amp_bitwise_left_shift_args), 24, args_bitwise_left_shift, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_left_shift_scalar, "bitwise_left_shift", "scalar", "bitwise_left_shift_scalar",
+     "bitwise_left_shift.scalar(Tensor input, Scalar other) -> Tensor",
+     "The bits of integers moved up by a number of places.",
+     NULL, sizeof(amp_bitwise_left_shift_scalar_args), 48, args_bitwise_left_shift_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_right_shift, "bitwise_right_shift", "", "bitwise_right_shift",
+     "bitwise_right_shift(Tensor input, Tensor other) -> Tensor",
+     "The bits of integers moved down by other places, the sign kept; by a negative number only the sign is left.",
+     NULL, sizeof(amp_bitwise_right_shift_args), 24, args_bitwise_right_shift, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_bitwise_right_shift_scalar, "bitwise_right_shift", "scalar", "bitwise_right_shift_scalar",
+     "bitwise_right_shift.scalar(Tensor input, Scalar other) -> Tensor",
+     "The bits of integers moved down by a number of places.",
+     NULL, sizeof(amp_bitwise_right_shift_scalar_args), 48, args_bitwise_right_shift_scalar, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "integers in, integers out",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_abs, "abs", "", "abs",
      "abs(Tensor input) -> Tensor",
      "The absolute value; the modulus of complex numbers.",
@@ -3544,6 +4377,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_log1p_args), 16, args_log1p, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_exp2, "exp2", "", "exp2",
+     "exp2(Tensor input) -> Tensor",
+     "2 to the power of input.",
+     NULL, sizeof(amp_exp2_args), 16, args_exp2, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sin, "sin", "", "sin",
      "sin(Tensor input) -> Tensor",
      "The sine of radians.",
@@ -3598,6 +4437,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_tanh_args), 16, args_tanh, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_asinh, "asinh", "", "asinh",
+     "asinh(Tensor input) -> Tensor",
+     "The inverse hyperbolic sine.",
+     NULL, sizeof(amp_asinh_args), 16, args_asinh, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_acosh, "acosh", "", "acosh",
+     "acosh(Tensor input) -> Tensor",
+     "The inverse hyperbolic cosine.",
+     NULL, sizeof(amp_acosh_args), 16, args_acosh, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_atanh, "atanh", "", "atanh",
+     "atanh(Tensor input) -> Tensor",
+     "The inverse hyperbolic tangent.",
+     NULL, sizeof(amp_atanh_args), 16, args_atanh, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sinc, "sinc", "", "sinc",
      "sinc(Tensor input) -> Tensor",
      "sin(pi x) / (pi x), 1 at zero.",
@@ -3610,17 +4467,47 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_erf_args), 16, args_erf, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_erfc, "erfc", "", "erfc",
+     "erfc(Tensor input) -> Tensor",
+     "1 - erf(input), exact where that is small.",
+     NULL, sizeof(amp_erfc_args), 16, args_erfc, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_erfinv, "erfinv", "", "erfinv",
      "erfinv(Tensor input) -> Tensor",
      "The inverse of the error function.",
      NULL, sizeof(amp_erfinv_args), 16, args_erfinv, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_lgamma, "lgamma", "", "lgamma",
+     "lgamma(Tensor input) -> Tensor",
+     "The logarithm of the absolute value of the gamma function.",
+     NULL, sizeof(amp_lgamma_args), 16, args_lgamma, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_digamma, "digamma", "", "digamma",
+     "digamma(Tensor input) -> Tensor",
+     "The derivative of the logarithm of the gamma function.",
+     NULL, sizeof(amp_digamma_args), 16, args_digamma, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sigmoid, "sigmoid", "", "sigmoid",
      "sigmoid(Tensor input) -> Tensor",
      "1 / (1 + exp(-input)).",
      NULL, sizeof(amp_sigmoid_args), 16, args_sigmoid, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_logit, "logit", "", "logit",
+     "logit(Tensor input, float? eps=None) -> Tensor",
+     "log(x / (1 - x)) of input, which is first kept between eps and 1 - eps where eps is given.",
+     NULL, sizeof(amp_logit_args), 32, args_logit, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_angle, "angle", "", "angle",
+     "angle(Tensor input) -> Tensor",
+     "The angle of complex numbers; of real ones 0, or pi below zero.",
+     NULL, sizeof(amp_angle_args), 16, args_angle, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_nan_to_num, "nan_to_num", "", "nan_to_num",
      "nan_to_num(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor",
@@ -3645,6 +4532,18 @@ const amp_op_info amp_op_table[] = {
      "The element is neither an infinity nor NaN.",
      NULL, sizeof(amp_isfinite_args), 16, args_isfinite, 1, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE | AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_isposinf, "isposinf", "", "isposinf",
+     "isposinf(Tensor input) -> Tensor",
+     "The element is infinity.",
+     NULL, sizeof(amp_isposinf_args), 16, args_isposinf, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_isneginf, "isneginf", "", "isneginf",
+     "isneginf(Tensor input) -> Tensor",
+     "The element is minus infinity.",
+     NULL, sizeof(amp_isneginf_args), 16, args_isneginf, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_NOT_DIFFERENTIABLE, NULL, "the result is boolean",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_polar, "polar", "", "polar",
      "polar(Tensor abs, Tensor angle) -> Tensor",
@@ -3766,6 +4665,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_threshold_args), 80, args_threshold, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_hardshrink, "hardshrink", "", "hardshrink",
+     "hardshrink(Tensor input, Scalar lambd=0.5) -> Tensor",
+     "0 from -lambd to lambd, input elsewhere.",
+     NULL, sizeof(amp_hardshrink_args), 48, args_hardshrink, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_softshrink, "softshrink", "", "softshrink",
+     "softshrink(Tensor input, Scalar lambd=0.5) -> Tensor",
+     "input moved towards zero by lambd, 0 where it does not reach so far.",
+     NULL, sizeof(amp_softshrink_args), 48, args_softshrink, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tanhshrink, "tanhshrink", "", "tanhshrink",
+     "tanhshrink(Tensor input) -> Tensor",
+     "input - tanh(input).",
+     NULL, sizeof(amp_tanhshrink_args), 16, args_tanhshrink, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_glu, "glu", "", "glu",
      "glu(Tensor input, int dim=-1) -> Tensor",
      "The first half of dim times the sigmoid of the second half.",
@@ -3872,6 +4789,12 @@ const amp_op_info amp_op_table[] = {
      "amin(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
      "The smallest element over the named dimensions, or all; equal ones share the gradient.",
      NULL, sizeof(amp_amin_args), 89, args_amin, 3, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_aminmax, "aminmax", "", "aminmax",
+     "aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+     "The smallest and the largest element along dim, or of all.",
+     NULL, sizeof(amp_aminmax_args), 41, args_aminmax, 4, 2, "min",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max, "max", "", "max",
@@ -4012,6 +4935,54 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_cumprod_args), 28, args_cumprod, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_logcumsumexp, "logcumsumexp", "", "logcumsumexp",
+     "logcumsumexp(Tensor input, int dim) -> Tensor",
+     "log(cumsum(exp(input))) along dim, without overflow.",
+     NULL, sizeof(amp_logcumsumexp_args), 24, args_logcumsumexp, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_diff, "diff", "", "diff",
+     "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+     "The differences of neighbours along dim, n times over; prepend and append are joined to input first.",
+     NULL, sizeof(amp_diff_args), 64, args_diff, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nansum, "nansum", "", "nansum",
+     "nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     "The sum over the named dimensions, or all, without the elements that are NaN.",
+     NULL, sizeof(amp_nansum_args), 96, args_nansum, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nanmean, "nanmean", "", "nanmean",
+     "nanmean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     "The mean over the named dimensions, or all, of the elements that are not NaN.",
+     NULL, sizeof(amp_nanmean_args), 96, args_nanmean, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_trapezoid, "trapezoid", "", "trapezoid",
+     "trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+     "The integral along dim by the trapezoidal rule, of values y at the places x.",
+     NULL, sizeof(amp_trapezoid_args), 40, args_trapezoid, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_trapezoid_dx, "trapezoid", "dx", "trapezoid_dx",
+     "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+     "The integral along dim by the trapezoidal rule, of values dx apart.",
+     NULL, sizeof(amp_trapezoid_dx_args), 64, args_trapezoid_dx, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_cov, "cov", "", "cov",
+     "cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+     "The covariances of variables (rows) over observations (columns), weighted by counts (fweights) and by importance (aweights); over the sum of weights less correction.",
+     NULL, sizeof(amp_cov_args), 48, args_cov, 4, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_corrcoef, "corrcoef", "", "corrcoef",
+     "corrcoef(Tensor input) -> Tensor",
+     "The correlations of variables (rows) over observations (columns).",
+     NULL, sizeof(amp_corrcoef_args), 16, args_corrcoef, 1, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_cummax, "cummax", "", "cummax",
      "cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)",
      "The largest element so far along dim, and where it stands.",
@@ -4318,6 +5289,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_adaptive_avg_pool3d_args), 88, args_adaptive_avg_pool3d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_adaptive_max_pool1d, "adaptive_max_pool1d", "", "adaptive_max_pool1d",
+     "adaptive_max_pool1d(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)",
+     "The maximum over windows chosen to give the output size.",
+     NULL, sizeof(amp_adaptive_max_pool1d_args), 97, args_adaptive_max_pool1d, 4, 2, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_adaptive_max_pool2d, "adaptive_max_pool2d", "", "adaptive_max_pool2d",
      "adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)",
      "The maximum over windows chosen to give the output size; -1 keeps the input's extent.",
@@ -4342,6 +5319,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_fractional_max_pool3d_args), 184, args_fractional_max_pool3d, 6, 2, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_max_unpool1d, "max_unpool1d", "", "max_unpool1d",
+     "max_unpool1d(Tensor input, Tensor indices, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[]? output_size=None) -> Tensor",
+     "Values put back where max_pool1d took them from, zeros elsewhere.",
+     NULL, sizeof(amp_max_unpool1d_args), 312, args_max_unpool1d, 6, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_max_unpool2d, "max_unpool2d", "", "max_unpool2d",
      "max_unpool2d(Tensor input, Tensor indices, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[]? output_size=None) -> Tensor",
      "Values put back where max_pool2d took them from, zeros elsewhere.",
@@ -4588,6 +5571,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_poisson_nll_loss_args), 64, args_poisson_nll_loss, 6, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_gaussian_nll_loss, "gaussian_nll_loss", "", "gaussian_nll_loss",
+     "gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, str reduction=\"mean\") -> Tensor",
+     "The negative log likelihood of normal distributions with means input and variances var, at least eps.",
+     NULL, sizeof(amp_gaussian_nll_loss_args), 64, args_gaussian_nll_loss, 6, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_cosine_embedding_loss, "cosine_embedding_loss", "", "cosine_embedding_loss",
      "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction=\"mean\") -> Tensor",
      "1 - cosine for pairs labelled 1, cosine above the margin for pairs labelled -1.",
@@ -4636,6 +5625,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_multilabel_margin_loss_forward_args), 40, args_multilabel_margin_loss_forward, 4, 2, "output",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_multilabel_soft_margin_loss, "multilabel_soft_margin_loss", "", "multilabel_soft_margin_loss",
+     "multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction=\"mean\") -> Tensor",
+     "binary_cross_entropy_with_logits averaged over the classes, each with its weight.",
+     NULL, sizeof(amp_multilabel_soft_margin_loss_args), 40, args_multilabel_soft_margin_loss, 4, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_ctc_loss, "ctc_loss", "", "ctc_loss",
      "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, str reduction=\"mean\", bool zero_infinity=False) -> Tensor",
      "Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).",
@@ -4690,6 +5685,36 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_linalg_inv_ex_args), 25, args_linalg_inv_ex, 3, 2, "inverse",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_slogdet, "linalg_slogdet", "", "linalg_slogdet",
+     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+     "The sign of each determinant, or its unit complex number, and the logarithm of its absolute value.",
+     NULL, sizeof(amp_linalg_slogdet_args), 24, args_linalg_slogdet, 2, 2, "sign",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_slogdet, "slogdet", "", "slogdet",
+     "slogdet(Tensor input) -> (Tensor sign, Tensor logabsdet)",
+     "linalg_slogdet.",
+     "linalg_slogdet", sizeof(amp_slogdet_args), 24, args_slogdet, 2, 2, "sign",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_det, "linalg_det", "", "linalg_det",
+     "linalg_det(Tensor A) -> Tensor",
+     "The determinant of each matrix.",
+     NULL, sizeof(amp_linalg_det_args), 16, args_linalg_det, 1, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_det, "det", "", "det",
+     "det(Tensor input) -> Tensor",
+     "The determinant of each matrix.",
+     "linalg_det", sizeof(amp_det_args), 16, args_det, 1, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_logdet, "logdet", "", "logdet",
+     "logdet(Tensor input) -> Tensor",
+     "The logarithm of each determinant, NaN where that is negative.",
+     NULL, sizeof(amp_logdet_args), 16, args_logdet, 1, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_pinverse, "pinverse", "", "pinverse",
      "pinverse(Tensor input, float rcond=1e-15) -> Tensor",
      "The pseudo-inverse; singular values below rcond times the largest count as zero.",
@@ -4966,6 +5991,42 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_fft_irfftn_args), 168, args_fft_irfftn, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_hfft2, "fft_hfft2", "", "fft_hfft2",
+     "fft_hfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The real spectrum of a one-sided Hermitian signal over two dimensions (the last two unless named), cut or padded to s.",
+     NULL, sizeof(amp_fft_hfft2_args), 168, args_fft_hfft2, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_ihfft2, "fft_ihfft2", "", "fft_ihfft2",
+     "fft_ihfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The one-sided inverse transform of a real spectrum over two dimensions (the last two unless named), cut or padded to s.",
+     NULL, sizeof(amp_fft_ihfft2_args), 168, args_fft_ihfft2, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_hfftn, "fft_hfftn", "", "fft_hfftn",
+     "fft_hfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The real spectrum of a one-sided Hermitian signal over the named dimensions, or all; cut or padded to s.",
+     NULL, sizeof(amp_fft_hfftn_args), 168, args_fft_hfftn, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_ihfftn, "fft_ihfftn", "", "fft_ihfftn",
+     "fft_ihfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor",
+     "The one-sided inverse transform of a real spectrum over the named dimensions, or all; cut or padded to s.",
+     NULL, sizeof(amp_fft_ihfftn_args), 168, args_fft_ihfftn, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_fftshift, "fft_fftshift", "", "fft_fftshift",
+     "fft_fftshift(Tensor input, int[]? dim=None) -> Tensor",
+     "The frequency 0 moved to the middle of the named dimensions, or all.",
+     NULL, sizeof(amp_fft_fftshift_args), 88, args_fft_fftshift, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_fft_ifftshift, "fft_ifftshift", "", "fft_ifftshift",
+     "fft_ifftshift(Tensor input, int[]? dim=None) -> Tensor",
+     "What fft_fftshift moved, moved back.",
+     NULL, sizeof(amp_fft_ifftshift_args), 88, args_fft_ifftshift, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_stft, "stft", "", "stft",
      "stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
      "The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.",
@@ -4985,9 +6046,11 @@ const int amp_op_count = AMP_OP_ID_COUNT;
 const amp_op_name amp_op_names[] = {
     {"abs", AMP_OP_ID_abs},
     {"acos", AMP_OP_ID_acos},
+    {"acosh", AMP_OP_ID_acosh},
     {"adaptive_avg_pool1d", AMP_OP_ID_adaptive_avg_pool1d},
     {"adaptive_avg_pool2d", AMP_OP_ID_adaptive_avg_pool2d},
     {"adaptive_avg_pool3d", AMP_OP_ID_adaptive_avg_pool3d},
+    {"adaptive_max_pool1d", AMP_OP_ID_adaptive_max_pool1d},
     {"adaptive_max_pool2d", AMP_OP_ID_adaptive_max_pool2d},
     {"adaptive_max_pool3d", AMP_OP_ID_adaptive_max_pool3d},
     {"add", AMP_OP_ID_add},
@@ -5003,14 +6066,18 @@ const amp_op_name amp_op_names[] = {
     {"alpha_dropout", AMP_OP_ID_alpha_dropout},
     {"amax", AMP_OP_ID_amax},
     {"amin", AMP_OP_ID_amin},
+    {"aminmax", AMP_OP_ID_aminmax},
+    {"angle", AMP_OP_ID_angle},
     {"arange", AMP_OP_ID_arange},
     {"arange.start", AMP_OP_ID_arange_start},
     {"arange_start", AMP_OP_ID_arange_start},
     {"argmax", AMP_OP_ID_argmax},
     {"argmin", AMP_OP_ID_argmin},
     {"asin", AMP_OP_ID_asin},
+    {"asinh", AMP_OP_ID_asinh},
     {"atan", AMP_OP_ID_atan},
     {"atan2", AMP_OP_ID_atan2},
+    {"atanh", AMP_OP_ID_atanh},
     {"avg_pool1d", AMP_OP_ID_avg_pool1d},
     {"avg_pool2d", AMP_OP_ID_avg_pool2d},
     {"avg_pool3d", AMP_OP_ID_avg_pool3d},
@@ -5022,6 +6089,22 @@ const amp_op_name amp_op_names[] = {
     {"bilinear", AMP_OP_ID_bilinear},
     {"binary_cross_entropy", AMP_OP_ID_binary_cross_entropy},
     {"binary_cross_entropy_with_logits", AMP_OP_ID_binary_cross_entropy_with_logits},
+    {"bitwise_and", AMP_OP_ID_bitwise_and},
+    {"bitwise_and.scalar", AMP_OP_ID_bitwise_and_scalar},
+    {"bitwise_and_scalar", AMP_OP_ID_bitwise_and_scalar},
+    {"bitwise_left_shift", AMP_OP_ID_bitwise_left_shift},
+    {"bitwise_left_shift.scalar", AMP_OP_ID_bitwise_left_shift_scalar},
+    {"bitwise_left_shift_scalar", AMP_OP_ID_bitwise_left_shift_scalar},
+    {"bitwise_not", AMP_OP_ID_bitwise_not},
+    {"bitwise_or", AMP_OP_ID_bitwise_or},
+    {"bitwise_or.scalar", AMP_OP_ID_bitwise_or_scalar},
+    {"bitwise_or_scalar", AMP_OP_ID_bitwise_or_scalar},
+    {"bitwise_right_shift", AMP_OP_ID_bitwise_right_shift},
+    {"bitwise_right_shift.scalar", AMP_OP_ID_bitwise_right_shift_scalar},
+    {"bitwise_right_shift_scalar", AMP_OP_ID_bitwise_right_shift_scalar},
+    {"bitwise_xor", AMP_OP_ID_bitwise_xor},
+    {"bitwise_xor.scalar", AMP_OP_ID_bitwise_xor_scalar},
+    {"bitwise_xor_scalar", AMP_OP_ID_bitwise_xor_scalar},
     {"bmm", AMP_OP_ID_bmm},
     {"bucketize", AMP_OP_ID_bucketize},
     {"bucketize.scalar", AMP_OP_ID_bucketize_scalar},
@@ -5033,6 +6116,7 @@ const amp_op_name amp_op_names[] = {
     {"chain_matmul", AMP_OP_ID_chain_matmul},
     {"chain_matmul.tensors", AMP_OP_ID_chain_matmul_tensors},
     {"chain_matmul_tensors", AMP_OP_ID_chain_matmul_tensors},
+    {"channel_shuffle", AMP_OP_ID_channel_shuffle},
     {"cholesky", AMP_OP_ID_cholesky},
     {"cholesky_inverse", AMP_OP_ID_cholesky_inverse},
     {"cholesky_solve", AMP_OP_ID_cholesky_solve},
@@ -5061,10 +6145,15 @@ const amp_op_name amp_op_names[] = {
     {"convolution_pointwise_binary", AMP_OP_ID_convolution_pointwise_binary},
     {"convolution_transpose_pointwise", AMP_OP_ID_convolution_transpose_pointwise},
     {"copy", AMP_OP_ID_copy},
+    {"copysign", AMP_OP_ID_copysign},
+    {"copysign.scalar", AMP_OP_ID_copysign_scalar},
+    {"copysign_scalar", AMP_OP_ID_copysign_scalar},
+    {"corrcoef", AMP_OP_ID_corrcoef},
     {"cos", AMP_OP_ID_cos},
     {"cosh", AMP_OP_ID_cosh},
     {"cosine_embedding_loss", AMP_OP_ID_cosine_embedding_loss},
     {"cosine_similarity", AMP_OP_ID_cosine_similarity},
+    {"cov", AMP_OP_ID_cov},
     {"cross", AMP_OP_ID_cross},
     {"cross_entropy", AMP_OP_ID_cross_entropy},
     {"cross_entropy_loss", AMP_OP_ID_cross_entropy_loss},
@@ -5073,7 +6162,12 @@ const amp_op_name amp_op_names[] = {
     {"cummin", AMP_OP_ID_cummin},
     {"cumprod", AMP_OP_ID_cumprod},
     {"cumsum", AMP_OP_ID_cumsum},
+    {"det", AMP_OP_ID_det},
+    {"diag", AMP_OP_ID_diag},
+    {"diag_embed", AMP_OP_ID_diag_embed},
     {"diagonal", AMP_OP_ID_diagonal},
+    {"diff", AMP_OP_ID_diff},
+    {"digamma", AMP_OP_ID_digamma},
     {"dist", AMP_OP_ID_dist},
     {"div", AMP_OP_ID_div},
     {"div.scalar", AMP_OP_ID_div_scalar},
@@ -5092,8 +6186,10 @@ const amp_op_name amp_op_names[] = {
     {"eq_scalar", AMP_OP_ID_eq_scalar},
     {"equal", AMP_OP_ID_equal},
     {"erf", AMP_OP_ID_erf},
+    {"erfc", AMP_OP_ID_erfc},
     {"erfinv", AMP_OP_ID_erfinv},
     {"exp", AMP_OP_ID_exp},
+    {"exp2", AMP_OP_ID_exp2},
     {"expand", AMP_OP_ID_expand},
     {"expm1", AMP_OP_ID_expm1},
     {"fake_quantize_per_tensor_affine", AMP_OP_ID_fake_quantize_per_tensor_affine},
@@ -5103,11 +6199,17 @@ const amp_op_name amp_op_names[] = {
     {"fft_fft", AMP_OP_ID_fft_fft},
     {"fft_fft2", AMP_OP_ID_fft_fft2},
     {"fft_fftn", AMP_OP_ID_fft_fftn},
+    {"fft_fftshift", AMP_OP_ID_fft_fftshift},
     {"fft_hfft", AMP_OP_ID_fft_hfft},
+    {"fft_hfft2", AMP_OP_ID_fft_hfft2},
+    {"fft_hfftn", AMP_OP_ID_fft_hfftn},
     {"fft_ifft", AMP_OP_ID_fft_ifft},
     {"fft_ifft2", AMP_OP_ID_fft_ifft2},
     {"fft_ifftn", AMP_OP_ID_fft_ifftn},
+    {"fft_ifftshift", AMP_OP_ID_fft_ifftshift},
     {"fft_ihfft", AMP_OP_ID_fft_ihfft},
+    {"fft_ihfft2", AMP_OP_ID_fft_ihfft2},
+    {"fft_ihfftn", AMP_OP_ID_fft_ihfftn},
     {"fft_irfft", AMP_OP_ID_fft_irfft},
     {"fft_irfft2", AMP_OP_ID_fft_irfft2},
     {"fft_irfftn", AMP_OP_ID_fft_irfftn},
@@ -5119,10 +6221,17 @@ const amp_op_name amp_op_names[] = {
     {"fill_tensor", AMP_OP_ID_fill_tensor},
     {"flatten", AMP_OP_ID_flatten},
     {"flip", AMP_OP_ID_flip},
+    {"float_power", AMP_OP_ID_float_power},
+    {"float_power.scalar", AMP_OP_ID_float_power_scalar},
+    {"float_power.scalar_base", AMP_OP_ID_float_power_scalar_base},
+    {"float_power_scalar", AMP_OP_ID_float_power_scalar},
+    {"float_power_scalar_base", AMP_OP_ID_float_power_scalar_base},
     {"floor", AMP_OP_ID_floor},
     {"floor_divide", AMP_OP_ID_floor_divide},
     {"floor_divide.scalar", AMP_OP_ID_floor_divide_scalar},
     {"floor_divide_scalar", AMP_OP_ID_floor_divide_scalar},
+    {"fmax", AMP_OP_ID_fmax},
+    {"fmin", AMP_OP_ID_fmin},
     {"fmod", AMP_OP_ID_fmod},
     {"fmod.scalar", AMP_OP_ID_fmod_scalar},
     {"fmod_scalar", AMP_OP_ID_fmod_scalar},
@@ -5133,6 +6242,7 @@ const amp_op_name amp_op_names[] = {
     {"full", AMP_OP_ID_full},
     {"full_like", AMP_OP_ID_full_like},
     {"gather", AMP_OP_ID_gather},
+    {"gaussian_nll_loss", AMP_OP_ID_gaussian_nll_loss},
     {"ge", AMP_OP_ID_ge},
     {"ge.scalar", AMP_OP_ID_ge_scalar},
     {"ge_scalar", AMP_OP_ID_ge_scalar},
@@ -5148,14 +6258,22 @@ const amp_op_name amp_op_names[] = {
     {"gt", AMP_OP_ID_gt},
     {"gt.scalar", AMP_OP_ID_gt_scalar},
     {"gt_scalar", AMP_OP_ID_gt_scalar},
+    {"hardshrink", AMP_OP_ID_hardshrink},
     {"hardsigmoid", AMP_OP_ID_hardsigmoid},
     {"hardswish", AMP_OP_ID_hardswish},
     {"hardtanh", AMP_OP_ID_hardtanh},
     {"hinge_embedding_loss", AMP_OP_ID_hinge_embedding_loss},
     {"huber_loss", AMP_OP_ID_huber_loss},
+    {"hypot", AMP_OP_ID_hypot},
+    {"imag", AMP_OP_ID_imag},
+    {"index", AMP_OP_ID_index},
     {"index_add", AMP_OP_ID_index_add},
     {"index_copy", AMP_OP_ID_index_copy},
+    {"index_fill", AMP_OP_ID_index_fill},
+    {"index_fill.tensor", AMP_OP_ID_index_fill_tensor},
+    {"index_fill_tensor", AMP_OP_ID_index_fill_tensor},
     {"index_put", AMP_OP_ID_index_put},
+    {"index_reduce", AMP_OP_ID_index_reduce},
     {"index_select", AMP_OP_ID_index_select},
     {"instance_norm", AMP_OP_ID_instance_norm},
     {"interpolate", AMP_OP_ID_interpolate},
@@ -5163,9 +6281,14 @@ const amp_op_name amp_op_names[] = {
     {"isfinite", AMP_OP_ID_isfinite},
     {"isinf", AMP_OP_ID_isinf},
     {"isnan", AMP_OP_ID_isnan},
+    {"isneginf", AMP_OP_ID_isneginf},
+    {"isposinf", AMP_OP_ID_isposinf},
     {"kl_div", AMP_OP_ID_kl_div},
+    {"kron", AMP_OP_ID_kron},
+    {"kthvalue", AMP_OP_ID_kthvalue},
     {"l1_loss", AMP_OP_ID_l1_loss},
     {"layer_norm", AMP_OP_ID_layer_norm},
+    {"ldexp", AMP_OP_ID_ldexp},
     {"le", AMP_OP_ID_le},
     {"le.scalar", AMP_OP_ID_le_scalar},
     {"le_scalar", AMP_OP_ID_le_scalar},
@@ -5173,11 +6296,13 @@ const amp_op_name amp_op_names[] = {
     {"lerp", AMP_OP_ID_lerp},
     {"lerp.scalar", AMP_OP_ID_lerp_scalar},
     {"lerp_scalar", AMP_OP_ID_lerp_scalar},
+    {"lgamma", AMP_OP_ID_lgamma},
     {"linalg_cholesky", AMP_OP_ID_linalg_cholesky},
     {"linalg_cholesky_ex", AMP_OP_ID_linalg_cholesky_ex},
     {"linalg_cond", AMP_OP_ID_linalg_cond},
     {"linalg_cond.str", AMP_OP_ID_linalg_cond_str},
     {"linalg_cond_str", AMP_OP_ID_linalg_cond_str},
+    {"linalg_det", AMP_OP_ID_linalg_det},
     {"linalg_eig", AMP_OP_ID_linalg_eig},
     {"linalg_eigh", AMP_OP_ID_linalg_eigh},
     {"linalg_eigvals", AMP_OP_ID_linalg_eigvals},
@@ -5194,6 +6319,7 @@ const amp_op_name amp_op_names[] = {
     {"linalg_matrix_rank_tensor", AMP_OP_ID_linalg_matrix_rank_tensor},
     {"linalg_multi_dot", AMP_OP_ID_linalg_multi_dot},
     {"linalg_qr", AMP_OP_ID_linalg_qr},
+    {"linalg_slogdet", AMP_OP_ID_linalg_slogdet},
     {"linalg_solve", AMP_OP_ID_linalg_solve},
     {"linalg_svd", AMP_OP_ID_linalg_svd},
     {"linalg_svdvals", AMP_OP_ID_linalg_svdvals},
@@ -5212,10 +6338,14 @@ const amp_op_name amp_op_names[] = {
     {"log2", AMP_OP_ID_log2},
     {"log_softmax", AMP_OP_ID_log_softmax},
     {"logaddexp", AMP_OP_ID_logaddexp},
+    {"logaddexp2", AMP_OP_ID_logaddexp2},
+    {"logcumsumexp", AMP_OP_ID_logcumsumexp},
+    {"logdet", AMP_OP_ID_logdet},
     {"logical_and", AMP_OP_ID_logical_and},
     {"logical_not", AMP_OP_ID_logical_not},
     {"logical_or", AMP_OP_ID_logical_or},
     {"logical_xor", AMP_OP_ID_logical_xor},
+    {"logit", AMP_OP_ID_logit},
     {"logsigmoid", AMP_OP_ID_logsigmoid},
     {"logsumexp", AMP_OP_ID_logsumexp},
     {"lstm", AMP_OP_ID_lstm},
@@ -5230,6 +6360,8 @@ const amp_op_name amp_op_names[] = {
     {"masked_fill", AMP_OP_ID_masked_fill},
     {"masked_fill.tensor", AMP_OP_ID_masked_fill_tensor},
     {"masked_fill_tensor", AMP_OP_ID_masked_fill_tensor},
+    {"masked_scatter", AMP_OP_ID_masked_scatter},
+    {"masked_select", AMP_OP_ID_masked_select},
     {"matmul", AMP_OP_ID_matmul},
     {"matrix_rank", AMP_OP_ID_matrix_rank},
     {"max", AMP_OP_ID_max},
@@ -5240,10 +6372,14 @@ const amp_op_name amp_op_names[] = {
     {"max_pool1d", AMP_OP_ID_max_pool1d},
     {"max_pool2d", AMP_OP_ID_max_pool2d},
     {"max_pool3d", AMP_OP_ID_max_pool3d},
+    {"max_unpool1d", AMP_OP_ID_max_unpool1d},
     {"max_unpool2d", AMP_OP_ID_max_unpool2d},
     {"max_unpool3d", AMP_OP_ID_max_unpool3d},
     {"maximum", AMP_OP_ID_maximum},
     {"mean", AMP_OP_ID_mean},
+    {"median", AMP_OP_ID_median},
+    {"median.dim", AMP_OP_ID_median_dim},
+    {"median_dim", AMP_OP_ID_median_dim},
     {"min", AMP_OP_ID_min},
     {"min.dim", AMP_OP_ID_min_dim},
     {"min.other", AMP_OP_ID_min_other},
@@ -5252,19 +6388,27 @@ const amp_op_name amp_op_names[] = {
     {"minimum", AMP_OP_ID_minimum},
     {"mish", AMP_OP_ID_mish},
     {"mm", AMP_OP_ID_mm},
+    {"movedim", AMP_OP_ID_movedim},
     {"mse_loss", AMP_OP_ID_mse_loss},
+    {"msort", AMP_OP_ID_msort},
     {"mul", AMP_OP_ID_mul},
     {"mul.scalar", AMP_OP_ID_mul_scalar},
     {"mul_scalar", AMP_OP_ID_mul_scalar},
     {"multi_margin_loss", AMP_OP_ID_multi_margin_loss},
     {"multilabel_margin_loss", AMP_OP_ID_multilabel_margin_loss},
     {"multilabel_margin_loss_forward", AMP_OP_ID_multilabel_margin_loss_forward},
+    {"multilabel_soft_margin_loss", AMP_OP_ID_multilabel_soft_margin_loss},
     {"multinomial", AMP_OP_ID_multinomial},
     {"mv", AMP_OP_ID_mv},
     {"nan_to_num", AMP_OP_ID_nan_to_num},
+    {"nanmean", AMP_OP_ID_nanmean},
+    {"nanmedian", AMP_OP_ID_nanmedian},
+    {"nanmedian.dim", AMP_OP_ID_nanmedian_dim},
+    {"nanmedian_dim", AMP_OP_ID_nanmedian_dim},
     {"nanquantile", AMP_OP_ID_nanquantile},
     {"nanquantile.scalar", AMP_OP_ID_nanquantile_scalar},
     {"nanquantile_scalar", AMP_OP_ID_nanquantile_scalar},
+    {"nansum", AMP_OP_ID_nansum},
     {"narrow", AMP_OP_ID_narrow},
     {"narrow.tensor", AMP_OP_ID_narrow_tensor},
     {"narrow_tensor", AMP_OP_ID_narrow_tensor},
@@ -5275,6 +6419,7 @@ const amp_op_name amp_op_names[] = {
     {"neg", AMP_OP_ID_neg},
     {"nll_loss", AMP_OP_ID_nll_loss},
     {"nll_loss2d", AMP_OP_ID_nll_loss2d},
+    {"nonzero", AMP_OP_ID_nonzero},
     {"norm", AMP_OP_ID_norm},
     {"norm.str", AMP_OP_ID_norm_str},
     {"norm_str", AMP_OP_ID_norm_str},
@@ -5317,6 +6462,7 @@ const amp_op_name amp_op_names[] = {
     {"randn", AMP_OP_ID_randn},
     {"randn_like", AMP_OP_ID_randn_like},
     {"randperm", AMP_OP_ID_randperm},
+    {"real", AMP_OP_ID_real},
     {"reciprocal", AMP_OP_ID_reciprocal},
     {"reflection_pad1d", AMP_OP_ID_reflection_pad1d},
     {"reflection_pad2d", AMP_OP_ID_reflection_pad2d},
@@ -5327,6 +6473,9 @@ const amp_op_name amp_op_names[] = {
     {"remainder_scalar", AMP_OP_ID_remainder_scalar},
     {"renorm", AMP_OP_ID_renorm},
     {"repeat", AMP_OP_ID_repeat},
+    {"repeat_interleave", AMP_OP_ID_repeat_interleave},
+    {"repeat_interleave.tensor", AMP_OP_ID_repeat_interleave_tensor},
+    {"repeat_interleave_tensor", AMP_OP_ID_repeat_interleave_tensor},
     {"replication_pad1d", AMP_OP_ID_replication_pad1d},
     {"replication_pad2d", AMP_OP_ID_replication_pad2d},
     {"replication_pad3d", AMP_OP_ID_replication_pad3d},
@@ -5338,12 +6487,14 @@ const amp_op_name amp_op_names[] = {
     {"rnn_tanh", AMP_OP_ID_rnn_tanh},
     {"rnn_tanh_cell", AMP_OP_ID_rnn_tanh_cell},
     {"roll", AMP_OP_ID_roll},
+    {"rot90", AMP_OP_ID_rot90},
     {"round", AMP_OP_ID_round},
     {"rsqrt", AMP_OP_ID_rsqrt},
     {"scaled_dot_product_attention", AMP_OP_ID_scaled_dot_product_attention},
     {"scatter", AMP_OP_ID_scatter},
     {"scatter.value", AMP_OP_ID_scatter_value},
     {"scatter_add", AMP_OP_ID_scatter_add},
+    {"scatter_reduce", AMP_OP_ID_scatter_reduce},
     {"scatter_value", AMP_OP_ID_scatter_value},
     {"searchsorted", AMP_OP_ID_searchsorted},
     {"searchsorted.scalar", AMP_OP_ID_searchsorted_scalar},
@@ -5357,11 +6508,13 @@ const amp_op_name amp_op_names[] = {
     {"sinc", AMP_OP_ID_sinc},
     {"sinh", AMP_OP_ID_sinh},
     {"slice", AMP_OP_ID_slice},
+    {"slogdet", AMP_OP_ID_slogdet},
     {"smooth_l1_loss", AMP_OP_ID_smooth_l1_loss},
     {"soft_margin_loss", AMP_OP_ID_soft_margin_loss},
     {"softmax", AMP_OP_ID_softmax},
     {"softmin", AMP_OP_ID_softmin},
     {"softplus", AMP_OP_ID_softplus},
+    {"softshrink", AMP_OP_ID_softshrink},
     {"softsign", AMP_OP_ID_softsign},
     {"sort", AMP_OP_ID_sort},
     {"split", AMP_OP_ID_split},
@@ -5382,6 +6535,12 @@ const amp_op_name amp_op_names[] = {
     {"take_along_dim", AMP_OP_ID_take_along_dim},
     {"tan", AMP_OP_ID_tan},
     {"tanh", AMP_OP_ID_tanh},
+    {"tanhshrink", AMP_OP_ID_tanhshrink},
+    {"tensor_split", AMP_OP_ID_tensor_split},
+    {"tensor_split.indices", AMP_OP_ID_tensor_split_indices},
+    {"tensor_split.tensor", AMP_OP_ID_tensor_split_tensor},
+    {"tensor_split_indices", AMP_OP_ID_tensor_split_indices},
+    {"tensor_split_tensor", AMP_OP_ID_tensor_split_tensor},
     {"tensordot", AMP_OP_ID_tensordot},
     {"threshold", AMP_OP_ID_threshold},
     {"tile", AMP_OP_ID_tile},
@@ -5391,14 +6550,19 @@ const amp_op_name amp_op_names[] = {
     {"topk", AMP_OP_ID_topk},
     {"trace", AMP_OP_ID_trace},
     {"transpose", AMP_OP_ID_transpose},
+    {"trapezoid", AMP_OP_ID_trapezoid},
+    {"trapezoid.dx", AMP_OP_ID_trapezoid_dx},
+    {"trapezoid_dx", AMP_OP_ID_trapezoid_dx},
     {"triangular_solve", AMP_OP_ID_triangular_solve},
     {"tril", AMP_OP_ID_tril},
     {"triplet_margin_loss", AMP_OP_ID_triplet_margin_loss},
     {"triu", AMP_OP_ID_triu},
     {"trunc", AMP_OP_ID_trunc},
     {"unbind", AMP_OP_ID_unbind},
+    {"unflatten", AMP_OP_ID_unflatten},
     {"unfold", AMP_OP_ID_unfold},
     {"uniform", AMP_OP_ID_uniform},
+    {"unique", AMP_OP_ID_unique},
     {"unsqueeze", AMP_OP_ID_unsqueeze},
     {"upsample_bicubic2d", AMP_OP_ID_upsample_bicubic2d},
     {"upsample_bicubic2d_aa", AMP_OP_ID_upsample_bicubic2d_aa},
@@ -5417,6 +6581,7 @@ const amp_op_name amp_op_names[] = {
     {"vdot", AMP_OP_ID_vdot},
     {"view", AMP_OP_ID_view},
     {"view_as_complex", AMP_OP_ID_view_as_complex},
+    {"view_as_real", AMP_OP_ID_view_as_real},
     {"where", AMP_OP_ID_where},
     {"where.scalar", AMP_OP_ID_where_scalar},
     {"where.scalar_other", AMP_OP_ID_where_scalar_other},
@@ -5424,8 +6589,13 @@ const amp_op_name amp_op_names[] = {
     {"where_scalar", AMP_OP_ID_where_scalar},
     {"where_scalar_other", AMP_OP_ID_where_scalar_other},
     {"where_scalar_self", AMP_OP_ID_where_scalar_self},
+    {"xlogy", AMP_OP_ID_xlogy},
+    {"xlogy.scalar_other", AMP_OP_ID_xlogy_scalar_other},
+    {"xlogy.scalar_self", AMP_OP_ID_xlogy_scalar_self},
+    {"xlogy_scalar_other", AMP_OP_ID_xlogy_scalar_other},
+    {"xlogy_scalar_self", AMP_OP_ID_xlogy_scalar_self},
     {"zeros", AMP_OP_ID_zeros},
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 443;
+const int amp_op_name_count = 552;

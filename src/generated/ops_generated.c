@@ -224,6 +224,10 @@ FITS(permute);
 amp_tensor *amp_permute_call(const amp_permute_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_permute], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(movedim);
+amp_tensor *amp_movedim_call(const amp_movedim_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_movedim], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(transpose);
 amp_tensor *amp_transpose_call(const amp_transpose_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_transpose], AMP_FORM_FUNCTION, args, NULL);
@@ -255,6 +259,10 @@ amp_tensor *amp_unsqueeze_inplace_call(const amp_unsqueeze_args *args) {
 FITS(flatten);
 amp_tensor *amp_flatten_call(const amp_flatten_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_flatten], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(unflatten);
+amp_tensor *amp_unflatten_call(const amp_unflatten_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_unflatten], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(expand);
 amp_tensor *amp_expand_call(const amp_expand_args *args) {
@@ -288,10 +296,28 @@ FITS(view_as_complex);
 amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_view_as_complex], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(view_as_real);
+amp_tensor *amp_view_as_real_call(const amp_view_as_real_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_view_as_real], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(real);
+amp_tensor *amp_real_call(const amp_real_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_real], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(imag);
+amp_tensor *amp_imag_call(const amp_imag_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_imag], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(chunk);
 amp_tensor_list amp_chunk_call(const amp_chunk_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_chunk], args); }
 FITS(split);
 amp_tensor_list amp_split_call(const amp_split_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_split], args); }
+FITS(tensor_split);
+amp_tensor_list amp_tensor_split_call(const amp_tensor_split_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_tensor_split], args); }
+FITS(tensor_split_indices);
+amp_tensor_list amp_tensor_split_indices_call(const amp_tensor_split_indices_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_tensor_split_indices], args); }
+FITS(tensor_split_tensor);
+amp_tensor_list amp_tensor_split_tensor_call(const amp_tensor_split_tensor_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_tensor_split_tensor], args); }
 FITS(unbind);
 amp_tensor_list amp_unbind_call(const amp_unbind_args *args) { return amp_dispatch_list(&amp_op_table[AMP_OP_ID_unbind], args); }
 FITS(clone);
@@ -375,6 +401,13 @@ amp_tensor *amp_flip_call(const amp_flip_args *args) {
 amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_flip], AMP_FORM_OUT, args, out);
 }
+FITS(rot90);
+amp_tensor *amp_rot90_call(const amp_rot90_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rot90], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_rot90_out_call(amp_tensor *out, const amp_rot90_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rot90], AMP_FORM_OUT, args, out);
+}
 FITS(roll);
 amp_tensor *amp_roll_call(const amp_roll_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_roll], AMP_FORM_FUNCTION, args, NULL);
@@ -402,6 +435,20 @@ amp_tensor *amp_triu_inplace_call(const amp_triu_args *args) {
 amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_triu], AMP_FORM_OUT, args, out);
 }
+FITS(diag);
+amp_tensor *amp_diag_call(const amp_diag_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diag], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_diag_out_call(amp_tensor *out, const amp_diag_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diag], AMP_FORM_OUT, args, out);
+}
+FITS(diag_embed);
+amp_tensor *amp_diag_embed_call(const amp_diag_embed_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diag_embed], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_diag_embed_out_call(amp_tensor *out, const amp_diag_embed_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diag_embed], AMP_FORM_OUT, args, out);
+}
 FITS(pixel_shuffle);
 amp_tensor *amp_pixel_shuffle_call(const amp_pixel_shuffle_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_pixel_shuffle], AMP_FORM_FUNCTION, args, NULL);
@@ -415,6 +462,13 @@ amp_tensor *amp_pixel_unshuffle_call(const amp_pixel_unshuffle_args *args) {
 }
 amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixel_unshuffle_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_pixel_unshuffle], AMP_FORM_OUT, args, out);
+}
+FITS(channel_shuffle);
+amp_tensor *amp_channel_shuffle_call(const amp_channel_shuffle_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_channel_shuffle], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_channel_shuffle_out_call(amp_tensor *out, const amp_channel_shuffle_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_channel_shuffle], AMP_FORM_OUT, args, out);
 }
 FITS(constant_pad_nd);
 amp_tensor *amp_constant_pad_nd_call(const amp_constant_pad_nd_args *args) {
@@ -506,6 +560,27 @@ amp_tensor *amp_masked_fill_tensor_inplace_call(const amp_masked_fill_tensor_arg
 amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_masked_fill_tensor_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_masked_fill_tensor], AMP_FORM_OUT, args, out);
 }
+FITS(masked_select);
+amp_tensor *amp_masked_select_call(const amp_masked_select_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_masked_select], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_masked_select_out_call(amp_tensor *out, const amp_masked_select_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_masked_select], AMP_FORM_OUT, args, out);
+}
+FITS(masked_scatter);
+amp_tensor *amp_masked_scatter_call(const amp_masked_scatter_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_masked_scatter], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_masked_scatter_inplace_call(const amp_masked_scatter_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_masked_scatter], AMP_FORM_INPLACE, args, NULL);
+}
+FITS(nonzero);
+amp_tensor *amp_nonzero_call(const amp_nonzero_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nonzero], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nonzero_out_call(amp_tensor *out, const amp_nonzero_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nonzero], AMP_FORM_OUT, args, out);
+}
 FITS(gather);
 amp_tensor *amp_gather_call(const amp_gather_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_gather], AMP_FORM_FUNCTION, args, NULL);
@@ -527,6 +602,14 @@ amp_tensor *amp_index_select_call(const amp_index_select_args *args) {
 amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_select_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_index_select], AMP_FORM_OUT, args, out);
 }
+FITS(repeat_interleave);
+amp_tensor *amp_repeat_interleave_call(const amp_repeat_interleave_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_repeat_interleave], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(repeat_interleave_tensor);
+amp_tensor *amp_repeat_interleave_tensor_call(const amp_repeat_interleave_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_repeat_interleave_tensor], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(index_put);
 amp_tensor *amp_index_put_call(const amp_index_put_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_index_put], AMP_FORM_FUNCTION, args, NULL);
@@ -536,6 +619,33 @@ amp_tensor *amp_index_put_inplace_call(const amp_index_put_args *args) {
 }
 amp_tensor *amp_index_put_out_call(amp_tensor *out, const amp_index_put_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_index_put], AMP_FORM_OUT, args, out);
+}
+FITS(index);
+amp_tensor *amp_index_call(const amp_index_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_index_out_call(amp_tensor *out, const amp_index_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index], AMP_FORM_OUT, args, out);
+}
+FITS(index_fill);
+amp_tensor *amp_index_fill_call(const amp_index_fill_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_fill], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_index_fill_inplace_call(const amp_index_fill_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_fill], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_index_fill_out_call(amp_tensor *out, const amp_index_fill_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_fill], AMP_FORM_OUT, args, out);
+}
+FITS(index_fill_tensor);
+amp_tensor *amp_index_fill_tensor_call(const amp_index_fill_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_fill_tensor], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_index_fill_tensor_inplace_call(const amp_index_fill_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_fill_tensor], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_index_fill_tensor_out_call(amp_tensor *out, const amp_index_fill_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_fill_tensor], AMP_FORM_OUT, args, out);
 }
 FITS(index_add);
 amp_tensor *amp_index_add_call(const amp_index_add_args *args) {
@@ -556,6 +666,16 @@ amp_tensor *amp_index_copy_inplace_call(const amp_index_copy_args *args) {
 }
 amp_tensor *amp_index_copy_out_call(amp_tensor *out, const amp_index_copy_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_index_copy], AMP_FORM_OUT, args, out);
+}
+FITS(index_reduce);
+amp_tensor *amp_index_reduce_call(const amp_index_reduce_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_reduce], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_index_reduce_inplace_call(const amp_index_reduce_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_reduce], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_index_reduce_out_call(amp_tensor *out, const amp_index_reduce_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_index_reduce], AMP_FORM_OUT, args, out);
 }
 FITS(scatter);
 amp_tensor *amp_scatter_call(const amp_scatter_args *args) {
@@ -587,6 +707,16 @@ amp_tensor *amp_scatter_add_inplace_call(const amp_scatter_add_args *args) {
 amp_tensor *amp_scatter_add_out_call(amp_tensor *out, const amp_scatter_add_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_scatter_add], AMP_FORM_OUT, args, out);
 }
+FITS(scatter_reduce);
+amp_tensor *amp_scatter_reduce_call(const amp_scatter_reduce_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_scatter_reduce], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_scatter_reduce_inplace_call(const amp_scatter_reduce_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_scatter_reduce], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_scatter_reduce_out_call(amp_tensor *out, const amp_scatter_reduce_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_scatter_reduce], AMP_FORM_OUT, args, out);
+}
 FITS(embedding);
 amp_tensor *amp_embedding_call(const amp_embedding_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding], AMP_FORM_FUNCTION, args, NULL);
@@ -613,6 +743,55 @@ amp_tensor *amp_topk_call(const amp_topk_args *args) {
 amp_tensor *amp_topk_out_call(amp_tensor *values, amp_tensor *indices, const amp_topk_args *args) {
     amp_tensor *const outs[] = {values, indices};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_topk], args, outs);
+}
+FITS(kthvalue);
+amp_tensor *amp_kthvalue_call(const amp_kthvalue_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_kthvalue], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_kthvalue_out_call(amp_tensor *values, amp_tensor *indices, const amp_kthvalue_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_kthvalue], args, outs);
+}
+FITS(msort);
+amp_tensor *amp_msort_call(const amp_msort_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_msort], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_msort_out_call(amp_tensor *out, const amp_msort_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_msort], AMP_FORM_OUT, args, out);
+}
+FITS(median);
+amp_tensor *amp_median_call(const amp_median_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_median], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_median_out_call(amp_tensor *out, const amp_median_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_median], AMP_FORM_OUT, args, out);
+}
+FITS(median_dim);
+amp_tensor *amp_median_dim_call(const amp_median_dim_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_median_dim], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_median_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_median_dim_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_median_dim], args, outs);
+}
+FITS(nanmedian);
+amp_tensor *amp_nanmedian_call(const amp_nanmedian_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmedian], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nanmedian_out_call(amp_tensor *out, const amp_nanmedian_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmedian], AMP_FORM_OUT, args, out);
+}
+FITS(nanmedian_dim);
+amp_tensor *amp_nanmedian_dim_call(const amp_nanmedian_dim_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmedian_dim], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nanmedian_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_nanmedian_dim_args *args) {
+    amp_tensor *const outs[] = {values, indices};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_nanmedian_dim], args, outs);
+}
+FITS(unique);
+amp_tensor *amp_unique_call(const amp_unique_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_unique], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(argmax);
 amp_tensor *amp_argmax_call(const amp_argmax_args *args) {
@@ -854,6 +1033,128 @@ amp_tensor *amp_logaddexp_call(const amp_logaddexp_args *args) {
 amp_tensor *amp_logaddexp_out_call(amp_tensor *out, const amp_logaddexp_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_logaddexp], AMP_FORM_OUT, args, out);
 }
+FITS(logaddexp2);
+amp_tensor *amp_logaddexp2_call(const amp_logaddexp2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logaddexp2], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_logaddexp2_out_call(amp_tensor *out, const amp_logaddexp2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logaddexp2], AMP_FORM_OUT, args, out);
+}
+FITS(fmax);
+amp_tensor *amp_fmax_call(const amp_fmax_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fmax], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fmax_out_call(amp_tensor *out, const amp_fmax_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fmax], AMP_FORM_OUT, args, out);
+}
+FITS(fmin);
+amp_tensor *amp_fmin_call(const amp_fmin_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fmin], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fmin_out_call(amp_tensor *out, const amp_fmin_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fmin], AMP_FORM_OUT, args, out);
+}
+FITS(kron);
+amp_tensor *amp_kron_call(const amp_kron_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_kron], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_kron_out_call(amp_tensor *out, const amp_kron_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_kron], AMP_FORM_OUT, args, out);
+}
+FITS(hypot);
+amp_tensor *amp_hypot_call(const amp_hypot_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hypot], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_hypot_inplace_call(const amp_hypot_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hypot], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_hypot_out_call(amp_tensor *out, const amp_hypot_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hypot], AMP_FORM_OUT, args, out);
+}
+FITS(copysign);
+amp_tensor *amp_copysign_call(const amp_copysign_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copysign], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_copysign_inplace_call(const amp_copysign_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copysign], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_copysign_out_call(amp_tensor *out, const amp_copysign_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copysign], AMP_FORM_OUT, args, out);
+}
+FITS(copysign_scalar);
+amp_tensor *amp_copysign_scalar_call(const amp_copysign_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copysign_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_copysign_scalar_inplace_call(const amp_copysign_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copysign_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_copysign_scalar_out_call(amp_tensor *out, const amp_copysign_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_copysign_scalar], AMP_FORM_OUT, args, out);
+}
+FITS(xlogy);
+amp_tensor *amp_xlogy_call(const amp_xlogy_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_xlogy_inplace_call(const amp_xlogy_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_xlogy_out_call(amp_tensor *out, const amp_xlogy_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy], AMP_FORM_OUT, args, out);
+}
+FITS(xlogy_scalar_other);
+amp_tensor *amp_xlogy_scalar_other_call(const amp_xlogy_scalar_other_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy_scalar_other], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_xlogy_scalar_other_inplace_call(const amp_xlogy_scalar_other_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy_scalar_other], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_xlogy_scalar_other_out_call(amp_tensor *out, const amp_xlogy_scalar_other_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy_scalar_other], AMP_FORM_OUT, args, out);
+}
+FITS(xlogy_scalar_self);
+amp_tensor *amp_xlogy_scalar_self_call(const amp_xlogy_scalar_self_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy_scalar_self], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_xlogy_scalar_self_out_call(amp_tensor *out, const amp_xlogy_scalar_self_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_xlogy_scalar_self], AMP_FORM_OUT, args, out);
+}
+FITS(ldexp);
+amp_tensor *amp_ldexp_call(const amp_ldexp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_ldexp], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_ldexp_inplace_call(const amp_ldexp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_ldexp], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_ldexp_out_call(amp_tensor *out, const amp_ldexp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_ldexp], AMP_FORM_OUT, args, out);
+}
+FITS(float_power);
+amp_tensor *amp_float_power_call(const amp_float_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_float_power_inplace_call(const amp_float_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_float_power_out_call(amp_tensor *out, const amp_float_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power], AMP_FORM_OUT, args, out);
+}
+FITS(float_power_scalar);
+amp_tensor *amp_float_power_scalar_call(const amp_float_power_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_float_power_scalar_inplace_call(const amp_float_power_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_float_power_scalar_out_call(amp_tensor *out, const amp_float_power_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power_scalar], AMP_FORM_OUT, args, out);
+}
+FITS(float_power_scalar_base);
+amp_tensor *amp_float_power_scalar_base_call(const amp_float_power_scalar_base_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power_scalar_base], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_float_power_scalar_base_out_call(amp_tensor *out, const amp_float_power_scalar_base_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_float_power_scalar_base], AMP_FORM_OUT, args, out);
+}
 FITS(lerp);
 amp_tensor *amp_lerp_call(const amp_lerp_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_lerp], AMP_FORM_FUNCTION, args, NULL);
@@ -1078,6 +1379,116 @@ amp_tensor *amp_logical_not_inplace_call(const amp_logical_not_args *args) {
 amp_tensor *amp_logical_not_out_call(amp_tensor *out, const amp_logical_not_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_logical_not], AMP_FORM_OUT, args, out);
 }
+FITS(bitwise_and);
+amp_tensor *amp_bitwise_and_call(const amp_bitwise_and_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_and], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_and_inplace_call(const amp_bitwise_and_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_and], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_and_out_call(amp_tensor *out, const amp_bitwise_and_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_and], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_and_scalar);
+amp_tensor *amp_bitwise_and_scalar_call(const amp_bitwise_and_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_and_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_and_scalar_inplace_call(const amp_bitwise_and_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_and_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_and_scalar_out_call(amp_tensor *out, const amp_bitwise_and_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_and_scalar], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_or);
+amp_tensor *amp_bitwise_or_call(const amp_bitwise_or_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_or], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_or_inplace_call(const amp_bitwise_or_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_or], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_or_out_call(amp_tensor *out, const amp_bitwise_or_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_or], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_or_scalar);
+amp_tensor *amp_bitwise_or_scalar_call(const amp_bitwise_or_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_or_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_or_scalar_inplace_call(const amp_bitwise_or_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_or_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_or_scalar_out_call(amp_tensor *out, const amp_bitwise_or_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_or_scalar], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_xor);
+amp_tensor *amp_bitwise_xor_call(const amp_bitwise_xor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_xor], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_xor_inplace_call(const amp_bitwise_xor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_xor], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_xor_out_call(amp_tensor *out, const amp_bitwise_xor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_xor], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_xor_scalar);
+amp_tensor *amp_bitwise_xor_scalar_call(const amp_bitwise_xor_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_xor_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_xor_scalar_inplace_call(const amp_bitwise_xor_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_xor_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_xor_scalar_out_call(amp_tensor *out, const amp_bitwise_xor_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_xor_scalar], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_not);
+amp_tensor *amp_bitwise_not_call(const amp_bitwise_not_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_not], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_not_inplace_call(const amp_bitwise_not_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_not], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_not_out_call(amp_tensor *out, const amp_bitwise_not_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_not], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_left_shift);
+amp_tensor *amp_bitwise_left_shift_call(const amp_bitwise_left_shift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_left_shift], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_left_shift_inplace_call(const amp_bitwise_left_shift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_left_shift], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_left_shift_out_call(amp_tensor *out, const amp_bitwise_left_shift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_left_shift], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_left_shift_scalar);
+amp_tensor *amp_bitwise_left_shift_scalar_call(const amp_bitwise_left_shift_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_left_shift_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_left_shift_scalar_inplace_call(const amp_bitwise_left_shift_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_left_shift_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_left_shift_scalar_out_call(amp_tensor *out, const amp_bitwise_left_shift_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_left_shift_scalar], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_right_shift);
+amp_tensor *amp_bitwise_right_shift_call(const amp_bitwise_right_shift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_right_shift], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_right_shift_inplace_call(const amp_bitwise_right_shift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_right_shift], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_right_shift_out_call(amp_tensor *out, const amp_bitwise_right_shift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_right_shift], AMP_FORM_OUT, args, out);
+}
+FITS(bitwise_right_shift_scalar);
+amp_tensor *amp_bitwise_right_shift_scalar_call(const amp_bitwise_right_shift_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_right_shift_scalar], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_bitwise_right_shift_scalar_inplace_call(const amp_bitwise_right_shift_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_right_shift_scalar], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_bitwise_right_shift_scalar_out_call(amp_tensor *out, const amp_bitwise_right_shift_scalar_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_bitwise_right_shift_scalar], AMP_FORM_OUT, args, out);
+}
 FITS(abs);
 amp_tensor *amp_abs_call(const amp_abs_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_abs], AMP_FORM_FUNCTION, args, NULL);
@@ -1248,6 +1659,16 @@ amp_tensor *amp_log1p_inplace_call(const amp_log1p_args *args) {
 amp_tensor *amp_log1p_out_call(amp_tensor *out, const amp_log1p_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_log1p], AMP_FORM_OUT, args, out);
 }
+FITS(exp2);
+amp_tensor *amp_exp2_call(const amp_exp2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_exp2], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_exp2_inplace_call(const amp_exp2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_exp2], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_exp2_out_call(amp_tensor *out, const amp_exp2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_exp2], AMP_FORM_OUT, args, out);
+}
 FITS(sin);
 amp_tensor *amp_sin_call(const amp_sin_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sin], AMP_FORM_FUNCTION, args, NULL);
@@ -1338,6 +1759,36 @@ amp_tensor *amp_tanh_inplace_call(const amp_tanh_args *args) {
 amp_tensor *amp_tanh_out_call(amp_tensor *out, const amp_tanh_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_tanh], AMP_FORM_OUT, args, out);
 }
+FITS(asinh);
+amp_tensor *amp_asinh_call(const amp_asinh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_asinh], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_asinh_inplace_call(const amp_asinh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_asinh], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_asinh_out_call(amp_tensor *out, const amp_asinh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_asinh], AMP_FORM_OUT, args, out);
+}
+FITS(acosh);
+amp_tensor *amp_acosh_call(const amp_acosh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_acosh], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_acosh_inplace_call(const amp_acosh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_acosh], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_acosh_out_call(amp_tensor *out, const amp_acosh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_acosh], AMP_FORM_OUT, args, out);
+}
+FITS(atanh);
+amp_tensor *amp_atanh_call(const amp_atanh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_atanh], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_atanh_inplace_call(const amp_atanh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_atanh], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_atanh_out_call(amp_tensor *out, const amp_atanh_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_atanh], AMP_FORM_OUT, args, out);
+}
 FITS(sinc);
 amp_tensor *amp_sinc_call(const amp_sinc_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sinc], AMP_FORM_FUNCTION, args, NULL);
@@ -1358,6 +1809,16 @@ amp_tensor *amp_erf_inplace_call(const amp_erf_args *args) {
 amp_tensor *amp_erf_out_call(amp_tensor *out, const amp_erf_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_erf], AMP_FORM_OUT, args, out);
 }
+FITS(erfc);
+amp_tensor *amp_erfc_call(const amp_erfc_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_erfc], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_erfc_inplace_call(const amp_erfc_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_erfc], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_erfc_out_call(amp_tensor *out, const amp_erfc_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_erfc], AMP_FORM_OUT, args, out);
+}
 FITS(erfinv);
 amp_tensor *amp_erfinv_call(const amp_erfinv_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_erfinv], AMP_FORM_FUNCTION, args, NULL);
@@ -1368,6 +1829,26 @@ amp_tensor *amp_erfinv_inplace_call(const amp_erfinv_args *args) {
 amp_tensor *amp_erfinv_out_call(amp_tensor *out, const amp_erfinv_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_erfinv], AMP_FORM_OUT, args, out);
 }
+FITS(lgamma);
+amp_tensor *amp_lgamma_call(const amp_lgamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_lgamma], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_lgamma_inplace_call(const amp_lgamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_lgamma], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_lgamma_out_call(amp_tensor *out, const amp_lgamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_lgamma], AMP_FORM_OUT, args, out);
+}
+FITS(digamma);
+amp_tensor *amp_digamma_call(const amp_digamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_digamma], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_digamma_inplace_call(const amp_digamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_digamma], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_digamma_out_call(amp_tensor *out, const amp_digamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_digamma], AMP_FORM_OUT, args, out);
+}
 FITS(sigmoid);
 amp_tensor *amp_sigmoid_call(const amp_sigmoid_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sigmoid], AMP_FORM_FUNCTION, args, NULL);
@@ -1377,6 +1858,23 @@ amp_tensor *amp_sigmoid_inplace_call(const amp_sigmoid_args *args) {
 }
 amp_tensor *amp_sigmoid_out_call(amp_tensor *out, const amp_sigmoid_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sigmoid], AMP_FORM_OUT, args, out);
+}
+FITS(logit);
+amp_tensor *amp_logit_call(const amp_logit_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logit], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_logit_inplace_call(const amp_logit_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logit], AMP_FORM_INPLACE, args, NULL);
+}
+amp_tensor *amp_logit_out_call(amp_tensor *out, const amp_logit_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logit], AMP_FORM_OUT, args, out);
+}
+FITS(angle);
+amp_tensor *amp_angle_call(const amp_angle_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_angle], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_angle_out_call(amp_tensor *out, const amp_angle_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_angle], AMP_FORM_OUT, args, out);
 }
 FITS(nan_to_num);
 amp_tensor *amp_nan_to_num_call(const amp_nan_to_num_args *args) {
@@ -1405,6 +1903,20 @@ amp_tensor *amp_isinf_out_call(amp_tensor *out, const amp_isinf_args *args) {
 FITS(isfinite);
 amp_tensor *amp_isfinite_call(const amp_isfinite_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_isfinite], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(isposinf);
+amp_tensor *amp_isposinf_call(const amp_isposinf_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_isposinf], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_isposinf_out_call(amp_tensor *out, const amp_isposinf_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_isposinf], AMP_FORM_OUT, args, out);
+}
+FITS(isneginf);
+amp_tensor *amp_isneginf_call(const amp_isneginf_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_isneginf], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_isneginf_out_call(amp_tensor *out, const amp_isneginf_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_isneginf], AMP_FORM_OUT, args, out);
 }
 FITS(polar);
 amp_tensor *amp_polar_call(const amp_polar_args *args) {
@@ -1567,6 +2079,24 @@ amp_tensor *amp_threshold_inplace_call(const amp_threshold_args *args) {
 amp_tensor *amp_threshold_out_call(amp_tensor *out, const amp_threshold_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_threshold], AMP_FORM_OUT, args, out);
 }
+FITS(hardshrink);
+amp_tensor *amp_hardshrink_call(const amp_hardshrink_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hardshrink], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_hardshrink_out_call(amp_tensor *out, const amp_hardshrink_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hardshrink], AMP_FORM_OUT, args, out);
+}
+FITS(softshrink);
+amp_tensor *amp_softshrink_call(const amp_softshrink_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_softshrink], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_softshrink_out_call(amp_tensor *out, const amp_softshrink_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_softshrink], AMP_FORM_OUT, args, out);
+}
+FITS(tanhshrink);
+amp_tensor *amp_tanhshrink_call(const amp_tanhshrink_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_tanhshrink], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(glu);
 amp_tensor *amp_glu_call(const amp_glu_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_glu], AMP_FORM_FUNCTION, args, NULL);
@@ -1671,6 +2201,14 @@ amp_tensor *amp_amin_call(const amp_amin_args *args) {
 }
 amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_amin], AMP_FORM_OUT, args, out);
+}
+FITS(aminmax);
+amp_tensor *amp_aminmax_call(const amp_aminmax_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_aminmax], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_aminmax_out_call(amp_tensor *min, amp_tensor *max, const amp_aminmax_args *args) {
+    amp_tensor *const outs[] = {min, max};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_aminmax], args, outs);
 }
 FITS(max);
 amp_tensor *amp_max_call(const amp_max_args *args) {
@@ -1842,6 +2380,50 @@ amp_tensor *amp_cumprod_inplace_call(const amp_cumprod_args *args) {
 }
 amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_cumprod], AMP_FORM_OUT, args, out);
+}
+FITS(logcumsumexp);
+amp_tensor *amp_logcumsumexp_call(const amp_logcumsumexp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logcumsumexp], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_logcumsumexp_out_call(amp_tensor *out, const amp_logcumsumexp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logcumsumexp], AMP_FORM_OUT, args, out);
+}
+FITS(diff);
+amp_tensor *amp_diff_call(const amp_diff_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diff], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_diff_out_call(amp_tensor *out, const amp_diff_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diff], AMP_FORM_OUT, args, out);
+}
+FITS(nansum);
+amp_tensor *amp_nansum_call(const amp_nansum_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nansum], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nansum_out_call(amp_tensor *out, const amp_nansum_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nansum], AMP_FORM_OUT, args, out);
+}
+FITS(nanmean);
+amp_tensor *amp_nanmean_call(const amp_nanmean_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmean], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_nanmean_out_call(amp_tensor *out, const amp_nanmean_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nanmean], AMP_FORM_OUT, args, out);
+}
+FITS(trapezoid);
+amp_tensor *amp_trapezoid_call(const amp_trapezoid_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_trapezoid], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(trapezoid_dx);
+amp_tensor *amp_trapezoid_dx_call(const amp_trapezoid_dx_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_trapezoid_dx], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(cov);
+amp_tensor *amp_cov_call(const amp_cov_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_cov], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(corrcoef);
+amp_tensor *amp_corrcoef_call(const amp_corrcoef_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_corrcoef], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(cummax);
 amp_tensor *amp_cummax_call(const amp_cummax_args *args) {
@@ -2165,6 +2747,10 @@ amp_tensor *amp_adaptive_avg_pool3d_call(const amp_adaptive_avg_pool3d_args *arg
 amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_adaptive_avg_pool3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_avg_pool3d], AMP_FORM_OUT, args, out);
 }
+FITS(adaptive_max_pool1d);
+amp_tensor *amp_adaptive_max_pool1d_call(const amp_adaptive_max_pool1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_max_pool1d], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(adaptive_max_pool2d);
 amp_tensor *amp_adaptive_max_pool2d_call(const amp_adaptive_max_pool2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_max_pool2d], AMP_FORM_FUNCTION, args, NULL);
@@ -2196,6 +2782,10 @@ amp_tensor *amp_fractional_max_pool3d_call(const amp_fractional_max_pool3d_args 
 amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tensor *indices, const amp_fractional_max_pool3d_args *args) {
     amp_tensor *const outs[] = {out, indices};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_fractional_max_pool3d], args, outs);
+}
+FITS(max_unpool1d);
+amp_tensor *amp_max_unpool1d_call(const amp_max_unpool1d_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_max_unpool1d], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(max_unpool2d);
 amp_tensor *amp_max_unpool2d_call(const amp_max_unpool2d_args *args) {
@@ -2430,6 +3020,10 @@ FITS(poisson_nll_loss);
 amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_poisson_nll_loss], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(gaussian_nll_loss);
+amp_tensor *amp_gaussian_nll_loss_call(const amp_gaussian_nll_loss_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_gaussian_nll_loss], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(cosine_embedding_loss);
 amp_tensor *amp_cosine_embedding_loss_call(const amp_cosine_embedding_loss_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_cosine_embedding_loss], AMP_FORM_FUNCTION, args, NULL);
@@ -2474,6 +3068,10 @@ amp_tensor *amp_multilabel_margin_loss_forward_call(const amp_multilabel_margin_
 amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *output, amp_tensor *is_target, const amp_multilabel_margin_loss_forward_args *args) {
     amp_tensor *const outs[] = {output, is_target};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_multilabel_margin_loss_forward], args, outs);
+}
+FITS(multilabel_soft_margin_loss);
+amp_tensor *amp_multilabel_soft_margin_loss_call(const amp_multilabel_soft_margin_loss_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_multilabel_soft_margin_loss], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(ctc_loss);
 amp_tensor *amp_ctc_loss_call(const amp_ctc_loss_args *args) {
@@ -2536,6 +3134,37 @@ amp_tensor *amp_linalg_inv_ex_call(const amp_linalg_inv_ex_args *args) {
 amp_tensor *amp_linalg_inv_ex_out_call(amp_tensor *inverse, amp_tensor *info, const amp_linalg_inv_ex_args *args) {
     amp_tensor *const outs[] = {inverse, info};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_inv_ex], args, outs);
+}
+FITS(linalg_slogdet);
+amp_tensor *amp_linalg_slogdet_call(const amp_linalg_slogdet_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_slogdet], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_slogdet_out_call(amp_tensor *sign, amp_tensor *logabsdet, const amp_linalg_slogdet_args *args) {
+    amp_tensor *const outs[] = {sign, logabsdet};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_slogdet], args, outs);
+}
+FITS(slogdet);
+amp_tensor *amp_slogdet_call(const amp_slogdet_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_slogdet], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_slogdet_out_call(amp_tensor *sign, amp_tensor *logabsdet, const amp_slogdet_args *args) {
+    amp_tensor *const outs[] = {sign, logabsdet};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_slogdet], args, outs);
+}
+FITS(linalg_det);
+amp_tensor *amp_linalg_det_call(const amp_linalg_det_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_det], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_det_out_call(amp_tensor *out, const amp_linalg_det_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_det], AMP_FORM_OUT, args, out);
+}
+FITS(det);
+amp_tensor *amp_det_call(const amp_det_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_det], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(logdet);
+amp_tensor *amp_logdet_call(const amp_logdet_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_logdet], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(pinverse);
 amp_tensor *amp_pinverse_call(const amp_pinverse_args *args) {
@@ -2849,6 +3478,42 @@ amp_tensor *amp_fft_irfftn_call(const amp_fft_irfftn_args *args) {
 }
 amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfftn_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_irfftn], AMP_FORM_OUT, args, out);
+}
+FITS(fft_hfft2);
+amp_tensor *amp_fft_hfft2_call(const amp_fft_hfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfft2], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_hfft2_out_call(amp_tensor *out, const amp_fft_hfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfft2], AMP_FORM_OUT, args, out);
+}
+FITS(fft_ihfft2);
+amp_tensor *amp_fft_ihfft2_call(const amp_fft_ihfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfft2], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_ihfft2_out_call(amp_tensor *out, const amp_fft_ihfft2_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfft2], AMP_FORM_OUT, args, out);
+}
+FITS(fft_hfftn);
+amp_tensor *amp_fft_hfftn_call(const amp_fft_hfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfftn], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_hfftn_out_call(amp_tensor *out, const amp_fft_hfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_hfftn], AMP_FORM_OUT, args, out);
+}
+FITS(fft_ihfftn);
+amp_tensor *amp_fft_ihfftn_call(const amp_fft_ihfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfftn], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_fft_ihfftn_out_call(amp_tensor *out, const amp_fft_ihfftn_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ihfftn], AMP_FORM_OUT, args, out);
+}
+FITS(fft_fftshift);
+amp_tensor *amp_fft_fftshift_call(const amp_fft_fftshift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_fftshift], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(fft_ifftshift);
+amp_tensor *amp_fft_ifftshift_call(const amp_fft_ifftshift_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_fft_ifftshift], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(stft);
 amp_tensor *amp_stft_call(const amp_stft_args *args) {

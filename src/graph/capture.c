@@ -42,7 +42,7 @@ static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
     if (is_marked(c, t)) return (int)(t->mark & UINT32_MAX);
     /* An op made it, and nobody saw that: it may depend on the inputs. */
     if (!t->storage) return give_up(c, "an argument is a cast that a function of the program made", op);
-    if (atomic_load_explicit(&t->storage->produced, memory_order_relaxed) &&
+    if (!c->is_programs && atomic_load_explicit(&t->storage->produced, memory_order_relaxed) &&
         !atomic_load_explicit(&t->storage->parameter, memory_order_relaxed))
         return give_up(c, "an argument comes from an op that was not seen", op);
     const int value = amp_net_add_constant(c->net, t);
@@ -62,8 +62,20 @@ static bool sizes_by_elements(const amp_call *call) {
     return false;
 }
 
-static const char *why_not(const amp_call *call) {
-    if (call->form != AMP_FORM_FUNCTION || call->op->flags & AMP_OP_MUTATES) return "a call writes its arguments";
+/* Running statistics are written in training only. */
+static bool is_inference(const amp_call *call) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_BOOL && strcmp(arg->name, "training") == 0)
+            return !*(const bool *)amp_call_field(call, arg);
+    }
+    return false;
+}
+
+static const char *why_not(const amp_capture *c, const amp_call *call) {
+    if (memcmp(c->regions, amp_region_states, sizeof c->regions) != 0) return "the function opens a region";
+    if (call->form != AMP_FORM_FUNCTION) return "a call writes its arguments";
+    if (call->op->flags & AMP_OP_MUTATES && !is_inference(call)) return "a call writes its arguments";
     for (int i = 0; i < call->op->arg_count; i++) {
         if (call->op->args[i].kind == AMP_ARG_GENERATOR) return "a call takes random numbers";
     }
@@ -107,7 +119,7 @@ static void add_operands(amp_capture *c, const amp_call *call, written *w) {
 
 static written write_down(amp_capture *c, const amp_call *call) {
     written w = {NULL, 0};
-    const char *why = why_not(call);
+    const char *why = why_not(c, call);
     const int operands = count_operands(call);
     const bool is_list = (call->op->flags & AMP_OP_RETURNS_LIST) != 0;
     if (why) give_up(c, why, call->op);
@@ -132,11 +144,16 @@ static amp_tensor *own_header(amp_capture *c, amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
-/* Results of constants are constants, and serve as weights do. */
+/* Results of constants are constants, and serve as weights do. What came back unchanged is the value that it was. */
 static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result) {
     amp_tensor *t = own_header(c, call, *result);
     if (!t) return give_up(c, "no memory", call->op);
+    const uint64_t mark = is_marked(c, *result) ? (*result)->mark : 0;
     *result = t;
+    if (mark) {
+        t->mark = mark;
+        return AMP_NET_NONE;
+    }
     const bool folds = depends == 0 && t->storage->bytes <= MOST_FOLDED_BYTES;
     if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
     const int value = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
@@ -207,11 +224,13 @@ static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, amp_tens
     return AMP_OK;
 }
 
-amp_status amp_capture_begin(amp_capture *c, amp_tensor *const *inputs, int input_count, int output_count,
+amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
                              amp_tensor **views) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
-    *c = (amp_capture){.net = amp_net_new(input_count, output_count), .outer = current};
+    *c = (amp_capture){.is_programs = source->is_programs, .outer = current};
+    c->net = amp_net_new(source->input_count, source->output_count);
+    memcpy(c->regions, amp_region_states, sizeof c->regions);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
     c->number = 1 + (atomic_fetch_add(&captures, 1) & (UINT32_MAX >> 1));
     const amp_status status = lend_views(c, inputs, views);

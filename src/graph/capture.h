@@ -8,20 +8,24 @@
 #ifndef AMP_GRAPH_CAPTURE_H
 #define AMP_GRAPH_CAPTURE_H
 
+#include "graph/graph.h"
 #include "graph/net.h"
+#include "policy/regions.h"
 
 typedef struct amp_capture {
     amp_net *net;
     uint64_t number; /* of this capture, in the upper half of marks */
     uint64_t reads;  /* the inputs whose elements decided something outside of ops: bits as in amp_net_value.depends */
-    const char *failed; /* why there will be no net: static text */
-    const char *at;     /* … the op where */
+    const char *failed;                         /* why there will be no net: static text */
+    const char *at;                             /* … the op where */
+    bool is_programs;                           /* tensors that ops made before it began are constants */
+    amp_region_state regions[AMP_DEVICE_COUNT]; /* when it began */
     struct amp_capture *outer;
 } amp_capture;
 
 /* Begins on this thread. The inputs that `compute` is to be given are views, in the innermost scope, which it puts into
  * `views`. An error only where memory is missing. */
-amp_status amp_capture_begin(amp_capture *c, amp_tensor *const *inputs, int input_count, int output_count,
+amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
                              amp_tensor **views);
 /* Ends it, after `compute` has returned `outputs` (NULL: it failed). Returns the net, which is the caller's; NULL: there
  * can be none, c->failed says why. */

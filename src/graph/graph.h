@@ -13,8 +13,9 @@ typedef struct amp_graph_source {
     const char *name; /* for messages: the file */
     int input_count, output_count;
     const amp_graph_value *inputs, *outputs;
-    /* Inputs have been checked. Outputs belong to the innermost scope. */
-    amp_status (*compute)(void *context, amp_tensor *const *inputs, amp_tensor **outputs);
+    amp_graph_function compute; /* inputs have been checked; outputs belong to the innermost scope */
+    bool
+        is_programs; /* a program's function, which may use what ops made before; else all constants come from the file */
     void (*release)(void *context); /* of the context, with all texts above */
     void *context;
 } amp_graph_source;

@@ -1,10 +1,12 @@
 /* The data of a net. */
-#include "graph/net.h"
+#include "graph/passes.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/thread.h"
 
 /* Room for one more of `size` bytes behind `count`; doubles. */
 static void *grow(void *items, size_t *room, int count, size_t size) {
@@ -60,7 +62,9 @@ int amp_net_add_value(amp_net *net, const amp_tensor *like, uint64_t depends) {
 
 int amp_net_add_constant(amp_net *net, amp_tensor *tensor) {
     const int value = amp_net_add_value(net, tensor, 0);
-    if (value != AMP_NET_NONE) net->values[value].constant = amp_retain(tensor);
+    if (value == AMP_NET_NONE) return value;
+    net->values[value].constant = amp_retain(tensor);
+    net->values[value].version = amp_tensor_version(tensor);
     return value;
 }
 
@@ -128,8 +132,9 @@ void *amp_net_field(const amp_net_node *node, const char *argument) {
 
 /* ---- Changing it ----------------------------------------------------------------------------------------------- */
 
-void amp_net_replace(amp_net *net, int old, int value) {
-    for (int k = 0; k < net->node_count; k++) {
+void amp_net_replace_from(amp_net *net, int k, int old, int value) {
+    for (; k < net->node_count; k++) {
+        if (net->nodes[k].result_count == 1 && net->nodes[k].results[0] == value) continue; /* what makes it */
         for (int i = 0; i < net->nodes[k].operand_count; i++) {
             if (net->nodes[k].operands[i].value == old) net->nodes[k].operands[i].value = value;
         }
@@ -137,6 +142,46 @@ void amp_net_replace(amp_net *net, int old, int value) {
     for (int i = 0; i < net->output_count; i++) {
         if (net->outputs[i] == old) net->outputs[i] = value;
     }
+}
+
+amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net_argument *arguments, int count) {
+    const amp_op_info *info = amp_op_find(op);
+    amp_net_node made = {.op = info, .result_count = 1};
+    if (!info) return NULL;
+    made.args = amp_alloc_zeroed(info->args_size);
+    made.operands = amp_alloc((size_t)count * sizeof *made.operands);
+    made.results = amp_alloc((size_t)info->output_count * sizeof *made.results);
+    if (!made.args || !made.operands || !made.results) {
+        free_node(&made);
+        return NULL;
+    }
+    memcpy(made.args, &info->args_size, sizeof info->args_size);
+    for (int a = 0; a < info->arg_count; a++) {
+        for (int i = 0; i < count; i++) {
+            if (arguments[i].value < 0 || strcmp(info->args[a].name, arguments[i].name) != 0) continue;
+            made.operands[made.operand_count++] = (amp_net_operand){(short)a, 0, arguments[i].value};
+        }
+    }
+    made.results[0] = net->nodes[k].results[0];
+    free_node(&net->nodes[k]);
+    net->nodes[k] = made;
+    return &net->nodes[k];
+}
+
+void amp_net_replace(amp_net *net, int old, int value) {
+    amp_net_replace_from(net, 0, old, value);
+}
+
+int amp_net_add_transposed(amp_net *net, int value) {
+    const amp_tensor *t = net->values[value].constant;
+    const int64_t shape[2] = {t->shape[1], t->shape[0]}, strides[2] = {t->strides[1], t->strides[0]};
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    amp_tensor *view = amp_tensor_view("graph", (amp_tensor *)t, 2, shape, strides, t->offset);
+    const int transposed = view ? amp_net_add_constant(net, view) : AMP_NET_NONE;
+    amp_scope_pop(&frame);
+    if (!view) amp_clear_error();
+    return transposed;
 }
 
 static void count_operands(amp_net *net, const amp_net_node *node, int by) {
@@ -193,5 +238,35 @@ void amp_net_count(amp_net *net) {
         if (!v->constant || v->uses > 0) continue;
         amp_release(v->constant); /* a pass has left it without a reader */
         v->constant = NULL;
+    }
+}
+
+/* ---- For people ------------------------------------------------------------------------------------------------- */
+
+static void print_value(const amp_net *net, int value) {
+    if (value < 0) {
+        fprintf(stderr, "-");
+    } else {
+        fprintf(stderr, "%s%d", net->values[value].constant ? "#" : "%", value);
+    }
+}
+
+void amp_net_print(const amp_net *net) {
+    for (int k = 0; k < net->node_count; k++) {
+        const amp_net_node *node = &net->nodes[k];
+        fprintf(stderr, "  ");
+        for (int i = 0; i < node->result_count; i++) {
+            if (i > 0) fprintf(stderr, ", ");
+            print_value(net, node->results[i]);
+        }
+        fprintf(stderr, " = %s%s%s(", node->op->name, *node->op->overload ? "." : "", node->op->overload);
+        for (int i = 0; i < node->operand_count; i++) {
+            fprintf(stderr, "%s%s=", i > 0 ? ", " : "", node->op->args[node->operands[i].argument].name);
+            print_value(net, node->operands[i].value);
+        }
+        const amp_net_value *v =
+            node->result_count > 0 && node->results[0] >= 0 ? &net->values[node->results[0]] : NULL;
+        fprintf(stderr, ")  %s %s\n", v ? amp_describe_shape(v->rank, v->shape) : "",
+                v ? amp_dtype_name(v->dtype) : "");
     }
 }

@@ -10,6 +10,7 @@ enum { AMP_NET_NONE = -1 };
 
 typedef struct amp_net_value {
     amp_tensor *constant; /* held by the net; NULL: an input, or what a node makes */
+    uint64_t version;     /* of the constant's storage, then */
     uint64_t depends;     /* bit i: its elements depend on those of input i, bit 63: of an input from there on */
     amp_dtype dtype;      /* as they were when it was captured, … */
     int rank;
@@ -58,6 +59,8 @@ void *amp_net_field(const amp_net_node *node, const char *argument);
 
 /* Puts `value` in the place of `old` everywhere. */
 void amp_net_replace(amp_net *net, int old, int value);
+/* The same in what is read from node k on. */
+void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
 

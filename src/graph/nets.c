@@ -115,6 +115,15 @@ static bool is_for(const entry *e, const amp_graph_source *s, const int64_t *key
            memcmp(elements, e->elements, e->element_bytes) == 0;
 }
 
+/* No constant was written since it was captured. */
+static bool is_fresh(const amp_net *net) {
+    for (int i = 0; net && i < net->value_count; i++) {
+        const amp_net_value *v = &net->values[i];
+        if (v->constant && v->version != amp_tensor_version(v->constant)) return false;
+    }
+    return true;
+}
+
 /* ---- The table ------------------------------------------------------------------------------------------------- */
 
 static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
@@ -123,6 +132,12 @@ static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key
     nets->runs++;
     for (int i = 0; i < AMP_NETS && !found; i++) {
         if (nets->entries[i] && is_for(nets->entries[i], s, key, inputs)) found = nets->entries[i];
+        if (found && s->is_programs && !is_fresh(found->net)) { /* goes, and is captured anew */
+            nets->entries[i] = NULL;
+            found->gone = true;
+            if (found->users == 0) free_entry(found);
+            found = NULL;
+        }
     }
     if (found) {
         found->users++;
@@ -186,7 +201,7 @@ static entry *make_entry(const amp_graph_source *s, const int64_t *key, amp_tens
 static amp_status capture(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs, amp_capture *c) {
     amp_tensor **views = amp_alloc((size_t)s->input_count * sizeof *views);
     if (!views) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d inputs", s->name, s->input_count);
-    amp_status status = amp_capture_begin(c, inputs, s->input_count, s->output_count, views);
+    amp_status status = amp_capture_begin(c, s, inputs, views);
     if (status == AMP_OK) {
         status = s->compute(s->context, views, outputs);
         (void)amp_capture_end(c, status == AMP_OK ? outputs : NULL);

@@ -9,19 +9,30 @@ static const struct {
     const char *name;
     int (*run)(amp_net *net);
 } passes[] = {
-    {"none", NULL},
+    {"same", amp_pass_same},
+    {"idioms", amp_pass_idioms},
+    {"epilogues", amp_pass_epilogues},
+    {"layout", amp_pass_layout},
 };
+
+enum { MOST_ROUNDS = 8 }; /* of one pass: what it has made may be more for it */
 
 bool amp_net_improve(amp_net *net, const char *name) {
     const bool tells = amp_verbose("graph");
     int changed = 0;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
-        const int before = net->node_count, places = passes[i].run ? passes[i].run(net) : 0;
-        if (places > 0) amp_net_count(net);
+        const int before = net->node_count;
+        int places = 0, more = 1;
+        for (int round = 0; round < MOST_ROUNDS && more > 0; round++) {
+            more = passes[i].run(net);
+            places += more;
+            if (more > 0) amp_net_count(net);
+        }
         if (tells)
             fprintf(stderr, "graph %s: %-12s %4d places, %4d -> %4d calls\n", name, passes[i].name, places, before,
                     net->node_count);
         changed += places;
     }
+    if (amp_verbose("calls")) amp_net_print(net);
     return changed > 0;
 }

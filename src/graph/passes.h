@@ -9,6 +9,27 @@
 bool amp_net_improve(amp_net *net, const char *name);
 
 /* ---- The passes, a file each: how many places were changed ---- */
-int amp_pass_batch_norm(amp_net *net);
+int amp_pass_same(amp_net *net);      /* calls that compute the same are one */
+int amp_pass_idioms(amp_net *net);    /* several calls that are one op: GELU, layer_norm, … */
+int amp_pass_epilogues(amp_net *net); /* what follows a product or a convolution becomes part of it */
+int amp_pass_layout(amp_net *net);    /* channels last from the first convolution on */
+
+/* ---- What they do ---- */
+
+/* A tensor argument of a call that is made. */
+typedef struct amp_net_argument {
+    const char *name;
+    int value; /* AMP_NET_NONE: absent */
+} amp_net_argument;
+
+/* Node k becomes a call of `op` with these tensors, all other options absent; its first result stays the value that it was. NULL:
+ * no memory, and the node is as before. Texts that are put into the struct must live for ever. */
+amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net_argument *arguments, int count);
+
+/* A constant that is another one, a matrix, transposed: a view. AMP_NET_NONE: no memory. */
+int amp_net_add_transposed(amp_net *net, int value);
+
+/* The calls as text on standard error. */
+void amp_net_print(const amp_net *net);
 
 #endif /* AMP_GRAPH_PASSES_H */

@@ -14,8 +14,9 @@ typedef struct amp_onnx_block {
 } block;
 
 static block *new_block(amp_onnx_arena *arena, block **list, size_t bytes) {
-    if (bytes > arena->most || arena->taken > arena->most - bytes) return NULL;
-    block *b = amp_alloc(sizeof *b + bytes);
+    arena->over |= bytes > arena->most || arena->taken > arena->most - bytes;
+    block *b = arena->over ? NULL : amp_alloc(sizeof *b + bytes);
+    arena->failed |= !b;
     if (!b) return NULL;
     arena->taken += bytes;
     *b = (block){.next = *list, .bytes = bytes};
@@ -43,9 +44,10 @@ void *amp_onnx_take_zeroed(amp_onnx_arena *arena, size_t count, size_t size) {
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-/* Few are asked for: lists of scanned members, which protobuf-c drops soon, and the numbers of tensors. */
+/* Few are asked for: lists of scanned members, which protobuf-c drops soon, and the numbers of tensors. Once something was
+ * refused all of it will go. */
 void amp_onnx_give_back(amp_onnx_arena *arena, void *memory) {
-    if (!memory) return;
+    if (!memory || arena->failed) return;
     for (block **at = &arena->blocks; *at; at = &(*at)->next) {
         block *b = *at;
         if (b->memory != memory) continue;

@@ -2,6 +2,7 @@
 #ifndef AMP_ONNX_ARENA_H
 #define AMP_ONNX_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct amp_onnx_arena {
@@ -9,6 +10,7 @@ typedef struct amp_onnx_arena {
     struct amp_onnx_block *blocks; /* large requests, the last first */
     size_t left;                   /* of the first chunk */
     size_t taken, most;            /* bytes, and how many there may be */
+    bool over, failed;             /* a request was refused: there would be too many; there was no memory */
 } amp_onnx_arena;
 
 /* Memory aligned to 16 bytes; NULL, without an error, where there is none or `most` is reached. */

@@ -39,9 +39,10 @@ static amp_status read_rows(const amp_onnx_step *s, attention *a) {
     a->key = a->heads_last ? split_heads(s, k, "kv_num_heads") : k;
     a->value = a->heads_last ? split_heads(s, v, "kv_num_heads") : v;
     if (!a->query || !a->key || !a->value) return amp_pending_error();
-    if (a->key->shape[1] < 1 || a->query->shape[1] % a->key->shape[1] != 0) {
-        return amp_onnx_fail(s, AMP_ERROR_INVALID, "%lld heads of queries for %lld of keys",
-                             (long long)a->query->shape[1], (long long)a->key->shape[1]);
+    const int64_t heads = a->key->shape[1];
+    if (heads < 1 || a->query->shape[1] % heads != 0 || a->value->shape[1] != heads) {
+        return amp_onnx_fail(s, AMP_ERROR_INVALID, "%lld heads of queries, %lld of keys, %lld of values",
+                             (long long)a->query->shape[1], (long long)heads, (long long)a->value->shape[1]);
     }
     return AMP_OK;
 }
@@ -120,19 +121,21 @@ static amp_tensor *multiply_heads(amp_tensor *rows, amp_tensor *others) {
     return product ? amp_reshape(product, AMP_DIMS(n[0], n[1], n[2], product->shape[3])) : NULL;
 }
 
-/* Step by step, as where scores between are a result or are capped. */
+/* Step by step, as where scores between are a result or are capped. The cap stands before the mask, as ONNX's text has
+ * had it since 2026 (pull requests 7867 and 7913); of what was published before, a hidden element came back as -softcap,
+ * and modes 1 and 2 stood the other way round. */
 static amp_tensor *attend_slowly(amp_onnx_step *s, const attention *a) {
     const int64_t mode = amp_onnx_int(s, "qk_matmul_output_mode", 0),
                   precision = amp_onnx_int(s, "softmax_precision", 0);
     const amp_scalar root = amp_float(sqrt(a->scale));
     amp_tensor *keys = amp_transpose(amp_mul_scalar(a->key, root), 2, 3), *mask = added_mask(a);
     amp_tensor *scores = multiply_heads(amp_mul_scalar(a->query, root), keys), *shown = scores;
-    if (mask) scores = amp_add(scores, mask);
-    if (mode == 1) shown = scores;
     if (a->softcap > 0) {
         const amp_scalar cap = amp_float(a->softcap);
         scores = amp_mul_scalar(amp_tanh(amp_div_scalar(scores, cap)), cap);
     }
+    if (mode == 1) shown = scores;
+    if (mask) scores = amp_add(scores, mask);
     if (mode == 2) shown = scores;
     if (precision) scores = amp_to(scores, amp_onnx_dtype(s, precision));
     amp_tensor *shares = amp_to(amp_softmax(scores, -1), a->query->dtype);

@@ -81,7 +81,7 @@ static amp_status pad_for_output(const amp_onnx_step *s, transposed *t) {
             return amp_onnx_fail(s, AMP_ERROR_INVALID, "an output of %lld elements is asked for", (long long)wanted);
         }
         const int64_t total = w->stride[d] * (w->input[d] - 1) + t->extra[d] + amp_onnx_window_reach(w, d) - wanted;
-        w->before[d] = upper ? total / 2 : total - total / 2;
+        w->before[d] = total < 0 ? 0 : upper ? total / 2 : total - total / 2; /* what is missing goes to the end */
         w->after[d] = total - w->before[d];
     }
     return AMP_OK;
@@ -155,8 +155,10 @@ static void find_places(const amp_onnx_window *w, const int64_t *padded, int64_t
 
 /* Columns (N, C · kernel, positions) added into the image (N · C, elements of the padded image). */
 static amp_tensor *add_columns(const amp_onnx_step *s, amp_tensor *x, const amp_onnx_window *w, const int64_t *padded) {
-    int64_t kernel = 1, positions = 1, image = 1;
-    for (int d = 0; d < w->dims; d++) kernel *= w->kernel[d], positions *= w->output[d], image *= padded[d];
+    const int64_t kernel = amp_onnx_product(s, w->dims, w->kernel, AMP_ONNX_MOST_MADE),
+                  positions = amp_onnx_product(s, w->dims, w->output, AMP_ONNX_MOST_MADE),
+                  image = amp_onnx_product(s, w->dims, padded, AMP_ONNX_MOST_MADE);
+    if (kernel < 0 || positions < 0 || image < 0) return NULL;
     if (x->rank != 3 || x->shape[1] % kernel != 0 || x->shape[2] != positions) {
         amp_onnx_fail(s, AMP_ERROR_INVALID, "the columns are %s; expected (N, C · %lld, %lld)", amp_describe(x),
                       (long long)kernel, (long long)positions);

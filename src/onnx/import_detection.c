@@ -54,14 +54,9 @@ amp_status onnx_affine_grid(amp_onnx_step *s) {
     if (!fits)
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "theta is %s for %lld extents", amp_describe(theta),
                              (long long)rank);
-    int64_t count = 1;
-    for (int d = 0; d < dims; d++) {
-        if (size[d + 2] < 1 || size[d + 2] > INT16_MAX) {
-            return amp_onnx_fail(s, AMP_ERROR_INVALID, "an extent of %lld", (long long)size[d + 2]);
-        }
-        count *= size[d + 2];
-    }
-    float *base = amp_onnx_memory(AMP_F32, count * (dims + 1));
+    const int64_t count = amp_onnx_product(s, (int)dims, size + 2, AMP_ONNX_MOST_MADE / 4);
+    if (count < 0) return amp_pending_error();
+    float *base = amp_onnx_memory(AMP_F32, count * (dims + 1) + 1);
     if (!base) return amp_pending_error();
     fill_base_grid((int)dims, size + 2, amp_onnx_int(s, "align_corners", 0) != 0, base, count);
     const int64_t shape[4] = {1, count, 1, dims + 1};
@@ -291,7 +286,9 @@ static amp_status read_regions(const amp_onnx_step *s, regions *p, int64_t colum
     p->scale = amp_onnx_float(s, "spatial_scale", 1);
     p->x = amp_onnx_host(x, AMP_F32);
     p->rois = p->count ? amp_onnx_host(rois, AMP_F32) : NULL;
-    p->y = amp_onnx_memory(AMP_F32, p->count * p->channels * p->out_height * p->out_width + 1);
+    const int64_t shape[4] = {p->count, p->channels, p->out_height, p->out_width};
+    const int64_t count = amp_onnx_product(s, 4, shape, AMP_ONNX_MOST_MADE);
+    p->y = count < 0 ? NULL : amp_onnx_memory(AMP_F32, count + 1);
     return amp_pending_error();
 }
 
@@ -357,7 +354,7 @@ static amp_status align_region(const amp_onnx_step *s, const regions *p, int64_t
         if (shift == 0 && !(reach > 1)) reach = 1;
         size[d] = reach / (double)extents[d];
         const double samples = ratio > 0 ? (double)ratio : ceil(size[d]);
-        if (!(samples < 65536)) return amp_onnx_fail(s, AMP_ERROR_INVALID, "region %lld is too large", (long long)r);
+        if (!(samples < 4096)) return amp_onnx_fail(s, AMP_ERROR_INVALID, "region %lld is too large", (long long)r);
         grid[d] = samples > 0 ? (int64_t)samples : 0;
     }
     float *y = p->y + r * p->channels * extents[0] * extents[1];

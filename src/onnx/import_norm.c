@@ -44,6 +44,7 @@ amp_status onnx_batch_norm(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0), *scale = amp_onnx_required(s, 1), *bias = amp_onnx_required(s, 2),
                *mean = amp_onnx_required(s, 3), *var = amp_onnx_required(s, 4);
     if (!x || !scale || !bias || !mean || !var) return amp_pending_error();
+    if (x->rank < 2) return amp_onnx_fail(s, AMP_ERROR_INVALID, "the input is %s; expected (N, C, …)", amp_describe(x));
     if (amp_onnx_int(s, "training_mode", 0)) return train(s, x, scale, bias, mean, var);
     for (int i = 1; i < 5; i++) {
         if (amp_onnx_wants(s, i)) {

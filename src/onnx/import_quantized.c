@@ -10,7 +10,7 @@
 /* One number for each block of `size` elements along the axis, as one for each element of x. */
 static amp_tensor *spread_blocks(const amp_onnx_step *s, amp_tensor *t, const amp_tensor *x, int axis, int64_t size) {
     int64_t shape[AMP_MAX_RANK];
-    if (t->rank != x->rank || x->rank == AMP_MAX_RANK || t->shape[axis] * size < x->shape[axis]) {
+    if (t->rank != x->rank || x->rank == AMP_MAX_RANK || size > INT32_MAX || t->shape[axis] * size < x->shape[axis]) {
         amp_onnx_fail(s, AMP_ERROR_INVALID, "%s for blocks of %lld of %s along dimension %d", amp_describe(t),
                       (long long)size, amp_describe(x), axis);
         return NULL;
@@ -104,11 +104,9 @@ amp_status onnx_dynamic_quantize_linear(amp_onnx_step *s) {
 static amp_tensor *centred(amp_tensor *t, amp_tensor *zero, int axis) {
     amp_tensor *whole = t ? amp_to(t, AMP_I32) : NULL;
     if (!zero || !whole) return whole;
-    zero = amp_to(zero, AMP_I32);
-    if (zero && zero->rank == 1 && amp_tensor_elements(zero) > 1)
-        zero = amp_onnx_along(zero, axis < 0 ? axis + t->rank : axis, t->rank);
-    if (zero && amp_tensor_elements(zero) == 1) zero = amp_onnx_along(zero, 0, 0);
-    return amp_sub(whole, zero);
+    const int d = axis < 0 ? axis + t->rank : axis;
+    if (zero->rank > 1) return amp_sub(whole, amp_to(zero, AMP_I32)); /* laid out so that it broadcasts */
+    return amp_sub(whole, amp_onnx_along(amp_to(zero, AMP_I32), d > 0 ? d : 0, t->rank));
 }
 
 amp_status onnx_matmul_integer(amp_onnx_step *s) {

@@ -231,6 +231,11 @@ typedef struct pass {
     amp_tensor *h, *c;
 } pass;
 
+/* h times the recurrence, as wide as the state: in a region products are rounded, what is added up here is not. */
+static amp_tensor *recur(const pass *p, amp_tensor *h, amp_tensor *rows, amp_tensor *bias) {
+    return amp_onnx_as(amp_linear(h, rows, .bias = bias), p->r->h->dtype);
+}
+
 /* Columns of gate g. */
 static amp_tensor *gate(const pass *p, amp_tensor *sums, int g) {
     return amp_narrow(sums, 1, g * p->r->hidden, p->r->hidden);
@@ -241,7 +246,7 @@ static amp_tensor *with_peephole(const pass *p, amp_tensor *sum, int g, amp_tens
 }
 
 static void step_lstm(pass *p, amp_tensor *x) {
-    amp_tensor *sums = amp_add(x, amp_linear(p->h, p->recurrence, .bias = p->recurrent_bias));
+    amp_tensor *sums = amp_add(x, recur(p, p->h, p->recurrence, p->recurrent_bias));
     amp_tensor *in = activate(p->r, &p->f[0], with_peephole(p, gate(p, sums, 0), 0, p->c));
     amp_tensor *forget = p->r->coupled ? amp_add_scalar(amp_neg(in), amp_float(1))
                                        : activate(p->r, &p->f[0], with_peephole(p, gate(p, sums, 2), 2, p->c));
@@ -255,20 +260,19 @@ static void step_lstm(pass *p, amp_tensor *x) {
 static void step_gru(pass *p, amp_tensor *x) {
     const int64_t hidden = p->r->hidden, two = 2 * hidden;
     amp_tensor *bias = p->recurrent_bias, *rows = p->recurrence;
-    amp_tensor *gates =
-        amp_linear(p->h, amp_narrow(rows, 0, 0, two), .bias = bias ? amp_narrow(bias, 0, 0, two) : NULL);
+    amp_tensor *gates = recur(p, p->h, amp_narrow(rows, 0, 0, two), bias ? amp_narrow(bias, 0, 0, two) : NULL);
     amp_tensor *sums = amp_add(amp_narrow(x, 1, 0, two), gates);
     amp_tensor *update = activate(p->r, &p->f[0], gate(p, sums, 0)),
                *reset = activate(p->r, &p->f[0], gate(p, sums, 1));
     amp_tensor *last = amp_narrow(rows, 0, two, hidden), *last_bias = bias ? amp_narrow(bias, 0, two, hidden) : NULL;
-    amp_tensor *state = p->r->before_reset ? amp_mul(reset, amp_linear(p->h, last, .bias = last_bias))
-                                           : amp_linear(amp_mul(reset, p->h), last, .bias = last_bias);
+    amp_tensor *state = p->r->before_reset ? amp_mul(reset, recur(p, p->h, last, last_bias))
+                                           : recur(p, amp_mul(reset, p->h), last, last_bias);
     amp_tensor *fresh = activate(p->r, &p->f[1], amp_add(amp_narrow(x, 1, two, hidden), state));
     p->h = amp_add(fresh, amp_mul(update, amp_sub(p->h, fresh)));
 }
 
 static void step_rnn(pass *p, amp_tensor *x) {
-    p->h = activate(p->r, &p->f[0], amp_add(x, amp_linear(p->h, p->recurrence, .bias = p->recurrent_bias)));
+    p->h = activate(p->r, &p->f[0], amp_add(x, recur(p, p->h, p->recurrence, p->recurrent_bias)));
 }
 
 /* Where a sequence has ended its state stays, and its output is 0. */
@@ -293,7 +297,8 @@ static amp_tensor *run_direction(const amp_onnx_step *s, recurrent *r, int d, pa
     const int64_t rows = r->gates * r->hidden;
     amp_tensor *both = r->bias ? amp_select(r->bias, 0, d) : NULL;
     *p = (pass){.r = r, .f = r->activations[d], .recurrence = amp_select(r->recurrence, 0, d)};
-    p->from_input = amp_linear(r->x, amp_select(r->weight, 0, d), .bias = both ? amp_narrow(both, 0, 0, rows) : NULL);
+    p->from_input = amp_onnx_as(
+        amp_linear(r->x, amp_select(r->weight, 0, d), .bias = both ? amp_narrow(both, 0, 0, rows) : NULL), r->h->dtype);
     p->recurrent_bias = both ? amp_narrow(both, 0, rows, rows) : NULL;
     p->peepholes = r->peepholes ? amp_reshape(amp_select(r->peepholes, 0, d), AMP_DIMS(3, r->hidden)) : NULL;
     p->h = amp_select(r->h, 0, d);
@@ -302,13 +307,14 @@ static amp_tensor *run_direction(const amp_onnx_step *s, recurrent *r, int d, pa
         amp_onnx_fail(s, AMP_ERROR_NOT_IMPLEMENTED, "%lld steps", (long long)r->steps);
         return NULL;
     }
-    amp_tensor *y = amp_empty(AMP_DIMS(r->steps, r->batch, r->hidden), .dtype = r->x->dtype,
-                              .device = (int)amp_tensor_device(r->x));
-    for (int64_t i = 0; i < r->steps && !amp_failed(); i++) {
+    amp_tensor **y = amp_onnx_memory(AMP_I64, r->steps + 1);
+    for (int64_t i = 0; y && i < r->steps && !amp_failed(); i++) {
         const int64_t t = r->backward || d == 1 ? r->steps - 1 - i : i;
-        amp_copy_(amp_select(y, 0, t), step(p, t));
+        y[t] = step(p, t);
     }
-    return y;
+    if (amp_failed()) return NULL;
+    if (r->steps > 0) return amp_stack(((amp_tensor_list){.items = y, .count = r->steps}));
+    return amp_zeros(AMP_DIMS(0, r->batch, r->hidden), .dtype = r->x->dtype, .device = (int)amp_tensor_device(r->x));
 }
 
 static amp_tensor *run_steps(const amp_onnx_step *s, recurrent *r) {

@@ -79,7 +79,7 @@ static amp_status read_scales(const amp_onnx_step *s, resize *r, const amp_dims 
 }
 
 /* One scale for all, the smallest or largest, with the extents rounded. */
-static void keep_aspect(resize *r, const amp_dims *axes, bool largest) {
+static amp_status keep_aspect(const amp_onnx_step *s, resize *r, const amp_dims *axes, bool largest) {
     double scale = r->axes[axes->values[0]].scale;
     for (int i = 1; i < axes->count; i++) {
         const double other = r->axes[axes->values[i]].scale;
@@ -87,9 +87,12 @@ static void keep_aspect(resize *r, const amp_dims *axes, bool largest) {
     }
     for (int i = 0; i < axes->count; i++) {
         amp_resize_axis *axis = &r->axes[axes->values[i]];
+        const double output = scale * (double)axis->input + 0.5;
+        if (!(output < 2147483648.0)) return amp_onnx_fail(s, AMP_ERROR_INVALID, "an extent of %g", output);
         axis->scale = scale;
-        axis->output = (int64_t)(scale * (double)axis->input + 0.5);
+        axis->output = (int64_t)output;
     }
+    return AMP_OK;
 }
 
 static amp_status read_sizes(const amp_onnx_step *s, resize *r, const amp_dims *axes, const amp_tensor *sizes) {
@@ -111,9 +114,8 @@ static amp_status read_sizes(const amp_onnx_step *s, resize *r, const amp_dims *
         axis->output = values[i];
         axis->scale = axis->input ? (double)values[i] / (double)axis->input : 1;
     }
-    if (policy != 0 && axes->count > 0) keep_aspect(r, axes, policy == 2);
     r->sizes = true;
-    return AMP_OK;
+    return policy != 0 && axes->count > 0 ? keep_aspect(s, r, axes, policy == 2) : AMP_OK;
 }
 
 static amp_status read_roi(const amp_onnx_step *s, resize *r, const amp_dims *axes) {
@@ -217,14 +219,14 @@ static amp_tensor *resize_plane(amp_tensor *x, const resize *r) {
 
 static amp_tensor *resize_axis(const amp_onnx_step *s, amp_tensor *x, const amp_resize_axis *a, int d,
                                amp_tensor **outside) {
+    if (a->input == 0 || !x) return x;
+    if (a->output == 0) return amp_narrow(x, d, 0, 0);
     const int64_t count = amp_resize_tap_count(a), all[2] = {count, a->output};
     const bool nearest = a->mode == AMP_RESIZE_NEAREST;
-    if (a->input == 0) return x;
     int64_t *indices = amp_onnx_memory(AMP_I64, count * a->output);
     float *weights = nearest ? NULL : amp_onnx_memory(AMP_F32, count * a->output);
     unsigned char *marks = amp_onnx_memory(AMP_BOOL, a->output);
-    if (a->output == 0) return amp_narrow(x, d, 0, 0);
-    if (!indices || !marks || (!nearest && !weights) || !x) return NULL;
+    if (!indices || !marks || (!nearest && !weights)) return NULL;
     if (amp_resize_taps(a, count, indices, weights, marks)) {
         amp_tensor *mark = amp_onnx_from_host(s, AMP_BOOL, 1, &a->output, marks);
         amp_dims shape = amp_onnx_same_dims(x->rank, 1);

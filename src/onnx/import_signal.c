@@ -103,7 +103,8 @@ static amp_status set_numbers(amp_onnx_step *s, int rank, const int64_t *shape, 
 amp_status onnx_signal_window(amp_onnx_step *s) {
     int64_t size = 0;
     AMP_TRY(read_one(s, 0, 0, &size));
-    if (size < 0 || size > INT32_MAX) return amp_onnx_fail(s, AMP_ERROR_INVALID, "a window of %lld", (long long)size);
+    if (size < 0 || size > AMP_ONNX_MOST_MADE)
+        return amp_onnx_fail(s, AMP_ERROR_INVALID, "a window of %lld", (long long)size);
     const struct window_kind *kind = window_kinds;
     while (strcmp(kind->name, s->node->op->to) != 0) kind++;
     const int64_t period = amp_onnx_int(s, "periodic", 1) ? size : size - 1;
@@ -151,7 +152,8 @@ amp_status onnx_mel_weight_matrix(amp_onnx_step *s) {
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "%lld filters of %lld elements at a rate of %lld, %g to %g Hz",
                              (long long)ints[0], (long long)ints[1], (long long)ints[2], edges[0], edges[1]);
     }
-    double *values = amp_onnx_memory(AMP_F64, shape[0] * shape[1]);
+    const int64_t count = amp_onnx_product(s, 2, shape, AMP_ONNX_MOST_MADE);
+    double *values = count < 0 ? NULL : amp_onnx_memory(AMP_F64, count);
     if (!values) return amp_pending_error();
     for (int64_t i = 0; i < shape[1]; i++) {
         const int64_t corners[3] = {mel_corner(i, ints, edges), mel_corner(i + 1, ints, edges),

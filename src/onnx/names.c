@@ -1,4 +1,4 @@
-/* Open addressing, at most half full. */
+/* Open addressing, at most three quarters full. */
 #include "onnx/names.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static amp_status grow(amp_onnx_names *names) {
 }
 
 amp_status amp_onnx_names_add(amp_onnx_names *names, const char *name, int number) {
-    if (2 * (names->count + 1) > names->room) AMP_TRY(grow(names));
+    if (4 * (names->count + 1) > 3 * names->room) AMP_TRY(grow(names));
     const uint32_t hash = hash_of(name);
     *place_of(names->slots, names->room, name, hash) = (slot){.name = name, .hash = hash, .number = number};
     names->count++;

@@ -39,15 +39,15 @@ static int next_value(const amp_onnx_node *node, cursor *c) {
 
 static amp_status fail_cycle(const search *s, int reader, int value) {
     const amp_onnx_place *place = s->place;
-    const int maker = place->makers[value];
+    const int maker = place->drafts[value].maker;
     const amp_onnx_words words = amp_onnx_node_words(place, (size_t)reader);
     if (maker == reader) {
         return amp_onnx_read_fail(place->reader, AMP_ERROR_INVALID, "%s reads '%.120s', its own result", words.text,
-                                  place->values[value].name);
+                                  place->drafts[value].name);
     }
     return amp_onnx_read_fail(place->reader, AMP_ERROR_INVALID,
                               "%s reads '%.120s' of %s, which waits for it in turn: a cycle", words.text,
-                              place->values[value].name, amp_onnx_node_words(place, (size_t)maker).text);
+                              place->drafts[value].name, amp_onnx_node_words(place, (size_t)maker).text);
 }
 
 static void begin_node(search *s, int node) {
@@ -67,7 +67,7 @@ static amp_status visit(search *s, int first) {
             s->depth--;
             continue;
         }
-        const int maker = s->place->makers[value];
+        const int maker = s->place->drafts[value].maker;
         if (maker < 0 || s->states[maker] == DONE) continue;
         if (s->states[maker] == WAITING) return fail_cycle(s, top->node, value);
         begin_node(s, maker);

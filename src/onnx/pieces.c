@@ -44,3 +44,15 @@ void *amp_onnx_memory(amp_dtype dtype, int64_t count) {
     amp_tensor *room = amp_zeros(AMP_DIMS(count), .dtype = dtype);
     return room ? amp_data_mut(room) : NULL;
 }
+
+int64_t amp_onnx_product(const amp_onnx_step *s, int count, const int64_t *extents, int64_t most) {
+    int64_t product = 1;
+    for (int i = 0; i < count; i++) {
+        if (extents[i] < 0 || __builtin_mul_overflow(product, extents[i], &product) || product > most) {
+            (void)amp_onnx_fail(s, AMP_ERROR_INVALID, "%s elements are asked for; at most %lld are possible",
+                                amp_describe_shape(count, extents), (long long)most);
+            return -1;
+        }
+    }
+    return product;
+}

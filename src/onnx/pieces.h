@@ -6,7 +6,10 @@
 #include "amp/ops.h"
 #include "onnx/compose.h"
 
-enum { AMP_ONNX_MOST_SPATIAL = 3 }; /* dimensions that a window slides over */
+enum {
+    AMP_ONNX_MOST_SPATIAL = 3,   /* dimensions that a window slides over */
+    AMP_ONNX_MOST_MADE = 1 << 28 /* elements of what a few numbers of a file ask for */
+};
 
 /* A list of one value `count` times. */
 amp_dims amp_onnx_same_dims(int count, int64_t value);
@@ -25,6 +28,8 @@ amp_tensor *amp_onnx_from_host(const amp_onnx_step *s, amp_dtype dtype, int rank
                                const void *values);
 /* Memory of the host for `count` elements that lives as long as the step; zero at first. */
 void *amp_onnx_memory(amp_dtype dtype, int64_t count);
+/* The product of extents that a file asks for; -1 with an error where it is beyond `most`, or an extent below 0. */
+int64_t amp_onnx_product(const amp_onnx_step *s, int count, const int64_t *extents, int64_t most);
 /* A tensor of the host on the device of the step's inputs. */
 amp_tensor *amp_onnx_to_inputs(const amp_onnx_step *s, amp_tensor *t);
 

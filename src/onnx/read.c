@@ -8,24 +8,25 @@
 
 enum {
     UNPACKED_BASE = 64 << 20, /* bytes that protobuf-c may take of any skeleton, … */
-    UNPACKED_FACTOR = 4,      /* … and how many for each of the skeleton's */
+    UNPACKED_FACTOR = 4,      /* … and how many for each byte of the file that is in it */
     MOST_LINKS = 4 * AMP_ONNX_MOST_ITEMS,
     MOST_TEXT = 256 << 20, /* bytes of names in the bodies of functions, each as often as it is called */
+    MOST_SHOWN = 200,      /* bytes of a path in a sentence */
     MOST_OPSETS = 256      /* that a model, or a function, imports */
 };
 
 /* ---- What the parts share ---- */
 
-amp_status amp_onnx_read_fail(const amp_onnx_reader *reader, amp_status code, const char *format, ...) {
+amp_status(amp_onnx_read_fail)(const amp_onnx_reader *reader, amp_status code, const char *format, ...) {
     char text[900];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return amp_fail(code, "graph_load: %.200s: %s", reader->path, text);
+    return amp_fail(code, "graph_load: %s: %s", reader->shown, text);
 }
 
-amp_status amp_onnx_no_memory(const amp_onnx_reader *reader) {
+amp_status(amp_onnx_no_memory)(const amp_onnx_reader *reader) {
     return amp_onnx_read_fail(reader, AMP_ERROR_MEMORY, "no memory for the model");
 }
 
@@ -37,7 +38,7 @@ void *amp_onnx_get(amp_onnx_reader *reader, size_t count, size_t size) {
 
 char *amp_onnx_copy_text(amp_onnx_reader *reader, const char *text, size_t length) {
     char *copy = amp_onnx_get(reader, length + 1, 1);
-    if (copy) memcpy(copy, text, length);
+    if (copy && length) memcpy(copy, text, length);
     return copy;
 }
 
@@ -102,20 +103,23 @@ static void arena_free(void *arena, void *memory) {
 static amp_status unpack(amp_onnx_reader *reader, const amp_onnx_skeleton *skeleton) {
     amp_onnx_arena *arena = &reader->memory->arena;
     ProtobufCAllocator allocator = {.alloc = arena_alloc, .free = arena_free, .allocator_data = arena};
-    const size_t most = UNPACKED_BASE + UNPACKED_FACTOR * skeleton->bytes;
+    const size_t most = UNPACKED_BASE + UNPACKED_FACTOR * skeleton->kept;
     arena->most = most;
     reader->proto = amp_onnx__model_proto__unpack(&allocator, skeleton->bytes, skeleton->data);
     arena->most = SIZE_MAX;
     if (reader->proto) return AMP_OK;
-    return amp_onnx_read_fail(reader, AMP_ERROR_IO,
-                              "this is no ONNX model, or its %zu bytes outside of raw_data unfold to more than %zu",
-                              skeleton->bytes, most);
+    if (arena->over) {
+        return amp_onnx_read_fail(reader, AMP_ERROR_IO, "its %zu bytes outside of raw_data unfold to more than %zu",
+                                  skeleton->kept, most);
+    }
+    if (arena->failed) return amp_onnx_no_memory(reader);
+    return amp_onnx_read_fail(reader, AMP_ERROR_IO, "this is no ONNX model: protobuf-c cannot unpack it");
 }
 
 static amp_status skim_and_unpack(amp_onnx_reader *reader) {
     const amp_onnx_source *source = &reader->memory->source;
     amp_onnx_skeleton skeleton = {0};
-    AMP_TRY(amp_onnx_skim(reader->path, source->data, source->bytes, &skeleton));
+    AMP_TRY(amp_onnx_skim(reader->shown, source->data, source->bytes, &skeleton));
     const amp_status status = unpack(reader, &skeleton);
     amp_free(skeleton.data);
     return status;
@@ -123,10 +127,26 @@ static amp_status skim_and_unpack(amp_onnx_reader *reader) {
 
 /* ---- The model ---- */
 
-static amp_status check_opsets(const amp_onnx_reader *reader, const amp_onnx_opsets *opsets) {
-    if (opsets->count <= MOST_OPSETS) return AMP_OK;
-    return amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "%zu opsets are imported, expected at most %d", opsets->count,
-                              MOST_OPSETS);
+bool amp_onnx_find_opset(const amp_onnx_opsets *opsets, const char *domain, int64_t *version) {
+    const int number = amp_onnx_names_find(&opsets->names, domain);
+    if (number >= 0) *version = opsets->imports[number]->version;
+    return number >= 0;
+}
+
+/* Of a domain that is there twice, the first. */
+static amp_status fill_opsets(const amp_onnx_reader *reader, size_t count, amp_onnx_opset_proto *const *imports,
+                              amp_onnx_opsets *opsets) {
+    if (count > MOST_OPSETS) {
+        return amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "%zu opsets are imported, expected at most %d", count,
+                                  MOST_OPSETS);
+    }
+    opsets->imports = imports;
+    for (size_t i = 0; i < count; i++) {
+        const char *domain = amp_onnx_domain_of(imports[i]->domain);
+        if (amp_onnx_names_find(&opsets->names, domain) >= 0) continue;
+        if (amp_onnx_names_add(&opsets->names, domain, (int)i) != AMP_OK) return amp_onnx_no_memory(reader);
+    }
+    return AMP_OK;
 }
 
 void amp_onnx_function_key(const char *domain, const char *name, const char *overload, char *key) {
@@ -134,10 +154,9 @@ void amp_onnx_function_key(const char *domain, const char *name, const char *ove
              amp_onnx_text_of(overload));
 }
 
-static amp_status add_function(amp_onnx_reader *reader, int number) {
+static amp_status add_function(amp_onnx_reader *reader, int number, amp_onnx_opsets *opsets) {
     const amp_onnx_function_proto *f = reader->proto->functions[number];
-    const amp_onnx_opsets opsets = {f->n_opset_import, f->opset_import};
-    AMP_TRY(check_opsets(reader, &opsets));
+    AMP_TRY(fill_opsets(reader, f->n_opset_import, f->opset_import, opsets));
     char text[AMP_ONNX_FUNCTION_KEY];
     amp_onnx_function_key(f->domain, f->name, f->overload, text);
     if (amp_onnx_names_find(&reader->functions, text) >= 0) {
@@ -150,10 +169,12 @@ static amp_status add_function(amp_onnx_reader *reader, int number) {
 
 static amp_status check_model(amp_onnx_reader *reader) {
     const amp_onnx_model_proto *proto = reader->proto;
-    const amp_onnx_opsets opsets = {proto->n_opset_import, proto->opset_import};
     if (!proto->graph) return amp_onnx_read_fail(reader, AMP_ERROR_IO, "the model has no graph: is this an ONNX file?");
-    AMP_TRY(check_opsets(reader, &opsets));
-    for (size_t i = 0; i < proto->n_functions; i++) AMP_TRY(add_function(reader, (int)i));
+    amp_onnx_opsets *opsets = amp_onnx_get(reader, proto->n_functions + 1, sizeof *opsets);
+    if (!opsets) return amp_pending_error();
+    reader->opsets = opsets;
+    AMP_TRY(fill_opsets(reader, proto->n_opset_import, proto->opset_import, &opsets[proto->n_functions]));
+    for (size_t i = 0; i < proto->n_functions; i++) AMP_TRY(add_function(reader, (int)i, &opsets[i]));
     return AMP_OK;
 }
 
@@ -161,10 +182,7 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     AMP_TRY(skim_and_unpack(reader));
     AMP_TRY(check_model(reader));
     const amp_onnx_model_proto *proto = reader->proto;
-    for (size_t i = 0; i < proto->n_opset_import; i++) {
-        const amp_onnx_opset_proto *import = proto->opset_import[i];
-        if (*amp_onnx_domain_of(import->domain) == '\0') model->opset = import->version;
-    }
+    (void)amp_onnx_find_opset(&reader->opsets[proto->n_functions], "", &model->opset);
     if (model->opset == 0 && proto->ir_version < 3) model->opset = 1; /* opsets came with version 3 */
     model->ir_version = proto->ir_version;
     model->producer = amp_onnx_text_of(proto->producer_name);
@@ -173,6 +191,12 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
 }
 
 /* ---- In and out ---- */
+
+/* The end of a path: sentences have room for more. */
+static const char *end_of(const char *path) {
+    const size_t length = strlen(path);
+    return length > MOST_SHOWN ? path + length - MOST_SHOWN : path;
+}
 
 /* The folder of a path, as it is written. */
 static char *folder_of(amp_onnx_reader *reader, const char *path) {
@@ -200,6 +224,14 @@ static amp_onnx_model *new_model(amp_onnx_reader *reader, const char *path) {
     return NULL;
 }
 
+static void end_reader(amp_onnx_reader *reader) {
+    for (size_t i = 0; reader->opsets && i <= reader->proto->n_functions; i++)
+        amp_onnx_names_end(&reader->opsets[i].names);
+    amp_onnx_names_end(&reader->functions);
+    amp_onnx_names_end(&reader->files);
+    amp_free(reader->once);
+}
+
 static amp_onnx_model *read_source(amp_onnx_reader *reader, const amp_onnx_source *source, bool in_file) {
     amp_onnx_model *model = new_model(reader, reader->path);
     if (!model) return NULL;
@@ -207,9 +239,7 @@ static amp_onnx_model *read_source(amp_onnx_reader *reader, const amp_onnx_sourc
     if (source->map) amp_file_map_retain(source->map);
     if (in_file) reader->folder = folder_of(reader, reader->path);
     const amp_status status = in_file && !reader->folder ? amp_pending_error() : fill_model(reader, model);
-    amp_onnx_names_end(&reader->functions);
-    amp_onnx_names_end(&reader->files);
-    amp_free(reader->once);
+    end_reader(reader);
     if (status == AMP_OK) return model;
     amp_onnx_free(model);
     return NULL;
@@ -220,16 +250,19 @@ amp_onnx_model *amp_onnx_read(const char *path, const amp_onnx_read_options *opt
     amp_file_map *map = amp_file_map_open("graph_load", path);
     if (!map) return NULL;
     const amp_onnx_source source = {.data = amp_file_map_data(map), .bytes = amp_file_map_bytes(map), .map = map};
-    amp_onnx_reader reader = {.path = path, .data_folder = options ? options->data_folder : NULL};
+    amp_onnx_reader reader = {
+        .path = path, .shown = end_of(path), .data_folder = options ? options->data_folder : NULL};
     amp_onnx_model *model = read_source(&reader, &source, true);
     amp_file_map_release(map);
     return model;
 }
 
 amp_onnx_model *amp_onnx_read_bytes(const void *data, size_t bytes, const amp_onnx_read_options *options) {
+    static const char in_memory[] = "a model in memory";
     if (amp_failed()) return NULL;
     const amp_onnx_source source = {.data = data, .bytes = bytes};
-    amp_onnx_reader reader = {.path = "a model in memory", .data_folder = options ? options->data_folder : NULL};
+    amp_onnx_reader reader = {
+        .path = in_memory, .shown = in_memory, .data_folder = options ? options->data_folder : NULL};
     return read_source(&reader, &source, false);
 }
 

@@ -6,6 +6,8 @@
 #include "core/memory.h"
 #include "onnx/reader.h"
 
+enum { MOST_DEPTH = 48 }; /* of graphs and functions in each other */
+
 #define FAIL(...) amp_onnx_read_fail(place->reader, AMP_ERROR_INVALID, __VA_ARGS__)
 
 /* ---- Words for sentences ---- */
@@ -39,9 +41,13 @@ amp_onnx_words amp_onnx_node_words(const amp_onnx_place *place, size_t node) {
     return words;
 }
 
+static int maker_of(const amp_onnx_place *place, int value) {
+    return place->drafts && value != ABSENT_VALUE ? place->drafts[value].maker : MADE_BY_CALLER;
+}
+
 static amp_onnx_words maker_words(const amp_onnx_place *place, int value) {
     amp_onnx_words words;
-    const int maker = value == ABSENT_VALUE ? MADE_BY_CALLER : place->makers[value];
+    const int maker = maker_of(place, value);
     if (maker >= 0) return amp_onnx_node_words(place, (size_t)maker);
     snprintf(words.text, sizeof words.text, "%s", maker == MADE_BY_CALLER ? "an input" : "an initialiser");
     return words;
@@ -49,28 +55,16 @@ static amp_onnx_words maker_words(const amp_onnx_place *place, int value) {
 
 /* ---- Values ---- */
 
-static void *grown(const void *from, size_t count, size_t room, size_t size) {
-    void *to = amp_alloc(room * size);
-    if (to && count) memcpy(to, from, count * size);
-    return to;
-}
-
 static amp_status make_room(amp_onnx_place *place) {
     const int count = place->graph->value_count;
-    if (count < place->value_room) return AMP_OK;
-    const int room = count ? 2 * count : 16;
-    amp_onnx_value *values = grown(place->values, (size_t)count, (size_t)room, sizeof *values);
-    int *makers = grown(place->makers, (size_t)count, (size_t)room, sizeof *makers);
-    if (!values || !makers) {
-        amp_free(values);
-        amp_free(makers);
-        return amp_onnx_no_memory(place->reader);
-    }
-    amp_free(place->values);
-    amp_free(place->makers);
-    place->values = values;
-    place->makers = makers;
-    place->value_room = room;
+    if (place->drafts && count < place->draft_room) return AMP_OK;
+    const int room = count + count / 2 + 16;
+    amp_onnx_draft *drafts = amp_alloc((size_t)room * sizeof *drafts);
+    if (!drafts) return amp_onnx_no_memory(place->reader);
+    if (place->drafts) memcpy(drafts, place->drafts, (size_t)count * sizeof *drafts);
+    amp_free(place->drafts);
+    place->drafts = drafts;
+    place->draft_room = room;
     return AMP_OK;
 }
 
@@ -79,8 +73,7 @@ static amp_status new_value(amp_onnx_place *place, const char *name, int maker, 
     AMP_TRY(amp_onnx_count(place->reader, 1, 0, place->call ? (int64_t)strlen(name) : 0));
     AMP_TRY(make_room(place));
     *number = place->graph->value_count++;
-    place->values[*number] = (amp_onnx_value){.name = name, .rank = AMP_ONNX_ANY, .last_use = -1};
-    place->makers[*number] = maker;
+    place->drafts[*number] = (amp_onnx_draft){.name = name, .maker = maker};
     return AMP_OK;
 }
 
@@ -101,19 +94,9 @@ static amp_status add_value(amp_onnx_place *place, const char *name, int maker, 
 }
 
 static amp_status add_capture(amp_onnx_place *place, const char *name, int outside, int *number) {
-    amp_onnx_graph *graph = place->graph;
-    AMP_TRY(new_value(place, place->outer->values[outside].name, MADE_OUTSIDE, number));
-    if (graph->capture_count == place->capture_room) {
-        const int room = place->capture_room ? 2 * place->capture_room : 16;
-        int *captures = grown(place->captures, (size_t)graph->capture_count, (size_t)room, 2 * sizeof *captures);
-        if (!captures) return amp_onnx_no_memory(place->reader);
-        amp_free(place->captures);
-        place->captures = captures;
-        place->capture_room = room;
-    }
-    int *pair = place->captures + 2 * graph->capture_count++;
-    pair[0] = outside;
-    pair[1] = *number;
+    AMP_TRY(new_value(place, name, MADE_OUTSIDE, number));
+    place->drafts[*number].outside = outside;
+    place->graph->capture_count++;
     return give_name(place, name, *number);
 }
 
@@ -185,8 +168,8 @@ static amp_status add_initialiser(amp_onnx_place *place, amp_onnx_tensor_proto *
     if (*name == '\0') return FAIL("an initialiser of %s has no name", amp_onnx_place_words(place).text);
     AMP_TRY(add_value(place, name, MADE_AS_INITIALISER, &number));
     snprintf(what.text, sizeof what.text, "tensor '%.200s'", name);
-    place->values[number].constant = amp_onnx_read_tensor(place->reader, proto, what.text);
-    return place->values[number].constant ? AMP_OK : amp_pending_error();
+    place->drafts[number].constant = amp_onnx_read_tensor(place->reader, proto, what.text);
+    return place->drafts[number].constant ? AMP_OK : amp_pending_error();
 }
 
 static amp_status add_initialisers(amp_onnx_place *place, const amp_onnx_graph_proto *proto) {
@@ -203,7 +186,7 @@ static amp_status add_initialisers(amp_onnx_place *place, const amp_onnx_graph_p
 /* A value that is an initialiser too keeps that: whoever lists it may mean a default, and nobody can give another. */
 static bool is_initialiser(const amp_onnx_place *place, const char *name) {
     const int number = amp_onnx_names_find(&place->names, name);
-    return number >= 0 && place->makers[number] == MADE_AS_INITIALISER;
+    return number >= 0 && maker_of(place, number) == MADE_AS_INITIALISER;
 }
 
 static amp_status add_inputs(amp_onnx_place *place, const amp_onnx_graph_proto *proto) {
@@ -217,7 +200,7 @@ static amp_status add_inputs(amp_onnx_place *place, const amp_onnx_graph_proto *
         if (is_initialiser(place, name)) continue;
         int *number = &inputs[graph->input_count++];
         AMP_TRY(add_value(place, name, MADE_BY_CALLER, number));
-        AMP_TRY(take_type(place, proto->input[i], "input", &place->values[*number]));
+        place->drafts[*number].declared = proto->input[i];
     }
     return AMP_OK;
 }
@@ -258,36 +241,48 @@ static amp_status add_outputs(amp_onnx_place *place, const amp_onnx_graph_proto 
     place->graph->outputs = outputs;
     place->graph->output_count = (int)proto->n_output;
     for (size_t i = 0; i < proto->n_output; i++) {
-        amp_onnx_value declared = {.name = amp_onnx_text_of(proto->output[i]->name), .rank = AMP_ONNX_ANY};
-        AMP_TRY(find_output(place, declared.name, &outputs[i]));
-        AMP_TRY(take_type(place, proto->output[i], "output", &declared));
-        amp_onnx_value *value = &place->values[outputs[i]];
-        if (place->makers[outputs[i]] == MADE_BY_CALLER) continue; /* an input has its own */
-        declared.constant = value->constant;
-        declared.last_use = value->last_use;
-        *value = declared;
+        AMP_TRY(find_output(place, amp_onnx_text_of(proto->output[i]->name), &outputs[i]));
+        amp_onnx_draft *draft = &place->drafts[outputs[i]];
+        if (draft->maker != MADE_BY_CALLER) draft->declared = proto->output[i]; /* an input has its own */
     }
     return AMP_OK;
 }
 
 /* ---- Whole graphs ---- */
 
+static amp_status fill_value(const amp_onnx_place *place, const amp_onnx_draft *draft, amp_onnx_value *value) {
+    *value = (amp_onnx_value){.name = draft->name, .constant = draft->constant, .rank = AMP_ONNX_ANY, .last_use = -1};
+    if (!draft->declared) return AMP_OK;
+    return take_type(place, draft->declared, draft->maker == MADE_BY_CALLER ? "input" : "output", value);
+}
+
 static amp_status finish(amp_onnx_place *place) {
     amp_onnx_graph *graph = place->graph;
     graph->values = amp_onnx_get(place->reader, (size_t)graph->value_count, sizeof *graph->values);
     int *captured = amp_onnx_get(place->reader, (size_t)graph->capture_count, 2 * sizeof *captured);
     if (!graph->values || !captured) return amp_pending_error();
-    if (graph->value_count) memcpy(graph->values, place->values, (size_t)graph->value_count * sizeof *graph->values);
+    int *captured_as = captured + graph->capture_count;
     graph->captured = captured;
-    graph->captured_as = captured + graph->capture_count;
-    for (int i = 0; i < graph->capture_count; i++) {
-        captured[i] = place->captures[2 * i];
-        captured[graph->capture_count + i] = place->captures[2 * i + 1];
+    graph->captured_as = captured_as;
+    for (int i = 0; place->drafts && i < graph->value_count; i++) {
+        const amp_onnx_draft *draft = &place->drafts[i];
+        AMP_TRY(fill_value(place, draft, &graph->values[i]));
+        if (draft->maker != MADE_OUTSIDE) continue;
+        *captured++ = draft->outside;
+        *captured_as++ = i;
     }
     return amp_onnx_order(place);
 }
 
+/* Reading recurses. */
+static amp_status check_depth(const amp_onnx_place *place) {
+    if (place->reader->depth <= MOST_DEPTH) return AMP_OK;
+    return FAIL("%s: graphs and functions lie more than %d deep in each other", amp_onnx_place_words(place).text,
+                MOST_DEPTH);
+}
+
 static amp_status read_parts(amp_onnx_place *place, const amp_onnx_graph_proto *proto) {
+    AMP_TRY(check_depth(place));
     AMP_TRY(add_initialisers(place, proto));
     AMP_TRY(add_inputs(place, proto));
     AMP_TRY(add_results(place));
@@ -297,10 +292,9 @@ static amp_status read_parts(amp_onnx_place *place, const amp_onnx_graph_proto *
 }
 
 static amp_onnx_graph *end_place(amp_onnx_place *place, amp_status status) {
+    place->reader->depth--;
     amp_onnx_names_end(&place->names);
-    amp_free(place->values);
-    amp_free(place->makers);
-    amp_free(place->captures);
+    amp_free(place->drafts);
     return status == AMP_OK ? place->graph : NULL;
 }
 
@@ -308,13 +302,13 @@ amp_onnx_graph *amp_onnx_read_graph(amp_onnx_reader *reader, const amp_onnx_grap
     amp_onnx_place place = {.reader = reader, .outer = outer, .node_count = proto->n_node, .node_protos = proto->node};
     place.graph = amp_onnx_get(reader, 1, sizeof *place.graph);
     if (!place.graph) return NULL;
-    place.opsets = (amp_onnx_opsets){reader->proto->n_opset_import, reader->proto->opset_import};
+    place.opsets = outer ? outer->opsets : &reader->opsets[reader->proto->n_functions];
     place.graph->name = amp_onnx_text_of(proto->name);
     if (outer) {
-        place.opsets = outer->opsets;
         place.call = outer->call;
         place.graph->outer = outer->graph;
     }
+    reader->depth++;
     return end_place(&place, read_parts(&place, proto));
 }
 
@@ -352,6 +346,7 @@ static amp_status add_returns(amp_onnx_place *place, const amp_onnx_function_pro
 
 static amp_status read_body(amp_onnx_place *place, const int *given) {
     const amp_onnx_function_proto *proto = place->call->function;
+    AMP_TRY(check_depth(place));
     AMP_TRY(add_arguments(place, proto, given));
     AMP_TRY(add_results(place));
     AMP_TRY(read_nodes(place));
@@ -364,7 +359,8 @@ amp_onnx_graph *amp_onnx_read_function(amp_onnx_reader *reader, const amp_onnx_c
     amp_onnx_place place = {.reader = reader, .call = call, .node_count = proto->n_node, .node_protos = proto->node};
     place.graph = amp_onnx_get(reader, 1, sizeof *place.graph);
     if (!place.graph) return NULL;
-    place.opsets = (amp_onnx_opsets){proto->n_opset_import, proto->opset_import};
+    place.opsets = call->opsets;
     place.graph->name = amp_onnx_text_of(proto->name);
+    reader->depth++;
     return end_place(&place, read_body(&place, given));
 }

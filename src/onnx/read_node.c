@@ -98,6 +98,7 @@ static amp_status refuse_kind(const reading *r, int kind) {
 }
 
 static amp_status take_value(const reading *r, amp_onnx_attribute *to) {
+    static const int64_t nothing = 0; /* an empty list is not an absent one */
     const amp_onnx_attribute_proto *proto = r->proto;
     if (proto->n_ints > INT_MAX || proto->n_floats > INT_MAX)
         return attribute_fault(r, AMP_ERROR_INVALID, "has too many numbers");
@@ -109,7 +110,7 @@ static amp_status take_value(const reading *r, amp_onnx_attribute *to) {
     case AMP_ONNX_GRAPH: return take_graph(r, to);
     case AMP_ONNX_FLOATS: return take_floats(r, to);
     case AMP_ONNX_INTS:
-        to->as.integers = proto->ints;
+        to->as.integers = proto->ints ? proto->ints : &nothing;
         to->count = (int)proto->n_ints;
         return AMP_OK;
     case AMP_ONNX_STRINGS: return take_texts(r, to);
@@ -210,11 +211,18 @@ static amp_status read_input(amp_onnx_place *place, size_t index, const char *na
     return AMP_OK;
 }
 
+/* Bytes of the names that reading the node looks at; those of attributes are compared with each other. */
+static int64_t text_of(const amp_onnx_node_proto *proto) {
+    size_t text = strlen(amp_onnx_text_of(proto->op_type)) + strlen(amp_onnx_text_of(proto->domain));
+    for (size_t i = 0; i < proto->n_input; i++) text += strlen(proto->input[i]);
+    for (size_t i = 0; i < proto->n_attribute; i++)
+        text += proto->n_attribute * strlen(amp_onnx_text_of(proto->attribute[i]->name));
+    return (int64_t)text;
+}
+
 static amp_status read_links(amp_onnx_place *place, size_t index, size_t inputs, size_t outputs, amp_onnx_node *node) {
     const amp_onnx_node_proto *proto = place->node_protos[index];
-    int64_t text = 0;
-    for (size_t i = 0; place->call && i < proto->n_input; i++) text += (int64_t)strlen(proto->input[i]);
-    AMP_TRY(amp_onnx_count(place->reader, 0, (int64_t)(inputs + outputs), text));
+    AMP_TRY(amp_onnx_count(place->reader, 0, (int64_t)(inputs + outputs), place->call ? text_of(proto) : 0));
     int *in = new_numbers(place, inputs), *out = new_numbers(place, outputs);
     if (!in || !out) return amp_pending_error();
     for (size_t i = 0; i < proto->n_input; i++) AMP_TRY(read_input(place, index, proto->input[i], &in[i]));
@@ -230,21 +238,11 @@ static amp_status read_links(amp_onnx_place *place, size_t index, size_t inputs,
 
 /* ---- Opsets ---- */
 
-static bool find_opset(const amp_onnx_opsets *opsets, const char *domain, int64_t *version) {
-    for (size_t i = 0; i < opsets->count; i++) {
-        if (strcmp(amp_onnx_domain_of(opsets->imports[i]->domain), domain) != 0) continue;
-        *version = opsets->imports[i]->version;
-        return true;
-    }
-    return false;
-}
-
 /* A function's own, else the model's. */
 static amp_status read_opset(amp_onnx_place *place, size_t index, amp_onnx_node *node) {
     const amp_onnx_model_proto *model = place->reader->proto;
-    const amp_onnx_opsets outer = {model->n_opset_import, model->opset_import};
-    if (find_opset(&place->opsets, node->domain, &node->opset)) return AMP_OK;
-    if (find_opset(&outer, node->domain, &node->opset)) return AMP_OK;
+    if (amp_onnx_find_opset(place->opsets, node->domain, &node->opset)) return AMP_OK;
+    if (amp_onnx_find_opset(&place->reader->opsets[model->n_functions], node->domain, &node->opset)) return AMP_OK;
     node->opset = 1;
     if (node->function || (*node->domain == '\0' && model->ir_version < 3)) return AMP_OK;
     return FAIL("%s is of domain '%.100s', of which the model imports no opset", amp_onnx_node_words(place, index).text,
@@ -253,12 +251,11 @@ static amp_status read_opset(amp_onnx_place *place, size_t index, amp_onnx_node 
 
 /* ---- Calls of functions ---- */
 
-static const amp_onnx_function_proto *find_function(const amp_onnx_reader *reader, const amp_onnx_node_proto *proto) {
-    if (reader->proto->n_functions == 0) return NULL;
+/* Its place among the model's functions; -1: it is none of them. Apart: the key is long, and calls lie in each other. */
+__attribute__((noinline)) static int find_function(const amp_onnx_reader *reader, const amp_onnx_node_proto *proto) {
     char key[AMP_ONNX_FUNCTION_KEY];
     amp_onnx_function_key(proto->domain, proto->op_type, proto->overload, key);
-    const int number = amp_onnx_names_find(&reader->functions, key);
-    return number >= 0 ? reader->proto->functions[number] : NULL;
+    return amp_onnx_names_find(&reader->functions, key);
 }
 
 static amp_status check_call(const amp_onnx_place *place, size_t index, const amp_onnx_function_proto *function) {
@@ -320,9 +317,9 @@ static amp_status bind_all(amp_onnx_place *place, size_t index, amp_onnx_call *c
     return AMP_OK;
 }
 
-static amp_status read_call(amp_onnx_place *place, size_t index, const amp_onnx_function_proto *function,
-                            amp_onnx_node *node) {
-    amp_onnx_call call = {.outer = place->call, .function = function};
+static amp_status read_call(amp_onnx_place *place, size_t index, int number, amp_onnx_node *node) {
+    const amp_onnx_function_proto *function = place->reader->proto->functions[number];
+    amp_onnx_call call = {.outer = place->call, .function = function, .opsets = &place->reader->opsets[number]};
     AMP_TRY(check_call(place, index, function));
     AMP_TRY(read_links(place, index, function->n_input, function->n_output, node));
     const amp_status status = bind_all(place, index, &call);
@@ -339,8 +336,8 @@ amp_status amp_onnx_read_node(amp_onnx_place *place, size_t index, amp_onnx_node
     node->type = amp_onnx_text_of(proto->op_type);
     node->domain = amp_onnx_domain_of(proto->domain);
     if (*node->type == '\0') return FAIL("%s has no type", amp_onnx_node_words(place, index).text);
-    const amp_onnx_function_proto *function = find_function(place->reader, proto);
-    if (function) {
+    const int function = place->reader->proto->n_functions ? find_function(place->reader, proto) : -1;
+    if (function >= 0) {
         AMP_TRY(read_call(place, index, function, node));
     } else {
         AMP_TRY(read_links(place, index, proto->n_input, proto->n_output, node));

@@ -5,7 +5,10 @@
 #include "core/thread.h"
 #include "onnx/reader.h"
 
-enum { FROM_MAP = 4096 }; /* bytes from which a tensor stays in the file's map */
+enum {
+    FROM_MAP = 4096,      /* bytes from which a tensor stays in the file's map */
+    MOST_TENSORS = 100000 /* of a model: each takes half a kilobyte, however small */
+};
 static const int64_t most_elements = INT64_C(1) << 40;
 
 typedef enum list_kind { FLOAT_DATA, INT32_DATA, INT64_DATA, DOUBLE_DATA } list_kind;
@@ -84,11 +87,10 @@ static amp_status check_shape(making *m) {
 
 static amp_status check_type(making *m) {
     const char *type = NULL;
-    if (amp_onnx_dtype_of(m->proto->data_type, &type) == AMP_DTYPE_NONE) {
-        return FAIL(AMP_ERROR_DTYPE, "is %s, a type that libamp does not have", type);
-    }
     m->type = type_of(m->proto->data_type);
-    return AMP_OK;
+    if (m->type) return AMP_OK;
+    (void)amp_onnx_dtype_of(m->proto->data_type, &type);
+    return FAIL(AMP_ERROR_DTYPE, "is %s, a type that libamp does not have", type);
 }
 
 static amp_tensor *new_tensor(const making *m) {
@@ -110,7 +112,6 @@ static amp_tensor *tensor_in_map(const making *m, const amp_onnx_source *source,
         return NULL;
     }
     tensor->storage->user_memory = false; /* nobody else has the mapping */
-    tensor->storage->read_only = true;
     return tensor;
 }
 
@@ -246,6 +247,10 @@ static amp_status adopt(amp_onnx_reader *reader, amp_tensor *tensor) {
 amp_tensor *amp_onnx_read_tensor(amp_onnx_reader *reader, amp_onnx_tensor_proto *proto, const char *what) {
     amp_tensor *tensor = amp_onnx_made(reader, proto);
     if (tensor) return tensor;
+    if (reader->memory->tensor_count == MOST_TENSORS) {
+        amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "the model has more than %d tensors", MOST_TENSORS);
+        return NULL;
+    }
     making m = {.reader = reader, .proto = proto, .what = what};
     tensor = make_tensor(&m);
     if (!tensor) return NULL;

@@ -48,46 +48,56 @@ typedef struct amp_onnx_once {
     void *made;
 } amp_onnx_once;
 
+/* Opsets by domain: a model's, or a function's. */
+typedef struct amp_onnx_opsets {
+    amp_onnx_names names; /* domain → place among … */
+    amp_onnx_opset_proto *const *imports;
+} amp_onnx_opsets;
+
 typedef struct amp_onnx_reader {
-    const char *path;   /* for sentences */
+    const char *path;   /* of the file */
+    const char *shown;  /* its end, for sentences */
     const char *folder; /* of the model; NULL: it has none */
     const char *data_folder;
     struct amp_onnx_memory *memory;
     const amp_onnx_model_proto *proto;
     amp_onnx_names functions; /* domain:name:overload → place among proto->functions */
+    amp_onnx_opsets *opsets;  /* of each function, then the model's */
     amp_onnx_names files;     /* location → place among memory->files */
     amp_onnx_once *once;      /* by address; room: a power of two, or 0 */
     size_t once_room, once_count;
+    int depth;                  /* of graphs and functions in each other */
     int64_t items, links, text; /* counted so far: nodes, values and attributes; inputs and outputs; bytes of names */
 } amp_onnx_reader;
-
-/* Opsets by domain: a model's, or a function's. */
-typedef struct amp_onnx_opsets {
-    size_t count;
-    amp_onnx_opset_proto *const *imports;
-} amp_onnx_opsets;
 
 /* A call of a function, while its body is read. */
 typedef struct amp_onnx_call {
     const struct amp_onnx_call *outer;
     const amp_onnx_function_proto *function;
+    const amp_onnx_opsets *opsets;
     amp_onnx_names names;         /* of its attributes → place in … */
     amp_onnx_attribute *bindings; /* what the call, or the default, gives; kind 0: nothing */
 } amp_onnx_call;
+
+/* A value, while its graph is read. */
+typedef struct amp_onnx_draft {
+    const char *name;
+    amp_tensor *constant;
+    const amp_onnx_value_proto *declared; /* as an input, else as an output; NULL: as neither */
+    int maker;                            /* node, in the file's order; MADE_BY_… */
+    int outside;                          /* of a captured one: its number in the outer graph */
+} amp_onnx_draft;
 
 /* A graph, while it is read. Numbers of values are final from the start; nodes are sorted at the end. */
 typedef struct amp_onnx_place {
     amp_onnx_reader *reader;
     struct amp_onnx_place *outer; /* of a sub-graph: where its node stands */
     const amp_onnx_call *call;    /* of the function that it belongs to; NULL: none */
-    amp_onnx_opsets opsets;
+    const amp_onnx_opsets *opsets;
     amp_onnx_graph *graph;
-    amp_onnx_names names; /* of values; ABSENT_VALUE: an input of a function that the call leaves out */
-    amp_onnx_value *values;
-    int *makers; /* node (in the file's order) by value; MADE_BY_… */
-    int value_room;
-    int *captures; /* pairs: number outside, number here */
-    int capture_room;
+    amp_onnx_names names;   /* of values; ABSENT_VALUE: an input of a function that the call leaves out */
+    amp_onnx_draft *drafts; /* of the graph's values */
+    int draft_room;
     size_t node_count;
     amp_onnx_node_proto *const *node_protos;
 } amp_onnx_place;
@@ -99,6 +109,10 @@ enum { NO_VALUE = -1, ABSENT_VALUE = INT32_MAX };
 amp_status amp_onnx_read_fail(const amp_onnx_reader *reader, amp_status code, const char *format, ...)
     __attribute__((cold, format(printf, 3, 4)));
 amp_status amp_onnx_no_memory(const amp_onnx_reader *reader);
+#ifdef __clang_analyzer__ /* which cannot see that these are never AMP_OK */
+#define amp_onnx_read_fail(...) (amp_onnx_read_fail(__VA_ARGS__), AMP_ERROR_INTERNAL)
+#define amp_onnx_no_memory(reader) (amp_onnx_no_memory(reader), AMP_ERROR_MEMORY)
+#endif
 /* NULL: amp_onnx_no_memory. */
 void *amp_onnx_get(amp_onnx_reader *reader, size_t count, size_t size);
 /* An error once there is more than a model may have. */
@@ -108,6 +122,8 @@ static inline const char *amp_onnx_text_of(const char *text) {
 }
 /* "" for "ai.onnx". */
 const char *amp_onnx_domain_of(const char *domain);
+/* The version of a domain; false: it is not imported. */
+bool amp_onnx_find_opset(const amp_onnx_opsets *opsets, const char *domain, int64_t *version);
 
 enum { AMP_ONNX_FUNCTION_KEY = 3 * AMP_ONNX_MOST_TEXT + 3 };
 /* What functions are found by, domain:name:overload, into AMP_ONNX_FUNCTION_KEY bytes. */

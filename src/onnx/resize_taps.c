@@ -20,7 +20,9 @@ static double place_of(const amp_resize_axis *a, int64_t o) {
     }
 }
 
+/* What lies between two elements up to rounding errors does so: scales come in f32. */
 static int64_t nearest_to(const amp_resize_axis *a, double x) {
+    x = rint(x * 0x1p20) * 0x1p-20;
     switch (a->round) {
     case AMP_RESIZE_PREFER_CEIL: return (int64_t)floor(x + 0.5);
     case AMP_RESIZE_FLOOR: return (int64_t)floor(x);

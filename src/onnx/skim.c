@@ -24,6 +24,7 @@ typedef struct skimmer {
     const unsigned char *data;
     unsigned char *out;
     size_t used, room;
+    size_t longer; /* bytes of `used` that the file does not have */
     int fields, items;
 } skimmer;
 
@@ -196,6 +197,7 @@ static amp_status skim_inner(skimmer *s, const ProtobufCFieldDescriptor *known, 
     if (depth == MOST_DEPTH) return FAIL(f->begin, "messages lie more than %d deep in each other", MOST_DEPTH);
     AMP_TRY(append(s, tag, known->id > 15 ? 2 : 1));
     AMP_TRY(append(s, length, sizeof length));
+    s->longer += LENGTH_BYTES - 1;
     const size_t begin = s->used;
     AMP_TRY(skim_message(s, known->descriptor, f->value, f->end, depth + 1));
     put_length(s->out + begin - LENGTH_BYTES, s->used - begin);
@@ -242,6 +244,6 @@ amp_status amp_onnx_skim(const char *path, const unsigned char *data, size_t byt
     if (status != AMP_OK)
         amp_free(s.out);
     else
-        *skeleton = (amp_onnx_skeleton){.data = s.out, .bytes = s.used};
+        *skeleton = (amp_onnx_skeleton){.data = s.out, .bytes = s.used, .kept = s.used - s.longer};
     return status;
 }

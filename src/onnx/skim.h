@@ -18,6 +18,7 @@ typedef struct amp_onnx_span {
 typedef struct amp_onnx_skeleton {
     unsigned char *data; /* amp_free */
     size_t bytes;
+    size_t kept; /* bytes of the file that it is made of: fewer, where it writes lengths longer */
 } amp_onnx_skeleton;
 
 enum {

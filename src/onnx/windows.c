@@ -70,13 +70,14 @@ static amp_status pad_automatically(const amp_onnx_step *s, amp_onnx_window *w) 
 static amp_status count_outputs(const amp_onnx_step *s, amp_onnx_window *w) {
     const bool up = amp_onnx_int(s, "ceil_mode", 0) != 0;
     for (int d = 0; d < w->dims; d++) {
-        const int64_t room = w->input[d] + w->before[d] + w->after[d] - amp_onnx_window_reach(w, d);
+        const int64_t reach = amp_onnx_window_reach(w, d), extent = w->input[d] + w->before[d] + w->after[d];
+        const int64_t room = extent - reach + (up ? w->stride[d] - 1 : 0);
         if (room < 0) {
-            return amp_onnx_fail(
-                s, AMP_ERROR_INVALID, "a window reaches over %lld elements, the padded input has %lld there",
-                (long long)amp_onnx_window_reach(w, d), (long long)(room + amp_onnx_window_reach(w, d)));
+            return amp_onnx_fail(s, AMP_ERROR_INVALID,
+                                 "a window reaches over %lld elements, the padded input has %lld there",
+                                 (long long)reach, (long long)extent);
         }
-        w->output[d] = (room + (up ? w->stride[d] - 1 : 0)) / w->stride[d] + 1;
+        w->output[d] = room / w->stride[d] + 1;
         if (up && (w->output[d] - 1) * w->stride[d] >= w->input[d] + w->before[d]) w->output[d]--;
     }
     return AMP_OK;

@@ -1,4 +1,4 @@
-/* fft_*: one transform after another along each dimension, each from the last one's result. */
+/* fft_*: one transform after another along each dimension, each from the last one's result; fft_fftshift. */
 #include <math.h>
 #include <string.h>
 
@@ -135,7 +135,7 @@ static amp_status transform(progress *p, const request *r, int i, amp_fft_form f
     amp_fft_lines lines = {.form = form,
                            .n = r->lengths[i],
                            .dim = r->dims[i],
-                           .inverse = form == AMP_FFT_C2C && r->inverse,
+                           .inverse = form == AMP_FFT_C2C && r->inverse != r->hermitian,
                            .conjugate_input = form == AMP_FFT_C2R && r->hermitian,
                            .conjugate_output = form == AMP_FFT_R2C && r->hermitian,
                            .scale = scale,
@@ -208,20 +208,49 @@ ONE(fft_irfft, AMP_FFT_C2R, true, false)
 ONE(fft_hfft, AMP_FFT_C2R, true, true)
 ONE(fft_ihfft, AMP_FFT_R2C, false, true)
 
-/* MANY(op, form, inverse, whether two dimensions are meant where none is named) */
-#define MANY(op, form_, inverse_, two)                                                                                 \
+/* MANY(op, form, inverse, hermitian, whether two dimensions are meant where none is named) */
+#define MANY(op, form_, inverse_, hermitian_, two)                                                                     \
     amp_status amp_op_##op(amp_call *call) {                                                                           \
         const amp_##op##_args *a = call->args;                                                                         \
-        request r = {form_, inverse_, false, a->input, a->norm, 0, {0}, {0}};                                          \
+        request r = {form_, inverse_, hermitian_, a->input, a->norm, 0, {0}, {0}};                                     \
         const amp_dims last_two = AMP_DIMS(-2, -1);                                                                    \
         AMP_TRY(read_many(call, &r, &a->s, (two) && !a->dim.set ? &last_two : &a->dim));                               \
         return run(call, &r);                                                                                          \
     }
-MANY(fft_fft2, AMP_FFT_C2C, false, true)
-MANY(fft_ifft2, AMP_FFT_C2C, true, true)
-MANY(fft_rfft2, AMP_FFT_R2C, false, true)
-MANY(fft_irfft2, AMP_FFT_C2R, true, true)
-MANY(fft_fftn, AMP_FFT_C2C, false, false)
-MANY(fft_ifftn, AMP_FFT_C2C, true, false)
-MANY(fft_rfftn, AMP_FFT_R2C, false, false)
-MANY(fft_irfftn, AMP_FFT_C2R, true, false)
+MANY(fft_fft2, AMP_FFT_C2C, false, false, true)
+MANY(fft_ifft2, AMP_FFT_C2C, true, false, true)
+MANY(fft_rfft2, AMP_FFT_R2C, false, false, true)
+MANY(fft_irfft2, AMP_FFT_C2R, true, false, true)
+MANY(fft_fftn, AMP_FFT_C2C, false, false, false)
+MANY(fft_ifftn, AMP_FFT_C2C, true, false, false)
+MANY(fft_rfftn, AMP_FFT_R2C, false, false, false)
+MANY(fft_irfftn, AMP_FFT_C2R, true, false, false)
+MANY(fft_hfft2, AMP_FFT_C2R, true, true, true)
+MANY(fft_ihfft2, AMP_FFT_R2C, false, true, true)
+MANY(fft_hfftn, AMP_FFT_C2R, true, true, false)
+MANY(fft_ihfftn, AMP_FFT_R2C, false, true, false)
+
+/* ---- Shifts ---------------------------------------------------------------------------------------------------- */
+
+/* By half of each dimension, one way or the other. */
+static amp_status shift(amp_call *call, amp_tensor *input, const amp_dims *dim, bool back) {
+    amp_dims shifts = {.set = AMP_PRESENT}, dims = {.set = AMP_PRESENT};
+    unsigned mask;
+    AMP_TRY(amp_wrap_dims(call, "dim", dim, false, input->rank, &mask));
+    for (int d = 0; d < input->rank; d++) {
+        if (!(mask & 1u << d)) continue;
+        dims.values[dims.count++] = d;
+        shifts.values[shifts.count++] = back ? (input->shape[d] + 1) / 2 : input->shape[d] / 2;
+    }
+    call->outputs[0] = dims.count ? amp_roll(input, shifts, dims) : amp_clone(input);
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
+}
+
+amp_status amp_op_fft_fftshift(amp_call *call) {
+    const amp_fft_fftshift_args *a = call->args;
+    return shift(call, a->input, &a->dim, false);
+}
+amp_status amp_op_fft_ifftshift(amp_call *call) {
+    const amp_fft_ifftshift_args *a = call->args;
+    return shift(call, a->input, &a->dim, true);
+}

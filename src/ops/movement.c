@@ -1,4 +1,4 @@
-/* Data movement: repeat, tile, flip, roll, tril, triu. Elements are moved as they are; nothing here computes. */
+/* Data movement: repeat, tile, flip, rot90, roll, tril, triu, diag, diag_embed. Elements are moved as they are; nothing here computes. */
 #include <omp.h>
 #include <string.h>
 
@@ -90,6 +90,42 @@ amp_status amp_op_flip(amp_call *call) {
         reversed.strides[d] = -reversed.strides[d];
     }
     return amp_copy_tensor(out, &reversed);
+}
+
+/* By one right angle the second dimension comes first, from its end; by three the first one comes second, from its end;
+ * by two both go backwards. */
+amp_status amp_op_rot90(amp_call *call) {
+    const amp_rot90_args *a = call->args;
+    const amp_dims dims = a->dims.set ? a->dims : AMP_DIMS(0, 1);
+    const int turns = (int)((a->k.value % 4 + 4) % 4);
+    unsigned mask;
+    int d, e;
+    AMP_TRY(amp_check_dims(call, "dims", &dims));
+    if (dims.count != 2 || a->input->rank < 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'dims' names %d dimensions, input is %s; expected two of at least two",
+                        amp_call_name(call), dims.count, amp_describe(a->input));
+    }
+    AMP_TRY(amp_wrap_dims(call, "dims", &dims, false, a->input->rank, &mask));
+    AMP_TRY(amp_wrap_dim(call, "dims", dims.values[0], a->input->rank, &d));
+    AMP_TRY(amp_wrap_dim(call, "dims", dims.values[1], a->input->rank, &e));
+    amp_tensor turned = *a->input;
+    const bool backwards[2] = {turns == 2 || turns == 3, turns == 1 || turns == 2};
+    for (int i = 0; i < 2; i++) {
+        const int k = i ? e : d;
+        if (!backwards[i] || turned.shape[k] == 0) continue;
+        turned.offset += (turned.shape[k] - 1) * turned.strides[k];
+        turned.strides[k] = -turned.strides[k];
+    }
+    if (turns % 2) {
+        const int64_t extent = turned.shape[d], stride = turned.strides[d];
+        turned.shape[d] = turned.shape[e];
+        turned.strides[d] = turned.strides[e];
+        turned.shape[e] = extent;
+        turned.strides[e] = stride;
+    }
+    amp_tensor *out = amp_call_output(call, 0, turned.dtype, turned.rank, turned.shape);
+    if (!out) return amp_pending_error();
+    return amp_tensor_elements(out) ? amp_copy_tensor(out, &turned) : AMP_OK;
 }
 
 /* Dimension d and all after it, where `by[d]` elements move round: each gives two parts. */
@@ -218,4 +254,60 @@ amp_status amp_op_tril(amp_call *call) {
 amp_status amp_op_triu(amp_call *call) {
     const amp_triu_args *a = call->args;
     return cut_triangle(call, a->input, a->diagonal, false);
+}
+
+/* ---- diag, diag_embed ----------------------------------------------------------------------------------------- */
+
+/* Zeros with the last dimension of input on the diagonal of the dimensions d and e of the result. */
+static amp_status embed(amp_call *call, amp_tensor *input, int64_t offset, int d, int e) {
+    int64_t shape[AMP_MAX_RANK], elements;
+    const int rank = input->rank + 1, last = input->rank - 1;
+    const int64_t off = offset < 0 ? -offset : offset;
+    int64_t extent;
+    if (offset == INT64_MIN || __builtin_add_overflow(input->shape[last], off, &extent)) extent = INT64_MAX;
+    for (int i = 0, from = 0; i < rank; i++) shape[i] = i == d || i == e ? extent : input->shape[from++];
+    AMP_TRY(amp_shape_elements(amp_call_name(call), rank, shape, &elements));
+    amp_tensor *out = amp_call_output(call, 0, input->dtype, rank, shape);
+    if (!out) return amp_pending_error();
+    const amp_scalar zero = amp_int(0);
+    AMP_TRY(amp_fill_tensor_with(out, &zero));
+    amp_tensor line = *out;
+    line.offset += offset < 0 ? off * out->strides[d] : off * out->strides[e];
+    line.rank = 0;
+    for (int i = 0; i < rank; i++) {
+        if (i == d || i == e) continue;
+        line.shape[line.rank] = out->shape[i];
+        line.strides[line.rank++] = out->strides[i];
+    }
+    line.shape[line.rank] = input->shape[last];
+    line.strides[line.rank++] = out->strides[d] + out->strides[e];
+    return amp_tensor_elements(input) ? amp_copy_tensor(&line, input) : AMP_OK;
+}
+
+amp_status amp_op_diag_embed(amp_call *call) {
+    const amp_diag_embed_args *a = call->args;
+    int d, e;
+    if (a->input->rank == 0 || a->input->rank == AMP_MAX_RANK) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected from 1 to %d dimensions", amp_call_name(call),
+                        amp_describe(a->input), AMP_MAX_RANK - 1);
+    }
+    AMP_TRY(amp_wrap_dim(call, "dim1", a->dim1.value, a->input->rank + 1, &d));
+    AMP_TRY(amp_wrap_dim(call, "dim2", a->dim2.value, a->input->rank + 1, &e));
+    if (d == e) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'dim1' and 'dim2' both name dimension %d; expected two",
+                        amp_call_name(call), d);
+    }
+    return embed(call, a->input, a->offset, d, e);
+}
+
+amp_status amp_op_diag(amp_call *call) {
+    const amp_diag_args *a = call->args;
+    if (a->input->rank == 1) return embed(call, a->input, a->diagonal, 0, 1);
+    if (a->input->rank != 2) {
+        return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected a vector or a matrix", amp_call_name(call),
+                        amp_describe(a->input));
+    }
+    amp_tensor *line = amp_diagonal(a->input, a->diagonal);
+    amp_tensor *out = line ? amp_call_output(call, 0, line->dtype, line->rank, line->shape) : NULL;
+    return out ? amp_copy_tensor(out, line) : amp_pending_error();
 }

@@ -102,6 +102,32 @@ amp_status amp_op_flatten(amp_call *call) {
     return reshape_to(call, a->input, rank, shape);
 }
 
+amp_status amp_op_unflatten(amp_call *call) {
+    ARGS(unflatten);
+    geometry g = geometry_of(a->input);
+    int d;
+    int64_t sizes[AMP_MAX_RANK];
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
+    AMP_TRY(amp_check_dims(call, "sizes", &a->sizes));
+    if (a->sizes.count == 0 || g.rank - 1 + a->sizes.count > AMP_MAX_RANK) {
+        return amp_fail(
+            AMP_ERROR_INVALID,
+            "unflatten: 'sizes' has %d extents, input is %s; expected at least one, and at most %d dimensions "
+            "of the result",
+            a->sizes.count, amp_describe(a->input), AMP_MAX_RANK);
+    }
+    amp_tensor line = {.rank = 1, .dtype = a->input->dtype, .shape = {g.shape[d]}, .strides = {1}};
+    AMP_TRY(amp_infer_shape(call, "sizes", &a->sizes, &line, sizes));
+    const int64_t stride = g.strides[d];
+    int64_t step = stride;
+    remove_dim(&g, d);
+    for (int i = a->sizes.count - 1; i >= 0; i--) {
+        insert_dim(&g, d, sizes[i], step);
+        step *= sizes[i];
+    }
+    return return_geometry(call, a->input, &g);
+}
+
 /* ---- Order and number of dimensions --------------------------------------------------------------------------- */
 
 amp_status amp_op_permute(amp_call *call) {
@@ -119,6 +145,37 @@ amp_status amp_op_permute(amp_call *call) {
         AMP_TRY(amp_wrap_dim(call, "dims", a->dims.values[d], g.rank, &from));
         g.shape[d] = a->input->shape[from];
         g.strides[d] = a->input->strides[from];
+    }
+    return return_geometry(call, a->input, &g);
+}
+
+amp_status amp_op_movedim(amp_call *call) {
+    ARGS(movedim);
+    geometry g = geometry_of(a->input);
+    int from[AMP_MAX_RANK];
+    unsigned sources, destinations;
+    AMP_TRY(amp_check_dims(call, "source", &a->source));
+    AMP_TRY(amp_check_dims(call, "destination", &a->destination));
+    if (a->source.count != a->destination.count) {
+        return amp_fail(AMP_ERROR_INVALID, "movedim: 'source' names %d dimensions, 'destination' %d; expected as many",
+                        a->source.count, a->destination.count);
+    }
+    AMP_TRY(amp_wrap_dims(call, "source", &a->source, false, g.rank, &sources));
+    AMP_TRY(amp_wrap_dims(call, "destination", &a->destination, false, g.rank, &destinations));
+    for (int i = 0; g.rank > 0 && i < a->source.count; i++) {
+        int d, e;
+        AMP_TRY(amp_wrap_dim(call, "source", a->source.values[i], g.rank, &d));
+        AMP_TRY(amp_wrap_dim(call, "destination", a->destination.values[i], g.rank, &e));
+        from[e] = d;
+    }
+    for (int d = 0, other = 0; d < g.rank; d++) {
+        if (destinations & 1u << d) continue;
+        while (sources & 1u << other) other++;
+        from[d] = other++;
+    }
+    for (int d = 0; d < g.rank; d++) {
+        g.shape[d] = a->input->shape[from[d]];
+        g.strides[d] = a->input->strides[from[d]];
     }
     return return_geometry(call, a->input, &g);
 }
@@ -352,6 +409,49 @@ amp_status amp_op_view_as_complex(amp_call *call) {
     return AMP_OK;
 }
 
+/* Every part of a complex number has a real number's place. */
+static geometry geometry_of_parts(const amp_tensor *t) {
+    geometry g = geometry_of(t);
+    for (int d = 0; d < g.rank; d++) g.strides[d] *= 2;
+    g.offset *= 2;
+    return g;
+}
+
+static amp_status need_complex(const amp_call *call, const amp_tensor *input) {
+    if (amp_dtype_is_complex(input->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected c64 or c128", amp_call_name(call), amp_describe(input));
+}
+
+static amp_status return_parts(amp_call *call, amp_tensor *input, const geometry *g) {
+    AMP_TRY(return_geometry(call, input, g));
+    call->outputs[0]->dtype = input->dtype == AMP_C64 ? AMP_F32 : AMP_F64;
+    return AMP_OK;
+}
+
+amp_status amp_op_view_as_real(amp_call *call) {
+    ARGS(view_as_real);
+    AMP_TRY(need_complex(call, a->input));
+    geometry g = geometry_of_parts(a->input);
+    insert_dim(&g, g.rank, 2, 1);
+    return return_parts(call, a->input, &g);
+}
+
+amp_status amp_op_real(amp_call *call) {
+    ARGS(real);
+    geometry g = geometry_of(a->input);
+    if (!amp_dtype_is_complex(a->input->dtype)) return return_geometry(call, a->input, &g);
+    g = geometry_of_parts(a->input);
+    return return_parts(call, a->input, &g);
+}
+
+amp_status amp_op_imag(amp_call *call) {
+    ARGS(imag);
+    AMP_TRY(need_complex(call, a->input));
+    geometry g = geometry_of_parts(a->input);
+    g.offset++;
+    return return_parts(call, a->input, &g);
+}
+
 /* ---- Lists of views ------------------------------------------------------------------------------------------- */
 
 /* Views along dimension d of the given lengths; length(i) of the last may be what is left. */
@@ -436,4 +536,73 @@ amp_status amp_op_unbind(amp_call *call) {
         piece->rank--;
     }
     return AMP_OK;
+}
+
+/* ---- tensor_split --------------------------------------------------------------------------------------------- */
+
+static amp_status split_evenly(amp_call *call, amp_tensor *input, int d, int64_t sections) {
+    const int64_t extent = input->shape[d];
+    if (sections < 1) {
+        return amp_fail(AMP_ERROR_INVALID, "tensor_split: 'sections' is %lld; it must be positive",
+                        (long long)sections);
+    }
+    int64_t bytes;
+    if (__builtin_mul_overflow(sections, (int64_t)sizeof bytes, &bytes)) bytes = INT64_MAX;
+    amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, &bytes);
+    if (!holder) return amp_pending_error();
+    int64_t *lengths = amp_tensor_pointer(holder);
+    for (int64_t i = 0; i < sections; i++) lengths[i] = extent / sections + (i < extent % sections);
+    return return_pieces(call, input, d, lengths, 0, sections);
+}
+
+/* Pieces may be empty, and begin again before where the last one ended. */
+static amp_status split_at(amp_call *call, amp_tensor *input, int d, const int64_t *indices, int64_t count) {
+    const int64_t bytes = (count + 1) * (int64_t)sizeof(amp_tensor *), extent = input->shape[d];
+    amp_tensor *holder = amp_tensor_new(call->op->name, AMP_U8, 1, &bytes);
+    if (!holder) return amp_pending_error();
+    amp_tensor **items = amp_tensor_pointer(holder);
+    geometry g = geometry_of(input);
+    int64_t start = 0;
+    for (int64_t i = 0; i <= count; i++) {
+        const int64_t end = i < count ? clip_bound(indices[i], extent) : extent;
+        g.shape[d] = end > start ? end - start : 0;
+        g.offset = input->offset + start * g.strides[d];
+        items[i] = amp_tensor_view(call->op->name, input, g.rank, g.shape, g.strides, g.offset);
+        if (!items[i]) return amp_pending_error();
+        start = end;
+    }
+    return amp_call_list(call, items, count + 1);
+}
+
+amp_status amp_op_tensor_split(amp_call *call) {
+    ARGS(tensor_split);
+    int d;
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
+    return split_evenly(call, a->input, d, a->sections);
+}
+
+amp_status amp_op_tensor_split_indices(amp_call *call) {
+    ARGS(tensor_split_indices);
+    int d;
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
+    AMP_TRY(amp_check_dims(call, "indices", &a->indices));
+    return split_at(call, a->input, d, a->indices.values, a->indices.count);
+}
+
+amp_status amp_op_tensor_split_tensor(amp_call *call) {
+    ARGS(tensor_split_tensor);
+    const amp_tensor *given = a->tensor_indices_or_sections;
+    int d;
+    AMP_TRY(read_dim(call, a->input, a->dim, &d));
+    if (given->rank > 1 || !is_integer(given->dtype)) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "tensor_split: 'tensor_indices_or_sections' is %s; expected integers, a number or a vector",
+                        amp_describe(given));
+    }
+    amp_tensor *host = amp_to_device(a->tensor_indices_or_sections, AMP_DEVICE_CPU, .dtype = AMP_I64);
+    host = host ? amp_contiguous(host) : NULL;
+    if (!host) return amp_pending_error();
+    const int64_t *numbers = amp_tensor_pointer(host);
+    return given->rank ? split_at(call, a->input, d, numbers, host->shape[0])
+                       : split_evenly(call, a->input, d, *numbers);
 }

@@ -26,6 +26,23 @@ amp_status amp_check_sum(const amp_call *call, const amp_operand *v, const amp_s
                     amp_call_name(call), v[is_bool(&v[0]) ? 0 : 1].name);
 }
 
+amp_status amp_check_bits(const amp_call *call, const amp_operand *v, amp_dtype dtype, bool shifted) {
+    const bool is_bool_result = dtype == AMP_BOOL;
+    if (amp_compute_dtype(dtype) == AMP_I64 && !(shifted && is_bool_result)) return AMP_OK;
+    const amp_operand *culprit = v;
+    for (int i = 0; i < 2; i++) {
+        if (v[i].tensor && (is_bool_result || amp_compute_dtype(v[i].tensor->dtype) != AMP_I64)) culprit = &v[i];
+    }
+    return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; expected integers%s", amp_call_name(call), culprit->name,
+                    culprit->tensor ? amp_describe(culprit->tensor) : "a number", shifted ? "" : " or bools");
+}
+
+amp_status amp_check_lambda(const amp_call *call, const amp_scalar *lambda) {
+    const double value = amp_real_part(lambda);
+    if (value >= 0.0) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'lambd' is %g; expected a number from 0 up", amp_call_name(call), value);
+}
+
 amp_status amp_read_rounding(const amp_call *call, const char *mode, char *rounding) {
     *rounding = mode ? *mode : '\0';
     if (!mode || !strcmp(mode, "trunc") || !strcmp(mode, "floor")) return AMP_OK;

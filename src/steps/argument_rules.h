@@ -19,6 +19,12 @@ amp_status amp_fail_zero_divisor(const amp_call *call, const amp_operand *diviso
 /* Integers have no negative powers. */
 amp_status amp_check_power(const amp_call *call, const amp_tensor *input, const amp_scalar *exponent);
 
+/* bitwise ops of v[0] and v[1], whose result is of `dtype`: integers, or bools, but not where they are shifted. */
+amp_status amp_check_bits(const amp_call *call, const amp_operand *v, amp_dtype dtype, bool shifted);
+
+/* softshrink: lambd is not below 0. */
+amp_status amp_check_lambda(const amp_call *call, const amp_scalar *lambda);
+
 /* where and masked_fill: the condition is bool. */
 amp_status amp_check_condition(const amp_call *call, const amp_operand *condition);
 amp_status amp_check_masked_fill(const amp_call *call);

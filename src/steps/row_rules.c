@@ -10,6 +10,12 @@ amp_status amp_check_floating(const amp_call *call, const amp_tensor *input) {
                     amp_describe(input));
 }
 
+amp_status amp_check_logarithms(const amp_call *call, const amp_tensor *input) {
+    if (amp_dtype_is_floating(input->dtype) || amp_dtype_is_complex(input->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating or complex dtype", amp_call_name(call),
+                    amp_describe(input));
+}
+
 amp_dtype amp_total_dtype(const amp_call *call, const amp_tensor *input, amp_dtype given) {
     if (given != AMP_DTYPE_NONE) return given;
     const bool whole = amp_compute_dtype(input->dtype) == AMP_I64;

@@ -7,6 +7,8 @@
 #include "call/call.h"
 
 amp_status amp_check_floating(const amp_call *call, const amp_tensor *input);
+/* Floating or complex: what has logarithms. */
+amp_status amp_check_logarithms(const amp_call *call, const amp_tensor *input);
 
 /* softmax and its kin: the dimension, and the dtype of the result. */
 amp_status amp_read_softmax(const amp_call *call, const amp_tensor *input, int64_t dim, amp_dtype given, int *wrapped,

@@ -79,6 +79,40 @@ TEST_F(Explain, AProductThatOthersReadIsNotFused) {
     EXPECT_EQ(advice(), Kinds{}) << "it lives: others may read it yet";
 }
 
+// docs/benchmarks.md, "An activation fused or apart".
+TEST_F(Explain, FusingIsAdvisedOnlyWhereItIsSure) {
+    const auto of = [](const char *maker, const char *activation, const Shape &input, const Shape &weight) {
+        amp_tensor *x = tensor(AMP_F32, input), *w = tensor(AMP_F32, weight);
+        amp_explain_reset();
+        {
+            Scope scope;
+            op(activation, {op(maker, {x, w})});
+        }
+        return advice();
+    };
+    EXPECT_EQ(of("conv2d", "relu", {1, 1, 6, 6}, {16, 1, 3, 3}), Kinds{"fuse"});
+    EXPECT_EQ(of("conv2d", "relu", {1, 1, 6, 6}, {8, 1, 3, 3}), Kinds{});
+    EXPECT_EQ(of("conv2d", "gelu", {1, 1, 6, 6}, {64, 1, 3, 3}), Kinds{});
+    EXPECT_EQ(of("conv_transpose2d", "relu", {1, 1, 6, 6}, {1, 16, 3, 3}), Kinds{});
+    EXPECT_EQ(of("linear", "gelu", {2, 16, 4}, {64, 4}), Kinds{"fuse"}) << "2,048 results";
+    EXPECT_EQ(of("linear", "gelu", {3, 16, 4}, {64, 4}), Kinds{});
+    EXPECT_EQ(of("linear", "relu", {3, 16, 4}, {64, 4}), Kinds{"fuse"});
+}
+
+TEST_F(Explain, AdviceNamesTheShapes) {
+    for (int64_t rows = 1; rows <= 3; rows++) {
+        Scope scope;
+        op("relu", {op("linear", {tensor(AMP_F32, {rows, 3}), w_})});
+    }
+    const Report r;
+    json_t *item = json_array_get(json_object_get(r.root(), "advice"), 0);
+    EXPECT_EQ(json_array_size(json_object_get(item, "inputs")), 3u);
+    EXPECT_EQ(Report::number(item, "calls"), 3);
+    const std::string table = report(AMP_EXPLAIN_TABLE), of = "\n  linear of f32[";
+    EXPECT_NE(table.find(of), std::string::npos) << table;
+    EXPECT_NE(table.find(", 3], f32[4, 3] and of 2 other shapes, 3 calls,"), std::string::npos) << table;
+}
+
 TEST_F(Explain, HalfPrecisionWithoutKernelsIsNamed) {
     amp_tensor *x = tensor(AMP_F16, {2, 3}), *w = tensor(AMP_F16, {4, 3});
     op("add", {x, x});

@@ -2,7 +2,6 @@
 #include <functional>
 
 #include "amp_test.h"
-#include "graph/graph.h"
 
 using namespace amp_test;
 
@@ -24,18 +23,11 @@ amp_status compute(void *context, amp_tensor *const *inputs, amp_tensor **output
     return amp_last_status();
 }
 
-void leave(void *) {}
-
 class Nets : public Test {
   protected:
     void make(int inputs, int outputs, Function function) {
         source_.function = std::move(function);
-        amp_graph_value open = {};
-        open.name = "value";
-        open.rank = AMP_GRAPH_OPEN;
-        values_.assign(4, open);
-        const amp_graph_source s = {"test", inputs, outputs, values_.data(), values_.data(), compute, leave, &source_};
-        graph_ = amp_graph_new(&s);
+        graph_ = amp_graph_trace("test", compute, &source_, inputs, outputs);
     }
     void TearDown() override {
         amp_graph_release(graph_);
@@ -57,7 +49,6 @@ class Nets : public Test {
 
   private:
     Source source_;
-    std::vector<amp_graph_value> values_;
 };
 
 TEST_F(Nets, TheSecondRunNeedsNoSource) {
@@ -189,12 +180,37 @@ TEST_F(Nets, NinthShapesPushOutTheFirst) {
     EXPECT_EQ(runs(), 18);
 }
 
+// A weight that is written makes a new net; one that an op made is a weight too.
+TEST_F(Nets, WrittenWeightsAreSeen) {
+    amp_tensor *w = op("mul.scalar", {random_tensor(AMP_F32, {8, 6}, 1), 2.0});
+    amp_tensor *x = random_tensor(AMP_F32, {3, 6}, 3);
+    make(1, 1, [=](amp_tensor *const *in) { return Tensors{op("linear", {in[0], op("mul.scalar", {w, 3.0})})}; });
+    const std::vector<double> before = run({x});
+    EXPECT_EQ(run({x}), before);
+    EXPECT_EQ(runs(), 1);
+    op("mul_", {w, -1.0});
+    const std::vector<double> after = run({x});
+    for (size_t i = 0; i < before.size(); i++) EXPECT_EQ(after[i], -before[i]);
+    EXPECT_EQ(runs(), 2);
+    EXPECT_EQ(run({x}), after);
+    EXPECT_EQ(runs(), 2);
+}
+
+TEST_F(Nets, RegionsOfItsOwnAreKept) {
+    amp_tensor *w = random_tensor(AMP_F32, {8, 6}, 1), *x = random_tensor(AMP_F32, {3, 6}, 3);
+    make(1, 1, [=](amp_tensor *const *in) {
+        const Region region;
+        return Tensors{op("linear", {in[0], w})};
+    });
+    for (int round = 0; round < 3; round++) EXPECT_EQ(amp_tensor_dtype(outputs({x})[0]), AMP_BF16);
+}
+
 TEST_F(Nets, WrongInputsAreNamed) {
     make(1, 1, [](amp_tensor *const *x) { return Tensors{op("relu", {x[0]})}; });
     amp_tensor *nothing = nullptr, *x = tensor(AMP_F32, {2}), *y = x;
     EXPECT_EQ(amp_graph_run(graph_, &nothing, 1, &y, 1), AMP_ERROR_INVALID);
     EXPECT_EQ(y, nullptr);
-    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"test: the input 'value' is NULL; expected any shape"}));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"test: the input '0' is NULL; expected any shape"}));
     EXPECT_EQ(amp_graph_run(graph_, &x, 2, &y, 1), AMP_ERROR_INVALID);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"2 inputs were given; the graph has 1"}));
 }

@@ -51,7 +51,8 @@ Names cpu_policies() {
     add(names, AMP_POLICY_LOWER, fused);
     // falling through, and made of ops that do not
     add(names, AMP_POLICY_PARTS, R"(
-        einsum tensordot linalg_multi_dot chain_matmul lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell interpolate)");
+        einsum tensordot linalg_multi_dot chain_matmul lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell interpolate
+        cov corrcoef max_unpool1d)");
     return names;
 }
 
@@ -79,6 +80,8 @@ Names cuda_policies() {
         scatter_add cat stack equal)");
     add(names, AMP_POLICY_BANNED, "binary_cross_entropy");
     add(names, AMP_POLICY_LOWER, fused);
+    // falling through, and made of ops that do not
+    add(names, AMP_POLICY_PARTS, "ldexp trapezoid cov corrcoef gaussian_nll_loss multilabel_soft_margin_loss");
     return names;
 }
 

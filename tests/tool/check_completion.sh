@@ -35,11 +35,12 @@ has() {
     complete_words "$@" | grep -q -x -F -e "$wanted" || fail "'amp $*' does not offer '$wanted'"
 }
 help_options() {
-    "$amp" "$@" --help | grep -o -e '--[a-z][a-z-]*' | LC_ALL=C sort -u
+    "$amp" "$@" --help | grep -o -e '--[a-z][a-z0-9-]*' | LC_ALL=C sort -u
 }
 
 offers info i
 offers "explain" exp
+offers "run" ru
 offers "--help --version" --
 has replay ""
 has explain ""
@@ -49,6 +50,13 @@ offers cuda replay --device cu
 has linear info --ops lin
 has layer_norm replay --filter layer
 offers "--strided" replay --s
+offers "--scale --seconds --seed --shape" run --s
+offers "cpu cuda" run --device ""
+offers "amx avx2 avx512 avx512bf16 ref" run --isa ""
+offers "nchw nhwc" run --layout n
+offers "tools/amp/completion.bash" run tools/amp/compl
+offers "tools/amp/completion.bash" run --input x = tools/amp/compl
+[ -z "$(complete_words run --seed tools/amp/compl)" ] || fail "a seed is no file"
 offers "tools/amp/completion.bash" explain tools/amp/compl
 offers "tools/amp/completion.bash" replay tools/amp/compl
 offers "tools/amp/completion.bash" info --load tools/amp/compl
@@ -57,7 +65,7 @@ offers "tools/amp/completion.bash" explain -- cat tools/amp/compl
 [ -z "$(complete_words nonsense info)" ] || fail "a command that does not exist has arguments"
 
 all=
-for command in info explain replay; do
+for command in info run explain replay; do
     options=$(help_options $command)
     all="$all $options"
     offered=$(complete_words $command -- | grep -v -x -e -- | LC_ALL=C sort -u)
@@ -67,7 +75,7 @@ page=$(sed 's/\\-/-/g' tools/amp/amp.1)
 for option in $all; do
     case $page in *"$option"*) ;; *) fail "amp.1 does not know $option" ;; esac
 done
-for option in $(printf '%s' "$page" | sed '/^\.SH EXAMPLES/,$d' | grep -o -e '--[a-z][a-z-]*' | LC_ALL=C sort -u); do
+for option in $(printf '%s' "$page" | sed '/^\.SH EXAMPLES/,$d' | grep -o -e '--[a-z][a-z0-9-]*' | LC_ALL=C sort -u); do
     case " $(help_options) --version $all " in *[[:space:]]"$option"[[:space:]]*) ;; *) fail "amp.1 has $option, amp has not" ;; esac
 done
 exit $failed

@@ -1,4 +1,4 @@
-/* amp: looks at the machine, replays recorded operator cases, explains runs. */
+/* amp: looks at the machine, runs models, replays recorded operator cases, explains runs. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"info", amp_command_info, "this machine: instruction sets, cores, caches, libraries, devices"},
+    {"run", amp_command_run, "a model from an ONNX file: times, memory, and f32 beside bf16"},
     {"explain", amp_command_explain, "a recorded run: per op its policy, casts, kernel and time, and why"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
 };

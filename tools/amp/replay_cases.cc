@@ -328,7 +328,9 @@ Arguments make_arguments(const CaseFile &file, const std::string &op, const json
     const char *name;
     json_t *value;
     json_object_foreach(const_cast<json_t *>(inputs), name, value) {
-        builder.made.list.push_back({name, builder.value(name, value)});
+        const amp_value made = builder.value(name, value);
+        const bool is_tensor = made.kind == AMP_VALUE_TENSOR;
+        builder.made.list.push_back({replay_argument_name(op.c_str(), name, is_tensor), made});
     }
     return std::move(builder.made);
 }

@@ -24,6 +24,26 @@ bool replay_argument_is_tensor(const char *op, const char *argument) {
     return false;
 }
 
+static bool has_argument(const char *op, const char *argument) {
+    for (const amp_op_info *o = amp_op_find(op); o; o = amp_op_next_overload(o)) {
+        for (int i = 0; i < o->arg_count; i++) {
+            if (!strcmp(o->args[i].name, argument)) return true;
+        }
+    }
+    return false;
+}
+
+const char *replay_argument_name(const char *op, const char *recorded, bool is_tensor) {
+    static const char *const places[] = {NULL, "other", "third", "fourth"};
+    int place = 1;
+    while (place < 4 && strcmp(recorded, places[place]) != 0) place++;
+    if (place == 4 || has_argument(op, recorded)) return recorded;
+    for (const amp_op_info *o = amp_op_find(op); o; o = amp_op_next_overload(o)) {
+        if (place < o->arg_count && (o->args[place].kind == AMP_ARG_TENSOR) == is_tensor) return o->args[place].name;
+    }
+    return recorded;
+}
+
 const char *replay_device_problem(amp_device device) {
     const amp_backend *backend = NULL;
     if (amp_backend_for(device, "replay", &backend) != AMP_OK) return amp_last_error();

@@ -14,6 +14,9 @@ bool replay_op_is_known(const char *name);
 bool replay_op_returns_list(const char *name);
 /* Whether an argument of the op's first overload is one tensor. */
 bool replay_argument_is_tensor(const char *op, const char *argument);
+/* What the op calls the argument that a recording names: "other", "third" and "fourth", where no overload has such an
+ * argument, are those at that place of the first overload that has a tensor there, or none. */
+const char *replay_argument_name(const char *op, const char *recorded, bool is_tensor);
 /* NULL if cases can run on the device; else why not, a sentence. */
 const char *replay_device_problem(amp_device device);
 /* The tensor on the device; NULL with libamp's error. */

@@ -277,6 +277,48 @@ AMP_API amp_tensor *amp_threshold_out_call(amp_tensor *out, const amp_threshold_
 #define amp_threshold_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, threshold, value", amp_threshold_out_call(out, AMP_ARGS_(threshold, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
+/* 0 from -lambd to lambd, input elsewhere.
+ * hardshrink(Tensor input, Scalar lambd=0.5) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_hardshrink_args {
+    size_t struct_size AMP_SIZE_OF_(amp_hardshrink_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar lambd AMP_ABSENT_;
+} amp_hardshrink_args;
+AMP_API amp_tensor *amp_hardshrink_call(const amp_hardshrink_args *args);
+AMP_API amp_tensor *amp_hardshrink_out_call(amp_tensor *out, const amp_hardshrink_args *args);
+#ifndef __cplusplus
+#define amp_hardshrink(...) AMP_CALL_(amp_hardshrink_call(AMP_ARGS_(hardshrink, input, __VA_ARGS__)))
+#define amp_hardshrink_out(out, ...) AMP_CALL_(amp_hardshrink_out_call(out, AMP_ARGS_(hardshrink, input, __VA_ARGS__)))
+#endif
+
+/* input moved towards zero by lambd, 0 where it does not reach so far.
+ * softshrink(Tensor input, Scalar lambd=0.5) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_softshrink_args {
+    size_t struct_size AMP_SIZE_OF_(amp_softshrink_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar lambd AMP_ABSENT_;
+} amp_softshrink_args;
+AMP_API amp_tensor *amp_softshrink_call(const amp_softshrink_args *args);
+AMP_API amp_tensor *amp_softshrink_out_call(amp_tensor *out, const amp_softshrink_args *args);
+#ifndef __cplusplus
+#define amp_softshrink(...) AMP_CALL_(amp_softshrink_call(AMP_ARGS_(softshrink, input, __VA_ARGS__)))
+#define amp_softshrink_out(out, ...) AMP_CALL_(amp_softshrink_out_call(out, AMP_ARGS_(softshrink, input, __VA_ARGS__)))
+#endif
+
+/* input - tanh(input).
+ * tanhshrink(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_tanhshrink_args {
+    size_t struct_size AMP_SIZE_OF_(amp_tanhshrink_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_tanhshrink_args;
+AMP_API amp_tensor *amp_tanhshrink_call(const amp_tanhshrink_args *args);
+#ifndef __cplusplus
+#define amp_tanhshrink(...) AMP_CALL_(amp_tanhshrink_call(AMP_ARGS_(tanhshrink, input, __VA_ARGS__)))
+#endif
+
 /* The first half of dim times the sigmoid of the second half.
  * glu(Tensor input, int dim=-1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

@@ -54,6 +54,20 @@ struct hardtanh_options {
     hardtanh_options &with_max_val(const amp::scalar &v_) { max_val = v_; return *this; }
 };
 
+/* hardshrink(Tensor input, Scalar lambd=0.5) -> Tensor */
+struct hardshrink_options {
+    amp::scalar lambd{};
+
+    hardshrink_options &with_lambd(const amp::scalar &v_) { lambd = v_; return *this; }
+};
+
+/* softshrink(Tensor input, Scalar lambd=0.5) -> Tensor */
+struct softshrink_options {
+    amp::scalar lambd{};
+
+    softshrink_options &with_lambd(const amp::scalar &v_) { lambd = v_; return *this; }
+};
+
 /* glu(Tensor input, int dim=-1) -> Tensor */
 struct glu_options {
     amp_opt_int dim{};
@@ -377,6 +391,44 @@ inline tensor threshold_out(const tensor &out, const tensor &input, const scalar
     args_.threshold = threshold.get();
     args_.value = value.get();
     return detail::written(amp_threshold_out_call(out.get(), &args_));
+}
+
+/* 0 from -lambd to lambd, input elsewhere.
+ * hardshrink(Tensor input, Scalar lambd=0.5) -> Tensor */
+inline tensor hardshrink(const tensor &input, const hardshrink_options &options = {}) {
+    amp_hardshrink_args args_{};
+    args_.input = input.get();
+    args_.lambd = options.lambd.get();
+    return detail::made(amp_hardshrink_call(&args_));
+}
+inline tensor hardshrink_out(const tensor &out, const tensor &input, const hardshrink_options &options = {}) {
+    amp_hardshrink_args args_{};
+    args_.input = input.get();
+    args_.lambd = options.lambd.get();
+    return detail::written(amp_hardshrink_out_call(out.get(), &args_));
+}
+
+/* input moved towards zero by lambd, 0 where it does not reach so far.
+ * softshrink(Tensor input, Scalar lambd=0.5) -> Tensor */
+inline tensor softshrink(const tensor &input, const softshrink_options &options = {}) {
+    amp_softshrink_args args_{};
+    args_.input = input.get();
+    args_.lambd = options.lambd.get();
+    return detail::made(amp_softshrink_call(&args_));
+}
+inline tensor softshrink_out(const tensor &out, const tensor &input, const softshrink_options &options = {}) {
+    amp_softshrink_args args_{};
+    args_.input = input.get();
+    args_.lambd = options.lambd.get();
+    return detail::written(amp_softshrink_out_call(out.get(), &args_));
+}
+
+/* input - tanh(input).
+ * tanhshrink(Tensor input) -> Tensor */
+inline tensor tanhshrink(const tensor &input) {
+    amp_tanhshrink_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_tanhshrink_call(&args_));
 }
 
 /* The first half of dim times the sigmoid of the second half.

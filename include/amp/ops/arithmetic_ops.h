@@ -365,6 +365,232 @@ AMP_API amp_tensor *amp_logaddexp_out_call(amp_tensor *out, const amp_logaddexp_
 #define amp_logaddexp_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logaddexp_out_call(out, AMP_ARGS_(logaddexp, input, r1_, __VA_ARGS__)))
 #endif
 
+/* log2(2^input + 2^other) without overflow.
+ * logaddexp2(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_logaddexp2_args {
+    size_t struct_size AMP_SIZE_OF_(amp_logaddexp2_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_logaddexp2_args;
+AMP_API amp_tensor *amp_logaddexp2_call(const amp_logaddexp2_args *args);
+AMP_API amp_tensor *amp_logaddexp2_out_call(amp_tensor *out, const amp_logaddexp2_args *args);
+#ifndef __cplusplus
+#define amp_logaddexp2(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logaddexp2_call(AMP_ARGS_(logaddexp2, input, r1_, __VA_ARGS__)))
+#define amp_logaddexp2_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_logaddexp2_out_call(out, AMP_ARGS_(logaddexp2, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The larger of two elements; where one is NaN, the other.
+ * fmax(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fmax_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fmax_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_fmax_args;
+AMP_API amp_tensor *amp_fmax_call(const amp_fmax_args *args);
+AMP_API amp_tensor *amp_fmax_out_call(amp_tensor *out, const amp_fmax_args *args);
+#ifndef __cplusplus
+#define amp_fmax(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmax_call(AMP_ARGS_(fmax, input, r1_, __VA_ARGS__)))
+#define amp_fmax_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmax_out_call(out, AMP_ARGS_(fmax, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The smaller of two elements; where one is NaN, the other.
+ * fmin(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fmin_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fmin_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_fmin_args;
+AMP_API amp_tensor *amp_fmin_call(const amp_fmin_args *args);
+AMP_API amp_tensor *amp_fmin_out_call(amp_tensor *out, const amp_fmin_args *args);
+#ifndef __cplusplus
+#define amp_fmin(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmin_call(AMP_ARGS_(fmin, input, r1_, __VA_ARGS__)))
+#define amp_fmin_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_fmin_out_call(out, AMP_ARGS_(fmin, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The Kronecker product: every element of input times all of other.
+ * kron(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_kron_args {
+    size_t struct_size AMP_SIZE_OF_(amp_kron_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_kron_args;
+AMP_API amp_tensor *amp_kron_call(const amp_kron_args *args);
+AMP_API amp_tensor *amp_kron_out_call(amp_tensor *out, const amp_kron_args *args);
+#ifndef __cplusplus
+#define amp_kron(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_kron_call(AMP_ARGS_(kron, input, r1_, __VA_ARGS__)))
+#define amp_kron_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_kron_out_call(out, AMP_ARGS_(kron, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The root of input² + other², without overflow.
+ * hypot(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_hypot_args {
+    size_t struct_size AMP_SIZE_OF_(amp_hypot_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_hypot_args;
+AMP_API amp_tensor *amp_hypot_call(const amp_hypot_args *args);
+AMP_API amp_tensor *amp_hypot_inplace_call(const amp_hypot_args *args);
+AMP_API amp_tensor *amp_hypot_out_call(amp_tensor *out, const amp_hypot_args *args);
+#ifndef __cplusplus
+#define amp_hypot(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_hypot_call(AMP_ARGS_(hypot, input, r1_, __VA_ARGS__)))
+#define amp_hypot_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_hypot_inplace_call(AMP_ARGS_(hypot, input, r1_, __VA_ARGS__)))
+#define amp_hypot_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_hypot_out_call(out, AMP_ARGS_(hypot, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The magnitude of input with the sign of other.
+ * copysign(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_copysign_args {
+    size_t struct_size AMP_SIZE_OF_(amp_copysign_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_copysign_args;
+AMP_API amp_tensor *amp_copysign_call(const amp_copysign_args *args);
+AMP_API amp_tensor *amp_copysign_inplace_call(const amp_copysign_args *args);
+AMP_API amp_tensor *amp_copysign_out_call(amp_tensor *out, const amp_copysign_args *args);
+#ifndef __cplusplus
+#define amp_copysign(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_copysign_call(AMP_ARGS_(copysign, input, r1_, __VA_ARGS__)))
+#define amp_copysign_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_copysign_inplace_call(AMP_ARGS_(copysign, input, r1_, __VA_ARGS__)))
+#define amp_copysign_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_copysign_out_call(out, AMP_ARGS_(copysign, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The magnitude of input with the sign of a number.
+ * copysign.scalar(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_copysign_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_copysign_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_copysign_scalar_args;
+AMP_API amp_tensor *amp_copysign_scalar_call(const amp_copysign_scalar_args *args);
+AMP_API amp_tensor *amp_copysign_scalar_inplace_call(const amp_copysign_scalar_args *args);
+AMP_API amp_tensor *amp_copysign_scalar_out_call(amp_tensor *out, const amp_copysign_scalar_args *args);
+#ifndef __cplusplus
+#define amp_copysign_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_copysign_scalar_call(AMP_ARGS_(copysign_scalar, input, r1_, __VA_ARGS__)))
+#define amp_copysign_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_copysign_scalar_inplace_call(AMP_ARGS_(copysign_scalar, input, r1_, __VA_ARGS__)))
+#define amp_copysign_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_copysign_scalar_out_call(out, AMP_ARGS_(copysign_scalar, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input * log(other); 0 where input is 0, unless other is NaN.
+ * xlogy(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_xlogy_args {
+    size_t struct_size AMP_SIZE_OF_(amp_xlogy_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_xlogy_args;
+AMP_API amp_tensor *amp_xlogy_call(const amp_xlogy_args *args);
+AMP_API amp_tensor *amp_xlogy_inplace_call(const amp_xlogy_args *args);
+AMP_API amp_tensor *amp_xlogy_out_call(amp_tensor *out, const amp_xlogy_args *args);
+#ifndef __cplusplus
+#define amp_xlogy(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_call(AMP_ARGS_(xlogy, input, r1_, __VA_ARGS__)))
+#define amp_xlogy_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_inplace_call(AMP_ARGS_(xlogy, input, r1_, __VA_ARGS__)))
+#define amp_xlogy_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_out_call(out, AMP_ARGS_(xlogy, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input * log(other), other a number.
+ * xlogy.scalar_other(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_xlogy_scalar_other_args {
+    size_t struct_size AMP_SIZE_OF_(amp_xlogy_scalar_other_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_xlogy_scalar_other_args;
+AMP_API amp_tensor *amp_xlogy_scalar_other_call(const amp_xlogy_scalar_other_args *args);
+AMP_API amp_tensor *amp_xlogy_scalar_other_inplace_call(const amp_xlogy_scalar_other_args *args);
+AMP_API amp_tensor *amp_xlogy_scalar_other_out_call(amp_tensor *out, const amp_xlogy_scalar_other_args *args);
+#ifndef __cplusplus
+#define amp_xlogy_scalar_other(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_scalar_other_call(AMP_ARGS_(xlogy_scalar_other, input, r1_, __VA_ARGS__)))
+#define amp_xlogy_scalar_other_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_scalar_other_inplace_call(AMP_ARGS_(xlogy_scalar_other, input, r1_, __VA_ARGS__)))
+#define amp_xlogy_scalar_other_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_scalar_other_out_call(out, AMP_ARGS_(xlogy_scalar_other, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input * log(other), input a number.
+ * xlogy.scalar_self(Scalar input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_xlogy_scalar_self_args {
+    size_t struct_size AMP_SIZE_OF_(amp_xlogy_scalar_self_args);
+    amp_scalar input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_xlogy_scalar_self_args;
+AMP_API amp_tensor *amp_xlogy_scalar_self_call(const amp_xlogy_scalar_self_args *args);
+AMP_API amp_tensor *amp_xlogy_scalar_self_out_call(amp_tensor *out, const amp_xlogy_scalar_self_args *args);
+#ifndef __cplusplus
+#define amp_xlogy_scalar_self(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_scalar_self_call(AMP_ARGS_(xlogy_scalar_self, input, r1_, __VA_ARGS__)))
+#define amp_xlogy_scalar_self_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_xlogy_scalar_self_out_call(out, AMP_ARGS_(xlogy_scalar_self, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input * 2^other.
+ * ldexp(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_ldexp_args {
+    size_t struct_size AMP_SIZE_OF_(amp_ldexp_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_ldexp_args;
+AMP_API amp_tensor *amp_ldexp_call(const amp_ldexp_args *args);
+AMP_API amp_tensor *amp_ldexp_inplace_call(const amp_ldexp_args *args);
+AMP_API amp_tensor *amp_ldexp_out_call(amp_tensor *out, const amp_ldexp_args *args);
+#ifndef __cplusplus
+#define amp_ldexp(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ldexp_call(AMP_ARGS_(ldexp, input, r1_, __VA_ARGS__)))
+#define amp_ldexp_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ldexp_inplace_call(AMP_ARGS_(ldexp, input, r1_, __VA_ARGS__)))
+#define amp_ldexp_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_ldexp_out_call(out, AMP_ARGS_(ldexp, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input to the power of exponent in f64, or c128 where one is complex.
+ * float_power(Tensor input, Tensor exponent) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_float_power_args {
+    size_t struct_size AMP_SIZE_OF_(amp_float_power_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *exponent AMP_ABSENT_;
+} amp_float_power_args;
+AMP_API amp_tensor *amp_float_power_call(const amp_float_power_args *args);
+AMP_API amp_tensor *amp_float_power_inplace_call(const amp_float_power_args *args);
+AMP_API amp_tensor *amp_float_power_out_call(amp_tensor *out, const amp_float_power_args *args);
+#ifndef __cplusplus
+#define amp_float_power(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_call(AMP_ARGS_(float_power, input, r1_, __VA_ARGS__)))
+#define amp_float_power_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_inplace_call(AMP_ARGS_(float_power, input, r1_, __VA_ARGS__)))
+#define amp_float_power_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_out_call(out, AMP_ARGS_(float_power, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input to the power of a number in f64, or c128 where one is complex.
+ * float_power.scalar(Tensor input, Scalar exponent) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_float_power_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_float_power_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar exponent AMP_ABSENT_;
+} amp_float_power_scalar_args;
+AMP_API amp_tensor *amp_float_power_scalar_call(const amp_float_power_scalar_args *args);
+AMP_API amp_tensor *amp_float_power_scalar_inplace_call(const amp_float_power_scalar_args *args);
+AMP_API amp_tensor *amp_float_power_scalar_out_call(amp_tensor *out, const amp_float_power_scalar_args *args);
+#ifndef __cplusplus
+#define amp_float_power_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_scalar_call(AMP_ARGS_(float_power_scalar, input, r1_, __VA_ARGS__)))
+#define amp_float_power_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_scalar_inplace_call(AMP_ARGS_(float_power_scalar, input, r1_, __VA_ARGS__)))
+#define amp_float_power_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_scalar_out_call(out, AMP_ARGS_(float_power_scalar, input, r1_, __VA_ARGS__)))
+#endif
+
+/* A number to the power of exponent in f64, or c128 where one is complex.
+ * float_power.scalar_base(Scalar input, Tensor exponent) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_float_power_scalar_base_args {
+    size_t struct_size AMP_SIZE_OF_(amp_float_power_scalar_base_args);
+    amp_scalar input AMP_ABSENT_;
+    amp_tensor *exponent AMP_ABSENT_;
+} amp_float_power_scalar_base_args;
+AMP_API amp_tensor *amp_float_power_scalar_base_call(const amp_float_power_scalar_base_args *args);
+AMP_API amp_tensor *amp_float_power_scalar_base_out_call(amp_tensor *out, const amp_float_power_scalar_base_args *args);
+#ifndef __cplusplus
+#define amp_float_power_scalar_base(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_scalar_base_call(AMP_ARGS_(float_power_scalar_base, input, r1_, __VA_ARGS__)))
+#define amp_float_power_scalar_base_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, exponent", amp_float_power_scalar_base_out_call(out, AMP_ARGS_(float_power_scalar_base, input, r1_, __VA_ARGS__)))
+#endif
+
 /* input + weight * (end - input).
  * lerp(Tensor input, Tensor end, Tensor weight) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -757,6 +983,192 @@ AMP_API amp_tensor *amp_logical_not_out_call(amp_tensor *out, const amp_logical_
 #define amp_logical_not(...) AMP_CALL_(amp_logical_not_call(AMP_ARGS_(logical_not, input, __VA_ARGS__)))
 #define amp_logical_not_(...) AMP_CALL_(amp_logical_not_inplace_call(AMP_ARGS_(logical_not, input, __VA_ARGS__)))
 #define amp_logical_not_out(out, ...) AMP_CALL_(amp_logical_not_out_call(out, AMP_ARGS_(logical_not, input, __VA_ARGS__)))
+#endif
+
+/* The bits that both have, of integers or bools.
+ * bitwise_and(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_and_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_and_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_bitwise_and_args;
+AMP_API amp_tensor *amp_bitwise_and_call(const amp_bitwise_and_args *args);
+AMP_API amp_tensor *amp_bitwise_and_inplace_call(const amp_bitwise_and_args *args);
+AMP_API amp_tensor *amp_bitwise_and_out_call(amp_tensor *out, const amp_bitwise_and_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_and(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_and_call(AMP_ARGS_(bitwise_and, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_and_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_and_inplace_call(AMP_ARGS_(bitwise_and, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_and_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_and_out_call(out, AMP_ARGS_(bitwise_and, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits that both have, other a number.
+ * bitwise_and.scalar(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_and_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_and_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_bitwise_and_scalar_args;
+AMP_API amp_tensor *amp_bitwise_and_scalar_call(const amp_bitwise_and_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_and_scalar_inplace_call(const amp_bitwise_and_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_and_scalar_out_call(amp_tensor *out, const amp_bitwise_and_scalar_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_and_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_and_scalar_call(AMP_ARGS_(bitwise_and_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_and_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_and_scalar_inplace_call(AMP_ARGS_(bitwise_and_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_and_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_and_scalar_out_call(out, AMP_ARGS_(bitwise_and_scalar, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits that one of both has, of integers or bools.
+ * bitwise_or(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_or_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_or_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_bitwise_or_args;
+AMP_API amp_tensor *amp_bitwise_or_call(const amp_bitwise_or_args *args);
+AMP_API amp_tensor *amp_bitwise_or_inplace_call(const amp_bitwise_or_args *args);
+AMP_API amp_tensor *amp_bitwise_or_out_call(amp_tensor *out, const amp_bitwise_or_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_or(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_or_call(AMP_ARGS_(bitwise_or, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_or_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_or_inplace_call(AMP_ARGS_(bitwise_or, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_or_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_or_out_call(out, AMP_ARGS_(bitwise_or, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits that one of both has, other a number.
+ * bitwise_or.scalar(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_or_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_or_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_bitwise_or_scalar_args;
+AMP_API amp_tensor *amp_bitwise_or_scalar_call(const amp_bitwise_or_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_or_scalar_inplace_call(const amp_bitwise_or_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_or_scalar_out_call(amp_tensor *out, const amp_bitwise_or_scalar_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_or_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_or_scalar_call(AMP_ARGS_(bitwise_or_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_or_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_or_scalar_inplace_call(AMP_ARGS_(bitwise_or_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_or_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_or_scalar_out_call(out, AMP_ARGS_(bitwise_or_scalar, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits in which both differ, of integers or bools.
+ * bitwise_xor(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_xor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_xor_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_bitwise_xor_args;
+AMP_API amp_tensor *amp_bitwise_xor_call(const amp_bitwise_xor_args *args);
+AMP_API amp_tensor *amp_bitwise_xor_inplace_call(const amp_bitwise_xor_args *args);
+AMP_API amp_tensor *amp_bitwise_xor_out_call(amp_tensor *out, const amp_bitwise_xor_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_xor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_xor_call(AMP_ARGS_(bitwise_xor, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_xor_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_xor_inplace_call(AMP_ARGS_(bitwise_xor, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_xor_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_xor_out_call(out, AMP_ARGS_(bitwise_xor, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits in which both differ, other a number.
+ * bitwise_xor.scalar(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_xor_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_xor_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_bitwise_xor_scalar_args;
+AMP_API amp_tensor *amp_bitwise_xor_scalar_call(const amp_bitwise_xor_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_xor_scalar_inplace_call(const amp_bitwise_xor_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_xor_scalar_out_call(amp_tensor *out, const amp_bitwise_xor_scalar_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_xor_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_xor_scalar_call(AMP_ARGS_(bitwise_xor_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_xor_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_xor_scalar_inplace_call(AMP_ARGS_(bitwise_xor_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_xor_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_xor_scalar_out_call(out, AMP_ARGS_(bitwise_xor_scalar, input, r1_, __VA_ARGS__)))
+#endif
+
+/* Every bit of an integer turned; of a bool its opposite.
+ * bitwise_not(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_not_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_not_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_bitwise_not_args;
+AMP_API amp_tensor *amp_bitwise_not_call(const amp_bitwise_not_args *args);
+AMP_API amp_tensor *amp_bitwise_not_inplace_call(const amp_bitwise_not_args *args);
+AMP_API amp_tensor *amp_bitwise_not_out_call(amp_tensor *out, const amp_bitwise_not_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_not(...) AMP_CALL_(amp_bitwise_not_call(AMP_ARGS_(bitwise_not, input, __VA_ARGS__)))
+#define amp_bitwise_not_(...) AMP_CALL_(amp_bitwise_not_inplace_call(AMP_ARGS_(bitwise_not, input, __VA_ARGS__)))
+#define amp_bitwise_not_out(out, ...) AMP_CALL_(amp_bitwise_not_out_call(out, AMP_ARGS_(bitwise_not, input, __VA_ARGS__)))
+#endif
+
+/* The bits of integers moved up by other places; 0 where that is negative or leaves none.
+ * bitwise_left_shift(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_left_shift_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_left_shift_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_bitwise_left_shift_args;
+AMP_API amp_tensor *amp_bitwise_left_shift_call(const amp_bitwise_left_shift_args *args);
+AMP_API amp_tensor *amp_bitwise_left_shift_inplace_call(const amp_bitwise_left_shift_args *args);
+AMP_API amp_tensor *amp_bitwise_left_shift_out_call(amp_tensor *out, const amp_bitwise_left_shift_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_left_shift(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_left_shift_call(AMP_ARGS_(bitwise_left_shift, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_left_shift_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_left_shift_inplace_call(AMP_ARGS_(bitwise_left_shift, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_left_shift_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_left_shift_out_call(out, AMP_ARGS_(bitwise_left_shift, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits of integers moved up by a number of places.
+ * bitwise_left_shift.scalar(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_left_shift_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_left_shift_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_bitwise_left_shift_scalar_args;
+AMP_API amp_tensor *amp_bitwise_left_shift_scalar_call(const amp_bitwise_left_shift_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_left_shift_scalar_inplace_call(const amp_bitwise_left_shift_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_left_shift_scalar_out_call(amp_tensor *out, const amp_bitwise_left_shift_scalar_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_left_shift_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_left_shift_scalar_call(AMP_ARGS_(bitwise_left_shift_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_left_shift_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_left_shift_scalar_inplace_call(AMP_ARGS_(bitwise_left_shift_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_left_shift_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_left_shift_scalar_out_call(out, AMP_ARGS_(bitwise_left_shift_scalar, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits of integers moved down by other places, the sign kept; by a negative number only the sign is left.
+ * bitwise_right_shift(Tensor input, Tensor other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_right_shift_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_right_shift_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *other AMP_ABSENT_;
+} amp_bitwise_right_shift_args;
+AMP_API amp_tensor *amp_bitwise_right_shift_call(const amp_bitwise_right_shift_args *args);
+AMP_API amp_tensor *amp_bitwise_right_shift_inplace_call(const amp_bitwise_right_shift_args *args);
+AMP_API amp_tensor *amp_bitwise_right_shift_out_call(amp_tensor *out, const amp_bitwise_right_shift_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_right_shift(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_right_shift_call(AMP_ARGS_(bitwise_right_shift, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_right_shift_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_right_shift_inplace_call(AMP_ARGS_(bitwise_right_shift, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_right_shift_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_right_shift_out_call(out, AMP_ARGS_(bitwise_right_shift, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The bits of integers moved down by a number of places.
+ * bitwise_right_shift.scalar(Tensor input, Scalar other) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: integers in, integers out. */
+typedef struct amp_bitwise_right_shift_scalar_args {
+    size_t struct_size AMP_SIZE_OF_(amp_bitwise_right_shift_scalar_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar other AMP_ABSENT_;
+} amp_bitwise_right_shift_scalar_args;
+AMP_API amp_tensor *amp_bitwise_right_shift_scalar_call(const amp_bitwise_right_shift_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_right_shift_scalar_inplace_call(const amp_bitwise_right_shift_scalar_args *args);
+AMP_API amp_tensor *amp_bitwise_right_shift_scalar_out_call(amp_tensor *out, const amp_bitwise_right_shift_scalar_args *args);
+#ifndef __cplusplus
+#define amp_bitwise_right_shift_scalar(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_right_shift_scalar_call(AMP_ARGS_(bitwise_right_shift_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_right_shift_scalar_(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_right_shift_scalar_inplace_call(AMP_ARGS_(bitwise_right_shift_scalar, input, r1_, __VA_ARGS__)))
+#define amp_bitwise_right_shift_scalar_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, other", amp_bitwise_right_shift_scalar_out_call(out, AMP_ARGS_(bitwise_right_shift_scalar, input, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -510,6 +510,264 @@ inline tensor logaddexp_out(const tensor &out, const tensor &input, const tensor
     return detail::written(amp_logaddexp_out_call(out.get(), &args_));
 }
 
+/* log2(2^input + 2^other) without overflow.
+ * logaddexp2(Tensor input, Tensor other) -> Tensor */
+inline tensor logaddexp2(const tensor &input, const tensor &other) {
+    amp_logaddexp2_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_logaddexp2_call(&args_));
+}
+inline tensor logaddexp2_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_logaddexp2_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_logaddexp2_out_call(out.get(), &args_));
+}
+
+/* The larger of two elements; where one is NaN, the other.
+ * fmax(Tensor input, Tensor other) -> Tensor */
+inline tensor fmax(const tensor &input, const tensor &other) {
+    amp_fmax_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_fmax_call(&args_));
+}
+inline tensor fmax_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_fmax_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_fmax_out_call(out.get(), &args_));
+}
+
+/* The smaller of two elements; where one is NaN, the other.
+ * fmin(Tensor input, Tensor other) -> Tensor */
+inline tensor fmin(const tensor &input, const tensor &other) {
+    amp_fmin_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_fmin_call(&args_));
+}
+inline tensor fmin_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_fmin_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_fmin_out_call(out.get(), &args_));
+}
+
+/* The Kronecker product: every element of input times all of other.
+ * kron(Tensor input, Tensor other) -> Tensor */
+inline tensor kron(const tensor &input, const tensor &other) {
+    amp_kron_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_kron_call(&args_));
+}
+inline tensor kron_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_kron_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_kron_out_call(out.get(), &args_));
+}
+
+/* The root of input² + other², without overflow.
+ * hypot(Tensor input, Tensor other) -> Tensor */
+inline tensor hypot(const tensor &input, const tensor &other) {
+    amp_hypot_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_hypot_call(&args_));
+}
+inline tensor hypot_(const tensor &input, const tensor &other) {
+    amp_hypot_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_hypot_inplace_call(&args_));
+}
+inline tensor hypot_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_hypot_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_hypot_out_call(out.get(), &args_));
+}
+
+/* The magnitude of input with the sign of other.
+ * copysign(Tensor input, Tensor other) -> Tensor */
+inline tensor copysign(const tensor &input, const tensor &other) {
+    amp_copysign_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_copysign_call(&args_));
+}
+inline tensor copysign_(const tensor &input, const tensor &other) {
+    amp_copysign_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_copysign_inplace_call(&args_));
+}
+inline tensor copysign_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_copysign_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_copysign_out_call(out.get(), &args_));
+}
+
+/* The magnitude of input with the sign of a number.
+ * copysign.scalar(Tensor input, Scalar other) -> Tensor */
+inline tensor copysign_scalar(const tensor &input, const scalar &other) {
+    amp_copysign_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_copysign_scalar_call(&args_));
+}
+inline tensor copysign_scalar_(const tensor &input, const scalar &other) {
+    amp_copysign_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_copysign_scalar_inplace_call(&args_));
+}
+inline tensor copysign_scalar_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_copysign_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_copysign_scalar_out_call(out.get(), &args_));
+}
+
+/* input * log(other); 0 where input is 0, unless other is NaN.
+ * xlogy(Tensor input, Tensor other) -> Tensor */
+inline tensor xlogy(const tensor &input, const tensor &other) {
+    amp_xlogy_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_xlogy_call(&args_));
+}
+inline tensor xlogy_(const tensor &input, const tensor &other) {
+    amp_xlogy_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_xlogy_inplace_call(&args_));
+}
+inline tensor xlogy_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_xlogy_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_xlogy_out_call(out.get(), &args_));
+}
+
+/* input * log(other), other a number.
+ * xlogy.scalar_other(Tensor input, Scalar other) -> Tensor */
+inline tensor xlogy_scalar_other(const tensor &input, const scalar &other) {
+    amp_xlogy_scalar_other_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_xlogy_scalar_other_call(&args_));
+}
+inline tensor xlogy_scalar_other_(const tensor &input, const scalar &other) {
+    amp_xlogy_scalar_other_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_xlogy_scalar_other_inplace_call(&args_));
+}
+inline tensor xlogy_scalar_other_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_xlogy_scalar_other_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_xlogy_scalar_other_out_call(out.get(), &args_));
+}
+
+/* input * log(other), input a number.
+ * xlogy.scalar_self(Scalar input, Tensor other) -> Tensor */
+inline tensor xlogy_scalar_self(const scalar &input, const tensor &other) {
+    amp_xlogy_scalar_self_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_xlogy_scalar_self_call(&args_));
+}
+inline tensor xlogy_scalar_self_out(const tensor &out, const scalar &input, const tensor &other) {
+    amp_xlogy_scalar_self_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_xlogy_scalar_self_out_call(out.get(), &args_));
+}
+
+/* input * 2^other.
+ * ldexp(Tensor input, Tensor other) -> Tensor */
+inline tensor ldexp(const tensor &input, const tensor &other) {
+    amp_ldexp_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_ldexp_call(&args_));
+}
+inline tensor ldexp_(const tensor &input, const tensor &other) {
+    amp_ldexp_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_ldexp_inplace_call(&args_));
+}
+inline tensor ldexp_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_ldexp_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_ldexp_out_call(out.get(), &args_));
+}
+
+/* input to the power of exponent in f64, or c128 where one is complex.
+ * float_power(Tensor input, Tensor exponent) -> Tensor */
+inline tensor float_power(const tensor &input, const tensor &exponent) {
+    amp_float_power_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::made(amp_float_power_call(&args_));
+}
+inline tensor float_power_(const tensor &input, const tensor &exponent) {
+    amp_float_power_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::written(amp_float_power_inplace_call(&args_));
+}
+inline tensor float_power_out(const tensor &out, const tensor &input, const tensor &exponent) {
+    amp_float_power_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::written(amp_float_power_out_call(out.get(), &args_));
+}
+
+/* input to the power of a number in f64, or c128 where one is complex.
+ * float_power.scalar(Tensor input, Scalar exponent) -> Tensor */
+inline tensor float_power_scalar(const tensor &input, const scalar &exponent) {
+    amp_float_power_scalar_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::made(amp_float_power_scalar_call(&args_));
+}
+inline tensor float_power_scalar_(const tensor &input, const scalar &exponent) {
+    amp_float_power_scalar_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::written(amp_float_power_scalar_inplace_call(&args_));
+}
+inline tensor float_power_scalar_out(const tensor &out, const tensor &input, const scalar &exponent) {
+    amp_float_power_scalar_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::written(amp_float_power_scalar_out_call(out.get(), &args_));
+}
+
+/* A number to the power of exponent in f64, or c128 where one is complex.
+ * float_power.scalar_base(Scalar input, Tensor exponent) -> Tensor */
+inline tensor float_power_scalar_base(const scalar &input, const tensor &exponent) {
+    amp_float_power_scalar_base_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::made(amp_float_power_scalar_base_call(&args_));
+}
+inline tensor float_power_scalar_base_out(const tensor &out, const scalar &input, const tensor &exponent) {
+    amp_float_power_scalar_base_args args_{};
+    args_.input = input.get();
+    args_.exponent = exponent.get();
+    return detail::written(amp_float_power_scalar_base_out_call(out.get(), &args_));
+}
+
 /* input + weight * (end - input).
  * lerp(Tensor input, Tensor end, Tensor weight) -> Tensor */
 inline tensor lerp(const tensor &input, const tensor &end, const tensor &weight) {
@@ -1000,6 +1258,234 @@ inline tensor logical_not_out(const tensor &out, const tensor &input) {
     amp_logical_not_args args_{};
     args_.input = input.get();
     return detail::written(amp_logical_not_out_call(out.get(), &args_));
+}
+
+/* The bits that both have, of integers or bools.
+ * bitwise_and(Tensor input, Tensor other) -> Tensor */
+inline tensor bitwise_and(const tensor &input, const tensor &other) {
+    amp_bitwise_and_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_and_call(&args_));
+}
+inline tensor bitwise_and_(const tensor &input, const tensor &other) {
+    amp_bitwise_and_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_and_inplace_call(&args_));
+}
+inline tensor bitwise_and_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_bitwise_and_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_and_out_call(out.get(), &args_));
+}
+
+/* The bits that both have, other a number.
+ * bitwise_and.scalar(Tensor input, Scalar other) -> Tensor */
+inline tensor bitwise_and_scalar(const tensor &input, const scalar &other) {
+    amp_bitwise_and_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_and_scalar_call(&args_));
+}
+inline tensor bitwise_and_scalar_(const tensor &input, const scalar &other) {
+    amp_bitwise_and_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_and_scalar_inplace_call(&args_));
+}
+inline tensor bitwise_and_scalar_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_bitwise_and_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_and_scalar_out_call(out.get(), &args_));
+}
+
+/* The bits that one of both has, of integers or bools.
+ * bitwise_or(Tensor input, Tensor other) -> Tensor */
+inline tensor bitwise_or(const tensor &input, const tensor &other) {
+    amp_bitwise_or_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_or_call(&args_));
+}
+inline tensor bitwise_or_(const tensor &input, const tensor &other) {
+    amp_bitwise_or_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_or_inplace_call(&args_));
+}
+inline tensor bitwise_or_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_bitwise_or_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_or_out_call(out.get(), &args_));
+}
+
+/* The bits that one of both has, other a number.
+ * bitwise_or.scalar(Tensor input, Scalar other) -> Tensor */
+inline tensor bitwise_or_scalar(const tensor &input, const scalar &other) {
+    amp_bitwise_or_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_or_scalar_call(&args_));
+}
+inline tensor bitwise_or_scalar_(const tensor &input, const scalar &other) {
+    amp_bitwise_or_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_or_scalar_inplace_call(&args_));
+}
+inline tensor bitwise_or_scalar_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_bitwise_or_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_or_scalar_out_call(out.get(), &args_));
+}
+
+/* The bits in which both differ, of integers or bools.
+ * bitwise_xor(Tensor input, Tensor other) -> Tensor */
+inline tensor bitwise_xor(const tensor &input, const tensor &other) {
+    amp_bitwise_xor_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_xor_call(&args_));
+}
+inline tensor bitwise_xor_(const tensor &input, const tensor &other) {
+    amp_bitwise_xor_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_xor_inplace_call(&args_));
+}
+inline tensor bitwise_xor_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_bitwise_xor_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_xor_out_call(out.get(), &args_));
+}
+
+/* The bits in which both differ, other a number.
+ * bitwise_xor.scalar(Tensor input, Scalar other) -> Tensor */
+inline tensor bitwise_xor_scalar(const tensor &input, const scalar &other) {
+    amp_bitwise_xor_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_xor_scalar_call(&args_));
+}
+inline tensor bitwise_xor_scalar_(const tensor &input, const scalar &other) {
+    amp_bitwise_xor_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_xor_scalar_inplace_call(&args_));
+}
+inline tensor bitwise_xor_scalar_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_bitwise_xor_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_xor_scalar_out_call(out.get(), &args_));
+}
+
+/* Every bit of an integer turned; of a bool its opposite.
+ * bitwise_not(Tensor input) -> Tensor */
+inline tensor bitwise_not(const tensor &input) {
+    amp_bitwise_not_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_bitwise_not_call(&args_));
+}
+inline tensor bitwise_not_(const tensor &input) {
+    amp_bitwise_not_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_bitwise_not_inplace_call(&args_));
+}
+inline tensor bitwise_not_out(const tensor &out, const tensor &input) {
+    amp_bitwise_not_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_bitwise_not_out_call(out.get(), &args_));
+}
+
+/* The bits of integers moved up by other places; 0 where that is negative or leaves none.
+ * bitwise_left_shift(Tensor input, Tensor other) -> Tensor */
+inline tensor bitwise_left_shift(const tensor &input, const tensor &other) {
+    amp_bitwise_left_shift_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_left_shift_call(&args_));
+}
+inline tensor bitwise_left_shift_(const tensor &input, const tensor &other) {
+    amp_bitwise_left_shift_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_left_shift_inplace_call(&args_));
+}
+inline tensor bitwise_left_shift_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_bitwise_left_shift_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_left_shift_out_call(out.get(), &args_));
+}
+
+/* The bits of integers moved up by a number of places.
+ * bitwise_left_shift.scalar(Tensor input, Scalar other) -> Tensor */
+inline tensor bitwise_left_shift_scalar(const tensor &input, const scalar &other) {
+    amp_bitwise_left_shift_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_left_shift_scalar_call(&args_));
+}
+inline tensor bitwise_left_shift_scalar_(const tensor &input, const scalar &other) {
+    amp_bitwise_left_shift_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_left_shift_scalar_inplace_call(&args_));
+}
+inline tensor bitwise_left_shift_scalar_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_bitwise_left_shift_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_left_shift_scalar_out_call(out.get(), &args_));
+}
+
+/* The bits of integers moved down by other places, the sign kept; by a negative number only the sign is left.
+ * bitwise_right_shift(Tensor input, Tensor other) -> Tensor */
+inline tensor bitwise_right_shift(const tensor &input, const tensor &other) {
+    amp_bitwise_right_shift_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_right_shift_call(&args_));
+}
+inline tensor bitwise_right_shift_(const tensor &input, const tensor &other) {
+    amp_bitwise_right_shift_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_right_shift_inplace_call(&args_));
+}
+inline tensor bitwise_right_shift_out(const tensor &out, const tensor &input, const tensor &other) {
+    amp_bitwise_right_shift_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_right_shift_out_call(out.get(), &args_));
+}
+
+/* The bits of integers moved down by a number of places.
+ * bitwise_right_shift.scalar(Tensor input, Scalar other) -> Tensor */
+inline tensor bitwise_right_shift_scalar(const tensor &input, const scalar &other) {
+    amp_bitwise_right_shift_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::made(amp_bitwise_right_shift_scalar_call(&args_));
+}
+inline tensor bitwise_right_shift_scalar_(const tensor &input, const scalar &other) {
+    amp_bitwise_right_shift_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_right_shift_scalar_inplace_call(&args_));
+}
+inline tensor bitwise_right_shift_scalar_out(const tensor &out, const tensor &input, const scalar &other) {
+    amp_bitwise_right_shift_scalar_args args_{};
+    args_.input = input.get();
+    args_.other = other.get();
+    return detail::written(amp_bitwise_right_shift_scalar_out_call(out.get(), &args_));
 }
 
 } // namespace AMP_ERRORS_

@@ -248,6 +248,102 @@ AMP_API amp_tensor *amp_fft_irfftn_out_call(amp_tensor *out, const amp_fft_irfft
 #define amp_fft_irfftn_out(out, ...) AMP_CALL_(amp_fft_irfftn_out_call(out, AMP_ARGS_(fft_irfftn, input, __VA_ARGS__)))
 #endif
 
+/* The real spectrum of a one-sided Hermitian signal over two dimensions (the last two unless named), cut or padded to
+ * s.
+ * fft_hfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fft_hfft2_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fft_hfft2_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
+} amp_fft_hfft2_args;
+AMP_API amp_tensor *amp_fft_hfft2_call(const amp_fft_hfft2_args *args);
+AMP_API amp_tensor *amp_fft_hfft2_out_call(amp_tensor *out, const amp_fft_hfft2_args *args);
+#ifndef __cplusplus
+#define amp_fft_hfft2(...) AMP_CALL_(amp_fft_hfft2_call(AMP_ARGS_(fft_hfft2, input, __VA_ARGS__)))
+#define amp_fft_hfft2_out(out, ...) AMP_CALL_(amp_fft_hfft2_out_call(out, AMP_ARGS_(fft_hfft2, input, __VA_ARGS__)))
+#endif
+
+/* The one-sided inverse transform of a real spectrum over two dimensions (the last two unless named), cut or padded
+ * to s.
+ * fft_ihfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fft_ihfft2_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ihfft2_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
+} amp_fft_ihfft2_args;
+AMP_API amp_tensor *amp_fft_ihfft2_call(const amp_fft_ihfft2_args *args);
+AMP_API amp_tensor *amp_fft_ihfft2_out_call(amp_tensor *out, const amp_fft_ihfft2_args *args);
+#ifndef __cplusplus
+#define amp_fft_ihfft2(...) AMP_CALL_(amp_fft_ihfft2_call(AMP_ARGS_(fft_ihfft2, input, __VA_ARGS__)))
+#define amp_fft_ihfft2_out(out, ...) AMP_CALL_(amp_fft_ihfft2_out_call(out, AMP_ARGS_(fft_ihfft2, input, __VA_ARGS__)))
+#endif
+
+/* The real spectrum of a one-sided Hermitian signal over the named dimensions, or all; cut or padded to s.
+ * fft_hfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fft_hfftn_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fft_hfftn_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
+} amp_fft_hfftn_args;
+AMP_API amp_tensor *amp_fft_hfftn_call(const amp_fft_hfftn_args *args);
+AMP_API amp_tensor *amp_fft_hfftn_out_call(amp_tensor *out, const amp_fft_hfftn_args *args);
+#ifndef __cplusplus
+#define amp_fft_hfftn(...) AMP_CALL_(amp_fft_hfftn_call(AMP_ARGS_(fft_hfftn, input, __VA_ARGS__)))
+#define amp_fft_hfftn_out(out, ...) AMP_CALL_(amp_fft_hfftn_out_call(out, AMP_ARGS_(fft_hfftn, input, __VA_ARGS__)))
+#endif
+
+/* The one-sided inverse transform of a real spectrum over the named dimensions, or all; cut or padded to s.
+ * fft_ihfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fft_ihfftn_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ihfftn_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims s AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    const char *norm AMP_ABSENT_;
+} amp_fft_ihfftn_args;
+AMP_API amp_tensor *amp_fft_ihfftn_call(const amp_fft_ihfftn_args *args);
+AMP_API amp_tensor *amp_fft_ihfftn_out_call(amp_tensor *out, const amp_fft_ihfftn_args *args);
+#ifndef __cplusplus
+#define amp_fft_ihfftn(...) AMP_CALL_(amp_fft_ihfftn_call(AMP_ARGS_(fft_ihfftn, input, __VA_ARGS__)))
+#define amp_fft_ihfftn_out(out, ...) AMP_CALL_(amp_fft_ihfftn_out_call(out, AMP_ARGS_(fft_ihfftn, input, __VA_ARGS__)))
+#endif
+
+/* The frequency 0 moved to the middle of the named dimensions, or all.
+ * fft_fftshift(Tensor input, int[]? dim=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fft_fftshift_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fft_fftshift_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+} amp_fft_fftshift_args;
+AMP_API amp_tensor *amp_fft_fftshift_call(const amp_fft_fftshift_args *args);
+#ifndef __cplusplus
+#define amp_fft_fftshift(...) AMP_CALL_(amp_fft_fftshift_call(AMP_ARGS_(fft_fftshift, input, __VA_ARGS__)))
+#endif
+
+/* What fft_fftshift moved, moved back.
+ * fft_ifftshift(Tensor input, int[]? dim=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_fft_ifftshift_args {
+    size_t struct_size AMP_SIZE_OF_(amp_fft_ifftshift_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+} amp_fft_ifftshift_args;
+AMP_API amp_tensor *amp_fft_ifftshift_call(const amp_fft_ifftshift_args *args);
+#ifndef __cplusplus
+#define amp_fft_ifftshift(...) AMP_CALL_(amp_fft_ifftshift_call(AMP_ARGS_(fft_ifftshift, input, __VA_ARGS__)))
+#endif
+
 /* The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.
  * stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True,
  *     str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool?

@@ -162,6 +162,64 @@ struct fft_irfftn_options {
     fft_irfftn_options &with_norm(const char *v_) { norm = v_; return *this; }
 };
 
+/* fft_hfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+struct fft_hfft2_options {
+    amp::dims s{};
+    amp::dims dim{};
+    const char *norm{};
+
+    fft_hfft2_options &with_s(const amp::dims &v_) { s = v_; return *this; }
+    fft_hfft2_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    fft_hfft2_options &with_norm(const char *v_) { norm = v_; return *this; }
+};
+
+/* fft_ihfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+struct fft_ihfft2_options {
+    amp::dims s{};
+    amp::dims dim{};
+    const char *norm{};
+
+    fft_ihfft2_options &with_s(const amp::dims &v_) { s = v_; return *this; }
+    fft_ihfft2_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    fft_ihfft2_options &with_norm(const char *v_) { norm = v_; return *this; }
+};
+
+/* fft_hfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+struct fft_hfftn_options {
+    amp::dims s{};
+    amp::dims dim{};
+    const char *norm{};
+
+    fft_hfftn_options &with_s(const amp::dims &v_) { s = v_; return *this; }
+    fft_hfftn_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    fft_hfftn_options &with_norm(const char *v_) { norm = v_; return *this; }
+};
+
+/* fft_ihfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+struct fft_ihfftn_options {
+    amp::dims s{};
+    amp::dims dim{};
+    const char *norm{};
+
+    fft_ihfftn_options &with_s(const amp::dims &v_) { s = v_; return *this; }
+    fft_ihfftn_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    fft_ihfftn_options &with_norm(const char *v_) { norm = v_; return *this; }
+};
+
+/* fft_fftshift(Tensor input, int[]? dim=None) -> Tensor */
+struct fft_fftshift_options {
+    amp::dims dim{};
+
+    fft_fftshift_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+};
+
+/* fft_ifftshift(Tensor input, int[]? dim=None) -> Tensor */
+struct fft_ifftshift_options {
+    amp::dims dim{};
+
+    fft_ifftshift_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+};
+
 /* stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor */
 struct stft_options {
     amp_opt_int hop_length{};
@@ -451,6 +509,100 @@ inline tensor fft_irfftn_out(const tensor &out, const tensor &input, const fft_i
     args_.dim = options.dim.get();
     args_.norm = options.norm;
     return detail::written(amp_fft_irfftn_out_call(out.get(), &args_));
+}
+
+/* The real spectrum of a one-sided Hermitian signal over two dimensions (the last two unless named), cut or padded to s.
+ * fft_hfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+inline tensor fft_hfft2(const tensor &input, const fft_hfft2_options &options = {}) {
+    amp_fft_hfft2_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::made(amp_fft_hfft2_call(&args_));
+}
+inline tensor fft_hfft2_out(const tensor &out, const tensor &input, const fft_hfft2_options &options = {}) {
+    amp_fft_hfft2_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::written(amp_fft_hfft2_out_call(out.get(), &args_));
+}
+
+/* The one-sided inverse transform of a real spectrum over two dimensions (the last two unless named), cut or padded to s.
+ * fft_ihfft2(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+inline tensor fft_ihfft2(const tensor &input, const fft_ihfft2_options &options = {}) {
+    amp_fft_ihfft2_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::made(amp_fft_ihfft2_call(&args_));
+}
+inline tensor fft_ihfft2_out(const tensor &out, const tensor &input, const fft_ihfft2_options &options = {}) {
+    amp_fft_ihfft2_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::written(amp_fft_ihfft2_out_call(out.get(), &args_));
+}
+
+/* The real spectrum of a one-sided Hermitian signal over the named dimensions, or all; cut or padded to s.
+ * fft_hfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+inline tensor fft_hfftn(const tensor &input, const fft_hfftn_options &options = {}) {
+    amp_fft_hfftn_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::made(amp_fft_hfftn_call(&args_));
+}
+inline tensor fft_hfftn_out(const tensor &out, const tensor &input, const fft_hfftn_options &options = {}) {
+    amp_fft_hfftn_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::written(amp_fft_hfftn_out_call(out.get(), &args_));
+}
+
+/* The one-sided inverse transform of a real spectrum over the named dimensions, or all; cut or padded to s.
+ * fft_ihfftn(Tensor input, int[]? s=None, int[]? dim=None, str? norm=None) -> Tensor */
+inline tensor fft_ihfftn(const tensor &input, const fft_ihfftn_options &options = {}) {
+    amp_fft_ihfftn_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::made(amp_fft_ihfftn_call(&args_));
+}
+inline tensor fft_ihfftn_out(const tensor &out, const tensor &input, const fft_ihfftn_options &options = {}) {
+    amp_fft_ihfftn_args args_{};
+    args_.input = input.get();
+    args_.s = options.s.get();
+    args_.dim = options.dim.get();
+    args_.norm = options.norm;
+    return detail::written(amp_fft_ihfftn_out_call(out.get(), &args_));
+}
+
+/* The frequency 0 moved to the middle of the named dimensions, or all.
+ * fft_fftshift(Tensor input, int[]? dim=None) -> Tensor */
+inline tensor fft_fftshift(const tensor &input, const fft_fftshift_options &options = {}) {
+    amp_fft_fftshift_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim.get();
+    return detail::made(amp_fft_fftshift_call(&args_));
+}
+
+/* What fft_fftshift moved, moved back.
+ * fft_ifftshift(Tensor input, int[]? dim=None) -> Tensor */
+inline tensor fft_ifftshift(const tensor &input, const fft_ifftshift_options &options = {}) {
+    amp_fft_ifftshift_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim.get();
+    return detail::made(amp_fft_ifftshift_call(&args_));
 }
 
 /* The Fourier transforms of overlapping windows of a signal; hop_length is n_fft / 4 unless given.

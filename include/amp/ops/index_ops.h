@@ -110,6 +110,52 @@ AMP_API amp_tensor *amp_masked_fill_tensor_out_call(amp_tensor *out, const amp_m
 #define amp_masked_fill_tensor_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, value", amp_masked_fill_tensor_out_call(out, AMP_ARGS_(masked_fill_tensor, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
+/* The elements where the mask holds, both broadcast, as a vector. Its length is known once the mask is read.
+ * masked_select(Tensor input, Tensor mask) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_masked_select_args {
+    size_t struct_size AMP_SIZE_OF_(amp_masked_select_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mask AMP_ABSENT_;
+} amp_masked_select_args;
+AMP_API amp_tensor *amp_masked_select_call(const amp_masked_select_args *args);
+AMP_API amp_tensor *amp_masked_select_out_call(amp_tensor *out, const amp_masked_select_args *args);
+#ifndef __cplusplus
+#define amp_masked_select(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask", amp_masked_select_call(AMP_ARGS_(masked_select, input, r1_, __VA_ARGS__)))
+#define amp_masked_select_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask", amp_masked_select_out_call(out, AMP_ARGS_(masked_select, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input with the elements of source, in their order, where the mask holds; both broadcast, but in place only the
+ * mask.
+ * masked_scatter(Tensor input, Tensor mask, Tensor source) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_masked_scatter_args {
+    size_t struct_size AMP_SIZE_OF_(amp_masked_scatter_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mask AMP_ABSENT_;
+    amp_tensor *source AMP_ABSENT_;
+} amp_masked_scatter_args;
+AMP_API amp_tensor *amp_masked_scatter_call(const amp_masked_scatter_args *args);
+AMP_API amp_tensor *amp_masked_scatter_inplace_call(const amp_masked_scatter_args *args);
+#ifndef __cplusplus
+#define amp_masked_scatter(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, source", amp_masked_scatter_call(AMP_ARGS_(masked_scatter, input, r1_, r2_, __VA_ARGS__)))
+#define amp_masked_scatter_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mask, source", amp_masked_scatter_inplace_call(AMP_ARGS_(masked_scatter, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The places of the elements that are not zero, a row of indices for each, in order.
+ * nonzero(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is an index. */
+typedef struct amp_nonzero_args {
+    size_t struct_size AMP_SIZE_OF_(amp_nonzero_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_nonzero_args;
+AMP_API amp_tensor *amp_nonzero_call(const amp_nonzero_args *args);
+AMP_API amp_tensor *amp_nonzero_out_call(amp_tensor *out, const amp_nonzero_args *args);
+#ifndef __cplusplus
+#define amp_nonzero(...) AMP_CALL_(amp_nonzero_call(AMP_ARGS_(nonzero, input, __VA_ARGS__)))
+#define amp_nonzero_out(out, ...) AMP_CALL_(amp_nonzero_out_call(out, AMP_ARGS_(nonzero, input, __VA_ARGS__)))
+#endif
+
 /* The elements that index picks along dim. sparse_grad matters to gradients only.
  * gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -160,6 +206,37 @@ AMP_API amp_tensor *amp_index_select_out_call(amp_tensor *out, const amp_index_s
 #define amp_index_select_out(out, r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index", amp_index_select_out_call(out, AMP_ARGS_MISSING_(index_select, (.dim = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
+/* Each slice of dim, or without it each element in flattened order, repeats times in a row; output_size says nothing
+ * here.
+ * repeat_interleave(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_repeat_interleave_args {
+    size_t struct_size AMP_SIZE_OF_(amp_repeat_interleave_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t repeats AMP_REQUIRED_INT_;
+    amp_opt_int dim AMP_ABSENT_;
+    amp_opt_int output_size AMP_ABSENT_;
+} amp_repeat_interleave_args;
+AMP_API amp_tensor *amp_repeat_interleave_call(const amp_repeat_interleave_args *args);
+#ifndef __cplusplus
+#define amp_repeat_interleave(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, repeats", amp_repeat_interleave_call(AMP_ARGS_MISSING_(repeat_interleave, (.repeats = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* The same with a count for each slice, or one for all; output_size is their sum, which need not be read then.
+ * repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_repeat_interleave_tensor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_repeat_interleave_tensor_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *repeats AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    amp_opt_int output_size AMP_ABSENT_;
+} amp_repeat_interleave_tensor_args;
+AMP_API amp_tensor *amp_repeat_interleave_tensor_call(const amp_repeat_interleave_tensor_args *args);
+#ifndef __cplusplus
+#define amp_repeat_interleave_tensor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, repeats", amp_repeat_interleave_tensor_call(AMP_ARGS_(repeat_interleave_tensor, input, r1_, __VA_ARGS__)))
+#endif
+
 /* input with values written (or added) at the indices; a NULL index stands for a whole dimension.
  * index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: promote. */
@@ -178,6 +255,60 @@ AMP_API amp_tensor *amp_index_put_out_call(amp_tensor *out, const amp_index_put_
 #define amp_index_put(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, values", amp_index_put_call(AMP_ARGS_(index_put, input, r1_, r2_, __VA_ARGS__)))
 #define amp_index_put_(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, values", amp_index_put_inplace_call(AMP_ARGS_(index_put, input, r1_, r2_, __VA_ARGS__)))
 #define amp_index_put_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, values", amp_index_put_out_call(out, AMP_ARGS_(index_put, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The elements at the indices: what index_put would write. Masks stand for the places where they hold; a NULL index
+ * for a whole dimension.
+ * index(Tensor input, Tensor?[] indices) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_index_args {
+    size_t struct_size AMP_SIZE_OF_(amp_index_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor_list indices AMP_ABSENT_;
+} amp_index_args;
+AMP_API amp_tensor *amp_index_call(const amp_index_args *args);
+AMP_API amp_tensor *amp_index_out_call(amp_tensor *out, const amp_index_args *args);
+#ifndef __cplusplus
+#define amp_index(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices", amp_index_call(AMP_ARGS_(index, input, r1_, __VA_ARGS__)))
+#define amp_index_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices", amp_index_out_call(out, AMP_ARGS_(index, input, r1_, __VA_ARGS__)))
+#endif
+
+/* input with a number in the slices of dim that a vector of indices names.
+ * index_fill(Tensor input, int dim, Tensor index, Scalar value) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_index_fill_args {
+    size_t struct_size AMP_SIZE_OF_(amp_index_fill_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_scalar value AMP_ABSENT_;
+} amp_index_fill_args;
+AMP_API amp_tensor *amp_index_fill_call(const amp_index_fill_args *args);
+AMP_API amp_tensor *amp_index_fill_inplace_call(const amp_index_fill_args *args);
+AMP_API amp_tensor *amp_index_fill_out_call(amp_tensor *out, const amp_index_fill_args *args);
+#ifndef __cplusplus
+#define amp_index_fill(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_index_fill_call(AMP_ARGS_MISSING_(index_fill, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_fill_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_index_fill_inplace_call(AMP_ARGS_MISSING_(index_fill, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_fill_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_index_fill_out_call(out, AMP_ARGS_MISSING_(index_fill, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
+/* input with the value of a 0-dim tensor in the slices of dim that a vector of indices names.
+ * index_fill.tensor(Tensor input, int dim, Tensor index, Tensor value) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_index_fill_tensor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_index_fill_tensor_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *value AMP_ABSENT_;
+} amp_index_fill_tensor_args;
+AMP_API amp_tensor *amp_index_fill_tensor_call(const amp_index_fill_tensor_args *args);
+AMP_API amp_tensor *amp_index_fill_tensor_inplace_call(const amp_index_fill_tensor_args *args);
+AMP_API amp_tensor *amp_index_fill_tensor_out_call(amp_tensor *out, const amp_index_fill_tensor_args *args);
+#ifndef __cplusplus
+#define amp_index_fill_tensor(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_index_fill_tensor_call(AMP_ARGS_MISSING_(index_fill_tensor, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_fill_tensor_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_index_fill_tensor_inplace_call(AMP_ARGS_MISSING_(index_fill_tensor, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_index_fill_tensor_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, value", amp_index_fill_tensor_out_call(out, AMP_ARGS_MISSING_(index_fill_tensor, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #endif
 
 /* input with alpha * source added at the indices of dim.
@@ -217,6 +348,28 @@ AMP_API amp_tensor *amp_index_copy_out_call(amp_tensor *out, const amp_index_cop
 #define amp_index_copy(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_copy_call(AMP_ARGS_MISSING_(index_copy, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #define amp_index_copy_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_copy_inplace_call(AMP_ARGS_MISSING_(index_copy, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #define amp_index_copy_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source", amp_index_copy_out_call(out, AMP_ARGS_MISSING_(index_copy, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
+/* input with the slices of source joined at the indices of dim by prod, mean, amax or amin; include_self counts
+ * input's own.
+ * index_reduce(Tensor input, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_index_reduce_args {
+    size_t struct_size AMP_SIZE_OF_(amp_index_reduce_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *source AMP_ABSENT_;
+    const char *reduce AMP_ABSENT_;
+    amp_opt_bool include_self AMP_ABSENT_;
+} amp_index_reduce_args;
+AMP_API amp_tensor *amp_index_reduce_call(const amp_index_reduce_args *args);
+AMP_API amp_tensor *amp_index_reduce_inplace_call(const amp_index_reduce_args *args);
+AMP_API amp_tensor *amp_index_reduce_out_call(amp_tensor *out, const amp_index_reduce_args *args);
+#ifndef __cplusplus
+#define amp_index_reduce(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source, reduce", amp_index_reduce_call(AMP_ARGS_MISSING_(index_reduce, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_index_reduce_(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source, reduce", amp_index_reduce_inplace_call(AMP_ARGS_MISSING_(index_reduce, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_index_reduce_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, source, reduce", amp_index_reduce_out_call(out, AMP_ARGS_MISSING_(index_reduce, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 /* input with src written at the indices of dim; reduce may be "add" or "multiply".
@@ -276,6 +429,28 @@ AMP_API amp_tensor *amp_scatter_add_out_call(amp_tensor *out, const amp_scatter_
 #define amp_scatter_add(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_add_call(AMP_ARGS_MISSING_(scatter_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #define amp_scatter_add_(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_add_inplace_call(AMP_ARGS_MISSING_(scatter_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
 #define amp_scatter_add_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src", amp_scatter_add_out_call(out, AMP_ARGS_MISSING_(scatter_add, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
+/* input with src joined at the indices of dim by sum, prod, mean, amax or amin; include_self counts input's own
+ * elements.
+ * scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_scatter_reduce_args {
+    size_t struct_size AMP_SIZE_OF_(amp_scatter_reduce_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    amp_tensor *index AMP_ABSENT_;
+    amp_tensor *src AMP_ABSENT_;
+    const char *reduce AMP_ABSENT_;
+    amp_opt_bool include_self AMP_ABSENT_;
+} amp_scatter_reduce_args;
+AMP_API amp_tensor *amp_scatter_reduce_call(const amp_scatter_reduce_args *args);
+AMP_API amp_tensor *amp_scatter_reduce_inplace_call(const amp_scatter_reduce_args *args);
+AMP_API amp_tensor *amp_scatter_reduce_out_call(amp_tensor *out, const amp_scatter_reduce_args *args);
+#ifndef __cplusplus
+#define amp_scatter_reduce(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src, reduce", amp_scatter_reduce_call(AMP_ARGS_MISSING_(scatter_reduce, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_scatter_reduce_(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src, reduce", amp_scatter_reduce_inplace_call(AMP_ARGS_MISSING_(scatter_reduce, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_scatter_reduce_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, index, src, reduce", amp_scatter_reduce_out_call(out, AMP_ARGS_MISSING_(scatter_reduce, (.dim = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
 /* The rows of weight that integer indices name; with max_norm, rows used are first renormalised in place.
@@ -362,6 +537,123 @@ AMP_API amp_tensor *amp_topk_out_call(amp_tensor *values, amp_tensor *indices, c
 #ifndef __cplusplus
 #define amp_topk(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, k", amp_topk_call(AMP_ARGS_MISSING_(topk, (.k = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #define amp_topk_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, k", amp_topk_out_call(values, indices, AMP_ARGS_MISSING_(topk, (.k = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* The k-th smallest element along dim, and where it stands.
+ * kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_kthvalue_args {
+    size_t struct_size AMP_SIZE_OF_(amp_kthvalue_args);
+    amp_tensor **indices AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t k AMP_REQUIRED_INT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_kthvalue_args;
+AMP_API amp_tensor *amp_kthvalue_call(const amp_kthvalue_args *args);
+AMP_API amp_tensor *amp_kthvalue_out_call(amp_tensor *values, amp_tensor *indices, const amp_kthvalue_args *args);
+#ifndef __cplusplus
+#define amp_kthvalue(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, k", amp_kthvalue_call(AMP_ARGS_MISSING_(kthvalue, (.k = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_kthvalue_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, k", amp_kthvalue_out_call(values, indices, AMP_ARGS_MISSING_(kthvalue, (.k = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* Elements in order along the first dimension.
+ * msort(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_msort_args {
+    size_t struct_size AMP_SIZE_OF_(amp_msort_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_msort_args;
+AMP_API amp_tensor *amp_msort_call(const amp_msort_args *args);
+AMP_API amp_tensor *amp_msort_out_call(amp_tensor *out, const amp_msort_args *args);
+#ifndef __cplusplus
+#define amp_msort(...) AMP_CALL_(amp_msort_call(AMP_ARGS_(msort, input, __VA_ARGS__)))
+#define amp_msort_out(out, ...) AMP_CALL_(amp_msort_out_call(out, AMP_ARGS_(msort, input, __VA_ARGS__)))
+#endif
+
+/* The median of all elements: the lower one of two, NaN if one is NaN.
+ * median(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_median_args {
+    size_t struct_size AMP_SIZE_OF_(amp_median_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_median_args;
+AMP_API amp_tensor *amp_median_call(const amp_median_args *args);
+AMP_API amp_tensor *amp_median_out_call(amp_tensor *out, const amp_median_args *args);
+#ifndef __cplusplus
+#define amp_median(...) AMP_CALL_(amp_median_call(AMP_ARGS_(median, input, __VA_ARGS__)))
+#define amp_median_out(out, ...) AMP_CALL_(amp_median_out_call(out, AMP_ARGS_(median, input, __VA_ARGS__)))
+#endif
+
+/* The median along dim, the lower one of two, and where it stands.
+ * median.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_median_dim_args {
+    size_t struct_size AMP_SIZE_OF_(amp_median_dim_args);
+    amp_tensor **indices AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_median_dim_args;
+AMP_API amp_tensor *amp_median_dim_call(const amp_median_dim_args *args);
+AMP_API amp_tensor *amp_median_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_median_dim_args *args);
+#ifndef __cplusplus
+#define amp_median_dim(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_median_dim_call(AMP_ARGS_MISSING_(median_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_median_dim_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_median_dim_out_call(values, indices, AMP_ARGS_MISSING_(median_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* The median of the elements that are not NaN.
+ * nanmedian(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_nanmedian_args {
+    size_t struct_size AMP_SIZE_OF_(amp_nanmedian_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_nanmedian_args;
+AMP_API amp_tensor *amp_nanmedian_call(const amp_nanmedian_args *args);
+AMP_API amp_tensor *amp_nanmedian_out_call(amp_tensor *out, const amp_nanmedian_args *args);
+#ifndef __cplusplus
+#define amp_nanmedian(...) AMP_CALL_(amp_nanmedian_call(AMP_ARGS_(nanmedian, input, __VA_ARGS__)))
+#define amp_nanmedian_out(out, ...) AMP_CALL_(amp_nanmedian_out_call(out, AMP_ARGS_(nanmedian, input, __VA_ARGS__)))
+#endif
+
+/* The median along dim of the elements that are not NaN, and where it stands.
+ * nanmedian.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_nanmedian_dim_args {
+    size_t struct_size AMP_SIZE_OF_(amp_nanmedian_dim_args);
+    amp_tensor **indices AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_nanmedian_dim_args;
+AMP_API amp_tensor *amp_nanmedian_dim_call(const amp_nanmedian_dim_args *args);
+AMP_API amp_tensor *amp_nanmedian_dim_out_call(amp_tensor *values, amp_tensor *indices, const amp_nanmedian_dim_args *args);
+#ifndef __cplusplus
+#define amp_nanmedian_dim(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_nanmedian_dim_call(AMP_ARGS_MISSING_(nanmedian_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_nanmedian_dim_out(values, indices, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_nanmedian_dim_out_call(values, indices, AMP_ARGS_MISSING_(nanmedian_dim, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* The different elements, or slices of dim, always in order; where each of input went, and how often each is there:
+ * empty unless asked for.
+ * unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) ->
+ *     (Tensor output, Tensor inverse_indices, Tensor counts)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_unique_args {
+    size_t struct_size AMP_SIZE_OF_(amp_unique_args);
+    amp_tensor **inverse_indices AMP_ABSENT_;
+    amp_tensor **counts AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_bool sorted AMP_ABSENT_;
+    bool return_inverse AMP_ABSENT_;
+    bool return_counts AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+} amp_unique_args;
+AMP_API amp_tensor *amp_unique_call(const amp_unique_args *args);
+#ifndef __cplusplus
+#define amp_unique(...) AMP_CALL_(amp_unique_call(AMP_ARGS_(unique, input, __VA_ARGS__)))
 #endif
 
 /* The index of the largest element along dim, or of the flattened input.

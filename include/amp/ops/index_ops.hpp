@@ -22,6 +22,24 @@ struct take_along_dim_options {
     take_along_dim_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
 };
 
+/* repeat_interleave(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> Tensor */
+struct repeat_interleave_options {
+    amp_opt_int dim{};
+    amp_opt_int output_size{};
+
+    repeat_interleave_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+    repeat_interleave_options &with_output_size(amp_opt_int v_) { output_size = v_; return *this; }
+};
+
+/* repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor */
+struct repeat_interleave_tensor_options {
+    amp_opt_int dim{};
+    amp_opt_int output_size{};
+
+    repeat_interleave_tensor_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+    repeat_interleave_tensor_options &with_output_size(amp_opt_int v_) { output_size = v_; return *this; }
+};
+
 /* index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor */
 struct index_put_options {
     bool accumulate{};
@@ -36,6 +54,13 @@ struct index_add_options {
     index_add_options &with_alpha(const amp::scalar &v_) { alpha = v_; return *this; }
 };
 
+/* index_reduce(Tensor input, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor */
+struct index_reduce_options {
+    amp_opt_bool include_self{};
+
+    index_reduce_options &with_include_self(amp_opt_bool v_) { include_self = v_; return *this; }
+};
+
 /* scatter(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=None) -> Tensor */
 struct scatter_options {
     const char *reduce{};
@@ -48,6 +73,13 @@ struct scatter_value_options {
     const char *reduce{};
 
     scatter_value_options &with_reduce(const char *v_) { reduce = v_; return *this; }
+};
+
+/* scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor */
+struct scatter_reduce_options {
+    amp_opt_bool include_self{};
+
+    scatter_reduce_options &with_include_self(amp_opt_bool v_) { include_self = v_; return *this; }
 };
 
 /* embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor */
@@ -106,6 +138,42 @@ struct topk_options {
     topk_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
     topk_options &with_largest(amp_opt_bool v_) { largest = v_; return *this; }
     topk_options &with_sorted(amp_opt_bool v_) { sorted = v_; return *this; }
+};
+
+/* kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices) */
+struct kthvalue_options {
+    amp_opt_int dim{};
+    bool keepdim{};
+
+    kthvalue_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+    kthvalue_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+};
+
+/* median.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+struct median_dim_options {
+    bool keepdim{};
+
+    median_dim_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+};
+
+/* nanmedian.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+struct nanmedian_dim_options {
+    bool keepdim{};
+
+    nanmedian_dim_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+};
+
+/* unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor output, Tensor inverse_indices, Tensor counts) */
+struct unique_options {
+    amp_opt_bool sorted{};
+    bool return_inverse{};
+    bool return_counts{};
+    amp_opt_int dim{};
+
+    unique_options &with_sorted(amp_opt_bool v_) { sorted = v_; return *this; }
+    unique_options &with_return_inverse(bool v_) { return_inverse = v_; return *this; }
+    unique_options &with_return_counts(bool v_) { return_counts = v_; return *this; }
+    unique_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
 };
 
 /* argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor */
@@ -288,6 +356,51 @@ inline tensor masked_fill_tensor_out(const tensor &out, const tensor &input, con
     return detail::written(amp_masked_fill_tensor_out_call(out.get(), &args_));
 }
 
+/* The elements where the mask holds, both broadcast, as a vector. Its length is known once the mask is read.
+ * masked_select(Tensor input, Tensor mask) -> Tensor */
+inline tensor masked_select(const tensor &input, const tensor &mask) {
+    amp_masked_select_args args_{};
+    args_.input = input.get();
+    args_.mask = mask.get();
+    return detail::made(amp_masked_select_call(&args_));
+}
+inline tensor masked_select_out(const tensor &out, const tensor &input, const tensor &mask) {
+    amp_masked_select_args args_{};
+    args_.input = input.get();
+    args_.mask = mask.get();
+    return detail::written(amp_masked_select_out_call(out.get(), &args_));
+}
+
+/* input with the elements of source, in their order, where the mask holds; both broadcast, but in place only the mask.
+ * masked_scatter(Tensor input, Tensor mask, Tensor source) -> Tensor */
+inline tensor masked_scatter(const tensor &input, const tensor &mask, const tensor &source) {
+    amp_masked_scatter_args args_{};
+    args_.input = input.get();
+    args_.mask = mask.get();
+    args_.source = source.get();
+    return detail::made(amp_masked_scatter_call(&args_));
+}
+inline tensor masked_scatter_(const tensor &input, const tensor &mask, const tensor &source) {
+    amp_masked_scatter_args args_{};
+    args_.input = input.get();
+    args_.mask = mask.get();
+    args_.source = source.get();
+    return detail::written(amp_masked_scatter_inplace_call(&args_));
+}
+
+/* The places of the elements that are not zero, a row of indices for each, in order.
+ * nonzero(Tensor input) -> Tensor */
+inline tensor nonzero(const tensor &input) {
+    amp_nonzero_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_nonzero_call(&args_));
+}
+inline tensor nonzero_out(const tensor &out, const tensor &input) {
+    amp_nonzero_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_nonzero_out_call(out.get(), &args_));
+}
+
 /* The elements that index picks along dim. sparse_grad matters to gradients only.
  * gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor */
 inline tensor gather(const tensor &input, int64_t dim, const tensor &index, const gather_options &options = {}) {
@@ -341,6 +454,28 @@ inline tensor index_select_out(const tensor &out, const tensor &input, int64_t d
     return detail::written(amp_index_select_out_call(out.get(), &args_));
 }
 
+/* Each slice of dim, or without it each element in flattened order, repeats times in a row; output_size says nothing here.
+ * repeat_interleave(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> Tensor */
+inline tensor repeat_interleave(const tensor &input, int64_t repeats, const repeat_interleave_options &options = {}) {
+    amp_repeat_interleave_args args_{};
+    args_.input = input.get();
+    args_.repeats = repeats;
+    args_.dim = options.dim;
+    args_.output_size = options.output_size;
+    return detail::made(amp_repeat_interleave_call(&args_));
+}
+
+/* The same with a count for each slice, or one for all; output_size is their sum, which need not be read then.
+ * repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor */
+inline tensor repeat_interleave_tensor(const tensor &input, const tensor &repeats, const repeat_interleave_tensor_options &options = {}) {
+    amp_repeat_interleave_tensor_args args_{};
+    args_.input = input.get();
+    args_.repeats = repeats.get();
+    args_.dim = options.dim;
+    args_.output_size = options.output_size;
+    return detail::made(amp_repeat_interleave_tensor_call(&args_));
+}
+
 /* input with values written (or added) at the indices; a NULL index stands for a whole dimension.
  * index_put(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor */
 inline tensor index_put(const tensor &input, const tensors &indices, const tensor &values, const index_put_options &options = {}) {
@@ -366,6 +501,75 @@ inline tensor index_put_out(const tensor &out, const tensor &input, const tensor
     args_.values = values.get();
     args_.accumulate = options.accumulate;
     return detail::written(amp_index_put_out_call(out.get(), &args_));
+}
+
+/* The elements at the indices: what index_put would write. Masks stand for the places where they hold; a NULL index for a whole dimension.
+ * index(Tensor input, Tensor?[] indices) -> Tensor */
+inline tensor index(const tensor &input, const tensors &indices) {
+    amp_index_args args_{};
+    args_.input = input.get();
+    args_.indices = indices.get();
+    return detail::made(amp_index_call(&args_));
+}
+inline tensor index_out(const tensor &out, const tensor &input, const tensors &indices) {
+    amp_index_args args_{};
+    args_.input = input.get();
+    args_.indices = indices.get();
+    return detail::written(amp_index_out_call(out.get(), &args_));
+}
+
+/* input with a number in the slices of dim that a vector of indices names.
+ * index_fill(Tensor input, int dim, Tensor index, Scalar value) -> Tensor */
+inline tensor index_fill(const tensor &input, int64_t dim, const tensor &index, const scalar &value) {
+    amp_index_fill_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.value = value.get();
+    return detail::made(amp_index_fill_call(&args_));
+}
+inline tensor index_fill_(const tensor &input, int64_t dim, const tensor &index, const scalar &value) {
+    amp_index_fill_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.value = value.get();
+    return detail::written(amp_index_fill_inplace_call(&args_));
+}
+inline tensor index_fill_out(const tensor &out, const tensor &input, int64_t dim, const tensor &index, const scalar &value) {
+    amp_index_fill_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.value = value.get();
+    return detail::written(amp_index_fill_out_call(out.get(), &args_));
+}
+
+/* input with the value of a 0-dim tensor in the slices of dim that a vector of indices names.
+ * index_fill.tensor(Tensor input, int dim, Tensor index, Tensor value) -> Tensor */
+inline tensor index_fill_tensor(const tensor &input, int64_t dim, const tensor &index, const tensor &value) {
+    amp_index_fill_tensor_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.value = value.get();
+    return detail::made(amp_index_fill_tensor_call(&args_));
+}
+inline tensor index_fill_tensor_(const tensor &input, int64_t dim, const tensor &index, const tensor &value) {
+    amp_index_fill_tensor_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.value = value.get();
+    return detail::written(amp_index_fill_tensor_inplace_call(&args_));
+}
+inline tensor index_fill_tensor_out(const tensor &out, const tensor &input, int64_t dim, const tensor &index, const tensor &value) {
+    amp_index_fill_tensor_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.value = value.get();
+    return detail::written(amp_index_fill_tensor_out_call(out.get(), &args_));
 }
 
 /* input with alpha * source added at the indices of dim.
@@ -423,6 +627,39 @@ inline tensor index_copy_out(const tensor &out, const tensor &input, int64_t dim
     args_.index = index.get();
     args_.source = source.get();
     return detail::written(amp_index_copy_out_call(out.get(), &args_));
+}
+
+/* input with the slices of source joined at the indices of dim by prod, mean, amax or amin; include_self counts input's own.
+ * index_reduce(Tensor input, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor */
+inline tensor index_reduce(const tensor &input, int64_t dim, const tensor &index, const tensor &source, const char *reduce, const index_reduce_options &options = {}) {
+    amp_index_reduce_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.source = source.get();
+    args_.reduce = reduce;
+    args_.include_self = options.include_self;
+    return detail::made(amp_index_reduce_call(&args_));
+}
+inline tensor index_reduce_(const tensor &input, int64_t dim, const tensor &index, const tensor &source, const char *reduce, const index_reduce_options &options = {}) {
+    amp_index_reduce_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.source = source.get();
+    args_.reduce = reduce;
+    args_.include_self = options.include_self;
+    return detail::written(amp_index_reduce_inplace_call(&args_));
+}
+inline tensor index_reduce_out(const tensor &out, const tensor &input, int64_t dim, const tensor &index, const tensor &source, const char *reduce, const index_reduce_options &options = {}) {
+    amp_index_reduce_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.source = source.get();
+    args_.reduce = reduce;
+    args_.include_self = options.include_self;
+    return detail::written(amp_index_reduce_out_call(out.get(), &args_));
 }
 
 /* input with src written at the indices of dim; reduce may be "add" or "multiply".
@@ -510,6 +747,39 @@ inline tensor scatter_add_out(const tensor &out, const tensor &input, int64_t di
     args_.index = index.get();
     args_.src = src.get();
     return detail::written(amp_scatter_add_out_call(out.get(), &args_));
+}
+
+/* input with src joined at the indices of dim by sum, prod, mean, amax or amin; include_self counts input's own elements.
+ * scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor */
+inline tensor scatter_reduce(const tensor &input, int64_t dim, const tensor &index, const tensor &src, const char *reduce, const scatter_reduce_options &options = {}) {
+    amp_scatter_reduce_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.src = src.get();
+    args_.reduce = reduce;
+    args_.include_self = options.include_self;
+    return detail::made(amp_scatter_reduce_call(&args_));
+}
+inline tensor scatter_reduce_(const tensor &input, int64_t dim, const tensor &index, const tensor &src, const char *reduce, const scatter_reduce_options &options = {}) {
+    amp_scatter_reduce_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.src = src.get();
+    args_.reduce = reduce;
+    args_.include_self = options.include_self;
+    return detail::written(amp_scatter_reduce_inplace_call(&args_));
+}
+inline tensor scatter_reduce_out(const tensor &out, const tensor &input, int64_t dim, const tensor &index, const tensor &src, const char *reduce, const scatter_reduce_options &options = {}) {
+    amp_scatter_reduce_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.index = index.get();
+    args_.src = src.get();
+    args_.reduce = reduce;
+    args_.include_self = options.include_self;
+    return detail::written(amp_scatter_reduce_out_call(out.get(), &args_));
 }
 
 /* The rows of weight that integer indices name; with max_norm, rows used are first renormalised in place. scale_grad_by_freq and sparse matter to gradients only.
@@ -603,6 +873,132 @@ inline tensor topk_out(const tensor &values, const tensor &indices, const tensor
     args_.largest = options.largest;
     args_.sorted = options.sorted;
     return detail::written(amp_topk_out_call(values.get(), indices.get(), &args_));
+}
+
+/* The k-th smallest element along dim, and where it stands.
+ * kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices) */
+inline std::tuple<tensor, tensor> kthvalue(const tensor &input, int64_t k, const kthvalue_options &options = {}) {
+    amp_kthvalue_args args_{};
+    args_.input = input.get();
+    args_.k = k;
+    args_.dim = options.dim;
+    args_.keepdim = options.keepdim;
+    amp_tensor *indices_ = nullptr;
+    args_.indices = &indices_;
+    tensor first_(amp_kthvalue_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(indices_));
+    check_errors();
+    return results_;
+}
+inline tensor kthvalue_out(const tensor &values, const tensor &indices, const tensor &input, int64_t k, const kthvalue_options &options = {}) {
+    amp_kthvalue_args args_{};
+    args_.input = input.get();
+    args_.k = k;
+    args_.dim = options.dim;
+    args_.keepdim = options.keepdim;
+    return detail::written(amp_kthvalue_out_call(values.get(), indices.get(), &args_));
+}
+
+/* Elements in order along the first dimension.
+ * msort(Tensor input) -> Tensor */
+inline tensor msort(const tensor &input) {
+    amp_msort_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_msort_call(&args_));
+}
+inline tensor msort_out(const tensor &out, const tensor &input) {
+    amp_msort_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_msort_out_call(out.get(), &args_));
+}
+
+/* The median of all elements: the lower one of two, NaN if one is NaN.
+ * median(Tensor input) -> Tensor */
+inline tensor median(const tensor &input) {
+    amp_median_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_median_call(&args_));
+}
+inline tensor median_out(const tensor &out, const tensor &input) {
+    amp_median_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_median_out_call(out.get(), &args_));
+}
+
+/* The median along dim, the lower one of two, and where it stands.
+ * median.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+inline std::tuple<tensor, tensor> median_dim(const tensor &input, int64_t dim, const median_dim_options &options = {}) {
+    amp_median_dim_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.keepdim = options.keepdim;
+    amp_tensor *indices_ = nullptr;
+    args_.indices = &indices_;
+    tensor first_(amp_median_dim_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(indices_));
+    check_errors();
+    return results_;
+}
+inline tensor median_dim_out(const tensor &values, const tensor &indices, const tensor &input, int64_t dim, const median_dim_options &options = {}) {
+    amp_median_dim_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.keepdim = options.keepdim;
+    return detail::written(amp_median_dim_out_call(values.get(), indices.get(), &args_));
+}
+
+/* The median of the elements that are not NaN.
+ * nanmedian(Tensor input) -> Tensor */
+inline tensor nanmedian(const tensor &input) {
+    amp_nanmedian_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_nanmedian_call(&args_));
+}
+inline tensor nanmedian_out(const tensor &out, const tensor &input) {
+    amp_nanmedian_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_nanmedian_out_call(out.get(), &args_));
+}
+
+/* The median along dim of the elements that are not NaN, and where it stands.
+ * nanmedian.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+inline std::tuple<tensor, tensor> nanmedian_dim(const tensor &input, int64_t dim, const nanmedian_dim_options &options = {}) {
+    amp_nanmedian_dim_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.keepdim = options.keepdim;
+    amp_tensor *indices_ = nullptr;
+    args_.indices = &indices_;
+    tensor first_(amp_nanmedian_dim_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(indices_));
+    check_errors();
+    return results_;
+}
+inline tensor nanmedian_dim_out(const tensor &values, const tensor &indices, const tensor &input, int64_t dim, const nanmedian_dim_options &options = {}) {
+    amp_nanmedian_dim_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.keepdim = options.keepdim;
+    return detail::written(amp_nanmedian_dim_out_call(values.get(), indices.get(), &args_));
+}
+
+/* The different elements, or slices of dim, always in order; where each of input went, and how often each is there: empty unless asked for.
+ * unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor output, Tensor inverse_indices, Tensor counts) */
+inline std::tuple<tensor, tensor, tensor> unique(const tensor &input, const unique_options &options = {}) {
+    amp_unique_args args_{};
+    args_.input = input.get();
+    args_.sorted = options.sorted;
+    args_.return_inverse = options.return_inverse;
+    args_.return_counts = options.return_counts;
+    args_.dim = options.dim;
+    amp_tensor *inverse_indices_ = nullptr;
+    args_.inverse_indices = &inverse_indices_;
+    amp_tensor *counts_ = nullptr;
+    args_.counts = &counts_;
+    tensor first_(amp_unique_call(&args_));
+    std::tuple<tensor, tensor, tensor> results_(std::move(first_), tensor(inverse_indices_), tensor(counts_));
+    check_errors();
+    return results_;
 }
 
 /* The index of the largest element along dim, or of the flattened input.

@@ -138,6 +138,74 @@ AMP_API amp_tensor *amp_linalg_inv_ex_out_call(amp_tensor *inverse, amp_tensor *
 #define amp_linalg_inv_ex_out(inverse, info, ...) AMP_CALL_(amp_linalg_inv_ex_out_call(inverse, info, AMP_ARGS_(linalg_inv_ex, A, __VA_ARGS__)))
 #endif
 
+/* The sign of each determinant, or its unit complex number, and the logarithm of its absolute value.
+ * linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_linalg_slogdet_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_slogdet_args);
+    amp_tensor **logabsdet AMP_ABSENT_;
+    amp_tensor *A AMP_ABSENT_;
+} amp_linalg_slogdet_args;
+AMP_API amp_tensor *amp_linalg_slogdet_call(const amp_linalg_slogdet_args *args);
+AMP_API amp_tensor *amp_linalg_slogdet_out_call(amp_tensor *sign, amp_tensor *logabsdet, const amp_linalg_slogdet_args *args);
+#ifndef __cplusplus
+#define amp_linalg_slogdet(...) AMP_CALL_(amp_linalg_slogdet_call(AMP_ARGS_(linalg_slogdet, A, __VA_ARGS__)))
+#define amp_linalg_slogdet_out(sign, logabsdet, ...) AMP_CALL_(amp_linalg_slogdet_out_call(sign, logabsdet, AMP_ARGS_(linalg_slogdet, A, __VA_ARGS__)))
+#endif
+
+/* linalg_slogdet.
+ * slogdet(Tensor input) -> (Tensor sign, Tensor logabsdet)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. Another name of amp_linalg_slogdet. */
+typedef struct amp_slogdet_args {
+    size_t struct_size AMP_SIZE_OF_(amp_slogdet_args);
+    amp_tensor **logabsdet AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_slogdet_args;
+AMP_API amp_tensor *amp_slogdet_call(const amp_slogdet_args *args);
+AMP_API amp_tensor *amp_slogdet_out_call(amp_tensor *sign, amp_tensor *logabsdet, const amp_slogdet_args *args);
+#ifndef __cplusplus
+#define amp_slogdet(...) AMP_CALL_(amp_slogdet_call(AMP_ARGS_(slogdet, input, __VA_ARGS__)))
+#define amp_slogdet_out(sign, logabsdet, ...) AMP_CALL_(amp_slogdet_out_call(sign, logabsdet, AMP_ARGS_(slogdet, input, __VA_ARGS__)))
+#endif
+
+/* The determinant of each matrix.
+ * linalg_det(Tensor A) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_linalg_det_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_det_args);
+    amp_tensor *A AMP_ABSENT_;
+} amp_linalg_det_args;
+AMP_API amp_tensor *amp_linalg_det_call(const amp_linalg_det_args *args);
+AMP_API amp_tensor *amp_linalg_det_out_call(amp_tensor *out, const amp_linalg_det_args *args);
+#ifndef __cplusplus
+#define amp_linalg_det(...) AMP_CALL_(amp_linalg_det_call(AMP_ARGS_(linalg_det, A, __VA_ARGS__)))
+#define amp_linalg_det_out(out, ...) AMP_CALL_(amp_linalg_det_out_call(out, AMP_ARGS_(linalg_det, A, __VA_ARGS__)))
+#endif
+
+/* The determinant of each matrix.
+ * det(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. Another name of amp_linalg_det. */
+typedef struct amp_det_args {
+    size_t struct_size AMP_SIZE_OF_(amp_det_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_det_args;
+AMP_API amp_tensor *amp_det_call(const amp_det_args *args);
+#ifndef __cplusplus
+#define amp_det(...) AMP_CALL_(amp_det_call(AMP_ARGS_(det, input, __VA_ARGS__)))
+#endif
+
+/* The logarithm of each determinant, NaN where that is negative.
+ * logdet(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_logdet_args {
+    size_t struct_size AMP_SIZE_OF_(amp_logdet_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_logdet_args;
+AMP_API amp_tensor *amp_logdet_call(const amp_logdet_args *args);
+#ifndef __cplusplus
+#define amp_logdet(...) AMP_CALL_(amp_logdet_call(AMP_ARGS_(logdet, input, __VA_ARGS__)))
+#endif
+
 /* The pseudo-inverse; singular values below rcond times the largest count as zero.
  * pinverse(Tensor input, float rcond=1e-15) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */

@@ -401,6 +401,71 @@ inline tensor linalg_inv_ex_out(const tensor &inverse, const tensor &info, const
     return detail::written(amp_linalg_inv_ex_out_call(inverse.get(), info.get(), &args_));
 }
 
+/* The sign of each determinant, or its unit complex number, and the logarithm of its absolute value.
+ * linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet) */
+inline std::tuple<tensor, tensor> linalg_slogdet(const tensor &A) {
+    amp_linalg_slogdet_args args_{};
+    args_.A = A.get();
+    amp_tensor *logabsdet_ = nullptr;
+    args_.logabsdet = &logabsdet_;
+    tensor first_(amp_linalg_slogdet_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(logabsdet_));
+    check_errors();
+    return results_;
+}
+inline tensor linalg_slogdet_out(const tensor &sign, const tensor &logabsdet, const tensor &A) {
+    amp_linalg_slogdet_args args_{};
+    args_.A = A.get();
+    return detail::written(amp_linalg_slogdet_out_call(sign.get(), logabsdet.get(), &args_));
+}
+
+/* linalg_slogdet.
+ * slogdet(Tensor input) -> (Tensor sign, Tensor logabsdet) */
+inline std::tuple<tensor, tensor> slogdet(const tensor &input) {
+    amp_slogdet_args args_{};
+    args_.input = input.get();
+    amp_tensor *logabsdet_ = nullptr;
+    args_.logabsdet = &logabsdet_;
+    tensor first_(amp_slogdet_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(logabsdet_));
+    check_errors();
+    return results_;
+}
+inline tensor slogdet_out(const tensor &sign, const tensor &logabsdet, const tensor &input) {
+    amp_slogdet_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_slogdet_out_call(sign.get(), logabsdet.get(), &args_));
+}
+
+/* The determinant of each matrix.
+ * linalg_det(Tensor A) -> Tensor */
+inline tensor linalg_det(const tensor &A) {
+    amp_linalg_det_args args_{};
+    args_.A = A.get();
+    return detail::made(amp_linalg_det_call(&args_));
+}
+inline tensor linalg_det_out(const tensor &out, const tensor &A) {
+    amp_linalg_det_args args_{};
+    args_.A = A.get();
+    return detail::written(amp_linalg_det_out_call(out.get(), &args_));
+}
+
+/* The determinant of each matrix.
+ * det(Tensor input) -> Tensor */
+inline tensor det(const tensor &input) {
+    amp_det_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_det_call(&args_));
+}
+
+/* The logarithm of each determinant, NaN where that is negative.
+ * logdet(Tensor input) -> Tensor */
+inline tensor logdet(const tensor &input) {
+    amp_logdet_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_logdet_call(&args_));
+}
+
 /* The pseudo-inverse; singular values below rcond times the largest count as zero.
  * pinverse(Tensor input, float rcond=1e-15) -> Tensor */
 inline tensor pinverse(const tensor &input, const pinverse_options &options = {}) {

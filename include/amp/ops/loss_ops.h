@@ -216,6 +216,24 @@ AMP_API amp_tensor *amp_poisson_nll_loss_call(const amp_poisson_nll_loss_args *a
 #define amp_poisson_nll_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_poisson_nll_loss_call(AMP_ARGS_(poisson_nll_loss, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The negative log likelihood of normal distributions with means input and variances var, at least eps.
+ * gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, str reduction="mean")
+ *     -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_gaussian_nll_loss_args {
+    size_t struct_size AMP_SIZE_OF_(amp_gaussian_nll_loss_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *var AMP_ABSENT_;
+    bool full AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+} amp_gaussian_nll_loss_args;
+AMP_API amp_tensor *amp_gaussian_nll_loss_call(const amp_gaussian_nll_loss_args *args);
+#ifndef __cplusplus
+#define amp_gaussian_nll_loss(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target, var", amp_gaussian_nll_loss_call(AMP_ARGS_(gaussian_nll_loss, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
 /* 1 - cosine for pairs labelled 1, cosine above the margin for pairs labelled -1.
  * cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction="mean") ->
  *     Tensor
@@ -352,6 +370,21 @@ AMP_API amp_tensor *amp_multilabel_margin_loss_forward_out_call(amp_tensor *outp
 #ifndef __cplusplus
 #define amp_multilabel_margin_loss_forward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_margin_loss_forward_call(AMP_ARGS_(multilabel_margin_loss_forward, input, r1_, __VA_ARGS__)))
 #define amp_multilabel_margin_loss_forward_out(output, is_target, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_margin_loss_forward_out_call(output, is_target, AMP_ARGS_(multilabel_margin_loss_forward, input, r1_, __VA_ARGS__)))
+#endif
+
+/* binary_cross_entropy_with_logits averaged over the classes, each with its weight.
+ * multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_multilabel_soft_margin_loss_args {
+    size_t struct_size AMP_SIZE_OF_(amp_multilabel_soft_margin_loss_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+} amp_multilabel_soft_margin_loss_args;
+AMP_API amp_tensor *amp_multilabel_soft_margin_loss_call(const amp_multilabel_soft_margin_loss_args *args);
+#ifndef __cplusplus
+#define amp_multilabel_soft_margin_loss(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_multilabel_soft_margin_loss_call(AMP_ARGS_(multilabel_soft_margin_loss, input, r1_, __VA_ARGS__)))
 #endif
 
 /* Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).

@@ -116,6 +116,17 @@ struct poisson_nll_loss_options {
     poisson_nll_loss_options &with_reduction(const char *v_) { reduction = v_; return *this; }
 };
 
+/* gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, str reduction="mean") -> Tensor */
+struct gaussian_nll_loss_options {
+    bool full{};
+    amp_opt_float eps{};
+    const char *reduction{};
+
+    gaussian_nll_loss_options &with_full(bool v_) { full = v_; return *this; }
+    gaussian_nll_loss_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+    gaussian_nll_loss_options &with_reduction(const char *v_) { reduction = v_; return *this; }
+};
+
 /* cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction="mean") -> Tensor */
 struct cosine_embedding_loss_options {
     double margin{};
@@ -190,6 +201,13 @@ struct multilabel_margin_loss_forward_options {
     const char *reduction{};
 
     multilabel_margin_loss_forward_options &with_reduction(const char *v_) { reduction = v_; return *this; }
+};
+
+/* multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor */
+struct multilabel_soft_margin_loss_options {
+    const char *reduction{};
+
+    multilabel_soft_margin_loss_options &with_reduction(const char *v_) { reduction = v_; return *this; }
 };
 
 /* ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, str reduction="mean", bool zero_infinity=False) -> Tensor */
@@ -402,6 +420,19 @@ inline tensor poisson_nll_loss(const tensor &input, const tensor &target, const 
     return detail::made(amp_poisson_nll_loss_call(&args_));
 }
 
+/* The negative log likelihood of normal distributions with means input and variances var, at least eps.
+ * gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, str reduction="mean") -> Tensor */
+inline tensor gaussian_nll_loss(const tensor &input, const tensor &target, const tensor &var, const gaussian_nll_loss_options &options = {}) {
+    amp_gaussian_nll_loss_args args_{};
+    args_.input = input.get();
+    args_.target = target.get();
+    args_.var = var.get();
+    args_.full = options.full;
+    args_.eps = options.eps;
+    args_.reduction = options.reduction;
+    return detail::made(amp_gaussian_nll_loss_call(&args_));
+}
+
 /* 1 - cosine for pairs labelled 1, cosine above the margin for pairs labelled -1.
  * cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction="mean") -> Tensor */
 inline tensor cosine_embedding_loss(const tensor &input1, const tensor &input2, const tensor &target, const cosine_embedding_loss_options &options = {}) {
@@ -529,6 +560,17 @@ inline tensor multilabel_margin_loss_forward_out(const tensor &output, const ten
     args_.target = target.get();
     args_.reduction = options.reduction;
     return detail::written(amp_multilabel_margin_loss_forward_out_call(output.get(), is_target.get(), &args_));
+}
+
+/* binary_cross_entropy_with_logits averaged over the classes, each with its weight.
+ * multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor */
+inline tensor multilabel_soft_margin_loss(const tensor &input, const tensor &target, const tensor &weight = {}, const multilabel_soft_margin_loss_options &options = {}) {
+    amp_multilabel_soft_margin_loss_args args_{};
+    args_.input = input.get();
+    args_.target = target.get();
+    args_.weight = weight.get();
+    args_.reduction = options.reduction;
+    return detail::made(amp_multilabel_soft_margin_loss_call(&args_));
 }
 
 /* Connectionist temporal classification of (T, N, C); lengths are integer tensors (a list of ints makes one).

@@ -283,6 +283,22 @@ AMP_API amp_tensor *amp_log1p_out_call(amp_tensor *out, const amp_log1p_args *ar
 #define amp_log1p_out(out, ...) AMP_CALL_(amp_log1p_out_call(out, AMP_ARGS_(log1p, input, __VA_ARGS__)))
 #endif
 
+/* 2 to the power of input.
+ * exp2(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_exp2_args {
+    size_t struct_size AMP_SIZE_OF_(amp_exp2_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_exp2_args;
+AMP_API amp_tensor *amp_exp2_call(const amp_exp2_args *args);
+AMP_API amp_tensor *amp_exp2_inplace_call(const amp_exp2_args *args);
+AMP_API amp_tensor *amp_exp2_out_call(amp_tensor *out, const amp_exp2_args *args);
+#ifndef __cplusplus
+#define amp_exp2(...) AMP_CALL_(amp_exp2_call(AMP_ARGS_(exp2, input, __VA_ARGS__)))
+#define amp_exp2_(...) AMP_CALL_(amp_exp2_inplace_call(AMP_ARGS_(exp2, input, __VA_ARGS__)))
+#define amp_exp2_out(out, ...) AMP_CALL_(amp_exp2_out_call(out, AMP_ARGS_(exp2, input, __VA_ARGS__)))
+#endif
+
 /* The sine of radians.
  * sin(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -427,6 +443,54 @@ AMP_API amp_tensor *amp_tanh_out_call(amp_tensor *out, const amp_tanh_args *args
 #define amp_tanh_out(out, ...) AMP_CALL_(amp_tanh_out_call(out, AMP_ARGS_(tanh, input, __VA_ARGS__)))
 #endif
 
+/* The inverse hyperbolic sine.
+ * asinh(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_asinh_args {
+    size_t struct_size AMP_SIZE_OF_(amp_asinh_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_asinh_args;
+AMP_API amp_tensor *amp_asinh_call(const amp_asinh_args *args);
+AMP_API amp_tensor *amp_asinh_inplace_call(const amp_asinh_args *args);
+AMP_API amp_tensor *amp_asinh_out_call(amp_tensor *out, const amp_asinh_args *args);
+#ifndef __cplusplus
+#define amp_asinh(...) AMP_CALL_(amp_asinh_call(AMP_ARGS_(asinh, input, __VA_ARGS__)))
+#define amp_asinh_(...) AMP_CALL_(amp_asinh_inplace_call(AMP_ARGS_(asinh, input, __VA_ARGS__)))
+#define amp_asinh_out(out, ...) AMP_CALL_(amp_asinh_out_call(out, AMP_ARGS_(asinh, input, __VA_ARGS__)))
+#endif
+
+/* The inverse hyperbolic cosine.
+ * acosh(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_acosh_args {
+    size_t struct_size AMP_SIZE_OF_(amp_acosh_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_acosh_args;
+AMP_API amp_tensor *amp_acosh_call(const amp_acosh_args *args);
+AMP_API amp_tensor *amp_acosh_inplace_call(const amp_acosh_args *args);
+AMP_API amp_tensor *amp_acosh_out_call(amp_tensor *out, const amp_acosh_args *args);
+#ifndef __cplusplus
+#define amp_acosh(...) AMP_CALL_(amp_acosh_call(AMP_ARGS_(acosh, input, __VA_ARGS__)))
+#define amp_acosh_(...) AMP_CALL_(amp_acosh_inplace_call(AMP_ARGS_(acosh, input, __VA_ARGS__)))
+#define amp_acosh_out(out, ...) AMP_CALL_(amp_acosh_out_call(out, AMP_ARGS_(acosh, input, __VA_ARGS__)))
+#endif
+
+/* The inverse hyperbolic tangent.
+ * atanh(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_atanh_args {
+    size_t struct_size AMP_SIZE_OF_(amp_atanh_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_atanh_args;
+AMP_API amp_tensor *amp_atanh_call(const amp_atanh_args *args);
+AMP_API amp_tensor *amp_atanh_inplace_call(const amp_atanh_args *args);
+AMP_API amp_tensor *amp_atanh_out_call(amp_tensor *out, const amp_atanh_args *args);
+#ifndef __cplusplus
+#define amp_atanh(...) AMP_CALL_(amp_atanh_call(AMP_ARGS_(atanh, input, __VA_ARGS__)))
+#define amp_atanh_(...) AMP_CALL_(amp_atanh_inplace_call(AMP_ARGS_(atanh, input, __VA_ARGS__)))
+#define amp_atanh_out(out, ...) AMP_CALL_(amp_atanh_out_call(out, AMP_ARGS_(atanh, input, __VA_ARGS__)))
+#endif
+
 /* sin(pi x) / (pi x), 1 at zero.
  * sinc(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -459,6 +523,22 @@ AMP_API amp_tensor *amp_erf_out_call(amp_tensor *out, const amp_erf_args *args);
 #define amp_erf_out(out, ...) AMP_CALL_(amp_erf_out_call(out, AMP_ARGS_(erf, input, __VA_ARGS__)))
 #endif
 
+/* 1 - erf(input), exact where that is small.
+ * erfc(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_erfc_args {
+    size_t struct_size AMP_SIZE_OF_(amp_erfc_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_erfc_args;
+AMP_API amp_tensor *amp_erfc_call(const amp_erfc_args *args);
+AMP_API amp_tensor *amp_erfc_inplace_call(const amp_erfc_args *args);
+AMP_API amp_tensor *amp_erfc_out_call(amp_tensor *out, const amp_erfc_args *args);
+#ifndef __cplusplus
+#define amp_erfc(...) AMP_CALL_(amp_erfc_call(AMP_ARGS_(erfc, input, __VA_ARGS__)))
+#define amp_erfc_(...) AMP_CALL_(amp_erfc_inplace_call(AMP_ARGS_(erfc, input, __VA_ARGS__)))
+#define amp_erfc_out(out, ...) AMP_CALL_(amp_erfc_out_call(out, AMP_ARGS_(erfc, input, __VA_ARGS__)))
+#endif
+
 /* The inverse of the error function.
  * erfinv(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fp32. */
@@ -475,6 +555,38 @@ AMP_API amp_tensor *amp_erfinv_out_call(amp_tensor *out, const amp_erfinv_args *
 #define amp_erfinv_out(out, ...) AMP_CALL_(amp_erfinv_out_call(out, AMP_ARGS_(erfinv, input, __VA_ARGS__)))
 #endif
 
+/* The logarithm of the absolute value of the gamma function.
+ * lgamma(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_lgamma_args {
+    size_t struct_size AMP_SIZE_OF_(amp_lgamma_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_lgamma_args;
+AMP_API amp_tensor *amp_lgamma_call(const amp_lgamma_args *args);
+AMP_API amp_tensor *amp_lgamma_inplace_call(const amp_lgamma_args *args);
+AMP_API amp_tensor *amp_lgamma_out_call(amp_tensor *out, const amp_lgamma_args *args);
+#ifndef __cplusplus
+#define amp_lgamma(...) AMP_CALL_(amp_lgamma_call(AMP_ARGS_(lgamma, input, __VA_ARGS__)))
+#define amp_lgamma_(...) AMP_CALL_(amp_lgamma_inplace_call(AMP_ARGS_(lgamma, input, __VA_ARGS__)))
+#define amp_lgamma_out(out, ...) AMP_CALL_(amp_lgamma_out_call(out, AMP_ARGS_(lgamma, input, __VA_ARGS__)))
+#endif
+
+/* The derivative of the logarithm of the gamma function.
+ * digamma(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_digamma_args {
+    size_t struct_size AMP_SIZE_OF_(amp_digamma_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_digamma_args;
+AMP_API amp_tensor *amp_digamma_call(const amp_digamma_args *args);
+AMP_API amp_tensor *amp_digamma_inplace_call(const amp_digamma_args *args);
+AMP_API amp_tensor *amp_digamma_out_call(amp_tensor *out, const amp_digamma_args *args);
+#ifndef __cplusplus
+#define amp_digamma(...) AMP_CALL_(amp_digamma_call(AMP_ARGS_(digamma, input, __VA_ARGS__)))
+#define amp_digamma_(...) AMP_CALL_(amp_digamma_inplace_call(AMP_ARGS_(digamma, input, __VA_ARGS__)))
+#define amp_digamma_out(out, ...) AMP_CALL_(amp_digamma_out_call(out, AMP_ARGS_(digamma, input, __VA_ARGS__)))
+#endif
+
 /* 1 / (1 + exp(-input)).
  * sigmoid(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -489,6 +601,37 @@ AMP_API amp_tensor *amp_sigmoid_out_call(amp_tensor *out, const amp_sigmoid_args
 #define amp_sigmoid(...) AMP_CALL_(amp_sigmoid_call(AMP_ARGS_(sigmoid, input, __VA_ARGS__)))
 #define amp_sigmoid_(...) AMP_CALL_(amp_sigmoid_inplace_call(AMP_ARGS_(sigmoid, input, __VA_ARGS__)))
 #define amp_sigmoid_out(out, ...) AMP_CALL_(amp_sigmoid_out_call(out, AMP_ARGS_(sigmoid, input, __VA_ARGS__)))
+#endif
+
+/* log(x / (1 - x)) of input, which is first kept between eps and 1 - eps where eps is given.
+ * logit(Tensor input, float? eps=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_logit_args {
+    size_t struct_size AMP_SIZE_OF_(amp_logit_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+} amp_logit_args;
+AMP_API amp_tensor *amp_logit_call(const amp_logit_args *args);
+AMP_API amp_tensor *amp_logit_inplace_call(const amp_logit_args *args);
+AMP_API amp_tensor *amp_logit_out_call(amp_tensor *out, const amp_logit_args *args);
+#ifndef __cplusplus
+#define amp_logit(...) AMP_CALL_(amp_logit_call(AMP_ARGS_(logit, input, __VA_ARGS__)))
+#define amp_logit_(...) AMP_CALL_(amp_logit_inplace_call(AMP_ARGS_(logit, input, __VA_ARGS__)))
+#define amp_logit_out(out, ...) AMP_CALL_(amp_logit_out_call(out, AMP_ARGS_(logit, input, __VA_ARGS__)))
+#endif
+
+/* The angle of complex numbers; of real ones 0, or pi below zero.
+ * angle(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_angle_args {
+    size_t struct_size AMP_SIZE_OF_(amp_angle_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_angle_args;
+AMP_API amp_tensor *amp_angle_call(const amp_angle_args *args);
+AMP_API amp_tensor *amp_angle_out_call(amp_tensor *out, const amp_angle_args *args);
+#ifndef __cplusplus
+#define amp_angle(...) AMP_CALL_(amp_angle_call(AMP_ARGS_(angle, input, __VA_ARGS__)))
+#define amp_angle_out(out, ...) AMP_CALL_(amp_angle_out_call(out, AMP_ARGS_(angle, input, __VA_ARGS__)))
 #endif
 
 /* NaN and infinities replaced; the infinities by the dtype's extremes where no number is given.
@@ -548,6 +691,34 @@ typedef struct amp_isfinite_args {
 AMP_API amp_tensor *amp_isfinite_call(const amp_isfinite_args *args);
 #ifndef __cplusplus
 #define amp_isfinite(...) AMP_CALL_(amp_isfinite_call(AMP_ARGS_(isfinite, input, __VA_ARGS__)))
+#endif
+
+/* The element is infinity.
+ * isposinf(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
+typedef struct amp_isposinf_args {
+    size_t struct_size AMP_SIZE_OF_(amp_isposinf_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_isposinf_args;
+AMP_API amp_tensor *amp_isposinf_call(const amp_isposinf_args *args);
+AMP_API amp_tensor *amp_isposinf_out_call(amp_tensor *out, const amp_isposinf_args *args);
+#ifndef __cplusplus
+#define amp_isposinf(...) AMP_CALL_(amp_isposinf_call(AMP_ARGS_(isposinf, input, __VA_ARGS__)))
+#define amp_isposinf_out(out, ...) AMP_CALL_(amp_isposinf_out_call(out, AMP_ARGS_(isposinf, input, __VA_ARGS__)))
+#endif
+
+/* The element is minus infinity.
+ * isneginf(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: the result is boolean. */
+typedef struct amp_isneginf_args {
+    size_t struct_size AMP_SIZE_OF_(amp_isneginf_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_isneginf_args;
+AMP_API amp_tensor *amp_isneginf_call(const amp_isneginf_args *args);
+AMP_API amp_tensor *amp_isneginf_out_call(amp_tensor *out, const amp_isneginf_args *args);
+#ifndef __cplusplus
+#define amp_isneginf(...) AMP_CALL_(amp_isneginf_call(AMP_ARGS_(isneginf, input, __VA_ARGS__)))
+#define amp_isneginf_out(out, ...) AMP_CALL_(amp_isneginf_out_call(out, AMP_ARGS_(isneginf, input, __VA_ARGS__)))
 #endif
 
 /* Complex numbers from modulus and angle.

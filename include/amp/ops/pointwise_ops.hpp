@@ -15,6 +15,13 @@ struct round_options {
     round_options &with_decimals(int64_t v_) { decimals = v_; return *this; }
 };
 
+/* logit(Tensor input, float? eps=None) -> Tensor */
+struct logit_options {
+    amp_opt_float eps{};
+
+    logit_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+};
+
 /* nan_to_num(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor */
 struct nan_to_num_options {
     double nan{};
@@ -337,6 +344,24 @@ inline tensor log1p_out(const tensor &out, const tensor &input) {
     return detail::written(amp_log1p_out_call(out.get(), &args_));
 }
 
+/* 2 to the power of input.
+ * exp2(Tensor input) -> Tensor */
+inline tensor exp2(const tensor &input) {
+    amp_exp2_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_exp2_call(&args_));
+}
+inline tensor exp2_(const tensor &input) {
+    amp_exp2_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_exp2_inplace_call(&args_));
+}
+inline tensor exp2_out(const tensor &out, const tensor &input) {
+    amp_exp2_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_exp2_out_call(out.get(), &args_));
+}
+
 /* The sine of radians.
  * sin(Tensor input) -> Tensor */
 inline tensor sin(const tensor &input) {
@@ -499,6 +524,60 @@ inline tensor tanh_out(const tensor &out, const tensor &input) {
     return detail::written(amp_tanh_out_call(out.get(), &args_));
 }
 
+/* The inverse hyperbolic sine.
+ * asinh(Tensor input) -> Tensor */
+inline tensor asinh(const tensor &input) {
+    amp_asinh_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_asinh_call(&args_));
+}
+inline tensor asinh_(const tensor &input) {
+    amp_asinh_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_asinh_inplace_call(&args_));
+}
+inline tensor asinh_out(const tensor &out, const tensor &input) {
+    amp_asinh_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_asinh_out_call(out.get(), &args_));
+}
+
+/* The inverse hyperbolic cosine.
+ * acosh(Tensor input) -> Tensor */
+inline tensor acosh(const tensor &input) {
+    amp_acosh_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_acosh_call(&args_));
+}
+inline tensor acosh_(const tensor &input) {
+    amp_acosh_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_acosh_inplace_call(&args_));
+}
+inline tensor acosh_out(const tensor &out, const tensor &input) {
+    amp_acosh_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_acosh_out_call(out.get(), &args_));
+}
+
+/* The inverse hyperbolic tangent.
+ * atanh(Tensor input) -> Tensor */
+inline tensor atanh(const tensor &input) {
+    amp_atanh_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_atanh_call(&args_));
+}
+inline tensor atanh_(const tensor &input) {
+    amp_atanh_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_atanh_inplace_call(&args_));
+}
+inline tensor atanh_out(const tensor &out, const tensor &input) {
+    amp_atanh_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_atanh_out_call(out.get(), &args_));
+}
+
 /* sin(pi x) / (pi x), 1 at zero.
  * sinc(Tensor input) -> Tensor */
 inline tensor sinc(const tensor &input) {
@@ -535,6 +614,24 @@ inline tensor erf_out(const tensor &out, const tensor &input) {
     return detail::written(amp_erf_out_call(out.get(), &args_));
 }
 
+/* 1 - erf(input), exact where that is small.
+ * erfc(Tensor input) -> Tensor */
+inline tensor erfc(const tensor &input) {
+    amp_erfc_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_erfc_call(&args_));
+}
+inline tensor erfc_(const tensor &input) {
+    amp_erfc_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_erfc_inplace_call(&args_));
+}
+inline tensor erfc_out(const tensor &out, const tensor &input) {
+    amp_erfc_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_erfc_out_call(out.get(), &args_));
+}
+
 /* The inverse of the error function.
  * erfinv(Tensor input) -> Tensor */
 inline tensor erfinv(const tensor &input) {
@@ -553,6 +650,42 @@ inline tensor erfinv_out(const tensor &out, const tensor &input) {
     return detail::written(amp_erfinv_out_call(out.get(), &args_));
 }
 
+/* The logarithm of the absolute value of the gamma function.
+ * lgamma(Tensor input) -> Tensor */
+inline tensor lgamma(const tensor &input) {
+    amp_lgamma_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_lgamma_call(&args_));
+}
+inline tensor lgamma_(const tensor &input) {
+    amp_lgamma_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_lgamma_inplace_call(&args_));
+}
+inline tensor lgamma_out(const tensor &out, const tensor &input) {
+    amp_lgamma_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_lgamma_out_call(out.get(), &args_));
+}
+
+/* The derivative of the logarithm of the gamma function.
+ * digamma(Tensor input) -> Tensor */
+inline tensor digamma(const tensor &input) {
+    amp_digamma_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_digamma_call(&args_));
+}
+inline tensor digamma_(const tensor &input) {
+    amp_digamma_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_digamma_inplace_call(&args_));
+}
+inline tensor digamma_out(const tensor &out, const tensor &input) {
+    amp_digamma_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_digamma_out_call(out.get(), &args_));
+}
+
 /* 1 / (1 + exp(-input)).
  * sigmoid(Tensor input) -> Tensor */
 inline tensor sigmoid(const tensor &input) {
@@ -569,6 +702,40 @@ inline tensor sigmoid_out(const tensor &out, const tensor &input) {
     amp_sigmoid_args args_{};
     args_.input = input.get();
     return detail::written(amp_sigmoid_out_call(out.get(), &args_));
+}
+
+/* log(x / (1 - x)) of input, which is first kept between eps and 1 - eps where eps is given.
+ * logit(Tensor input, float? eps=None) -> Tensor */
+inline tensor logit(const tensor &input, const logit_options &options = {}) {
+    amp_logit_args args_{};
+    args_.input = input.get();
+    args_.eps = options.eps;
+    return detail::made(amp_logit_call(&args_));
+}
+inline tensor logit_(const tensor &input, const logit_options &options = {}) {
+    amp_logit_args args_{};
+    args_.input = input.get();
+    args_.eps = options.eps;
+    return detail::written(amp_logit_inplace_call(&args_));
+}
+inline tensor logit_out(const tensor &out, const tensor &input, const logit_options &options = {}) {
+    amp_logit_args args_{};
+    args_.input = input.get();
+    args_.eps = options.eps;
+    return detail::written(amp_logit_out_call(out.get(), &args_));
+}
+
+/* The angle of complex numbers; of real ones 0, or pi below zero.
+ * angle(Tensor input) -> Tensor */
+inline tensor angle(const tensor &input) {
+    amp_angle_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_angle_call(&args_));
+}
+inline tensor angle_out(const tensor &out, const tensor &input) {
+    amp_angle_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_angle_out_call(out.get(), &args_));
 }
 
 /* NaN and infinities replaced; the infinities by the dtype's extremes where no number is given.
@@ -630,6 +797,32 @@ inline tensor isfinite(const tensor &input) {
     amp_isfinite_args args_{};
     args_.input = input.get();
     return detail::made(amp_isfinite_call(&args_));
+}
+
+/* The element is infinity.
+ * isposinf(Tensor input) -> Tensor */
+inline tensor isposinf(const tensor &input) {
+    amp_isposinf_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_isposinf_call(&args_));
+}
+inline tensor isposinf_out(const tensor &out, const tensor &input) {
+    amp_isposinf_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_isposinf_out_call(out.get(), &args_));
+}
+
+/* The element is minus infinity.
+ * isneginf(Tensor input) -> Tensor */
+inline tensor isneginf(const tensor &input) {
+    amp_isneginf_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_isneginf_call(&args_));
+}
+inline tensor isneginf_out(const tensor &out, const tensor &input) {
+    amp_isneginf_args args_{};
+    args_.input = input.get();
+    return detail::written(amp_isneginf_out_call(out.get(), &args_));
 }
 
 /* Complex numbers from modulus and angle.

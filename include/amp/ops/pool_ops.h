@@ -185,6 +185,22 @@ AMP_API amp_tensor *amp_adaptive_avg_pool3d_out_call(amp_tensor *out, const amp_
 #define amp_adaptive_avg_pool3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_avg_pool3d_out_call(out, AMP_ARGS_(adaptive_avg_pool3d, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The maximum over windows chosen to give the output size.
+ * adaptive_max_pool1d(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_adaptive_max_pool1d_args {
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_max_pool1d_args);
+    amp_tensor **indices AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+    bool return_indices AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_adaptive_max_pool1d_args;
+AMP_API amp_tensor *amp_adaptive_max_pool1d_call(const amp_adaptive_max_pool1d_args *args);
+#ifndef __cplusplus
+#define amp_adaptive_max_pool1d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, output_size", amp_adaptive_max_pool1d_call(AMP_ARGS_(adaptive_max_pool1d, input, r1_, __VA_ARGS__)))
+#endif
+
 /* The maximum over windows chosen to give the output size; -1 keeps the input's extent.
  * adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -259,6 +275,24 @@ AMP_API amp_tensor *amp_fractional_max_pool3d_out_call(amp_tensor *out, amp_tens
 #ifndef __cplusplus
 #define amp_fractional_max_pool3d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size, output_size", amp_fractional_max_pool3d_call(AMP_ARGS_(fractional_max_pool3d, input, r1_, r2_, __VA_ARGS__)))
 #define amp_fractional_max_pool3d_out(out, indices, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, kernel_size, output_size", amp_fractional_max_pool3d_out_call(out, indices, AMP_ARGS_(fractional_max_pool3d, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* Values put back where max_pool1d took them from, zeros elsewhere.
+ * max_unpool1d(Tensor input, Tensor indices, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[]?
+ *     output_size=None) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: fallthrough. */
+typedef struct amp_max_unpool1d_args {
+    size_t struct_size AMP_SIZE_OF_(amp_max_unpool1d_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *indices AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims output_size AMP_ABSENT_;
+} amp_max_unpool1d_args;
+AMP_API amp_tensor *amp_max_unpool1d_call(const amp_max_unpool1d_args *args);
+#ifndef __cplusplus
+#define amp_max_unpool1d(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices, kernel_size", amp_max_unpool1d_call(AMP_ARGS_(max_unpool1d, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Values put back where max_pool2d took them from, zeros elsewhere.

@@ -96,6 +96,13 @@ struct max_pool3d_options {
     max_pool3d_options &with_return_indices(bool v_) { return_indices = v_; return *this; }
 };
 
+/* adaptive_max_pool1d(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor out, Tensor indices) */
+struct adaptive_max_pool1d_options {
+    bool return_indices{};
+
+    adaptive_max_pool1d_options &with_return_indices(bool v_) { return_indices = v_; return *this; }
+};
+
 /* adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices) */
 struct adaptive_max_pool2d_options {
     bool return_indices{};
@@ -126,6 +133,17 @@ struct fractional_max_pool3d_options {
 
     fractional_max_pool3d_options &with_return_indices(bool v_) { return_indices = v_; return *this; }
     fractional_max_pool3d_options &with_random_samples(const amp::tensor &v_) { random_samples = v_; return *this; }
+};
+
+/* max_unpool1d(Tensor input, Tensor indices, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[]? output_size=None) -> Tensor */
+struct max_unpool1d_options {
+    amp::dims stride{};
+    amp::dims padding{};
+    amp::dims output_size{};
+
+    max_unpool1d_options &with_stride(const amp::dims &v_) { stride = v_; return *this; }
+    max_unpool1d_options &with_padding(const amp::dims &v_) { padding = v_; return *this; }
+    max_unpool1d_options &with_output_size(const amp::dims &v_) { output_size = v_; return *this; }
 };
 
 /* max_unpool2d(Tensor input, Tensor indices, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[]? output_size=None) -> Tensor */
@@ -474,6 +492,21 @@ inline tensor adaptive_avg_pool3d_out(const tensor &out, const tensor &input, co
     return detail::written(amp_adaptive_avg_pool3d_out_call(out.get(), &args_));
 }
 
+/* The maximum over windows chosen to give the output size.
+ * adaptive_max_pool1d(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor out, Tensor indices) */
+inline std::tuple<tensor, tensor> adaptive_max_pool1d(const tensor &input, const dims &output_size, const adaptive_max_pool1d_options &options = {}) {
+    amp_adaptive_max_pool1d_args args_{};
+    args_.input = input.get();
+    args_.output_size = output_size.get();
+    args_.return_indices = options.return_indices;
+    amp_tensor *indices_ = nullptr;
+    if (options.return_indices) args_.indices = &indices_;
+    tensor first_(amp_adaptive_max_pool1d_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(indices_));
+    check_errors();
+    return results_;
+}
+
 /* The maximum over windows chosen to give the output size; -1 keeps the input's extent.
  * adaptive_max_pool2d(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor out, Tensor indices) */
 inline std::tuple<tensor, tensor> adaptive_max_pool2d(const tensor &input, const dims &output_size, const adaptive_max_pool2d_options &options = {}) {
@@ -568,6 +601,19 @@ inline tensor fractional_max_pool3d_out(const tensor &out, const tensor &indices
     args_.return_indices = options.return_indices;
     args_.random_samples = options.random_samples.get();
     return detail::written(amp_fractional_max_pool3d_out_call(out.get(), indices.get(), &args_));
+}
+
+/* Values put back where max_pool1d took them from, zeros elsewhere.
+ * max_unpool1d(Tensor input, Tensor indices, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[]? output_size=None) -> Tensor */
+inline tensor max_unpool1d(const tensor &input, const tensor &indices, const dims &kernel_size, const max_unpool1d_options &options = {}) {
+    amp_max_unpool1d_args args_{};
+    args_.input = input.get();
+    args_.indices = indices.get();
+    args_.kernel_size = kernel_size.get();
+    args_.stride = options.stride.get();
+    args_.padding = options.padding.get();
+    args_.output_size = options.output_size.get();
+    return detail::made(amp_max_unpool1d_call(&args_));
 }
 
 /* Values put back where max_pool2d took them from, zeros elsewhere.

@@ -95,6 +95,24 @@ AMP_API amp_tensor *amp_amin_out_call(amp_tensor *out, const amp_amin_args *args
 #define amp_amin_out(out, ...) AMP_CALL_(amp_amin_out_call(out, AMP_ARGS_(amin, input, __VA_ARGS__)))
 #endif
 
+/* The smallest and the largest element along dim, or of all.
+ * aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_aminmax_args {
+    size_t struct_size AMP_SIZE_OF_(amp_aminmax_args);
+    amp_tensor **max AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_aminmax_args;
+AMP_API amp_tensor *amp_aminmax_call(const amp_aminmax_args *args);
+AMP_API amp_tensor *amp_aminmax_out_call(amp_tensor *min, amp_tensor *max, const amp_aminmax_args *args);
+#ifndef __cplusplus
+#define amp_aminmax(...) AMP_CALL_(amp_aminmax_call(AMP_ARGS_(aminmax, input, __VA_ARGS__)))
+#define amp_aminmax_out(min, max, ...) AMP_CALL_(amp_aminmax_out_call(min, max, AMP_ARGS_(aminmax, input, __VA_ARGS__)))
+#endif
+
 /* The largest element of all.
  * max(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -491,6 +509,129 @@ AMP_API amp_tensor *amp_cumprod_out_call(amp_tensor *out, const amp_cumprod_args
 #define amp_cumprod(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_call(AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #define amp_cumprod_(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_inplace_call(AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #define amp_cumprod_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_cumprod_out_call(out, AMP_ARGS_MISSING_(cumprod, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* log(cumsum(exp(input))) along dim, without overflow.
+ * logcumsumexp(Tensor input, int dim) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_logcumsumexp_args {
+    size_t struct_size AMP_SIZE_OF_(amp_logcumsumexp_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+} amp_logcumsumexp_args;
+AMP_API amp_tensor *amp_logcumsumexp_call(const amp_logcumsumexp_args *args);
+AMP_API amp_tensor *amp_logcumsumexp_out_call(amp_tensor *out, const amp_logcumsumexp_args *args);
+#ifndef __cplusplus
+#define amp_logcumsumexp(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_logcumsumexp_call(AMP_ARGS_MISSING_(logcumsumexp, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_logcumsumexp_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_logcumsumexp_out_call(out, AMP_ARGS_MISSING_(logcumsumexp, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* The differences of neighbours along dim, n times over; prepend and append are joined to input first.
+ * diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_diff_args {
+    size_t struct_size AMP_SIZE_OF_(amp_diff_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int n AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+    amp_tensor *prepend AMP_ABSENT_;
+    amp_tensor *append AMP_ABSENT_;
+} amp_diff_args;
+AMP_API amp_tensor *amp_diff_call(const amp_diff_args *args);
+AMP_API amp_tensor *amp_diff_out_call(amp_tensor *out, const amp_diff_args *args);
+#ifndef __cplusplus
+#define amp_diff(...) AMP_CALL_(amp_diff_call(AMP_ARGS_(diff, input, __VA_ARGS__)))
+#define amp_diff_out(out, ...) AMP_CALL_(amp_diff_out_call(out, AMP_ARGS_(diff, input, __VA_ARGS__)))
+#endif
+
+/* The sum over the named dimensions, or all, without the elements that are NaN.
+ * nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_nansum_args {
+    size_t struct_size AMP_SIZE_OF_(amp_nansum_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+} amp_nansum_args;
+AMP_API amp_tensor *amp_nansum_call(const amp_nansum_args *args);
+AMP_API amp_tensor *amp_nansum_out_call(amp_tensor *out, const amp_nansum_args *args);
+#ifndef __cplusplus
+#define amp_nansum(...) AMP_CALL_(amp_nansum_call(AMP_ARGS_(nansum, input, __VA_ARGS__)))
+#define amp_nansum_out(out, ...) AMP_CALL_(amp_nansum_out_call(out, AMP_ARGS_(nansum, input, __VA_ARGS__)))
+#endif
+
+/* The mean over the named dimensions, or all, of the elements that are not NaN.
+ * nanmean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_nanmean_args {
+    size_t struct_size AMP_SIZE_OF_(amp_nanmean_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+} amp_nanmean_args;
+AMP_API amp_tensor *amp_nanmean_call(const amp_nanmean_args *args);
+AMP_API amp_tensor *amp_nanmean_out_call(amp_tensor *out, const amp_nanmean_args *args);
+#ifndef __cplusplus
+#define amp_nanmean(...) AMP_CALL_(amp_nanmean_call(AMP_ARGS_(nanmean, input, __VA_ARGS__)))
+#define amp_nanmean_out(out, ...) AMP_CALL_(amp_nanmean_out_call(out, AMP_ARGS_(nanmean, input, __VA_ARGS__)))
+#endif
+
+/* The integral along dim by the trapezoidal rule, of values y at the places x.
+ * trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_trapezoid_args {
+    size_t struct_size AMP_SIZE_OF_(amp_trapezoid_args);
+    amp_tensor *y AMP_ABSENT_;
+    amp_tensor *x AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+} amp_trapezoid_args;
+AMP_API amp_tensor *amp_trapezoid_call(const amp_trapezoid_args *args);
+#ifndef __cplusplus
+#define amp_trapezoid(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "y, x", amp_trapezoid_call(AMP_ARGS_(trapezoid, y, r1_, __VA_ARGS__)))
+#endif
+
+/* The integral along dim by the trapezoidal rule, of values dx apart.
+ * trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_trapezoid_dx_args {
+    size_t struct_size AMP_SIZE_OF_(amp_trapezoid_dx_args);
+    amp_tensor *y AMP_ABSENT_;
+    amp_scalar dx AMP_ABSENT_;
+    amp_opt_int dim AMP_ABSENT_;
+} amp_trapezoid_dx_args;
+AMP_API amp_tensor *amp_trapezoid_dx_call(const amp_trapezoid_dx_args *args);
+#ifndef __cplusplus
+#define amp_trapezoid_dx(...) AMP_CALL_(amp_trapezoid_dx_call(AMP_ARGS_(trapezoid_dx, y, __VA_ARGS__)))
+#endif
+
+/* The covariances of variables (rows) over observations (columns), weighted by counts (fweights) and by importance
+ * (aweights); over the sum of weights less correction.
+ * cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. */
+typedef struct amp_cov_args {
+    size_t struct_size AMP_SIZE_OF_(amp_cov_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int correction AMP_ABSENT_;
+    amp_tensor *fweights AMP_ABSENT_;
+    amp_tensor *aweights AMP_ABSENT_;
+} amp_cov_args;
+AMP_API amp_tensor *amp_cov_call(const amp_cov_args *args);
+#ifndef __cplusplus
+#define amp_cov(...) AMP_CALL_(amp_cov_call(AMP_ARGS_(cov, input, __VA_ARGS__)))
+#endif
+
+/* The correlations of variables (rows) over observations (columns).
+ * corrcoef(Tensor input) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. */
+typedef struct amp_corrcoef_args {
+    size_t struct_size AMP_SIZE_OF_(amp_corrcoef_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_corrcoef_args;
+AMP_API amp_tensor *amp_corrcoef_call(const amp_corrcoef_args *args);
+#ifndef __cplusplus
+#define amp_corrcoef(...) AMP_CALL_(amp_corrcoef_call(AMP_ARGS_(corrcoef, input, __VA_ARGS__)))
 #endif
 
 /* The largest element so far along dim, and where it stands.

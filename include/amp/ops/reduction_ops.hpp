@@ -59,6 +59,15 @@ struct amin_options {
     amin_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
 };
 
+/* aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
+struct aminmax_options {
+    amp_opt_int dim{};
+    bool keepdim{};
+
+    aminmax_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+    aminmax_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+};
+
 /* max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
 struct max_dim_options {
     bool keepdim{};
@@ -237,6 +246,68 @@ struct cumprod_options {
     cumprod_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
 };
 
+/* diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor */
+struct diff_options {
+    amp_opt_int n{};
+    amp_opt_int dim{};
+    amp::tensor prepend{};
+    amp::tensor append{};
+
+    diff_options &with_n(amp_opt_int v_) { n = v_; return *this; }
+    diff_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+    diff_options &with_prepend(const amp::tensor &v_) { prepend = v_; return *this; }
+    diff_options &with_append(const amp::tensor &v_) { append = v_; return *this; }
+};
+
+/* nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+struct nansum_options {
+    amp::dims dim{};
+    bool keepdim{};
+    amp_dtype dtype{};
+
+    nansum_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    nansum_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+    nansum_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
+};
+
+/* nanmean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+struct nanmean_options {
+    amp::dims dim{};
+    bool keepdim{};
+    amp_dtype dtype{};
+
+    nanmean_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    nanmean_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+    nanmean_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
+};
+
+/* trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor */
+struct trapezoid_options {
+    amp_opt_int dim{};
+
+    trapezoid_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+};
+
+/* trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor */
+struct trapezoid_dx_options {
+    amp::scalar dx{};
+    amp_opt_int dim{};
+
+    trapezoid_dx_options &with_dx(const amp::scalar &v_) { dx = v_; return *this; }
+    trapezoid_dx_options &with_dim(amp_opt_int v_) { dim = v_; return *this; }
+};
+
+/* cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor */
+struct cov_options {
+    amp_opt_int correction{};
+    amp::tensor fweights{};
+    amp::tensor aweights{};
+
+    cov_options &with_correction(amp_opt_int v_) { correction = v_; return *this; }
+    cov_options &with_fweights(const amp::tensor &v_) { fweights = v_; return *this; }
+    cov_options &with_aweights(const amp::tensor &v_) { aweights = v_; return *this; }
+};
+
 inline namespace AMP_ERRORS_ {
 
 /* The sum over the named dimensions, or all.
@@ -328,6 +399,28 @@ inline tensor amin_out(const tensor &out, const tensor &input, const amin_option
     args_.dim = options.dim.get();
     args_.keepdim = options.keepdim;
     return detail::written(amp_amin_out_call(out.get(), &args_));
+}
+
+/* The smallest and the largest element along dim, or of all.
+ * aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
+inline std::tuple<tensor, tensor> aminmax(const tensor &input, const aminmax_options &options = {}) {
+    amp_aminmax_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim;
+    args_.keepdim = options.keepdim;
+    amp_tensor *max_ = nullptr;
+    args_.max = &max_;
+    tensor first_(amp_aminmax_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(max_));
+    check_errors();
+    return results_;
+}
+inline tensor aminmax_out(const tensor &min, const tensor &max, const tensor &input, const aminmax_options &options = {}) {
+    amp_aminmax_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim;
+    args_.keepdim = options.keepdim;
+    return detail::written(amp_aminmax_out_call(min.get(), max.get(), &args_));
 }
 
 /* The largest element of all.
@@ -777,6 +870,119 @@ inline tensor cumprod_out(const tensor &out, const tensor &input, int64_t dim, c
     args_.dim = dim;
     args_.dtype = options.dtype;
     return detail::written(amp_cumprod_out_call(out.get(), &args_));
+}
+
+/* log(cumsum(exp(input))) along dim, without overflow.
+ * logcumsumexp(Tensor input, int dim) -> Tensor */
+inline tensor logcumsumexp(const tensor &input, int64_t dim) {
+    amp_logcumsumexp_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    return detail::made(amp_logcumsumexp_call(&args_));
+}
+inline tensor logcumsumexp_out(const tensor &out, const tensor &input, int64_t dim) {
+    amp_logcumsumexp_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    return detail::written(amp_logcumsumexp_out_call(out.get(), &args_));
+}
+
+/* The differences of neighbours along dim, n times over; prepend and append are joined to input first.
+ * diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor */
+inline tensor diff(const tensor &input, const diff_options &options = {}) {
+    amp_diff_args args_{};
+    args_.input = input.get();
+    args_.n = options.n;
+    args_.dim = options.dim;
+    args_.prepend = options.prepend.get();
+    args_.append = options.append.get();
+    return detail::made(amp_diff_call(&args_));
+}
+inline tensor diff_out(const tensor &out, const tensor &input, const diff_options &options = {}) {
+    amp_diff_args args_{};
+    args_.input = input.get();
+    args_.n = options.n;
+    args_.dim = options.dim;
+    args_.prepend = options.prepend.get();
+    args_.append = options.append.get();
+    return detail::written(amp_diff_out_call(out.get(), &args_));
+}
+
+/* The sum over the named dimensions, or all, without the elements that are NaN.
+ * nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+inline tensor nansum(const tensor &input, const nansum_options &options = {}) {
+    amp_nansum_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::made(amp_nansum_call(&args_));
+}
+inline tensor nansum_out(const tensor &out, const tensor &input, const nansum_options &options = {}) {
+    amp_nansum_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::written(amp_nansum_out_call(out.get(), &args_));
+}
+
+/* The mean over the named dimensions, or all, of the elements that are not NaN.
+ * nanmean(Tensor input, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+inline tensor nanmean(const tensor &input, const nanmean_options &options = {}) {
+    amp_nanmean_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::made(amp_nanmean_call(&args_));
+}
+inline tensor nanmean_out(const tensor &out, const tensor &input, const nanmean_options &options = {}) {
+    amp_nanmean_args args_{};
+    args_.input = input.get();
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::written(amp_nanmean_out_call(out.get(), &args_));
+}
+
+/* The integral along dim by the trapezoidal rule, of values y at the places x.
+ * trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor */
+inline tensor trapezoid(const tensor &y, const tensor &x, const trapezoid_options &options = {}) {
+    amp_trapezoid_args args_{};
+    args_.y = y.get();
+    args_.x = x.get();
+    args_.dim = options.dim;
+    return detail::made(amp_trapezoid_call(&args_));
+}
+
+/* The integral along dim by the trapezoidal rule, of values dx apart.
+ * trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor */
+inline tensor trapezoid_dx(const tensor &y, const trapezoid_dx_options &options = {}) {
+    amp_trapezoid_dx_args args_{};
+    args_.y = y.get();
+    args_.dx = options.dx.get();
+    args_.dim = options.dim;
+    return detail::made(amp_trapezoid_dx_call(&args_));
+}
+
+/* The covariances of variables (rows) over observations (columns), weighted by counts (fweights) and by importance (aweights); over the sum of weights less correction.
+ * cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor */
+inline tensor cov(const tensor &input, const cov_options &options = {}) {
+    amp_cov_args args_{};
+    args_.input = input.get();
+    args_.correction = options.correction;
+    args_.fweights = options.fweights.get();
+    args_.aweights = options.aweights.get();
+    return detail::made(amp_cov_call(&args_));
+}
+
+/* The correlations of variables (rows) over observations (columns).
+ * corrcoef(Tensor input) -> Tensor */
+inline tensor corrcoef(const tensor &input) {
+    amp_corrcoef_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_corrcoef_call(&args_));
 }
 
 /* The largest element so far along dim, and where it stands.

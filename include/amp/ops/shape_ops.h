@@ -49,6 +49,20 @@ AMP_API amp_tensor *amp_permute_call(const amp_permute_args *args);
 #define amp_permute(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dims", amp_permute_call(AMP_ARGS_(permute, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The dimensions of source moved to the places of destination; the others keep their order.
+ * movedim(Tensor input, int[] source, int[] destination) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_movedim_args {
+    size_t struct_size AMP_SIZE_OF_(amp_movedim_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims source AMP_ABSENT_;
+    amp_dims destination AMP_ABSENT_;
+} amp_movedim_args;
+AMP_API amp_tensor *amp_movedim_call(const amp_movedim_args *args);
+#ifndef __cplusplus
+#define amp_movedim(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, source, destination", amp_movedim_call(AMP_ARGS_(movedim, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
 /* Two dimensions swapped.
  * transpose(Tensor input, int dim0, int dim1) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -121,6 +135,20 @@ typedef struct amp_flatten_args {
 AMP_API amp_tensor *amp_flatten_call(const amp_flatten_args *args);
 #ifndef __cplusplus
 #define amp_flatten(...) AMP_CALL_(amp_flatten_call(AMP_ARGS_(flatten, input, __VA_ARGS__)))
+#endif
+
+/* One dimension taken apart into several; one extent may be -1.
+ * unflatten(Tensor input, int dim, int[] sizes) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_unflatten_args {
+    size_t struct_size AMP_SIZE_OF_(amp_unflatten_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    amp_dims sizes AMP_ABSENT_;
+} amp_unflatten_args;
+AMP_API amp_tensor *amp_unflatten_call(const amp_unflatten_args *args);
+#ifndef __cplusplus
+#define amp_unflatten(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim, sizes", amp_unflatten_call(AMP_ARGS_MISSING_(unflatten, (.dim = AMP_MISSING_INT_), input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* Dimensions of extent 1 repeated to the given size without copying; -1 keeps an extent; implicit says nothing here.
@@ -240,6 +268,42 @@ AMP_API amp_tensor *amp_view_as_complex_call(const amp_view_as_complex_args *arg
 #define amp_view_as_complex(...) AMP_CALL_(amp_view_as_complex_call(AMP_ARGS_(view_as_complex, input, __VA_ARGS__)))
 #endif
 
+/* Complex numbers as a new last dimension of 2 (real, imaginary).
+ * view_as_real(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_view_as_real_args {
+    size_t struct_size AMP_SIZE_OF_(amp_view_as_real_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_view_as_real_args;
+AMP_API amp_tensor *amp_view_as_real_call(const amp_view_as_real_args *args);
+#ifndef __cplusplus
+#define amp_view_as_real(...) AMP_CALL_(amp_view_as_real_call(AMP_ARGS_(view_as_real, input, __VA_ARGS__)))
+#endif
+
+/* The real parts of complex numbers; real numbers as they are.
+ * real(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_real_args {
+    size_t struct_size AMP_SIZE_OF_(amp_real_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_real_args;
+AMP_API amp_tensor *amp_real_call(const amp_real_args *args);
+#ifndef __cplusplus
+#define amp_real(...) AMP_CALL_(amp_real_call(AMP_ARGS_(real, input, __VA_ARGS__)))
+#endif
+
+/* The imaginary parts of complex numbers.
+ * imag(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_imag_args {
+    size_t struct_size AMP_SIZE_OF_(amp_imag_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_imag_args;
+AMP_API amp_tensor *amp_imag_call(const amp_imag_args *args);
+#ifndef __cplusplus
+#define amp_imag(...) AMP_CALL_(amp_imag_call(AMP_ARGS_(imag, input, __VA_ARGS__)))
+#endif
+
 /* At most chunks views of equal length along dim; the last may be shorter.
  * chunk(Tensor input, int chunks, int dim=0) -> Tensor[]
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -266,6 +330,48 @@ typedef struct amp_split_args {
 AMP_API amp_tensor_list amp_split_call(const amp_split_args *args);
 #ifndef __cplusplus
 #define amp_split(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, split_size_or_sections", amp_split_call(AMP_ARGS_(split, input, r1_, __VA_ARGS__)))
+#endif
+
+/* So many views along dim, the first ones longer by one element where they cannot be equal.
+ * tensor_split(Tensor input, int sections, int dim=0) -> Tensor[]
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_tensor_split_args {
+    size_t struct_size AMP_SIZE_OF_(amp_tensor_split_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t sections AMP_REQUIRED_INT_;
+    int64_t dim AMP_ABSENT_;
+} amp_tensor_split_args;
+AMP_API amp_tensor_list amp_tensor_split_call(const amp_tensor_split_args *args);
+#ifndef __cplusplus
+#define amp_tensor_split(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, sections", amp_tensor_split_call(AMP_ARGS_MISSING_(tensor_split, (.sections = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* Views along dim that end and begin at the indices, which are clipped as slice clips them.
+ * tensor_split.indices(Tensor input, int[] indices, int dim=0) -> Tensor[]
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_tensor_split_indices_args {
+    size_t struct_size AMP_SIZE_OF_(amp_tensor_split_indices_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims indices AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+} amp_tensor_split_indices_args;
+AMP_API amp_tensor_list amp_tensor_split_indices_call(const amp_tensor_split_indices_args *args);
+#ifndef __cplusplus
+#define amp_tensor_split_indices(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, indices", amp_tensor_split_indices_call(AMP_ARGS_(tensor_split_indices, input, r1_, __VA_ARGS__)))
+#endif
+
+/* The same with the number of views in a 0-dim tensor, or the indices in a vector, on the CPU.
+ * tensor_split.tensor(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_tensor_split_tensor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_tensor_split_tensor_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *tensor_indices_or_sections AMP_ABSENT_;
+    int64_t dim AMP_ABSENT_;
+} amp_tensor_split_tensor_args;
+AMP_API amp_tensor_list amp_tensor_split_tensor_call(const amp_tensor_split_tensor_args *args);
+#ifndef __cplusplus
+#define amp_tensor_split_tensor(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, tensor_indices_or_sections", amp_tensor_split_tensor_call(AMP_ARGS_(tensor_split_tensor, input, r1_, __VA_ARGS__)))
 #endif
 
 /* One view for each index of dim.
@@ -464,6 +570,22 @@ AMP_API amp_tensor *amp_flip_out_call(amp_tensor *out, const amp_flip_args *args
 #define amp_flip_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, dims", amp_flip_out_call(out, AMP_ARGS_(flip, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The plane of two dimensions (the first two unless named) turned by k right angles, the first towards the second.
+ * rot90(Tensor input, int k=1, int[]? dims=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_rot90_args {
+    size_t struct_size AMP_SIZE_OF_(amp_rot90_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_int k AMP_ABSENT_;
+    amp_dims dims AMP_ABSENT_;
+} amp_rot90_args;
+AMP_API amp_tensor *amp_rot90_call(const amp_rot90_args *args);
+AMP_API amp_tensor *amp_rot90_out_call(amp_tensor *out, const amp_rot90_args *args);
+#ifndef __cplusplus
+#define amp_rot90(...) AMP_CALL_(amp_rot90_call(AMP_ARGS_(rot90, input, __VA_ARGS__)))
+#define amp_rot90_out(out, ...) AMP_CALL_(amp_rot90_out_call(out, AMP_ARGS_(rot90, input, __VA_ARGS__)))
+#endif
+
 /* Elements moved cyclically along dimensions, or in flattened order where none is named.
  * roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -514,6 +636,38 @@ AMP_API amp_tensor *amp_triu_out_call(amp_tensor *out, const amp_triu_args *args
 #define amp_triu_out(out, ...) AMP_CALL_(amp_triu_out_call(out, AMP_ARGS_(triu, input, __VA_ARGS__)))
 #endif
 
+/* The diagonal of a matrix; of a vector a matrix with it on the diagonal.
+ * diag(Tensor input, int diagonal=0) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_diag_args {
+    size_t struct_size AMP_SIZE_OF_(amp_diag_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t diagonal AMP_ABSENT_;
+} amp_diag_args;
+AMP_API amp_tensor *amp_diag_call(const amp_diag_args *args);
+AMP_API amp_tensor *amp_diag_out_call(amp_tensor *out, const amp_diag_args *args);
+#ifndef __cplusplus
+#define amp_diag(...) AMP_CALL_(amp_diag_call(AMP_ARGS_(diag, input, __VA_ARGS__)))
+#define amp_diag_out(out, ...) AMP_CALL_(amp_diag_out_call(out, AMP_ARGS_(diag, input, __VA_ARGS__)))
+#endif
+
+/* Matrices of zeros over two new dimensions with the last dimension of input on the diagonal.
+ * diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_diag_embed_args {
+    size_t struct_size AMP_SIZE_OF_(amp_diag_embed_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t offset AMP_ABSENT_;
+    amp_opt_int dim1 AMP_ABSENT_;
+    amp_opt_int dim2 AMP_ABSENT_;
+} amp_diag_embed_args;
+AMP_API amp_tensor *amp_diag_embed_call(const amp_diag_embed_args *args);
+AMP_API amp_tensor *amp_diag_embed_out_call(amp_tensor *out, const amp_diag_embed_args *args);
+#ifndef __cplusplus
+#define amp_diag_embed(...) AMP_CALL_(amp_diag_embed_call(AMP_ARGS_(diag_embed, input, __VA_ARGS__)))
+#define amp_diag_embed_out(out, ...) AMP_CALL_(amp_diag_embed_out_call(out, AMP_ARGS_(diag_embed, input, __VA_ARGS__)))
+#endif
+
 /* (N, C·r², H, W) rearranged to (N, C, H·r, W·r).
  * pixel_shuffle(Tensor input, int upscale_factor) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -542,6 +696,21 @@ AMP_API amp_tensor *amp_pixel_unshuffle_out_call(amp_tensor *out, const amp_pixe
 #ifndef __cplusplus
 #define amp_pixel_unshuffle(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, downscale_factor", amp_pixel_unshuffle_call(AMP_ARGS_MISSING_(pixel_unshuffle, (.downscale_factor = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #define amp_pixel_unshuffle_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, downscale_factor", amp_pixel_unshuffle_out_call(out, AMP_ARGS_MISSING_(pixel_unshuffle, (.downscale_factor = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* (N, C, …): channel i of each group of channels side by side.
+ * channel_shuffle(Tensor input, int groups) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_channel_shuffle_args {
+    size_t struct_size AMP_SIZE_OF_(amp_channel_shuffle_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t groups AMP_REQUIRED_INT_;
+} amp_channel_shuffle_args;
+AMP_API amp_tensor *amp_channel_shuffle_call(const amp_channel_shuffle_args *args);
+AMP_API amp_tensor *amp_channel_shuffle_out_call(amp_tensor *out, const amp_channel_shuffle_args *args);
+#ifndef __cplusplus
+#define amp_channel_shuffle(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, groups", amp_channel_shuffle_call(AMP_ARGS_MISSING_(channel_shuffle, (.groups = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_channel_shuffle_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, groups", amp_channel_shuffle_out_call(out, AMP_ARGS_MISSING_(channel_shuffle, (.groups = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
 /* Padding with a constant: pairs (before, after) from the last dimension on; negative ones crop.

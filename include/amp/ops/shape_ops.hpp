@@ -69,6 +69,27 @@ struct split_options {
     split_options &with_dim(int64_t v_) { dim = v_; return *this; }
 };
 
+/* tensor_split(Tensor input, int sections, int dim=0) -> Tensor[] */
+struct tensor_split_options {
+    int64_t dim{};
+
+    tensor_split_options &with_dim(int64_t v_) { dim = v_; return *this; }
+};
+
+/* tensor_split.indices(Tensor input, int[] indices, int dim=0) -> Tensor[] */
+struct tensor_split_indices_options {
+    int64_t dim{};
+
+    tensor_split_indices_options &with_dim(int64_t v_) { dim = v_; return *this; }
+};
+
+/* tensor_split.tensor(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[] */
+struct tensor_split_tensor_options {
+    int64_t dim{};
+
+    tensor_split_tensor_options &with_dim(int64_t v_) { dim = v_; return *this; }
+};
+
 /* unbind(Tensor input, int dim=0) -> Tensor[] */
 struct unbind_options {
     int64_t dim{};
@@ -106,6 +127,15 @@ struct stack_options {
     stack_options &with_dim(int64_t v_) { dim = v_; return *this; }
 };
 
+/* rot90(Tensor input, int k=1, int[]? dims=None) -> Tensor */
+struct rot90_options {
+    amp_opt_int k{};
+    amp::dims dims{};
+
+    rot90_options &with_k(amp_opt_int v_) { k = v_; return *this; }
+    rot90_options &with_dims(const amp::dims &v_) { dims = v_; return *this; }
+};
+
 /* roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor */
 struct roll_options {
     amp::dims dims{};
@@ -125,6 +155,24 @@ struct triu_options {
     int64_t diagonal{};
 
     triu_options &with_diagonal(int64_t v_) { diagonal = v_; return *this; }
+};
+
+/* diag(Tensor input, int diagonal=0) -> Tensor */
+struct diag_options {
+    int64_t diagonal{};
+
+    diag_options &with_diagonal(int64_t v_) { diagonal = v_; return *this; }
+};
+
+/* diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor */
+struct diag_embed_options {
+    int64_t offset{};
+    amp_opt_int dim1{};
+    amp_opt_int dim2{};
+
+    diag_embed_options &with_offset(int64_t v_) { offset = v_; return *this; }
+    diag_embed_options &with_dim1(amp_opt_int v_) { dim1 = v_; return *this; }
+    diag_embed_options &with_dim2(amp_opt_int v_) { dim2 = v_; return *this; }
 };
 
 /* constant_pad_nd(Tensor input, int[] pad, Scalar value=0) -> Tensor */
@@ -161,6 +209,16 @@ inline tensor permute(const tensor &input, const dims &dims) {
     args_.input = input.get();
     args_.dims = dims.get();
     return detail::made(amp_permute_call(&args_));
+}
+
+/* The dimensions of source moved to the places of destination; the others keep their order.
+ * movedim(Tensor input, int[] source, int[] destination) -> Tensor */
+inline tensor movedim(const tensor &input, const dims &source, const dims &destination) {
+    amp_movedim_args args_{};
+    args_.input = input.get();
+    args_.source = source.get();
+    args_.destination = destination.get();
+    return detail::made(amp_movedim_call(&args_));
 }
 
 /* Two dimensions swapped.
@@ -231,6 +289,16 @@ inline tensor flatten(const tensor &input, const flatten_options &options = {}) 
     args_.start_dim = options.start_dim;
     args_.end_dim = options.end_dim;
     return detail::made(amp_flatten_call(&args_));
+}
+
+/* One dimension taken apart into several; one extent may be -1.
+ * unflatten(Tensor input, int dim, int[] sizes) -> Tensor */
+inline tensor unflatten(const tensor &input, int64_t dim, const dims &sizes) {
+    amp_unflatten_args args_{};
+    args_.input = input.get();
+    args_.dim = dim;
+    args_.sizes = sizes.get();
+    return detail::made(amp_unflatten_call(&args_));
 }
 
 /* Dimensions of extent 1 repeated to the given size without copying; -1 keeps an extent; implicit says nothing here.
@@ -317,6 +385,30 @@ inline tensor view_as_complex(const tensor &input) {
     return detail::made(amp_view_as_complex_call(&args_));
 }
 
+/* Complex numbers as a new last dimension of 2 (real, imaginary).
+ * view_as_real(Tensor input) -> Tensor */
+inline tensor view_as_real(const tensor &input) {
+    amp_view_as_real_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_view_as_real_call(&args_));
+}
+
+/* The real parts of complex numbers; real numbers as they are.
+ * real(Tensor input) -> Tensor */
+inline tensor real(const tensor &input) {
+    amp_real_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_real_call(&args_));
+}
+
+/* The imaginary parts of complex numbers.
+ * imag(Tensor input) -> Tensor */
+inline tensor imag(const tensor &input) {
+    amp_imag_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_imag_call(&args_));
+}
+
 /* At most chunks views of equal length along dim; the last may be shorter.
  * chunk(Tensor input, int chunks, int dim=0) -> Tensor[] */
 inline std::vector<tensor> chunk(const tensor &input, int64_t chunks, const chunk_options &options = {}) {
@@ -335,6 +427,36 @@ inline std::vector<tensor> split(const tensor &input, const dims &split_size_or_
     args_.split_size_or_sections = split_size_or_sections.get();
     args_.dim = options.dim;
     return detail::listed([&] { return amp_split_call(&args_); });
+}
+
+/* So many views along dim, the first ones longer by one element where they cannot be equal.
+ * tensor_split(Tensor input, int sections, int dim=0) -> Tensor[] */
+inline std::vector<tensor> tensor_split(const tensor &input, int64_t sections, const tensor_split_options &options = {}) {
+    amp_tensor_split_args args_{};
+    args_.input = input.get();
+    args_.sections = sections;
+    args_.dim = options.dim;
+    return detail::listed([&] { return amp_tensor_split_call(&args_); });
+}
+
+/* Views along dim that end and begin at the indices, which are clipped as slice clips them.
+ * tensor_split.indices(Tensor input, int[] indices, int dim=0) -> Tensor[] */
+inline std::vector<tensor> tensor_split_indices(const tensor &input, const dims &indices, const tensor_split_indices_options &options = {}) {
+    amp_tensor_split_indices_args args_{};
+    args_.input = input.get();
+    args_.indices = indices.get();
+    args_.dim = options.dim;
+    return detail::listed([&] { return amp_tensor_split_indices_call(&args_); });
+}
+
+/* The same with the number of views in a 0-dim tensor, or the indices in a vector, on the CPU.
+ * tensor_split.tensor(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[] */
+inline std::vector<tensor> tensor_split_tensor(const tensor &input, const tensor &tensor_indices_or_sections, const tensor_split_tensor_options &options = {}) {
+    amp_tensor_split_tensor_args args_{};
+    args_.input = input.get();
+    args_.tensor_indices_or_sections = tensor_indices_or_sections.get();
+    args_.dim = options.dim;
+    return detail::listed([&] { return amp_tensor_split_tensor_call(&args_); });
 }
 
 /* One view for each index of dim.
@@ -520,6 +642,23 @@ inline tensor flip_out(const tensor &out, const tensor &input, const dims &dims)
     return detail::written(amp_flip_out_call(out.get(), &args_));
 }
 
+/* The plane of two dimensions (the first two unless named) turned by k right angles, the first towards the second.
+ * rot90(Tensor input, int k=1, int[]? dims=None) -> Tensor */
+inline tensor rot90(const tensor &input, const rot90_options &options = {}) {
+    amp_rot90_args args_{};
+    args_.input = input.get();
+    args_.k = options.k;
+    args_.dims = options.dims.get();
+    return detail::made(amp_rot90_call(&args_));
+}
+inline tensor rot90_out(const tensor &out, const tensor &input, const rot90_options &options = {}) {
+    amp_rot90_args args_{};
+    args_.input = input.get();
+    args_.k = options.k;
+    args_.dims = options.dims.get();
+    return detail::written(amp_rot90_out_call(out.get(), &args_));
+}
+
 /* Elements moved cyclically along dimensions, or in flattened order where none is named.
  * roll(Tensor input, int[] shifts, int[]? dims=None) -> Tensor */
 inline tensor roll(const tensor &input, const dims &shifts, const roll_options &options = {}) {
@@ -579,6 +718,40 @@ inline tensor triu_out(const tensor &out, const tensor &input, const triu_option
     return detail::written(amp_triu_out_call(out.get(), &args_));
 }
 
+/* The diagonal of a matrix; of a vector a matrix with it on the diagonal.
+ * diag(Tensor input, int diagonal=0) -> Tensor */
+inline tensor diag(const tensor &input, const diag_options &options = {}) {
+    amp_diag_args args_{};
+    args_.input = input.get();
+    args_.diagonal = options.diagonal;
+    return detail::made(amp_diag_call(&args_));
+}
+inline tensor diag_out(const tensor &out, const tensor &input, const diag_options &options = {}) {
+    amp_diag_args args_{};
+    args_.input = input.get();
+    args_.diagonal = options.diagonal;
+    return detail::written(amp_diag_out_call(out.get(), &args_));
+}
+
+/* Matrices of zeros over two new dimensions with the last dimension of input on the diagonal.
+ * diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor */
+inline tensor diag_embed(const tensor &input, const diag_embed_options &options = {}) {
+    amp_diag_embed_args args_{};
+    args_.input = input.get();
+    args_.offset = options.offset;
+    args_.dim1 = options.dim1;
+    args_.dim2 = options.dim2;
+    return detail::made(amp_diag_embed_call(&args_));
+}
+inline tensor diag_embed_out(const tensor &out, const tensor &input, const diag_embed_options &options = {}) {
+    amp_diag_embed_args args_{};
+    args_.input = input.get();
+    args_.offset = options.offset;
+    args_.dim1 = options.dim1;
+    args_.dim2 = options.dim2;
+    return detail::written(amp_diag_embed_out_call(out.get(), &args_));
+}
+
 /* (N, C·r², H, W) rearranged to (N, C, H·r, W·r).
  * pixel_shuffle(Tensor input, int upscale_factor) -> Tensor */
 inline tensor pixel_shuffle(const tensor &input, int64_t upscale_factor) {
@@ -607,6 +780,21 @@ inline tensor pixel_unshuffle_out(const tensor &out, const tensor &input, int64_
     args_.input = input.get();
     args_.downscale_factor = downscale_factor;
     return detail::written(amp_pixel_unshuffle_out_call(out.get(), &args_));
+}
+
+/* (N, C, …): channel i of each group of channels side by side.
+ * channel_shuffle(Tensor input, int groups) -> Tensor */
+inline tensor channel_shuffle(const tensor &input, int64_t groups) {
+    amp_channel_shuffle_args args_{};
+    args_.input = input.get();
+    args_.groups = groups;
+    return detail::made(amp_channel_shuffle_call(&args_));
+}
+inline tensor channel_shuffle_out(const tensor &out, const tensor &input, int64_t groups) {
+    amp_channel_shuffle_args args_{};
+    args_.input = input.get();
+    args_.groups = groups;
+    return detail::written(amp_channel_shuffle_out_call(out.get(), &args_));
 }
 
 /* Padding with a constant: pairs (before, after) from the last dimension on; negative ones crop.

@@ -73,7 +73,7 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
     AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, layout, pairs ? build_pairs : build_taps, &weights));
     amp_gemm_window window = amp_conv_window(c, o, y);
     const amp_depthwise_epilogue epilogue = epilogue_of(c, o);
-    const bool fused = amp_conv_is_fused(c);
+    const bool fused = c->scale || c->residual.tensor || c->epilogue.activation > AMP_GEMM_RELU;
     window.channels = c->groups;
     const amp_depthwise d = {.window = &window,
                              .x = x->data,
@@ -84,6 +84,7 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
                              .y_step = y->axis[2],
                              .y_line = y->axis[1],
                              .far = is_far(c, x->dtype),
+                             .relu = !fused && c->epilogue.activation == AMP_GEMM_RELU,
                              .epilogue = fused ? &epilogue : NULL};
     const int64_t pixels = c->batch * amp_conv_pixels(c), lines = pixels / window.out[2]; /* windows may join lines */
     const int threads = amp_parallel_threads(pixels * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);

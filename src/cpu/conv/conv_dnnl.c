@@ -12,6 +12,7 @@
 #include "cpu/dnnl/dnnl_cache.h"
 #include "cpu/dnnl/dnnl_engine.h"
 #include "cpu/registry/convert.h"
+#include "cpu/registry/kernels.h"
 
 enum {
     SLICE = 64,                /* most output channels of one */
@@ -449,6 +450,26 @@ static amp_layout layout_of(const layer *l) {
     return (amp_layout){AMP_LAYOUT_CONV_DNNL, l->primitive->format * widths + width};
 }
 
+/* Of a result that is dense and bf16, in place: exact, so the bits are those of a relu before rounding. */
+static amp_status relu(const amp_conv *c, const amp_conv_plane *y) {
+    const int64_t n = c->batch * c->groups * c->out_channels * amp_conv_pixels(c);
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_RELU, AMP_BF16, AMP_BF16);
+    if (!kernel) return amp_last_status();
+    amp_unary_function *const run_relu = (amp_unary_function *)kernel->function;
+    const int threads = amp_parallel_threads(n, AMP_GRAIN_ELEMENTS);
+    if (threads == 1) {
+        run_relu(y->data, y->data, n);
+        return AMP_OK;
+    }
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < threads; i++) {
+        const amp_range mine = amp_parallel_part(n, 32, i, threads);
+        uint16_t *const at = (uint16_t *)y->data + mine.begin;
+        run_relu(at, at, mine.end - mine.begin);
+    }
+    return AMP_OK;
+}
+
 static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, const amp_conv_operands *o,
                           const amp_conv_plane *y, bool *served) {
     const job j = {.conv = *c, .layer = l};
@@ -459,7 +480,7 @@ static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, con
     *served = run(l, o, weights->memory->data, y->data) == dnnl_success;
     if (*served) call->note.kernel = l->primitive->name;
     amp_cast_release(weights);
-    return AMP_OK;
+    return *served && c->epilogue.activation == AMP_GEMM_RELU ? relu(c, y) : AMP_OK;
 }
 
 amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y,
@@ -467,7 +488,7 @@ amp_status amp_conv_dnnl(amp_call *call, const amp_conv *c, const amp_conv_opera
     layer l = {0};
     key k;
     *served = false;
-    if (c->epilogue.activation != AMP_GEMM_NONE || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
+    if (c->epilogue.activation > AMP_GEMM_RELU || !amp_conv_prefers_dnnl(c, o, y)) return AMP_OK;
     const amp_status status = take_layer(&l, &k, c, o) ? compute(call, c, &l, o, y, served) : AMP_OK;
     amp_dnnl_give_back(l.lower);
     amp_dnnl_give_back(l.primitive);

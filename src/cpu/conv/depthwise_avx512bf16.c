@@ -14,6 +14,7 @@
 #include <immintrin.h>
 
 #include "cpu/registry/kernels.h"
+#include "cpu/simd/relu_avx512.h"
 #include "cpu/simd/simd_avx512.h"
 
 #include "cpu/simd/activation_body.h"
@@ -328,5 +329,6 @@ void amp_depthwise_bf16_avx512bf16(const amp_depthwise *d, int64_t first, int64_
             l.residual = (const char *)d->epilogue->residual + i * d->epilogue->residual_line * 2;
         find_meetings(&l, i);
         (d->epilogue ? run_fused_line : run_line)(&l);
+        if (d->relu) relu_rows(l.y, w->out[2], w->channels, d->y_step * 2, true);
     }
 }

@@ -323,6 +323,19 @@ BODY_INLINE void run_line(line *l, const bool half) {
     }
 }
 
+/* Of what was stored. */
+BODY_INLINE void relu_line(const line *l, const bool half) {
+    const amp_gemm_window *w = l->d->window;
+    const int64_t size = half ? 2 : 4, channels = w->channels;
+    for (int64_t o = 0; o < w->out[2]; o++) {
+        char *y = l->y + o * l->d->y_step * size;
+        for (int64_t c = 0; c < channels; c += VL) {
+            const int count = channels - c < VL ? (int)(channels - c) : VL;
+            store_pixel(y + c * size, v_relu(load_pixel(y + c * size, half, count)), half, count);
+        }
+    }
+}
+
 static void find_meetings(line *l, int64_t number, int64_t size) {
     const amp_gemm_window *w = l->d->window;
     amp_depthwise_meeting found[AMP_DEPTHWISE_LINES];
@@ -342,6 +355,7 @@ BODY_INLINE void run_lines(const amp_depthwise *d, int64_t first, int64_t last, 
             l.residual = (const char *)d->epilogue->residual + i * d->epilogue->residual_line * size;
         find_meetings(&l, i, size);
         run_line(&l, half);
+        if (d->relu) relu_line(&l, half);
     }
 }
 

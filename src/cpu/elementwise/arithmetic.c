@@ -7,8 +7,8 @@
 #include "amp/ops.h"
 #include "cpu/convert/element.h"
 #include "cpu/cpu_steps.h"
-#include "cpu/elementwise/complex_log1p.h"
 #include "cpu/elementwise/elementwise.h"
+#include "cpu/elementwise/log_add_exp.h"
 #include "cpu/registry/kernels.h"
 #include "policy/promotion.h"
 #include "steps/argument_rules.h"
@@ -26,8 +26,10 @@ typedef struct binary_context {
     atomic_bool divided_by_zero; /* an integer quotient has no value */
 } binary_context;
 
+enum { NO_KERNEL = -1 };
+
 typedef struct binary_op {
-    amp_kernel_family family;             /* of f32 kernels */
+    int family;                           /* of f32 kernels; NO_KERNEL: narrow floats are computed in f64 */
     amp_dense_function *f64, *i64, *c128; /* NULL: no such type */
     /* as in PyTorch: */
     bool rounds; /* a number meets a 16-bit tensor rounded to its dtype, not as f32 */
@@ -90,25 +92,15 @@ static int64_t power_i64(int64_t base, int64_t exponent) {
     return (int64_t)result;
 }
 
-static double log_add_exp(double x, double y) {
-    if (x == y) return x + M_LN2; /* equal infinities too */
+static double log2_add_exp2(double x, double y) {
+    if (x == y) return x + 1.0; /* equal infinities too */
     const double high = fmax(x, y);
-    return isnan(x) || isnan(y) ? NAN : high + log1p(exp(fmin(x, y) - high));
+    return isnan(x) || isnan(y) ? NAN : high + log1p(exp2(fmin(x, y) - high)) * M_LOG2E;
 }
 
-/* ln(e^x + e^y) from the operand with the greater real part. Where both have the same infinite one, the angle is that
- * of the sum of two infinite vectors, or of no matter. */
-static complex128 log_add_exp_complex(complex128 x, complex128 y) {
-    if (isnan(creal(x)) || isnan(cimag(x)) || isnan(creal(y)) || isnan(cimag(y))) return __builtin_complex(NAN, NAN);
-    const complex128 high = creal(x) < creal(y) ? y : x, low = creal(x) < creal(y) ? x : y;
-    if (isinf(creal(x)) && creal(x) == creal(y)) {
-        if (creal(x) < 0.0) return low;
-        const double a = cimag(x), b = cimag(y);
-        return clog(__builtin_complex(INFINITY * cos(a) + INFINITY * cos(b),
-                                      (a == 0.0 ? a : INFINITY * sin(a)) + (b == 0.0 ? b : INFINITY * sin(b))));
-    }
-    const complex128 difference = low - high;
-    return creal(difference) == -INFINITY ? high : high + amp_complex_log1p(cexp(difference));
+static complex128 x_log_y(complex128 x, complex128 y) {
+    if (isnan(creal(y)) || isnan(cimag(y))) return __builtin_complex(NAN, NAN);
+    return x == 0.0 ? 0.0 : amp_complex_product(x, clog(y));
 }
 
 DEFINE_LOOP(add, double, f64, x + c->alpha * y)
@@ -159,9 +151,33 @@ DEFINE_LOOP(remainder, int64_t, i64, checked_remainder(c, x, y, true))
 
 DEFINE_LOOP(atan2, double, f64, atan2(x, y))
 
-DEFINE_LOOP(logaddexp, double, f64, log_add_exp(x, y))
+DEFINE_LOOP(logaddexp, double, f64, amp_log_add_exp(x, y))
 
-DEFINE_LOOP(logaddexp, complex128, c128, log_add_exp_complex(x, y))
+DEFINE_LOOP(logaddexp, complex128, c128, amp_log_add_exp_complex(x, y))
+
+DEFINE_LOOP(logaddexp2, double, f64, log2_add_exp2(x, y))
+
+DEFINE_LOOP(fmax, double, f64, fmax(x, y))
+
+DEFINE_LOOP(fmin, double, f64, fmin(x, y))
+
+DEFINE_LOOP(hypot, double, f64, hypot(x, y))
+
+DEFINE_LOOP(copysign, double, f64, copysign(x, y))
+
+DEFINE_LOOP(xlogy, double, f64, isnan(y) ? NAN : x == 0.0 ? 0.0 : x * log(y))
+
+DEFINE_LOOP(xlogy, complex128, c128, x_log_y(x, y))
+
+DEFINE_LOOP(bitwise_and, int64_t, i64, x &y)
+
+DEFINE_LOOP(bitwise_or, int64_t, i64, x | y)
+
+DEFINE_LOOP(bitwise_xor, int64_t, i64, x ^ y)
+
+DEFINE_LOOP(left_shift, int64_t, i64, (uint64_t)y >= (uint64_t)c->alpha_whole ? 0 : (int64_t)((uint64_t)x << y))
+
+DEFINE_LOOP(right_shift, int64_t, i64, x >> ((uint64_t)y >= (uint64_t)c->alpha_whole ? 63 : y))
 
 static const binary_op add_op = {AMP_KERNEL_ADD, add_f64, add_i64, add_c128, .rounds = true};
 
@@ -192,6 +208,28 @@ static const binary_op remainder_op = {AMP_KERNEL_REMAINDER, remainder_f64,  rem
 static const binary_op atan2_op = {AMP_KERNEL_ATAN2, atan2_f64, NULL, NULL, .rounds = false};
 
 static const binary_op logaddexp_op = {AMP_KERNEL_LOGADDEXP, logaddexp_f64, NULL, logaddexp_c128, .rounds = false};
+
+static const binary_op logaddexp2_op = {NO_KERNEL, logaddexp2_f64, NULL, NULL, .rounds = true};
+
+static const binary_op fmax_op = {NO_KERNEL, fmax_f64, maximum_i64, NULL, .rounds = true};
+
+static const binary_op fmin_op = {NO_KERNEL, fmin_f64, minimum_i64, NULL, .rounds = true};
+
+static const binary_op hypot_op = {NO_KERNEL, hypot_f64, NULL, NULL, .rounds = true};
+
+static const binary_op copysign_op = {NO_KERNEL, copysign_f64, NULL, NULL, .rounds = true};
+
+static const binary_op xlogy_op = {NO_KERNEL, xlogy_f64, NULL, xlogy_c128, .rounds = true};
+
+static const binary_op bitwise_and_op = {NO_KERNEL, NULL, bitwise_and_i64, NULL, .rounds = false};
+
+static const binary_op bitwise_or_op = {NO_KERNEL, NULL, bitwise_or_i64, NULL, .rounds = false};
+
+static const binary_op bitwise_xor_op = {NO_KERNEL, NULL, bitwise_xor_i64, NULL, .rounds = false};
+
+static const binary_op left_shift_op = {NO_KERNEL, NULL, left_shift_i64, NULL, .no_bool = true};
+
+static const binary_op right_shift_op = {NO_KERNEL, NULL, right_shift_i64, NULL, .no_bool = true};
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 
@@ -251,13 +289,13 @@ static amp_status run_typed(amp_call *call, const binary_op *op, binary_context 
 static amp_status run_kernel(amp_call *call, const binary_op *op, binary_context *c, const amp_operand *v,
                              amp_tensor *out) {
     const int number = v[0].tensor ? v[1].tensor ? -1 : 1 : 0;
-    amp_dtype compute = amp_kernel_dtype(op->family, out->dtype);
+    amp_dtype compute = amp_kernel_dtype((amp_kernel_family)op->family, out->dtype);
     for (int i = 0; i < 2; i++) {
         if (v[i].tensor && v[i].tensor->dtype != compute) compute = AMP_F32;
     }
-    const bool with_number = number >= 0 && v[1 - number].tensor && op->family != AMP_KERNEL_ADD_SCALED;
+    const bool with_number = number >= 0 && v[1 - number].tensor && op->family != (int)AMP_KERNEL_ADD_SCALED;
     if (number >= 0 && !with_number) compute = AMP_F32;
-    const amp_kernel *kernel = amp_kernel_select(op->family, compute, compute);
+    const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)op->family, compute, compute);
     if (!kernel) return amp_pending_error();
     call->note.kernel = kernel->name;
     c->kernel = (amp_binary_function *)kernel->function;
@@ -292,10 +330,12 @@ static amp_operand rounded(amp_operand operand, amp_dtype dtype) {
 
 static amp_status binary(amp_call *call, const binary_op *op, const amp_operand given[2], amp_dtype dtype,
                          binary_context c) {
-    const amp_dtype compute = amp_compute_dtype(dtype);
+    const bool by_loop = op->family == NO_KERNEL;
+    const amp_dtype natural = amp_compute_dtype(dtype), compute = natural == AMP_F32 && by_loop ? AMP_F64 : natural;
     const amp_operand v[2] = {op->rounds ? rounded(given[0], dtype) : given[0],
                               op->rounds ? rounded(given[1], dtype) : given[1]};
-    if ((compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128) || (dtype == AMP_BOOL && op->no_bool))
+    if ((compute == AMP_F64 && !op->f64) || (compute == AMP_I64 && !op->i64) || (compute == AMP_C128 && !op->c128) ||
+        (dtype == AMP_BOOL && op->no_bool))
         return no_such_type(call, dtype, v);
     amp_tensor *out = amp_operands_output(call, v, 2, dtype);
     if (!out) return amp_pending_error();
@@ -311,7 +351,7 @@ static bool is_one(const amp_scalar *alpha) {
 static amp_status sum_or_difference(amp_call *call, amp_operand a, amp_operand b, const amp_scalar *alpha, int sign) {
     const amp_operand v[2] = {a, b};
     const binary_op *op = !is_one(alpha) ? &add_scaled_op : sign < 0 ? &sub_op : &add_op;
-    if (op != &add_scaled_op && fits_at_once(v)) return run_at_once(call, op->family, v);
+    if (op != &add_scaled_op && fits_at_once(v)) return run_at_once(call, (amp_kernel_family)op->family, v);
     const amp_dtype dtype = amp_operands_dtype(v, 2);
     AMP_TRY(amp_check_sum(call, v, alpha, sign, dtype));
     return binary(call, op, v, dtype, context_of(alpha, sign));
@@ -337,15 +377,25 @@ DEFINE_SUM(sub, -1)
 
 static amp_status plain(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
     const amp_operand v[2] = {a, b};
-    if (fits_at_once(v)) return run_at_once(call, op->family, v);
+    if (op->family != NO_KERNEL && fits_at_once(v)) return run_at_once(call, (amp_kernel_family)op->family, v);
     return binary(call, op, v, amp_operands_dtype(v, 2), context_of(NULL, 1));
 }
 
 /* Integers give f32. */
 static amp_status floating(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
     const amp_operand v[2] = {a, b};
-    if (fits_at_once(v)) return run_at_once(call, op->family, v);
+    if (op->family != NO_KERNEL && fits_at_once(v)) return run_at_once(call, (amp_kernel_family)op->family, v);
     return binary(call, op, v, amp_floating_result(amp_operands_dtype(v, 2)), context_of(NULL, 1));
+}
+
+/* Integers and bools only, whose width says how far they can be shifted. */
+static amp_status bitwise(amp_call *call, const binary_op *op, amp_operand a, amp_operand b) {
+    const amp_operand v[2] = {a, b};
+    const amp_dtype dtype = amp_operands_dtype(v, 2);
+    binary_context c = context_of(NULL, 1);
+    AMP_TRY(amp_check_bits(call, v, dtype, op->no_bool));
+    c.alpha_whole = 8 * (int64_t)amp_dtype_size(dtype);
+    return binary(call, op, v, dtype, c);
 }
 
 static amp_status divide(amp_call *call, amp_operand a, amp_operand b, const char *rounding_mode) {
@@ -393,6 +443,38 @@ DEFINE_TENSOR(minimum, input, other, plain(call, &minimum_op, x, y))
 DEFINE_TENSOR(max_other, input, other, plain(call, &maximum_op, x, y))
 
 DEFINE_TENSOR(min_other, input, other, plain(call, &minimum_op, x, y))
+
+DEFINE_TENSOR(logaddexp2, input, other, plain(call, &logaddexp2_op, x, y))
+
+DEFINE_TENSOR(fmax, input, other, plain(call, &fmax_op, x, y))
+
+DEFINE_TENSOR(fmin, input, other, plain(call, &fmin_op, x, y))
+
+DEFINE_TENSOR(hypot, input, other, plain(call, &hypot_op, x, y))
+
+DEFINE_BOTH(copysign, input, other, floating(call, &copysign_op, x, y))
+
+DEFINE_TENSOR(xlogy, input, other, floating(call, &xlogy_op, x, y))
+
+DEFINE_BOTH(bitwise_and, input, other, bitwise(call, &bitwise_and_op, x, y))
+
+DEFINE_BOTH(bitwise_or, input, other, bitwise(call, &bitwise_or_op, x, y))
+
+DEFINE_BOTH(bitwise_xor, input, other, bitwise(call, &bitwise_xor_op, x, y))
+
+DEFINE_BOTH(bitwise_left_shift, input, other, bitwise(call, &left_shift_op, x, y))
+
+DEFINE_BOTH(bitwise_right_shift, input, other, bitwise(call, &right_shift_op, x, y))
+
+amp_status cpu_xlogy_scalar_other(amp_call *call) {
+    const amp_xlogy_scalar_other_args *a = call->args;
+    return floating(call, &xlogy_op, amp_tensor_operand("input", a->input), amp_number_operand("other", a->other));
+}
+
+amp_status cpu_xlogy_scalar_self(amp_call *call) {
+    const amp_xlogy_scalar_self_args *a = call->args;
+    return floating(call, &xlogy_op, amp_number_operand("input", a->input), amp_tensor_operand("other", a->other));
+}
 
 /* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0, but 0 in f16. */
 static int family_of_power(amp_dtype dtype, const amp_scalar *exponent) {

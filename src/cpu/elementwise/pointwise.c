@@ -11,6 +11,7 @@
 #include "cpu/elementwise/elementwise.h"
 #include "cpu/registry/kernels.h"
 #include "policy/promotion.h"
+#include "steps/argument_rules.h"
 #include "steps/constants.h"
 #include "steps/whole_numbers.h"
 
@@ -106,6 +107,41 @@ static double to_number(const unary_context *c, double x) {
     return x != x ? c->p : x == INFINITY ? c->q : x == -INFINITY ? c->r : x;
 }
 
+static double log_gamma(double x) {
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+/* Of x ≥ 10 the asymptotic series (Abramowitz and Stegun 6.3.18), to which smaller ones are moved (6.3.5) and negative
+ * ones mirrored (6.3.7). */
+static double digamma(double x) {
+    static const double bernoulli[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                                       1.0 / 132, -691.0 / 32760, 1.0 / 12};
+    double whole, result = 0.0, series = 0.0;
+    if (x == 0.0) return copysign(INFINITY, -x);
+    if (x < 0.0) {
+        const double rest = modf(x, &whole);
+        return rest == 0.0 ? NAN : digamma(1.0 - x) - M_PI / tan(M_PI * rest);
+    }
+    for (; x < 10.0; x += 1.0) result -= 1.0 / x;
+    const double square = 1.0 / (x * x);
+    for (int i = 6; i >= 0; i--) series = series * square + bernoulli[i];
+    return result + log(x) - 0.5 / x - series * square;
+}
+
+/* `c->q` is set where there is an eps, `c->p`. */
+static double logit(const unary_context *c, double x) {
+    const double z = c->q != 0.0 ? clip(x, c->p, 1.0 - c->p) : x;
+    return log(z / (1.0 - z));
+}
+
+static double hardshrink(double x, double lambda) {
+    return x >= -lambda && x <= lambda ? 0.0 : x;
+}
+static double softshrink(double x, double lambda) {
+    return x > lambda ? x - lambda : x < -lambda ? x + lambda : x * 0.0;
+}
+
 REAL(neg, -x)
 WHOLE(neg, (int64_t)(0 - (uint64_t)x))
 COMPLEX(neg, -x)
@@ -186,6 +222,26 @@ REAL(hardsigmoid, clip(x + 3.0, 0.0, 6.0) / 6.0)
 REAL(hardswish, x *clip(x + 3.0, 0.0, 6.0) / 6.0)
 REAL(hardtanh, clip(x, c->p, c->q))
 REAL(threshold, x > c->p || x != x ? x : c->q)
+
+REAL(exp2, exp2(x))
+COMPLEX(exp2, cexp(x *M_LN2))
+REAL(asinh, asinh(x))
+COMPLEX(asinh, casinh(x))
+REAL(acosh, acosh(x))
+COMPLEX(acosh, cacosh(x))
+REAL(atanh, atanh(x))
+COMPLEX(atanh, catanh(x))
+REAL(erfc, erfc(x))
+REAL(lgamma, log_gamma(x))
+REAL(digamma, digamma(x))
+REAL(logit, logit(c, x))
+REAL(angle, x != x ? x : x < 0.0 ? M_PI : 0.0)
+REAL(hardshrink, hardshrink(x, c->p))
+REAL(softshrink, softshrink(x, c->p))
+REAL(tanhshrink, x - tanh(x))
+COMPLEX(tanhshrink, x - ctanh(x))
+WHOLE(bitwise_not, ~x)
+WHOLE(opposite, x == 0)
 
 /* ---- Running one ---------------------------------------------------------------------------------------------- */
 
@@ -273,6 +329,15 @@ DEFINE(logsigmoid, AMP_KERNEL_LOGSIGMOID, logsigmoid_f64, NULL, NULL)
 DEFINE(hardsigmoid, AMP_KERNEL_HARDSIGMOID, hardsigmoid_f64, NULL, NULL)
 DEFINE(hardswish, AMP_KERNEL_HARDSWISH, hardswish_f64, NULL, NULL)
 
+DEFINE(exp2, NO_KERNEL, exp2_f64, NULL, exp2_c128)
+DEFINE(asinh, NO_KERNEL, asinh_f64, NULL, asinh_c128)
+DEFINE(acosh, NO_KERNEL, acosh_f64, NULL, acosh_c128)
+DEFINE(atanh, NO_KERNEL, atanh_f64, NULL, atanh_c128)
+DEFINE(erfc, NO_KERNEL, erfc_f64, NULL, NULL)
+DEFINE(lgamma, NO_KERNEL, lgamma_f64, NULL, NULL)
+DEFINE(digamma, NO_KERNEL, digamma_f64, NULL, NULL)
+DEFINE(tanhshrink, NO_KERNEL, tanhshrink_f64, NULL, tanhshrink_c128)
+
 /* With numbers: DEFINE_WITH(op, family, f64 loop, i64 loop, c128 loop, numbers …) */
 #define DEFINE_WITH(op, family, f64, i64, c128, ...)                                                                   \
     amp_status cpu_##op(amp_call *call) {                                                                              \
@@ -287,6 +352,25 @@ DEFINE_WITH(leaky_relu, AMP_KERNEL_LEAKY_RELU, leaky_relu_f64, NULL, NULL, .p = 
 DEFINE_WITH(elu, AMP_KERNEL_ELU, elu_f64, NULL, NULL, .p = a->alpha.value, .q = 1.0)
 DEFINE_WITH(celu, AMP_KERNEL_ELU, celu_f64, NULL, NULL, .p = a->alpha.value, .q = 1.0 / a->alpha.value)
 DEFINE_WITH(softplus, AMP_KERNEL_SOFTPLUS, softplus_f64, NULL, NULL, .p = real(a->beta), .q = real(a->threshold))
+
+DEFINE_WITH(logit, NO_KERNEL, logit_f64, NULL, NULL, .p = a->eps.value, .q = a->eps.set != 0)
+DEFINE_WITH(hardshrink, NO_KERNEL, hardshrink_f64, NULL, NULL, .p = real(a->lambd))
+
+amp_status cpu_softshrink(amp_call *call) {
+    static const unary_op row = {NO_KERNEL, softshrink_f64, NULL, NULL};
+    const amp_softshrink_args *a = call->args;
+    AMP_TRY(amp_check_lambda(call, &a->lambd));
+    return run(call, &row, a->input, (unary_context){.p = real(a->lambd)});
+}
+
+amp_status cpu_bitwise_not(amp_call *call) {
+    static const unary_op whole = {NO_KERNEL, NULL, bitwise_not_i64, NULL};
+    static const unary_op boolean = {NO_KERNEL, NULL, opposite_i64, NULL};
+    const amp_bitwise_not_args *a = call->args;
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("input", a->input)};
+    AMP_TRY(amp_check_bits(call, v, a->input->dtype, false));
+    return run(call, a->input->dtype == AMP_BOOL ? &boolean : &whole, a->input, (unary_context){0});
+}
 
 amp_status cpu_hardtanh(amp_call *call) {
     static const unary_op row = {AMP_KERNEL_HARDTANH, hardtanh_f64, NULL, NULL};
@@ -378,21 +462,38 @@ amp_status cpu_gelu(amp_call *call) {
     return run(call, tanh_form ? &by_tanh : &by_erf, a->input, (unary_context){0});
 }
 
-/* The modulus of a complex number is real. */
-static void modulus(void *context, void *out, const void *const *in, int64_t n) {
-    const complex128 *a = in[0];
-    double *o = out;
-    (void)context;
-    for (int64_t i = 0; i < n; i++) o[i] = cabs(a[i]);
+/* The modulus and the angle of a complex number are real. */
+#define REAL_OF_COMPLEX(name, expression)                                                                              \
+    static void name(void *context, void *out, const void *const *in, int64_t n) {                                     \
+        const complex128 *a = in[0];                                                                                   \
+        double *o = out;                                                                                               \
+        (void)context;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const complex128 x = a[i];                                                                                 \
+            o[i] = (expression);                                                                                       \
+        }                                                                                                              \
+    }
+REAL_OF_COMPLEX(modulus, cabs(x))
+REAL_OF_COMPLEX(direction, carg(x))
+
+static amp_status real_of_complex(amp_call *call, amp_tensor *input, amp_dense_function *loop) {
+    const amp_operand v = amp_tensor_operand("input", input);
+    amp_tensor *out = amp_operands_output(call, &v, 1, input->dtype == AMP_C64 ? AMP_F32 : AMP_F64);
+    if (!out) return amp_pending_error();
+    amp_operands_run(&v, 1, AMP_C128, AMP_F64, loop, NULL, 8, out);
+    return AMP_OK;
 }
 
 amp_status cpu_abs(amp_call *call) {
     static const unary_op row = {AMP_KERNEL_ABS, abs_f64, abs_i64, NULL};
     const amp_abs_args *a = call->args;
     if (!amp_dtype_is_complex(a->input->dtype)) return run(call, &row, a->input, (unary_context){0});
-    const amp_operand v = amp_tensor_operand("input", a->input);
-    amp_tensor *out = amp_operands_output(call, &v, 1, a->input->dtype == AMP_C64 ? AMP_F32 : AMP_F64);
-    if (!out) return amp_pending_error();
-    amp_operands_run(&v, 1, AMP_C128, AMP_F64, modulus, NULL, 8, out);
-    return AMP_OK;
+    return real_of_complex(call, a->input, modulus);
+}
+
+amp_status cpu_angle(amp_call *call) {
+    static const unary_op row = {NO_KERNEL, angle_f64, NULL, NULL};
+    const amp_angle_args *a = call->args;
+    if (!amp_dtype_is_complex(a->input->dtype)) return run(call, &row, a->input, (unary_context){0});
+    return real_of_complex(call, a->input, direction);
 }

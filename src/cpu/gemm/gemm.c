@@ -41,6 +41,7 @@ typedef struct plan {
     bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
     bool small;       /* packed A of a chunk is on the stack */
     bool stores;      /* tiles are finished from the registers */
+    bool relu;        /* … and that of what they stored */
     char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
     float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
     size_t a_group_bytes, c_thread_values;
@@ -96,6 +97,7 @@ static void choose_grid(plan *p) {
 static void choose_tiles(plan *p) {
     const amp_gemm *g = p->g;
     p->stores = p->isa->stores && !amp_gemm_is_fused(g) && !g->window && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
+    p->relu = p->stores && g->activation == AMP_GEMM_RELU;
     p->k_blocks = divide_up(g->k, AMP_GEMM_BLOCK);
     p->b_panels = divide_up(g->n, AMP_GEMM_BLOCK);
     p->row_panels = divide_up(g->m, p->isa->max_rows);
@@ -203,6 +205,13 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
+/* Of what it stored. */
+static void relu_tile(const part *t, const amp_gemm_tile *tile) {
+    const amp_gemm_finish *f = &t->finish;
+    void *c = (void *)at(f->c, f->c_dtype, tile->row * f->c_row_stride + tile->column);
+    t->p->isa->relu(c, f->c_dtype, tile->repeat * tile->rows, tile->columns, f->c_row_stride);
+}
+
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -231,6 +240,7 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
         .repeat = repeat,
     };
     p->isa->tile(&tile);
+    if (last && p->relu) relu_tile(t, &tile);
     if (!last || p->stores) return;
     const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
     finish_tile(t, &place, tile.c);

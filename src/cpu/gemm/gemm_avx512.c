@@ -11,6 +11,7 @@
 
 #include "cpu/gemm/gemm_fma_avx512.h"
 #include "cpu/gemm/gemm_simd.h"
+#include "cpu/simd/relu_avx512.h"
 
 static void pack_a(const amp_gemm_pack_a *p, void *dst) {
     simd_pack_a(p, dst, SIMD_A_ROUNDED);
@@ -18,6 +19,13 @@ static void pack_a(const amp_gemm_pack_a *p, void *dst) {
 
 static void tile(const amp_gemm_tile *t) {
     tile_any(t, false);
+}
+
+void amp_gemm_relu_avx512(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride) {
+    if (dtype == AMP_BF16)
+        relu_rows(c, rows, columns, stride * 2, true);
+    else
+        relu_rows(c, rows, columns, stride * 4, false);
 }
 
 static const amp_gemm_isa isa = {
@@ -31,6 +39,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
+    .relu = amp_gemm_relu_avx512,
 };
 
 amp_status amp_gemm_bf16_avx512(const amp_gemm *g) {

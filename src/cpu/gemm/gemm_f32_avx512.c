@@ -36,6 +36,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
+    .relu = amp_gemm_relu_avx512,
     .direct = direct,
 };
 

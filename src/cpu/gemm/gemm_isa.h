@@ -113,6 +113,9 @@ typedef struct amp_gemm_isa {
     void (*begin)(int panel_rows);            /* NULL, or called by each thread before its first tile … */
     void (*end)(void);                        /* … and after its last */
     void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows */
+    /* Of what a tile has just stored, in place, rows `stride` elements apart: a relu among the sums would cost tiles
+     * without one a register. Where tiles can be finished from the registers. */
+    void (*relu)(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride);
 } amp_gemm_isa;
 
 /* What happens to the tiles of matrix `item`. */
@@ -142,6 +145,7 @@ amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 void amp_gemm_finish_avx512bf16(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+void amp_gemm_relu_avx512(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride);
 
 /* B is fetched so many bytes ahead of the products, by all panels of a tile together. Where a dozen rows meet it, B
  * comes from L3 or DRAM, and what the hardware fetches by itself is too late; where it is in L1 already, this costs

@@ -58,7 +58,8 @@ typedef struct plan {
     int64_t most_repeats;
     bool far;     /* C does not stay in L2 */
     bool by_rows; /* all of B is in L1: C is written row by row */
-    bool fused;   /* there is more to do with the sums than to add the bias */
+    bool fused;   /* there is more to do with the sums than to add the bias, and relu */
+    bool relu;    /* of what a tile stored */
     int threads, grid_m, grid_n;
     size_t scratch_bytes; /* of a thread */
 } plan;
@@ -384,6 +385,8 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         }
         if (g->bias) d.bias = element(g->bias, g->bias_dtype, t->item * g->bias_batch_stride + column);
         p->isa->direct(&d);
+        if (p->relu)
+            p->isa->relu(d.c, d.c_dtype, d.repeat * d.rows, d.groups > 1 ? d.groups * wide : d.columns, d.c_row_stride);
         if (d.next != t->a && d.next < p->image_end) d.next += d.repeat * d.groups * d.run_count * (d.steps / 4) * 128;
         if (d.next >= p->image_end) d.next = t->a;
     }
@@ -417,6 +420,7 @@ static void run_part(const plan *p, int part, char *scratch) {
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
     plan p = {.g = g, .w = g->window, .isa = isa};
     p.fused = amp_gemm_is_fused(g);
+    p.relu = !p.fused && g->activation == AMP_GEMM_RELU;
     AMP_TRY(make_plan(&p));
     p.scratch_bytes =
         (scratch_copies(&p) + scratch_tiles(&p) + (size_t)p.runs * sizeof(amp_gemm_stretch) + 63) / 64 * 64;

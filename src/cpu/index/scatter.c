@@ -119,13 +119,31 @@ JOIN_LOOP(add, bf16, float, uint16_t, widened, ALPHA->f32, x + y)
 
 JOIN_LOOP(multiply, bf16, float, uint16_t, widened, 1, x *y)
 
-static amp_index_loop *joiner_of(amp_dtype compute, amp_dtype values, bool product) {
-    if (values == AMP_BF16) return product ? multiply_bf16 : add_bf16;
+#define JOIN_EXTREMES(suffix, type, value_type, value_of)                                                              \
+    JOIN_LOOP(largest, suffix, type, value_type, value_of, 1, x != x || x > y ? x : y)                                 \
+    JOIN_LOOP(smallest, suffix, type, value_type, value_of, 1, x != x || x < y ? x : y)
+JOIN_EXTREMES(f32, float, float, )
+JOIN_EXTREMES(f64, double, double, )
+JOIN_EXTREMES(i64, int64_t, int64_t, )
+JOIN_EXTREMES(bf16, float, uint16_t, widened)
+
+/* By the type that is computed in; complex numbers have no order. */
+typedef struct joiners {
+    amp_index_loop *f32, *f64, *i64, *c128, *bf16;
+} joiners;
+
+static amp_index_loop *joiner_of(amp_dtype compute, amp_dtype values, amp_scatter_kind kind) {
+    static const joiners of[] = {
+        [AMP_SCATTER_ADD] = {add_f32, add_f64, add_i64, add_c128, add_bf16},
+        [AMP_SCATTER_MULTIPLY] = {multiply_f32, multiply_f64, multiply_i64, multiply_c128, multiply_bf16},
+        [AMP_SCATTER_LARGEST] = {largest_f32, largest_f64, largest_i64, NULL, largest_bf16},
+        [AMP_SCATTER_SMALLEST] = {smallest_f32, smallest_f64, smallest_i64, NULL, smallest_bf16}};
+    if (values == AMP_BF16) return of[kind].bf16;
     switch (compute) {
-    case AMP_F32: return product ? multiply_f32 : add_f32;
-    case AMP_F64: return product ? multiply_f64 : add_f64;
-    case AMP_C128: return product ? multiply_c128 : add_c128;
-    default: return product ? multiply_i64 : add_i64;
+    case AMP_F32: return of[kind].f32;
+    case AMP_F64: return of[kind].f64;
+    case AMP_C128: return of[kind].c128;
+    default: return of[kind].i64;
     }
 }
 
@@ -140,8 +158,7 @@ amp_status amp_cpu_write_by_index(const amp_call *call, const amp_writing *w) {
     const bool writes = w->kind == AMP_SCATTER_WRITE;
     const amp_constant alpha = amp_constant_of(&w->alpha, writes ? number_compute(dtype) : dtype);
     (void)call;
-    walk.loop = writes ? writer_of(dtype)
-                       : joiner_of(dtype, w->values ? w->values->dtype : dtype, w->kind == AMP_SCATTER_MULTIPLY);
+    walk.loop = writes ? writer_of(dtype) : joiner_of(dtype, w->values ? w->values->dtype : dtype, w->kind);
     walk.context = &alpha;
     amp_index_walk_ordered(&walk);
     return AMP_OK;

@@ -1,8 +1,9 @@
-/* cumsum, cumprod, cummax, cummin: running results along a dimension. Sums and products of f32 and narrower floats are
+/* cumsum, cumprod, logcumsumexp, cummax, cummin: running results along a dimension. Sums and products of f32 and narrower floats are
  * carried in f64; their order follows from the length alone. */
 #include <emmintrin.h>
 
 #include "amp/ops.h"
+#include "cpu/elementwise/log_add_exp.h"
 #include "cpu/move/rows.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
@@ -17,7 +18,7 @@ typedef double _Complex complex128;
 typedef struct scan {
     amp_rows in, out;
     amp_dtype compute;
-    int product;
+    enum { SUMS, PRODUCTS, LOGS } kind;
     bool largest;
     int64_t *indices;
 } scan;
@@ -82,6 +83,19 @@ static void sums_f32(float *out, const float *in, int64_t n, double *carry) {
     for (; i < n; i++) out[i] = (float)(*carry += (double)in[i]);
 }
 
+/* ---- logcumsumexp --------------------------------------------------------------------------------------------- */
+
+/* ln Σ e^x: each waits for the one before, in f64. */
+#define LOGS_LOOP(suffix, type, wide, add)                                                                             \
+    static void logs_##suffix(type *out, const type *in, int64_t n, wide *carry) {                                     \
+        for (int64_t i = 0; i < n; i++) out[i] = (type)(*carry = add(*carry, (wide)in[i]));                            \
+    }
+LOGS_LOOP(f32, float, double, amp_log_add_exp)
+LOGS_LOOP(f64, double, double, amp_log_add_exp)
+LOGS_LOOP(c128, complex128, complex128, amp_log_add_exp_complex)
+
+/* ---- All of them ---------------------------------------------------------------------------------------------- */
+
 typedef union carry {
     double f64;
     uint64_t i64;
@@ -89,18 +103,21 @@ typedef union carry {
 } carry;
 
 static void scan_block(const scan *s, void *out, const void *in, int64_t n, carry *c) {
+    const bool product = s->kind == PRODUCTS;
     switch (s->compute) {
-    case AMP_F32: (s->product ? products_f32 : sums_f32)(out, in, n, &c->f64); break;
-    case AMP_F64: (s->product ? products_f64 : sums_f64)(out, in, n, &c->f64); break;
-    case AMP_C128: (s->product ? products_c128 : sums_c128)(out, in, n, &c->c128); break;
-    default: (s->product ? products_i64 : sums_i64)(out, in, n, &c->i64); break;
+    case AMP_F32: (s->kind == LOGS ? logs_f32 : product ? products_f32 : sums_f32)(out, in, n, &c->f64); break;
+    case AMP_F64: (s->kind == LOGS ? logs_f64 : product ? products_f64 : sums_f64)(out, in, n, &c->f64); break;
+    case AMP_C128: (s->kind == LOGS ? logs_c128 : product ? products_c128 : sums_c128)(out, in, n, &c->c128); break;
+    default: (product ? products_i64 : sums_i64)(out, in, n, &c->i64); break;
     }
 }
 
+/* What the first element is joined with. */
 static carry first_carry(const scan *s) {
-    carry c = {.i64 = (uint64_t)s->product};
-    if (s->compute == AMP_F32 || s->compute == AMP_F64) c.f64 = s->product;
-    if (s->compute == AMP_C128) c.c128 = s->product;
+    const double first = s->kind == LOGS ? -INFINITY : s->kind == PRODUCTS;
+    carry c = {.i64 = s->kind == PRODUCTS};
+    if (s->compute == AMP_F32 || s->compute == AMP_F64) c.f64 = first;
+    if (s->compute == AMP_C128) c.c128 = first;
     return c;
 }
 
@@ -120,28 +137,35 @@ static void scan_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static amp_status run_scan(amp_call *call, const amp_tensor *input, int64_t dim, amp_dtype given, bool product) {
-    scan s = {.product = product};
+static amp_status run_scan(amp_call *call, scan *s, const amp_tensor *input, int64_t dim, amp_dtype dtype,
+                           int64_t cost) {
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));
-    const amp_dtype dtype = amp_total_dtype(call, input, given);
-    s.compute = amp_compute_dtype(dtype);
+    s->compute = amp_compute_dtype(dtype);
     amp_tensor *out = amp_call_output(call, 0, dtype, input->rank, input->shape);
     if (!out) return amp_pending_error();
     const unsigned mask = input->rank ? 1u << d : 0;
-    AMP_TRY(amp_rows_of(call, input, mask, &s.in));
-    AMP_TRY(amp_rows_for(call, out, mask, &s.out));
-    if (s.in.length > 0) amp_rows_run(&s.in, 2, scan_rows, &s);
-    return amp_rows_finish(&s.out);
+    AMP_TRY(amp_rows_of(call, input, mask, &s->in));
+    AMP_TRY(amp_rows_for(call, out, mask, &s->out));
+    if (s->in.length > 0) amp_rows_run(&s->in, cost, scan_rows, s);
+    return amp_rows_finish(&s->out);
 }
 
 amp_status cpu_cumsum(amp_call *call) {
     const amp_cumsum_args *a = call->args;
-    return run_scan(call, a->input, a->dim, a->dtype, false);
+    scan s = {.kind = SUMS};
+    return run_scan(call, &s, a->input, a->dim, amp_total_dtype(call, a->input, a->dtype), 2);
 }
 amp_status cpu_cumprod(amp_call *call) {
     const amp_cumprod_args *a = call->args;
-    return run_scan(call, a->input, a->dim, a->dtype, true);
+    scan s = {.kind = PRODUCTS};
+    return run_scan(call, &s, a->input, a->dim, amp_total_dtype(call, a->input, a->dtype), 2);
+}
+amp_status cpu_logcumsumexp(amp_call *call) {
+    const amp_logcumsumexp_args *a = call->args;
+    scan s = {.kind = LOGS};
+    AMP_TRY(amp_check_logarithms(call, a->input));
+    return run_scan(call, &s, a->input, a->dim, a->input->dtype, 32);
 }
 
 /* ---- cummax, cummin ------------------------------------------------------------------------------------------- */

@@ -34,7 +34,8 @@ typedef struct amp_depthwise {
     void *y;                       /* as x */
     int64_t y_step, y_line;        /* from pixel to pixel, line to line; no more than one line: not looked at */
     bool far;                      /* image and result are large for the caches: lines are fetched ahead */
-    const amp_depthwise_epilogue *epilogue; /* NULL: none; its bias is added instead of `bias` */
+    bool relu;                     /* of what was stored of a line */
+    const amp_depthwise_epilogue *epilogue; /* NULL: none more; its bias is added instead of `bias` */
 } amp_depthwise;
 
 /* Lines first … last - 1 of the output, of those of all images. Sums are f32, in an order that follows from the lines

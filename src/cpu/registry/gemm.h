@@ -76,9 +76,9 @@ typedef struct amp_gemm {
     float activation_numbers[2];
 } amp_gemm;
 
-/* Whether there is more to do with the products than to add the bias. */
+/* Whether there is more to do with the products than to add the bias, and relu of what was stored. */
 static inline bool amp_gemm_is_fused(const amp_gemm *g) {
-    return g->alpha != 1.0f || g->scale || g->residual || g->activation != AMP_GEMM_NONE;
+    return g->alpha != 1.0f || g->scale || g->residual || g->activation > AMP_GEMM_RELU;
 }
 
 /* Bytes of a packed [K,N] operand: blocks [⌈N/32⌉][⌈K/32⌉][16][32][2] bf16, zero padded. 0 if that overflows, or if

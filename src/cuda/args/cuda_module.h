@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 16 };
+enum { AMP_CUDA_ABI = 17 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,

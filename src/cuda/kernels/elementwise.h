@@ -147,6 +147,69 @@ AMP_DEVICE T log_add_exp(T x, T y) {
     const T high = x > y ? x : y, low = x > y ? y : x;
     return high + log1p(exp(low - high));
 }
+template <class T>
+AMP_DEVICE T log2_add_exp2(T x, T y) {
+    if (x == y) return x + (T)1;
+    if (x != x || y != y) return x + y;
+    const T high = x > y ? x : y, low = x > y ? y : x;
+    return high + log1p(exp2(low - high)) / (T)M_LN2_;
+}
+template <class T>
+AMP_DEVICE T log_odds(T x) {
+    return log(x / ((T)1 - x));
+}
+/* As the CPU's digamma: the asymptotic series from 10 on, to which others are moved or mirrored. */
+AMP_DEVICE double log_gamma_slope(double x) {
+    if (x == 0.0) return copysign(INFINITY, -x);
+    double result = 0.0;
+    if (x < 0.0) {
+        const double rest = x - trunc(x);
+        if (rest == 0.0) return NAN;
+        result = -M_PI / tan(M_PI * rest);
+        x = 1.0 - x;
+    }
+    for (; x < 10.0; x += 1.0) result -= 1.0 / x;
+    const double z = 1.0 / (x * x);
+    const double series =
+        z * (1.0 / 12 +
+             z * (-1.0 / 120 + z * (1.0 / 252 + z * (-1.0 / 240 + z * (1.0 / 132 + z * (-691.0 / 32760 + z / 12))))));
+    return result + log(x) - 0.5 / x - series;
+}
+/* Bits of integers; there are none of floats, whose kernels are never asked. */
+#define AMP_BITS(name, expression)                                                                                     \
+    template <class T>                                                                                                 \
+    AMP_DEVICE T name(T x, T) {                                                                                        \
+        return x;                                                                                                      \
+    }                                                                                                                  \
+    AMP_DEVICE int64_t name(int64_t x, int64_t y) {                                                                    \
+        return expression;                                                                                             \
+    }
+AMP_BITS(common_bits, x &y)
+AMP_BITS(all_bits, x | y)
+AMP_BITS(other_bits, x ^ y)
+#undef AMP_BITS
+template <class T>
+AMP_DEVICE T turned(T x) {
+    return x;
+}
+AMP_DEVICE int64_t turned(int64_t x) {
+    return ~x;
+}
+/* By as many places as the dtype has, or more, or fewer than none: nothing is left, or the sign. */
+template <class T>
+AMP_DEVICE T moved_up(T x, T, int64_t) {
+    return x;
+}
+AMP_DEVICE int64_t moved_up(int64_t x, int64_t y, int64_t bits) {
+    return (uint64_t)y >= (uint64_t)bits ? 0 : (int64_t)((uint64_t)x << y);
+}
+template <class T>
+AMP_DEVICE T moved_down(T x, T, int64_t) {
+    return x;
+}
+AMP_DEVICE int64_t moved_down(int64_t x, int64_t y, int64_t bits) {
+    return x >> ((uint64_t)y >= (uint64_t)bits ? 63 : y);
+}
 /* A NaN on either side wins. */
 template <class T>
 AMP_DEVICE T at_least(T x, T low) {
@@ -363,23 +426,32 @@ struct is_apart {
         enum { value = true };                                                                                         \
     };
 APART(acos)
+APART(acosh)
 APART(asin)
+APART(asinh)
 APART(atan)
 APART(atan2)
+APART(atanh)
 APART(celu)
 APART(cos)
 APART(cosh)
 APART(cosine)
+APART(digamma)
 APART(div_floor)
 APART(entropy)
+APART(erfc)
 APART(erfinv)
 APART(expm1)
 APART(fmod)
+APART(hypot)
 APART(kl_div)
+APART(lgamma)
 APART(log10)
 APART(log1p)
 APART(log2)
 APART(logaddexp)
+APART(logaddexp2)
+APART(logit)
 APART(mish)
 APART(poisson)
 APART(poisson_plain)
@@ -393,6 +465,7 @@ APART(sinh)
 APART(soft_margin)
 APART(softplus)
 APART(tan)
+APART(xlogy)
 #undef APART
 
 template <int N, class Formula>

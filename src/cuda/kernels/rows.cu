@@ -265,6 +265,11 @@ template <class T>
 using running_sum = running<T, plus>;
 template <class T>
 using running_product = running<T, multiply>;
+AMP_DEVICE double log_of_sum(double x, double y) {
+    if (x == y) return x + 0.69314718055994530942; /* equal infinities too */
+    if (x != x || y != y) return x + y;
+    return x > y ? x + log1p(exp(y - x)) : y + log1p(exp(x - y));
+}
 /* The last of equal ones; from a NaN on everything is NaN. index < 0: nothing yet. */
 template <class T, bool LARGEST>
 struct running_extreme {
@@ -318,6 +323,7 @@ AMP_DEVICE void scan_row(const amp_cuda_scan &a, int64_t row, State *shared, Sta
         for (int64_t row = AMP_BLOCK; row < a.rows; row += AMP_BLOCKS)                                                 \
             scan_row<type, state>(a, row, (state *)(void *)states, state{__VA_ARGS__});                                \
     }
+typedef running<double, log_of_sum> running_log;
 typedef running_extreme<double, true> running_largest_f64;
 typedef running_extreme<double, false> running_smallest_f64;
 typedef running_extreme<int64_t, true> running_largest_i64;
@@ -328,6 +334,7 @@ SCAN(cumsum_c128, complex128, running_sum<complex128>, {0.0, 0.0})
 SCAN(cumprod_f64, double, running_product<double>, 1.0)
 SCAN(cumprod_i64, int64_t, running_product<int64_t>, 1)
 SCAN(cumprod_c128, complex128, running_product<complex128>, {1.0, 0.0})
+SCAN(logcumsumexp_f64, double, running_log, -INFINITY)
 SCAN(cummax_f64, double, running_largest_f64, 0.0, -1)
 SCAN(cummax_i64, int64_t, running_largest_i64, 0, -1)
 SCAN(cummin_f64, double, running_smallest_f64, 0.0, -1)

@@ -38,11 +38,24 @@ AMP_DEVICE complex128 alpha_of<complex128>(const amp_cuda_scatter &a) {
     return {a.alpha, a.alpha_imaginary};
 }
 
+/* The larger of two, or the smaller; a NaN wins. Complex numbers have no order. */
+template <class T>
+AMP_DEVICE T extreme(T x, T y, bool largest) {
+    return x != x || (largest ? x > y : x < y) ? x : y;
+}
+AMP_DEVICE complex128 extreme(complex128 x, complex128, bool) {
+    return x;
+}
+
 /* The table's element and the value at `from`, joined. */
 template <class T>
 AMP_DEVICE T joined(const amp_cuda_scatter &a, T x, int64_t from) {
     const T y = a.values ? load<T>(a.values, a.values_dtype, from) : load<T>(a.number, a.dtype, 0);
-    return a.joining == AMP_SCATTER_ADD ? plus(x, multiply(alpha_of<T>(a), y)) : multiply(x, y);
+    switch (a.joining) {
+    case AMP_SCATTER_ADD: return plus(x, multiply(alpha_of<T>(a), y));
+    case AMP_SCATTER_MULTIPLY: return multiply(x, y);
+    default: return extreme(x, y, a.joining == AMP_SCATTER_LARGEST);
+    }
 }
 
 AMP_DEVICE bool is_inside(const amp_cuda_scatter &a, int64_t index) {

@@ -299,6 +299,14 @@ UNARY(softsign)
 UNARY(logsigmoid)
 UNARY(hardsigmoid)
 UNARY(hardswish)
+UNARY(exp2)
+UNARY(asinh)
+UNARY(acosh)
+UNARY(atanh)
+UNARY(erfc)
+UNARY(lgamma)
+UNARY(digamma)
+UNARY(tanhshrink)
 UNARY_WITH(ceil, ceil, true, 0)
 UNARY_WITH(floor, floor, true, 0)
 UNARY_WITH(trunc, trunc, true, 0)
@@ -307,6 +315,32 @@ UNARY_WITH(leaky_relu, leaky_relu, false, .p = a->negative_slope.value)
 UNARY_WITH(elu, elu, false, .p = a->alpha.value)
 UNARY_WITH(celu, celu, false, .p = a->alpha.value)
 UNARY_WITH(softplus, softplus, false, .p = number_of(a->beta), .q = number_of(a->threshold))
+
+UNARY_WITH(logit, logit, false, .p = a->eps.value, .q = a->eps.set != 0)
+UNARY_WITH(hardshrink, hardshrink, false, .p = number_of(a->lambd))
+
+amp_status cuda_softshrink(amp_call *call) {
+    const amp_softshrink_args *a = call->args;
+    AMP_TRY(amp_check_lambda(call, &a->lambd));
+    return unary(call, AMP_FORMULA_softshrink, a->input, false, (amp_formula_numbers){.p = number_of(a->lambd)});
+}
+
+amp_status cuda_bitwise_not(amp_call *call) {
+    const amp_bitwise_not_args *a = call->args;
+    const amp_operand v[2] = {amp_tensor_operand("input", a->input), amp_tensor_operand("input", a->input)};
+    AMP_TRY(amp_check_bits(call, v, a->input->dtype, false));
+    const amp_formula formula = a->input->dtype == AMP_BOOL ? AMP_FORMULA_logical_not : AMP_FORMULA_bitwise_not;
+    return unary(call, formula, a->input, false, (amp_formula_numbers){0});
+}
+
+amp_status cuda_angle(amp_call *call) {
+    const amp_angle_args *a = call->args;
+    if (amp_dtype_is_complex(a->input->dtype)) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet",
+                        amp_call_name(call));
+    }
+    return unary(call, AMP_FORMULA_angle, a->input, false, (amp_formula_numbers){0});
+}
 
 amp_status cuda_hardtanh(amp_call *call) {
     const amp_hardtanh_args *a = call->args;
@@ -425,6 +459,15 @@ static amp_status power(amp_call *call, amp_operand x, amp_operand y) {
     return plain(call, AMP_FORMULA_pow, x, y);
 }
 
+/* Of integers and bools; `shifted`: by how many places the width says. */
+static amp_status bitwise(amp_call *call, amp_formula formula, amp_operand x, amp_operand y, bool shifted) {
+    const amp_operand v[2] = {x, y};
+    const amp_dtype dtype = amp_operands_dtype(v, 2);
+    AMP_TRY(amp_check_bits(call, v, dtype, shifted));
+    return amp_cuda_elementwise_op(call, formula, v, 2, dtype,
+                                   (amp_formula_numbers){.whole = 8 * (int64_t)amp_dtype_size(dtype)});
+}
+
 #define WITH_TENSOR(op, first, second, run)                                                                            \
     amp_status cuda_##op(amp_call *call) {                                                                             \
         const amp_##op##_args *a = call->args;                                                                         \
@@ -462,6 +505,25 @@ WITH_TENSOR(maximum, input, other, plain(call, AMP_FORMULA_maximum, x, y))
 WITH_TENSOR(minimum, input, other, plain(call, AMP_FORMULA_minimum, x, y))
 WITH_TENSOR(max_other, input, other, plain(call, AMP_FORMULA_maximum, x, y))
 WITH_TENSOR(min_other, input, other, plain(call, AMP_FORMULA_minimum, x, y))
+
+WITH_TENSOR(logaddexp2, input, other, plain(call, AMP_FORMULA_logaddexp2, x, y))
+WITH_TENSOR(fmax, input, other, plain(call, AMP_FORMULA_fmax, x, y))
+WITH_TENSOR(fmin, input, other, plain(call, AMP_FORMULA_fmin, x, y))
+WITH_TENSOR(hypot, input, other, plain(call, AMP_FORMULA_hypot, x, y))
+WITH_BOTH(copysign, input, other, floating(call, AMP_FORMULA_copysign, x, y))
+WITH_TENSOR(xlogy, input, other, floating(call, AMP_FORMULA_xlogy, x, y))
+WITH_NUMBER(xlogy_scalar_other, input, other, floating(call, AMP_FORMULA_xlogy, x, y))
+WITH_BOTH(bitwise_and, input, other, bitwise(call, AMP_FORMULA_bitwise_and, x, y, false))
+WITH_BOTH(bitwise_or, input, other, bitwise(call, AMP_FORMULA_bitwise_or, x, y, false))
+WITH_BOTH(bitwise_xor, input, other, bitwise(call, AMP_FORMULA_bitwise_xor, x, y, false))
+WITH_BOTH(bitwise_left_shift, input, other, bitwise(call, AMP_FORMULA_left_shift, x, y, true))
+WITH_BOTH(bitwise_right_shift, input, other, bitwise(call, AMP_FORMULA_right_shift, x, y, true))
+
+amp_status cuda_xlogy_scalar_self(amp_call *call) {
+    const amp_xlogy_scalar_self_args *a = call->args;
+    return floating(call, AMP_FORMULA_xlogy, amp_number_operand("input", a->input),
+                    amp_tensor_operand("other", a->other));
+}
 
 amp_status cuda_pow_scalar_base(amp_call *call) {
     const amp_pow_scalar_base_args *a = call->args;

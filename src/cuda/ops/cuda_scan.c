@@ -46,6 +46,18 @@ amp_status cuda_cumprod(amp_call *call) {
     return accumulate(call, a->input, a->dim, a->dtype, &(scan_kernels){"cumprod_f64", "cumprod_i64", "cumprod_c128"});
 }
 
+amp_status cuda_logcumsumexp(amp_call *call) {
+    const amp_logcumsumexp_args *a = call->args;
+    int d;
+    AMP_TRY(amp_check_logarithms(call, a->input));
+    AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    if (amp_dtype_is_complex(a->input->dtype)) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet",
+                        amp_call_name(call));
+    }
+    return run(call, a->input, d, a->input->dtype, &(scan_kernels){"logcumsumexp_f64", NULL, NULL}, false);
+}
+
 static amp_status extremes(amp_call *call, amp_tensor *input, int64_t dim, const scan_kernels *kernels) {
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", dim, input->rank, &d));

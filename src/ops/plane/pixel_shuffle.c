@@ -1,4 +1,5 @@
-/* pixel_shuffle and pixel_unshuffle: one strided copy, of (…, C, r, r, H, W) to (…, C, H, r, W, r) or back. */
+/* pixel_shuffle and pixel_unshuffle: one strided copy, of (…, C, r, r, H, W) to (…, C, H, r, W, r) or back;
+ * channel_shuffle. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -129,4 +130,37 @@ amp_status amp_op_pixel_shuffle(amp_call *call) {
 amp_status amp_op_pixel_unshuffle(amp_call *call) {
     const amp_pixel_unshuffle_args *a = call->args;
     return shuffle(call, a->input, "downscale_factor", a->downscale_factor, false);
+}
+
+/* (N, C, …) with the channels as a matrix of groups, which is turned. */
+amp_status amp_op_channel_shuffle(amp_call *call) {
+    const amp_channel_shuffle_args *a = call->args;
+    amp_tensor *input = a->input;
+    const int64_t channels = input->rank > 1 ? input->shape[1] : 0;
+    if (input->rank < 3 || input->rank == AMP_MAX_RANK || a->groups < 1 || channels % a->groups != 0) {
+        return amp_fail(
+            AMP_ERROR_INVALID,
+            "%s: input is %s and 'groups' %lld; expected from 3 to %d dimensions, and groups that divide the "
+            "channels, dimension 1",
+            amp_call_name(call), amp_describe(input), (long long)a->groups, AMP_MAX_RANK - 1);
+    }
+    amp_tensor from = *input;
+    from.rank++;
+    from.shape[1] = channels / a->groups;
+    from.strides[1] = input->strides[1];
+    from.shape[2] = a->groups;
+    from.strides[2] = input->strides[1] * from.shape[1];
+    for (int d = 2; d < input->rank; d++) {
+        from.shape[d + 1] = input->shape[d];
+        from.strides[d + 1] = input->strides[d];
+    }
+    amp_tensor *out = amp_call_output_like(call, 0, input->dtype, input->rank, input->shape, input);
+    if (!out) return amp_pending_error();
+    amp_tensor to = *out;
+    to.rank = from.rank;
+    memcpy(to.shape, from.shape, sizeof to.shape);
+    to.strides[1] = out->strides[1] * a->groups;
+    to.strides[2] = out->strides[1];
+    for (int d = 2; d < input->rank; d++) to.strides[d + 1] = out->strides[d];
+    return amp_tensor_elements(out) ? amp_copy_tensor(&to, &from) : AMP_OK;
 }

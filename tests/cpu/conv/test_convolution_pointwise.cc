@@ -196,6 +196,56 @@ TEST_F(ConvolutionPointwise, AutocastGivesWhatBf16Gives) {
     EXPECT_EQ(numbers_of(y), want);
 }
 
+bool same_bits(const amp_tensor *a, const amp_tensor *b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    return x.size() == y.size() && memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;
+}
+
+// relu is exact: it may run on what was rounded and stored, and on what oneDNN made. NaN and infinities go through it.
+TEST_F(ConvolutionPointwise, ReluHasTheBitsOfReluAfterwards) {
+    for (uint32_t seed = 0; seed < 200; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        if (c.transposed) continue;
+        const amp_dtype dtype = seed % 2 ? AMP_BF16 : AMP_F32;
+        Operands o = {};
+        o.x = random_tensor(dtype, input_shape(c), seed * 3 + 1);
+        o.w = random_tensor(dtype, weight_shape(c), seed * 3 + 2);
+        if (r.chance(2)) o.bias = random_tensor(dtype, {c.groups * c.out_channels}, seed * 3 + 3);
+        if (seed % 5 == 0 && amp_tensor_numel(o.x) > 1)
+            op("masked_fill_", {o.x, op("ge.scalar", {o.x, 0.99}), r.chance(2) ? NAN : INFINITY});
+        for (amp_tensor *x : {o.x, channels_last(o.x)}) {
+            o.x = x;
+            EXPECT_TRUE(same_bits(run(c, o, activations[1]), op("relu", {run(c, o, activations[0])})));
+        }
+    }
+}
+
+TEST_F(ConvolutionPointwise, ReluHasTheBitsOfReluAfterwardsInEveryDriver) {
+    struct {
+        int64_t in, out, pixels, kernel, groups;
+    } const layers[] = {{3, 16, 32, 3, 1},    {16, 16, 32, 3, 1}, {16, 64, 32, 1, 1},  {64, 16, 20, 1, 1},
+                        {256, 256, 7, 3, 1},  {64, 80, 14, 3, 1}, {32, 32, 20, 3, 32}, {80, 80, 9, 5, 80},
+                        {128, 128, 14, 3, 8}, {1, 8, 28, 5, 1},   {1, 1, 16, 3, 1}};
+    for (const amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        for (const auto &l : layers) {
+            const Scope scope;
+            amp_tensor *x = random_tensor(dtype, {2, l.in, l.pixels, l.pixels}, 1);
+            amp_tensor *w = random_tensor(dtype, {l.out, l.in / l.groups, l.kernel, l.kernel}, 2);
+            amp_tensor *b = random_tensor(dtype, {l.out}, 3);
+            const auto compute = [&](amp_tensor *image, const char *attr) {
+                return op("convolution_pointwise", {image, w, b},
+                          {{"padding", AMP_DIMS(l.kernel / 2)}, {"groups", l.groups}, {"attr", attr}});
+            };
+            for (amp_tensor *image : {x, channels_last(x)})
+                EXPECT_TRUE(same_bits(compute(image, "relu"), op("relu", {compute(image, "none")})))
+                    << l.in << " -> " << l.out << ", " << l.pixels << " " << amp_dtype_name(dtype);
+        }
+    }
+}
+
 TEST_F(ConvolutionPointwise, BadInputIsToldInASentence) {
     amp_tensor *x = tensor(AMP_F32, {2, 4, 5, 5}), *w = tensor(AMP_F32, {6, 4, 3, 3});
     const auto fails = [&](const std::string &name, const std::vector<Value> &values, const std::vector<Named> &named,

@@ -1,0 +1,182 @@
+/* What follows a product or a convolution becomes part of it: batch norm, bias, a second tensor, an activation. Fewer
+ * passes over memory, and one rounding in the place of several. */
+#include <string.h>
+
+#include "amp/ops.h"
+#include "core/thread.h"
+#include "graph/pattern.h"
+#include "graph/product.h"
+
+/* The product that alone makes what node k reads as `value`; nobody else reads it. */
+static bool product_before(amp_net *net, int value, amp_product *p) {
+    if (value < 0 || net->values[value].uses != 1 || net->values[value].node < 0) return false;
+    return amp_product_read(net, net->values[value].node, p);
+}
+
+static bool is_open(const amp_product *p) {
+    return strcmp(p->attr, "none") == 0;
+}
+
+/* ---- Batch norm ------------------------------------------------------------------------------------------------- */
+
+/* scale = weight / sqrt(var + eps), bias = bias - mean · scale [+ scale · the convolution's own]. */
+static bool fold_batch_norm(amp_net *net, const amp_net_node *node, amp_product *p) {
+    static const char *const names[] = {"running_mean", "running_var", "weight", "bias"};
+    amp_tensor *t[4];
+    const amp_opt_float *eps = amp_net_field(node, "eps");
+    for (int i = 0; i < 4; i++) {
+        const int value = amp_net_operand_of(node, names[i]);
+        t[i] = value >= 0 ? net->values[value].constant : NULL;
+        if (!t[i] || t[i]->dtype != AMP_F32) return false;
+    }
+    amp_tensor *own = p->bias >= 0 ? net->values[p->bias].constant : NULL;
+    if ((p->bias >= 0 && (!own || own->dtype != AMP_F32)) || amp_failed()) return false;
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    amp_tensor *scale = amp_div(t[2], amp_sqrt(amp_add_scalar(t[1], amp_float(eps && eps->set ? eps->value : 1e-5))));
+    amp_tensor *bias = amp_sub(t[3], amp_mul(t[0], scale));
+    if (own) bias = amp_add(bias, amp_mul(own, scale));
+    if (bias) p->scale = amp_net_add_constant(net, scale);
+    if (bias) p->bias = amp_net_add_constant(net, bias);
+    amp_scope_pop(&frame);
+    if (!bias) amp_clear_error(); /* no memory: it stays as it was */
+    return bias && p->scale >= 0 && p->bias >= 0;
+}
+
+static bool take_batch_norm(amp_net *net, int k) {
+    amp_product p;
+    if (strcmp(net->nodes[k].op->name, "batch_norm") != 0) return false;
+    if (!product_before(net, amp_net_operand_of(&net->nodes[k], "input"), &p)) return false;
+    if (!p.is_conv || !is_open(&p) || p.scale >= 0 || p.other >= 0) return false;
+    return fold_batch_norm(net, &net->nodes[k], &p) && amp_product_write(net, k, &p);
+}
+
+/* ---- Bias and second tensors ------------------------------------------------------------------------------------ */
+
+/* A constant with a number for each channel of the result, as [C, 1, 1] for a convolution, [C] for a product. */
+static bool is_bias(const amp_net *net, const amp_product *p, int value, int rank) {
+    const amp_net_value *v = &net->values[value];
+    const int channel = p->is_conv ? v->rank - rank + 1 : v->rank - 1;
+    if (!v->constant || channel < 0 || v->rank > rank) return false;
+    for (int d = 0; d < v->rank; d++) {
+        if (v->shape[d] != (d == channel ? amp_product_channels(net, p) : 1)) return false;
+    }
+    return true;
+}
+
+static bool add_bias(amp_net *net, amp_product *p, int value) {
+    const int64_t channels = amp_product_channels(net, p);
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    amp_tensor *vector = amp_reshape(net->values[value].constant, AMP_DIMS(channels));
+    if (vector) p->bias = amp_net_add_constant(net, vector);
+    amp_scope_pop(&frame);
+    if (!vector) amp_clear_error();
+    return p->bias >= 0;
+}
+
+static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+}
+
+static bool join(amp_net *net, int k, int product, int other) {
+    amp_product p;
+    const amp_net_value *made = &net->values[net->nodes[k].results[0]];
+    if (product < 0 || other < 0 || !product_before(net, product, &p)) return false;
+    if (!is_open(&p) || p.other >= 0) return false;
+    if (p.bias < 0 && is_bias(net, &p, other, made->rank))
+        return add_bias(net, &p, other) && amp_product_write(net, k, &p);
+    if (!same_shape(&net->values[other], made) || !same_shape(&net->values[product], made)) return false;
+    p.other = other;
+    p.join = "add";
+    return amp_product_write(net, k, &p);
+}
+
+static bool take_addition(amp_net *net, int k) {
+    const amp_net_node *node = &net->nodes[k];
+    if (strcmp(node->op->name, "add") != 0 || *node->op->overload || node->operand_count != 2) return false;
+    const amp_scalar *alpha = amp_net_field(node, "alpha");
+    if (alpha->kind == AMP_SCALAR_INT ? alpha->i != 1 : alpha->re != 1.0) return false;
+    const int a = node->operands[0].value, b = node->operands[1].value;
+    return join(net, k, a, b) || join(net, k, b, a);
+}
+
+/* ---- Activations ------------------------------------------------------------------------------------------------ */
+
+static double number_of(const amp_scalar *s) {
+    return s->kind == AMP_SCALAR_INT ? (double)s->i : s->re;
+}
+
+static bool read_leaky(const amp_net *net, const amp_net_node *node, amp_product *p) {
+    (void)net;
+    for (int i = 0; i < node->op->arg_count; i++) {
+        const amp_arg_info *arg = &node->op->args[i];
+        const void *field = (const char *)node->args + arg->offset;
+        if (strcmp(arg->name, "negative_slope") != 0) continue;
+        const double slope = arg->kind == AMP_ARG_SCALAR      ? number_of(field)
+                             : arg->kind == AMP_ARG_OPT_FLOAT ? ((const amp_opt_float *)field)->value
+                                                              : *(const double *)field;
+        p->scalars = AMP_FLOATS(slope);
+        return true;
+    }
+    return false;
+}
+
+/* Both bounds are there, as numbers or as constants of one element. */
+static bool read_bounds(const amp_net *net, const amp_net_node *node, amp_product *p) {
+    static const char *const names[] = {"min", "max"};
+    p->scalars = AMP_FLOATS(0, 0);
+    for (int i = 0; i < 2; i++) {
+        const int value = amp_net_operand_of(node, names[i]);
+        const amp_scalar *number = *node->op->overload ? NULL : amp_net_field(node, names[i]);
+        if (number && number->kind != AMP_SCALAR_NONE) {
+            p->scalars.values[i] = number_of(number);
+        } else if (!amp_net_number(net, value, &p->scalars.values[i])) {
+            return false;
+        }
+    }
+    return p->scalars.values[0] <= p->scalars.values[1];
+}
+
+static bool read_gelu(const amp_net *net, const amp_net_node *node, amp_product *p) {
+    const char *const *how = amp_net_field(node, "approximate");
+    (void)net;
+    p->algorithm = *how && strcmp(*how, "tanh") == 0 ? "tanh" : "none";
+    return true;
+}
+
+static bool take_activation(amp_net *net, int k) {
+    static const struct {
+        const char *op, *attr;
+        bool (*read)(const amp_net *net, const amp_net_node *node, amp_product *p);
+    } activations[] = {{"relu", "relu", NULL},
+                       {"sigmoid", "sigmoid", NULL},
+                       {"tanh", "tanh", NULL},
+                       {"silu", "swish", NULL},
+                       {"hardswish", "hardswish", NULL},
+                       {"leaky_relu", "leaky_relu", read_leaky},
+                       {"clamp", "hardtanh", read_bounds},
+                       {"gelu", "gelu", read_gelu}};
+    const amp_net_node *node = &net->nodes[k];
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
+        amp_product p;
+        if (strcmp(node->op->name, activations[i].op) != 0) continue;
+        if (!product_before(net, node->operands[0].value, &p) || !is_open(&p) || (!p.is_conv && p.other >= 0))
+            return false;
+        p.attr = activations[i].attr;
+        if (activations[i].read && !activations[i].read(net, node, &p)) return false;
+        return amp_product_write(net, k, &p);
+    }
+    return false;
+}
+
+/* ---- The pass --------------------------------------------------------------------------------------------------- */
+
+/* From the first call to the last: each finds what those before it have become. */
+int amp_pass_epilogues(amp_net *net) {
+    int places = 0;
+    for (int k = 0; k < net->node_count; k++)
+        places += take_batch_norm(net, k) || take_addition(net, k) || take_activation(net, k);
+    return places;
+}

@@ -1,0 +1,114 @@
+/* Channels last: convolutions of images are fastest so, and what follows them keeps it. So only what comes in any other way is
+ * laid out anew, once, and what goes out is row-major again. */
+#include <string.h>
+
+#include "amp/ops.h"
+#include "core/memory.h"
+#include "graph/product.h"
+
+enum { IMAGE = 4 }; /* dimensions of a batch of images */
+
+/* A node that makes `result` of `value`, put in front of node k. */
+static amp_net_node *insert(amp_net *net, int k, const char *op, int value, int result) {
+    const amp_op_info *info = amp_op_find(op);
+    char *args = info ? amp_alloc_zeroed(info->args_size) : NULL;
+    if (!args) return NULL;
+    memcpy(args, &info->args_size, sizeof info->args_size);
+    amp_net_node *node = amp_net_add_node(net, info, args, 1, 1);
+    amp_free(args);
+    if (!node) return NULL;
+    node->operands[0] = (amp_net_operand){0, 0, value};
+    for (int i = 0; i < info->arg_count; i++) {
+        if (info->args[i].kind == AMP_ARG_TENSOR) node->operands[0].argument = (short)i;
+    }
+    node->results[0] = result;
+    const amp_net_node made = *node;
+    memmove(&net->nodes[k + 1], &net->nodes[k], (size_t)(net->node_count - 1 - k) * sizeof *net->nodes);
+    net->nodes[k] = made;
+    return &net->nodes[k];
+}
+
+static int value_like(amp_net *net, int value) {
+    const amp_net_value of = net->values[value];
+    amp_tensor like = {.dtype = of.dtype, .rank = of.rank};
+    memcpy(like.shape, of.shape, sizeof like.shape);
+    return amp_net_add_value(net, &like, of.depends);
+}
+
+/* Ops that make channels last of channels last. */
+static bool keeps_layout(const amp_net_node *node) {
+    static const char *const names[] = {"max_pool2d",       "avg_pool2d",
+                                        "batch_norm",       "convolution_pointwise",
+                                        "conv2d",           "convolution_transpose_pointwise",
+                                        "conv_transpose2d", "cat",
+                                        "interpolate"};
+    if (node->op->flags & AMP_OP_ELEMENTWISE) return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(node->op->name, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* The last of the three calls that lay_out puts in. */
+static bool is_laying_out(const amp_net_node *node) {
+    static const int64_t order[IMAGE] = {0, 3, 1, 2};
+    const amp_dims *dims = strcmp(node->op->name, "permute") == 0 ? amp_net_field(node, "dims") : NULL;
+    return dims && dims->count == IMAGE && memcmp(dims->values, order, sizeof order) == 0;
+}
+
+/* Whether a value comes out of convolutions, and so lies as they make it. */
+static bool is_laid_out(const amp_net *net, int value) {
+    for (int steps = 0; steps < 64; steps++) {
+        const int k = net->values[value].node;
+        if (k < 0 || net->values[value].rank != IMAGE) return false;
+        const amp_net_node *node = &net->nodes[k];
+        if (strstr(node->op->name, "conv") == node->op->name || is_laying_out(node)) return true;
+        if (!keeps_layout(node) || node->operand_count == 0 || node->operands[0].value < 0) return false;
+        value = node->operands[0].value;
+    }
+    return false;
+}
+
+/* Puts permute, contiguous, permute in front of node k; returns the value that lies so, or AMP_NET_NONE. */
+static int lay_out(amp_net *net, int k, int value) {
+    const int last = value_like(net, value), dense = value_like(net, value), back = value_like(net, value);
+    if (last < 0 || dense < 0 || back < 0) return AMP_NET_NONE;
+    amp_net_node *node = insert(net, k, "permute", dense, back);
+    if (!node) return AMP_NET_NONE;
+    *(amp_dims *)amp_net_field(node, "dims") = AMP_DIMS(0, 3, 1, 2);
+    node = insert(net, k, "contiguous", last, dense);
+    if (!node) return AMP_NET_NONE;
+    node = insert(net, k, "permute", value, last);
+    if (!node) return AMP_NET_NONE;
+    *(amp_dims *)amp_net_field(node, "dims") = AMP_DIMS(0, 2, 3, 1);
+    return back;
+}
+
+/* Outputs that may lie so are made row-major again. */
+static int restore_outputs(amp_net *net) {
+    int places = 0;
+    for (int i = 0; i < net->output_count; i++) {
+        const int value = net->outputs[i];
+        if (net->values[value].rank < 3 || net->values[value].constant) continue;
+        const int dense = value_like(net, value);
+        if (dense < 0 || !insert(net, net->node_count, "contiguous", value, dense)) continue;
+        net->outputs[i] = dense;
+        places++;
+    }
+    return places;
+}
+
+int amp_pass_layout(amp_net *net) {
+    int places = 0;
+    for (int k = 0; k < net->node_count; k++) {
+        amp_product p;
+        if (strstr(net->nodes[k].op->name, "conv") != net->nodes[k].op->name || !amp_product_read(net, k, &p)) continue;
+        if (net->values[p.input].rank != IMAGE || is_laid_out(net, p.input)) continue;
+        const int value = lay_out(net, k, p.input);
+        if (value < 0) continue;
+        amp_net_replace_from(net, k + 3, p.input, value); /* behind the three */
+        amp_net_count(net);
+        places++;
+    }
+    return places > 0 ? places + restore_outputs(net) : 0;
+}

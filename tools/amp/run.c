@@ -1,0 +1,73 @@
+/* amp run: from the command line to the report. */
+#include "run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int compare(run_report *r, run_comparison **to) {
+    const run_results *results = r->results;
+    if (!results->outputs[RUN_F32] || !results->outputs[RUN_BF16]) return AMP_EXIT_OK;
+    const int count = r->model->output_count;
+    run_comparison *all = *to = calloc((size_t)count + 1, sizeof *all);
+    if (!all) return run_no_memory();
+    r->comparisons = all;
+    for (int i = 0; i < count; i++) {
+        const int code = run_compare(&all[i], results->outputs[RUN_F32][i], results->outputs[RUN_BF16][i]);
+        if (code) return code;
+    }
+    return AMP_EXIT_OK;
+}
+
+static int print(const run_report *r) {
+    if (r->options->json) return run_print_json(r);
+    const int code = run_print_figures(r);
+    return code ? code : run_print_outputs(r);
+}
+
+static void free_files(run_report *r) {
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        for (int i = 0; r->files[kind] && i < r->model->output_count; i++) free(r->files[kind][i]);
+        free(r->files[kind]);
+    }
+}
+
+/* Everything but the first runs. */
+static int run_warm(const run_options *o, run_results *results) {
+    run_model m = {0};
+    run_inputs in = {0};
+    run_report r = {.options = o, .model = &m, .inputs = &in, .results = results};
+    run_comparison *comparisons = NULL;
+    int code = run_set_up(o);
+    if (!code) code = run_model_load(&m, o->model);
+    if (!code) code = run_inputs_make(&in, &m, o);
+    if (!code && !o->json) code = run_print_model(&r);
+    if (!code) code = run_measure(results, &m, &in, o);
+    if (!code) code = compare(&r, &comparisons);
+    if (!code) code = run_save(&r);
+    if (!code) code = print(&r);
+    free_files(&r);
+    free(comparisons);
+    run_results_free(results, &m);
+    run_inputs_free(&in);
+    run_model_free(&m);
+    return code;
+}
+
+static int run_all(const run_options *o) {
+    run_results results = {0};
+    int code = run_save_begin(o);
+    if (!code) code = run_cold(o, results.times);
+    return code ? code : run_warm(o, &results);
+}
+
+int amp_command_run(int argc, char **argv) {
+    run_options o;
+    int code = run_options_parse(argc, argv, &o);
+    if (!code && o.help) {
+        fputs(run_help, stdout);
+    } else if (!code) {
+        code = o.check ? run_check(&o) : run_all(&o);
+    }
+    run_options_free(&o);
+    return code;
+}

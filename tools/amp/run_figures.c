@@ -1,0 +1,135 @@
+/* amp run: how long it took, for people. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "amp/system.h"
+#include "run.h"
+
+static const char *const names[RUN_KINDS] = {"f32", "bf16"};
+
+typedef double figure_function(const run_report *r, run_kind kind);
+
+static double load_of(const run_report *r, run_kind kind) {
+    return r->results->times[kind].load;
+}
+static double first_of(const run_report *r, run_kind kind) {
+    return r->results->times[kind].first;
+}
+static double median_of(const run_report *r, run_kind kind) {
+    return run_quantile(&r->results->times[kind], 0.5);
+}
+static double fast_of(const run_report *r, run_kind kind) {
+    return run_quantile(&r->results->times[kind], 0.1);
+}
+static double slow_of(const run_report *r, run_kind kind) {
+    return run_quantile(&r->results->times[kind], 0.9);
+}
+static double rate_of(const run_report *r, run_kind kind) {
+    return 1e3 * (double)run_items(r->inputs) / median_of(r, kind);
+}
+static double memory_of(const run_report *r, run_kind kind) {
+    return r->results->times[kind].peak_bytes / 1e6;
+}
+
+static const struct {
+    const char *title;
+    figure_function *ask;
+} figures[] = {
+    {"load, ms", load_of},         {"first run, ms", first_of},     {"peak memory, MB", memory_of},
+    {"median run, ms", median_of}, {"10 % are under, ms", fast_of}, {"90 % are under, ms", slow_of},
+};
+
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+/* Digits behind the point that show four, if six will do. */
+static int digits_of(double value) {
+    int digits = 0;
+    for (; value < 999.5 && digits < 6; value *= 10) digits++;
+    return digits;
+}
+
+/* A row has the digits of its least number. */
+static void write_row(run_table *t, const run_report *r, figure_function *ask) {
+    int digits = 0;
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        const int its = r->options->wanted[kind] ? digits_of(ask(r, (run_kind)kind)) : 0;
+        if (its > digits) digits = its;
+    }
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (r->options->wanted[kind]) run_cell(t, "%.*f", digits, ask(r, (run_kind)kind));
+        if (!r->options->wanted[kind]) run_cell(t, "%s", "");
+    }
+}
+
+static void write_rate(run_table *t, const run_report *r) {
+    const int64_t items = run_items(r->inputs);
+    if (items == 0) return;
+    if (items == 1) run_cell(t, "%s", "items a second");
+    if (items > 1) run_cell(t, "items a second, %" PRId64 " a run", items);
+    write_row(t, r, rate_of);
+}
+
+static void write_speed_up(run_table *t, const run_report *r) {
+    run_cell(t, "%s", "speed-up");
+    run_cell(t, "%s", "");
+    run_cell(t, "%.2fx", median_of(r, RUN_F32) / median_of(r, RUN_BF16));
+}
+
+static int print_table(const run_report *r) {
+    static const bool right[] = {false, true, true};
+    const bool *wanted = r->options->wanted;
+    run_table t = {.columns = 3, .right = right};
+    run_cell(&t, "%s", "");
+    for (int kind = 0; kind < RUN_KINDS; kind++) run_cell(&t, "%s", wanted[kind] ? names[kind] : "");
+    for (int i = 0; i < FIGURES; i++) {
+        run_cell(&t, "%s", figures[i].title);
+        write_row(&t, r, figures[i].ask);
+    }
+    if (wanted[RUN_F32] && wanted[RUN_BF16]) write_speed_up(&t, r);
+    write_rate(&t, r);
+    return run_table_end(&t);
+}
+
+/* "AMD EPYC 9575F, avx512bf16, 2 threads; 31 runs of each, in turns. …" */
+static void write_machine(FILE *out, const run_report *r) {
+    const run_times *times = &r->results->times[r->options->wanted[RUN_F32] ? RUN_F32 : RUN_BF16];
+    const int threads = amp_get_num_threads();
+    fprintf(out, "%s, %s, %d thread%s%s; ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
+            threads == 1 ? "" : "s", r->options->device == AMP_DEVICE_CUDA ? ", on CUDA" : "");
+    fprintf(out, "%d run%s%s. Load, first run and memory: ", times->count, times->count == 1 ? "" : "s",
+            r->comparisons ? " of each, in turns" : "");
+    fprintf(out,
+            times->processes == 1 ? "of a process that did only that."
+                                  : "the least of %d processes that did only that.",
+            times->processes);
+}
+
+static int print_machine(const run_report *r) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return run_no_memory();
+    write_machine(out, r);
+    return run_print_paragraph(fclose(out) == 0 ? text : NULL, 0, 0);
+}
+
+/* Runs that differ so much were kept waiting by others. */
+static bool is_busy(const run_report *r) {
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (r->options->wanted[kind] && slow_of(r, (run_kind)kind) > 3 * fast_of(r, (run_kind)kind)) return true;
+    }
+    return false;
+}
+
+int run_print_figures(const run_report *r) {
+    if (r->options->runs == 0) return AMP_EXIT_OK;
+    int code = print_table(r);
+    putchar('\n');
+    if (!code) code = print_machine(r);
+    if (!code && is_busy(r))
+        puts("The runs differ by much: where others use the cores too, OMP_WAIT_POLICY=passive\nand fewer --threads "
+             "help.");
+    putchar('\n');
+    return code;
+}

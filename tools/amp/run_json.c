@@ -1,0 +1,155 @@
+/* amp run: the report for programs. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/system.h"
+#include "amp/tensor.h"
+#include "run.h"
+
+/* JSON has no NaN and no infinity. */
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* What is no UTF-8 in a file's texts has question marks. */
+static json_t *text(const char *value) {
+    if (!value) return json_null();
+    char *copy = strdup(value);
+    if (!copy) return NULL;
+    run_clean(copy);
+    json_t *string = json_string(copy);
+    free(copy);
+    return string;
+}
+
+static json_t *extents(int rank, const int64_t *shape, const char *const *names) {
+    if (rank == AMP_GRAPH_OPEN) return json_null();
+    json_t *list = json_array();
+    for (int d = 0; d < rank; d++) {
+        const bool open = shape[d] == AMP_GRAPH_OPEN;
+        json_array_append_new(list, open ? text(names ? names[d] : NULL) : json_integer((json_int_t)shape[d]));
+    }
+    return list;
+}
+
+static json_t *value_json(const amp_graph_value *value) {
+    json_t *object = json_object();
+    json_object_set_new(object, "name", text(value->name));
+    json_object_set_new(object, "dtype", text(value->dtype == AMP_DTYPE_NONE ? NULL : amp_dtype_name(value->dtype)));
+    json_object_set_new(object, "declared", extents(value->rank, value->shape, value->extent_names));
+    return object;
+}
+
+static json_t *input_json(const run_input *input) {
+    static const char *const sources[] = {[RUN_RANDOM] = "random", [RUN_NPY] = "npy", [RUN_IMAGE] = "image"};
+    json_t *object = value_json(input->wanted), *assumed = json_array();
+    for (int d = 0; d < input->rank; d++) {
+        if (input->assumed[d]) json_array_append_new(assumed, json_integer(d));
+    }
+    json_object_set_new(object, "shape", extents(input->rank, input->shape, NULL));
+    json_object_set_new(object, "assumed", assumed);
+    json_object_set_new(object, "source", text(sources[input->source]));
+    json_object_set_new(object, "file", text(input->file));
+    return object;
+}
+
+static json_t *comparison_json(const run_comparison *c, int64_t differing) {
+    if (!c->same_shape) return json_null();
+    json_t *object = json_object();
+    json_object_set_new(object, "cosine", number(c->cosine));
+    json_object_set_new(object, "largest_error", number(c->largest));
+    json_object_set_new(object, "largest_value", number(c->magnitude));
+    json_object_set_new(object, "different", json_integer((json_int_t)differing));
+    return object;
+}
+
+enum { FIRST_VALUES = 16 };
+
+static json_t *result_json(const run_report *r, run_kind kind, int index) {
+    const amp_tensor *t = r->results->outputs[kind][index];
+    double values[FIRST_VALUES];
+    const int count = run_first_values(t, values, FIRST_VALUES);
+    json_t *object = json_object(), *list = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(list, number(values[i]));
+    json_object_set_new(object, "shape", extents(amp_tensor_rank(t), amp_tensor_shape(t), NULL));
+    json_object_set_new(object, "dtype", text(amp_dtype_name(amp_tensor_dtype(t))));
+    json_object_set_new(object, "first_values", list);
+    if (r->files[kind]) json_object_set_new(object, "file", text(r->files[kind][index]));
+    return object;
+}
+
+static const char *const names[RUN_KINDS] = {"f32", "bf16"};
+
+static json_t *output_json(const run_report *r, int index) {
+    json_t *object = value_json(&r->model->outputs[index]);
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (r->results->outputs[kind]) json_object_set_new(object, names[kind], result_json(r, (run_kind)kind, index));
+    }
+    if (r->comparisons)
+        json_object_set_new(object, "bf16_against_f32",
+                            comparison_json(&r->comparisons[index], r->comparisons[index].different));
+    return object;
+}
+
+static json_t *times_json(const run_report *r, run_kind kind) {
+    const run_times *t = &r->results->times[kind];
+    json_t *object = json_object(), *list = json_array();
+    const double median = run_quantile(t, 0.5);
+    for (int i = 0; i < t->count; i++) json_array_append_new(list, number(t->ms[i]));
+    json_object_set_new(object, "load_ms", number(t->load));
+    json_object_set_new(object, "first_ms", number(t->first));
+    json_object_set_new(object, "peak_bytes", number(t->peak_bytes));
+    json_object_set_new(object, "median_ms", number(median));
+    json_object_set_new(object, "p10_ms", number(run_quantile(t, 0.1)));
+    json_object_set_new(object, "p90_ms", number(run_quantile(t, 0.9)));
+    json_object_set_new(object, "items_per_second", number(1e3 * (double)run_items(r->inputs) / median));
+    json_object_set_new(object, "sorted_ms", list);
+    return object;
+}
+
+static json_t *model_json(const run_report *r) {
+    const run_model *m = r->model;
+    json_t *object = json_object();
+    json_object_set_new(object, "path", text(r->options->model));
+    json_object_set_new(object, "bytes", json_integer((json_int_t)m->bytes));
+    json_object_set_new(object, "opset", json_integer((json_int_t)m->opset));
+    json_object_set_new(object, "ir_version", json_integer((json_int_t)m->ir_version));
+    json_object_set_new(object, "nodes", json_integer((json_int_t)m->nodes));
+    json_object_set_new(object, "producer", text(m->producer));
+    return object;
+}
+
+static json_t *machine_json(const run_options *o) {
+    return json_pack("{s:s, s:s, s:s, s:i, s:s}", "libamp", amp_version_string(), "cpu", amp_cpu()->model, "isa",
+                     amp_isa_name(amp_isa_best()), "threads", amp_get_num_threads(), "device",
+                     amp_device_name(o->device));
+}
+
+static json_t *report_json(const run_report *r) {
+    json_t *root = json_object(), *inputs = json_array(), *outputs = json_array(), *times = json_object();
+    for (int i = 0; i < r->model->input_count; i++) json_array_append_new(inputs, input_json(&r->inputs->items[i]));
+    for (int i = 0; i < r->model->output_count; i++) json_array_append_new(outputs, output_json(r, i));
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (r->results->times[kind].count) json_object_set_new(times, names[kind], times_json(r, (run_kind)kind));
+    }
+    json_object_set_new(root, "model", model_json(r));
+    json_object_set_new(root, "machine", machine_json(r->options));
+    json_object_set_new(root, "seed", json_integer((json_int_t)r->options->seed));
+    json_object_set_new(root, "inputs", inputs);
+    json_object_set_new(root, "outputs", outputs);
+    json_object_set_new(root, "times", times);
+    return root;
+}
+
+int run_print_json(const run_report *r) {
+    json_t *root = report_json(r);
+    char *printed = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    if (!printed) return run_no_memory();
+    puts(printed);
+    free(printed);
+    return AMP_EXIT_OK;
+}

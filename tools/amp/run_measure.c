@@ -1,0 +1,141 @@
+/* amp run: running, in turns. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/amp.h"
+#include "machine/isa.h"
+#include "policy/policy.h"
+#include "run.h"
+
+/* ---- The process ------------------------------------------------------------------------------------------------- */
+static int use_isa(const char *name) {
+    if (!name) return AMP_EXIT_OK;
+    for (int i = 0; i < AMP_ISA_COUNT; i++) {
+        if (strcmp(name, amp_isa_name((amp_isa)i)) != 0) continue;
+        amp_isa_detect_again(name);
+        if (amp_isa_usable((amp_isa)i)) return AMP_EXIT_OK;
+        return run_fail(AMP_EXIT_USAGE, "--isa %s cannot be used: %s", name, amp_isa_reason((amp_isa)i));
+    }
+    return run_usage("'--isa' takes ref, avx2, avx512, avx512bf16 or amx, not '%s'", name);
+}
+
+int run_set_up(const run_options *o) {
+    const int code = use_isa(o->isa);
+    if (code) return code;
+    if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) return run_fail_amp();
+    if (o->threads > 0 && amp_set_num_threads((int)o->threads) != AMP_OK) return run_fail_amp();
+    const char *reason;
+    if (amp_device_is_usable(o->device, &reason)) return AMP_EXIT_OK;
+    return run_fail(AMP_EXIT_USAGE, "--device %s cannot be used: %s", amp_device_name(o->device), reason);
+}
+
+/* ---- Runs -------------------------------------------------------------------------------------------------------- */
+amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs) {
+    const bool lower = kind == RUN_BF16;
+    if (lower)
+        (void)amp_autocast_enter(
+            &(amp_autocast_args){.struct_size = sizeof(amp_autocast_args), .device = device, .dtype = AMP_BF16});
+    (void)amp_graph_run(m->graph, in->tensors, in->count, outputs, m->output_count);
+    if (lower) (void)amp_autocast_exit(device);
+    if (device == AMP_DEVICE_CUDA) (void)amp_cuda_synchronize();
+    return amp_last_status();
+}
+
+enum { LEAST_RUNS = 3, PATIENCE = 250, MANY_BYTES = 30000000 }; /* of each; ms between lines of progress */
+
+static const char *const names[RUN_KINDS] = {"f32", "bf16"};
+
+static int keep_outputs(run_results *r, const run_model *m, const run_inputs *in, run_kind kind, amp_device device) {
+    r->outputs[kind] = calloc((size_t)m->output_count + 1, sizeof(amp_tensor *));
+    if (!r->outputs[kind]) return run_no_memory();
+    if (r->times[kind].first > 2 * PATIENCE || m->bytes > MANY_BYTES) run_progress("%s: the first run", names[kind]);
+    return run_once(m, in, kind, device, r->outputs[kind]) == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
+}
+
+/* Adds a time; false: no memory. Room doubles. */
+static bool add_time(run_times *t, double ms) {
+    const bool is_full = (t->count & (t->count - 1)) == 0; /* 0, 1, 2, 4, … */
+    if (is_full) {
+        double *more = realloc(t->ms, (t->count ? 2 * (size_t)t->count : 1) * sizeof *more);
+        if (!more) return false;
+        t->ms = more;
+    }
+    t->ms[t->count++] = ms;
+    return true;
+}
+
+static int time_run(run_results *r, const run_model *m, const run_inputs *in, run_kind kind, amp_device device,
+                    amp_tensor **room) {
+    const double start = run_milliseconds();
+    const amp_status status = run_once(m, in, kind, device, room);
+    const double ms = run_milliseconds() - start;
+    for (int i = 0; i < m->output_count; i++) {
+        amp_release(room[i]);
+        room[i] = NULL;
+    }
+    if (status != AMP_OK) return run_fail_amp();
+    return add_time(&r->times[kind], ms) ? AMP_EXIT_OK : run_no_memory();
+}
+
+static bool is_done(int64_t rounds, double ms, const run_options *o) {
+    return rounds == o->runs || (rounds >= LEAST_RUNS && ms >= 1e3 * o->seconds);
+}
+
+static int run_in_turns(run_results *r, const run_model *m, const run_inputs *in, const run_options *o,
+                        amp_tensor **room) {
+    const double start = run_milliseconds();
+    double now = start, said = start;
+    for (int64_t rounds = 0; !is_done(rounds, now - start, o); rounds++) {
+        for (int kind = 0; kind < RUN_KINDS; kind++) {
+            if (!o->wanted[kind]) continue;
+            const int code = time_run(r, m, in, (run_kind)kind, o->device, room);
+            if (code) return code;
+        }
+        now = run_milliseconds();
+        if (now - said < PATIENCE) continue;
+        run_progress("round %lld, %.0f of %g s", (long long)rounds + 1, (now - start) / 1e3, o->seconds);
+        said = now;
+    }
+    return AMP_EXIT_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int run_measure(run_results *r, const run_model *m, const run_inputs *in, const run_options *o) {
+    amp_tensor **room = calloc((size_t)m->output_count + 1, sizeof *room);
+    int code = room ? AMP_EXIT_OK : run_no_memory();
+    for (int kind = 0; !code && kind < RUN_KINDS; kind++) {
+        if (o->wanted[kind]) code = keep_outputs(r, m, in, (run_kind)kind, o->device);
+    }
+    if (!code) code = run_in_turns(r, m, in, o, room);
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (r->times[kind].count) qsort(r->times[kind].ms, (size_t)r->times[kind].count, sizeof(double), ascending);
+    }
+    run_progress_end();
+    free(room);
+    return code;
+}
+
+void run_results_free(run_results *r, const run_model *m) {
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        for (int i = 0; r->outputs[kind] && i < m->output_count; i++) amp_release(r->outputs[kind][i]);
+        free(r->outputs[kind]);
+        free(r->times[kind].ms);
+    }
+    *r = (run_results){0};
+}
+
+/* ---- Figures ----------------------------------------------------------------------------------------------------- */
+double run_quantile(const run_times *t, double part) {
+    return t->ms[(int)(part * (t->count - 1) + 0.5)];
+}
+
+int64_t run_items(const run_inputs *in) {
+    for (int i = 0; i < in->count; i++) {
+        if (in->items[i].rank > 0) return in->items[i].shape[0];
+    }
+    return 0;
+}

@@ -1,0 +1,203 @@
+/* amp run: its options. */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
+                        "Runs a model in f32 and in bf16, in turns, and prints how long that took, the\n"
+                        "memory that it took, and how near the two are. Inputs that no file is given for\n"
+                        "are made up, and the report says which.\n\n"
+                        "  --input NAME=FILE    an input: .npy, or a PNG or JPEG image, brought to the\n"
+                        "                       size that the model wants; NAME= may be left out where\n"
+                        "                       the model has one input\n"
+                        "  --shape NAME=1x3x640x640\n"
+                        "                       the extents of an input that is made up, or of an image\n"
+                        "  --seed N             of what is made up (0): normal numbers; integers below\n"
+                        "                       the extent of the table that they pick from, else 0, 1\n"
+                        "  --output DIR         writes each output as DIR/NAME.npy; where both run, that\n"
+                        "                       of bf16 as DIR/NAME.bf16.npy. bf16 becomes f32\n"
+                        "  --f32, --bf16        only this one\n"
+                        "  --seconds S          how long to run in all (3); at least three times each\n"
+                        "  --runs N             at most N times each; 0: only the outputs, without times\n"
+                        "  --threads N          that an op may use\n"
+                        "  --device cpu|cuda    where it runs (cpu)\n"
+                        "  --isa NAME           highest instruction set: ref, avx2, avx512, avx512bf16,\n"
+                        "                       amx\n"
+                        "  --mean A,B,C         an image becomes (value / 255 - mean) / scale; one number\n"
+                        "  --scale A,B,C        is for all channels. Without them 0 and 1\n"
+                        "  --layout nchw|nhwc   the order in which the model wants an image's extents;\n"
+                        "                       without it as its shape says\n"
+                        "  --check              runs nothing: lists every node that libamp cannot run\n"
+                        "  --json               the report for programs\n"
+                        "  --help               this text\n\n"
+                        "Load, first run and memory are the least of up to three processes that do just\n"
+                        "that, for each. Transparent parts of an image are white.\n";
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+static bool read_integer(const char *text, int64_t least, int64_t most, int64_t *value) {
+    char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    *value = number;
+    return errno == 0 && end != text && *end == 0 && number >= least && number <= most;
+}
+
+static bool read_number(const char *text, char **end, double *value) {
+    *value = strtod(text, end);
+    return *end != text && isfinite(*value);
+}
+
+static bool read_numbers(const char *text, run_numbers *numbers) {
+    char *end = (char *)text;
+    for (numbers->count = 0; numbers->count < RUN_CHANNELS; text = end + 1) {
+        if (!read_number(text, &end, &numbers->values[numbers->count++])) return false;
+        if (*end == 0) return numbers->count == 1 || numbers->count == RUN_CHANNELS;
+        if (*end != ',') return false;
+    }
+    return false;
+}
+
+static int index_of(const char *word, const char *const *words) {
+    int i = 0;
+    while (words[i] && strcmp(word, words[i]) != 0) i++;
+    return words[i] ? i : -1;
+}
+
+static const char *const devices[] = {"cpu", "cuda", NULL};
+static const char *const layouts[] = {"", "nchw", "nhwc", NULL};
+
+/* ---- One function for each kind of option: false where `value` is none ------------------------------------------- */
+static bool take_text(void *to, const char *value) {
+    *(const char **)to = value;
+    return *value != 0;
+}
+
+static bool take_flag(void *to, const char *value) {
+    (void)value;
+    *(bool *)to = true;
+    return true;
+}
+
+static bool take_item(void *to, const char *value) {
+    run_list *list = to; /* has room for every word of the command line */
+    list->items[list->count++] = value;
+    return *value != 0;
+}
+
+static bool take_runs(void *to, const char *value) {
+    return read_integer(value, 0, 1000000, to);
+}
+
+static bool take_threads(void *to, const char *value) {
+    return read_integer(value, 1, 4096, to);
+}
+
+static bool take_seed(void *to, const char *value) {
+    return read_integer(value, 0, INT64_MAX, to);
+}
+
+static bool take_seconds(void *to, const char *value) {
+    char *end;
+    return read_number(value, &end, to) && *end == 0 && *(double *)to >= 0 && *(double *)to <= 1e6;
+}
+
+static bool take_mean(void *to, const char *value) {
+    return read_numbers(value, to);
+}
+
+static bool take_scale(void *to, const char *value) {
+    run_numbers *scale = to;
+    bool good = read_numbers(value, scale);
+    for (int i = 0; good && i < scale->count; i++) good = scale->values[i] != 0;
+    return good;
+}
+
+static bool take_device(void *to, const char *value) {
+    const int i = index_of(value, devices);
+    if (i >= 0) *(amp_device *)to = (amp_device)i;
+    return i >= 0;
+}
+
+static bool take_layout(void *to, const char *value) {
+    const int i = index_of(value, layouts);
+    if (i > 0) *(run_layout *)to = (run_layout)i;
+    return i > 0;
+}
+
+static const struct {
+    const char *name;
+    size_t place;
+    bool (*take)(void *to, const char *value);
+    const char *wants; /* of a value; NULL: there is none */
+} options[] = {
+    {"--input", offsetof(run_options, inputs), take_item, "NAME=FILE"},
+    {"--shape", offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
+    {"--seed", offsetof(run_options, seed), take_seed, "an integer from 0 on"},
+    {"--output", offsetof(run_options, output), take_text, "a folder"},
+    {"--f32", offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
+    {"--bf16", offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
+    {"--seconds", offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
+    {"--runs", offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
+    {"--threads", offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
+    {"--device", offsetof(run_options, device), take_device, "cpu or cuda"},
+    {"--isa", offsetof(run_options, isa), take_text, "the name of an instruction set"},
+    {"--mean", offsetof(run_options, mean), take_mean, "a number, or three with commas between"},
+    {"--scale", offsetof(run_options, scale), take_scale, "a number other than 0, or three with commas between"},
+    {"--layout", offsetof(run_options, layout), take_layout, "nchw or nhwc"},
+    {"--check", offsetof(run_options, check), take_flag, NULL},
+    {"--json", offsetof(run_options, json), take_flag, NULL},
+    {"--help", offsetof(run_options, help), take_flag, NULL},
+};
+
+enum { OPTION_COUNT = sizeof options / sizeof *options };
+
+/* ---- The command line -------------------------------------------------------------------------------------------- */
+static int take_option(run_options *o, char **argv, int *i) {
+    int k = 0;
+    while (k < OPTION_COUNT && strcmp(argv[*i], options[k].name) != 0) k++;
+    if (k == OPTION_COUNT) return run_usage("there is no option '%s'", argv[*i]);
+    const char *value = options[k].wants ? argv[++*i] : "";
+    if (!value) return run_usage("'%s' needs a value: %s", options[k].name, options[k].wants);
+    if (options[k].take((char *)o + options[k].place, value)) return AMP_EXIT_OK;
+    return run_usage("'%s' takes %s, not '%s'", options[k].name, options[k].wants, value);
+}
+
+static bool has_images_only_options(const run_options *o) {
+    return o->mean.count > 0 || o->scale.count > 0 || o->layout != RUN_BY_SHAPE;
+}
+
+static int judge(run_options *o) {
+    if (!o->model) return run_usage("a model is missing");
+    if (has_images_only_options(o) && o->inputs.count == 0)
+        return run_usage("--mean, --scale and --layout are for image files, and no --input is one");
+    if (!o->wanted[RUN_F32] && !o->wanted[RUN_BF16]) o->wanted[RUN_F32] = o->wanted[RUN_BF16] = true;
+    return AMP_EXIT_OK;
+}
+
+int run_options_parse(int argc, char **argv, run_options *o) {
+    *o = (run_options){.runs = INT64_MAX, .seconds = 3};
+    o->inputs.items = calloc((size_t)argc, sizeof *o->inputs.items);
+    o->shapes.items = calloc((size_t)argc, sizeof *o->shapes.items);
+    if (!o->inputs.items || !o->shapes.items) return run_no_memory();
+    for (int i = 1; i < argc; i++) {
+        const bool is_option = argv[i][0] == '-' && argv[i][1];
+        if (is_option) {
+            const int code = take_option(o, argv, &i);
+            if (code) return code;
+        } else if (o->model) {
+            return run_usage("one model at a time, not also '%s'", argv[i]);
+        } else {
+            o->model = argv[i];
+        }
+    }
+    return o->help ? AMP_EXIT_OK : judge(o);
+}
+
+void run_options_free(run_options *o) {
+    free(o->inputs.items);
+    free(o->shapes.items);
+}
