@@ -124,7 +124,7 @@ amp_status onnx_compress(amp_onnx_step *s) {
 amp_status onnx_nonzero(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0);
     if (x && x->rank == 0) x = amp_reshape(x, AMP_DIMS(1));
-    return amp_onnx_set(s, 0, amp_transpose(AMP_ONNX_CALL("nonzero", x), 0, 1));
+    return amp_onnx_set(s, 0, amp_transpose(amp_nonzero(x), 0, 1));
 }
 
 /* ---- Turning round, triangles, classes ------------------------------------------------------------------------- */

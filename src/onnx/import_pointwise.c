@@ -67,7 +67,7 @@ amp_status onnx_bit_shift(amp_onnx_step *s) {
     if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
     if (!left && strcmp(direction, "RIGHT") != 0)
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "direction '%.40s'; expected LEFT or RIGHT", direction);
-    return amp_onnx_set(s, 0, AMP_ONNX_CALL(left ? "bitwise_left_shift" : "bitwise_right_shift", x[0], x[1]));
+    return amp_onnx_set(s, 0, left ? amp_bitwise_left_shift(x[0], x[1]) : amp_bitwise_right_shift(x[0], x[1]));
 }
 
 amp_status onnx_isinf(amp_onnx_step *s) {

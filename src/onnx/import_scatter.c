@@ -19,25 +19,10 @@ static amp_status read_reduction(const amp_onnx_step *s, const char **reduce) {
     return amp_onnx_fail(s, AMP_ERROR_INVALID, "there is no reduction '%.40s'", name);
 }
 
-static amp_tensor *scatter_reduce(amp_tensor *x, int64_t axis, amp_tensor *places, amp_tensor *updates,
-                                  const char *reduce) {
-    amp_tensor *y = NULL;
-    const amp_argument arguments[] = {{NULL, {.kind = AMP_VALUE_TENSOR, .as.tensor = x}},
-                                      {NULL, {.kind = AMP_VALUE_SCALAR, .as.scalar = amp_int(axis)}},
-                                      {NULL, {.kind = AMP_VALUE_TENSOR, .as.tensor = places}},
-                                      {NULL, {.kind = AMP_VALUE_TENSOR, .as.tensor = updates}},
-                                      {NULL, {.kind = AMP_VALUE_STRING, .as.string = reduce}}};
-    const int count = (int)(sizeof arguments / sizeof arguments[0]);
-    return amp_call_op("scatter_reduce", arguments, count, &y, 1, NULL) == AMP_OK ? y : NULL;
-}
-
 static amp_tensor *put(amp_tensor *x, int64_t axis, amp_tensor *places, amp_tensor *updates, const char *reduce) {
     if (!x || !places || !updates) return NULL;
     updates = amp_onnx_as(updates, x->dtype);
-    if (!reduce) return amp_scatter(x, axis, places, updates);
-    if (strcmp(reduce, "sum") == 0) return amp_scatter_add(x, axis, places, updates);
-    if (strcmp(reduce, "prod") == 0) return amp_scatter(x, axis, places, updates, .reduce = "multiply");
-    return scatter_reduce(x, axis, places, updates, reduce);
+    return reduce ? amp_scatter_reduce(x, axis, places, updates, reduce) : amp_scatter(x, axis, places, updates);
 }
 
 amp_status onnx_scatter_elements(amp_onnx_step *s) {
