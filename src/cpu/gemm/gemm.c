@@ -205,13 +205,6 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
-/* Of what it stored. */
-static void relu_tile(const part *t, const amp_gemm_tile *tile) {
-    const amp_gemm_finish *f = &t->finish;
-    void *c = (void *)at(f->c, f->c_dtype, tile->row * f->c_row_stride + tile->column);
-    t->p->isa->relu(c, f->c_dtype, tile->repeat * tile->rows, tile->columns, f->c_row_stride);
-}
-
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -240,7 +233,6 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
         .repeat = repeat,
     };
     p->isa->tile(&tile);
-    if (last && p->relu) relu_tile(t, &tile);
     if (!last || p->stores) return;
     const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
     finish_tile(t, &place, tile.c);
@@ -270,6 +262,17 @@ static void run_pass(const part *t, range columns, range blocks) {
     }
 }
 
+/* Of what the chunk stored in these columns: not among the tiles, for small products feel each line of code there. */
+static __attribute__((noinline)) void relu_columns(const part *t, range columns) {
+    const amp_gemm *g = t->p->g;
+    const amp_gemm_finish *f = &t->finish;
+    const int64_t row = t->rows.begin * t->p->panel_rows, end = t->rows.end * t->p->panel_rows;
+    const int64_t column = columns.begin * AMP_GEMM_BLOCK, behind = columns.end * AMP_GEMM_BLOCK;
+    void *c = (void *)at(f->c, f->c_dtype, row * f->c_row_stride + column);
+    t->p->isa->relu(c, f->c_dtype, (end < g->m ? end : g->m) - row, (behind < g->n ? behind : g->n) - column,
+                    f->c_row_stride);
+}
+
 static void run_chunk(const part *t) {
     const plan *p = t->p;
     for (int64_t n = t->columns.begin; n < t->columns.end; n += p->group) {
@@ -280,6 +283,7 @@ static void run_chunk(const part *t) {
             run_pass(t, columns, blocks);
             blocks.begin = blocks.end;
         } while (blocks.end < p->k_blocks);
+        if (p->relu && t->rows.begin < t->rows.end) relu_columns(t, columns);
     }
 }
 
