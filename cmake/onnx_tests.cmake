@@ -1,7 +1,13 @@
 # ONNX's own node tests, where AMP_ONNX_CASES names a folder of them at test time (tests/onnx/onnx_node_cases.cc says what
-# it holds).
+# it holds); on the CUDA backend too, over the fake driver.
 add_executable(onnx_node_cases tests/onnx/onnx_node_cases.cc)
 set_target_properties(onnx_node_cases PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 target_link_libraries(onnx_node_cases PRIVATE amp_internal)
-add_test(NAME onnx_node_cases COMMAND ${PROJECT_SOURCE_DIR}/tests/onnx/node_cases.sh $<TARGET_FILE:onnx_node_cases>)
-set_tests_properties(onnx_node_cases PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+set(node_cases ${PROJECT_SOURCE_DIR}/tests/onnx/node_cases.sh $<TARGET_FILE:onnx_node_cases>)
+add_test(NAME onnx_node_cases COMMAND ${node_cases})
+set(node_tests onnx_node_cases)
+if(AMP_HAVE_CUDA)
+    add_test(NAME onnx_node_cases_cuda COMMAND ${node_cases} ${fake_cuda_dir})
+    list(APPEND node_tests onnx_node_cases_cuda)
+endif()
+set_tests_properties(${node_tests} PROPERTIES LABELS fast SKIP_RETURN_CODE 77)

@@ -16,6 +16,25 @@ amp_tensor *amp_onnx_call(const char *op, amp_tensor *const *tensors, int count)
     return amp_call_op(op, arguments, count, &result, 1, NULL) == AMP_OK ? result : NULL;
 }
 
+void amp_onnx_meet(amp_tensor **tensors, int count) {
+    amp_device there = AMP_DEVICE_CPU;
+    for (int i = 0; i < count; i++) {
+        if (tensors[i] && amp_tensor_device(tensors[i]) != AMP_DEVICE_CPU) there = amp_tensor_device(tensors[i]);
+    }
+    for (int i = 0; i < count && there != AMP_DEVICE_CPU; i++) {
+        if (tensors[i] && amp_tensor_device(tensors[i]) != there) tensors[i] = amp_to_device(tensors[i], there);
+    }
+}
+
+bool amp_onnx_operands(const amp_onnx_step *s, amp_tensor **operands, int count) {
+    for (int i = 0; i < count; i++) {
+        operands[i] = amp_onnx_required(s, i);
+        if (!operands[i]) return false;
+    }
+    amp_onnx_meet(operands, count);
+    return !amp_failed();
+}
+
 amp_dims amp_onnx_dims(int count, const int64_t *values) {
     amp_dims dims = {.count = count, .set = AMP_PRESENT};
     for (int i = 0; values && i < count && i < AMP_MAX_RANK; i++) dims.values[i] = values[i];

@@ -11,6 +11,12 @@ amp_tensor *amp_onnx_call(const char *op, amp_tensor *const *tensors, int count)
     amp_onnx_call(op, (amp_tensor *const[]){__VA_ARGS__},                                                              \
                   (int)(sizeof((amp_tensor *const[]){__VA_ARGS__}) / sizeof(amp_tensor *)))
 
+/* Of tensors on several devices, those on the CPU go to the other: what is known of shapes is on the CPU. NULLs stay. */
+void amp_onnx_meet(amp_tensor **tensors, int count);
+
+/* The first `count` inputs, which must be there, on one device; false with an error. */
+bool amp_onnx_operands(const amp_onnx_step *s, amp_tensor **operands, int count);
+
 /* A list of `count` sizes or axes, at most AMP_MAX_RANK; values NULL: to be filled in. */
 amp_dims amp_onnx_dims(int count, const int64_t *values);
 

@@ -33,6 +33,7 @@ static amp_tensor *column(const amp_tensor *beside, int64_t count, int64_t step)
 
 amp_status amp_onnx_rows(const amp_onnx_step *s, amp_tensor *x, amp_tensor *indices, int64_t batch_dims,
                          amp_onnx_row_set *rows) {
+    *rows = (amp_onnx_row_set){.of = NULL};
     if (!x || !indices) return amp_pending_error();
     const int last = indices->rank - 1;
     if (last < 0 || batch_dims < 0 || batch_dims > last || batch_dims > x->rank ||
@@ -70,10 +71,12 @@ static amp_status joined_shape(const amp_onnx_step *s, const amp_tensor *x, int 
 }
 
 amp_status onnx_gather(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *indices = amp_onnx_required(s, 1);
-    const int axis = x ? (int)amp_onnx_axis(s, amp_onnx_int(s, "axis", 0), x->rank) : -1;
+    amp_tensor *operands[2];
+    if (!amp_onnx_operands(s, operands, 2)) return amp_pending_error();
+    amp_tensor *x = operands[0], *indices = operands[1];
+    const int axis = (int)amp_onnx_axis(s, amp_onnx_int(s, "axis", 0), x->rank);
     amp_dims shape;
-    if (axis < 0 || !indices) return amp_pending_error();
+    if (axis < 0) return amp_pending_error();
     AMP_TRY(joined_shape(s, x, axis, indices, indices->rank, axis + 1, &shape));
     amp_tensor *places = amp_reshape(indices, AMP_DIMS(amp_tensor_numel(indices)));
     amp_tensor *y = amp_index_select(x, axis, amp_onnx_wrapped(places, x->shape[axis]));
@@ -81,18 +84,20 @@ amp_status onnx_gather(amp_onnx_step *s) {
 }
 
 amp_status onnx_gather_elements(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *indices = amp_onnx_required(s, 1);
-    const int axis = x ? (int)amp_onnx_axis(s, amp_onnx_int(s, "axis", 0), x->rank) : -1;
+    amp_tensor *x[2];
+    if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
+    const int axis = (int)amp_onnx_axis(s, amp_onnx_int(s, "axis", 0), x[0]->rank);
     if (axis < 0) return amp_pending_error();
-    return amp_onnx_set(s, 0, amp_gather(x, axis, amp_onnx_wrapped(indices, x->shape[axis])));
+    return amp_onnx_set(s, 0, amp_gather(x[0], axis, amp_onnx_wrapped(x[1], x[0]->shape[axis])));
 }
 
 amp_status onnx_gather_nd(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *indices = amp_onnx_required(s, 1);
+    amp_tensor *x[2];
     amp_onnx_row_set rows;
     amp_dims shape;
-    AMP_TRY(amp_onnx_rows(s, x, indices, amp_onnx_int(s, "batch_dims", 0), &rows));
-    AMP_TRY(joined_shape(s, x, 0, indices, indices->rank - 1, rows.depth, &shape));
+    if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
+    AMP_TRY(amp_onnx_rows(s, x[0], x[1], amp_onnx_int(s, "batch_dims", 0), &rows));
+    AMP_TRY(joined_shape(s, x[0], 0, x[1], x[1]->rank - 1, rows.depth, &shape));
     return amp_onnx_set(s, 0, amp_reshape(amp_index_select(rows.of, 0, rows.places), shape));
 }
 
@@ -119,7 +124,7 @@ amp_status onnx_compress(amp_onnx_step *s) {
 amp_status onnx_nonzero(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0);
     if (x && x->rank == 0) x = amp_reshape(x, AMP_DIMS(1));
-    return amp_onnx_set(s, 0, amp_transpose(AMP_ONNX_CALL("nonzero", x), 0, 1));
+    return amp_onnx_set(s, 0, amp_transpose(amp_nonzero(x), 0, 1));
 }
 
 /* ---- Turning round, triangles, classes ------------------------------------------------------------------------- */
@@ -140,9 +145,10 @@ static amp_tensor *turned(amp_tensor *x, amp_tensor *lengths) {
 }
 
 amp_status onnx_reverse_sequence(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *lengths = amp_onnx_required(s, 1);
+    amp_tensor *operands[2];
     const int64_t batch_axis = amp_onnx_int(s, "batch_axis", 1), time_axis = amp_onnx_int(s, "time_axis", 0);
-    if (!x || !lengths) return amp_pending_error();
+    if (!amp_onnx_operands(s, operands, 2)) return amp_pending_error();
+    amp_tensor *x = operands[0], *lengths = operands[1];
     const bool time_first = batch_axis == 1 && time_axis == 0, batch_first = batch_axis == 0 && time_axis == 1;
     if (x->rank < 2 || !(time_first || batch_first))
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "batch axis %lld and time axis %lld of %s", (long long)batch_axis,
@@ -174,8 +180,10 @@ static amp_tensor *classes(const amp_tensor *beside, int64_t depth, int axis, in
 
 /* Indices outside of −depth … depth − 1 are none of the classes. */
 amp_status onnx_one_hot(amp_onnx_step *s) {
-    amp_tensor *indices = amp_onnx_required(s, 0), *values = amp_onnx_required(s, 2);
+    amp_tensor *both[] = {amp_onnx_required(s, 0), amp_onnx_required(s, 2)};
     amp_scalar given;
+    amp_onnx_meet(both, 2);
+    amp_tensor *indices = both[0], *values = both[1];
     if (!indices || !values) return amp_pending_error();
     AMP_TRY(amp_onnx_read_number(s, amp_onnx_required(s, 1), &given));
     if (given.kind == AMP_SCALAR_FLOAT && !(given.re >= 0 && given.re < 0x1p53))

@@ -8,9 +8,8 @@
 amp_status onnx_same(amp_onnx_step *s) {
     enum { MOST = 4 }; /* of such ops */
     amp_tensor *inputs[MOST];
-    int count = 0;
-    for (int i = 0; i < s->node->input_count && i < MOST; i++) inputs[count++] = amp_onnx_required(s, i);
-    if (amp_failed()) return amp_pending_error();
+    const int count = s->node->input_count < MOST ? s->node->input_count : MOST;
+    if (!amp_onnx_operands(s, inputs, count)) return amp_pending_error();
     return amp_onnx_set(s, 0, amp_onnx_call(s->node->op->to, inputs, count));
 }
 
@@ -18,24 +17,26 @@ amp_status onnx_same(amp_onnx_step *s) {
 
 /* Integers are divided towards zero. */
 amp_status onnx_div(amp_onnx_step *s) {
-    amp_tensor *a = amp_onnx_required(s, 0), *b = amp_onnx_required(s, 1);
-    if (!a || !b) return amp_pending_error();
-    return amp_onnx_set(s, 0, amp_onnx_is_integer(a) ? amp_div(a, b, .rounding_mode = "trunc") : amp_div(a, b));
+    amp_tensor *x[2];
+    if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
+    const bool integers = amp_onnx_is_integer(x[0]);
+    return amp_onnx_set(s, 0, integers ? amp_div(x[0], x[1], .rounding_mode = "trunc") : amp_div(x[0], x[1]));
 }
 
 amp_status onnx_mod(amp_onnx_step *s) {
-    amp_tensor *a = amp_onnx_required(s, 0), *b = amp_onnx_required(s, 1);
-    if (!a || !b) return amp_pending_error();
+    amp_tensor *x[2];
+    if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
     const bool fmod = amp_onnx_int(s, "fmod", 0) != 0;
-    if (!fmod && !amp_onnx_is_integer(a))
-        return amp_onnx_fail(s, AMP_ERROR_INVALID, "%s with fmod 0, which is for integers", amp_describe(a));
-    return amp_onnx_set(s, 0, fmod ? amp_fmod(a, b) : amp_remainder(a, b));
+    if (!fmod && !amp_onnx_is_integer(x[0]))
+        return amp_onnx_fail(s, AMP_ERROR_INVALID, "%s with fmod 0, which is for integers", amp_describe(x[0]));
+    return amp_onnx_set(s, 0, fmod ? amp_fmod(x[0], x[1]) : amp_remainder(x[0], x[1]));
 }
 
 /* The result has the base's type. Of integers to a floating power only f64 holds all that they may be. */
 amp_status onnx_pow(amp_onnx_step *s) {
-    amp_tensor *base = amp_onnx_required(s, 0), *exponent = amp_onnx_required(s, 1);
-    if (!base || !exponent) return amp_pending_error();
+    amp_tensor *x[2];
+    if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
+    amp_tensor *base = x[0], *exponent = x[1];
     if (base->dtype == exponent->dtype) return amp_onnx_set(s, 0, amp_pow(base, exponent));
     const bool wide = amp_onnx_is_integer(base) && !amp_onnx_is_integer(exponent);
     amp_tensor *power = amp_pow(wide ? amp_to(base, AMP_F64) : base, exponent);
@@ -44,11 +45,10 @@ amp_status onnx_pow(amp_onnx_step *s) {
 
 /* All inputs, one after another. */
 static amp_tensor *fold(amp_onnx_step *s, const char *op) {
-    amp_tensor *all = amp_onnx_required(s, 0);
-    for (int i = 1; i < s->node->input_count; i++) {
-        amp_tensor *next = amp_onnx_required(s, i);
-        all = next ? AMP_ONNX_CALL(op, all, next) : NULL;
-    }
+    amp_tensor *inputs[AMP_ONNX_MOST_PLACES];
+    if (!amp_onnx_operands(s, inputs, s->node->input_count)) return NULL;
+    amp_tensor *all = inputs[0];
+    for (int i = 1; i < s->node->input_count; i++) all = AMP_ONNX_CALL(op, all, inputs[i]);
     return all;
 }
 
@@ -61,13 +61,13 @@ amp_status onnx_mean(amp_onnx_step *s) {
 }
 
 amp_status onnx_bit_shift(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *places = amp_onnx_required(s, 1);
+    amp_tensor *x[2];
     const char *direction = amp_onnx_text(s, "direction", "");
     const bool left = strcmp(direction, "LEFT") == 0;
-    if (!x || !places) return amp_pending_error();
+    if (!amp_onnx_operands(s, x, 2)) return amp_pending_error();
     if (!left && strcmp(direction, "RIGHT") != 0)
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "direction '%.40s'; expected LEFT or RIGHT", direction);
-    return amp_onnx_set(s, 0, AMP_ONNX_CALL(left ? "bitwise_left_shift" : "bitwise_right_shift", x, places));
+    return amp_onnx_set(s, 0, left ? amp_bitwise_left_shift(x[0], x[1]) : amp_bitwise_right_shift(x[0], x[1]));
 }
 
 amp_status onnx_isinf(amp_onnx_step *s) {
@@ -99,8 +99,9 @@ static amp_tensor *bound(const amp_onnx_step *s, int i) {
 }
 
 amp_status onnx_clip(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *least = bound(s, 1), *most = bound(s, 2);
-    return amp_onnx_set(s, 0, least || most ? amp_clamp_tensor(x, least, most) : x);
+    amp_tensor *x[] = {amp_onnx_required(s, 0), bound(s, 1), bound(s, 2)};
+    amp_onnx_meet(x, 3);
+    return amp_onnx_set(s, 0, x[1] || x[2] ? amp_clamp_tensor(x[0], x[1], x[2]) : x[0]);
 }
 
 amp_status onnx_shrink(amp_onnx_step *s) {
@@ -177,8 +178,9 @@ static bool is_by_channel(const amp_tensor *x, const amp_tensor *slope) {
 }
 
 amp_status onnx_prelu(amp_onnx_step *s) {
-    amp_tensor *x = amp_onnx_required(s, 0), *slope = amp_onnx_required(s, 1);
-    if (!x || !slope) return amp_pending_error();
+    amp_tensor *operands[2];
+    if (!amp_onnx_operands(s, operands, 2)) return amp_pending_error();
+    amp_tensor *x = operands[0], *slope = operands[1];
     if (is_by_channel(x, slope)) return amp_onnx_set(s, 0, amp_prelu(x, amp_reshape(slope, AMP_DIMS(-1))));
     return amp_onnx_set(s, 0, amp_where(amp_lt_scalar(x, amp_int(0)), amp_mul(x, slope), x));
 }

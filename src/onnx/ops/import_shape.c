@@ -168,10 +168,9 @@ amp_status onnx_tile(amp_onnx_step *s) {
 
 amp_status onnx_concat(amp_onnx_step *s) {
     amp_tensor *parts[AMP_ONNX_MOST_PLACES];
-    const amp_tensor *first = amp_onnx_required(s, 0);
-    const int64_t axis = first ? amp_onnx_axis(s, amp_onnx_int(s, "axis", 1), first->rank) : -1;
-    for (int i = 0; i < s->node->input_count; i++) parts[i] = amp_onnx_required(s, i);
-    if (amp_failed()) return amp_pending_error();
+    if (!amp_onnx_operands(s, parts, s->node->input_count)) return amp_pending_error();
+    const int64_t axis = amp_onnx_axis(s, amp_onnx_int(s, "axis", 1), parts[0]->rank);
+    if (axis < 0) return amp_pending_error();
     return amp_onnx_set(s, 0, amp_cat(((amp_tensor_list){parts, s->node->input_count, NULL}), axis));
 }
 
