@@ -34,11 +34,11 @@ if(AMP_COMPILES_STRUCT_FLAGS)
 endif()
 
 # What protobuf-c makes of the ONNX format.
-set(onnx_messages ${PROJECT_BINARY_DIR}/messages/onnx/onnx.pb-c)
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/messages/onnx)
+set(onnx_messages ${PROJECT_BINARY_DIR}/messages/onnx/read/onnx.pb-c)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/messages/onnx/read)
 add_custom_command(OUTPUT ${onnx_messages}.c ${onnx_messages}.h
-    COMMAND ${AMP_PROTOC_C} --proto_path=${PROJECT_SOURCE_DIR}/src/onnx --c_out=${PROJECT_BINARY_DIR}/messages/onnx onnx.proto
-    DEPENDS src/onnx/onnx.proto VERBATIM)
+    COMMAND ${AMP_PROTOC_C} --proto_path=${PROJECT_SOURCE_DIR}/src/onnx/read --c_out=${PROJECT_BINARY_DIR}/messages/onnx/read onnx.proto
+    DEPENDS src/onnx/read/onnx.proto VERBATIM)
 set_property(SOURCE ${onnx_messages}.c PROPERTY COMPILE_OPTIONS -w) # not our code
 add_custom_target(onnx_messages DEPENDS ${onnx_messages}.h) # for who reads sources without building them
 

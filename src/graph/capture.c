@@ -46,7 +46,9 @@ static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
         !atomic_load_explicit(&t->storage->parameter, memory_order_relaxed))
         return give_up(c, "an argument comes from an op that was not seen", op);
     const int value = amp_net_add_constant(c->net, t);
-    return value >= 0 ? value : give_up(c, "no memory", op);
+    if (value < 0) return give_up(c, "no memory", op);
+    c->net->values[value].is_given = true;
+    return value;
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------------------------- */
@@ -144,7 +146,8 @@ static amp_tensor *own_header(amp_capture *c, amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
-/* Results of constants are constants, and serve as weights do. What came back unchanged is the value that it was. */
+/* The value that the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
+ * constants are constants, which serve as weights do. */
 static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result) {
     amp_tensor *t = own_header(c, call, *result);
     if (!t) return give_up(c, "no memory", call->op);
@@ -159,7 +162,7 @@ static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_ten
     const int value = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
     if (value < 0) return give_up(c, "no memory", call->op);
     t->mark = mark_of(c, value);
-    return value;
+    return folds ? AMP_NET_NONE : value;
 }
 
 static bool is_wanted(const amp_call *call, int index) {
@@ -232,6 +235,7 @@ amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp
     c->net = amp_net_new(source->input_count, source->output_count);
     memcpy(c->regions, amp_region_states, sizeof c->regions);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
+    c->net->keeps_given = source->is_programs;
     c->number = 1 + (atomic_fetch_add(&captures, 1) & (UINT32_MAX >> 1));
     const amp_status status = lend_views(c, inputs, views);
     if (status != AMP_OK) {

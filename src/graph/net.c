@@ -144,6 +144,32 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value) {
     }
 }
 
+amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result) {
+    const amp_op_info *info = amp_op_find(op);
+    char *args = info ? amp_alloc_zeroed(info->args_size) : NULL;
+    if (!args) return NULL;
+    memcpy(args, &info->args_size, sizeof info->args_size);
+    amp_net_node *node = amp_net_add_node(net, info, args, 1, 1);
+    amp_free(args);
+    if (!node) return NULL;
+    node->operands[0] = (amp_net_operand){0, 0, value};
+    for (int i = 0; i < info->arg_count; i++) {
+        if (info->args[i].kind == AMP_ARG_TENSOR) node->operands[0].argument = (short)i;
+    }
+    node->results[0] = result;
+    const amp_net_node made = *node;
+    memmove(&net->nodes[k + 1], &net->nodes[k], (size_t)(net->node_count - 1 - k) * sizeof *net->nodes);
+    net->nodes[k] = made;
+    return &net->nodes[k];
+}
+
+int amp_net_value_like(amp_net *net, int value) {
+    const amp_net_value of = net->values[value];
+    amp_tensor like = {.dtype = of.dtype, .rank = of.rank};
+    memcpy(like.shape, of.shape, sizeof like.shape);
+    return amp_net_add_value(net, &like, of.depends);
+}
+
 amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net_argument *arguments, int count) {
     const amp_op_info *info = amp_op_find(op);
     amp_net_node made = {.op = info, .result_count = 1};
@@ -235,7 +261,7 @@ void amp_net_count(amp_net *net) {
     for (int i = 0; i < net->output_count; i++) net->values[net->outputs[i]].last_use = INT_MAX;
     for (int i = 0; i < net->value_count; i++) {
         amp_net_value *v = &net->values[i];
-        if (!v->constant || v->uses > 0) continue;
+        if (!v->constant || v->uses > 0 || (net->keeps_given && v->is_given)) continue;
         amp_release(v->constant); /* a pass has left it without a reader */
         v->constant = NULL;
     }

@@ -11,6 +11,7 @@ enum { AMP_NET_NONE = -1 };
 typedef struct amp_net_value {
     amp_tensor *constant; /* held by the net; NULL: an input, or what a node makes */
     uint64_t version;     /* of the constant's storage, then */
+    bool is_given;        /* the constant was there before; else it was made of such ones */
     uint64_t depends;     /* bit i: its elements depend on those of input i, bit 63: of an input from there on */
     amp_dtype dtype;      /* as they were when it was captured, … */
     int rank;
@@ -41,6 +42,8 @@ typedef struct amp_net {
     int *inputs, *outputs; /* values */
     int value_count, node_count, input_count, output_count;
     size_t value_room, node_room; /* bytes */
+    bool
+        keeps_given; /* constants that were there before stay, without a reader too: their versions say whether the net holds */
 } amp_net;
 
 amp_net *amp_net_new(int inputs, int outputs); /* NULL: no memory, without an error */

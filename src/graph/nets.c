@@ -119,7 +119,7 @@ static bool is_for(const entry *e, const amp_graph_source *s, const int64_t *key
 static bool is_fresh(const amp_net *net) {
     for (int i = 0; net && i < net->value_count; i++) {
         const amp_net_value *v = &net->values[i];
-        if (v->constant && v->version != amp_tensor_version(v->constant)) return false;
+        if (v->constant && v->is_given && v->version != amp_tensor_version(v->constant)) return false;
     }
     return true;
 }

@@ -79,11 +79,63 @@ static bool put_layer_norm(amp_net *net, const amp_match *m) {
     return true;
 }
 
+/* softmax over the last dimension, in the type that it has. */
+static bool is_softmax_of_rows(const amp_net *net, const amp_net_node *node) {
+    const int64_t *dim = node ? amp_net_field(node, "dim") : NULL;
+    const amp_dtype *dtype = node ? amp_net_field(node, "dtype") : NULL;
+    if (!dim || (dtype && *dtype != AMP_DTYPE_NONE)) return false;
+    return *dim == -1 || *dim == net->values[node->results[0]].rank - 1;
+}
+
+/* What scores are multiplied by: s or a·b times, or divided by d. */
+static bool read_scale(const amp_net *net, const amp_match *m, double *scale) {
+    static const char *const names[] = {"s", "a", "b", "d"};
+    *scale = 1;
+    for (int i = 0; i < 4; i++) {
+        const int value = amp_match_value(m, names[i]);
+        double number = 1;
+        if (value >= 0 && !amp_net_number(net, value, &number)) return false;
+        *scale = i < 3 ? *scale * number : *scale / number;
+    }
+    return true;
+}
+
+/* The keys come transposed, as the product wants them: transposed back they are what they were. */
+static bool put_attention(amp_net *net, const amp_match *m) {
+    enum { RANK = 4 };
+    const int q = amp_match_value(m, "q"), t = amp_match_value(m, "t"), v = amp_match_value(m, "v");
+    const int mask = amp_match_value(m, "mask");
+    double scale;
+    if (!is_softmax_of_rows(net, amp_match_node(m, "p")) || !read_scale(net, m, &scale)) return false;
+    if (net->values[q].rank != RANK || net->values[t].rank != RANK || net->values[v].rank != RANK) return false;
+    if (mask >= 0 && (net->values[mask].rank > RANK || net->values[mask].dtype != net->values[q].dtype)) return false;
+    const int k = amp_net_value_like(net, t);
+    if (k < 0) return false;
+    net->values[k].shape[2] = net->values[t].shape[3];
+    net->values[k].shape[3] = net->values[t].shape[2];
+    amp_net_node *transpose = amp_net_insert(net, m->root, "transpose", t, k);
+    if (!transpose) return false;
+    *(int64_t *)amp_net_field(transpose, "dim0") = -2;
+    *(int64_t *)amp_net_field(transpose, "dim1") = -1;
+    const amp_net_argument tensors[] = {{"query", q}, {"key", k}, {"value", v}, {"attn_mask", mask}};
+    amp_net_node *node = amp_net_rewrite(net, m->root + 1, "scaled_dot_product_attention", tensors, 4);
+    if (node) *(amp_opt_float *)amp_net_field(node, "scale") = (amp_opt_float)AMP_SET(scale);
+    return node != NULL; /* else the transpose is dead */
+}
+
 /* ---- The rows -------------------------------------------------------------------------------------------------- */
 
 static const idiom idioms[] = {
     {"add(mul(div(d=sub(x, m=mean(x)), sqrt(add(v=mean(pow(d, 2)), #eps))), #w), #b)", put_layer_norm},
     {"add(mul(div(d=sub(x, m=mean(x)), sqrt(add(v=mean(mul(d, d)), #eps))), #w), #b)", put_layer_norm},
+    {"matmul(p=softmax(add(div(matmul(q, t), #d), mask)), v)", put_attention},
+    {"matmul(p=softmax(add(mul(matmul(q, t), #s), mask)), v)", put_attention},
+    {"matmul(p=softmax(add(matmul(mul(q, #a), mul(t, #b)), mask)), v)", put_attention},
+    {"matmul(p=softmax(matmul(mul(q, #a), mul(t, #b))), v)", put_attention},
+    {"matmul(p=softmax(div(matmul(q, t), #d)), v)", put_attention},
+    {"matmul(p=softmax(mul(matmul(q, t), #s)), v)", put_attention},
+    {"matmul(p=softmax(add(matmul(q, t), mask)), v)", put_attention},
+    {"matmul(p=softmax(matmul(q, t)), v)", put_attention},
     {"mul(mul(x, add(erf(div(x, 1.414214)), 1)), 0.5)", put_gelu},
     {"mul(mul(x, add(erf(mul(x, 0.7071068)), 1)), 0.5)", put_gelu},
     {"mul(mul(x, 0.5), add(erf(div(x, 1.414214)), 1))", put_gelu},
@@ -98,15 +150,24 @@ static const idiom idioms[] = {
     {"mul(x, sigmoid(x))", put_silu},
 };
 
+/* Node k as one of the idioms. */
+static bool find_idiom(amp_net *net, int k) {
+    for (size_t i = 0; i < sizeof idioms / sizeof idioms[0]; i++) {
+        amp_match m;
+        if (amp_pattern_match(idioms[i].pattern, net, k, &m) && idioms[i].put(net, &m)) return true;
+    }
+    return false;
+}
+
 int amp_pass_idioms(amp_net *net) {
     int places = 0;
     for (int k = 0; k < net->node_count; k++) {
-        for (size_t i = 0; i < sizeof idioms / sizeof idioms[0]; i++) {
-            amp_match m;
-            if (!amp_pattern_match(idioms[i].pattern, net, k, &m) || !idioms[i].put(net, &m)) continue;
-            places++;
-            break;
-        }
+        const int before = net->node_count;
+        if (!find_idiom(net, k)) continue;
+        places++;
+        if (net->node_count == before) continue;
+        amp_net_count(net); /* a call was put in front, and the numbers of the others have moved */
+        k = -1;
     }
     return places;
 }

@@ -3,37 +3,9 @@
 #include <string.h>
 
 #include "amp/ops.h"
-#include "core/memory.h"
 #include "graph/product.h"
 
 enum { IMAGE = 4 }; /* dimensions of a batch of images */
-
-/* A node that makes `result` of `value`, put in front of node k. */
-static amp_net_node *insert(amp_net *net, int k, const char *op, int value, int result) {
-    const amp_op_info *info = amp_op_find(op);
-    char *args = info ? amp_alloc_zeroed(info->args_size) : NULL;
-    if (!args) return NULL;
-    memcpy(args, &info->args_size, sizeof info->args_size);
-    amp_net_node *node = amp_net_add_node(net, info, args, 1, 1);
-    amp_free(args);
-    if (!node) return NULL;
-    node->operands[0] = (amp_net_operand){0, 0, value};
-    for (int i = 0; i < info->arg_count; i++) {
-        if (info->args[i].kind == AMP_ARG_TENSOR) node->operands[0].argument = (short)i;
-    }
-    node->results[0] = result;
-    const amp_net_node made = *node;
-    memmove(&net->nodes[k + 1], &net->nodes[k], (size_t)(net->node_count - 1 - k) * sizeof *net->nodes);
-    net->nodes[k] = made;
-    return &net->nodes[k];
-}
-
-static int value_like(amp_net *net, int value) {
-    const amp_net_value of = net->values[value];
-    amp_tensor like = {.dtype = of.dtype, .rank = of.rank};
-    memcpy(like.shape, of.shape, sizeof like.shape);
-    return amp_net_add_value(net, &like, of.depends);
-}
 
 /* Ops that make channels last of channels last. */
 static bool keeps_layout(const amp_net_node *node) {
@@ -56,10 +28,16 @@ static bool is_laying_out(const amp_net_node *node) {
     return dims && dims->count == IMAGE && memcmp(dims->values, order, sizeof order) == 0;
 }
 
+/* Images of one pixel lie the same either way. */
+static bool is_pixel(const amp_net_value *v) {
+    return v->shape[2] == 1 && v->shape[3] == 1;
+}
+
 /* Whether a value comes out of convolutions, and so lies as they make it. */
 static bool is_laid_out(const amp_net *net, int value) {
     for (int steps = 0; steps < 64; steps++) {
         const int k = net->values[value].node;
+        if (net->values[value].rank == IMAGE && is_pixel(&net->values[value])) return true;
         if (k < 0 || net->values[value].rank != IMAGE) return false;
         const amp_net_node *node = &net->nodes[k];
         if (strstr(node->op->name, "conv") == node->op->name || is_laying_out(node)) return true;
@@ -71,14 +49,15 @@ static bool is_laid_out(const amp_net *net, int value) {
 
 /* Puts permute, contiguous, permute in front of node k; returns the value that lies so, or AMP_NET_NONE. */
 static int lay_out(amp_net *net, int k, int value) {
-    const int last = value_like(net, value), dense = value_like(net, value), back = value_like(net, value);
+    const int last = amp_net_value_like(net, value), dense = amp_net_value_like(net, value),
+              back = amp_net_value_like(net, value);
     if (last < 0 || dense < 0 || back < 0) return AMP_NET_NONE;
-    amp_net_node *node = insert(net, k, "permute", dense, back);
+    amp_net_node *node = amp_net_insert(net, k, "permute", dense, back);
     if (!node) return AMP_NET_NONE;
     *(amp_dims *)amp_net_field(node, "dims") = AMP_DIMS(0, 3, 1, 2);
-    node = insert(net, k, "contiguous", last, dense);
+    node = amp_net_insert(net, k, "contiguous", last, dense);
     if (!node) return AMP_NET_NONE;
-    node = insert(net, k, "permute", value, last);
+    node = amp_net_insert(net, k, "permute", value, last);
     if (!node) return AMP_NET_NONE;
     *(amp_dims *)amp_net_field(node, "dims") = AMP_DIMS(0, 2, 3, 1);
     return back;
@@ -90,8 +69,8 @@ static int restore_outputs(amp_net *net) {
     for (int i = 0; i < net->output_count; i++) {
         const int value = net->outputs[i];
         if (net->values[value].rank < 3 || net->values[value].constant) continue;
-        const int dense = value_like(net, value);
-        if (dense < 0 || !insert(net, net->node_count, "contiguous", value, dense)) continue;
+        const int dense = amp_net_value_like(net, value);
+        if (dense < 0 || !amp_net_insert(net, net->node_count, "contiguous", value, dense)) continue;
         net->outputs[i] = dense;
         places++;
     }

@@ -26,6 +26,10 @@ typedef struct amp_net_argument {
  * no memory, and the node is as before. Texts that are put into the struct must live for ever. */
 amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net_argument *arguments, int count);
 
+/* A new value with the shape and dtype of another; AMP_NET_NONE: no memory. */
+int amp_net_value_like(amp_net *net, int value);
+/* A call of `op`, whose one tensor is `value`, that makes `result`, in front of node k, which moves on; NULL: no memory. */
+amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result);
 /* A constant that is another one, a matrix, transposed: a view. AMP_NET_NONE: no memory. */
 int amp_net_add_transposed(amp_net *net, int value);
 
