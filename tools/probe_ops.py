@@ -150,7 +150,16 @@ WRITTEN = {
     "ldexp": {"input": (2, 3), "other": (2, 3)},
     "lgamma": {"input": (2, 3)},
     "linalg_det": {"A": (3, 3)},
+    "linalg_lu": {"A": (3, 3)},
+    "linalg_lu_factor": {"A": (3, 3)},
+    "linalg_lu_solve": {"LU": (1, 1), "pivots": (1, "i32"), "B": (1, 3)},
+    "linalg_matrix_exp": {"input": (3, 3)},
+    "linalg_matrix_power": {"input": (3, 3), "n": 3},
+    "linalg_norm": {"input": (2, 3)},
+    "linalg_pinv": {"input": (2, 3)},
     "linalg_slogdet": {"A": (3, 3)},
+    "linalg_solve_triangular": {"input": (3, 3), "B": (3, 2), "upper": True},
+    "linalg_vander": {"x": (3,)},
     "linear_pointwise": {"input": (2, 3), "weight": (4, 3), "bias": (4,), "attr": "none"},
     "logaddexp2": {"input": (2, 3), "other": (2, 3)},
     "logcumsumexp": {"input": (2, 3), "dim": 1},
@@ -160,6 +169,8 @@ WRITTEN = {
     "lu_with_info": {"input": (3, 3)},
     "masked_scatter": {"input": (2, 3), "mask": (2, 3, "bool"), "source": (4,)},
     "masked_select": {"input": (2, 3), "mask": (2, 3, "bool")},
+    "matrix_exp": {"input": (3, 3)},
+    "matrix_power": {"input": (3, 3), "n": 3},
     "matrix_rank": {"input": (3, 3)},
     "max_unpool1d": {"input": (1, 2, 3), "indices": (1, 2, 3, "i64"), "kernel_size": 2},
     "median": {"input": (2, 3)},
@@ -202,7 +213,7 @@ WRITTEN = {
 
 
 def written(value, tensors):
-    """The JSON of an argument of WRITTEN; its tensors hold small numbers, and indices 0 and 1."""
+    """The JSON of an argument of WRITTEN; its tensors hold small numbers, indices 0 and 1 (i64), or the pivot 1 (i32)."""
     if isinstance(value, list):
         return [written(v, tensors) for v in value]
     if not isinstance(value, tuple):
@@ -210,7 +221,7 @@ def written(value, tensors):
     dtype = value[-1] if isinstance(value[-1], str) else "f32"
     made = {"tensor": str(len(tensors)), "dtype": dtype, "shape": [extent for extent in value if extent != dtype]}
     count = elements(made)
-    data = [0.05 + 0.618 * i % 1 for i in range(count)] if dtype == "f32" else [i % 2 for i in range(count)]
+    data = [0.05 + 0.618 * i % 1 for i in range(count)] if dtype == "f32" else [1 if dtype == "i32" else i % 2 for i in range(count)]
     tensors[made["tensor"]] = (made["shape"], struct.pack(f"<{count}{(FLOATS | INTEGERS)[dtype]}", *data))
     return made
 

@@ -2,7 +2,9 @@
  * their arguments; amp_to_device moves a tensor. Each thread has a stream of its own on each device: ops return when
  * their work is enqueued. amp_to_device(x, AMP_DEVICE_CPU), amp_cuda_synchronize and amp_cuda_trim_memory wait for it;
  * so does an op when memory runs out, giving back memory that another library lent, and amp_to_device(x,
- * AMP_DEVICE_CUDA) while four pieces of 4 MiB are on their way. */
+ * AMP_DEVICE_CUDA) while four pieces of 4 MiB are on their way. So do ops whose result has a size, or a check, that
+ * the elements decide: nonzero, masked_select, masked_scatter, unique, index with a mask, repeat_interleave and
+ * tensor_split by a tensor, cov with weights, gaussian_nll_loss, linalg_lu, matrix_exp, multinomial. */
 #ifndef AMP_CUDA_H
 #define AMP_CUDA_H
 

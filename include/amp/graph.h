@@ -21,7 +21,8 @@ typedef struct amp_graph_options {
     size_t struct_size AMP_SIZE_OF_(amp_graph_options);
     const char *data_folder; /* one more folder that weights in files of their own may lie in; NULL: only the model's */
     int64_t most_rounds;     /* of one Loop or Scan of the model; 0: a million */
-    unsigned char reserved[32]; /* 0 */
+    bool exact;              /* the same bits as calling the ops one by one: nothing is fused or laid out anew */
+    unsigned char reserved[31]; /* 0 */
 } amp_graph_options;
 
 /* Reads a model in ONNX's format: opset 7 to 24, weights in the file or beside it. The file is mapped, and must not be cut
@@ -40,10 +41,10 @@ typedef amp_status (*amp_graph_function)(void *context, amp_tensor *const *input
  * other than tensors, it takes once. Elements of inputs that it looks at (amp_item, amp_data) are part of the question:
  * up to 8 KiB of them; beyond that, and where it writes tensors in place, draws random numbers, opens regions of its own, or
  * calls ops whose results have sizes that depend on elements, it is called in each run, as AMP_VERBOSE=graph tells.
- * `name` is for messages, and is copied. The context must live as long as the graph; several threads may be in the function at a
+ * `name` is for messages, and is copied. Of the options, which may be NULL, `exact` holds. The context must live as long as the graph; several threads may be in the function at a
  * time if several run the graph. NULL with an error. */
 AMP_API amp_graph *amp_graph_trace(const char *name, amp_graph_function function, void *context, int input_count,
-                                   int output_count);
+                                   int output_count, const amp_graph_options *options);
 
 /* Gives it back, with its weights; NULL is allowed. No other thread may be running it. */
 AMP_API void amp_graph_release(amp_graph *graph);

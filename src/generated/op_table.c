@@ -2753,11 +2753,55 @@ static const amp_arg_info args_logdet[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_logdet_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_logdet_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_matrix_power[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_power_args, input), 0, NO_DEFAULT},
+    {"n", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_power_args, n), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_matrix_power_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_matrix_power[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_matrix_power_args, input), 0, NO_DEFAULT},
+    {"n", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_matrix_power_args, n), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_matrix_power_args) == 24, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_matrix_power_args) == sizeof(amp_linalg_matrix_power_args), "alias");
+static const amp_arg_info args_matrix_exp[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_matrix_exp_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_matrix_exp_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_matrix_exp[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_matrix_exp_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_matrix_exp_args) == 16, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_linalg_matrix_exp_args) == sizeof(amp_matrix_exp_args), "alias");
+static const amp_arg_info args_linalg_vander[] = {
+    {"x", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_vander_args, x), 0, NO_DEFAULT},
+    {"N", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_linalg_vander_args, N), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_vander_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_pinverse[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_pinverse_args, input), 0, NO_DEFAULT},
     {"rcond", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_pinverse_args, rcond), 0, 1, 1e-15, AMP_SCALAR_NONE, NULL},
 };
 _Static_assert(sizeof(amp_pinverse_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_pinv[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_pinv_args, input), 0, NO_DEFAULT},
+    {"atol", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_linalg_pinv_args, atol), 0, NO_DEFAULT},
+    {"rtol", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_linalg_pinv_args, rtol), 0, NO_DEFAULT},
+    {"hermitian", AMP_ARG_BOOL, 0, offsetof(amp_linalg_pinv_args, hermitian), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_pinv_args) == 56, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_pinv_tensor[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_pinv_tensor_args, input), 0, NO_DEFAULT},
+    {"atol", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_linalg_pinv_tensor_args, atol), 0, NO_DEFAULT},
+    {"rtol", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_linalg_pinv_tensor_args, rtol), 0, NO_DEFAULT},
+    {"hermitian", AMP_ARG_BOOL, 0, offsetof(amp_linalg_pinv_tensor_args, hermitian), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_pinv_tensor_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_pinv_singular[] = {
+    {"a", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_pinv_singular_args, a), 0, NO_DEFAULT},
+    {"b", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_pinv_singular_args, b), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_pinv_singular_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_solve[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_args, A), 0, NO_DEFAULT},
     {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_args, B), 0, NO_DEFAULT},
@@ -2779,6 +2823,27 @@ static const amp_arg_info args_lu_with_info[] = {
     {"info", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_lu_with_info_args, info), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_lu_with_info_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_lu[] = {
+    {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lu_args, A), 0, NO_DEFAULT},
+    {"pivot", AMP_ARG_OPT_BOOL, 0, offsetof(amp_linalg_lu_args, pivot), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"L", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_lu_args, L), 0, NO_DEFAULT},
+    {"U", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_lu_args, U), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_lu_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_lu_factor[] = {
+    {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lu_factor_args, A), 0, NO_DEFAULT},
+    {"pivot", AMP_ARG_OPT_BOOL, 0, offsetof(amp_linalg_lu_factor_args, pivot), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"pivots", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_linalg_lu_factor_args, pivots), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_lu_factor_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_lu_solve[] = {
+    {"LU", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lu_solve_args, LU), 0, NO_DEFAULT},
+    {"pivots", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lu_solve_args, pivots), 0, NO_DEFAULT},
+    {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lu_solve_args, B), 0, NO_DEFAULT},
+    {"left", AMP_ARG_OPT_BOOL, 0, offsetof(amp_linalg_lu_solve_args, left), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"adjoint", AMP_ARG_BOOL, 0, offsetof(amp_linalg_lu_solve_args, adjoint), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_lu_solve_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_triangular_solve[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triangular_solve_args, input), 0, NO_DEFAULT},
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_triangular_solve_args, A), 0, NO_DEFAULT},
@@ -2788,6 +2853,14 @@ static const amp_arg_info args_triangular_solve[] = {
     {"cloned_coefficient", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_triangular_solve_args, cloned_coefficient), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_triangular_solve_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_solve_triangular[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_triangular_args, input), 0, NO_DEFAULT},
+    {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_triangular_args, B), 0, NO_DEFAULT},
+    {"upper", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_linalg_solve_triangular_args, upper), 0, NO_DEFAULT},
+    {"left", AMP_ARG_OPT_BOOL, 0, offsetof(amp_linalg_solve_triangular_args, left), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"unitriangular", AMP_ARG_BOOL, 0, offsetof(amp_linalg_solve_triangular_args, unitriangular), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_solve_triangular_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linalg_lstsq[] = {
     {"A", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lstsq_args, A), 0, NO_DEFAULT},
     {"B", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_lstsq_args, B), 0, NO_DEFAULT},
@@ -2959,6 +3032,22 @@ static const amp_arg_info args_linalg_matrix_norm_str[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linalg_matrix_norm_str_args, dtype), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_linalg_matrix_norm_str_args) == 104, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_norm[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_norm_args, input), 0, NO_DEFAULT},
+    {"ord", AMP_ARG_SCALAR, AMP_ARG_NULLABLE, offsetof(amp_linalg_norm_args, ord), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_linalg_norm_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_linalg_norm_args, keepdim), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linalg_norm_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_norm_args) == 128, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_linalg_norm_str[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linalg_norm_str_args, input), 0, NO_DEFAULT},
+    {"ord", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_linalg_norm_str_args, ord), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_linalg_norm_str_args, dim), 0, NO_DEFAULT},
+    {"keepdim", AMP_ARG_BOOL, 0, offsetof(amp_linalg_norm_str_args, keepdim), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linalg_norm_str_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_linalg_norm_str_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_fft_fft[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_fft_fft_args, input), 0, NO_DEFAULT},
     {"n", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_fft_fft_args, n), 0, NO_DEFAULT},
@@ -5715,12 +5804,60 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_logdet_args), 16, args_logdet, 1, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_matrix_power, "linalg_matrix_power", "", "linalg_matrix_power",
+     "linalg_matrix_power(Tensor input, int n) -> Tensor",
+     "The product of n copies of each matrix; of copies of its inverse where n is negative.",
+     NULL, sizeof(amp_linalg_matrix_power_args), 24, args_linalg_matrix_power, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_matrix_power, "matrix_power", "", "matrix_power",
+     "matrix_power(Tensor input, int n) -> Tensor",
+     "linalg_matrix_power.",
+     "linalg_matrix_power", sizeof(amp_matrix_power_args), 24, args_matrix_power, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_matrix_exp, "matrix_exp", "", "matrix_exp",
+     "matrix_exp(Tensor input) -> Tensor",
+     "The sum of all powers of each matrix, each over its factorial.",
+     NULL, sizeof(amp_matrix_exp_args), 16, args_matrix_exp, 1, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_matrix_exp, "linalg_matrix_exp", "", "linalg_matrix_exp",
+     "linalg_matrix_exp(Tensor input) -> Tensor",
+     "matrix_exp.",
+     "matrix_exp", sizeof(amp_linalg_matrix_exp_args), 16, args_linalg_matrix_exp, 1, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_vander, "linalg_vander", "", "linalg_vander",
+     "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
+     "The powers 0 … N - 1 of every element, as many as elements unless given.",
+     NULL, sizeof(amp_linalg_vander_args), 32, args_linalg_vander, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_pinverse, "pinverse", "", "pinverse",
      "pinverse(Tensor input, float rcond=1e-15) -> Tensor",
      "The pseudo-inverse; singular values below rcond times the largest count as zero.",
      NULL, sizeof(amp_pinverse_args), 32, args_pinverse, 2, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_pinv, "linalg_pinv", "", "linalg_pinv",
+     "linalg_pinv(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+     "The pseudo-inverse; singular values, or eigenvalues of hermitian matrices, not above max(atol, rtol * the largest) count as zero. Without tolerances rtol is the larger extent times epsilon.",
+     NULL, sizeof(amp_linalg_pinv_args), 49, args_linalg_pinv, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_pinv_tensor, "linalg_pinv", "tensor", "linalg_pinv_tensor",
+     "linalg_pinv.tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+     "As above, with a tolerance for each matrix.",
+     NULL, sizeof(amp_linalg_pinv_tensor_args), 33, args_linalg_pinv_tensor, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_pinv_singular, "linalg_pinv", "singular", "linalg_pinv_singular",
+     "linalg_pinv.singular(Tensor a, Tensor b) -> Tensor",
+     "The pseudo-inverse of a @ b^T, of a rank that is known to be low: the form that the recorded cases have, as PyTorch's own tests.",
+     NULL, sizeof(amp_linalg_pinv_singular_args), 24, args_linalg_pinv_singular, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_solve, "linalg_solve", "", "linalg_solve",
      "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
      "X of A X = B, or of X A = B where left is false.",
@@ -5739,12 +5876,36 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_lu_with_info_args), 48, args_lu_with_info, 5, 3, "LU",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_lu, "linalg_lu", "", "linalg_lu",
+     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+     "A = P L U: a permutation (empty without pivot), lower triangles with ones on the diagonal, upper ones.",
+     NULL, sizeof(amp_linalg_lu_args), 40, args_linalg_lu, 4, 3, "P",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_lu_factor, "linalg_lu_factor", "", "linalg_lu_factor",
+     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+     "L without its ones and U in one matrix, and with which row each was exchanged.",
+     NULL, sizeof(amp_linalg_lu_factor_args), 32, args_linalg_lu_factor, 3, 2, "LU",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_lu_solve, "linalg_lu_solve", "", "linalg_lu_solve",
+     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+     "X of A X = B, or of X A = B where left is false, from linalg_lu_factor of A; with adjoint of A^H.",
+     NULL, sizeof(amp_linalg_lu_solve_args), 41, args_linalg_lu_solve, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_triangular_solve, "triangular_solve", "", "triangular_solve",
      "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
      "X of A X = input with triangular A, and a copy of A.",
      NULL, sizeof(amp_triangular_solve_args), 42, args_triangular_solve, 6, 2, "solution",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_solve_triangular, "linalg_solve_triangular", "", "linalg_solve_triangular",
+     "linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+     "X of A X = B, or of X A = B where left is false, with triangular A (input).",
+     NULL, sizeof(amp_linalg_solve_triangular_args), 37, args_linalg_solve_triangular, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_linalg_lstsq, "linalg_lstsq", "", "linalg_lstsq",
      "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
      "X that minimises |A X - B|; drivers gelsy, gels, gelsd, gelss.",
@@ -5907,6 +6068,18 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_linalg_matrix_norm_str_args), 104, args_linalg_matrix_norm_str, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}, {{AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}, {AMP_POLICY_FP32_SET_OPT_DTYPE, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_norm, "linalg_norm", "", "linalg_norm",
+     "linalg_norm(Tensor input, Scalar? ord=None, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     "linalg_matrix_norm where ord is given and two dimensions are named, or input has two; else linalg_vector_norm, of order 2 unless given.",
+     NULL, sizeof(amp_linalg_norm_args), 128, args_linalg_norm, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
+    {AMP_OP_ID_linalg_norm_str, "linalg_norm", "str", "linalg_norm_str",
+     "linalg_norm.str(Tensor input, str ord, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     "The matrix norm \"fro\" or \"nuc\" over two dimensions, or of a matrix.",
+     NULL, sizeof(amp_linalg_norm_str_args), 104, args_linalg_norm_str, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}, {{AMP_POLICY_PARTS, NULL, NULL, false}, {AMP_POLICY_PARTS, NULL, NULL, false}}}},
     {AMP_OP_ID_fft_fft, "fft_fft", "", "fft_fft",
      "fft_fft(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor",
      "The Fourier transform along dim, cut or padded to n.",
@@ -6311,20 +6484,35 @@ const amp_op_name amp_op_names[] = {
     {"linalg_inv", AMP_OP_ID_linalg_inv},
     {"linalg_inv_ex", AMP_OP_ID_linalg_inv_ex},
     {"linalg_lstsq", AMP_OP_ID_linalg_lstsq},
+    {"linalg_lu", AMP_OP_ID_linalg_lu},
+    {"linalg_lu_factor", AMP_OP_ID_linalg_lu_factor},
+    {"linalg_lu_solve", AMP_OP_ID_linalg_lu_solve},
+    {"linalg_matrix_exp", AMP_OP_ID_linalg_matrix_exp},
     {"linalg_matrix_norm", AMP_OP_ID_linalg_matrix_norm},
     {"linalg_matrix_norm.str", AMP_OP_ID_linalg_matrix_norm_str},
     {"linalg_matrix_norm_str", AMP_OP_ID_linalg_matrix_norm_str},
+    {"linalg_matrix_power", AMP_OP_ID_linalg_matrix_power},
     {"linalg_matrix_rank", AMP_OP_ID_linalg_matrix_rank},
     {"linalg_matrix_rank.tensor", AMP_OP_ID_linalg_matrix_rank_tensor},
     {"linalg_matrix_rank_tensor", AMP_OP_ID_linalg_matrix_rank_tensor},
     {"linalg_multi_dot", AMP_OP_ID_linalg_multi_dot},
+    {"linalg_norm", AMP_OP_ID_linalg_norm},
+    {"linalg_norm.str", AMP_OP_ID_linalg_norm_str},
+    {"linalg_norm_str", AMP_OP_ID_linalg_norm_str},
+    {"linalg_pinv", AMP_OP_ID_linalg_pinv},
+    {"linalg_pinv.singular", AMP_OP_ID_linalg_pinv_singular},
+    {"linalg_pinv.tensor", AMP_OP_ID_linalg_pinv_tensor},
+    {"linalg_pinv_singular", AMP_OP_ID_linalg_pinv_singular},
+    {"linalg_pinv_tensor", AMP_OP_ID_linalg_pinv_tensor},
     {"linalg_qr", AMP_OP_ID_linalg_qr},
     {"linalg_slogdet", AMP_OP_ID_linalg_slogdet},
     {"linalg_solve", AMP_OP_ID_linalg_solve},
+    {"linalg_solve_triangular", AMP_OP_ID_linalg_solve_triangular},
     {"linalg_svd", AMP_OP_ID_linalg_svd},
     {"linalg_svdvals", AMP_OP_ID_linalg_svdvals},
     {"linalg_tensorinv", AMP_OP_ID_linalg_tensorinv},
     {"linalg_tensorsolve", AMP_OP_ID_linalg_tensorsolve},
+    {"linalg_vander", AMP_OP_ID_linalg_vander},
     {"linalg_vecdot", AMP_OP_ID_linalg_vecdot},
     {"linalg_vector_norm", AMP_OP_ID_linalg_vector_norm},
     {"linear", AMP_OP_ID_linear},
@@ -6363,6 +6551,8 @@ const amp_op_name amp_op_names[] = {
     {"masked_scatter", AMP_OP_ID_masked_scatter},
     {"masked_select", AMP_OP_ID_masked_select},
     {"matmul", AMP_OP_ID_matmul},
+    {"matrix_exp", AMP_OP_ID_matrix_exp},
+    {"matrix_power", AMP_OP_ID_matrix_power},
     {"matrix_rank", AMP_OP_ID_matrix_rank},
     {"max", AMP_OP_ID_max},
     {"max.dim", AMP_OP_ID_max_dim},
@@ -6598,4 +6788,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 552;
+const int amp_op_name_count = 569;

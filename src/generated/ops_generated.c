@@ -3166,9 +3166,53 @@ FITS(logdet);
 amp_tensor *amp_logdet_call(const amp_logdet_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_logdet], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(linalg_matrix_power);
+amp_tensor *amp_linalg_matrix_power_call(const amp_linalg_matrix_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_matrix_power], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_matrix_power_out_call(amp_tensor *out, const amp_linalg_matrix_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_matrix_power], AMP_FORM_OUT, args, out);
+}
+FITS(matrix_power);
+amp_tensor *amp_matrix_power_call(const amp_matrix_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_matrix_power], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_matrix_power_out_call(amp_tensor *out, const amp_matrix_power_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_matrix_power], AMP_FORM_OUT, args, out);
+}
+FITS(matrix_exp);
+amp_tensor *amp_matrix_exp_call(const amp_matrix_exp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_matrix_exp], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(linalg_matrix_exp);
+amp_tensor *amp_linalg_matrix_exp_call(const amp_linalg_matrix_exp_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_matrix_exp], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(linalg_vander);
+amp_tensor *amp_linalg_vander_call(const amp_linalg_vander_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_vander], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(pinverse);
 amp_tensor *amp_pinverse_call(const amp_pinverse_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_pinverse], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(linalg_pinv);
+amp_tensor *amp_linalg_pinv_call(const amp_linalg_pinv_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_pinv], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_pinv_out_call(amp_tensor *out, const amp_linalg_pinv_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_pinv], AMP_FORM_OUT, args, out);
+}
+FITS(linalg_pinv_tensor);
+amp_tensor *amp_linalg_pinv_tensor_call(const amp_linalg_pinv_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_pinv_tensor], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_pinv_tensor_out_call(amp_tensor *out, const amp_linalg_pinv_tensor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_pinv_tensor], AMP_FORM_OUT, args, out);
+}
+FITS(linalg_pinv_singular);
+amp_tensor *amp_linalg_pinv_singular_call(const amp_linalg_pinv_singular_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_pinv_singular], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(linalg_solve);
 amp_tensor *amp_linalg_solve_call(const amp_linalg_solve_args *args) {
@@ -3188,6 +3232,29 @@ FITS(lu_with_info);
 amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_lu_with_info], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(linalg_lu);
+amp_tensor *amp_linalg_lu_call(const amp_linalg_lu_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_lu], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_lu_out_call(amp_tensor *P, amp_tensor *L, amp_tensor *U, const amp_linalg_lu_args *args) {
+    amp_tensor *const outs[] = {P, L, U};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_lu], args, outs);
+}
+FITS(linalg_lu_factor);
+amp_tensor *amp_linalg_lu_factor_call(const amp_linalg_lu_factor_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_lu_factor], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_lu_factor_out_call(amp_tensor *LU, amp_tensor *pivots, const amp_linalg_lu_factor_args *args) {
+    amp_tensor *const outs[] = {LU, pivots};
+    return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_linalg_lu_factor], args, outs);
+}
+FITS(linalg_lu_solve);
+amp_tensor *amp_linalg_lu_solve_call(const amp_linalg_lu_solve_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_lu_solve], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_lu_solve_out_call(amp_tensor *out, const amp_linalg_lu_solve_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_lu_solve], AMP_FORM_OUT, args, out);
+}
 FITS(triangular_solve);
 amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_triangular_solve], AMP_FORM_FUNCTION, args, NULL);
@@ -3195,6 +3262,13 @@ amp_tensor *amp_triangular_solve_call(const amp_triangular_solve_args *args) {
 amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tensor *cloned_coefficient, const amp_triangular_solve_args *args) {
     amp_tensor *const outs[] = {solution, cloned_coefficient};
     return amp_dispatch_outs(&amp_op_table[AMP_OP_ID_triangular_solve], args, outs);
+}
+FITS(linalg_solve_triangular);
+amp_tensor *amp_linalg_solve_triangular_call(const amp_linalg_solve_triangular_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_solve_triangular], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_solve_triangular_out_call(amp_tensor *out, const amp_linalg_solve_triangular_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_solve_triangular], AMP_FORM_OUT, args, out);
 }
 FITS(linalg_lstsq);
 amp_tensor *amp_linalg_lstsq_call(const amp_linalg_lstsq_args *args) {
@@ -3380,6 +3454,20 @@ amp_tensor *amp_linalg_matrix_norm_str_call(const amp_linalg_matrix_norm_str_arg
 }
 amp_tensor *amp_linalg_matrix_norm_str_out_call(amp_tensor *out, const amp_linalg_matrix_norm_str_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_matrix_norm_str], AMP_FORM_OUT, args, out);
+}
+FITS(linalg_norm);
+amp_tensor *amp_linalg_norm_call(const amp_linalg_norm_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_norm], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_norm_out_call(amp_tensor *out, const amp_linalg_norm_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_norm], AMP_FORM_OUT, args, out);
+}
+FITS(linalg_norm_str);
+amp_tensor *amp_linalg_norm_str_call(const amp_linalg_norm_str_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_norm_str], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_linalg_norm_str_out_call(amp_tensor *out, const amp_linalg_norm_str_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_linalg_norm_str], AMP_FORM_OUT, args, out);
 }
 FITS(fft_fft);
 amp_tensor *amp_fft_fft_call(const amp_fft_fft_args *args) {

@@ -15,6 +15,12 @@ struct amp_graph {
     amp_nets *nets;
 };
 
+amp_status amp_graph_read_options(const char *what, amp_graph_options *options, const amp_graph_options *given) {
+    if (!given) return AMP_OK;
+    AMP_TRY(amp_struct_read(what, "amp_graph_options", options, sizeof *options, sizeof given->struct_size, given));
+    return amp_struct_reserved(what, options->reserved, sizeof options->reserved);
+}
+
 amp_graph *amp_graph_new(const amp_graph_source *source) {
     amp_graph *g = amp_alloc(sizeof *g);
     amp_nets *nets = amp_nets_new();

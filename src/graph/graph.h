@@ -14,11 +14,15 @@ typedef struct amp_graph_source {
     int input_count, output_count;
     const amp_graph_value *inputs, *outputs;
     amp_graph_function compute; /* inputs have been checked; outputs belong to the innermost scope */
+    bool exact;                 /* amp_graph_options.exact */
     bool
         is_programs; /* a program's function, which may use what ops made before; else all constants come from the file */
     void (*release)(void *context); /* of the context, with all texts above */
     void *context;
 } amp_graph_source;
+
+/* What the caller gave, which may be NULL; `what` is for messages. */
+amp_status amp_graph_read_options(const char *what, amp_graph_options *options, const amp_graph_options *given);
 
 /* NULL with an error; the context is the caller's then. */
 amp_graph *amp_graph_new(const amp_graph_source *source);

@@ -217,7 +217,7 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
     AMP_TRY(capture(s, inputs, outputs, &c));
     if (!c.net && amp_verbose("graph"))
         fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
-    const bool changed = c.net && amp_net_improve(c.net, s->name);
+    const bool changed = c.net && amp_net_improve(c.net, s->name, s->exact);
     entry *e = make_entry(s, key, inputs, c.net, c.reads);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
     const amp_status status = changed && e->net ? amp_net_execute(e->net, inputs, outputs) : AMP_OK;

@@ -4,9 +4,9 @@
 
 #include "graph/net.h"
 
-/* Runs all passes, in the order of the table in passes.c. True: something has changed. `name`: the graph's, for
+/* Runs all passes, in the order of the table in passes.c. True: something that may change bits has changed. exact: only passes that never do. `name`: the graph's, for
  * AMP_VERBOSE=graph. A pass that finds no memory leaves the net as it was. */
-bool amp_net_improve(amp_net *net, const char *name);
+bool amp_net_improve(amp_net *net, const char *name, bool exact);
 
 /* ---- The passes, a file each: how many places were changed ---- */
 int amp_pass_same(amp_net *net);      /* calls that compute the same are one */

@@ -39,8 +39,10 @@ static const char *describe(traced *t, const char *name, int inputs, int outputs
     return strcpy(own, name);
 }
 
-amp_graph *amp_graph_trace(const char *name, amp_graph_function function, void *context, int inputs, int outputs) {
-    if (amp_failed()) return NULL;
+amp_graph *amp_graph_trace(const char *name, amp_graph_function function, void *context, int inputs, int outputs,
+                           const amp_graph_options *given) {
+    amp_graph_options options = {0};
+    if (amp_failed() || amp_graph_read_options("graph_trace", &options, given) != AMP_OK) return NULL;
     if (!name || !function || inputs < 0 || outputs < 1 || inputs > MOST_VALUES || outputs > MOST_VALUES) {
         (void)amp_fail(AMP_ERROR_INVALID, "graph_trace: %s",
                        !name       ? "the name is NULL"
@@ -64,6 +66,7 @@ amp_graph *amp_graph_trace(const char *name, amp_graph_function function, void *
                                      .outputs = t->values + inputs,
                                      .compute = compute,
                                      .is_programs = true,
+                                     .exact = options.exact,
                                      .release = release,
                                      .context = t};
     amp_graph *g = amp_graph_new(&source);

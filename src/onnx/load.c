@@ -9,6 +9,7 @@
 typedef struct loaded {
     amp_onnx_model *model;
     amp_onnx_limits limits;
+    bool exact;
     amp_graph_value *inputs, *outputs;
 } loaded;
 
@@ -53,20 +54,14 @@ static amp_graph *make_graph(loaded *l) {
                                              .inputs = l->inputs,
                                              .outputs = l->outputs,
                                              .compute = compute,
+                                             .exact = l->exact,
                                              .release = release,
                                              .context = l});
 }
 
-static amp_status read_options(amp_graph_options *options, const amp_graph_options *given) {
-    AMP_TRY(
-        amp_struct_read("graph_load", "amp_graph_options", options, sizeof *options, sizeof given->struct_size, given));
-    return amp_struct_reserved("graph_load", options->reserved, sizeof options->reserved);
-}
-
 amp_graph *amp_graph_load(const char *path, const amp_graph_options *given) {
     amp_graph_options options = {0};
-    if (amp_failed()) return NULL;
-    if (given && read_options(&options, given) != AMP_OK) return NULL;
+    if (amp_failed() || amp_graph_read_options("graph_load", &options, given) != AMP_OK) return NULL;
     if (!path) {
         (void)amp_fail(AMP_ERROR_INVALID, "graph_load: the path is NULL");
         return NULL;
@@ -77,6 +72,7 @@ amp_graph *amp_graph_load(const char *path, const amp_graph_options *given) {
         return NULL;
     }
     l->limits.most_rounds = options.most_rounds;
+    l->exact = options.exact;
     l->model = amp_onnx_read(path, &(amp_onnx_read_options){.data_folder = options.data_folder});
     amp_graph *g = l->model && amp_onnx_resolve(l->model, NULL, NULL) == AMP_OK ? make_graph(l) : NULL;
     if (!g) release(l);

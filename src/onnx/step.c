@@ -18,7 +18,7 @@ const char *amp_onnx_node_name(const amp_onnx_node *node, char text[AMP_ONNX_NAM
     return text;
 }
 
-amp_status amp_onnx_fail(const amp_onnx_step *s, amp_status code, const char *format, ...) {
+amp_status(amp_onnx_fail)(const amp_onnx_step *s, amp_status code, const char *format, ...) {
     char text[512];
     va_list arguments;
     va_start(arguments, format);

@@ -72,6 +72,9 @@ int64_t amp_onnx_axis(const amp_onnx_step *s, int64_t axis, int rank);
  * (AMP_ERROR_NOT_IMPLEMENTED). */
 amp_status amp_onnx_fail(const amp_onnx_step *s, amp_status code, const char *format, ...)
     __attribute__((cold, format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* which cannot see that this is never AMP_OK */
+#define amp_onnx_fail(s, code, ...) (amp_onnx_fail((s), (code), __VA_ARGS__), AMP_ERROR_INTERNAL)
+#endif
 /* ONNX's number of a dtype as ours; AMP_DTYPE_NONE with an error that names the type where libamp lacks it. */
 amp_dtype amp_onnx_dtype(const amp_onnx_step *s, int64_t number);
 /* A tensor with these values on the device of the step's inputs, in the innermost scope. */

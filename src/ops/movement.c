@@ -262,9 +262,9 @@ amp_status amp_op_triu(amp_call *call) {
 static amp_status embed(amp_call *call, amp_tensor *input, int64_t offset, int d, int e) {
     int64_t shape[AMP_MAX_RANK], elements;
     const int rank = input->rank + 1, last = input->rank - 1;
-    const int64_t off = offset < 0 ? -offset : offset;
+    const int64_t off = offset == INT64_MIN ? INT64_MAX : offset < 0 ? -offset : offset;
     int64_t extent;
-    if (offset == INT64_MIN || __builtin_add_overflow(input->shape[last], off, &extent)) extent = INT64_MAX;
+    if (__builtin_add_overflow(input->shape[last], off, &extent)) extent = INT64_MAX;
     for (int i = 0, from = 0; i < rank; i++) shape[i] = i == d || i == e ? extent : input->shape[from++];
     AMP_TRY(amp_shape_elements(amp_call_name(call), rank, shape, &elements));
     amp_tensor *out = amp_call_output(call, 0, input->dtype, rank, shape);

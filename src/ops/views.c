@@ -123,7 +123,7 @@ amp_status amp_op_unflatten(amp_call *call) {
     remove_dim(&g, d);
     for (int i = a->sizes.count - 1; i >= 0; i--) {
         insert_dim(&g, d, sizes[i], step);
-        step *= sizes[i];
+        if (__builtin_mul_overflow(step, sizes[i], &step)) step = 0; /* of no elements */
     }
     return return_geometry(call, a->input, &g);
 }

@@ -27,7 +27,7 @@ class Nets : public Test {
   protected:
     void make(int inputs, int outputs, Function function) {
         source_.function = std::move(function);
-        graph_ = amp_graph_trace("test", compute, &source_, inputs, outputs);
+        graph_ = amp_graph_trace("test", compute, &source_, inputs, outputs, nullptr);
     }
     void TearDown() override {
         amp_graph_release(graph_);

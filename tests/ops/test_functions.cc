@@ -167,8 +167,12 @@ TEST_F(Functions, Diagonals) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"diag", "[1, 2, 2]"}));
     EXPECT_EQ(op("diag_embed", {m, 0, 1, -2}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"diag_embed", "dimension 1"}));
-    EXPECT_EQ(op("diag", {v, INT64_MAX}), nullptr);
-    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"diag"}));
+    for (int64_t offset : {INT64_MAX, INT64_MIN, INT64_MIN + 1}) {
+        EXPECT_EQ(op("diag", {v, offset}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"diag"}));
+        EXPECT_EQ(op("diag_embed", {m, offset}), nullptr);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"diag_embed"}));
+    }
 }
 
 TEST_F(Functions, Determinants) {

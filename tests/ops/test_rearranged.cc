@@ -47,6 +47,7 @@ TEST_F(Rearranged, ADimensionTakenApart) {
     EXPECT_EQ(numbers_of(y), numbers_of(x));
     EXPECT_EQ(amp_data(y), amp_data(x));
     EXPECT_EQ(shape_of(op("unflatten", {tensor(AMP_F32, {0, 3}), 0, AMP_DIMS(4, 0)})), (Shape{4, 0, 3}));
+    EXPECT_EQ(amp_tensor_numel(op("unflatten", {tensor(AMP_F32, {0, 3}), 0, AMP_DIMS(0, INT64_C(1) << 60)})), 0);
     EXPECT_EQ(op("unflatten", {x, 0, AMP_DIMS(3, 2)}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"unflatten", "[3, 2]", "4 elements"}));
     EXPECT_EQ(op("unflatten", {x, 0, AMP_DIMS(1, 1, 1, 1, 1, 4, 1)}), nullptr);

@@ -52,7 +52,7 @@ Names cpu_policies() {
     // falling through, and made of ops that do not
     add(names, AMP_POLICY_PARTS, R"(
         einsum tensordot linalg_multi_dot chain_matmul lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell interpolate
-        cov corrcoef max_unpool1d)");
+        cov corrcoef max_unpool1d linalg_matrix_power matrix_power linalg_pinv)");
     return names;
 }
 
@@ -81,7 +81,9 @@ Names cuda_policies() {
     add(names, AMP_POLICY_BANNED, "binary_cross_entropy");
     add(names, AMP_POLICY_LOWER, fused);
     // falling through, and made of ops that do not
-    add(names, AMP_POLICY_PARTS, "ldexp trapezoid cov corrcoef gaussian_nll_loss multilabel_soft_margin_loss");
+    add(names, AMP_POLICY_PARTS, R"(
+        ldexp trapezoid cov corrcoef gaussian_nll_loss multilabel_soft_margin_loss linalg_matrix_power matrix_power
+        linalg_vander linalg_pinv linalg_norm)");
     return names;
 }
 

@@ -68,6 +68,9 @@ std::vector<Tensor> gates() {
 
 std::vector<Row> rows() {
     const Tensor m = f32({2, 3}), square = f32({3, 3}), mask = whole(AMP_BOOL, {2, 3}, 2);
+    Tensor first_rows = whole(AMP_I64, {3}, 1); // pivots: every row is exchanged with the first one
+    for (size_t i = 0; i < 3; i++) reinterpret_cast<int64_t *>(first_rows.bytes.data())[i] = 1;
+    first_rows = converted(first_rows, AMP_I32);
     const Tensor integers = whole(AMP_I64, {2, 3}, 5);
     const Tensor line = f32({1, 2, 5}), image = f32({1, 2, 4, 5}), volume = f32({1, 2, 3, 4, 5});
     return {
@@ -223,6 +226,18 @@ std::vector<Row> rows() {
         {"det", {{"input", square}}},
         {"slogdet", {{"input", square}}},
         {"logdet", {{"input", square}}},
+        {"linalg_lu", {{"A", square}}},
+        {"linalg_lu_factor", {{"A", square}, {"pivot", true}}},
+        {"linalg_lu_solve",
+         {{"LU", square}, {"pivots", first_rows}, {"B", f32({2, 3})}, {"left", false}, {"adjoint", true}}},
+        {"linalg_solve_triangular", {{"input", square}, {"B", m}, {"upper", true}, {"left", false}}},
+        {"linalg_matrix_power", {{"input", square}, {"n", 3}}},
+        {"matrix_power", {{"input", square}, {"n", -1}}},
+        {"matrix_exp", {{"input", square}}},
+        {"linalg_matrix_exp", {{"input", square}}},
+        {"linalg_vander", {{"x", f32({3})}, {"N", 4}}},
+        {"linalg_pinv", {{"input", m}, {"rtol", 1e-3}}},
+        {"linalg_norm", {{"input", m}, {"ord", 1}}},
         {"movedim", {{"input", volume}, {"source", AMP_DIMS(0, 1)}, {"destination", AMP_DIMS(-1, 0)}}},
         {"unflatten", {{"input", f32({2, 6})}, {"dim", 1}, {"sizes", AMP_DIMS(2, -1)}}},
         {"view_as_real", {{"input", converted(m, AMP_C64)}}},
@@ -250,6 +265,9 @@ std::vector<Row> rows() {
         {"fft_fftshift", {{"input", m}}},
         {"fft_ifftshift", {{"input", m}, {"dim", AMP_DIMS(1)}}},
         // Overloads
+        {"linalg_pinv", {{"input", square}, {"atol", f32({})}, {"hermitian", true}}},
+        {"linalg_pinv", {{"a", f32({3, 2})}, {"b", f32({4, 2})}}},
+        {"linalg_norm", {{"input", m}, {"ord", "fro"}}},
         {"tensor_split", {{"input", m}, {"indices", AMP_DIMS(1, 2)}, {"dim", 1}}},
         {"tensor_split", {{"input", m}, {"tensor_indices_or_sections", whole(AMP_I64, {2}, 3)}, {"dim", 1}}},
         {"trapezoid", {{"y", m}, {"dx", 0.5}, {"dim", 1}}},

@@ -4,7 +4,7 @@
 _amp_options() {
     case $1 in
     info) echo --kernels --ops --load --json --help ;;
-    run) echo --input --shape --seed --output --f32 --bf16 --seconds --runs --threads --device --isa --mean --scale \
+    run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --threads --device --isa --mean --scale \
         --layout --check --json --help ;;
     explain) echo --json --all --width --help -- ;;
     replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;

@@ -38,7 +38,7 @@ static int run_warm(const run_options *o, run_results *results) {
     run_report r = {.options = o, .model = &m, .inputs = &in, .results = results};
     run_comparison *comparisons = NULL;
     int code = run_set_up(o);
-    if (!code) code = run_model_load(&m, o->model);
+    if (!code) code = run_model_load(&m, o->model, o->exact);
     if (!code) code = run_inputs_make(&in, &m, o);
     if (!code && !o->json) code = run_print_model(&r);
     if (!code) code = run_measure(results, &m, &in, o);

@@ -28,7 +28,7 @@ typedef struct run_options {
     const char *model, *output, *isa;
     run_list inputs, shapes; /* NAME=FILE, NAME=1x3 */
     bool wanted[RUN_KINDS];
-    bool json, check, help;
+    bool json, check, help, exact;
     amp_device device;
     run_layout layout;
     run_numbers mean, scale;
@@ -87,7 +87,7 @@ typedef struct run_model {
     double load_ms;
 } run_model;
 
-int run_model_load(run_model *m, const char *path);
+int run_model_load(run_model *m, const char *path, bool exact);
 void run_model_free(run_model *m);
 struct amp_onnx_graph;
 /* With those of sub-graphs and functions. */

@@ -38,7 +38,7 @@ static int be_cold(const run_options *o, run_kind kind, int out) {
     run_model m = {0};
     run_inputs in = {0};
     int code = run_set_up(o);
-    if (!code) code = run_model_load(&m, o->model);
+    if (!code) code = run_model_load(&m, o->model, o->exact);
     if (!code) code = run_inputs_make(&in, &m, o);
     if (!code) code = run_first(&figures, &m, &in, o, kind);
     if (!code && write(out, &figures, sizeof figures) != (ssize_t)sizeof figures) code = AMP_EXIT_FAILED;

@@ -98,10 +98,10 @@ static amp_graph_value *describe(const amp_graph *graph, int count, describe_fun
     return values;
 }
 
-int run_model_load(run_model *m, const char *path) {
+int run_model_load(run_model *m, const char *path, bool exact) {
     *m = (run_model){0};
     const double start = run_milliseconds();
-    m->graph = amp_graph_load(path, NULL);
+    m->graph = amp_graph_load(path, &(amp_graph_options){.struct_size = sizeof(amp_graph_options), .exact = exact});
     m->load_ms = run_milliseconds() - start;
     if (!m->graph) return run_fail_amp();
     m->input_count = amp_graph_input_count(m->graph);

@@ -21,6 +21,7 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --output DIR         writes each output as DIR/NAME.npy; where both run, that\n"
                         "                       of bf16 as DIR/NAME.bf16.npy. bf16 becomes f32\n"
                         "  --f32, --bf16        only this one\n"
+                        "  --exact              op by op: nothing is fused or laid out anew\n"
                         "  --seconds S          how long to run in all (3); at least three times each\n"
                         "  --runs N             at most N times each; 0: only the outputs, without times\n"
                         "  --threads N          that an op may use\n"
@@ -138,6 +139,7 @@ static const struct {
     {"--shape", offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
     {"--seed", offsetof(run_options, seed), take_seed, "an integer from 0 on"},
     {"--output", offsetof(run_options, output), take_text, "a folder"},
+    {"--exact", offsetof(run_options, exact), take_flag, NULL},
     {"--f32", offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
     {"--bf16", offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
     {"--seconds", offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},

@@ -206,6 +206,73 @@ AMP_API amp_tensor *amp_logdet_call(const amp_logdet_args *args);
 #define amp_logdet(...) AMP_CALL_(amp_logdet_call(AMP_ARGS_(logdet, input, __VA_ARGS__)))
 #endif
 
+/* The product of n copies of each matrix; of copies of its inverse where n is negative.
+ * linalg_matrix_power(Tensor input, int n) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. */
+typedef struct amp_linalg_matrix_power_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_power_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t n AMP_REQUIRED_INT_;
+} amp_linalg_matrix_power_args;
+AMP_API amp_tensor *amp_linalg_matrix_power_call(const amp_linalg_matrix_power_args *args);
+AMP_API amp_tensor *amp_linalg_matrix_power_out_call(amp_tensor *out, const amp_linalg_matrix_power_args *args);
+#ifndef __cplusplus
+#define amp_linalg_matrix_power(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, n", amp_linalg_matrix_power_call(AMP_ARGS_MISSING_(linalg_matrix_power, (.n = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_linalg_matrix_power_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, n", amp_linalg_matrix_power_out_call(out, AMP_ARGS_MISSING_(linalg_matrix_power, (.n = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* linalg_matrix_power.
+ * matrix_power(Tensor input, int n) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. Another name of amp_linalg_matrix_power. */
+typedef struct amp_matrix_power_args {
+    size_t struct_size AMP_SIZE_OF_(amp_matrix_power_args);
+    amp_tensor *input AMP_ABSENT_;
+    int64_t n AMP_REQUIRED_INT_;
+} amp_matrix_power_args;
+AMP_API amp_tensor *amp_matrix_power_call(const amp_matrix_power_args *args);
+AMP_API amp_tensor *amp_matrix_power_out_call(amp_tensor *out, const amp_matrix_power_args *args);
+#ifndef __cplusplus
+#define amp_matrix_power(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, n", amp_matrix_power_call(AMP_ARGS_MISSING_(matrix_power, (.n = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#define amp_matrix_power_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, n", amp_matrix_power_out_call(out, AMP_ARGS_MISSING_(matrix_power, (.n = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
+#endif
+
+/* The sum of all powers of each matrix, each over its factorial.
+ * matrix_exp(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_matrix_exp_args {
+    size_t struct_size AMP_SIZE_OF_(amp_matrix_exp_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_matrix_exp_args;
+AMP_API amp_tensor *amp_matrix_exp_call(const amp_matrix_exp_args *args);
+#ifndef __cplusplus
+#define amp_matrix_exp(...) AMP_CALL_(amp_matrix_exp_call(AMP_ARGS_(matrix_exp, input, __VA_ARGS__)))
+#endif
+
+/* matrix_exp.
+ * linalg_matrix_exp(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. Another name of amp_matrix_exp. */
+typedef struct amp_linalg_matrix_exp_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_matrix_exp_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_linalg_matrix_exp_args;
+AMP_API amp_tensor *amp_linalg_matrix_exp_call(const amp_linalg_matrix_exp_args *args);
+#ifndef __cplusplus
+#define amp_linalg_matrix_exp(...) AMP_CALL_(amp_linalg_matrix_exp_call(AMP_ARGS_(linalg_matrix_exp, input, __VA_ARGS__)))
+#endif
+
+/* The powers 0 … N - 1 of every element, as many as elements unless given.
+ * linalg_vander(Tensor x, *, int? N=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_linalg_vander_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_vander_args);
+    amp_tensor *x AMP_ABSENT_;
+    amp_opt_int N AMP_ABSENT_;
+} amp_linalg_vander_args;
+AMP_API amp_tensor *amp_linalg_vander_call(const amp_linalg_vander_args *args);
+#ifndef __cplusplus
+#define amp_linalg_vander(...) AMP_CALL_(amp_linalg_vander_call(AMP_ARGS_(linalg_vander, x, __VA_ARGS__)))
+#endif
+
 /* The pseudo-inverse; singular values below rcond times the largest count as zero.
  * pinverse(Tensor input, float rcond=1e-15) -> Tensor
  * Autocast policy, CPU: fp32; CUDA: fallthrough. */
@@ -217,6 +284,57 @@ typedef struct amp_pinverse_args {
 AMP_API amp_tensor *amp_pinverse_call(const amp_pinverse_args *args);
 #ifndef __cplusplus
 #define amp_pinverse(...) AMP_CALL_(amp_pinverse_call(AMP_ARGS_(pinverse, input, __VA_ARGS__)))
+#endif
+
+/* The pseudo-inverse; singular values, or eigenvalues of hermitian matrices, not above max(atol, rtol * the largest)
+ * count as zero. Without tolerances rtol is the larger extent times epsilon.
+ * linalg_pinv(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. */
+typedef struct amp_linalg_pinv_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_pinv_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_opt_float atol AMP_ABSENT_;
+    amp_opt_float rtol AMP_ABSENT_;
+    bool hermitian AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_linalg_pinv_args;
+AMP_API amp_tensor *amp_linalg_pinv_call(const amp_linalg_pinv_args *args);
+AMP_API amp_tensor *amp_linalg_pinv_out_call(amp_tensor *out, const amp_linalg_pinv_args *args);
+#ifndef __cplusplus
+#define amp_linalg_pinv(...) AMP_CALL_(amp_linalg_pinv_call(AMP_ARGS_(linalg_pinv, input, __VA_ARGS__)))
+#define amp_linalg_pinv_out(out, ...) AMP_CALL_(amp_linalg_pinv_out_call(out, AMP_ARGS_(linalg_pinv, input, __VA_ARGS__)))
+#endif
+
+/* As above, with a tolerance for each matrix.
+ * linalg_pinv.tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. */
+typedef struct amp_linalg_pinv_tensor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_pinv_tensor_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *atol AMP_ABSENT_;
+    amp_tensor *rtol AMP_ABSENT_;
+    bool hermitian AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_linalg_pinv_tensor_args;
+AMP_API amp_tensor *amp_linalg_pinv_tensor_call(const amp_linalg_pinv_tensor_args *args);
+AMP_API amp_tensor *amp_linalg_pinv_tensor_out_call(amp_tensor *out, const amp_linalg_pinv_tensor_args *args);
+#ifndef __cplusplus
+#define amp_linalg_pinv_tensor(...) AMP_CALL_(amp_linalg_pinv_tensor_call(AMP_ARGS_(linalg_pinv_tensor, input, __VA_ARGS__)))
+#define amp_linalg_pinv_tensor_out(out, ...) AMP_CALL_(amp_linalg_pinv_tensor_out_call(out, AMP_ARGS_(linalg_pinv_tensor, input, __VA_ARGS__)))
+#endif
+
+/* The pseudo-inverse of a @ b^T, of a rank that is known to be low: the form that the recorded cases have, as
+ * PyTorch's own tests.
+ * linalg_pinv.singular(Tensor a, Tensor b) -> Tensor
+ * Autocast policy, CPU: parts; CUDA: parts. */
+typedef struct amp_linalg_pinv_singular_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_pinv_singular_args);
+    amp_tensor *a AMP_ABSENT_;
+    amp_tensor *b AMP_ABSENT_;
+} amp_linalg_pinv_singular_args;
+AMP_API amp_tensor *amp_linalg_pinv_singular_call(const amp_linalg_pinv_singular_args *args);
+#ifndef __cplusplus
+#define amp_linalg_pinv_singular(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "a, b", amp_linalg_pinv_singular_call(AMP_ARGS_(linalg_pinv_singular, a, r1_, __VA_ARGS__)))
 #endif
 
 /* X of A X = B, or of X A = B where left is false.
@@ -269,6 +387,58 @@ AMP_API amp_tensor *amp_lu_with_info_call(const amp_lu_with_info_args *args);
 #define amp_lu_with_info(...) AMP_CALL_(amp_lu_with_info_call(AMP_ARGS_(lu_with_info, input, __VA_ARGS__)))
 #endif
 
+/* A = P L U: a permutation (empty without pivot), lower triangles with ones on the diagonal, upper ones.
+ * linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_linalg_lu_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_lu_args);
+    amp_tensor **L AMP_ABSENT_;
+    amp_tensor **U AMP_ABSENT_;
+    amp_tensor *A AMP_ABSENT_;
+    amp_opt_bool pivot AMP_ABSENT_;
+} amp_linalg_lu_args;
+AMP_API amp_tensor *amp_linalg_lu_call(const amp_linalg_lu_args *args);
+AMP_API amp_tensor *amp_linalg_lu_out_call(amp_tensor *P, amp_tensor *L, amp_tensor *U, const amp_linalg_lu_args *args);
+#ifndef __cplusplus
+#define amp_linalg_lu(...) AMP_CALL_(amp_linalg_lu_call(AMP_ARGS_(linalg_lu, A, __VA_ARGS__)))
+#define amp_linalg_lu_out(P, L, U, ...) AMP_CALL_(amp_linalg_lu_out_call(P, L, U, AMP_ARGS_(linalg_lu, A, __VA_ARGS__)))
+#endif
+
+/* L without its ones and U in one matrix, and with which row each was exchanged.
+ * linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_linalg_lu_factor_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_lu_factor_args);
+    amp_tensor **pivots AMP_ABSENT_;
+    amp_tensor *A AMP_ABSENT_;
+    amp_opt_bool pivot AMP_ABSENT_;
+} amp_linalg_lu_factor_args;
+AMP_API amp_tensor *amp_linalg_lu_factor_call(const amp_linalg_lu_factor_args *args);
+AMP_API amp_tensor *amp_linalg_lu_factor_out_call(amp_tensor *LU, amp_tensor *pivots, const amp_linalg_lu_factor_args *args);
+#ifndef __cplusplus
+#define amp_linalg_lu_factor(...) AMP_CALL_(amp_linalg_lu_factor_call(AMP_ARGS_(linalg_lu_factor, A, __VA_ARGS__)))
+#define amp_linalg_lu_factor_out(LU, pivots, ...) AMP_CALL_(amp_linalg_lu_factor_out_call(LU, pivots, AMP_ARGS_(linalg_lu_factor, A, __VA_ARGS__)))
+#endif
+
+/* X of A X = B, or of X A = B where left is false, from linalg_lu_factor of A; with adjoint of A^H.
+ * linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_linalg_lu_solve_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_lu_solve_args);
+    amp_tensor *LU AMP_ABSENT_;
+    amp_tensor *pivots AMP_ABSENT_;
+    amp_tensor *B AMP_ABSENT_;
+    amp_opt_bool left AMP_ABSENT_;
+    bool adjoint AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_linalg_lu_solve_args;
+AMP_API amp_tensor *amp_linalg_lu_solve_call(const amp_linalg_lu_solve_args *args);
+AMP_API amp_tensor *amp_linalg_lu_solve_out_call(amp_tensor *out, const amp_linalg_lu_solve_args *args);
+#ifndef __cplusplus
+#define amp_linalg_lu_solve(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "LU, pivots, B", amp_linalg_lu_solve_call(AMP_ARGS_(linalg_lu_solve, LU, r1_, r2_, __VA_ARGS__)))
+#define amp_linalg_lu_solve_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "LU, pivots, B", amp_linalg_lu_solve_out_call(out, AMP_ARGS_(linalg_lu_solve, LU, r1_, r2_, __VA_ARGS__)))
+#endif
+
 /* X of A X = input with triangular A, and a copy of A.
  * triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) ->
  *     (Tensor solution, Tensor cloned_coefficient)
@@ -288,6 +458,25 @@ AMP_API amp_tensor *amp_triangular_solve_out_call(amp_tensor *solution, amp_tens
 #ifndef __cplusplus
 #define amp_triangular_solve(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, A", amp_triangular_solve_call(AMP_ARGS_(triangular_solve, input, r1_, __VA_ARGS__)))
 #define amp_triangular_solve_out(solution, cloned_coefficient, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, A", amp_triangular_solve_out_call(solution, cloned_coefficient, AMP_ARGS_(triangular_solve, input, r1_, __VA_ARGS__)))
+#endif
+
+/* X of A X = B, or of X A = B where left is false, with triangular A (input).
+ * linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_linalg_solve_triangular_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_solve_triangular_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *B AMP_ABSENT_;
+    bool upper AMP_ABSENT_;
+    amp_opt_bool left AMP_ABSENT_;
+    bool unitriangular AMP_ABSENT_;
+    unsigned char reserved_[3] AMP_ABSENT_;
+} amp_linalg_solve_triangular_args;
+AMP_API amp_tensor *amp_linalg_solve_triangular_call(const amp_linalg_solve_triangular_args *args);
+AMP_API amp_tensor *amp_linalg_solve_triangular_out_call(amp_tensor *out, const amp_linalg_solve_triangular_args *args);
+#ifndef __cplusplus
+#define amp_linalg_solve_triangular(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, B, upper", amp_linalg_solve_triangular_call(AMP_ARGS_(linalg_solve_triangular, input, r1_, r2_, __VA_ARGS__)))
+#define amp_linalg_solve_triangular_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, B, upper", amp_linalg_solve_triangular_out_call(out, AMP_ARGS_(linalg_solve_triangular, input, r1_, r2_, __VA_ARGS__)))
 #endif
 
 /* X that minimises |A X - B|; drivers gelsy, gels, gelsd, gelss.
@@ -730,6 +919,44 @@ AMP_API amp_tensor *amp_linalg_matrix_norm_str_out_call(amp_tensor *out, const a
 #ifndef __cplusplus
 #define amp_linalg_matrix_norm_str(...) AMP_CALL_(amp_linalg_matrix_norm_str_call(AMP_ARGS_(linalg_matrix_norm_str, input, __VA_ARGS__)))
 #define amp_linalg_matrix_norm_str_out(out, ...) AMP_CALL_(amp_linalg_matrix_norm_str_out_call(out, AMP_ARGS_(linalg_matrix_norm_str, input, __VA_ARGS__)))
+#endif
+
+/* linalg_matrix_norm where ord is given and two dimensions are named, or input has two; else linalg_vector_norm, of
+ * order 2 unless given.
+ * linalg_norm(Tensor input, Scalar? ord=None, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) ->
+ *     Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_linalg_norm_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_norm_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar ord AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+} amp_linalg_norm_args;
+AMP_API amp_tensor *amp_linalg_norm_call(const amp_linalg_norm_args *args);
+AMP_API amp_tensor *amp_linalg_norm_out_call(amp_tensor *out, const amp_linalg_norm_args *args);
+#ifndef __cplusplus
+#define amp_linalg_norm(...) AMP_CALL_(amp_linalg_norm_call(AMP_ARGS_(linalg_norm, input, __VA_ARGS__)))
+#define amp_linalg_norm_out(out, ...) AMP_CALL_(amp_linalg_norm_out_call(out, AMP_ARGS_(linalg_norm, input, __VA_ARGS__)))
+#endif
+
+/* The matrix norm "fro" or "nuc" over two dimensions, or of a matrix.
+ * linalg_norm.str(Tensor input, str ord, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: parts. */
+typedef struct amp_linalg_norm_str_args {
+    size_t struct_size AMP_SIZE_OF_(amp_linalg_norm_str_args);
+    amp_tensor *input AMP_ABSENT_;
+    const char *ord AMP_ABSENT_;
+    amp_dims dim AMP_ABSENT_;
+    bool keepdim AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+} amp_linalg_norm_str_args;
+AMP_API amp_tensor *amp_linalg_norm_str_call(const amp_linalg_norm_str_args *args);
+AMP_API amp_tensor *amp_linalg_norm_str_out_call(amp_tensor *out, const amp_linalg_norm_str_args *args);
+#ifndef __cplusplus
+#define amp_linalg_norm_str(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, ord", amp_linalg_norm_str_call(AMP_ARGS_(linalg_norm_str, input, r1_, __VA_ARGS__)))
+#define amp_linalg_norm_str_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, ord", amp_linalg_norm_str_out_call(out, AMP_ARGS_(linalg_norm_str, input, r1_, __VA_ARGS__)))
 #endif
 
 #ifdef __cplusplus

@@ -52,11 +52,40 @@ struct linalg_inv_ex_options {
     linalg_inv_ex_options &with_check_errors(bool v_) { check_errors = v_; return *this; }
 };
 
+/* linalg_vander(Tensor x, *, int? N=None) -> Tensor */
+struct linalg_vander_options {
+    amp_opt_int N{};
+
+    linalg_vander_options &with_N(amp_opt_int v_) { N = v_; return *this; }
+};
+
 /* pinverse(Tensor input, float rcond=1e-15) -> Tensor */
 struct pinverse_options {
     amp_opt_float rcond{};
 
     pinverse_options &with_rcond(amp_opt_float v_) { rcond = v_; return *this; }
+};
+
+/* linalg_pinv(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor */
+struct linalg_pinv_options {
+    amp_opt_float atol{};
+    amp_opt_float rtol{};
+    bool hermitian{};
+
+    linalg_pinv_options &with_atol(amp_opt_float v_) { atol = v_; return *this; }
+    linalg_pinv_options &with_rtol(amp_opt_float v_) { rtol = v_; return *this; }
+    linalg_pinv_options &with_hermitian(bool v_) { hermitian = v_; return *this; }
+};
+
+/* linalg_pinv.tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor */
+struct linalg_pinv_tensor_options {
+    amp::tensor atol{};
+    amp::tensor rtol{};
+    bool hermitian{};
+
+    linalg_pinv_tensor_options &with_atol(const amp::tensor &v_) { atol = v_; return *this; }
+    linalg_pinv_tensor_options &with_rtol(const amp::tensor &v_) { rtol = v_; return *this; }
+    linalg_pinv_tensor_options &with_hermitian(bool v_) { hermitian = v_; return *this; }
 };
 
 /* linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor */
@@ -82,6 +111,29 @@ struct lu_with_info_options {
     lu_with_info_options &with_check_errors(amp_opt_bool v_) { check_errors = v_; return *this; }
 };
 
+/* linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U) */
+struct linalg_lu_options {
+    amp_opt_bool pivot{};
+
+    linalg_lu_options &with_pivot(amp_opt_bool v_) { pivot = v_; return *this; }
+};
+
+/* linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots) */
+struct linalg_lu_factor_options {
+    amp_opt_bool pivot{};
+
+    linalg_lu_factor_options &with_pivot(amp_opt_bool v_) { pivot = v_; return *this; }
+};
+
+/* linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor */
+struct linalg_lu_solve_options {
+    amp_opt_bool left{};
+    bool adjoint{};
+
+    linalg_lu_solve_options &with_left(amp_opt_bool v_) { left = v_; return *this; }
+    linalg_lu_solve_options &with_adjoint(bool v_) { adjoint = v_; return *this; }
+};
+
 /* triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient) */
 struct triangular_solve_options {
     amp_opt_bool upper{};
@@ -91,6 +143,15 @@ struct triangular_solve_options {
     triangular_solve_options &with_upper(amp_opt_bool v_) { upper = v_; return *this; }
     triangular_solve_options &with_transpose(bool v_) { transpose = v_; return *this; }
     triangular_solve_options &with_unitriangular(bool v_) { unitriangular = v_; return *this; }
+};
+
+/* linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor */
+struct linalg_solve_triangular_options {
+    amp_opt_bool left{};
+    bool unitriangular{};
+
+    linalg_solve_triangular_options &with_left(amp_opt_bool v_) { left = v_; return *this; }
+    linalg_solve_triangular_options &with_unitriangular(bool v_) { unitriangular = v_; return *this; }
 };
 
 /* linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values) */
@@ -267,6 +328,30 @@ struct linalg_matrix_norm_str_options {
     linalg_matrix_norm_str_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
     linalg_matrix_norm_str_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
     linalg_matrix_norm_str_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
+};
+
+/* linalg_norm(Tensor input, Scalar? ord=None, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+struct linalg_norm_options {
+    amp::scalar ord{};
+    amp::dims dim{};
+    bool keepdim{};
+    amp_dtype dtype{};
+
+    linalg_norm_options &with_ord(const amp::scalar &v_) { ord = v_; return *this; }
+    linalg_norm_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    linalg_norm_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+    linalg_norm_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
+};
+
+/* linalg_norm.str(Tensor input, str ord, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+struct linalg_norm_str_options {
+    amp::dims dim{};
+    bool keepdim{};
+    amp_dtype dtype{};
+
+    linalg_norm_str_options &with_dim(const amp::dims &v_) { dim = v_; return *this; }
+    linalg_norm_str_options &with_keepdim(bool v_) { keepdim = v_; return *this; }
+    linalg_norm_str_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
 };
 
 inline namespace AMP_ERRORS_ {
@@ -466,6 +551,61 @@ inline tensor logdet(const tensor &input) {
     return detail::made(amp_logdet_call(&args_));
 }
 
+/* The product of n copies of each matrix; of copies of its inverse where n is negative.
+ * linalg_matrix_power(Tensor input, int n) -> Tensor */
+inline tensor linalg_matrix_power(const tensor &input, int64_t n) {
+    amp_linalg_matrix_power_args args_{};
+    args_.input = input.get();
+    args_.n = n;
+    return detail::made(amp_linalg_matrix_power_call(&args_));
+}
+inline tensor linalg_matrix_power_out(const tensor &out, const tensor &input, int64_t n) {
+    amp_linalg_matrix_power_args args_{};
+    args_.input = input.get();
+    args_.n = n;
+    return detail::written(amp_linalg_matrix_power_out_call(out.get(), &args_));
+}
+
+/* linalg_matrix_power.
+ * matrix_power(Tensor input, int n) -> Tensor */
+inline tensor matrix_power(const tensor &input, int64_t n) {
+    amp_matrix_power_args args_{};
+    args_.input = input.get();
+    args_.n = n;
+    return detail::made(amp_matrix_power_call(&args_));
+}
+inline tensor matrix_power_out(const tensor &out, const tensor &input, int64_t n) {
+    amp_matrix_power_args args_{};
+    args_.input = input.get();
+    args_.n = n;
+    return detail::written(amp_matrix_power_out_call(out.get(), &args_));
+}
+
+/* The sum of all powers of each matrix, each over its factorial.
+ * matrix_exp(Tensor input) -> Tensor */
+inline tensor matrix_exp(const tensor &input) {
+    amp_matrix_exp_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_matrix_exp_call(&args_));
+}
+
+/* matrix_exp.
+ * linalg_matrix_exp(Tensor input) -> Tensor */
+inline tensor linalg_matrix_exp(const tensor &input) {
+    amp_linalg_matrix_exp_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_linalg_matrix_exp_call(&args_));
+}
+
+/* The powers 0 … N - 1 of every element, as many as elements unless given.
+ * linalg_vander(Tensor x, *, int? N=None) -> Tensor */
+inline tensor linalg_vander(const tensor &x, const linalg_vander_options &options = {}) {
+    amp_linalg_vander_args args_{};
+    args_.x = x.get();
+    args_.N = options.N;
+    return detail::made(amp_linalg_vander_call(&args_));
+}
+
 /* The pseudo-inverse; singular values below rcond times the largest count as zero.
  * pinverse(Tensor input, float rcond=1e-15) -> Tensor */
 inline tensor pinverse(const tensor &input, const pinverse_options &options = {}) {
@@ -473,6 +613,53 @@ inline tensor pinverse(const tensor &input, const pinverse_options &options = {}
     args_.input = input.get();
     args_.rcond = options.rcond;
     return detail::made(amp_pinverse_call(&args_));
+}
+
+/* The pseudo-inverse; singular values, or eigenvalues of hermitian matrices, not above max(atol, rtol * the largest) count as zero. Without tolerances rtol is the larger extent times epsilon.
+ * linalg_pinv(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor */
+inline tensor linalg_pinv(const tensor &input, const linalg_pinv_options &options = {}) {
+    amp_linalg_pinv_args args_{};
+    args_.input = input.get();
+    args_.atol = options.atol;
+    args_.rtol = options.rtol;
+    args_.hermitian = options.hermitian;
+    return detail::made(amp_linalg_pinv_call(&args_));
+}
+inline tensor linalg_pinv_out(const tensor &out, const tensor &input, const linalg_pinv_options &options = {}) {
+    amp_linalg_pinv_args args_{};
+    args_.input = input.get();
+    args_.atol = options.atol;
+    args_.rtol = options.rtol;
+    args_.hermitian = options.hermitian;
+    return detail::written(amp_linalg_pinv_out_call(out.get(), &args_));
+}
+
+/* As above, with a tolerance for each matrix.
+ * linalg_pinv.tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor */
+inline tensor linalg_pinv_tensor(const tensor &input, const linalg_pinv_tensor_options &options = {}) {
+    amp_linalg_pinv_tensor_args args_{};
+    args_.input = input.get();
+    args_.atol = options.atol.get();
+    args_.rtol = options.rtol.get();
+    args_.hermitian = options.hermitian;
+    return detail::made(amp_linalg_pinv_tensor_call(&args_));
+}
+inline tensor linalg_pinv_tensor_out(const tensor &out, const tensor &input, const linalg_pinv_tensor_options &options = {}) {
+    amp_linalg_pinv_tensor_args args_{};
+    args_.input = input.get();
+    args_.atol = options.atol.get();
+    args_.rtol = options.rtol.get();
+    args_.hermitian = options.hermitian;
+    return detail::written(amp_linalg_pinv_tensor_out_call(out.get(), &args_));
+}
+
+/* The pseudo-inverse of a @ b^T, of a rank that is known to be low: the form that the recorded cases have, as PyTorch's own tests.
+ * linalg_pinv.singular(Tensor a, Tensor b) -> Tensor */
+inline tensor linalg_pinv_singular(const tensor &a, const tensor &b) {
+    amp_linalg_pinv_singular_args args_{};
+    args_.a = a.get();
+    args_.b = b.get();
+    return detail::made(amp_linalg_pinv_singular_call(&args_));
 }
 
 /* X of A X = B, or of X A = B where left is false.
@@ -528,6 +715,69 @@ inline std::tuple<tensor, tensor, tensor> lu_with_info(const tensor &input, cons
     return results_;
 }
 
+/* A = P L U: a permutation (empty without pivot), lower triangles with ones on the diagonal, upper ones.
+ * linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U) */
+inline std::tuple<tensor, tensor, tensor> linalg_lu(const tensor &A, const linalg_lu_options &options = {}) {
+    amp_linalg_lu_args args_{};
+    args_.A = A.get();
+    args_.pivot = options.pivot;
+    amp_tensor *L_ = nullptr;
+    args_.L = &L_;
+    amp_tensor *U_ = nullptr;
+    args_.U = &U_;
+    tensor first_(amp_linalg_lu_call(&args_));
+    std::tuple<tensor, tensor, tensor> results_(std::move(first_), tensor(L_), tensor(U_));
+    check_errors();
+    return results_;
+}
+inline tensor linalg_lu_out(const tensor &P, const tensor &L, const tensor &U, const tensor &A, const linalg_lu_options &options = {}) {
+    amp_linalg_lu_args args_{};
+    args_.A = A.get();
+    args_.pivot = options.pivot;
+    return detail::written(amp_linalg_lu_out_call(P.get(), L.get(), U.get(), &args_));
+}
+
+/* L without its ones and U in one matrix, and with which row each was exchanged.
+ * linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots) */
+inline std::tuple<tensor, tensor> linalg_lu_factor(const tensor &A, const linalg_lu_factor_options &options = {}) {
+    amp_linalg_lu_factor_args args_{};
+    args_.A = A.get();
+    args_.pivot = options.pivot;
+    amp_tensor *pivots_ = nullptr;
+    args_.pivots = &pivots_;
+    tensor first_(amp_linalg_lu_factor_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(pivots_));
+    check_errors();
+    return results_;
+}
+inline tensor linalg_lu_factor_out(const tensor &LU, const tensor &pivots, const tensor &A, const linalg_lu_factor_options &options = {}) {
+    amp_linalg_lu_factor_args args_{};
+    args_.A = A.get();
+    args_.pivot = options.pivot;
+    return detail::written(amp_linalg_lu_factor_out_call(LU.get(), pivots.get(), &args_));
+}
+
+/* X of A X = B, or of X A = B where left is false, from linalg_lu_factor of A; with adjoint of A^H.
+ * linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor */
+inline tensor linalg_lu_solve(const tensor &LU, const tensor &pivots, const tensor &B, const linalg_lu_solve_options &options = {}) {
+    amp_linalg_lu_solve_args args_{};
+    args_.LU = LU.get();
+    args_.pivots = pivots.get();
+    args_.B = B.get();
+    args_.left = options.left;
+    args_.adjoint = options.adjoint;
+    return detail::made(amp_linalg_lu_solve_call(&args_));
+}
+inline tensor linalg_lu_solve_out(const tensor &out, const tensor &LU, const tensor &pivots, const tensor &B, const linalg_lu_solve_options &options = {}) {
+    amp_linalg_lu_solve_args args_{};
+    args_.LU = LU.get();
+    args_.pivots = pivots.get();
+    args_.B = B.get();
+    args_.left = options.left;
+    args_.adjoint = options.adjoint;
+    return detail::written(amp_linalg_lu_solve_out_call(out.get(), &args_));
+}
+
 /* X of A X = input with triangular A, and a copy of A.
  * triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient) */
 inline std::tuple<tensor, tensor> triangular_solve(const tensor &input, const tensor &A, const triangular_solve_options &options = {}) {
@@ -552,6 +802,27 @@ inline tensor triangular_solve_out(const tensor &solution, const tensor &cloned_
     args_.transpose = options.transpose;
     args_.unitriangular = options.unitriangular;
     return detail::written(amp_triangular_solve_out_call(solution.get(), cloned_coefficient.get(), &args_));
+}
+
+/* X of A X = B, or of X A = B where left is false, with triangular A (input).
+ * linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor */
+inline tensor linalg_solve_triangular(const tensor &input, const tensor &B, bool upper, const linalg_solve_triangular_options &options = {}) {
+    amp_linalg_solve_triangular_args args_{};
+    args_.input = input.get();
+    args_.B = B.get();
+    args_.upper = upper;
+    args_.left = options.left;
+    args_.unitriangular = options.unitriangular;
+    return detail::made(amp_linalg_solve_triangular_call(&args_));
+}
+inline tensor linalg_solve_triangular_out(const tensor &out, const tensor &input, const tensor &B, bool upper, const linalg_solve_triangular_options &options = {}) {
+    amp_linalg_solve_triangular_args args_{};
+    args_.input = input.get();
+    args_.B = B.get();
+    args_.upper = upper;
+    args_.left = options.left;
+    args_.unitriangular = options.unitriangular;
+    return detail::written(amp_linalg_solve_triangular_out_call(out.get(), &args_));
 }
 
 /* X that minimises |A X - B|; drivers gelsy, gels, gelsd, gelss.
@@ -1034,6 +1305,48 @@ inline tensor linalg_matrix_norm_str_out(const tensor &out, const tensor &input,
     args_.keepdim = options.keepdim;
     args_.dtype = options.dtype;
     return detail::written(amp_linalg_matrix_norm_str_out_call(out.get(), &args_));
+}
+
+/* linalg_matrix_norm where ord is given and two dimensions are named, or input has two; else linalg_vector_norm, of order 2 unless given.
+ * linalg_norm(Tensor input, Scalar? ord=None, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+inline tensor linalg_norm(const tensor &input, const linalg_norm_options &options = {}) {
+    amp_linalg_norm_args args_{};
+    args_.input = input.get();
+    args_.ord = options.ord.get();
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::made(amp_linalg_norm_call(&args_));
+}
+inline tensor linalg_norm_out(const tensor &out, const tensor &input, const linalg_norm_options &options = {}) {
+    amp_linalg_norm_args args_{};
+    args_.input = input.get();
+    args_.ord = options.ord.get();
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::written(amp_linalg_norm_out_call(out.get(), &args_));
+}
+
+/* The matrix norm "fro" or "nuc" over two dimensions, or of a matrix.
+ * linalg_norm.str(Tensor input, str ord, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+inline tensor linalg_norm_str(const tensor &input, const char *ord, const linalg_norm_str_options &options = {}) {
+    amp_linalg_norm_str_args args_{};
+    args_.input = input.get();
+    args_.ord = ord;
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::made(amp_linalg_norm_str_call(&args_));
+}
+inline tensor linalg_norm_str_out(const tensor &out, const tensor &input, const char *ord, const linalg_norm_str_options &options = {}) {
+    amp_linalg_norm_str_args args_{};
+    args_.input = input.get();
+    args_.ord = ord;
+    args_.dim = options.dim.get();
+    args_.keepdim = options.keepdim;
+    args_.dtype = options.dtype;
+    return detail::written(amp_linalg_norm_str_out_call(out.get(), &args_));
 }
 
 } // namespace AMP_ERRORS_

@@ -157,7 +157,8 @@ AMP_HOT static amp_status cached_b(amp_call *call, const amp_matmul *p, const pa
 static amp_status fresh_b(amp_call *call, const amp_matmul *p, const packing *packing, int64_t outer,
                           amp_packed_b *packed) {
     const amp_tensor *memory = amp_tensor_memory(p->b.tensor);
-    const int64_t stride = inner_stride(p, &p->b), count = stride == 0 ? 1 : inner_batch(p);
+    const int64_t stride = inner_stride(p, &p->b), batch = inner_batch(p);
+    const int64_t count = stride == 0 && batch > 0 ? 1 : batch; /* of an empty batch there is none to read */
     const int64_t offset = outer_offset(p, &p->b, outer);
     const size_t bytes = packing->bytes(p->n, p->k);
     if (!packed->scratch) packed->scratch = amp_alloc(packed_total(p, bytes, count));

@@ -50,7 +50,7 @@ static amp_scalar least_of(amp_dtype dtype) {
 static amp_tensor *count_whole(const amp_onnx_step *s, amp_tensor *rest, const amp_tensor *x, const amp_onnx_window *w,
                                const int64_t *from, const int64_t *before) {
     const bool columns = amp_onnx_int(s, "storage_order", 0) != 0;
-    int64_t plane = 1, step[AMP_ONNX_MOST_SPATIAL];
+    int64_t plane = 1, step[AMP_ONNX_MOST_SPATIAL] = {0};
     for (int i = 0; i < w->dims; i++) {
         const int d = columns ? i : w->dims - 1 - i;
         step[d] = plane;

@@ -100,25 +100,33 @@ amp_status onnx_dynamic_quantize_linear(amp_onnx_step *s) {
 
 /* ---- Products ----------------------------------------------------------------------------------------------------- */
 
-/* The operand of a product less its zero point, in i32. A point for each row (axis -2) or column (axis -1), or one. */
+/* What products of 8-bit integers are exact in: i32 on the CPU. Elsewhere there are none of integers, but f64 holds the sum of
+ * any number of them that fits into i32, and no region casts it. */
+static amp_dtype exact_dtype(const amp_tensor *t) {
+    return amp_tensor_device(t) == AMP_DEVICE_CPU ? AMP_I32 : AMP_F64;
+}
+
+/* The operand of a product less its zero point. A point for each row (axis -2) or column (axis -1), or one. */
 static amp_tensor *centred(amp_tensor *t, amp_tensor *zero, int axis) {
-    amp_tensor *whole = t ? amp_to(t, AMP_I32) : NULL;
-    if (!zero || !whole) return whole;
+    if (!t) return NULL;
+    const amp_dtype dtype = exact_dtype(t);
+    amp_tensor *whole = amp_to(t, dtype);
+    if (!zero) return whole;
     const int d = axis < 0 ? axis + t->rank : axis;
-    if (zero->rank > 1) return amp_sub(whole, amp_to(zero, AMP_I32)); /* laid out so that it broadcasts */
-    return amp_sub(whole, amp_onnx_along(amp_to(zero, AMP_I32), d > 0 ? d : 0, t->rank));
+    if (zero->rank > 1) return amp_sub(whole, amp_to(zero, dtype)); /* laid out so that it broadcasts */
+    return amp_sub(whole, amp_onnx_along(amp_to(zero, dtype), d > 0 ? d : 0, t->rank));
 }
 
 amp_status onnx_matmul_integer(amp_onnx_step *s) {
     amp_tensor *a = centred(amp_onnx_required(s, 0), amp_onnx_input(s, 2), -2);
     amp_tensor *b = centred(amp_onnx_required(s, 1), amp_onnx_input(s, 3), -1);
-    return amp_onnx_set(s, 0, amp_matmul(a, b));
+    return amp_onnx_set(s, 0, amp_to(amp_matmul(a, b), AMP_I32));
 }
 
 amp_status onnx_conv_integer(amp_onnx_step *s) {
     amp_tensor *x = centred(amp_onnx_required(s, 0), amp_onnx_input(s, 2), 0);
     amp_tensor *weight = centred(amp_onnx_required(s, 1), amp_onnx_input(s, 3), 0);
-    return amp_onnx_set(s, 0, amp_onnx_convolution(s, x, weight, NULL));
+    return amp_onnx_set(s, 0, amp_to(amp_onnx_convolution(s, x, weight, NULL), AMP_I32));
 }
 
 /* The f32 product of two scales over a third, so that it broadcasts against `sum`: the second may be one number for each
@@ -150,7 +158,8 @@ amp_status onnx_qlinear_conv(amp_onnx_step *s) {
     for (int i = 0; i < 8; i++) {
         if (!(in[i] = amp_onnx_required(s, i))) return amp_pending_error();
     }
-    amp_tensor *sum = amp_onnx_convolution(s, centred(in[0], in[2], 0), centred(in[3], in[5], 0), bias);
+    amp_tensor *sum = amp_onnx_convolution(s, centred(in[0], in[2], 0), centred(in[3], in[5], 0),
+                                           bias ? amp_to(bias, exact_dtype(bias)) : NULL);
     amp_tensor *scaled = rescale(sum, in[1], in[4], in[6], 1, 0);
     return amp_onnx_set(s, 0, quantize(s, scaled, amp_onnx_along(amp_to(in[7], AMP_F32), 0, 0), in[7]->dtype));
 }

@@ -97,7 +97,7 @@ static amp_status keep_aspect(const amp_onnx_step *s, resize *r, const amp_dims 
 
 static amp_status read_sizes(const amp_onnx_step *s, resize *r, const amp_dims *axes, const amp_tensor *sizes) {
     static const word policies[] = {{"stretch", 0}, {"not_larger", 1}, {"not_smaller", 2}, {NULL, 0}};
-    int64_t values[AMP_MAX_RANK];
+    int64_t values[AMP_MAX_RANK] = {0};
     int policy = 0;
     const int64_t count = amp_onnx_read_ints(s, sizes, values, AMP_MAX_RANK);
     if (count < 0) return amp_pending_error();
@@ -119,7 +119,7 @@ static amp_status read_sizes(const amp_onnx_step *s, resize *r, const amp_dims *
 }
 
 static amp_status read_roi(const amp_onnx_step *s, resize *r, const amp_dims *axes) {
-    float roi[2 * AMP_MAX_RANK];
+    float roi[2 * AMP_MAX_RANK] = {0};
     int count = 0;
     AMP_TRY(read_floats(s, amp_onnx_input(s, 1), roi, 2 * AMP_MAX_RANK, &count));
     if (count != 2 * axes->count) {
@@ -144,7 +144,7 @@ static void begin(resize *r, const amp_tensor *x, const amp_resize_axis *kind) {
 
 static amp_status read_resize(const amp_onnx_step *s, const amp_tensor *x, resize *r) {
     int mode = 0, place = 0, rounding = 0, count = 0;
-    float scales[AMP_MAX_RANK];
+    float scales[AMP_MAX_RANK] = {0};
     AMP_TRY(read_word(s, "mode", modes, &mode));
     AMP_TRY(read_word(s, "coordinate_transformation_mode", places, &place));
     AMP_TRY(read_word(s, "nearest_mode", rounds, &rounding));
@@ -284,7 +284,7 @@ amp_status onnx_resize(amp_onnx_step *s) {
 amp_status onnx_resize_10(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0);
     resize r = {.sizes = false};
-    float scales[AMP_MAX_RANK];
+    float scales[AMP_MAX_RANK] = {0};
     int mode = 0, count = 0;
     if (!x) return amp_pending_error();
     AMP_TRY(read_word(s, "mode", modes, &mode));

@@ -1,5 +1,5 @@
-/* Equations and inverses through LU factors: lu_with_info, lu_solve, linalg_solve, linalg_inv(_ex), linalg_tensorinv,
- * linalg_tensorsolve; and triangular_solve. */
+/* Equations and inverses through LU factors: lu_with_info, linalg_lu_factor, (linalg_)lu_solve, linalg_solve,
+ * linalg_inv(_ex), linalg_tensorinv, linalg_tensorsolve; and triangular_solve, linalg_solve_triangular. */
 #include "amp/ops.h"
 #include "call/backend.h"
 #include "ops/linalg/linalg.h"
@@ -31,32 +31,41 @@ static int factorise_one(void *context, int64_t index, amp_lapack_work *work) {
     return factorise(job, amp_stack_at(&job->lu, index), amp_stack_at(&job->pivots, index));
 }
 
-amp_status amp_op_lu_with_info(amp_call *call) {
-    const amp_lu_with_info_args *a = call->args;
-    AMP_TRY(amp_linalg_check(call, "input", a->input, false));
-    const amp_batch batch = amp_batch_of(a->input, 2);
-    const int64_t m = amp_matrix_rows(a->input), n = amp_matrix_columns(a->input), k = m < n ? m : n;
-    lu_job job = {.lapack = amp_lapack_of(a->input->dtype), .pivoted = a->pivot.value};
-    amp_linalg_loop loop = {.run = factorise_one,
-                            .context = &job,
-                            .lapack = job.lapack,
-                            .batch = &batch,
-                            .macs = m * n * k / 3,
-                            .kernel = {.kind = AMP_LINALG_lu,
-                                       .stacks = {&job.lu, &job.pivots},
-                                       .options = {job.pivoted},
-                                       .check = a->check_errors.value}};
-    AMP_TRY(amp_stack_output(call, 0, a->input->dtype, a->input->dtype, &batch, m, n, &job.lu));
-    AMP_TRY(amp_stack_fill(&job.lu, a->input));
+/* Result `info_output` has the status of each matrix; < 0: none has. */
+static amp_status factors(amp_call *call, const char *name, const amp_tensor *a, bool pivot, bool check,
+                          int info_output) {
+    AMP_TRY(amp_linalg_check(call, name, a, false));
+    const amp_batch batch = amp_batch_of(a, 2);
+    const int64_t m = amp_matrix_rows(a), n = amp_matrix_columns(a), k = m < n ? m : n;
+    lu_job job = {.lapack = amp_lapack_of(a->dtype), .pivoted = pivot};
+    amp_linalg_loop loop = {
+        .run = factorise_one,
+        .context = &job,
+        .lapack = job.lapack,
+        .batch = &batch,
+        .macs = m * n * k / 3,
+        .kernel = {.kind = AMP_LINALG_lu, .stacks = {&job.lu, &job.pivots}, .options = {job.pivoted}, .check = check}};
+    AMP_TRY(amp_stack_output(call, 0, a->dtype, a->dtype, &batch, m, n, &job.lu));
+    AMP_TRY(amp_stack_fill(&job.lu, a));
     AMP_TRY(amp_stack_output(call, 1, AMP_I32, AMP_I32, &batch, k, AMP_VECTOR, &job.pivots));
-    AMP_TRY(amp_linalg_infos(call, &batch, 2, NULL, &loop.infos));
+    AMP_TRY(amp_linalg_infos(call, &batch, info_output, NULL, &loop.infos));
     if (k > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    const int64_t bad = a->check_errors.value ? amp_linalg_first_failure(call, &batch, loop.infos) : -1;
+    const int64_t bad = check ? amp_linalg_first_failure(call, &batch, loop.infos) : -1;
     if (bad >= 0) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: %selement %d of the diagonal of U is zero: 'input' is singular",
-                        amp_call_name(call), amp_linalg_matrix_name(&batch, bad), (int)loop.infos[bad]);
+        return amp_fail(AMP_ERROR_INVALID, "%s: %selement %d of the diagonal of U is zero: '%s' is singular",
+                        amp_call_name(call), amp_linalg_matrix_name(&batch, bad), (int)loop.infos[bad], name);
     }
     return amp_stack_finish(&job.lu);
+}
+
+amp_status amp_op_lu_with_info(amp_call *call) {
+    const amp_lu_with_info_args *a = call->args;
+    return factors(call, "input", a->input, a->pivot.value, a->check_errors.value, 2);
+}
+
+amp_status amp_op_linalg_lu_factor(amp_call *call) {
+    const amp_linalg_lu_factor_args *a = call->args;
+    return factors(call, "A", a->A, a->pivot.value, true, -1);
 }
 
 static int solve_one(void *context, int64_t index, amp_lapack_work *work) {
@@ -86,40 +95,45 @@ static amp_status check_rows(const amp_call *call, const char *name_b, const amp
                     name_b, amp_describe(b), name_a, amp_describe(a));
 }
 
+/* What the op calls its arguments. */
+typedef struct lu_names {
+    const char *b, *lu, *pivots;
+} lu_names;
+
 /* A pivot out of range would move memory that is not the matrix's. */
-static amp_status check_pivots(const amp_call *call, const lu_job *job, const amp_batch *batch) {
+static amp_status check_pivots(const amp_call *call, const lu_names *names, const lu_job *job, const amp_batch *batch) {
     const int n = job->pivots.rows;
     if (call->device == AMP_DEVICE_CUDA) return AMP_OK; /* the kernel tells */
     for (int64_t i = 0; i < batch->count; i++) {
         const int *pivots = amp_stack_at(&job->pivots, i);
         for (int k = 0; k < n; k++) {
             if (pivots[k] >= 1 && pivots[k] <= n) continue;
-            return amp_fail(AMP_ERROR_INVALID, "%s: %spivot %d of 'LU_pivots' is %d; expected 1 to %d",
-                            amp_call_name(call), amp_linalg_matrix_name(batch, i), k, pivots[k], n);
+            return amp_fail(AMP_ERROR_INVALID, "%s: %spivot %d of '%s' is %d; expected 1 to %d", amp_call_name(call),
+                            amp_linalg_matrix_name(batch, i), k, names->pivots, pivots[k], n);
         }
     }
     return AMP_OK;
 }
 
-static amp_status check_pivots_shape(const amp_call *call, const amp_tensor *lu, const amp_tensor *pivots) {
+static amp_status check_pivots_shape(const amp_call *call, const lu_names *names, const amp_tensor *lu,
+                                     const amp_tensor *pivots) {
     if (pivots->dtype == AMP_I32 && pivots->rank == lu->rank - 1 && amp_same_leading(pivots, lu, pivots->rank))
         return AMP_OK;
     return amp_fail(pivots->dtype == AMP_I32 ? AMP_ERROR_INVALID : AMP_ERROR_DTYPE,
-                    "%s: 'LU_pivots' is %s, 'LU_data' is %s; expected i32 and one pivot for each row",
-                    amp_call_name(call), amp_describe(pivots), amp_describe(lu));
+                    "%s: '%s' is %s, '%s' is %s; expected i32 and one pivot for each row", amp_call_name(call),
+                    names->pivots, amp_describe(pivots), names->lu, amp_describe(lu));
 }
 
-amp_status amp_op_lu_solve(amp_call *call) {
-    const amp_lu_solve_args *a = call->args;
-    const amp_tensor *b = a->b, *lu = a->LU_data;
-    AMP_TRY(check_rows(call, "b", b, "LU_data", lu));
-    AMP_TRY(check_pivots_shape(call, lu, a->LU_pivots));
+static amp_status solve_by_factors(amp_call *call, const lu_names *names, const amp_tensor *b, const amp_tensor *lu,
+                                   const amp_tensor *given, bool adjoint) {
+    AMP_TRY(check_rows(call, names->b, b, names->lu, lu));
+    AMP_TRY(check_pivots_shape(call, names, lu, given));
     const amp_batch batch_b = amp_batch_of(b, 2), batch_lu = amp_batch_of(lu, 2);
-    const amp_tensor pivots = amp_vector_as_matrix(a->LU_pivots);
+    const amp_tensor pivots = amp_vector_as_matrix(given);
     amp_batch batch;
-    AMP_TRY(amp_batch_broadcast(call, "b", &batch_b, "LU_data", &batch_lu, &batch));
+    AMP_TRY(amp_batch_broadcast(call, names->b, &batch_b, names->lu, &batch_lu, &batch));
     const amp_dtype compute = amp_linalg_compute_dtype(b->dtype, amp_matrix_rows(b), amp_matrix_columns(b));
-    lu_job job = {.lapack = amp_lapack_of(compute), .trans = a->adjoint ? 'C' : 'N'};
+    lu_job job = {.lapack = amp_lapack_of(compute), .trans = adjoint ? 'C' : 'N'};
     const amp_linalg_loop loop = {
         .run = solve_one,
         .context = &job,
@@ -129,11 +143,32 @@ amp_status amp_op_lu_solve(amp_call *call) {
         .kernel = {.kind = AMP_LINALG_lu_solve, .stacks = {&job.lu, &job.pivots, &job.b}, .options = {job.trans}}};
     AMP_TRY(amp_stack_read(call, lu, compute, &batch, &job.lu));
     AMP_TRY(amp_stack_read(call, &pivots, AMP_I32, &batch, &job.pivots));
-    AMP_TRY(check_pivots(call, &job, &batch));
+    AMP_TRY(check_pivots(call, names, &job, &batch));
     AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (amp_tensor_elements(&job.b.view) > 0) AMP_TRY(amp_linalg_run(call, &loop));
     return amp_stack_finish(&job.b);
+}
+
+amp_status amp_op_lu_solve(amp_call *call) {
+    const amp_lu_solve_args *a = call->args;
+    static const lu_names names = {"b", "LU_data", "LU_pivots"};
+    return solve_by_factors(call, &names, a->b, a->LU_data, a->LU_pivots, a->adjoint);
+}
+
+/* X A = B is A^H X^H = B^H. */
+amp_status amp_op_linalg_lu_solve(amp_call *call) {
+    const amp_linalg_lu_solve_args *a = call->args;
+    static const lu_names names = {"B", "LU", "pivots"};
+    if (a->left.value) return solve_by_factors(call, &names, a->B, a->LU, a->pivots, a->adjoint);
+    AMP_TRY(amp_linalg_check(call, "B", a->B, false));
+    amp_call step = amp_linalg_step(call);
+    const amp_tensor *b = amp_linalg_adjoint(a->B);
+    if (!b) return amp_pending_error();
+    AMP_TRY(solve_by_factors(&step, &names, b, a->LU, a->pivots, !a->adjoint));
+    amp_linalg_step_done(call, &step);
+    call->outputs[0] = amp_linalg_adjoint(step.outputs[0]);
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
 /* ---- Inverses and equations ------------------------------------------------------------------------------------ */
@@ -330,33 +365,65 @@ static amp_status copy_coefficient(amp_call *call, const amp_tensor *a, const am
     return out ? amp_copy_tensor(out, a) : amp_pending_error();
 }
 
-amp_status amp_op_triangular_solve(amp_call *call) {
-    const amp_triangular_solve_args *args = call->args;
-    const amp_tensor *b = args->input, *a = args->A;
-    AMP_TRY(check_rows(call, "input", b, "A", a));
+/* Which triangle of A, and how it is read. */
+typedef struct triangle {
+    const char *name_b, *name_a;
+    const amp_tensor *b, *a;
+    bool upper, transposed, unit;
+} triangle;
+
+static amp_status solve_triangle(amp_call *call, const triangle *t, amp_batch *batch) {
+    const amp_tensor *b = t->b, *a = t->a;
+    AMP_TRY(check_rows(call, t->name_b, b, t->name_a, a));
     const amp_batch batch_a = amp_batch_of(a, 2), batch_b = amp_batch_of(b, 2);
-    amp_batch batch;
-    AMP_TRY(amp_batch_broadcast(call, "input", &batch_b, "A", &batch_a, &batch));
+    AMP_TRY(amp_batch_broadcast(call, t->name_b, &batch_b, t->name_a, &batch_a, batch));
     /* A row-major A is the transpose of a column-major matrix, whose other triangle counts. */
     const bool flip = amp_matrix_columns(a) > 1 && a->strides[a->rank - 1] == 1;
     const amp_tensor read = flip ? amp_matrix_transposed(a) : *a;
     const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, amp_matrix_rows(b), amp_matrix_columns(b));
     triangular_job job = {.lapack = amp_lapack_of(compute),
-                          .uplo = args->upper.value != flip ? 'U' : 'L',
-                          .trans = args->transpose != flip ? 'T' : 'N',
-                          .diag = args->unitriangular ? 'U' : 'N'};
+                          .uplo = t->upper != flip ? 'U' : 'L',
+                          .trans = t->transposed != flip ? 'T' : 'N',
+                          .diag = t->unit ? 'U' : 'N'};
     const amp_linalg_loop loop = {.run = solve_triangular_one,
                                   .context = &job,
                                   .lapack = job.lapack,
-                                  .batch = &batch,
+                                  .batch = batch,
                                   .macs = amp_matrix_rows(b) * amp_matrix_rows(b) * amp_matrix_columns(b) / 2,
                                   .kernel = {.kind = AMP_LINALG_triangular,
                                              .stacks = {&job.a, &job.b},
                                              .options = {job.uplo, job.trans, job.diag}}};
-    AMP_TRY(amp_stack_read(call, &read, compute, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, &batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));
+    AMP_TRY(amp_stack_read(call, &read, compute, batch, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, b->dtype, compute, batch, amp_matrix_rows(b), amp_matrix_columns(b), &job.b));
     AMP_TRY(amp_stack_fill(&job.b, b));
     if (amp_tensor_elements(&job.b.view) > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    AMP_TRY(copy_coefficient(call, a, &batch));
     return amp_stack_finish(&job.b);
+}
+
+amp_status amp_op_triangular_solve(amp_call *call) {
+    const amp_triangular_solve_args *args = call->args;
+    amp_batch batch;
+    AMP_TRY(solve_triangle(
+        call,
+        &(const triangle){"input", "A", args->input, args->A, args->upper.value, args->transpose, args->unitriangular},
+        &batch));
+    return copy_coefficient(call, args->A, &batch);
+}
+
+/* X A = B is A^T X^T = B^T. */
+amp_status amp_op_linalg_solve_triangular(amp_call *call) {
+    const amp_linalg_solve_triangular_args *args = call->args;
+    triangle t = {"B", "input", args->B, args->input, args->upper, false, args->unitriangular};
+    amp_batch batch;
+    if (args->left.value) return solve_triangle(call, &t, &batch);
+    AMP_TRY(amp_linalg_check(call, "B", args->B, false));
+    const amp_tensor b = amp_matrix_transposed(args->B);
+    amp_call step = amp_linalg_step(call);
+    t.b = &b;
+    t.transposed = true;
+    AMP_TRY(solve_triangle(&step, &t, &batch));
+    amp_linalg_step_done(call, &step);
+    const amp_tensor x = amp_matrix_transposed(step.outputs[0]);
+    amp_tensor *out = amp_call_output(call, 0, x.dtype, x.rank, x.shape);
+    return out ? amp_copy_tensor(out, &x) : amp_pending_error();
 }

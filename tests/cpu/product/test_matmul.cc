@@ -6,6 +6,7 @@
 #include <random>
 
 #include "amp_test.h"
+#include "guard.h"
 
 using namespace amp_test;
 
@@ -60,6 +61,19 @@ std::vector<double> product(amp_tensor *a, amp_tensor *b, int64_t batch, int64_t
         }
     }
     return result;
+}
+
+TEST_F(Matmul, ReadsNoMatrixOfAnEmptyBatch) {
+    GuardedBuffer buffer(64);
+    const int64_t shape[] = {0, 40, 40}, strides[] = {0, 40, 1}; // expanded
+    for (amp_dtype dtype : {AMP_BF16, AMP_F32, AMP_F64}) {
+        amp_tensor *none = // whose elements would lie in a page that cannot be read
+            amp_from_memory(buffer.data() + buffer.size(), dtype, 3, shape, strides, nullptr, nullptr);
+        ASSERT_NE(none, nullptr) << amp_last_error();
+        amp_tensor *product = op("matmul", {none, none});
+        ASSERT_NE(product, nullptr) << amp_last_error();
+        EXPECT_EQ(amp_tensor_numel(product), 0);
+    }
 }
 
 } // namespace
