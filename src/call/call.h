@@ -90,6 +90,9 @@ amp_status amp_call_materialize(amp_call *call, amp_tensor *tensor);
 /* A pending cast for an argument of this call; NULL with an error. */
 amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype dtype);
 
+/* The call writes arguments that its schema says it may: running statistics are written in training only. */
+bool amp_call_mutates(const amp_call *call);
+
 /* op name for messages: "add", "add_" or "add_out". */
 const char *amp_call_name(const amp_call *call);
 

@@ -40,6 +40,16 @@ static bool writable_directly(const amp_call *call) {
     return true;
 }
 
+bool amp_call_mutates(const amp_call *call) {
+    if (__builtin_expect(!(call->op->flags & AMP_OP_MUTATES), 1)) return false;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_BOOL && strcmp(arg->name, "training") == 0)
+            return *(const bool *)amp_call_field(call, arg);
+    }
+    return true;
+}
+
 amp_status amp_check_target_shape(const amp_call *call, int index, int rank, const int64_t *shape) {
     const amp_tensor *t = amp_target_of(call, index);
     if (amp_has_shape(t, rank, shape)) return AMP_OK;

@@ -99,7 +99,7 @@ static amp_status check_outs(amp_call *call) {
 }
 
 AMP_HOT amp_status amp_results_check_targets(amp_call *call) {
-    if (call->op->flags & AMP_OP_MUTATES) AMP_TRY(amp_call_each_tensor(call, check_mutated));
+    if (amp_call_mutates(call)) AMP_TRY(amp_call_each_tensor(call, check_mutated));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
     if (!(call->op->forms & call->form)) return no_such_form(call);
     if (call->op->output_count > 1) return check_outs(call);
@@ -157,7 +157,7 @@ static void take_geometry(amp_call *call) {
 
 void amp_results_written(amp_call *call) {
     if (call->target && !reshapes_in_place(call)) amp_tensor_written(call->target);
-    if (call->op->flags & AMP_OP_MUTATES) (void)amp_call_each_tensor(call, tell_mutated);
+    if (amp_call_mutates(call)) (void)amp_call_each_tensor(call, tell_mutated);
 }
 
 static amp_status finish_target(amp_call *call) {

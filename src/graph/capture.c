@@ -64,20 +64,10 @@ static bool sizes_by_elements(const amp_call *call) {
     return false;
 }
 
-/* Running statistics are written in training only. */
-static bool is_inference(const amp_call *call) {
-    for (int i = 0; i < call->op->arg_count; i++) {
-        const amp_arg_info *arg = &call->op->args[i];
-        if (arg->kind == AMP_ARG_BOOL && strcmp(arg->name, "training") == 0)
-            return !*(const bool *)amp_call_field(call, arg);
-    }
-    return false;
-}
-
 static const char *why_not(const amp_capture *c, const amp_call *call) {
     if (memcmp(c->regions, amp_region_states, sizeof c->regions) != 0) return "the function opens a region";
     if (call->form != AMP_FORM_FUNCTION) return "a call writes its arguments";
-    if (call->op->flags & AMP_OP_MUTATES && !is_inference(call)) return "a call writes its arguments";
+    if (amp_call_mutates(call)) return "a call writes its arguments";
     for (int i = 0; i < call->op->arg_count; i++) {
         if (call->op->args[i].kind == AMP_ARG_GENERATOR) return "a call takes random numbers";
     }

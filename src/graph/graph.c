@@ -125,10 +125,11 @@ static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inp
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
-/* In a region a network's result may be of a lower type than the one that it declares, which whoever asked expects. */
+/* Whoever asks expects the floating dtype that the network declares, and rows: what it is inside is its own affair. */
 static amp_tensor *as_declared(const amp_graph_value *v, amp_tensor *t) {
-    if (t->dtype == v->dtype || !amp_dtype_is_floating(v->dtype) || !amp_dtype_is_floating(t->dtype)) return t;
-    return amp_to(t, v->dtype);
+    if (t->dtype != v->dtype && amp_dtype_is_floating(v->dtype) && amp_dtype_is_floating(t->dtype))
+        t = amp_to(t, v->dtype);
+    return t && !amp_tensor_is_dense(t) ? amp_contiguous(t) : t;
 }
 
 /* All outputs are computed in a frame of the run; those that were asked for leave it. */

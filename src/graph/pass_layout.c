@@ -1,5 +1,5 @@
 /* Channels last: convolutions of images are fastest so, and what follows them keeps it. So only what comes in any other way is
- * laid out anew, once, and what goes out is row-major again. */
+ * laid out anew, once. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -63,20 +63,6 @@ static int lay_out(amp_net *net, int k, int value) {
     return back;
 }
 
-/* Outputs that may lie so are made row-major again. */
-static int restore_outputs(amp_net *net) {
-    int places = 0;
-    for (int i = 0; i < net->output_count; i++) {
-        const int value = net->outputs[i];
-        if (net->values[value].rank < 3 || net->values[value].constant) continue;
-        const int dense = amp_net_value_like(net, value);
-        if (dense < 0 || !amp_net_insert(net, net->node_count, "contiguous", value, dense)) continue;
-        net->outputs[i] = dense;
-        places++;
-    }
-    return places;
-}
-
 int amp_pass_layout(amp_net *net) {
     int places = 0;
     for (int k = 0; k < net->node_count; k++) {
@@ -89,5 +75,5 @@ int amp_pass_layout(amp_net *net) {
         amp_net_count(net);
         places++;
     }
-    return places > 0 ? places + restore_outputs(net) : 0;
+    return places;
 }
