@@ -75,7 +75,7 @@ static amp_tensor *take_home(const rounds *r, amp_tensor *t, const amp_scope_fra
         amp_scope_move(t, r->home);
         return t;
     }
-    t = amp_tensor_view(r->step->node->type, t, t->rank, t->shape, t->strides, t->offset);
+    t = amp_tensor_same(r->step->node->type, t);
     if (t) amp_scope_move(t, r->home);
     return t;
 }
@@ -115,7 +115,7 @@ static amp_status begin_rounds(rounds *r, int first) {
     for (int i = 0; i < r->states; i++) {
         amp_tensor *t = amp_onnx_required(r->step, first + i);
         if (!t) return amp_pending_error();
-        r->carried[i] = amp_tensor_view(r->step->node->type, t, t->rank, t->shape, t->strides, t->offset);
+        r->carried[i] = amp_tensor_same(r->step->node->type, t);
         if (!r->carried[i]) return amp_pending_error();
     }
     r->collections = amp_onnx_memory(AMP_I64, (int64_t)(sizeof *r->collections / 8) * (r->collected + 1));
