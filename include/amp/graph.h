@@ -70,7 +70,8 @@ AMP_API amp_status amp_graph_get_output(const amp_graph *graph, int index, amp_g
 
 /* Computes the outputs. inputs: as many tensors as the graph has inputs, in their order, on one device; extents of one name
  * are equal. outputs: room for output_count results, the first of the graph's; each is owned as the result of an op is: by the
- * innermost open scope, else by the caller. In a region of autocast every op is cast as the region says. Errors name the
+ * innermost open scope, else by the caller. In a region of autocast every op is cast as the region says; results have
+ * the floating dtype that the model declares. Errors name the
  * input (what the model wants, what came) or the node; then all outputs are NULL. */
 AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
                                  int output_count);

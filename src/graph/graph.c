@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "amp/ops.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "core/tensor_impl.h"
@@ -124,6 +125,12 @@ static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inp
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
+/* In a region a network's result may be of a lower type than the one that it declares, which whoever asked expects. */
+static amp_tensor *as_declared(const amp_graph_value *v, amp_tensor *t) {
+    if (t->dtype == v->dtype || !amp_dtype_is_floating(v->dtype) || !amp_dtype_is_floating(t->dtype)) return t;
+    return amp_to(t, v->dtype);
+}
+
 /* All outputs are computed in a frame of the run; those that were asked for leave it. */
 static amp_status compute(const amp_graph *g, amp_tensor *const *inputs, amp_tensor **outputs, int wanted) {
     const amp_graph_source *s = &g->source;
@@ -131,7 +138,11 @@ static amp_status compute(const amp_graph *g, amp_tensor *const *inputs, amp_ten
     amp_tensor **all = amp_alloc_zeroed((size_t)s->output_count * sizeof *all);
     if (!all) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
     amp_scope_push(&frame);
-    const amp_status status = amp_nets_compute(g->nets, s, inputs, all);
+    amp_status status = amp_nets_compute(g->nets, s, inputs, all);
+    for (int i = 0; status == AMP_OK && i < wanted; i++) {
+        all[i] = as_declared(&s->outputs[i], all[i]);
+        if (!all[i]) status = amp_pending_error();
+    }
     for (int i = 0; status == AMP_OK && i < wanted; i++) {
         outputs[i] = all[i];
         amp_scope_move(all[i], frame.outer);

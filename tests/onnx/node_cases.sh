@@ -6,11 +6,10 @@ if [ -z "${AMP_ONNX_CASES:-}" ]; then
     echo "skipped: AMP_ONNX_CASES does not name a folder of ONNX's node tests"
     exit 77
 fi
-lists=$(dirname "$0")
+list=$(dirname "$0")/node_cases_missing.txt
 if [ $# -eq 1 ]; then
-    exec "$1" "$AMP_ONNX_CASES" --missing "$lists/node_cases_missing.txt"
+    exec "$1" "$AMP_ONNX_CASES" --missing "$list"
 fi
 LD_LIBRARY_PATH=$2:$(dirname "$1")/.. # the latter for sanitizers: their dlopen knows no run path
 export LD_LIBRARY_PATH
-exec "$1" "$AMP_ONNX_CASES" --device cuda --missing "$lists/node_cases_missing.txt" \
-    --missing "$lists/node_cases_missing_cuda.txt"
+exec "$1" "$AMP_ONNX_CASES" --missing "$list" --device cuda

@@ -496,6 +496,22 @@ TEST_F(OnnxOps, MemoryMayEndAnywhere) {
     }
 }
 
+// A few numbers that ask for more than anyone has.
+TEST_F(OnnxOps, WhatFewNumbersAskForIsBounded) {
+    amp_tensor *x = f32({1}, {1}), *far = i64({INT32_MAX});
+    const std::vector<std::string> words = {"'it'", "elements are asked for"};
+    EXPECT_TRUE(fails(13, "ConstantOfShape", {i64({65536, 65536})}, {}, AMP_ERROR_INVALID, words));
+    EXPECT_TRUE(fails(13, "Tile", {x, far}, {}, AMP_ERROR_INVALID, words));
+    EXPECT_TRUE(fails(13, "Pad", {x, i64({1 << 29, 0})}, {}, AMP_ERROR_INVALID, words));
+    EXPECT_TRUE(fails(13, "Range", {i64({}, {0}), i64({}, {0x1p62}), i64({}, {1})}, {}, AMP_ERROR_INVALID, words));
+    EXPECT_TRUE(fails(13, "Range", {f32({}, {0}), f32({}, {NAN}), f32({}, {1})}, {}, AMP_ERROR_INVALID, {"NaN"}));
+    EXPECT_TRUE(fails(13, "Range", {f32({}, {0}), f32({}, {INFINITY}), f32({}, {1})}, {}, AMP_ERROR_INVALID, words));
+    EXPECT_TRUE(fails(13, "OneHot", {i64({0}), far, f32({2}, {0, 1})}, {}, AMP_ERROR_INVALID, words));
+    EXPECT_TRUE(fails(13, "ConstantOfShape", {i64({-1})}, {}, AMP_ERROR_INVALID, {"'it'", "-1"}));
+    EXPECT_TRUE(fails(13, "Pad", {x, i64({-1, -1})}, {}, AMP_ERROR_INVALID, {"'it'", "-1"}));
+    EXPECT_TRUE(fails(13, "Tile", {x, i64({-1})}, {}, AMP_ERROR_INVALID, {"'it'", "-1"}));
+}
+
 // ---- Refusals ----
 
 TEST_F(OnnxOps, TypesThatAreMissingAreNamed) {

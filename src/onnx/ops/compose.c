@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "onnx/ops/pieces.h"
 
 amp_tensor *amp_onnx_call(const char *op, amp_tensor *const *tensors, int count) {
     enum { MOST = 4 };
@@ -59,6 +60,14 @@ amp_status amp_onnx_read_number(const amp_onnx_step *s, const amp_tensor *t, amp
         *number = amp_float(real);
     }
     return AMP_OK;
+}
+
+amp_status amp_onnx_check_made(const amp_onnx_step *s, const amp_tensor *from, int rank, const int64_t *shape) {
+    enum { TIMES = 16 };
+    const int64_t given = from ? amp_tensor_numel(from) : 0;
+    const int64_t most =
+        given > AMP_ONNX_MOST_MADE / TIMES && given < INT64_MAX / TIMES ? TIMES * given : AMP_ONNX_MOST_MADE;
+    return amp_onnx_product(s, rank, shape, most) < 0 ? amp_pending_error() : AMP_OK;
 }
 
 void *amp_onnx_room(const amp_onnx_step *s, int64_t count) {

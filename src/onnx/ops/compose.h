@@ -31,6 +31,9 @@ static inline bool amp_onnx_is_integer(const amp_tensor *t) {
 /* The number in a tensor of one element, in its own category, from whatever device. */
 amp_status amp_onnx_read_number(const amp_onnx_step *s, const amp_tensor *t, amp_scalar *number);
 
+/* An error where so many elements are out of all proportion to `from`, which they are made of (NULL: of numbers alone). */
+amp_status amp_onnx_check_made(const amp_onnx_step *s, const amp_tensor *from, int rank, const int64_t *shape);
+
 /* All integers of a tensor, from whatever device, in memory that the caller gives to amp_free; NULL with an error. */
 int64_t *amp_onnx_all_ints(const amp_onnx_step *s, const amp_tensor *t);
 

@@ -1,4 +1,5 @@
 /* Ops that make tensors of numbers. */
+#include <math.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -50,6 +51,7 @@ amp_status onnx_constant_of_shape(amp_onnx_step *s) {
     const int64_t count = amp_onnx_read_ints(s, given, shape.values, AMP_MAX_RANK);
     if (count < 0) return amp_pending_error();
     shape.count = (int)count;
+    AMP_TRY(amp_onnx_check_made(s, NULL, shape.count, shape.values));
     if (value) AMP_TRY(amp_onnx_read_number(s, value, &number));
     return amp_onnx_set(
         s, 0, amp_full(shape, number, .dtype = value ? value->dtype : AMP_F32, .device = amp_tensor_device(given)));
@@ -70,8 +72,12 @@ amp_status onnx_range(amp_onnx_step *s) {
     const double way = as_double(&limit) - as_double(&start), stride = as_double(&step);
     if (stride == 0) return amp_onnx_fail(s, AMP_ERROR_INVALID, "the step is 0");
     const amp_device device = amp_tensor_device(first);
+    if (isnan(way) || isnan(stride)) return amp_onnx_fail(s, AMP_ERROR_INVALID, "a number is NaN");
     if (way == 0 || (way < 0) != (stride < 0))
         return amp_onnx_set(s, 0, amp_empty(AMP_DIMS(0), .dtype = first->dtype, .device = device));
+    const double steps = way / stride;
+    const int64_t bound = steps < 0x1p62 ? (int64_t)steps : INT64_MAX;
+    AMP_TRY(amp_onnx_check_made(s, NULL, 1, &bound));
     return amp_onnx_set(s, 0, amp_arange_start(start, limit, .step = step, .dtype = first->dtype, .device = device));
 }
 

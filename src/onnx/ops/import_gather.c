@@ -193,6 +193,8 @@ amp_status onnx_one_hot(amp_onnx_step *s) {
     if (axis < 0) return amp_pending_error();
     if (rank > AMP_MAX_RANK)
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "rank %d; libamp's tensors have at most %d", rank, AMP_MAX_RANK);
+    const int64_t shape[] = {amp_tensor_numel(indices), depth};
+    AMP_TRY(amp_onnx_check_made(s, indices, 2, shape));
     amp_tensor *wrapped = amp_onnx_wrapped(indices, depth);
     amp_tensor *hot = amp_eq(amp_unsqueeze(wrapped, axis), classes(indices, depth, axis, rank));
     return amp_onnx_set(s, 0, amp_where(hot, amp_select(values, 0, 1), amp_select(values, 0, 0)));

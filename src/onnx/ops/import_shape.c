@@ -163,6 +163,11 @@ amp_status onnx_tile(amp_onnx_step *s) {
     if (count != x->rank)
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "%lld repeats for %s", (long long)count, amp_describe(x));
     repeats.count = (int)count;
+    amp_dims shape = repeats;
+    for (int d = 0; d < x->rank; d++) {
+        if (__builtin_mul_overflow(shape.values[d], x->shape[d], &shape.values[d])) shape.values[d] = INT64_MAX;
+    }
+    AMP_TRY(amp_onnx_check_made(s, x, x->rank, shape.values));
     return amp_onnx_set(s, 0, amp_repeat(x, repeats));
 }
 

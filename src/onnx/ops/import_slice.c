@@ -142,7 +142,7 @@ typedef int64_t (*source_of)(int64_t i, int64_t n);
 static amp_tensor *pad_axis(const amp_onnx_step *s, amp_tensor *x, int axis, int64_t before, int64_t behind,
                             source_of source) {
     const int64_t n = x->shape[axis], length = n + before + behind;
-    if (length < 0 || (n == 0 && length > 0)) {
+    if (n == 0 && length > 0) {
         (void)amp_onnx_fail(s, AMP_ERROR_INVALID, "axis %d of %s cannot get %lld before and %lld behind", axis,
                             amp_describe(x), (long long)before, (long long)behind);
         return NULL;
@@ -185,6 +185,17 @@ static amp_status read_padding(const amp_onnx_step *s, const amp_tensor *x, padd
     return AMP_OK;
 }
 
+static amp_status check_length(const amp_onnx_step *s, const amp_tensor *x, const padding *p) {
+    amp_dims shape = amp_onnx_dims(x->rank, x->shape);
+    for (int d = 0; d < x->rank; d++) {
+        shape.values[d] += p->before[d] + p->behind[d];
+        if (shape.values[d] < 0)
+            return amp_onnx_fail(s, AMP_ERROR_INVALID, "pads of %lld and %lld for axis %d of %s",
+                                 (long long)p->before[d], (long long)p->behind[d], d, amp_describe(x));
+    }
+    return amp_onnx_check_made(s, x, x->rank, shape.values);
+}
+
 amp_status onnx_pad(amp_onnx_step *s) {
     static const struct {
         const char *mode;
@@ -197,6 +208,7 @@ amp_status onnx_pad(amp_onnx_step *s) {
     padding p;
     if (!x) return amp_pending_error();
     AMP_TRY(read_padding(s, x, &p));
+    AMP_TRY(check_length(s, x, &p));
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].mode, mode) == 0) return amp_onnx_set(s, 0, pad_from(s, x, &p, modes[i].source));
     }

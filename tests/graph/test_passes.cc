@@ -1,0 +1,195 @@
+// What passes make of a function: which calls are left is read in the explain report, and the results are those of the
+// ops one by one. Each idiom has a twin that nearly is one, and must stay as it is.
+#include <functional>
+
+#include "../explain/explain_report.h"
+
+using namespace amp_test;
+
+namespace {
+
+using Function = std::function<amp_tensor *(amp_tensor *)>;
+
+amp_status compute(void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
+    outputs[0] = (*static_cast<Function *>(context))(inputs[0]);
+    return amp_last_status();
+}
+
+// The names of the ops that a later run calls, in their order of the report, and how far its result is from theirs.
+class Passes : public Test {
+  protected:
+    std::string calls(const Function &function, amp_tensor *x, double tolerance = 1e-5, bool exact = false) {
+        Function copy = function;
+        amp_graph_options options = {};
+        options.struct_size = sizeof options;
+        options.exact = exact;
+        amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, &options);
+        amp_tensor *first = nullptr, *later = nullptr;
+        EXPECT_EQ(amp_graph_run(graph, &x, 1, &first, 1), AMP_OK) << amp_last_error();
+        amp_explain_reset();
+        amp_explain_begin();
+        EXPECT_EQ(amp_graph_run(graph, &x, 1, &later, 1), AMP_OK) << amp_last_error();
+        amp_explain_end();
+        std::string names;
+        if (first && later) {
+            const Report report;
+            json_t *row = nullptr;
+            size_t i = 0;
+            json_array_foreach(json_object_get(report.root(), "ops"), i, row) {
+                for (int64_t n = Report::number(row, "calls"); n > 0; n--) names += " " + Report::text(row, "op");
+            }
+            EXPECT_EQ(numbers_of(first), numbers_of(later)) << "the first run is like the others";
+            expect_near(later, numbers_of(function(x)), exact ? 0 : tolerance);
+            EXPECT_TRUE(amp_tensor_is_contiguous(later) || amp_tensor_rank(later) < 3);
+        }
+        amp_graph_release(graph);
+        return names;
+    }
+    bool has(const std::string &names, const std::string &name) {
+        return (names + " ").find(" " + name + " ") != std::string::npos;
+    }
+    static amp_tensor *number(double value) {
+        return tensor(AMP_F32, {}, {value});
+    }
+    amp_tensor *x = random_tensor(AMP_F32, {4, 16}, 1), *image = random_tensor(AMP_F32, {2, 8, 9, 7}, 2);
+    amp_tensor *kernel = random_tensor(AMP_F32, {16, 8, 3, 3}, 3), *bias = random_tensor(AMP_F32, {16}, 4);
+};
+
+amp_tensor *gelu_of(amp_tensor *x, double root, double half) {
+    amp_tensor *e = op("erf", {op("div", {x, tensor(AMP_F32, {}, {root})})});
+    return op("mul", {op("mul", {x, op("add", {e, tensor(AMP_F32, {}, {1})})}), tensor(AMP_F32, {}, {half})});
+}
+
+} // namespace
+
+TEST_F(Passes, Gelu) {
+    EXPECT_EQ(calls([](amp_tensor *t) { return gelu_of(t, 1.4142135623730951, 0.5); }, x), " gelu");
+    EXPECT_FALSE(has(calls([](amp_tensor *t) { return gelu_of(t, 1.5, 0.5); }, x), "gelu"));
+    EXPECT_FALSE(has(calls([](amp_tensor *t) { return gelu_of(t, 1.4142135623730951, 0.4); }, x), "gelu"));
+}
+
+TEST_F(Passes, GatesOfSigmoids) {
+    EXPECT_EQ(calls([](amp_tensor *t) { return op("mul", {t, op("sigmoid", {t})}); }, x), " silu");
+    EXPECT_EQ(calls([](amp_tensor *t) { return op("mul", {op("hardsigmoid", {t}), t}); }, x), " hardswish");
+    EXPECT_TRUE(has(calls(
+                        [](amp_tensor *t) {
+                            return op("mul", {op("relu", {t}), op("sigmoid", {t})});
+                        },
+                        x),
+                    "sigmoid"));
+    // somebody else reads the sigmoid
+    EXPECT_TRUE(has(calls(
+                        [](amp_tensor *t) {
+                            amp_tensor *s = op("sigmoid", {t});
+                            return op("add", {op("mul", {t, s}), op("exp", {s})});
+                        },
+                        x),
+                    "sigmoid"));
+}
+
+TEST_F(Passes, HardSwishByClamp) {
+    const auto by = [this](double low) {
+        return calls(
+            [low](amp_tensor *t) {
+                amp_tensor *c = op("clamp", {op("add", {t, tensor(AMP_F32, {}, {3})}), low, 6.0});
+                return op("div", {op("mul", {t, c}), tensor(AMP_F32, {}, {6})});
+            },
+            x);
+    };
+    EXPECT_EQ(by(0), " hardswish");
+    EXPECT_FALSE(has(by(0.5), "hardswish"));
+}
+
+TEST_F(Passes, LayerNorm) {
+    amp_tensor *w = random_tensor(AMP_F32, {16}, 5), *b = random_tensor(AMP_F32, {16}, 6);
+    const auto over = [&](int dim) {
+        return calls(
+            [=](amp_tensor *t) {
+                const std::vector<Named> kept = {{"keepdim", true}};
+                amp_tensor *d = op("sub", {t, op("mean", {t, AMP_DIMS(dim)}, kept)});
+                amp_tensor *v = op("mean", {op("pow", {d, tensor(AMP_F32, {}, {2})}), AMP_DIMS(dim)}, kept);
+                amp_tensor *n = op("div", {d, op("sqrt", {op("add", {v, tensor(AMP_F32, {}, {1e-5})})})});
+                return op("add", {op("mul", {n, w}), b});
+            },
+            x);
+    };
+    EXPECT_EQ(over(-1), " layer_norm");
+    EXPECT_EQ(over(1), " layer_norm");
+    EXPECT_FALSE(has(over(0), "layer_norm"));
+}
+
+TEST_F(Passes, Attention) {
+    amp_tensor *k = random_tensor(AMP_F32, {2, 3, 8, 16}, 7), *v = random_tensor(AMP_F32, {2, 3, 8, 16}, 8);
+    amp_tensor *q = random_tensor(AMP_F32, {2, 3, 5, 16}, 9), *mask = random_tensor(AMP_F32, {2, 1, 1, 8}, 10);
+    const auto along = [&](int dim) {
+        return calls(
+            [=](amp_tensor *t) {
+                amp_tensor *s = op("div", {op("matmul", {t, op("transpose", {k, -2, -1})}), tensor(AMP_F32, {}, {4})});
+                return op("matmul", {op("softmax", {op("add", {s, mask}), dim}), v});
+            },
+            q);
+    };
+    EXPECT_TRUE(has(along(-1), "scaled_dot_product_attention"));
+    EXPECT_TRUE(has(along(3), "scaled_dot_product_attention"));
+    EXPECT_FALSE(has(along(2), "scaled_dot_product_attention"));
+}
+
+TEST_F(Passes, ConvolutionsTakeWhatFollows) {
+    amp_tensor *mean = random_tensor(AMP_F32, {16}, 11), *var = tensor(AMP_F32, {16}, {0.5, 1, 2});
+    const auto convolved = [this](amp_tensor *t) { return op("conv2d", {t, kernel}, {{"padding", 1}}); };
+    const std::string normed = calls(
+        [&](amp_tensor *t) {
+            return op("relu", {op("batch_norm", {convolved(t), mean, var, bias, bias}, {{"training", false}})});
+        },
+        image, 1e-4);
+    EXPECT_TRUE(has(normed, "convolution_pointwise"));
+    EXPECT_FALSE(has(normed, "batch_norm") || has(normed, "relu"));
+    const std::string added = calls(
+        [&](amp_tensor *t) {
+            amp_tensor *y = op("add", {convolved(t), op("view", {bias, AMP_DIMS(1, 16, 1, 1)})});
+            return op("clamp", {op("add", {y, op("exp", {op("neg", {y})})}), 0.0, 6.0});
+        },
+        image, 1e-4);
+    EXPECT_TRUE(has(added, "clamp")) << "the sum has another reader: " << added;
+    const std::string joined = calls(
+        [&](amp_tensor *t) {
+            amp_tensor *other = convolved(t);
+            return op("relu", {op("add", {op("conv2d", {op("tanh", {t}), kernel, bias}, {{"padding", 1}}), other})});
+        },
+        image, 1e-4);
+    EXPECT_FALSE(has(joined, "add") || has(joined, "relu")) << joined;
+}
+
+TEST_F(Passes, ProductsTakeWhatFollows) {
+    amp_tensor *w = random_tensor(AMP_F32, {16, 12}, 12), *b = random_tensor(AMP_F32, {12}, 13);
+    EXPECT_EQ(calls([=](amp_tensor *t) { return op("add", {op("matmul", {t, w}), b}); }, x), " linear");
+    EXPECT_EQ(calls(
+                  [=](amp_tensor *t) {
+                      return op("gelu", {op("add", {b, op("matmul", {t, w})})});
+                  },
+                  x),
+              " linear_pointwise");
+    EXPECT_TRUE(has(calls(
+                        [=](amp_tensor *t) {
+                            return op("add", {op("matmul", {t, op("matmul", {op("t", {t}), t})}), x});
+                        },
+                        x),
+                    "matmul"));
+}
+
+TEST_F(Passes, EqualCallsAreOne) {
+    EXPECT_EQ(calls([](amp_tensor *t) { return op("add", {op("exp", {t}), op("exp", {t})}); }, x, 0), " exp add");
+    EXPECT_EQ(calls(
+                  [](amp_tensor *t) {
+                      return op("add", {op("softmax", {t, 0}), op("softmax", {t, 1})});
+                  },
+                  x, 0),
+              " softmax softmax add");
+}
+
+TEST_F(Passes, ExactGraphsFuseNothing) {
+    const auto gelu = [](amp_tensor *t) { return gelu_of(t, 1.4142135623730951, 0.5); };
+    EXPECT_FALSE(has(calls(gelu, x, 0, true), "gelu"));
+    const auto layer = [this](amp_tensor *t) { return op("relu", {op("conv2d", {t, kernel, bias})}); };
+    EXPECT_TRUE(has(calls(layer, image, 0, true), "relu"));
+}
