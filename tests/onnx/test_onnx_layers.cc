@@ -225,6 +225,26 @@ TEST_F(OnnxLayers, NearestResizingRoundsAsAsked) {
     EXPECT_EQ(numbers_of(twice), (Rows{1, 2, 1, 2, 3, 250, 3, 250}));
 }
 
+// One scale for both sides, the smaller, with extents that are rounded: what is computed with is the scale.
+TEST_F(OnnxLayers, ResizingThatKeepsTheAspect) {
+    Rows line(5 * 3);
+    for (size_t i = 0; i < line.size(); i++) line[i] = double(i % 3);
+    amp_tensor *x = tensor(AMP_F32, {1, 1, 5, 3}, line);
+    const Node n = {"Resize",
+                    18,
+                    {x, nullptr, nullptr, tensor(AMP_I64, {2}, {7, 9})},
+                    {text_attribute("mode", "linear"), text_attribute("keep_aspect_ratio_policy", "not_larger"),
+                     ints_attribute("axes", {2, 3})}};
+    amp_tensor *y = first(n);
+    ASSERT_NE(y, nullptr) << amp_last_error();
+    ASSERT_EQ(extents_of(y), (Dims{1, 1, 7, 4})); // 7 / 5 of 3 is 4.2
+    Rows want;
+    for (int i = 0; i < 7; i++) {
+        for (int o = 0; o < 4; o++) want.push_back(std::min(2.0, std::max(0.0, (o + 0.5) / 1.4 - 0.5)));
+    }
+    expect_near(y, want, 1e-5);
+}
+
 TEST_F(OnnxLayers, ResizeSaysWhatItCannot) {
     amp_tensor *x = tensor(AMP_F32, {2, 2});
     EXPECT_TRUE(fails({"Resize", 13, {x, nullptr, tensor(AMP_F32, {1}, {2})}}, AMP_ERROR_INVALID,

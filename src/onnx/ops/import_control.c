@@ -75,7 +75,7 @@ static amp_tensor *take_home(const rounds *r, amp_tensor *t, const amp_scope_fra
         amp_scope_move(t, r->home);
         return t;
     }
-    t = amp_tensor_view(r->step->node->type, t, t->rank, t->shape, t->strides, t->offset);
+    t = amp_tensor_same(r->step->node->type, t);
     if (t) amp_scope_move(t, r->home);
     return t;
 }
@@ -115,7 +115,7 @@ static amp_status begin_rounds(rounds *r, int first) {
     for (int i = 0; i < r->states; i++) {
         amp_tensor *t = amp_onnx_required(r->step, first + i);
         if (!t) return amp_pending_error();
-        r->carried[i] = amp_tensor_view(r->step->node->type, t, t->rank, t->shape, t->strides, t->offset);
+        r->carried[i] = amp_tensor_same(r->step->node->type, t);
         if (!r->carried[i]) return amp_pending_error();
     }
     r->collections = amp_onnx_memory(AMP_I64, (int64_t)(sizeof *r->collections / 8) * (r->collected + 1));
@@ -250,6 +250,7 @@ static amp_status read_elements(const amp_onnx_step *s, scan *n, const char *dir
 
 static amp_status run_scan(scan *n) {
     amp_tensor *inputs[AMP_ONNX_MOST_PLACES];
+    bool unused = true; /* a Scan's body has no condition */
     for (int64_t k = 0; k < n->length; k++) {
         if (k >= n->r.step->run->limits.most_rounds) {
             return amp_onnx_fail(n->r.step, AMP_ERROR_INVALID, "still running after %lld rounds", (long long)k);
@@ -259,7 +260,7 @@ static amp_status run_scan(scan *n) {
         for (int i = 0; i < n->r.elements; i++) {
             inputs[n->r.states + i] = amp_select(n->through[i], n->axes[i], n->backward[i] ? n->length - 1 - k : k);
         }
-        const amp_status status = amp_failed() ? amp_pending_error() : run_round(&n->r, inputs, NULL);
+        const amp_status status = amp_failed() ? amp_pending_error() : run_round(&n->r, inputs, &unused);
         amp_scope_pop(&frame);
         AMP_TRY(status);
     }

@@ -11,7 +11,6 @@
 typedef struct resize {
     amp_resize_axis axes[AMP_MAX_RANK];
     int rank;
-    bool sizes; /* extents were given, and scales follow from them */
     double outside;
 } resize;
 
@@ -114,7 +113,6 @@ static amp_status read_sizes(const amp_onnx_step *s, resize *r, const amp_dims *
         axis->output = values[i];
         axis->scale = axis->input ? (double)values[i] / (double)axis->input : 1;
     }
-    r->sizes = true;
     return policy != 0 && axes->count > 0 ? keep_aspect(s, r, axes, policy == 2) : AMP_OK;
 }
 
@@ -186,12 +184,16 @@ static bool is_repetition(const amp_resize_axis *a) {
     return a->place == AMP_RESIZE_HALF_PIXEL && a->round <= AMP_RESIZE_PREFER_CEIL;
 }
 
+/* The scale is that of the extents, but for rounding of f64. */
+static bool is_whole(const amp_resize_axis *a) {
+    return fabs(a->scale * (double)a->input - (double)a->output) <= 1e-9 * (double)a->output;
+}
+
 /* The filter is that of libamp's op. */
 static bool is_smooth(const amp_resize_axis *a, bool *corners) {
     *corners = a->place == AMP_RESIZE_ALIGN_CORNERS;
     const bool known = a->place == AMP_RESIZE_HALF_PIXEL ||
-                       (a->place == AMP_RESIZE_PYTORCH_HALF_PIXEL && a->output > 1) ||
-                       (*corners && a->scale * (double)a->input == (double)a->output);
+                       (a->place == AMP_RESIZE_PYTORCH_HALF_PIXEL && a->output > 1) || (*corners && is_whole(a));
     const bool filter = a->mode == AMP_RESIZE_LINEAR || (a->mode == AMP_RESIZE_CUBIC && a->cubic_a == -0.75);
     return known && filter && !a->antialias && !a->exclude_outside;
 }
@@ -203,16 +205,18 @@ static amp_tensor *resize_plane(amp_tensor *x, const resize *r) {
     bool corners = false, wide_corners = false;
     if (!is_plane(r) || h->output < 1 || w->output < 1) return NULL;
     if (h->mode == AMP_RESIZE_NEAREST) {
-        return is_repetition(h) && is_repetition(w) ? amp_upsample_nearest2d(x, size) : NULL;
+        return is_repetition(h) && is_repetition(w) ? amp_interpolate(x, .size = size, .mode = "nearest") : NULL;
     }
     if (!amp_dtype_is_floating(x->dtype) || !is_smooth(h, &corners) || !is_smooth(w, &wide_corners)) return NULL;
     if (corners != wide_corners) return NULL;
-    amp_opt_float scale_h = {.set = 0}, scale_w = {.set = 0};
-    if (!r->sizes) scale_h = (amp_opt_float)AMP_SET(h->scale), scale_w = (amp_opt_float)AMP_SET(w->scale);
-    if (h->mode == AMP_RESIZE_LINEAR) {
-        return amp_upsample_bilinear2d(x, size, corners, .scales_h = scale_h, .scales_w = scale_w);
+    const bool linear = h->mode == AMP_RESIZE_LINEAR;
+    if (is_whole(h) && is_whole(w)) {
+        return amp_interpolate(x, .size = size, .mode = linear ? "bilinear" : "bicubic",
+                               .align_corners = AMP_SET(corners));
     }
-    return amp_upsample_bicubic2d(x, size, corners, .scales_h = scale_h, .scales_w = scale_w);
+    const amp_opt_float scale_h = AMP_SET(h->scale), scale_w = AMP_SET(w->scale);
+    return linear ? amp_upsample_bilinear2d(x, size, corners, .scales_h = scale_h, .scales_w = scale_w)
+                  : amp_upsample_bicubic2d(x, size, corners, .scales_h = scale_h, .scales_w = scale_w);
 }
 
 /* ---- Resize: axis by axis ---------------------------------------------------------------------------------------- */
@@ -272,7 +276,7 @@ static amp_status resize_anyhow(amp_onnx_step *s, amp_tensor *x, const resize *r
 
 amp_status onnx_resize(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0);
-    resize r = {.sizes = false};
+    resize r = {.rank = 0};
     if (!x) return amp_pending_error();
     if (x->rank < 1)
         return amp_onnx_fail(s, AMP_ERROR_INVALID, "the input is %s; expected dimensions", amp_describe(x));
@@ -283,7 +287,7 @@ amp_status onnx_resize(amp_onnx_step *s) {
 /* Resize 10 and Upsample: scales only, as an attribute or an input. */
 amp_status onnx_resize_10(amp_onnx_step *s) {
     amp_tensor *x = amp_onnx_required(s, 0);
-    resize r = {.sizes = false};
+    resize r = {.rank = 0};
     float scales[AMP_MAX_RANK] = {0};
     int mode = 0, count = 0;
     if (!x) return amp_pending_error();

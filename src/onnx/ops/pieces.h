@@ -17,8 +17,8 @@ amp_dims amp_onnx_same_dims(int count, int64_t value);
 amp_dims amp_onnx_dims_between(int first, int last);
 /* The elements in another shape; -1 stands for what is left. */
 amp_tensor *amp_onnx_reshaped(amp_tensor *t, int rank, const int64_t *shape);
-/* The tensor with extents of 1 about its one dimension, which becomes dimension `axis` of `rank`; a tensor of one
- * element stays as it is. */
+/* The tensor with extents of 1 about its one dimension, which becomes dimension `axis` of `rank`; one of one element
+ * becomes a number of rank 0. */
 amp_tensor *amp_onnx_along(amp_tensor *t, int axis, int rank);
 
 /* The elements as `dtype`, row by row, in memory of the host that lives as long as the step; NULL with an error. */
