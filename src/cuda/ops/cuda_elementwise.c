@@ -336,8 +336,8 @@ amp_status cuda_bitwise_not(amp_call *call) {
 amp_status cuda_angle(amp_call *call) {
     const amp_angle_args *a = call->args;
     if (amp_dtype_is_complex(a->input->dtype)) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on cuda for complex numbers yet",
-                        amp_call_name(call));
+        call->outputs[0] = amp_atan2(amp_imag(a->input), amp_real(a->input));
+        return call->outputs[0] ? AMP_OK : amp_pending_error();
     }
     return unary(call, AMP_FORMULA_angle, a->input, false, (amp_formula_numbers){0});
 }
