@@ -40,14 +40,24 @@ static bool writable_directly(const amp_call *call) {
     return true;
 }
 
-bool amp_call_mutates(const amp_call *call) {
-    if (__builtin_expect(!(call->op->flags & AMP_OP_MUTATES), 1)) return false;
+static bool is_training(const amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
         if (arg->kind == AMP_ARG_BOOL && strcmp(arg->name, "training") == 0)
             return *(const bool *)amp_call_field(call, arg);
     }
     return true;
+}
+
+bool amp_call_mutates(const amp_call *call) {
+    if (__builtin_expect(!(call->op->flags & AMP_OP_MUTATES), 1)) return false;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        const bool given =
+            arg->kind == AMP_ARG_TENSOR_LIST || (arg->kind == AMP_ARG_TENSOR && *amp_call_tensor(call, arg));
+        if (given && arg->flags & AMP_ARG_MUTATED) return is_training(call);
+    }
+    return false;
 }
 
 amp_status amp_check_target_shape(const amp_call *call, int index, int rank, const int64_t *shape) {

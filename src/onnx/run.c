@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "amp/ops.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "onnx/node_name.h"
@@ -42,9 +43,17 @@ static void drop_unneeded(environment *e, const amp_onnx_node *node, int k) {
     }
 }
 
-static void place_inputs(environment *e, amp_tensor *const *outer, amp_tensor *const *inputs) {
+/* Where the run's inputs are: weights go there, in a call that a capture computes once; integers, which mostly say shapes,
+ * stay on the host. */
+static amp_tensor *place_constant(const struct amp_onnx_run *run, amp_tensor *t) {
+    const bool stays = !t || run->device == AMP_DEVICE_CPU || !amp_dtype_is_floating(t->dtype);
+    return stays ? t : amp_to_device(t, run->device);
+}
+
+static void place_inputs(const struct amp_onnx_run *run, environment *e, amp_tensor *const *outer,
+                         amp_tensor *const *inputs) {
     const amp_onnx_graph *g = e->graph;
-    for (int i = 0; i < g->value_count; i++) e->values[i] = g->values[i].constant;
+    for (int i = 0; i < g->value_count; i++) e->values[i] = place_constant(run, g->values[i].constant);
     for (int i = 0; i < g->input_count; i++) e->values[g->inputs[i]] = inputs[i];
     for (int i = 0; i < g->capture_count; i++) e->values[g->captured_as[i]] = outer[g->captured[i]];
 }
@@ -121,8 +130,8 @@ static amp_status run_graph(struct amp_onnx_run *run, const amp_onnx_graph *g, a
     if (!e.values) return amp_fail(AMP_ERROR_MEMORY, "no memory for the %d values of a graph", g->value_count);
     run->depth++;
     amp_scope_push(&e.frame);
-    place_inputs(&e, outer, inputs);
-    amp_status status = run_nodes(run, &e);
+    place_inputs(run, &e, outer, inputs);
+    amp_status status = amp_failed() ? amp_pending_error() : run_nodes(run, &e);
     if (status == AMP_OK) status = hand_out(&e, outputs);
     for (int i = 0; status != AMP_OK && i < g->output_count; i++) {
         if (outputs[i]) amp_tensor_drop(outputs[i]);
