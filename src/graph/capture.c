@@ -205,10 +205,20 @@ static void install(void) {
     amp_tensor_on_read = note_read;
 }
 
-static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, amp_tensor **views) {
+/* An input as the function is to see it. Images with channels last, where results may differ in the last bit: convolutions of
+ * rows take several times as long, and what they compute now goes. */
+static amp_tensor *lend(amp_capture *c, amp_tensor *t, bool exact) {
+    enum { IMAGE = 4 };
+    if (exact || c->is_programs || t->rank != IMAGE)
+        return amp_tensor_view("graph", t, t->rank, t->shape, t->strides, t->offset);
+    c->is_approximate = true;
+    return amp_channels_last(t);
+}
+
+static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, bool exact, amp_tensor **views) {
     for (int i = 0; i < c->net->input_count; i++) {
         const amp_tensor *t = inputs[i];
-        views[i] = amp_tensor_view("graph", (amp_tensor *)t, t->rank, t->shape, t->strides, t->offset);
+        views[i] = lend(c, inputs[i], exact);
         if (!views[i]) return amp_pending_error();
         c->net->inputs[i] = amp_net_add_value(c->net, t, (uint64_t)1 << (i < 63 ? i : 63));
         if (c->net->inputs[i] < 0) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
@@ -227,7 +237,7 @@ amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
     c->net->keeps_given = source->is_programs;
     c->number = 1 + (atomic_fetch_add(&captures, 1) & (UINT32_MAX >> 1));
-    const amp_status status = lend_views(c, inputs, views);
+    const amp_status status = lend_views(c, inputs, source->exact, views);
     if (status != AMP_OK) {
         amp_net_free(c->net);
         return status;

@@ -16,9 +16,10 @@ typedef struct amp_capture {
     amp_net *net;
     uint64_t number; /* of this capture, in the upper half of marks */
     uint64_t reads;  /* the inputs whose elements decided something outside of ops: bits as in amp_net_value.depends */
-    const char *failed;                         /* why there will be no net: static text */
-    const char *at;                             /* … the op where */
-    bool is_programs;                           /* tensors that ops made before it began are constants */
+    const char *failed;  /* why there will be no net: static text */
+    const char *at;      /* … the op where */
+    bool is_approximate; /* what the function computes while it is captured may differ in bits from the net */
+    bool is_programs;    /* tensors that ops made before it began are constants */
     amp_region_state regions[AMP_DEVICE_COUNT]; /* when it began */
     struct amp_capture *outer;
 } amp_capture;

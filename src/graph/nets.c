@@ -210,7 +210,11 @@ static amp_status capture(const amp_graph_source *s, amp_tensor *const *inputs, 
     return status;
 }
 
-/* Every run of a net gives the same bits, the first too: where a pass has changed something, it runs again. */
+static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor **outputs) {
+    return e->net ? amp_net_execute(e->net, inputs, outputs) : s->compute(s->context, inputs, outputs);
+}
+
+/* Every run gives the same bits, the first too: where a pass has changed something, it runs again. */
 static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
                                 amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_capture c;
@@ -220,7 +224,8 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
     const bool changed = c.net && amp_net_improve(c.net, s->name, s->exact);
     entry *e = make_entry(s, key, inputs, c.net, c.reads);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
-    const amp_status status = changed && e->net ? amp_net_execute(e->net, inputs, outputs) : AMP_OK;
+    amp_status status = AMP_OK;
+    if (changed || c.is_approximate) status = compute(s, e, inputs, outputs);
     keep(nets, e);
     return status;
 }
@@ -233,7 +238,7 @@ amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tenso
     entry *e = take(nets, s, key, inputs);
     amp_status status;
     if (e) {
-        status = e->net ? amp_net_execute(e->net, inputs, outputs) : s->compute(s->context, inputs, outputs);
+        status = compute(s, e, inputs, outputs);
         give_back(e);
     } else {
         status = compute_first(nets, s, key, inputs, outputs);
