@@ -152,7 +152,7 @@ amp_status amp_op_permute(amp_call *call) {
 amp_status amp_op_movedim(amp_call *call) {
     ARGS(movedim);
     geometry g = geometry_of(a->input);
-    int from[AMP_MAX_RANK];
+    int from[AMP_MAX_RANK] = {0};
     unsigned sources, destinations;
     AMP_TRY(amp_check_dims(call, "source", &a->source));
     AMP_TRY(amp_check_dims(call, "destination", &a->destination));
