@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Models beside onnxruntime and OpenVINO: load, first run and median of one image or batch, in ms.
+
+    peers_graphs.py AMP MODELS CASES [--threads N] [--rounds N] [--seconds S] [NAME…]
+
+AMP is the tool, MODELS a folder of NAME.onnx, CASES one of NAME.CASE/INPUT.npy (the first case of each model is taken).
+Engines run in turns, round after round, each in a process of its own; the least load and first run and the median of the
+rounds' medians are printed, then the geometric mean of the better engine's time over ours. Needs NumPy, onnxruntime and
+openvino; what is missing is left out and named.
+"""
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ENGINE = """
+import sys, time, json, numpy as np
+engine, model, folder, threads, seconds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
+safe = lambda n: "".join(c if c.isalnum() or c in "._-" else "_" for c in n)
+load = lambda n: np.load(folder + "/" + safe(n) + ".npy")
+begin = time.perf_counter()
+if engine == "ort":
+    import onnxruntime
+    begin = time.perf_counter()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    loaded = time.perf_counter()
+    feeds = {i.name: load(i.name) for i in session.get_inputs()}
+    run = lambda: session.run(None, feeds)
+else:
+    import openvino
+    begin = time.perf_counter()
+    kind = "bf16" if engine == "ov_bf16" else "f32"
+    core = openvino.Core()
+    network = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": kind})
+    loaded = time.perf_counter()
+    request = network.create_infer_request()
+    feeds = {i.get_any_name(): load(i.get_any_name()) for i in network.inputs}
+    run = lambda: request.infer(feeds, share_inputs=True, share_outputs=True)
+times, end = [], None
+while end is None or time.perf_counter() < end or len(times) < 4:
+    start = time.perf_counter()
+    run()
+    times.append((time.perf_counter() - start) * 1e3)
+    end = end or time.perf_counter() + seconds
+times, first = times[1:], times[0]
+print(json.dumps({"load": (loaded - begin) * 1e3, "first": first, "median": sorted(times)[len(times) // 2]}))
+"""
+
+
+def run_amp(o, model, folder, kind):
+    given = [w for f in sorted(folder.glob("*.npy")) for w in ("--input", f"{o.names[model.stem][f.stem]}={f}")]
+    command = [o.amp, "run", model, "--json", f"--{kind}", "--threads", str(o.threads), "--seconds", str(o.seconds), *given]
+    times = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["times"][kind]
+    return {"load": times["load_ms"], "first": times["first_ms"], "median": times["median_ms"]}
+
+
+def run_peer(o, model, folder, engine):
+    command = [sys.executable, "-c", ENGINE, engine, model, folder, str(o.threads), str(o.seconds)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def names_of(model):
+    """Inputs by the name that their file has."""
+    safe = lambda n: "".join(c if c.isalnum() or c in "._-" else "_" for c in n)
+    import onnx
+
+    graph = onnx.load(model, load_external_data=False).graph
+    return {safe(i.name): i.name for i in graph.input}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("amp", type=lambda p: str(pathlib.Path(p).resolve()))
+    parser.add_argument("models", type=pathlib.Path)
+    parser.add_argument("cases", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    o = parser.parse_args()
+    wanted = o.names or sorted({f.name.split(".")[0] for f in o.cases.iterdir()})
+    o.names = {}
+    engines = {"f32": run_amp, "bf16": run_amp, "ort": run_peer, "ov_f32": run_peer, "ov_bf16": run_peer}
+    print(f"{'model':<22}" + "".join(f"{e + ' ' + w:>14}" for e in engines for w in ("load", "first", "run")))
+    ratios = {"f32": [], "bf16 over ov_bf16": [], "bf16 over ort": []}
+    for name in wanted:
+        model = o.models / f"{name}.onnx"
+        folders = sorted(o.cases.glob(f"{name}.*"))
+        if not model.exists() or not folders:
+            print(f"{name:<22}not there")
+            continue
+        o.names[name] = names_of(model)
+        rounds = {e: [] for e in engines}
+        for _ in range(o.rounds):
+            for engine, run in engines.items():
+                try:
+                    rounds[engine].append(run(o, model, folders[0], engine))
+                except (subprocess.CalledProcessError, json.JSONDecodeError):
+                    pass
+        row, medians = f"{folders[0].name:<22}", {}
+        for engine, results in rounds.items():
+            if not results:
+                row += f"{'-':>14}" * 3
+                continue
+            medians[engine] = statistics.median(r["median"] for r in results)
+            row += "".join(f"{min(r[k] for r in results):>14.4g}" for k in ("load", "first")) + f"{medians[engine]:>14.4g}"
+        print(row, flush=True)
+        better = min((medians[e] for e in ("ort", "ov_f32") if e in medians), default=None)
+        if better and "f32" in medians:
+            ratios["f32"].append(better / medians["f32"])
+        for peer in ("ov_bf16", "ort"):
+            if peer in medians and "bf16" in medians:
+                ratios[f"bf16 over {peer}"].append(medians[peer] / medians["bf16"])
+    for what, values in ratios.items():
+        if values:
+            mean = math.exp(sum(map(math.log, values)) / len(values))
+            print(f"{what}: {mean:.2f} (geometric mean of {len(values)}; least {min(values):.2f}, most {max(values):.2f})")
+
+
+if __name__ == "__main__":
+    main()
