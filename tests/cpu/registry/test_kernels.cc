@@ -228,7 +228,8 @@ TEST_F(Kernels, UnknownTopicsAreAnError) {
         select_convert();
         (void)testing::internal::GetCapturedStderr();
         EXPECT_EQ(amp_last_status(), AMP_ERROR_INVALID) << topics;
-        EXPECT_NE(std::string(amp_last_error()).find("; the topics are dispatch, graph, calls and all"), std::string::npos);
+        EXPECT_NE(std::string(amp_last_error()).find("; the topics are dispatch, graph, calls and all"),
+                  std::string::npos);
         amp_clear_error();
     }
 }
