@@ -166,16 +166,17 @@ static bool is_wanted(const amp_call *call, int index) {
 static void note_list(amp_capture *c, amp_call *call, const written *w) {
     amp_tensor **items = call->list.holder ? call->list.holder->storage->data : NULL;
     amp_net_node *node = w->node;
-    int *results = amp_alloc((size_t)call->list.count * sizeof *results);
-    if (!results || call->list.count > INT_MAX) {
+    const int64_t count = items ? call->list.count : 0;
+    int *results = amp_alloc((size_t)count * sizeof *results);
+    if (!results || count > INT_MAX) {
         amp_free(results);
         give_up(c, "no memory", call->op);
         return;
     }
     amp_free(node->results);
     node->results = results;
-    node->result_count = (int)call->list.count;
-    for (int64_t i = 0; i < call->list.count; i++) results[i] = note_result(c, call, w->depends, &items[i]);
+    node->result_count = (int)count;
+    for (int64_t i = 0; i < count; i++) results[i] = note_result(c, call, w->depends, &items[i]);
 }
 
 static void note_results(amp_capture *c, amp_call *call, const written *w) {

@@ -55,7 +55,7 @@ static void place_inputs(const struct amp_onnx_run *run, environment *e, amp_ten
     const amp_onnx_graph *g = e->graph;
     for (int i = 0; i < g->value_count; i++) e->values[i] = place_constant(run, g->values[i].constant);
     for (int i = 0; i < g->input_count; i++) e->values[g->inputs[i]] = inputs[i];
-    for (int i = 0; i < g->capture_count; i++) e->values[g->captured_as[i]] = outer[g->captured[i]];
+    for (int i = 0; outer && i < g->capture_count; i++) e->values[g->captured_as[i]] = outer[g->captured[i]];
 }
 
 /* What is handed out has one owner: what the nodes made is moved, all else is a view. */
