@@ -82,12 +82,12 @@ static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
 
 static bool join(amp_net *net, int k, int product, int other) {
     amp_product p;
-    const amp_net_value *made = &net->values[net->nodes[k].results[0]];
+    const amp_net_value made = net->values[net->nodes[k].results[0]]; /* a copy: reading a product may add values */
     if (product < 0 || other < 0 || !product_before(net, product, &p)) return false;
     if (!is_open(&p) || p.other >= 0) return false;
-    if (p.bias < 0 && is_bias(net, &p, other, made->rank))
+    if (p.bias < 0 && is_bias(net, &p, other, made.rank))
         return add_bias(net, &p, other) && amp_product_write(net, k, &p);
-    if (!same_shape(&net->values[other], made) || !same_shape(&net->values[product], made)) return false;
+    if (!same_shape(&net->values[other], &made) || !same_shape(&net->values[product], &made)) return false;
     p.other = other;
     p.join = "add";
     return amp_product_write(net, k, &p);
