@@ -1,5 +1,7 @@
 // Nets: what a function computes is written down in its first run, and run from there on.
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "amp_test.h"
 
@@ -203,6 +205,34 @@ TEST_F(Nets, RegionsOfItsOwnAreKept) {
         return Tensors{op("linear", {in[0], w})};
     });
     for (int round = 0; round < 3; round++) EXPECT_EQ(amp_tensor_dtype(outputs({x})[0]), AMP_BF16);
+}
+
+// Threads that come first capture at the same time; each has its own results, the same as everybody's.
+TEST_F(Nets, AnyNumberOfThreadsMayRunOne) {
+    amp_tensor *w = random_tensor(AMP_F32, {8, 6}, 1);
+    std::atomic<int> calls{0};
+    Function function = [&](amp_tensor *const *in) {
+        calls++;
+        return Tensors{op("relu", {op("linear", {in[0], w})})};
+    };
+    const auto compute = [](void *context, amp_tensor *const *in, amp_tensor **out) {
+        out[0] = (*static_cast<Function *>(context))(in)[0];
+        return amp_last_status();
+    };
+    graph_ = amp_graph_trace("threads", compute, &function, 1, 1, nullptr);
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 4; number++) {
+        threads.emplace_back([&, number] {
+            for (int round = 0; round < 20; round++) {
+                const Scope scope;
+                amp_tensor *x = random_tensor(AMP_F32, {1 + (number + round) % 2, 6}, 3), *y = nullptr;
+                EXPECT_EQ(amp_graph_run(graph_, &x, 1, &y, 1), AMP_OK) << amp_last_error();
+                EXPECT_EQ(numbers_of(y), numbers_of(op("relu", {op("linear", {x, w})})));
+            }
+        });
+    }
+    for (std::thread &t : threads) t.join();
+    EXPECT_LE(calls, 8) << "two shapes, at most once for each thread";
 }
 
 TEST_F(Nets, WrongInputsAreNamed) {
