@@ -6,6 +6,7 @@
 #include "call/call.h"
 #include "core/memory.h"
 #include "core/thread.h"
+#include "graph/hand_out.h"
 #include "graph/net.h"
 
 enum { ITEMS = 64 }; /* of lists in one call; more are on the heap */
@@ -101,17 +102,6 @@ static void drop_unneeded(execution *e, const amp_net_node *node, int k) {
     for (int i = 0; i < node->result_count; i++) drop_value(e, node->results[i], k);
 }
 
-static amp_status hand_out(execution *e, amp_tensor **outputs) {
-    for (int i = 0; i < e->net->output_count; i++) {
-        amp_tensor *t = e->values[e->net->outputs[i]];
-        if (t->scope != &e->frame) t = amp_tensor_same("graph", t);
-        if (!t) return amp_pending_error();
-        amp_scope_move(t, e->frame.outer);
-        outputs[i] = t;
-    }
-    return AMP_OK;
-}
-
 static amp_status run_all(execution *e, amp_tensor *const *inputs, amp_tensor **outputs) {
     const amp_net *net = e->net;
     for (int i = 0; i < net->value_count; i++) e->values[i] = net->values[i].constant;
@@ -120,7 +110,7 @@ static amp_status run_all(execution *e, amp_tensor *const *inputs, amp_tensor **
         AMP_TRY(run_node(e, &net->nodes[k]));
         drop_unneeded(e, &net->nodes[k], k);
     }
-    return hand_out(e, outputs);
+    return amp_hand_out(&e->frame, e->values, net->outputs, net->output_count, outputs);
 }
 
 amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
@@ -128,10 +118,6 @@ amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_te
     if (!e.values) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for %d values", net->value_count);
     amp_scope_push(&e.frame);
     const amp_status status = run_all(&e, inputs, outputs);
-    for (int i = 0; status != AMP_OK && i < net->output_count; i++) {
-        if (outputs[i]) amp_tensor_drop(outputs[i]);
-        outputs[i] = NULL;
-    }
     amp_scope_pop(&e.frame);
     amp_free(e.values);
     return status;

@@ -93,4 +93,7 @@ amp_onnx_model *amp_onnx_read(const char *path, const amp_onnx_read_options *opt
 amp_onnx_model *amp_onnx_read_bytes(const void *data, size_t bytes, const amp_onnx_read_options *options);
 void amp_onnx_free(amp_onnx_model *model); /* may be NULL */
 
+/* libamp's dtype of a TensorProto.DataType, and its name; AMP_DTYPE_NONE: libamp has none. */
+amp_dtype amp_onnx_dtype_of(int64_t number, const char **name);
+
 #endif /* AMP_ONNX_MODEL_H */

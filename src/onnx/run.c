@@ -7,6 +7,7 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/thread.h"
+#include "graph/hand_out.h"
 #include "onnx/node_name.h"
 #include "onnx/run_state.h"
 #include "onnx/step.h"
@@ -58,17 +59,11 @@ static void place_inputs(const struct amp_onnx_run *run, environment *e, amp_ten
     for (int i = 0; outer && i < g->capture_count; i++) e->values[g->captured_as[i]] = outer[g->captured[i]];
 }
 
-/* What is handed out has one owner: what the nodes made is moved, all else is a view. */
-static amp_status hand_out(environment *e, amp_tensor **outputs) {
+static amp_status check_outputs(const environment *e) {
     const amp_onnx_graph *g = e->graph;
     for (int i = 0; i < g->output_count; i++) {
-        amp_tensor *t = e->values[g->outputs[i]];
-        outputs[i] = NULL;
-        if (!t) return amp_fail(AMP_ERROR_INVALID, "the output '%s' was not computed", g->values[g->outputs[i]].name);
-        if (t->scope != &e->frame) t = amp_tensor_same("graph", t);
-        if (!t) return amp_pending_error();
-        amp_scope_move(t, e->frame.outer);
-        outputs[i] = t;
+        if (!e->values[g->outputs[i]])
+            return amp_fail(AMP_ERROR_INVALID, "the output '%s' was not computed", g->values[g->outputs[i]].name);
     }
     return AMP_OK;
 }
@@ -132,11 +127,8 @@ static amp_status run_graph(struct amp_onnx_run *run, const amp_onnx_graph *g, a
     amp_scope_push(&e.frame);
     place_inputs(run, &e, outer, inputs);
     amp_status status = amp_failed() ? amp_pending_error() : run_nodes(run, &e);
-    if (status == AMP_OK) status = hand_out(&e, outputs);
-    for (int i = 0; status != AMP_OK && i < g->output_count; i++) {
-        if (outputs[i]) amp_tensor_drop(outputs[i]);
-        outputs[i] = NULL;
-    }
+    if (status == AMP_OK) status = check_outputs(&e);
+    if (status == AMP_OK) status = amp_hand_out(&e.frame, e.values, g->outputs, g->output_count, outputs);
     amp_scope_pop(&e.frame);
     run->depth--;
     amp_free(e.values);

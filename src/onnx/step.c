@@ -160,40 +160,12 @@ amp_status amp_onnx_axes(const amp_onnx_step *s, int i, const char *name, int ra
     return AMP_OK;
 }
 
-/* By TensorProto.DataType. */
 amp_dtype amp_onnx_dtype(const amp_onnx_step *s, int64_t number) {
-    static const struct {
-        const char *name;
-        amp_dtype dtype;
-    } types[] = {{"undefined", 0},
-                 {"float", AMP_F32},
-                 {"uint8", AMP_U8},
-                 {"int8", AMP_I8},
-                 {"uint16", 0},
-                 {"int16", AMP_I16},
-                 {"int32", AMP_I32},
-                 {"int64", AMP_I64},
-                 {"string", 0},
-                 {"bool", AMP_BOOL},
-                 {"float16", AMP_F16},
-                 {"double", AMP_F64},
-                 {"uint32", 0},
-                 {"uint64", 0},
-                 {"complex64", AMP_C64},
-                 {"complex128", AMP_C128},
-                 {"bfloat16", AMP_BF16},
-                 {"float8e4m3fn", 0},
-                 {"float8e4m3fnuz", 0},
-                 {"float8e5m2", 0},
-                 {"float8e5m2fnuz", 0},
-                 {"uint4", 0},
-                 {"int4", 0},
-                 {"float4e2m1", 0}};
-    const bool known = number > 0 && number < (int64_t)(sizeof types / sizeof types[0]);
-    if (known && types[number].dtype != AMP_DTYPE_NONE) return types[number].dtype;
-    (void)amp_onnx_fail(s, AMP_ERROR_NOT_IMPLEMENTED, "libamp has no dtype '%s' (%lld)",
-                        known ? types[number].name : "unknown", (long long)number);
-    return AMP_DTYPE_NONE;
+    const char *name;
+    const amp_dtype dtype = amp_onnx_dtype_of(number, &name);
+    if (dtype == AMP_DTYPE_NONE)
+        (void)amp_onnx_fail(s, AMP_ERROR_NOT_IMPLEMENTED, "libamp has no dtype %s (%lld)", name, (long long)number);
+    return dtype;
 }
 
 amp_tensor *amp_onnx_vector(const amp_onnx_step *s, const int64_t *values, int64_t count) {

@@ -138,8 +138,6 @@ amp_status amp_onnx_keep_made(amp_onnx_reader *reader, const void *message, void
 /* ---- read_tensor.c ---- */
 /* The tensor of a message; `what` begins sentences ("tensor 'w'"). The model owns it. NULL with an error. */
 amp_tensor *amp_onnx_read_tensor(amp_onnx_reader *reader, amp_onnx_tensor_proto *proto, const char *what);
-/* libamp's dtype of a TensorProto.DataType, and its name; AMP_DTYPE_NONE: libamp has none. */
-amp_dtype amp_onnx_dtype_of(int64_t number, const char **name);
 
 /* ---- external.c ---- */
 /* Where the external data of a tensor of so many bytes lies. */
