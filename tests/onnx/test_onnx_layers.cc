@@ -287,7 +287,7 @@ TEST_F(OnnxLayers, QuantizingRoundsToEvenAndSaturates) {
     EXPECT_EQ(numbers_of(first({"DequantizeLinear", 13, {whole, one, tensor(AMP_I32, {}, {16777217})}})),
               (Rows{0, -33554436}));
     EXPECT_TRUE(fails({"QuantizeLinear", 21, {x, one}, {int_attribute("output_dtype", onnx_writer::UINT16)}},
-                      AMP_ERROR_NOT_IMPLEMENTED, {"uint16"}));
+                      AMP_ERROR_NOT_IMPLEMENTED, {"UINT16"}));
 }
 
 // ---- Boxes --------------------------------------------------------------------------------------------------------
