@@ -68,6 +68,10 @@ AMP_API int amp_graph_output_count(const amp_graph *graph);
 AMP_API amp_status amp_graph_get_input(const amp_graph *graph, int index, amp_graph_value *value, size_t bytes);
 AMP_API amp_status amp_graph_get_output(const amp_graph *graph, int index, amp_graph_value *value, size_t bytes);
 
+/* What the model's maker wrote under `key`: an alphabet, an author (metadata_props). It ends at its first zero byte, and lives as
+ * long as the graph; of a key that is there twice, the first. NULL: there is no such key, or the graph is not from a file. */
+AMP_API const char *amp_graph_metadata(const amp_graph *graph, const char *key);
+
 /* Computes the outputs. inputs: as many tensors as the graph has inputs, in their order, on one device; extents of one name
  * are equal. outputs: room for output_count results, the first of the graph's; each is owned as the result of an op is: by the
  * innermost open scope, else by the caller. In a region of autocast every op is cast as the region says; results are row-major, and have the

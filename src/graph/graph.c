@@ -67,6 +67,13 @@ amp_status amp_graph_get_output(const amp_graph *g, int index, amp_graph_value *
     return describe("graph_get_output", g ? g->source.outputs : NULL, amp_graph_output_count(g), index, value, bytes);
 }
 
+const char *amp_graph_metadata(const amp_graph *g, const char *key) {
+    for (int i = 0; g && key && i < g->source.metadata_count; i++) {
+        if (strcmp(g->source.metadata[i].key, key) == 0) return g->source.metadata[i].value;
+    }
+    return NULL;
+}
+
 /* ---- Checks ---------------------------------------------------------------------------------------------------- */
 
 /* "[batch, 3, ?, 224] f32" */

@@ -8,11 +8,18 @@
 extern "C" {
 #endif
 
+/* What a model's maker wants to be known of it. */
+typedef struct amp_graph_property {
+    const char *key, *value;
+} amp_graph_property;
+
 /* Where a graph comes from. */
 typedef struct amp_graph_source {
     const char *name; /* for messages: the file */
     int input_count, output_count;
     const amp_graph_value *inputs, *outputs;
+    int metadata_count;
+    const amp_graph_property *metadata;
     amp_graph_function compute; /* inputs have been checked; outputs belong to the innermost scope */
     bool exact;                 /* amp_graph_options.exact */
     bool

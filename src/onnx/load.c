@@ -53,6 +53,8 @@ static amp_graph *make_graph(loaded *l) {
                                              .output_count = g->output_count,
                                              .inputs = l->inputs,
                                              .outputs = l->outputs,
+                                             .metadata_count = l->model->metadata_count,
+                                             .metadata = l->model->metadata,
                                              .compute = compute,
                                              .exact = l->exact,
                                              .release = release,

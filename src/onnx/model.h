@@ -4,6 +4,7 @@
 #define AMP_ONNX_MODEL_H
 
 #include "core/tensor_impl.h"
+#include "graph/graph.h"
 
 typedef struct amp_onnx_graph amp_onnx_graph;
 struct amp_onnx_op;
@@ -76,6 +77,8 @@ typedef struct amp_onnx_model {
     const char *path;
     int64_t ir_version, opset; /* opset: of the domain "" */
     const char *producer;
+    int metadata_count;
+    const amp_graph_property *metadata;
     amp_onnx_graph *graph;
     struct amp_onnx_memory *memory; /* what all this lies in, and the maps of the files */
 } amp_onnx_model;

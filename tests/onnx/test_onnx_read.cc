@@ -28,6 +28,32 @@ TEST_F(OnnxRead, AFileAndItsBytesAreTheSameModel) {
     EXPECT_EQ(types_of(m->graph), Names{"Relu"});
 }
 
+TEST_F(OnnxRead, MetadataIsFoundByItsKey) {
+    const std::string alphabet = repeated("abcdefgh\n", 20000); // names have 4096 bytes at most
+    write(model(relu_graph(), {},
+                bytes(14, entry("character", alphabet)) + bytes(14, entry("author", "")) + bytes(14, bytes(1, "none")) +
+                    bytes(14, bytes(2, "no key")) + bytes(14, entry("author", "the second")) +
+                    bytes(14, entry("zero", Bytes("be\0hind", 7)))));
+    amp_graph *g = amp_graph_load(path().c_str(), nullptr);
+    ASSERT_NE(g, nullptr) << amp_last_error();
+    EXPECT_EQ(amp_graph_metadata(g, "character"), alphabet);
+    EXPECT_STREQ(amp_graph_metadata(g, "author"), "");
+    EXPECT_STREQ(amp_graph_metadata(g, "none"), "");
+    EXPECT_STREQ(amp_graph_metadata(g, ""), "no key");
+    EXPECT_STREQ(amp_graph_metadata(g, "zero"), "be");
+    EXPECT_EQ(amp_graph_metadata(g, "char"), nullptr);
+    EXPECT_EQ(amp_graph_metadata(g, nullptr), nullptr);
+    amp_graph_release(g);
+    EXPECT_EQ(amp_graph_metadata(nullptr, "author"), nullptr);
+    const auto identity = [](void *, amp_tensor *const *inputs, amp_tensor **outputs) {
+        outputs[0] = inputs[0];
+        return AMP_OK;
+    };
+    amp_graph *traced = amp_graph_trace("f", identity, nullptr, 1, 1, nullptr);
+    EXPECT_EQ(amp_graph_metadata(traced, "author"), nullptr);
+    amp_graph_release(traced);
+}
+
 TEST_F(OnnxRead, InputsAndOutputsHaveTheirDeclaredTypes) {
     Graph g = relu_graph();
     const Bytes batch = bytes(1, bytes(2, "batch")), three = bytes(1, number(1, 3)),

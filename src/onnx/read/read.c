@@ -178,6 +178,22 @@ static amp_status check_model(amp_onnx_reader *reader) {
     return AMP_OK;
 }
 
+/* Values are bytes to protobuf-c, which puts no zero behind them. */
+static amp_status fill_metadata(amp_onnx_reader *reader, amp_onnx_model *model) {
+    const amp_onnx_model_proto *proto = reader->proto;
+    amp_graph_property *metadata = amp_onnx_get(reader, proto->n_metadata_props, sizeof *metadata);
+    if (!metadata) return amp_pending_error();
+    for (size_t i = 0; i < proto->n_metadata_props; i++) {
+        const ProtobufCBinaryData value = proto->metadata_props[i]->value;
+        metadata[i].key = amp_onnx_text_of(proto->metadata_props[i]->key);
+        metadata[i].value = amp_onnx_copy_text(reader, (const char *)value.data, value.len);
+        if (!metadata[i].value) return amp_pending_error();
+    }
+    model->metadata = metadata;
+    model->metadata_count = (int)proto->n_metadata_props;
+    return AMP_OK;
+}
+
 static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     AMP_TRY(skim_and_unpack(reader));
     AMP_TRY(check_model(reader));
@@ -186,6 +202,7 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     if (model->opset == 0 && proto->ir_version < 3) model->opset = 1; /* opsets came with version 3 */
     model->ir_version = proto->ir_version;
     model->producer = amp_onnx_text_of(proto->producer_name);
+    AMP_TRY(fill_metadata(reader, model));
     model->graph = amp_onnx_read_graph(reader, proto->graph, NULL);
     return model->graph ? AMP_OK : amp_pending_error();
 }
