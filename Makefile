@@ -4,6 +4,7 @@
 
 # Kernels for one GPU are enough to work and to check with; packages have all (cmake/cuda.cmake).
 CONFIGURE = cmake --preset release -DAMP_CUDA_ARCHITECTURES=native
+OCR = .deps/models/ppocr
 BUILD = cmake --build --preset release --parallel $$(nproc)
 
 # Installs nothing: what is missing, CMake names.
@@ -20,8 +21,10 @@ check:
 demo:
 	scripts/setup demo
 	$(CONFIGURE) -DBUILD_TESTING=OFF
-	$(BUILD) --target sentence_embedding amp_tool
+	$(BUILD) --target sentence_embedding ocr amp_tool
 	build/release/examples/sentence_embedding </dev/null
+	@if [ -e $(OCR)/complete ]; then echo build/release/examples/ocr; build/release/examples/ocr; \
+	else echo; echo "The OCR, from ONNX files, is skipped: $$(cat $(OCR)/missing)."; fi
 
 # A page of figures in build/report. PEERS=VENV, a Python environment with mkl, onnxruntime, openvino or torch, adds them;
 # OPTIONS=… goes to bench/report.py.
@@ -34,6 +37,6 @@ bench:
 help:
 	@echo 'make         the library, the tool and the examples, in build/release'
 	@echo 'make check   … and everything tested; installs what is missing (scripts/setup)'
-	@echo 'make demo    sentence embeddings in f32 and bf16; installs what is missing'
+	@echo 'make demo    sentence embeddings, and text read from a picture, in f32 and bf16; installs what is missing'
 	@echo 'make bench   a page of figures in build/report (PEERS=VENV, OPTIONS=…)'
 	@echo 'To install:  cmake --install build/release --prefix DIRECTORY'

@@ -47,6 +47,9 @@ add_test(NAME example.sentence_embedding COMMAND python3 tests/examples/check_se
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(example.sentence_embedding PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
+add_test(NAME example.ocr COMMAND python3 tests/examples/check_ocr.py $<TARGET_FILE:ocr> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(example.ocr PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # Public headers, each alone, in every language version that we name.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
 foreach(header IN LISTS public_headers)

@@ -16,7 +16,9 @@ endif()
 # them (a folder below examples/) is a library of its own; benches and tests use it too.
 file(GLOB example_support_sources CONFIGURE_DEPENDS examples/*/*.c)
 add_library(example_support STATIC ${example_support_sources})
-target_include_directories(example_support PUBLIC examples/minilm include)
+target_include_directories(example_support PUBLIC examples/common examples/minilm examples/ocr include)
+pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng) # the picture that examples/ocr reads
+target_link_libraries(example_support PUBLIC PkgConfig::png)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS example_sources)
     get_filename_component(name ${source} NAME_WE)

@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "measuring.h"
 #include "minilm.h"
 #include "report.h"
 #include "sentences.h"
@@ -71,12 +71,6 @@ static int complain(int status, const char *format, ...) {
     return status;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- The point of it all ----------------------------------------------------------------------------------------- */
 
 static amp_status embed(const minilm *model, amp_dtype precision, const int64_t *ids, const int *lengths, batch b,
@@ -127,9 +121,9 @@ static void fill_workspace(workspace *w, const demo *d, batch b) {
 
 /* Embeds one batch, and puts the rows where its sentences stand in the input. Returns the seconds; below 0: failed. */
 static double run_batch(demo *d, workspace *w, batch b, int precision) {
-    const double start = now();
+    const double start = measuring_now();
     if (embed(d->model, precision == BF16 ? AMP_BF16 : AMP_F32, w->ids, w->lengths, b, w->embeddings)) return -1;
-    const double seconds = now() - start;
+    const double seconds = measuring_now() - start;
     for (int i = 0; i < b.count; i++) {
         float *row = d->result.embeddings[precision] + (size_t)d->plan.sorted[b.first + i] * MINILM_WIDTH;
         memcpy(row, w->embeddings + (size_t)i * MINILM_WIDTH, MINILM_WIDTH * sizeof *row);
@@ -155,15 +149,6 @@ static bool run_round(demo *d, workspace *w, int round) {
     return true;
 }
 
-/* Copies the string that follows `"key": ` in a JSON text; returns where it ended, NULL if there is none. */
-static const char *copy_string(const char *json, const char *key, char *out, size_t size) {
-    char quoted[32];
-    snprintf(quoted, sizeof quoted, "\"%s\": \"", key);
-    const char *start = json ? strstr(json, quoted) : NULL, *end = start ? strchr(start + strlen(quoted), '"') : NULL;
-    if (end) snprintf(out, size, "%.*s", (int)(end - start - (long)strlen(quoted)), start + strlen(quoted));
-    return end;
-}
-
 /* What the explain report of one pass says of the linear layers: the kernel, and a better one that was refused. */
 static bool note_kernel(demo *d, workspace *w, int precision) {
     measurement *m = &d->result;
@@ -173,11 +158,11 @@ static bool note_kernel(demo *d, workspace *w, int precision) {
     amp_explain_end();
     char *report = good ? amp_explain_report(AMP_EXPLAIN_JSON) : NULL;
     const char *linear = report ? strstr(report, "\"op\": \"linear\"") : NULL;
-    const char *rest = copy_string(linear, "kernel", m->kernel[precision], sizeof *m->kernel);
+    const char *rest = measuring_copy_string(linear, "kernel", m->kernel[precision], sizeof *m->kernel);
     const char *refused = rest ? strstr(rest, "\"refused\": [") : NULL;
     if (refused && strcspn(refused, "{") < strcspn(refused, "]")) {
-        rest = copy_string(refused, "kernel", m->refused[precision], sizeof *m->refused);
-        copy_string(rest, "reason", m->reason[precision], sizeof *m->reason);
+        rest = measuring_copy_string(refused, "kernel", m->refused[precision], sizeof *m->refused);
+        measuring_copy_string(rest, "reason", m->reason[precision], sizeof *m->reason);
     }
     amp_explain_free(report);
     return good;
@@ -195,19 +180,13 @@ static bool warm_up(demo *d, workspace *w) {
     return true;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Sum over the batches of the median over the rounds. */
 static double total_seconds(const demo *d, int precision) {
     const int n = d->result.rounds;
     double total = 0, sorted[MAX_ROUNDS];
     for (int i = 0; i < d->plan.count; i++) {
         for (int k = 0; k < n; k++) sorted[k] = d->times[(i * MAX_ROUNDS + k) * PRECISIONS + precision];
-        qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-        total += (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+        total += measuring_median(sorted, n);
     }
     return total;
 }
@@ -218,8 +197,7 @@ static double spread(const demo *d, int precision) {
     double sorted[MAX_ROUNDS] = {0};
     for (int k = 0; k < n; k++)
         for (int i = 0; i < d->plan.count; i++) sorted[k] += d->times[(i * MAX_ROUNDS + k) * PRECISIONS + precision];
-    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-    return sorted[n - 1 - (n - 1) / 4] / sorted[(n - 1) / 4];
+    return measuring_spread(sorted, n);
 }
 
 /* A round that only warms up, then rounds for about a second, but as many as a median needs. One round is all if nobody
@@ -227,9 +205,10 @@ static double spread(const demo *d, int precision) {
 static bool measure(demo *d, bool once) {
     workspace w = {0};
     bool good = make_workspace(&w, &d->plan) && warm_up(d, &w) && run_round(d, &w, 0);
-    const double end = now() + 1;
+    const double end = measuring_now() + 1;
     int round = 0;
-    while (good && !once && round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end)) good = run_round(d, &w, round++);
+    while (good && !once && round < MAX_ROUNDS && (round < MIN_ROUNDS || measuring_now() < end))
+        good = run_round(d, &w, round++);
     free_workspace(&w);
     if (!good || once) return good;
     d->result.rounds = round;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "terminal.h"
+
 enum {
     MATRIX_MAX = 16, /* sentences; beyond, the closest pairs */
     PAIRS_SHOWN = 10,
@@ -31,56 +33,17 @@ static const float *row(const float *embeddings, int i) {
 
 /* ---- Text in columns --------------------------------------------------------------------------------------------- */
 
-/* Length of the UTF-8 character at `s` (known to be one), and the columns that a terminal gives it. */
-static size_t measure_character(const unsigned char *s, int *columns) {
-    const size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) c = c << 6 | (s[i] & 0x3fu);
-    const bool combining = (c >= 0x300 && c < 0x370) || (c >= 0x200b && c < 0x2010) || (c >= 0xfe00 && c < 0xfe10);
-    const bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) || (c >= 0xac00 && c < 0xd7a4) ||
-                      (c >= 0xf900 && c < 0xfb00) || (c >= 0xff00 && c < 0xff61) || (c >= 0x1f300 && c < 0x1fb00) ||
-                      (c >= 0x20000 && c < 0x40000);
-    *columns = combining ? 0 : wide ? 2 : 1;
-    return n;
-}
-
-/* The text in exactly `width` columns; what is too long ends in "…". Control characters, which could move a terminal's
- * cursor, become "?". */
 static void print_label(const sentence *s, int width) {
-    const unsigned char *text = (const unsigned char *)s->text;
-    int used = 0, columns = 0;
-    size_t i = 0, n;
-    for (; i < s->bytes; i += n, used += columns) {
-        n = measure_character(text + i, &columns);
-        const bool last = i + n == s->bytes;
-        if (used + columns > (last ? width : width - 1)) break;
-        const bool control = text[i] < 0x20 || text[i] == 0x7f || (text[i] == 0xc2 && text[i + 1] < 0xa0);
-        if (control)
-            putchar('?');
-        else
-            fwrite(text + i, 1, n, stdout);
-    }
-    if (i < s->bytes) {
-        fputs("…", stdout);
-        used++;
-    }
-    printf("%*s", width - used, "");
+    terminal_print(s->text, s->bytes, width);
 }
 
 static int label_width(const sentences *s) {
     int widest = 12; /* room for a heading */
     for (int i = 0; i < s->count; i++) {
-        int used = 0, columns;
-        for (size_t k = 0; k < s->items[i].bytes && used <= LABEL_WIDTH; used += columns)
-            k += measure_character((const unsigned char *)s->items[i].text + k, &columns);
+        const int used = terminal_columns(s->items[i].text, s->items[i].bytes, LABEL_WIDTH);
         if (used > widest) widest = used;
     }
     return widest < LABEL_WIDTH ? widest : LABEL_WIDTH;
-}
-
-static bool colours(void) {
-    const char *plain = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
 /* "1 234 567" */
@@ -110,7 +73,7 @@ static void print_cell(double similarity, bool coloured) {
 
 static void print_matrix(const sentences *s, const float *embeddings) {
     const int width = label_width(s);
-    const bool coloured = colours();
+    const bool coloured = terminal_has_colours();
     printf("%s%-*s", coloured ? "\033[1m" : "", width + 6, "Cosine similarity");
     for (int i = 0; i < s->count; i++) printf("%6d", i + 1);
     printf("%s\n", coloured ? "\033[0m" : "");
@@ -175,9 +138,9 @@ static void print_row(const char *name, const char *f32, const char *bf16) {
 }
 
 static void print_heading(const char *name, const char *f32, const char *bf16) {
-    fputs(colours() ? "\033[1m" : "", stdout);
+    fputs(terminal_has_colours() ? "\033[1m" : "", stdout);
     print_row(name, f32, bf16);
-    fputs(colours() ? "\033[0m" : "", stdout);
+    fputs(terminal_has_colours() ? "\033[0m" : "", stdout);
 }
 
 /* A row of two numbers in one format. */
@@ -213,20 +176,6 @@ void report_precisions(const sentences *s, const batch_plan *plan, const minilm 
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void print_json_string(const char *text, size_t bytes) {
-    putchar('"');
-    for (size_t i = 0; i < bytes; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
-}
-
 static void print_json_embedding(const char *name, const float *embedding) {
     printf(",\n  \"%s\": [", name);
     for (int i = 0; i < MINILM_WIDTH; i++) printf("%s%.9g", i ? ", " : "", (double)embedding[i]);
@@ -237,7 +186,7 @@ void report_json(const sentences *s, const measurement *m) {
     putchar('[');
     for (int i = 0; i < s->count; i++) {
         printf("%s\n {\"text\": ", i ? "," : "");
-        print_json_string(s->items[i].text, s->items[i].bytes);
+        terminal_print_json(s->items[i].text, s->items[i].bytes);
         printf(",\n  \"ids\": [");
         for (int k = 0; k < s->items[i].count; k++) printf("%s%lld", k ? ", " : "", (long long)s->items[i].ids[k]);
         putchar(']');

@@ -1,0 +1,70 @@
+#include "picture.h"
+
+#include <math.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHANNELS = 3, MOST_PIXELS = 50000000, MOST_POINTS = 8 };
+
+bool picture_open(picture *p, const char *path, char *why, size_t room) {
+    const png_color white = {255, 255, 255};
+    png_image png = {.version = PNG_IMAGE_VERSION};
+    *p = (picture){0};
+    *why = '\0';
+    if (png_image_begin_read_from_file(&png, path)) {
+        png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+        png.format = PNG_FORMAT_RGB;
+        if (png.height > MOST_PIXELS / png.width)
+            snprintf(why, room, "%s: %u × %u pixels are more than %d", path, png.width, png.height, MOST_PIXELS);
+        else if (!(p->rgb = malloc(PNG_IMAGE_SIZE(png))))
+            snprintf(why, room, "%s: no memory for %u × %u pixels", path, png.width, png.height);
+        else
+            png_image_finish_read(&png, &white, p->rgb, 0, NULL);
+    }
+    if (!*why && PNG_IMAGE_FAILED(png)) snprintf(why, room, "%s: cannot be read as a PNG file: %s", path, png.message);
+    p->width = (int)png.width;
+    p->height = (int)png.height;
+    png_image_free(&png);
+    if (*why) picture_close(p);
+    return !*why;
+}
+
+void picture_close(picture *p) {
+    free(p->rgb);
+    *p = (picture){0};
+}
+
+static int within(int i, int count) {
+    return i < 0 ? 0 : i >= count ? count - 1 : i;
+}
+
+/* Adds the colour at a point, between the centres of four pixels. */
+static void add_point(const picture *p, double x, double y, double sum[CHANNELS]) {
+    const double left = floor(x - 0.5), top = floor(y - 0.5), right_share = x - 0.5 - left, low_share = y - 0.5 - top;
+    for (int corner = 0; corner < 4; corner++) {
+        const int column = within((int)left + (corner & 1), p->width), row = within((int)top + corner / 2, p->height);
+        const double share = (corner & 1 ? right_share : 1 - right_share) * (corner / 2 ? low_share : 1 - low_share);
+        const unsigned char *pixel = p->rgb + ((size_t)row * (size_t)p->width + (size_t)column) * CHANNELS;
+        for (int c = 0; c < CHANNELS; c++) sum[c] += share * pixel[c];
+    }
+}
+
+void picture_sample(const picture *p, const picture_grid *g, int stride, float *planes) {
+    const double step = fmax(hypot(g->across[0], g->across[1]), hypot(g->down[0], g->down[1]));
+    const int points = within((int)ceil(step - 0.01), MOST_POINTS + 1) + (step <= 0.01);
+    const size_t plane = (size_t)stride * (size_t)g->height;
+    for (int row = 0; row < g->height; row++) {
+        for (int column = 0; column < g->width; column++) {
+            double sum[CHANNELS] = {0};
+            for (int i = 0; i < points * points; i++) {
+                const double a = column + (i % points + 0.5) / points, d = row + (i / points + 0.5) / points;
+                add_point(p, g->x + a * g->across[0] + d * g->down[0], g->y + a * g->across[1] + d * g->down[1], sum);
+            }
+            float *to = planes + (size_t)row * (size_t)stride + (size_t)column;
+            for (int c = 0; c < CHANNELS; c++)
+                to[(size_t)c * plane] = (float)(sum[CHANNELS - 1 - c] / (points * points) / 127.5 - 1);
+        }
+    }
+}
