@@ -1,5 +1,6 @@
 /* Channels last: convolutions of images are fastest so, and what follows them keeps it. So only what comes in any other way is
  * laid out anew, once. */
+#include <limits.h>
 #include <string.h>
 
 #include "amp/ops.h"
@@ -63,12 +64,19 @@ static int lay_out(amp_net *net, int k, int value) {
     return back;
 }
 
+/* A result that only leaves the graph, where it will be row by row again: for the one convolution, laying out its input and
+ * its result costs more than it saves. */
+static bool only_leaves(const amp_net *net, int k) {
+    const int result = net->nodes[k].results[0];
+    return result >= 0 && net->values[result].uses == 1 && net->values[result].last_use == INT_MAX;
+}
+
 int amp_pass_layout(amp_net *net) {
     int places = 0;
     for (int k = 0; k < net->node_count; k++) {
         amp_product p;
         if (strstr(net->nodes[k].op->name, "conv") != net->nodes[k].op->name || !amp_product_read(net, k, &p)) continue;
-        if (net->values[p.input].rank != IMAGE || is_laid_out(net, p.input)) continue;
+        if (net->values[p.input].rank != IMAGE || is_laid_out(net, p.input) || only_leaves(net, k)) continue;
         const int value = lay_out(net, k, p.input);
         if (value < 0) continue;
         amp_net_replace_from(net, k + 3, p.input, value); /* behind the three */

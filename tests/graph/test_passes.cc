@@ -160,6 +160,15 @@ TEST_F(Passes, ConvolutionsTakeWhatFollows) {
     EXPECT_FALSE(has(joined, "add") || has(joined, "relu")) << joined;
 }
 
+TEST_F(Passes, ChannelsLastWhereMoreThanOneConvolutionGains) {
+    const auto convolved = [this](amp_tensor *t) { return op("conv2d", {t, kernel}, {{"padding", 1}}); };
+    amp_tensor *next = random_tensor(AMP_F32, {8, 16, 3, 3}, 14);
+    EXPECT_EQ(calls(convolved, image, 1e-4), " conv2d") << "only to be laid out back";
+    EXPECT_EQ(calls([&](amp_tensor *t) { return op("relu", {convolved(t)}); }, image, 1e-4), " convolution_pointwise");
+    const std::string two = calls([&](amp_tensor *t) { return op("conv2d", {convolved(t), next}); }, image, 1e-4);
+    EXPECT_TRUE(has(two, "permute") && has(two, "contiguous")) << two;
+}
+
 TEST_F(Passes, ProductsTakeWhatFollows) {
     amp_tensor *w = random_tensor(AMP_F32, {16, 12}, 12), *b = random_tensor(AMP_F32, {12}, 13);
     EXPECT_EQ(calls([=](amp_tensor *t) { return op("add", {op("matmul", {t, w}), b}); }, x), " linear");
