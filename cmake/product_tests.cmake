@@ -42,6 +42,11 @@ add_test(NAME example.own_op COMMAND own_op)
 set_tests_properties(example.own_op PROPERTIES LABELS fast
     PASS_REGULAR_EXPRESSION "f32, for swiglu: policy fp32.*swiglu gives f32, project bf16")
 
+# One convolution, called three ways.
+add_test(NAME example.simple_net COMMAND simple_net 2 20 1)
+set_tests_properties(example.simple_net PROPERTIES LABELS fast FAIL_REGULAR_EXPRESSION "not the bits|simple_net: "
+    PASS_REGULAR_EXPRESSION "eager .*x  the bits of eager.*traced .*x  the bits of eager.*frozen .*x  the bits of eager")
+
 # The demo, as its user sees it.
 add_test(NAME example.sentence_embedding COMMAND python3 tests/examples/check_sentence_embedding.py $<TARGET_FILE:sentence_embedding>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -57,9 +57,8 @@ static bool read_in(int precision, const text_reader *reader, ocr_result *r, cha
 
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
-/* The first pass, which prepares the graphs; then one whose report names the kernel of the slowest convolution. */
-static bool warm_up(int precision, const text_reader *reader, ocr_result *r, char why[SENTENCE]) {
-    if (!read_in(precision, reader, r, why)) return false;
+/* A pass whose explain report, which costs some 100 ns a call, names the kernel of the slowest convolution. */
+static bool read_noting(int precision, const text_reader *reader, ocr_result *r, char why[SENTENCE]) {
     amp_explain_reset();
     amp_explain_begin();
     const bool good = read_in(precision, reader, r, why);
@@ -71,18 +70,19 @@ static bool warm_up(int precision, const text_reader *reader, ocr_result *r, cha
     return good;
 }
 
-/* f32 and bf16 take turns at going first, for about a second, but as often as a median needs. */
+/* f32 and bf16 take turns at going first, for about a second, but as often as a median needs; on a busy machine, once. */
 static bool measure(const text_reader *reader, ocr_result *r, char why[SENTENCE]) {
     double find[OCR_PRECISIONS][MAX_ROUNDS], read[OCR_PRECISIONS][MAX_ROUNDS], all[OCR_PRECISIONS][MAX_ROUNDS];
-    const double end = measuring_now() + 1;
-    for (r->rounds = 0; r->rounds < MAX_ROUNDS && (r->rounds < MIN_ROUNDS || measuring_now() < end); r->rounds++) {
+    const double end = measuring_now() + 1, patience = end + 9;
+    for (int k = 0; k < MAX_ROUNDS && (k == 0 || measuring_now() < (k < MIN_ROUNDS ? patience : end)); k++) {
         for (int turn = 0; turn < OCR_PRECISIONS; turn++) {
-            const int p = (turn + r->rounds) % OCR_PRECISIONS;
-            if (!read_in(p, reader, r, why)) return false;
-            find[p][r->rounds] = r->pages[p].find_seconds;
-            read[p][r->rounds] = r->pages[p].read_seconds;
-            all[p][r->rounds] = find[p][r->rounds] + read[p][r->rounds];
+            const int p = (turn + k) % OCR_PRECISIONS;
+            if (!(k == 0 ? read_noting : read_in)(p, reader, r, why)) return false;
+            find[p][k] = r->pages[p].find_seconds;
+            read[p][k] = r->pages[p].read_seconds;
+            all[p][k] = find[p][k] + read[p][k];
         }
+        r->rounds = k + 1;
     }
     for (int p = 0; p < OCR_PRECISIONS; p++) {
         r->find_seconds[p] = measuring_median(find[p], r->rounds);
@@ -135,9 +135,10 @@ static int show(const ocr_result *r, const options *o) {
     return 0;
 }
 
+/* The first pass prepares the graphs for the picture. */
 static bool read_both(const text_reader *reader, ocr_result *r, bool once, char why[SENTENCE]) {
     for (int p = 0; p < OCR_PRECISIONS; p++) {
-        if (!(once ? read_in(p, reader, r, why) : warm_up(p, reader, r, why))) return false;
+        if (!read_in(p, reader, r, why)) return false;
     }
     return once || measure(reader, r, why);
 }

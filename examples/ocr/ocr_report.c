@@ -116,8 +116,8 @@ static void print_figures(const ocr_result *r, int same) {
 
 static void print_machine(const ocr_result *r) {
     const int threads = amp_get_num_threads();
-    printf("\n%s, %s, %d thread%s, medians of %d passes", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
-           threads == 1 ? "" : "s", r->rounds);
+    printf("\n%s, %s, %d thread%s, ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads, threads == 1 ? "" : "s");
+    printf(r->rounds > 1 ? "medians of %d passes" : "one pass", r->rounds);
     if (r->spread > SPREAD_MAX)
         printf(".\nTimes varied by %.1f× on a busy machine: the speed-up is not a measurement", r->spread);
     printf(".\n");
