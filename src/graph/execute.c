@@ -88,6 +88,11 @@ static amp_status run_node(execution *e, const amp_net_node *node) {
     return status;
 }
 
+amp_status amp_net_run_node(const amp_net *net, const amp_net_node *node, amp_tensor **values) {
+    execution e = {.net = net, .values = values};
+    return run_node(&e, node);
+}
+
 /* ---- All of them ----------------------------------------------------------------------------------------------- */
 
 static void drop_value(execution *e, int value, int k) {

@@ -22,10 +22,11 @@ typedef struct entry {
     uint64_t reads; /* the inputs whose elements the net hangs on: bits as in amp_net_value.depends … */
     char *elements; /* … and those elements, one input after the other */
     size_t element_bytes;
-    amp_net *net;  /* NULL: the source computes, each time */
-    int users;     /* runs that go on */
-    uint64_t used; /* when, by count of runs */
-    bool gone;     /* the last user frees it */
+    amp_net *net;         /* NULL: the source computes, each time, … */
+    const char *why, *at; /* … because of this, at this op */
+    int users;            /* runs that go on */
+    uint64_t used;        /* when, by count of runs */
+    bool gone;            /* the last user frees it */
 } entry;
 
 /* Guarded by AMP_LOCK_GRAPHS. */
@@ -224,6 +225,8 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
     const bool changed = c.net && amp_net_improve(c.net, s->name, s->exact);
     entry *e = make_entry(s, key, inputs, c.net, c.reads);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
+    e->why = c.net ? "it looks at more elements of its inputs than can be compared" : c.failed;
+    e->at = c.net ? "" : c.at;
     amp_status status = AMP_OK;
     if (changed || c.is_approximate) status = compute(s, e, inputs, outputs);
     keep(nets, e);
@@ -242,6 +245,45 @@ amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tenso
         give_back(e);
     } else {
         status = compute_first(nets, s, key, inputs, outputs);
+    }
+    amp_free(key);
+    return status;
+}
+
+/* ---- With a watcher -------------------------------------------------------------------------------------------- */
+
+static amp_status watch_net(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor **outputs,
+                            const amp_graph_watcher *watcher) {
+    if (e->net) return amp_net_watch(e->net, inputs, outputs, watcher);
+    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: there are no steps to watch, it is run op by op: %s%s%s", s->name,
+                    e->why, *e->at ? ": " : "", e->at);
+}
+
+/* The first run, whose results go. */
+static amp_status make_net(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
+    amp_scope_frame frame;
+    amp_tensor **outputs = amp_alloc_zeroed((size_t)s->output_count * sizeof *outputs);
+    if (!outputs) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
+    amp_scope_push(&frame);
+    const amp_status status = compute_first(nets, s, key, inputs, outputs);
+    amp_scope_pop(&frame);
+    amp_free(outputs);
+    return status;
+}
+
+amp_status amp_nets_watch(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs,
+                          const amp_graph_watcher *watcher) {
+    int64_t *key = amp_alloc(key_words(s) * sizeof *key);
+    if (!key) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a run", s->name);
+    write_key(s, inputs, key);
+    entry *e = take(nets, s, key, inputs);
+    amp_status status = e ? AMP_OK : make_net(nets, s, key, inputs);
+    if (!e && status == AMP_OK) e = take(nets, s, key, inputs);
+    if (e) {
+        status = watch_net(s, e, inputs, outputs, watcher);
+        give_back(e);
+    } else if (status == AMP_OK) { /* other threads' runs have driven it out, or a weight is being written */
+        status = amp_fail(AMP_ERROR_INVALID, "%s: there are no steps to watch while others change what it is", s->name);
     }
     amp_free(key);
     return status;

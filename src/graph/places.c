@@ -1,0 +1,77 @@
+/* Where in the program or the model a node's calls were made; passes that make one node of several join theirs. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "graph/net.h"
+
+enum { MOST_DEPTH = 16, MOST_BYTES = 1 << 16 };
+
+/* Whether a line of the text is this one. */
+static bool has_line(const char *text, const char *line, size_t length) {
+    while (text && *text) {
+        const size_t here = strcspn(text, "\n");
+        if (here == length && memcmp(text, line, length) == 0) return true;
+        text += here + (text[here] == '\n');
+    }
+    return false;
+}
+
+/* One more line at the end; without memory, or where there are too many already, it stays as it is. */
+static void add_line(char **text, const char *line, size_t length) {
+    const size_t before = *text ? strlen(*text) : 0;
+    if (length == 0 || before + length > MOST_BYTES || has_line(*text, line, length)) return;
+    char *more = amp_alloc(before + length + 2), *end = more;
+    if (!more) return;
+    if (before > 0) {
+        end = (char *)memcpy(end, *text, before) + before;
+        *end++ = '\n';
+    }
+    memcpy(end, line, length);
+    end[length] = '\0';
+    amp_free(*text);
+    *text = more;
+}
+
+static void add_lines(char **text, const char *lines) {
+    while (lines && *lines) {
+        const size_t length = strcspn(lines, "\n");
+        add_line(text, lines, length);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
+void amp_net_note_place(amp_net_node *node, const char *place) {
+    add_line(&node->places, place, strlen(place));
+    for (char *c = node->places; c && *c; c++) *c = *c == '\n' ? ' ' : *c;
+}
+
+static bool is_operand(const amp_net_node *node, int value) {
+    for (int i = 0; i < node->operand_count; i++) {
+        if (node->operands[i].value == value) return true;
+    }
+    return false;
+}
+
+/* Whether the value stays outside of what is joined: an operand of `made`, or read by a call that was put in before it. */
+static bool is_outside(const amp_net *net, const amp_net_node *made, int value) {
+    if (value < 0 || net->values[value].constant || is_operand(made, value)) return true;
+    for (int i = 0; i < made->operand_count; i++) {
+        const int k = made->operands[i].value >= 0 ? net->values[made->operands[i].value].node : AMP_NET_NONE;
+        if (k >= 0 && net->nodes[k].op && is_operand(&net->nodes[k], value)) return true;
+    }
+    return false;
+}
+
+/* Of the calls behind `node`, the first ones first, then its own. */
+static void join(const amp_net *net, const amp_net_node *node, amp_net_node *made, int depth) {
+    for (int i = 0; i < node->operand_count && depth < MOST_DEPTH; i++) {
+        const int value = node->operands[i].value;
+        const int k = is_outside(net, made, value) ? AMP_NET_NONE : net->values[value].node;
+        if (k >= 0 && net->nodes[k].op) join(net, &net->nodes[k], made, depth + 1);
+    }
+    add_lines(&made->places, node->places);
+}
+
+void amp_net_join_places(const amp_net *net, int k, amp_net_node *made) {
+    join(net, &net->nodes[k], made, 0);
+}
