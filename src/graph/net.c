@@ -190,7 +190,7 @@ amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net
         }
     }
     made.results[0] = net->nodes[k].results[0];
-    amp_net_join_places(net, k, &made);
+    amp_net_join(net, k, &made);
     free_node(&net->nodes[k]);
     net->nodes[k] = made;
     return &net->nodes[k];

@@ -3,6 +3,7 @@
 #ifndef AMP_GRAPH_NET_H
 #define AMP_GRAPH_NET_H
 
+#include "amp/autocast.h"
 #include "amp/graph.h"
 #include "core/tensor_impl.h"
 #include "policy/op_table.h"
@@ -36,6 +37,7 @@ typedef struct amp_net_node {
     int *results;              /* values, by the op's outputs or places in its list; AMP_NET_NONE: not wanted */
     int operand_count, result_count;
     char *places; /* where its calls were made: names of nodes or labels, a line each; NULL: not known */
+    bool is_f32;  /* in a region too: rules keep one of its calls so */
 } amp_net_node;
 
 /* What a pass did. */
@@ -51,7 +53,8 @@ typedef struct amp_net {
     amp_net_node *nodes;
     int *inputs, *outputs; /* values */
     int value_count, node_count, input_count, output_count;
-    size_t value_room, node_room; /* bytes */
+    size_t value_room, node_room;    /* bytes */
+    const amp_autocast_rules *rules; /* of the region that it is for, while passes run; else NULL */
     amp_net_change changes[AMP_NET_CHANGES];
     int change_count;
     bool
@@ -81,9 +84,9 @@ void amp_net_count(amp_net *net);
 
 /* The node's calls were made there; "": not known. */
 void amp_net_note_place(amp_net_node *node, const char *place);
-/* Node k is about to become `made`, which gets its places, and those of the calls that it takes the place of: all
+/* Node k is about to become `made`, which gets its places and is_f32, and those of the calls that it takes the place of: all
  * between its operands and those of `made`. */
-void amp_net_join_places(const amp_net *net, int k, amp_net_node *made);
+void amp_net_join(const amp_net *net, int k, amp_net_node *made);
 
 /* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
 amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);

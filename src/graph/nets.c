@@ -13,8 +13,9 @@
 #include "graph/capture.h"
 #include "graph/passes.h"
 #include "policy/regions.h"
+#include "policy/rules.h"
 
-enum { WORDS_OF_REGION = 3, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
+enum { WORDS_OF_REGION = 4, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
 
 /* What a net is for, and the net. */
 typedef struct entry {
@@ -59,13 +60,18 @@ static size_t key_words(const amp_graph_source *s) {
     return WORDS_OF_REGION + (size_t)s->input_count * WORDS_OF_INPUT;
 }
 
+static amp_device device_of(const amp_graph_source *s, amp_tensor *const *inputs) {
+    return s->input_count > 0 ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU;
+}
+
 static void write_key(const amp_graph_source *s, amp_tensor *const *inputs, int64_t *key) {
-    const amp_device device = s->input_count > 0 ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU;
+    const amp_device device = device_of(s, inputs);
     const amp_region_state *region = &amp_region_states[device];
     memset(key, 0, key_words(s) * sizeof *key);
     key[0] = region->enabled;
     key[1] = region->enabled ? (int64_t)region->dtype : 0;
     key[2] = region->enabled ? (int64_t)region->table : 0;
+    key[3] = amp_rules_number(amp_region_rules(device));
     for (int i = 0; i < s->input_count; i++) {
         int64_t *at = key + WORDS_OF_REGION + (size_t)i * WORDS_OF_INPUT;
         at[0] = inputs[i]->dtype;
@@ -222,7 +228,9 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
     AMP_TRY(capture(s, inputs, outputs, &c));
     if (!c.net && amp_verbose("graph"))
         fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
+    if (c.net) c.net->rules = amp_region_rules(device_of(s, inputs));
     const bool changed = c.net && amp_net_improve(c.net, s->name, s->exact);
+    if (c.net) c.net->rules = NULL; /* they may go before it */
     entry *e = make_entry(s, key, inputs, c.net, c.reads);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
     e->why = c.net ? "it looks at more elements of its inputs than can be compared" : c.failed;

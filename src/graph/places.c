@@ -1,8 +1,10 @@
-/* Where in the program or the model a node's calls were made; passes that make one node of several join theirs. */
+/* Where in the program or the model a node's calls were made, and whether rules keep one of them in f32; passes that make one
+ * node of several join theirs. */
 #include <string.h>
 
 #include "core/memory.h"
 #include "graph/net.h"
+#include "policy/rules.h"
 
 enum { MOST_DEPTH = 16, MOST_BYTES = 1 << 16 };
 
@@ -70,8 +72,10 @@ static void join(const amp_net *net, const amp_net_node *node, amp_net_node *mad
         if (k >= 0 && net->nodes[k].op) join(net, &net->nodes[k], made, depth + 1);
     }
     add_lines(&made->places, node->places);
+    made->is_f32 = made->is_f32 || node->is_f32;
 }
 
-void amp_net_join_places(const amp_net *net, int k, amp_net_node *made) {
+void amp_net_join(const amp_net *net, int k, amp_net_node *made) {
+    made->is_f32 = amp_rules_keep_f32(net->rules, made->op, NULL);
     join(net, &net->nodes[k], made, 0);
 }

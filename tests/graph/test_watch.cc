@@ -231,3 +231,40 @@ TEST_F(Watch, WrongArguments) {
     EXPECT_EQ(amp_graph_watch(graph_, &x, 1, &y, 1, &watcher), AMP_ERROR_INVALID);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"graph_watch"}));
 }
+
+// What is kept in f32 by a rule, and what is made of it.
+TEST_F(Watch, RulesKeepStepsInF32) {
+    make(mlp());
+    struct {
+        const char *rules, *dtypes;
+    } cases[] = {{"", "bf16 bf16 bf16"},
+                 {"f32 node \"first\"", "f32 bf16 bf16"},
+                 {"f32 node \"second\"", "bf16 f32 f32"},
+                 {"f32 relu", "f32 bf16 bf16"}, // part of the product by now
+                 {"f32 softmax", "bf16 bf16 f32"},
+                 {"f32 linear", "f32 f32 f32"}};
+    for (const auto &c : cases) {
+        const std::string text = std::string("amp-policy 1\n") + c.rules;
+        amp_autocast_rules *rules = amp_autocast_rules_parse(text.c_str(), "rules");
+        ASSERT_NE(rules, nullptr) << amp_last_error();
+        std::string dtypes;
+        std::vector<double> watched, plain;
+        {
+            amp_autocast_args args = region_args();
+            args.rules = rules;
+            const Region region(args);
+            amp_tensor *y = nullptr;
+            seen.steps.clear();
+            EXPECT_EQ(watch(x, true, &y), AMP_OK) << amp_last_error();
+            watched = numbers_of(y);
+            plain = numbers_of(run(x));
+        }
+        amp_autocast_rules_release(rules);
+        for (const Seen &step : seen.steps) {
+            dtypes += std::string(dtypes.empty() ? "" : " ") + amp_dtype_name(step.dtype);
+            EXPECT_TRUE(step.dtype == AMP_BF16 || step.op == "softmax" || step.local < 1e-6) << c.rules;
+        }
+        EXPECT_EQ(dtypes, c.dtypes) << c.rules;
+        EXPECT_EQ(watched, plain) << c.rules;
+    }
+}
