@@ -52,8 +52,7 @@ static int keep_outputs(run_results *r, const run_model *m, const run_inputs *in
     return run_once(m, in, kind, device, r->outputs[kind]) == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
-/* Adds a time; false: no memory. Room doubles. */
-static bool add_time(run_times *t, double ms) {
+bool run_times_add(run_times *t, double ms) {              /* room doubles */
     const bool is_full = (t->count & (t->count - 1)) == 0; /* 0, 1, 2, 4, … */
     if (is_full) {
         double *more = realloc(t->ms, (t->count ? 2 * (size_t)t->count : 1) * sizeof *more);
@@ -64,17 +63,16 @@ static bool add_time(run_times *t, double ms) {
     return true;
 }
 
-static int time_run(run_results *r, const run_model *m, const run_inputs *in, run_kind kind, amp_device device,
-                    amp_tensor **room) {
+int run_timed(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **room,
+              double *ms) {
     const double start = run_milliseconds();
     const amp_status status = run_once(m, in, kind, device, room);
-    const double ms = run_milliseconds() - start;
+    *ms = run_milliseconds() - start;
     for (int i = 0; i < m->output_count; i++) {
         amp_release(room[i]);
         room[i] = NULL;
     }
-    if (status != AMP_OK) return run_fail_amp();
-    return add_time(&r->times[kind], ms) ? AMP_EXIT_OK : run_no_memory();
+    return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
 static bool is_done(int64_t rounds, double ms, const run_options *o) {
@@ -87,9 +85,11 @@ static int run_in_turns(run_results *r, const run_model *m, const run_inputs *in
     double now = start, said = start;
     for (int64_t rounds = 0; !is_done(rounds, now - start, o); rounds++) {
         for (int kind = 0; kind < RUN_KINDS; kind++) {
+            double ms;
             if (!o->wanted[kind]) continue;
-            const int code = time_run(r, m, in, (run_kind)kind, o->device, room);
+            const int code = run_timed(m, in, (run_kind)kind, o->device, room, &ms);
             if (code) return code;
+            if (!run_times_add(&r->times[kind], ms)) return run_no_memory();
         }
         now = run_milliseconds();
         if (now - said < PATIENCE) continue;
@@ -104,6 +104,10 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void run_times_sort(run_times *t) {
+    if (t->count) qsort(t->ms, (size_t)t->count, sizeof *t->ms, ascending);
+}
+
 int run_measure(run_results *r, const run_model *m, const run_inputs *in, const run_options *o) {
     amp_tensor **room = calloc((size_t)m->output_count + 1, sizeof *room);
     int code = room ? AMP_EXIT_OK : run_no_memory();
@@ -111,9 +115,7 @@ int run_measure(run_results *r, const run_model *m, const run_inputs *in, const 
         if (o->wanted[kind]) code = keep_outputs(r, m, in, (run_kind)kind, o->device);
     }
     if (!code) code = run_in_turns(r, m, in, o, room);
-    for (int kind = 0; kind < RUN_KINDS; kind++) {
-        if (r->times[kind].count) qsort(r->times[kind].ms, (size_t)r->times[kind].count, sizeof(double), ascending);
-    }
+    for (int kind = 0; kind < RUN_KINDS; kind++) run_times_sort(&r->times[kind]);
     run_progress_end();
     free(room);
     return code;

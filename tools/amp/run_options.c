@@ -1,4 +1,4 @@
-/* amp run: its options. */
+/* amp run, bench, explain: the options of a model. */
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -93,6 +93,10 @@ static bool take_runs(void *to, const char *value) {
     return read_integer(value, 0, 1000000, to);
 }
 
+static bool take_some_runs(void *to, const char *value) {
+    return read_integer(value, 1, 1000000, to);
+}
+
 static bool take_threads(void *to, const char *value) {
     return read_integer(value, 1, 4096, to);
 }
@@ -129,38 +133,45 @@ static bool take_layout(void *to, const char *value) {
     return i > 0;
 }
 
+enum { RUN = RUN_COMMAND, BENCH = BENCH_COMMAND, EXPLAIN = EXPLAIN_COMMAND, ALL = RUN | BENCH | EXPLAIN };
+
 static const struct {
     const char *name;
+    unsigned commands; /* that have it */
     size_t place;
     bool (*take)(void *to, const char *value);
     const char *wants; /* of a value; NULL: there is none */
 } options[] = {
-    {"--input", offsetof(run_options, inputs), take_item, "NAME=FILE"},
-    {"--shape", offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
-    {"--seed", offsetof(run_options, seed), take_seed, "an integer from 0 on"},
-    {"--output", offsetof(run_options, output), take_text, "a folder"},
-    {"--exact", offsetof(run_options, exact), take_flag, NULL},
-    {"--f32", offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
-    {"--bf16", offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
-    {"--seconds", offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
-    {"--runs", offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
-    {"--threads", offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
-    {"--device", offsetof(run_options, device), take_device, "cpu or cuda"},
-    {"--isa", offsetof(run_options, isa), take_text, "the name of an instruction set"},
-    {"--mean", offsetof(run_options, mean), take_mean, "a number, or three with commas between"},
-    {"--scale", offsetof(run_options, scale), take_scale, "a number other than 0, or three with commas between"},
-    {"--layout", offsetof(run_options, layout), take_layout, "nchw or nhwc"},
-    {"--check", offsetof(run_options, check), take_flag, NULL},
-    {"--json", offsetof(run_options, json), take_flag, NULL},
-    {"--help", offsetof(run_options, help), take_flag, NULL},
+    {"--input", ALL, offsetof(run_options, inputs), take_item, "NAME=FILE"},
+    {"--shape", ALL, offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
+    {"--seed", ALL, offsetof(run_options, seed), take_seed, "an integer from 0 on"},
+    {"--output", RUN, offsetof(run_options, output), take_text, "a folder"},
+    {"--output", EXPLAIN, offsetof(run_options, output), take_text, "a file"},
+    {"-o", EXPLAIN, offsetof(run_options, output), take_text, "a file"},
+    {"--exact", ALL, offsetof(run_options, exact), take_flag, NULL},
+    {"--f32", ALL, offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
+    {"--bf16", ALL, offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
+    {"--seconds", ALL, offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
+    {"--runs", RUN, offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
+    {"--runs", BENCH | EXPLAIN, offsetof(run_options, runs), take_some_runs, "an integer from 1 to 1000000"},
+    {"--threads", ALL, offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
+    {"--device", RUN, offsetof(run_options, device), take_device, "cpu or cuda"},
+    {"--isa", RUN | EXPLAIN, offsetof(run_options, isa), take_text, "the name of an instruction set"},
+    {"--isa", BENCH, offsetof(run_options, isa), take_text, "names of instruction sets with commas between"},
+    {"--mean", ALL, offsetof(run_options, mean), take_mean, "a number, or three with commas between"},
+    {"--scale", ALL, offsetof(run_options, scale), take_scale, "a number other than 0, or three with commas between"},
+    {"--layout", ALL, offsetof(run_options, layout), take_layout, "nchw or nhwc"},
+    {"--check", RUN, offsetof(run_options, check), take_flag, NULL},
+    {"--json", RUN | BENCH, offsetof(run_options, json), take_flag, NULL},
+    {"--help", ALL, offsetof(run_options, help), take_flag, NULL},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 /* ---- The command line -------------------------------------------------------------------------------------------- */
-static int take_option(run_options *o, char **argv, int *i) {
+static int take_option(run_options *o, run_command command, char **argv, int *i) {
     int k = 0;
-    while (k < OPTION_COUNT && strcmp(argv[*i], options[k].name) != 0) k++;
+    while (k < OPTION_COUNT && !(options[k].commands & command && strcmp(argv[*i], options[k].name) == 0)) k++;
     if (k == OPTION_COUNT) return run_usage("there is no option '%s'", argv[*i]);
     const char *value = options[k].wants ? argv[++*i] : "";
     if (!value) return run_usage("'%s' needs a value: %s", options[k].name, options[k].wants);
@@ -180,15 +191,16 @@ static int judge(run_options *o) {
     return AMP_EXIT_OK;
 }
 
-int run_options_parse(int argc, char **argv, run_options *o) {
-    *o = (run_options){.runs = INT64_MAX, .seconds = 3};
+int run_options_parse(int argc, char **argv, run_command command, run_options *o) {
+    run_name(argv[0]);
+    *o = (run_options){.runs = INT64_MAX, .seconds = command == BENCH_COMMAND ? 10 : 3};
     o->inputs.items = calloc((size_t)argc, sizeof *o->inputs.items);
     o->shapes.items = calloc((size_t)argc, sizeof *o->shapes.items);
     if (!o->inputs.items || !o->shapes.items) return run_no_memory();
     for (int i = 1; i < argc; i++) {
         const bool is_option = argv[i][0] == '-' && argv[i][1];
         if (is_option) {
-            const int code = take_option(o, argv, &i);
+            const int code = take_option(o, command, argv, &i);
             if (code) return code;
         } else if (o->model) {
             return run_usage("one model at a time, not also '%s'", argv[i]);
