@@ -11,7 +11,7 @@
 #include "command.h"
 
 /* ---- The command line (run_options.c) ---------------------------------------------------------------------------- */
-typedef enum run_command { RUN_COMMAND = 1, BENCH_COMMAND = 2, EXPLAIN_COMMAND = 4 } run_command;
+typedef enum run_command { RUN_COMMAND = 1, BENCH_COMMAND = 2, EXPLAIN_COMMAND = 4, AUDIT_COMMAND = 8 } run_command;
 typedef enum run_kind { RUN_F32, RUN_BF16, RUN_KINDS } run_kind; /* what a model is run in */
 typedef enum run_layout { RUN_BY_SHAPE, RUN_NCHW, RUN_NHWC } run_layout;
 enum { RUN_CHANNELS = 3 };
@@ -27,7 +27,7 @@ typedef struct run_numbers {
 } run_numbers;
 
 typedef struct run_options {
-    const char *model, *output, *isa;
+    const char *model, *output, *isa, *policy;
     run_list inputs, shapes; /* NAME=FILE, NAME=1x3 */
     bool wanted[RUN_KINDS];
     bool json, check, help, exact;
@@ -36,6 +36,9 @@ typedef struct run_options {
     run_numbers mean, scale;
     int64_t runs, threads, seed; /* threads: 0: as they are */
     double seconds;
+    const char *page;     /* amp audit: --html, … */
+    double cosine, error; /* … what is asked for; 0: not that */
+    int64_t sets;         /* … of inputs that are made up */
 } run_options;
 
 extern const char run_help[];
@@ -164,6 +167,9 @@ typedef struct run_results {
 
 /* Instruction sets, threads, device: as the options say. Once a process, before any op. */
 int run_set_up(const run_options *o);
+/* The rules of runs in bf16 from now on; NULL: none. run_set_up takes those of --policy. */
+struct amp_autocast_rules;
+void run_use_rules(const struct amp_autocast_rules *rules);
 /* One run; outputs are the caller's. */
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs);
 /* One run, whose outputs nobody wants; `room` has a place for each. */

@@ -131,6 +131,7 @@ json_t *run_json_begin(const run_report *r) {
     json_t *root = json_object(), *inputs = json_array();
     for (int i = 0; i < r->model->input_count; i++) json_array_append_new(inputs, input_json(&r->inputs->items[i]));
     json_object_set_new(root, "model", model_json(r));
+    json_object_set_new(root, "policy", text(r->options->policy));
     json_object_set_new(root, "seed", json_integer((json_int_t)r->options->seed));
     json_object_set_new(root, "inputs", inputs);
     return root;

@@ -19,8 +19,20 @@ static int use_isa(const char *name) {
     return run_usage("'--isa' takes ref, avx2, avx512, avx512bf16 or amx, not '%s'", name);
 }
 
+static const amp_autocast_rules *rules;
+
+void run_use_rules(const amp_autocast_rules *in_force) {
+    rules = in_force;
+}
+
+static int use_policy(const char *file) {
+    if (file) rules = amp_autocast_rules_load(file); /* to the process's end */
+    return file && !rules ? run_fail_amp() : AMP_EXIT_OK;
+}
+
 int run_set_up(const run_options *o) {
-    const int code = use_isa(o->isa);
+    int code = use_isa(o->isa);
+    if (!code) code = use_policy(o->policy);
     if (code) return code;
     if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) return run_fail_amp();
     if (o->threads > 0 && amp_set_num_threads((int)o->threads) != AMP_OK) return run_fail_amp();
@@ -33,8 +45,8 @@ int run_set_up(const run_options *o) {
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs) {
     const bool lower = kind == RUN_BF16;
     if (lower)
-        (void)amp_autocast_enter(
-            &(amp_autocast_args){.struct_size = sizeof(amp_autocast_args), .device = device, .dtype = AMP_BF16});
+        (void)amp_autocast_enter(&(amp_autocast_args){
+            .struct_size = sizeof(amp_autocast_args), .device = device, .dtype = AMP_BF16, .rules = rules});
     (void)amp_graph_run(m->graph, in->tensors, in->count, outputs, m->output_count);
     if (lower) (void)amp_autocast_exit(device);
     if (device == AMP_DEVICE_CUDA) (void)amp_cuda_synchronize();

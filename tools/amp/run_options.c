@@ -21,6 +21,8 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --output DIR         writes each output as DIR/NAME.npy; where both run, that\n"
                         "                       of bf16 as DIR/NAME.bf16.npy. bf16 becomes f32\n"
                         "  --f32, --bf16        only this one\n"
+                        "  --policy FILE        rules for single ops and nodes, in bf16: a policy file, as\n"
+                        "                       amp audit writes them\n"
                         "  --exact              op by op: nothing is fused or laid out anew\n"
                         "  --seconds S          how long to run in all (3); at least three times each\n"
                         "  --runs N             at most N times each; 0: only the outputs, without times\n"
@@ -110,6 +112,19 @@ static bool take_seconds(void *to, const char *value) {
     return read_number(value, &end, to) && *end == 0 && *(double *)to >= 0 && *(double *)to <= 1e6;
 }
 
+static bool take_error(void *to, const char *value) {
+    char *end;
+    return read_number(value, &end, to) && *end == 0 && *(double *)to > 0;
+}
+
+static bool take_cosine(void *to, const char *value) {
+    return take_error(to, value) && *(double *)to <= 1;
+}
+
+static bool take_sets(void *to, const char *value) {
+    return read_integer(value, 1, 1000, to);
+}
+
 static bool take_mean(void *to, const char *value) {
     return read_numbers(value, to);
 }
@@ -133,7 +148,14 @@ static bool take_layout(void *to, const char *value) {
     return i > 0;
 }
 
-enum { RUN = RUN_COMMAND, BENCH = BENCH_COMMAND, EXPLAIN = EXPLAIN_COMMAND, ALL = RUN | BENCH | EXPLAIN };
+enum {
+    RUN = RUN_COMMAND,
+    BENCH = BENCH_COMMAND,
+    EXPLAIN = EXPLAIN_COMMAND,
+    AUDIT = AUDIT_COMMAND,
+    TIMING = RUN | BENCH | EXPLAIN,
+    ALL = TIMING | AUDIT
+};
 
 static const struct {
     const char *name;
@@ -146,23 +168,28 @@ static const struct {
     {"--shape", ALL, offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
     {"--seed", ALL, offsetof(run_options, seed), take_seed, "an integer from 0 on"},
     {"--output", RUN, offsetof(run_options, output), take_text, "a folder"},
-    {"--output", EXPLAIN, offsetof(run_options, output), take_text, "a file"},
-    {"-o", EXPLAIN, offsetof(run_options, output), take_text, "a file"},
+    {"--output", EXPLAIN | AUDIT, offsetof(run_options, output), take_text, "a file"},
+    {"-o", EXPLAIN | AUDIT, offsetof(run_options, output), take_text, "a file"},
     {"--exact", ALL, offsetof(run_options, exact), take_flag, NULL},
-    {"--f32", ALL, offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
-    {"--bf16", ALL, offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
+    {"--f32", TIMING, offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
+    {"--bf16", TIMING, offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
+    {"--policy", RUN | BENCH, offsetof(run_options, policy), take_text, "a policy file"},
+    {"--cosine", AUDIT, offsetof(run_options, cosine), take_cosine, "a number above 0, up to 1"},
+    {"--error", AUDIT, offsetof(run_options, error), take_error, "a number above 0"},
+    {"--html", AUDIT, offsetof(run_options, page), take_text, "a file"},
+    {"--sets", AUDIT, offsetof(run_options, sets), take_sets, "an integer from 1 to 1000"},
     {"--seconds", ALL, offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
     {"--runs", RUN, offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
     {"--runs", BENCH | EXPLAIN, offsetof(run_options, runs), take_some_runs, "an integer from 1 to 1000000"},
     {"--threads", ALL, offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
     {"--device", RUN, offsetof(run_options, device), take_device, "cpu or cuda"},
-    {"--isa", RUN | EXPLAIN, offsetof(run_options, isa), take_text, "the name of an instruction set"},
+    {"--isa", RUN | EXPLAIN | AUDIT, offsetof(run_options, isa), take_text, "the name of an instruction set"},
     {"--isa", BENCH, offsetof(run_options, isa), take_text, "names of instruction sets with commas between"},
     {"--mean", ALL, offsetof(run_options, mean), take_mean, "a number, or three with commas between"},
     {"--scale", ALL, offsetof(run_options, scale), take_scale, "a number other than 0, or three with commas between"},
     {"--layout", ALL, offsetof(run_options, layout), take_layout, "nchw or nhwc"},
     {"--check", RUN, offsetof(run_options, check), take_flag, NULL},
-    {"--json", RUN | BENCH, offsetof(run_options, json), take_flag, NULL},
+    {"--json", RUN | BENCH | AUDIT, offsetof(run_options, json), take_flag, NULL},
     {"--help", ALL, offsetof(run_options, help), take_flag, NULL},
 };
 
@@ -187,13 +214,15 @@ static int judge(run_options *o) {
     if (!o->model) return run_usage("a model is missing");
     if (has_images_only_options(o) && o->inputs.count == 0)
         return run_usage("--mean, --scale and --layout are for image files, and no --input is one");
+    if (o->policy && o->wanted[RUN_F32] && !o->wanted[RUN_BF16])
+        return run_usage("--policy is for bf16, and --f32 leaves that out");
     if (!o->wanted[RUN_F32] && !o->wanted[RUN_BF16]) o->wanted[RUN_F32] = o->wanted[RUN_BF16] = true;
     return AMP_EXIT_OK;
 }
 
 int run_options_parse(int argc, char **argv, run_command command, run_options *o) {
     run_name(argv[0]);
-    *o = (run_options){.runs = INT64_MAX, .seconds = command == BENCH_COMMAND ? 10 : 3};
+    *o = (run_options){.runs = INT64_MAX, .seconds = command == BENCH_COMMAND ? 10 : command == AUDIT_COMMAND ? 60 : 3};
     o->inputs.items = calloc((size_t)argc, sizeof *o->inputs.items);
     o->shapes.items = calloc((size_t)argc, sizeof *o->shapes.items);
     if (!o->inputs.items || !o->shapes.items) return run_no_memory();
