@@ -54,22 +54,34 @@ static bool is_operand(const amp_net_node *node, int value) {
     return false;
 }
 
-/* Whether the value stays outside of what is joined: an operand of `made`, or read by a call that was put in before it. */
-static bool is_outside(const amp_net *net, const amp_net_node *made, int value) {
-    if (value < 0 || net->values[value].constant || is_operand(made, value)) return true;
-    for (int i = 0; i < made->operand_count; i++) {
-        const int k = made->operands[i].value >= 0 ? net->values[made->operands[i].value].node : AMP_NET_NONE;
-        if (k >= 0 && net->nodes[k].op && is_operand(&net->nodes[k], value)) return true;
+/* A node that becomes another one. */
+typedef struct joining {
+    const amp_net *net;
+    int k;
+    amp_net_node *made;
+} joining;
+
+/* Whether the value stays outside of what is joined: an operand of `made`, or read by a call that was put in before it to
+ * make one. */
+static bool is_outside(const joining *j, int value) {
+    enum { MOST_PUT_IN = 3 };
+    if (value < 0 || j->net->values[value].constant || is_operand(j->made, value)) return true;
+    for (int k = j->k - 1; k >= 0 && k >= j->k - MOST_PUT_IN; k--) {
+        const amp_net_node *before = &j->net->nodes[k];
+        if (before->op && before->result_count == 1 && is_operand(j->made, before->results[0]) &&
+            is_operand(before, value))
+            return true;
     }
     return false;
 }
 
 /* Of the calls behind `node`, the first ones first, then its own. */
-static void join(const amp_net *net, const amp_net_node *node, amp_net_node *made, int depth) {
+static void join(const joining *j, const amp_net_node *node, int depth) {
+    amp_net_node *made = j->made;
     for (int i = 0; i < node->operand_count && depth < MOST_DEPTH; i++) {
         const int value = node->operands[i].value;
-        const int k = is_outside(net, made, value) ? AMP_NET_NONE : net->values[value].node;
-        if (k >= 0 && net->nodes[k].op) join(net, &net->nodes[k], made, depth + 1);
+        const int k = is_outside(j, value) ? AMP_NET_NONE : j->net->values[value].node;
+        if (k >= 0 && j->net->nodes[k].op) join(j, &j->net->nodes[k], depth + 1);
     }
     add_lines(&made->places, node->places);
     made->is_f32 = made->is_f32 || node->is_f32;
@@ -77,5 +89,5 @@ static void join(const amp_net *net, const amp_net_node *node, amp_net_node *mad
 
 void amp_net_join(const amp_net *net, int k, amp_net_node *made) {
     made->is_f32 = amp_rules_keep_f32(net->rules, made->op, NULL);
-    join(net, &net->nodes[k], made, 0);
+    join(&(joining){net, k, made}, &net->nodes[k], 0);
 }

@@ -44,9 +44,9 @@ static const char head[] =
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<style>\n"
     ":root { color-scheme: light dark; --ink: #1b2733; --soft: #5d6b79; --paper: #ffffff; --rule: #d9e0e7; "
-    "--adds: #d1741f; --carries: #2763b8; --with: #238a57; --kept: #238a57; }\n"
+    "--adds: #d1741f; --carries: #2763b8; --with: #8b3fb5; --kept: #238a57; }\n"
     "@media (prefers-color-scheme: dark) { :root { --ink: #e4eaf0; --soft: #93a2b1; --paper: #12181f; --rule: #2c3742; "
-    "--adds: #f0a04b; --carries: #6fa8f5; --with: #53c48c; --kept: #53c48c; } }\n"
+    "--adds: #f0a04b; --carries: #6fa8f5; --with: #c990f0; --kept: #53c48c; } }\n"
     "body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; "
     "max-width: 1080px; padding: 0 1.25rem; }\n"
     "h1 { font-size: 1.4rem; margin: 0; overflow-wrap: anywhere; }\nh2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }\n"
@@ -65,6 +65,7 @@ static const char head[] =
     "</style>\n";
 
 /* ---- The picture --------------------------------------------------------------------------------------------------- */
+enum { MOST_OPEN = 20 }; /* rows of a table that is not folded */
 enum { WIDTH = 1040, HEIGHT = 400, LEFT = 52, RIGHT = 14, TOP = 92, BOTTOM = 40, MOST_NAMES = 5 };
 
 typedef struct frame {
@@ -105,9 +106,11 @@ static void put_axes(FILE *out, const frame *f) {
         fprintf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, WIDTH - RIGHT, y, y);
         fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">1e%d</text>\n", LEFT - 8, y + 4, power);
     }
+    static const int factors[] = {2, 5, 10};
     int every = 1;
-    for (const int wanted = f->count / 12; every < wanted;) every *= every == 1 || every % 10 ? 2 : 5;
-    if (every > 10) every = (every + 5) / 10 * 10;
+    for (int decade = 1; every < f->count / 14; decade *= 10) {
+        for (int i = 0; i < 3 && every < f->count / 14; i++) every = decade * factors[i];
+    }
     for (int i = 0; i < f->count; i += every)
         fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x_of(f, i), HEIGHT - BOTTOM + 17,
                 i);
@@ -209,9 +212,9 @@ static void put_figures(FILE *out, const audit_report *r) {
     const bool with = r->kept > 0;
     fprintf(out,
             "<table>\n<tr><th></th><th class=\"n\">f32</th><th class=\"n\">bf16</th>%s</tr>\n"
-            "<tr><td>least cosine of an output</td><td></td><td class=\"n\">%.6f</td>",
+            "<tr><td>least cosine of an output</td><td></td><td class=\"n\">%.7f</td>",
             with ? "<th class=\"n\">with the policy</th>" : "", r->before.cosine);
-    if (with) fprintf(out, "<td class=\"n\">%.6f</td>", r->after.cosine);
+    if (with) fprintf(out, "<td class=\"n\">%.7f</td>", r->after.cosine);
     fprintf(out, "</tr>\n<tr><td>largest error of an output</td><td></td><td class=\"n\">%.3g</td>", r->before.error);
     if (with) fprintf(out, "<td class=\"n\">%.3g</td>", r->after.error);
     fputs("</tr>\n<tr><td>median of a run, ms</td>", out);
@@ -242,13 +245,13 @@ static void put_rows(FILE *out, const audit_report *r, bool kept) {
 static void put_answer(FILE *out, const audit_report *r) {
     const run_options *o = r->options;
     fputs("<p>Asked for: ", out);
-    if (o->cosine > 0) fprintf(out, "cosine %g", o->cosine);
+    if (o->cosine > 0) fprintf(out, "cosine %.9g", o->cosine);
     if (o->error > 0) fprintf(out, "%serror %g", o->cosine > 0 ? ", " : "", o->error);
     if (r->before.good) {
         fputs(". It is so without a policy.</p>\n", out);
     } else {
-        fprintf(out, ". %s %d of %d steps in f32.</p>\n", r->after.good ? "It takes" : "Not reached, with", r->kept,
-                r->steps.count);
+        fprintf(out, ". %s %d of %d steps in f32%s.</p>\n", r->after.good ? "It takes" : "Not reached, with", r->kept,
+                r->steps.count, r->gave_up_early ? ", or fewer: the time was over before all was tried" : "");
     }
 }
 
@@ -276,8 +279,10 @@ char *audit_page(const audit_report *r) {
     put_figures(out, r);
     put_picture(out, r);
     if (r->kept > 0) {
-        fputs("<h2>In f32 by the policy</h2>\n", out);
+        fprintf(out, "<h2>In f32 by the policy</h2>\n<details%s><summary>%d of %d steps</summary>\n",
+                r->kept <= MOST_OPEN ? " open" : "", r->kept, r->steps.count);
         put_rows(out, r, true);
+        fputs("</details>\n", out);
     }
     fputs("<h2>All steps</h2>\n<details><summary>by the error that each adds</summary>\n", out);
     put_rows(out, r, false);

@@ -10,7 +10,7 @@
 #include "amp/version.h"
 #include "audit.h"
 
-enum { MOST_ROWS = 20, MOST_PLACE = 48 };
+enum { MOST_ROWS = 20, MOST_KEPT = 40, MOST_PLACE = 48 };
 
 /* ---- For people ---------------------------------------------------------------------------------------------------- */
 static int print_figures(const audit_report *r) {
@@ -21,8 +21,8 @@ static int print_figures(const audit_report *r) {
     for (int i = 0; i < 4; i++) run_cell(&t, "%s", heads[i]);
     run_cell(&t, "%s", "least cosine of an output");
     run_cell(&t, "%s", "");
-    run_cell(&t, "%.6f", r->before.cosine);
-    with ? run_cell(&t, "%.6f", r->after.cosine) : run_cell(&t, "%s", "");
+    run_cell(&t, "%.7f", r->before.cosine);
+    with ? run_cell(&t, "%.7f", r->after.cosine) : run_cell(&t, "%s", "");
     run_cell(&t, "%s", "its largest error");
     run_cell(&t, "%s", "");
     run_cell(&t, "%.3g", r->before.error);
@@ -54,15 +54,21 @@ static int print_steps(const audit_report *r) {
     static const bool right[] = {true, true, true, false, false, false};
     static const char *const heads[] = {"step", "adds", "carries", "policy", "op", "node"};
     run_table t = {.columns = 6, .right = right};
-    int shown = 0;
+    int shown = 0, left_out = 0;
     for (int i = 0; i < 6; i++) run_cell(&t, "%s", heads[i]);
     for (int i = 0; i < r->steps.count; i++) {
         const audit_step *s = &r->steps.items[r->rank[i]];
-        if (s->local == 0 || (shown >= MOST_ROWS && !s->kept)) continue;
+        if (s->local == 0) continue;
+        if (shown >= (s->kept ? MOST_KEPT : MOST_ROWS)) {
+            left_out++;
+            continue;
+        }
         step_row(&t, s, r->rank[i]);
         shown++;
     }
-    return run_table_end(&t);
+    const int code = run_table_end(&t);
+    if (!code && left_out > 0) printf("  … %d more; --json lists all\n", left_out);
+    return code;
 }
 
 static int count_adding(const audit_steps *steps) {
@@ -73,7 +79,7 @@ static int count_adding(const audit_steps *steps) {
 
 static void print_wish(const audit_report *r) {
     const run_options *o = r->options;
-    if (o->cosine > 0) printf("cosine %g", o->cosine);
+    if (o->cosine > 0) printf("cosine %.9g", o->cosine);
     if (o->error > 0) printf("%serror %g", o->cosine > 0 ? ", " : "", o->error);
 }
 

@@ -1,5 +1,5 @@
 /* amp audit: the steps of a graph, and the error of each. */
-#define _GNU_SOURCE /* asprintf */
+#define _GNU_SOURCE /* asprintf, qsort_r */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
